@@ -1,0 +1,1 @@
+"""Duels: find the best of K alternatives from pairwise comparisons."""

@@ -1,0 +1,37 @@
+"""Errors people can act on: what was found, what was expected, what to do."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class DuelsError(Exception):
+    """Every error that Duels raises on purpose."""
+
+
+class InvalidInput(DuelsError, ValueError):
+    """Something that was passed in cannot be used: a matrix, a parameter, the contents of a file."""
+
+
+class UnknownName(InvalidInput):
+    """A policy, problem, parameter or arm that does not exist."""
+
+    def __init__(self, kind: str, name: object, known: Iterable[str], see: str = "") -> None:
+        known = list(known)
+        close = difflib.get_close_matches(str(name), known, n=1)
+        hint = f"Did you mean {close[0]!r}?" if close else f"Known: {_shortened(known)}."
+        super().__init__(f"unknown {kind} {name!r}. {hint}" + (f" See: {see}" if see else ""))
+
+
+class NoCondorcetWinner(DuelsError):
+    """The matrix has no arm that beats every other, so regret against it is not defined."""
+
+
+class ConformanceError(DuelsError, AssertionError):
+    """A policy breaks a promise of the contract; raised by `duels.testing`."""
+
+
+def _shortened(names: list[str], most: int = 12) -> str:
+    if not names:
+        return "none"
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown}, … ({len(names)} in all)"

@@ -1,0 +1,396 @@
+"""Preference matrices: `P[i, j]` is the probability that arm i beats arm j.
+
+The problem setting of Zoghi et al. (2014), section 2, and the assumptions their appendix examines.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .errors import InvalidInput, NoCondorcetWinner, UnknownName
+
+Arm = int | str
+TOLERANCE = 1e-9  # how far P + Pᵀ may be from 1, and the diagonal from ½
+
+
+class Probability(NamedTuple):
+    """A probability, exact or estimated from random samples."""
+
+    value: float
+    standard_error: float  # 0 when exact
+    exact: bool
+
+
+class PreferenceMatrix:
+    """The probabilities with which each of K arms beats each other one; immutable.
+
+    `array[i, j]` is the probability that arm i beats arm j, so `array + array.T` is 1 and the diagonal ½.
+    Arms are known by index and by name; without names they are called "0", "1", ….
+    """
+
+    def __init__(self, array: Any, names: Iterable[str] | None = None) -> None:
+        self._array = _checked_array(array)
+        self._names = _checked_names(names, len(self._array))
+
+    # The data ---------------------------------------------------------------------------------------
+
+    @property
+    def array(self) -> np.ndarray:
+        """The (K, K) float64 probabilities, read-only."""
+        return self._array
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self._names
+
+    @property
+    def arms(self) -> int:
+        """K, the number of arms."""
+        return len(self._array)
+
+    def index(self, arm: Arm) -> int:
+        """The index of an arm given by index or by name."""
+        if isinstance(arm, str):
+            if arm in self._positions:
+                return self._positions[arm]
+            raise UnknownName("arm", arm, self._names)
+        index = int(arm)
+        if index != arm or not 0 <= index < self.arms:
+            raise InvalidInput(f"arm {arm!r} does not exist: expected a name or an index from 0 to {self.arms - 1}")
+        return index
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {name: k for k, name in enumerate(self._names)}
+
+    @cached_property
+    def digest(self) -> str:
+        """A hash of the probabilities, the same on every machine; names do not count."""
+        return hashlib.sha256(self._array.astype("<f8").tobytes()).hexdigest()[:16]
+
+    def __getitem__(self, pair: tuple[Arm, Arm]) -> float:
+        i, j = pair
+        return float(self._array[self.index(i), self.index(j)])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self._array, dtype=dtype, copy=copy)
+
+    def __len__(self) -> int:
+        return self.arms
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, PreferenceMatrix):
+            return NotImplemented
+        return self._names == other._names and np.array_equal(self._array, other._array)
+
+    def __hash__(self) -> int:
+        return hash((self._names, self.digest))
+
+    def __repr__(self) -> str:
+        winner = self.condorcet_winner
+        said = "no Condorcet winner" if winner is None else f"Condorcet winner {self._names[winner]!r}"
+        return f"PreferenceMatrix({self.arms} arms, {said})"
+
+    # Who beats whom ---------------------------------------------------------------------------------
+
+    @cached_property
+    def beats(self) -> np.ndarray:
+        """(K, K) bool: whether i beats j more often than not. Never both ways, whatever the rounding."""
+        beats: np.ndarray = self._array > self._array.T
+        beats.flags.writeable = False
+        return beats
+
+    @cached_property
+    def condorcet_winner(self) -> int | None:
+        """The arm that beats every other one, or None."""
+        winners = np.flatnonzero(self.copeland_scores == self.arms - 1)
+        return int(winners[0]) if len(winners) else None
+
+    @cached_property
+    def copeland_scores(self) -> np.ndarray:
+        """(K,) int: how many arms each arm beats."""
+        return self.beats.sum(axis=1)
+
+    @cached_property
+    def copeland_winners(self) -> tuple[int, ...]:
+        """The arms that beat the most arms; the Condorcet winner alone where there is one."""
+        return _indices(self.copeland_scores == self.copeland_scores.max())
+
+    @cached_property
+    def borda_scores(self) -> np.ndarray:
+        """(K,) float: each arm's chance of beating an arm drawn uniformly from all K, itself included."""
+        return np.array([math.fsum(row) for row in self._array]) / self.arms
+
+    @cached_property
+    def borda_winners(self) -> tuple[int, ...]:
+        """The arms with the highest Borda score, equal to within 1e-9."""
+        return _indices(self.borda_scores >= self.borda_scores.max() - TOLERANCE)
+
+    @property
+    def borda_winner(self) -> int:
+        """The arm with the highest Borda score; the first of them if several are equal."""
+        return self.borda_winners[0]
+
+    @cached_property
+    def smith_set(self) -> tuple[int, ...]:
+        """The smallest set of arms each of which beats every arm outside it."""
+        # A dominating set of s arms has the s highest Copeland scores, so only prefixes of that order qualify.
+        order = np.argsort(-self.copeland_scores, kind="stable")
+        ordered = self.beats[np.ix_(order, order)].astype(np.int64)
+        corner = ordered.cumsum(axis=0).cumsum(axis=1)  # corner[a, b]: wins of the first a+1 over the first b+1
+        for size in range(1, self.arms):
+            wins_over_the_rest = corner[size - 1, -1] - corner[size - 1, size - 1]
+            if wins_over_the_rest == size * (self.arms - size):
+                return tuple(sorted(order[:size].tolist()))
+        return tuple(range(self.arms))
+
+    @cached_property
+    def three_cycles(self) -> int:
+        """How many triples of arms beat each other in a circle."""
+        beats = self.beats.astype(np.float32)  # counts up to K fit exactly
+        paths = beats @ beats
+        return round(float(np.sum(paths * beats.T, dtype=np.float64))) // 3
+
+    @cached_property
+    def order(self) -> tuple[int, ...] | None:
+        """The arms from best to worst if each beats all that follow it (a total order), else None."""
+        order = np.argsort(-self.copeland_scores, kind="stable")
+        if np.array_equal(self.copeland_scores[order], np.arange(self.arms)[::-1]):
+            return tuple(order.tolist())
+        return None
+
+    # Regret and the assumptions of other algorithms -------------------------------------------------
+
+    @cached_property
+    def gaps(self) -> np.ndarray:
+        """(K,) float: Δ_i = P[winner, i] − ½, how far the Condorcet winner is ahead of each arm."""
+        gaps: np.ndarray = self._array[self._require_winner("gaps")] - 0.5
+        gaps.flags.writeable = False
+        return gaps
+
+    @property
+    def is_total_order(self) -> bool:
+        """Whether the arms can be ordered so that each beats all later ones (Interleaved Filter, Beat the Mean)."""
+        return self.order is not None
+
+    @cached_property
+    def is_strongly_transitive(self) -> bool:
+        """Whether `P[i,k] ≥ max(P[i,j], P[j,k])` whenever i is above j above k (Interleaved Filter)."""
+        if self.order is None:
+            return False
+        ordered = self._array[np.ix_(self.order, self.order)]
+        upper = np.triu(np.ones_like(ordered, dtype=bool), 1)
+        # Neighbours suffice: rows must not fall and columns must not rise above the diagonal.
+        rows = upper[:, :-1] & (ordered[:, 1:] < ordered[:, :-1] - TOLERANCE)
+        columns = upper[1:] & (ordered[:-1] < ordered[1:] - TOLERANCE)
+        return not (rows.any() or columns.any())
+
+    @cached_property
+    def gamma(self) -> float:
+        """Relaxed stochastic transitivity's smallest γ (Beat the Mean), in the gaps as erratum 4 reads it.
+
+        The least γ ≥ 1 with γ·Δ_k ≥ max(Δ_j, P[j,k] − ½) for all j, k other than the winner with P[j,k] > ½.
+        """
+        winner = self._require_winner("relaxed transitivity")
+        others = np.arange(self.arms) != winner
+        gaps = self.gaps[others]
+        among = self._array[np.ix_(others, others)] - 0.5
+        needed = np.maximum(gaps[:, None], among) / gaps[None, :]
+        return float(needed.max(initial=1.0, where=self.beats[np.ix_(others, others)]))
+
+    def _require_winner(self, what: str) -> int:
+        if self.condorcet_winner is None:
+            raise NoCondorcetWinner(
+                f"{what} need an arm that beats every other one, and this matrix has none. It does have "
+                f"Copeland winners {self._named(self.copeland_winners)}, a Borda winner "
+                f"{self._names[self.borda_winner]!r} and a Smith set of {len(self.smith_set)} arms; "
+                "use a subset with a Condorcet winner"
+            )
+        return self.condorcet_winner
+
+    # Other matrices from this one -------------------------------------------------------------------
+
+    def subset(self, arms: Iterable[Arm]) -> "PreferenceMatrix":
+        """The matrix of the given arms, in the order given."""
+        chosen = [self.index(arm) for arm in arms]
+        return PreferenceMatrix(self._array[np.ix_(chosen, chosen)], [self._names[k] for k in chosen])
+
+    def shuffle(self, seed: int | np.random.Generator) -> "PreferenceMatrix":
+        """The same arms in a random order."""
+        return self.subset(np.random.default_rng(seed).permutation(self.arms).tolist())
+
+    # How often the assumptions hold -----------------------------------------------------------------
+
+    def condorcet_probability(self, size: int) -> float:
+        """P_K: the probability that `size` arms drawn at random have a Condorcet winner; exact.
+
+        Arm r wins the subsets whose other arms it all beats: C(N_r, size − 1) of them (erratum 3).
+        """
+        self._check_size(size)
+        scores, repeats = np.unique(self.copeland_scores, return_counts=True)
+        won = sum(n * math.comb(score, size - 1) for score, n in zip(scores.tolist(), repeats.tolist(), strict=True))
+        return won / math.comb(self.arms, size)
+
+    def total_order_probability(self, size: int, samples: int = 100_000, seed: int = 0) -> Probability:
+        """The probability that `size` arms drawn at random are totally ordered.
+
+        Counted exactly where that is feasible, else estimated from random subsets as in the paper.
+        """
+        self._check_size(size)
+        if size <= 1 or self.is_total_order:
+            return Probability(1.0, 0.0, True)
+        count = _count_ordered_subsets(self.beats, size)
+        if count is not None:
+            return Probability(count / math.comb(self.arms, size), 0.0, True)
+        ordered = _ordered_among_random(self.beats, size, samples, np.random.default_rng(seed))
+        near = (ordered + 1) / (samples + 2)  # keeps the standard error above 0 when none or all are ordered
+        return Probability(ordered / samples, math.sqrt(near * (1 - near) / samples), False)
+
+    def _check_size(self, size: int) -> None:
+        if not 1 <= size <= self.arms:
+            raise InvalidInput(f"a subset of {size} arms was asked for: expected 1 to {self.arms}")
+
+    # For people -------------------------------------------------------------------------------------
+
+    def describe(self) -> str:
+        """What the matrix is like, in a dozen lines for people."""
+        rows = [("arms", str(self.arms))]
+        if self.condorcet_winner is None:
+            rows.append(("Condorcet winner", "none"))
+        else:
+            gaps = np.delete(self.gaps, self.condorcet_winner)
+            runner_up = self._names[int(np.argmin(np.where(np.arange(self.arms) == self.condorcet_winner, 1, self.gaps)))]
+            rows.append(("Condorcet winner", self._names[self.condorcet_winner]))
+            rows.append(("gaps", f"{gaps.min():.4g} (to {runner_up}), median {np.median(gaps):.4g}, largest {gaps.max():.4g}"))
+        rows.append(("Borda winner", self._named(self.borda_winners)))
+        rows.append(("Copeland winners", f"{self._named(self.copeland_winners)} (beat {self.copeland_scores.max()} of {self.arms - 1})"))
+        rows.append(("Smith set", f"{len(self.smith_set)} arms: {self._named(self.smith_set)}"))
+        rows.append(("three-cycles", f"{self.three_cycles} of {math.comb(self.arms, 3)} triples"))
+        rows.append(("total order", "yes" if self.is_total_order else "no"))
+        rows.append(("strong transitivity", "yes" if self.is_strongly_transitive else "no"))
+        if self.condorcet_winner is not None:
+            rows.append(("relaxed transitivity", f"gamma = {self.gamma:.4g}"))
+        for size in sorted({size for size in (3, 4, 8, 16, 32, 64) if size < self.arms}):
+            rows.append((f"random subsets of {size}", self._describe_subsets(size)))
+        width = max(len(label) for label, _ in rows)
+        return "\n".join(f"{label:<{width}}  {text}" for label, text in rows)
+
+    def _describe_subsets(self, size: int) -> str:
+        ordered = self.total_order_probability(size, samples=10_000)
+        spread = "" if ordered.exact else f" ± {ordered.standard_error:.1g}"
+        return f"{self.condorcet_probability(size):.3f} have a Condorcet winner, {ordered.value:.3g}{spread} a total order"
+
+    def _named(self, arms: Sequence[int], most: int = 8) -> str:
+        shown = ", ".join(self._names[arm] for arm in arms[:most])
+        return shown if len(arms) <= most else f"{shown}, …"
+
+
+def _checked_array(array: Any) -> np.ndarray:
+    try:
+        p = np.array(array, dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(f"a preference matrix must be a square table of numbers: {error}") from None
+    if p.ndim != 2 or p.shape[0] != p.shape[1]:
+        raise InvalidInput(f"the matrix has shape {p.shape}, expected square: one row and one column per arm")
+    if len(p) < 2:
+        raise InvalidInput(f"the matrix has {len(p)} arm, expected at least 2: there is nothing to compare")
+    _refuse(p, ~np.isfinite(p), "expected a finite probability")
+    _refuse(p, (p < 0) | (p > 1), "expected a probability between 0 and 1")
+    _refuse(p, np.diag(np.abs(np.diag(p) - 0.5) > TOLERANCE), "expected 0.5: an arm beats itself half the time")
+    off = np.abs(p + p.T - 1) > TOLERANCE
+    if off.any():
+        i, j = map(int, np.argwhere(off)[0])
+        raise InvalidInput(
+            f"P[{i}, {j}] + P[{j}, {i}] = {p[i, j]:g} + {p[j, i]:g} = {p[i, j] + p[j, i]:.10g}, expected 1: "
+            "entries must be the probabilities of i beating j"
+        )
+    p.flags.writeable = False
+    return p
+
+
+def _refuse(p: np.ndarray, bad: np.ndarray, expected: str) -> None:
+    if bad.any():
+        i, j = map(int, np.argwhere(bad)[0])
+        raise InvalidInput(f"P[{i}, {j}] = {p[i, j]:g}, {expected}")
+
+
+def _checked_names(names: Iterable[str] | None, arms: int) -> tuple[str, ...]:
+    if names is None:
+        return tuple(map(str, range(arms)))
+    listed = tuple(str(name) for name in names)
+    if len(listed) != arms:
+        raise InvalidInput(f"{len(listed)} names were given for {arms} arms: expected one name per arm")
+    seen: set[str] = set()
+    for name in listed:
+        if name in seen:
+            raise InvalidInput(f"two arms are called {name!r}: names must be unique")
+        seen.add(name)
+    return listed
+
+
+def _indices(mask: np.ndarray) -> tuple[int, ...]:
+    return tuple(np.flatnonzero(mask).tolist())
+
+
+def _count_ordered_subsets(beats: np.ndarray, size: int, most_work: int = 1_000_000) -> int | None:
+    """How many subsets of `size` arms are totally ordered, or None when counting them is too much work.
+
+    An ordered subset is its best arm followed by an ordered subset of the arms that one beats; sets of arms are
+    bits of an integer, so that equal sets are counted once.
+    """
+    beaten = [sum(1 << int(j) for j in np.flatnonzero(row)) for row in beats]
+    known: dict[tuple[int, int], int] = {}
+    work = 0
+
+    def count(candidates: int, left: int) -> int:
+        nonlocal work
+        if left == 1:
+            return candidates.bit_count()
+        if candidates.bit_count() < left:
+            return 0
+        key = (candidates, left)
+        if key not in known:
+            work += candidates.bit_count()
+            if work > most_work:
+                raise OverflowError
+            total, rest = 0, candidates
+            while rest:
+                best = (rest & -rest).bit_length() - 1
+                rest &= rest - 1
+                total += count(candidates & beaten[best], left - 1)
+            known[key] = total
+        return known[key]
+
+    try:
+        return count((1 << len(beats)) - 1, size)
+    except (OverflowError, RecursionError):
+        return None
+
+
+def _ordered_among_random(beats: np.ndarray, size: int, samples: int, rng: np.random.Generator) -> int:
+    """How many of `samples` random subsets are totally ordered."""
+    arms, ordered = len(beats), 0
+    batch = max(1, min(samples, 4_000_000 // arms))
+    for start in range(0, samples, batch):
+        rows = min(batch, samples - start)
+        chosen = rng.random((rows, arms)).argpartition(size - 1, axis=1)[:, :size]
+        length = 3
+        # A subset can only be ordered if its first few arms are, and those rule out most subsets cheaply.
+        while len(chosen) and length < size:
+            chosen = chosen[_all_ordered(beats, chosen[:, :length])]
+            length *= 2
+        ordered += sum(int(_all_ordered(beats, part).sum()) for part in _parts(chosen, 4_000_000 // size**2 + 1))
+    return ordered
+
+
+def _all_ordered(beats: np.ndarray, subsets: np.ndarray) -> np.ndarray:
+    wins = beats[subsets[:, :, None], subsets[:, None, :]].sum(axis=2)
+    return np.array((np.sort(wins, axis=1) == np.arange(subsets.shape[1])).all(axis=1))
+
+
+def _parts(array: np.ndarray, length: int) -> Iterable[np.ndarray]:
+    return (array[k : k + length] for k in range(0, len(array), length))
