@@ -1,1 +1,50 @@
-"""Duels: find the best of K alternatives from pairwise comparisons."""
+"""Duels: find the best of K alternatives from pairwise comparisons.
+
+Names are loaded when first used, so that `import duels` is quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "PreferenceMatrix": "preference",
+    "problem": "problems",
+    "load_matrix": "problems",
+    "save_matrix": "problems",
+    "policy": "policies",
+    "simulate": "simulate",
+    "Results": "results",
+    "load_results": "results",
+    "combine": "results",
+    "DuelsError": "errors",
+    "InvalidInput": "errors",
+    "NoCondorcetWinner": "errors",
+    "UnknownName": "errors",
+}
+_MODULES = ("theory", "testing", "policies", "problems")
+
+__all__ = ["__version__", *_HOMES]
+
+if TYPE_CHECKING:
+    from .errors import DuelsError, InvalidInput, NoCondorcetWinner, UnknownName
+    from .policies import policy
+    from .preference import PreferenceMatrix
+    from .problems import load_matrix, problem, save_matrix
+    from .results import Results, combine, load_results
+    from .simulate import simulate
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
+        globals()[name] = value  # and in place of the submodule `simulate`, which importing it has set
+        return value
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module 'duels' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES, *_MODULES])

@@ -5,6 +5,7 @@ The problem setting of Zoghi et al. (2014), section 2, and the assumptions their
 
 import hashlib
 import math
+import operator
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .errors import InvalidInput, NoCondorcetWinner, UnknownName
+from .orders import count_ordered_subsets, ordered_among_random
 
 Arm = int | str
 TOLERANCE = 1e-9  # how far P + Pᵀ may be from 1, and the diagonal from ½
@@ -29,12 +31,14 @@ class PreferenceMatrix:
     """The probabilities with which each of K arms beats each other one; immutable.
 
     `array[i, j]` is the probability that arm i beats arm j, so `array + array.T` is 1 and the diagonal ½.
-    Arms are known by index and by name; without names they are called "0", "1", ….
+    Arms are known by index and by name; without names they are called "0", "1", …. `name` is what results and figures
+    call the problem.
     """
 
-    def __init__(self, array: Any, names: Iterable[str] | None = None) -> None:
+    def __init__(self, array: Any, names: Iterable[str] | None = None, name: str = "") -> None:
         self._array = _checked_array(array)
         self._names = _checked_names(names, len(self._array))
+        self._name = str(name)
 
     # The data ---------------------------------------------------------------------------------------
 
@@ -48,6 +52,11 @@ class PreferenceMatrix:
         return self._names
 
     @property
+    def name(self) -> str:
+        """What the problem is called; without a name, `matrix-` and the start of its digest."""
+        return self._name or f"matrix-{self.digest[:8]}"
+
+    @property
     def arms(self) -> int:
         """K, the number of arms."""
         return len(self._array)
@@ -58,8 +67,11 @@ class PreferenceMatrix:
             if arm in self._positions:
                 return self._positions[arm]
             raise UnknownName("arm", arm, self._names)
-        index = int(arm)
-        if index != arm or not 0 <= index < self.arms:
+        try:
+            index = operator.index(arm)
+        except TypeError:
+            index = -1
+        if not 0 <= index < self.arms:
             raise InvalidInput(f"arm {arm!r} does not exist: expected a name or an index from 0 to {self.arms - 1}")
         return index
 
@@ -90,6 +102,13 @@ class PreferenceMatrix:
     def __hash__(self) -> int:
         return hash((self._names, self.digest))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PreferenceMatrix, (
+            self._array,
+            self._names,
+            self._name,
+        )  # a pickled array alone would come back writeable
+
     def __repr__(self) -> str:
         winner = self.condorcet_winner
         said = "no Condorcet winner" if winner is None else f"Condorcet winner {self._names[winner]!r}"
@@ -100,9 +119,8 @@ class PreferenceMatrix:
     @cached_property
     def beats(self) -> np.ndarray:
         """(K, K) bool: whether i beats j more often than not. Never both ways, whatever the rounding."""
-        beats: np.ndarray = self._array > self._array.T
-        beats.flags.writeable = False
-        return beats
+        # Both entries must say so: a winner then has gaps above 0 even where P + Pᵀ is only nearly 1.
+        return _frozen((self._array > 0.5) & (self._array.T < 0.5))
 
     @cached_property
     def condorcet_winner(self) -> int | None:
@@ -113,7 +131,7 @@ class PreferenceMatrix:
     @cached_property
     def copeland_scores(self) -> np.ndarray:
         """(K,) int: how many arms each arm beats."""
-        return self.beats.sum(axis=1)
+        return _frozen(self.beats.sum(axis=1))
 
     @cached_property
     def copeland_winners(self) -> tuple[int, ...]:
@@ -123,7 +141,7 @@ class PreferenceMatrix:
     @cached_property
     def borda_scores(self) -> np.ndarray:
         """(K,) float: each arm's chance of beating an arm drawn uniformly from all K, itself included."""
-        return np.array([math.fsum(row) for row in self._array]) / self.arms
+        return _frozen(np.array([math.fsum(row) for row in self._array]) / self.arms)
 
     @cached_property
     def borda_winners(self) -> tuple[int, ...]:
@@ -168,9 +186,7 @@ class PreferenceMatrix:
     @cached_property
     def gaps(self) -> np.ndarray:
         """(K,) float: Δ_i = P[winner, i] − ½, how far the Condorcet winner is ahead of each arm."""
-        gaps: np.ndarray = self._array[self._require_winner("gaps")] - 0.5
-        gaps.flags.writeable = False
-        return gaps
+        return _frozen(self._array[self._require_winner("gaps need")] - 0.5)
 
     @property
     def is_total_order(self) -> bool:
@@ -195,7 +211,7 @@ class PreferenceMatrix:
 
         The least γ ≥ 1 with γ·Δ_k ≥ max(Δ_j, P[j,k] − ½) for all j, k other than the winner with P[j,k] > ½.
         """
-        winner = self._require_winner("relaxed transitivity")
+        winner = self._require_winner("gamma needs")
         others = np.arange(self.arms) != winner
         gaps = self.gaps[others]
         among = self._array[np.ix_(others, others)] - 0.5
@@ -205,8 +221,8 @@ class PreferenceMatrix:
     def _require_winner(self, what: str) -> int:
         if self.condorcet_winner is None:
             raise NoCondorcetWinner(
-                f"{what} need an arm that beats every other one, and this matrix has none. It does have "
-                f"Copeland winners {self._named(self.copeland_winners)}, a Borda winner "
+                f"{what} an arm that beats every other one, and this matrix has none. It does have "
+                f"Copeland winners {_listed(self._called(self.copeland_winners))}, a Borda winner "
                 f"{self._names[self.borda_winner]!r} and a Smith set of {len(self.smith_set)} arms; "
                 "use a subset with a Condorcet winner"
             )
@@ -241,57 +257,98 @@ class PreferenceMatrix:
         Counted exactly where that is feasible, else estimated from random subsets as in the paper.
         """
         self._check_size(size)
+        if samples < 1:
+            raise InvalidInput(f"samples = {samples}, expected at least 1")
         if size <= 1 or self.is_total_order:
             return Probability(1.0, 0.0, True)
-        count = _count_ordered_subsets(self.beats, size)
+        count = count_ordered_subsets(self.beats, size)
         if count is not None:
             return Probability(count / math.comb(self.arms, size), 0.0, True)
-        ordered = _ordered_among_random(self.beats, size, samples, np.random.default_rng(seed))
+        ordered = ordered_among_random(self.beats, size, samples, np.random.default_rng(seed))
         near = (ordered + 1) / (samples + 2)  # keeps the standard error above 0 when none or all are ordered
         return Probability(ordered / samples, math.sqrt(near * (1 - near) / samples), False)
 
     def _check_size(self, size: int) -> None:
-        if not 1 <= size <= self.arms:
-            raise InvalidInput(f"a subset of {size} arms was asked for: expected 1 to {self.arms}")
+        if not isinstance(size, int | np.integer) or not 1 <= size <= self.arms:
+            raise InvalidInput(f"a subset of {size} arms was asked for: expected a whole number from 1 to {self.arms}")
 
     # For people -------------------------------------------------------------------------------------
 
+    def summary(self) -> dict[str, Any]:
+        """What the matrix is like, as plain data: winners, gaps, cycles, transitivity, subsets."""
+        winner = self.condorcet_winner
+        facts: dict[str, Any] = {"name": self.name, "arms": self.arms, "condorcet_winner": None}
+        if winner is not None:
+            others = np.delete(np.arange(self.arms), winner)
+            gaps = self.gaps[others]
+            facts["condorcet_winner"] = self._names[winner]
+            facts["runner_up"] = self._names[others[gaps.argmin()]]
+            facts["gaps"] = [float(gaps.min()), float(np.median(gaps)), float(gaps.max())]
+            facts["gamma"] = self.gamma
+        facts["borda_winners"] = self._called(self.borda_winners)
+        facts["copeland_winners"] = self._called(self.copeland_winners)
+        facts["copeland_score"] = int(self.copeland_scores.max())
+        facts["smith_set"] = self._called(self.smith_set)
+        facts["three_cycles"] = self.three_cycles
+        facts["total_order"] = self.is_total_order
+        facts["strongly_transitive"] = self.is_strongly_transitive
+        facts["subsets"] = [self._subsets(size) for size in (3, 4, 8, 16, 32, 64) if size < self.arms]
+        return facts
+
+    def _subsets(self, size: int) -> dict[str, Any]:
+        ordered = self.total_order_probability(size, samples=10_000)
+        return {
+            "size": size,
+            "condorcet": self.condorcet_probability(size),
+            "total_order": ordered.value,
+            "standard_error": ordered.standard_error,
+        }
+
     def describe(self) -> str:
         """What the matrix is like, in a dozen lines for people."""
-        rows = [("arms", str(self.arms))]
-        if self.condorcet_winner is None:
-            rows.append(("Condorcet winner", "none"))
-        else:
-            gaps = np.delete(self.gaps, self.condorcet_winner)
-            runner_up = self._names[int(np.argmin(np.where(np.arange(self.arms) == self.condorcet_winner, 1, self.gaps)))]
-            rows.append(("Condorcet winner", self._names[self.condorcet_winner]))
-            rows.append(("gaps", f"{gaps.min():.4g} (to {runner_up}), median {np.median(gaps):.4g}, largest {gaps.max():.4g}"))
-        rows.append(("Borda winner", self._named(self.borda_winners)))
-        rows.append(("Copeland winners", f"{self._named(self.copeland_winners)} (beat {self.copeland_scores.max()} of {self.arms - 1})"))
-        rows.append(("Smith set", f"{len(self.smith_set)} arms: {self._named(self.smith_set)}"))
-        rows.append(("three-cycles", f"{self.three_cycles} of {math.comb(self.arms, 3)} triples"))
-        rows.append(("total order", "yes" if self.is_total_order else "no"))
-        rows.append(("strong transitivity", "yes" if self.is_strongly_transitive else "no"))
-        if self.condorcet_winner is not None:
-            rows.append(("relaxed transitivity", f"gamma = {self.gamma:.4g}"))
-        for size in sorted({size for size in (3, 4, 8, 16, 32, 64) if size < self.arms}):
-            rows.append((f"random subsets of {size}", self._describe_subsets(size)))
+        facts = self.summary()
+        rows = [("arms", str(self.arms)), ("Condorcet winner", facts["condorcet_winner"] or "none")]
+        if facts["condorcet_winner"] is not None:
+            least, median, largest = facts["gaps"]
+            spread = f"{least:.4g} (to {facts['runner_up']}), median {median:.4g}, largest {largest:.4g}"
+            rows.append(("gaps", spread))
+        smith = facts["smith_set"]
+        rows += [
+            ("Borda winner", _listed(facts["borda_winners"])),
+            (
+                "Copeland winners",
+                f"{_listed(facts['copeland_winners'])} (beat {facts['copeland_score']} of {self.arms - 1})",
+            ),
+            ("Smith set", f"{len(smith)} {'arm' if len(smith) == 1 else 'arms'}: {_listed(smith)}"),
+            ("three-cycles", f"{self.three_cycles} of {math.comb(self.arms, 3)} triples"),
+            ("total order", "yes" if self.is_total_order else "no"),
+            ("strong transitivity", "yes" if self.is_strongly_transitive else "no"),
+        ]
+        if "gamma" in facts:
+            rows.append(("relaxed transitivity", f"gamma = {facts['gamma']:.4g}"))
+        for subset in facts["subsets"]:
+            error = f" ± {subset['standard_error']:.1g}" if subset["standard_error"] else ""
+            text = (
+                f"{subset['condorcet']:.3f} have a Condorcet winner, {subset['total_order']:.3g}{error} a total order"
+            )
+            rows.append((f"random subsets of {subset['size']}", text))
         width = max(len(label) for label, _ in rows)
         return "\n".join(f"{label:<{width}}  {text}" for label, text in rows)
 
-    def _describe_subsets(self, size: int) -> str:
-        ordered = self.total_order_probability(size, samples=10_000)
-        spread = "" if ordered.exact else f" ± {ordered.standard_error:.1g}"
-        return f"{self.condorcet_probability(size):.3f} have a Condorcet winner, {ordered.value:.3g}{spread} a total order"
+    def _called(self, arms: Iterable[int]) -> list[str]:
+        return [self._names[arm] for arm in arms]
 
-    def _named(self, arms: Sequence[int], most: int = 8) -> str:
-        shown = ", ".join(self._names[arm] for arm in arms[:most])
-        return shown if len(arms) <= most else f"{shown}, …"
+
+def _listed(names: Sequence[str], most: int = 8) -> str:
+    shown = ", ".join(names[:most])
+    return shown if len(names) <= most else f"{shown}, …"
 
 
 def _checked_array(array: Any) -> np.ndarray:
     try:
-        p = np.array(array, dtype=np.float64, order="C")
+        if np.iscomplexobj(array):
+            raise TypeError("its numbers are complex")
+        p = np.array(array, dtype=np.float64, order="C") + 0.0  # -0.0 becomes 0.0: equal matrices, equal digests
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"a preference matrix must be a square table of numbers: {error}") from None
     if p.ndim != 2 or p.shape[0] != p.shape[1]:
@@ -308,8 +365,13 @@ def _checked_array(array: Any) -> np.ndarray:
             f"P[{i}, {j}] + P[{j}, {i}] = {p[i, j]:g} + {p[j, i]:g} = {p[i, j] + p[j, i]:.10g}, expected 1: "
             "entries must be the probabilities of i beating j"
         )
-    p.flags.writeable = False
-    return p
+    np.fill_diagonal(p, 0.5)  # exactly, so that the winner's own gap is 0 and its self-duels cost nothing
+    return _frozen(p)
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
 
 
 def _refuse(p: np.ndarray, bad: np.ndarray, expected: str) -> None:
@@ -334,63 +396,3 @@ def _checked_names(names: Iterable[str] | None, arms: int) -> tuple[str, ...]:
 
 def _indices(mask: np.ndarray) -> tuple[int, ...]:
     return tuple(np.flatnonzero(mask).tolist())
-
-
-def _count_ordered_subsets(beats: np.ndarray, size: int, most_work: int = 1_000_000) -> int | None:
-    """How many subsets of `size` arms are totally ordered, or None when counting them is too much work.
-
-    An ordered subset is its best arm followed by an ordered subset of the arms that one beats; sets of arms are
-    bits of an integer, so that equal sets are counted once.
-    """
-    beaten = [sum(1 << int(j) for j in np.flatnonzero(row)) for row in beats]
-    known: dict[tuple[int, int], int] = {}
-    work = 0
-
-    def count(candidates: int, left: int) -> int:
-        nonlocal work
-        if left == 1:
-            return candidates.bit_count()
-        if candidates.bit_count() < left:
-            return 0
-        key = (candidates, left)
-        if key not in known:
-            work += candidates.bit_count()
-            if work > most_work:
-                raise OverflowError
-            total, rest = 0, candidates
-            while rest:
-                best = (rest & -rest).bit_length() - 1
-                rest &= rest - 1
-                total += count(candidates & beaten[best], left - 1)
-            known[key] = total
-        return known[key]
-
-    try:
-        return count((1 << len(beats)) - 1, size)
-    except (OverflowError, RecursionError):
-        return None
-
-
-def _ordered_among_random(beats: np.ndarray, size: int, samples: int, rng: np.random.Generator) -> int:
-    """How many of `samples` random subsets are totally ordered."""
-    arms, ordered = len(beats), 0
-    batch = max(1, min(samples, 4_000_000 // arms))
-    for start in range(0, samples, batch):
-        rows = min(batch, samples - start)
-        chosen = rng.random((rows, arms)).argpartition(size - 1, axis=1)[:, :size]
-        length = 3
-        # A subset can only be ordered if its first few arms are, and those rule out most subsets cheaply.
-        while len(chosen) and length < size:
-            chosen = chosen[_all_ordered(beats, chosen[:, :length])]
-            length *= 2
-        ordered += sum(int(_all_ordered(beats, part).sum()) for part in _parts(chosen, 4_000_000 // size**2 + 1))
-    return ordered
-
-
-def _all_ordered(beats: np.ndarray, subsets: np.ndarray) -> np.ndarray:
-    wins = beats[subsets[:, :, None], subsets[:, None, :]].sum(axis=2)
-    return np.array((np.sort(wins, axis=1) == np.arange(subsets.shape[1])).all(axis=1))
-
-
-def _parts(array: np.ndarray, length: int) -> Iterable[np.ndarray]:
-    return (array[k : k + length] for k in range(0, len(array), length))

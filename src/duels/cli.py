@@ -1,0 +1,207 @@
+"""The command `duels`: one function per subcommand; heavy imports inside."""
+
+import json
+import sys
+import warnings
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .errors import DuelsError, InvalidInput
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Find the best of K alternatives from pairwise comparisons.",
+)
+matrix_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look at preference matrices.")
+app.add_typer(matrix_app, name="matrix")
+
+
+class Format(StrEnum):
+    table = "table"
+    json = "json"
+    csv = "csv"
+
+
+FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How to print.")]
+
+
+@app.command()
+def run(
+    problems: Annotated[list[str], typer.Argument(metavar="PROBLEM...", help="Problem names or matrix files.")],
+    policy: Annotated[
+        list[str] | None, typer.Option("--policy", "-p", help="A policy, e.g. rucb:alpha=0.6 or ./mine.py; repeatable.")
+    ] = None,
+    horizon: Annotated[str, typer.Option(help="Steps to play, e.g. 4500000 or 1e9.")] = "100000",
+    runs: Annotated[int, typer.Option(help="Independent runs.")] = 100,
+    seed: Annotated[int, typer.Option(help="Where all randomness comes from.")] = 0,
+    jobs: Annotated[int | None, typer.Option(help="Threads; by default one per core.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder to save the results in (Parquet and JSON).")] = None,
+    format: FormatOption = Format.table,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
+) -> None:
+    """Play policies on problems and compare their regret."""
+    from .policies import policy as find_policy
+    from .problems import as_matrix
+    from .results import combine
+    from .simulate import simulate
+
+    steps = _number("horizon", horizon)
+    matrices = [as_matrix(problem) for problem in problems]
+    policies = [find_policy(name) for name in policy or ["rucb"]]
+    shown = False if quiet else None
+    results = combine(
+        [
+            simulate(matrix, chosen, horizon=steps, runs=runs, seed=seed, jobs=jobs, progress=shown)
+            for matrix in matrices
+            for chosen in policies
+        ]
+    )
+    if out is not None:
+        results.save(out)
+    final = results.final()
+    if format is Format.table:
+        _print_table([_final_row(row) for row in final.iter_rows(named=True)])
+        if out is not None:
+            print(f"saved in {out}", file=sys.stderr)
+    else:
+        _print(final.to_dicts(), format)
+
+
+def _final_row(row: dict[str, Any]) -> dict[str, str]:
+    explored = "" if row["explored"] is None else f"{row['explored']:,.0f}"
+    return {
+        "problem": row["problem"],
+        "arms": str(row["arms"]),
+        "policy": row["policy"],
+        "steps": f"{row['t']:,}",
+        "runs": str(row["runs"]),
+        "regret": f"{row['regret']:,.1f} ± {row['standard_error']:,.1f}",
+        "least": f"{row['regret_min']:,.1f}",
+        "most": f"{row['regret_max']:,.1f}",
+        "accuracy": f"{row['accuracy']:.2f}",
+        "duels": f"{row['duels']:,.0f}",
+        "explored": explored,
+    }
+
+
+@app.command()
+def policies(format: FormatOption = Format.table) -> None:
+    """List the policies, their parameters and papers."""
+    from .policies import BUILT_IN, defaults
+    from .policies import policy as find_policy
+
+    found = [find_policy(name) for name in BUILT_IN]
+    rows = [
+        {"name": one.name, "parameters": defaults(one.module), "needs_horizon": one.needs_horizon, "paper": one.paper}
+        for one in found
+    ]
+    _print(rows, format)
+
+
+@app.command()
+def problems(format: FormatOption = Format.table) -> None:
+    """List the named problems and generated families with their parameters."""
+    from .problems import list_problems
+
+    _print([info._asdict() for info in list_problems()], format)
+
+
+@matrix_app.command("describe")
+def matrix_describe(
+    problem: Annotated[str, typer.Argument(help="A matrix file or a problem's name.")],
+    format: FormatOption = Format.table,
+) -> None:
+    """Say what a preference matrix is like: winners, gaps, cycles, transitivity, subsets."""
+    from .problems import as_matrix
+
+    matrix = as_matrix(problem)
+    if format is Format.table:
+        print(matrix.describe())
+    else:
+        _print([matrix.summary()], format)
+
+
+def _number(what: str, text: str) -> int:
+    try:
+        number = float(text.replace("_", "").replace(",", ""))
+        return (
+            int(number) if number != int(number) or "e" in text.lower() else int(text.replace("_", "").replace(",", ""))
+        )
+    except (ValueError, OverflowError):
+        raise InvalidInput(f"{what} is {text!r}: expected a whole number such as 100000 or 1e6") from None
+
+
+def _print(rows: Sequence[dict[str, Any]], format: Format) -> None:
+    if format is Format.json:
+        print(json.dumps(list(rows), indent=2, ensure_ascii=False))
+    elif format is Format.csv:
+        import csv
+
+        writer = csv.DictWriter(sys.stdout, rows[0].keys(), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({key: _plain(value) for key, value in row.items()} for row in rows)
+    else:
+        _print_table([{key: _plain(value) for key, value in row.items()} for row in rows])
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, dict):
+        return " ".join(f"{key}={item}" for key, item in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return " ".join(map(str, value))
+    return "" if value is None else str(value)
+
+
+def _print_table(rows: Iterable[dict[str, str]]) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    rows = list(rows)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for key in rows[0]:
+        number = all(row[key][:1].isdigit() or not row[key] for row in rows)
+        table.add_column(key.replace("_", " "), justify="right" if number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*row.values())
+    console = Console()
+    if not console.is_terminal:
+        console.width = 240  # in a pipe nothing needs to fit
+    console.print(table)
+
+
+def main() -> None:
+    """Run the command; an error is one line, and exit code 2."""
+    warnings.showwarning = _warn
+    try:
+        sys.exit(app(standalone_mode=False) or 0)
+    except DuelsError as error:
+        _fail(str(error), 2)
+    except (KeyboardInterrupt, typer.Abort):
+        _fail("interrupted", 130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # the mark of an error in how the command was written
+            raise
+        _fail(f"{error.format_message()} See: duels --help", 2)
+
+
+def _fail(message: str, code: int) -> None:
+    print(f"duels: {message}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _warn(message: Any, category: Any, filename: Any, lineno: Any, file: Any = None, line: Any = None) -> None:
+    print(f"duels: warning: {message}", file=sys.stderr)

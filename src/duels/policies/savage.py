@@ -1,0 +1,143 @@
+"""Condorcet SAVAGE: Urvoy, Clérot, Féraud & Naamane, ICML 2013, as Zoghi et al. (2014) describe it in section 3.
+
+Pairs of the remaining arms duel uniformly at random; an arm leaves once it is certain that it loses to a remaining one.
+Only the pair that has just duelled can have become certain, so a step costs O(1).
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ..errors import InvalidInput
+from .kernels import FOREVER, choose, choose_majority, nth_pair, record, remove
+
+PAPER = "Urvoy, Clérot, Féraud, Naamane: Generic Exploration and K-armed Voting Bandits (ICML 2013)"
+NEEDS_HORIZON = True
+
+
+class Params(NamedTuple):
+    delta: float = 0.0  # the chance of error; 0 stands for 1/T
+    sampling: str = "uniform"
+
+
+class State(NamedTuple):
+    wins: np.ndarray  # (K, K) float64: wins[i, j] = duels i won over j; a tie adds a half to both
+    alive: np.ndarray  # (K,) int64: the remaining arms in ascending order …
+    left: np.ndarray  # (1,) int64: … and how many they are
+    inside: np.ndarray  # (K,) bool: whether an arm remains
+    explored: np.ndarray  # (1,) int64: the time at which one arm was left, 0 before
+    waiting: np.ndarray  # (K(K−1)/2,) int64: the least-sampled remaining pairs, i·K + j ascending (sampling=least) …
+    queue: np.ndarray  # (2,) int64: … how many they are, and their number of duels
+    log_term: float  # ln(K(K−1)T/δ)
+    least: bool
+
+
+def check(params):
+    if not 0 <= params.delta < 1:
+        raise InvalidInput(f"delta of savage is {params.delta}: expected a chance below 1, or 0 for 1/horizon")
+    if params.sampling not in ("uniform", "least"):
+        raise InvalidInput(f"sampling of savage is {params.sampling!r}: expected 'uniform' or 'least'")
+
+
+def init(arms, horizon, params):
+    delta = params.delta or 1.0 / horizon
+    least = params.sampling == "least"
+    return State(
+        wins=np.zeros((arms, arms)),
+        alive=np.arange(arms),
+        left=np.full(1, arms),
+        inside=np.ones(arms, np.bool_),
+        explored=np.zeros(1, np.int64),
+        waiting=np.zeros(arms * (arms - 1) // 2 if least else 0, np.int64),
+        queue=np.zeros(2, np.int64),
+        log_term=math.log(arms * (arms - 1) * horizon / delta),
+        least=least,
+    )
+
+
+def select(state, params, t, rng):
+    m = state.left[0]
+    if m == 1:
+        return state.alive[0], state.alive[0]
+    if state.least:
+        return select_least(state, rng)
+    a, b = nth_pair(choose(m * (m - 1) // 2, rng), m)
+    return state.alive[a], state.alive[b]
+
+
+def select_least(state, rng):
+    if state.queue[0] == 0:
+        refill(state)
+    pair = state.waiting[choose(state.queue[0], rng)]
+    return pair // len(state.wins), pair % len(state.wins)
+
+
+def refill(state):
+    """Queue the remaining pairs with the fewest duels."""
+    wins, alive, size = state.wins, state.alive, 0
+    fewest = FOREVER
+    for a in range(state.left[0]):
+        for b in range(a + 1, state.left[0]):
+            i, j = alive[a], alive[b]
+            n = int(wins[i, j] + wins[j, i])
+            if n < fewest:
+                fewest, size = n, 0
+            if n == fewest:
+                state.waiting[size] = i * len(wins) + j
+                size += 1
+    state.queue[0], state.queue[1] = size, fewest
+
+
+def update(state, params, t, i, j, outcome):
+    if i == j:
+        return
+    record(state.wins, i, j, outcome)
+    if not (state.inside[i] and state.inside[j]):
+        return
+    lead = state.wins[i, j] - state.wins[j, i]
+    n = state.wins[i, j] + state.wins[j, i]
+    if state.least:
+        unqueue(state, min(i, j) * len(state.wins) + max(i, j), n)
+    # w/n + √(log_term/2n) < ½ for the arm behind, multiplied out
+    if lead * lead > 2.0 * n * state.log_term:
+        leave(state, t, j if lead > 0.0 else i)
+
+
+def unqueue(state, pair, n):
+    if int(n) == state.queue[1] + 1 and state.queue[0] > 0:
+        state.queue[0] = remove(state.waiting, state.queue[0], pair)
+
+
+def leave(state, t, loser):
+    state.left[0] = remove(state.alive, state.left[0], loser)
+    state.inside[loser] = False
+    if state.left[0] == 1:
+        state.explored[0] = t
+    size = 0
+    for k in range(state.queue[0]):
+        pair = state.waiting[k]
+        state.waiting[size] = pair
+        size += pair // len(state.wins) != loser and pair % len(state.wins) != loser
+    state.queue[0] = size
+
+
+def skip(state, params, t):
+    return FOREVER
+
+
+def recommend(state, rng):
+    return choose_majority(state.wins, state.alive, state.left[0], rng)
+
+
+def explored(state):
+    return state.explored[0]
+
+
+def bounds(state, params, t):
+    """The intervals that decide who leaves, as two (K, K) arrays; an unplayed pair's is [−1, 2]."""
+    n = state.wins + state.wins.T
+    played = np.maximum(n, 1.0)
+    upper = np.where(n > 0, state.wins / played + np.sqrt(state.log_term / (2.0 * played)), 2.0)
+    np.fill_diagonal(upper, 0.5)
+    return 1.0 - upper.T, upper

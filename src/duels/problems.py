@@ -1,0 +1,379 @@
+"""Problems by name: the literature's small matrices, generated families, and matrix files.
+
+A problem is named by a string with parameters, `"bradley-terry:arms=16,spread=0.5,seed=3"`.
+"""
+
+import contextlib
+import csv
+import inspect
+import io
+import json
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import specs
+from .errors import InvalidInput, UnknownName
+from .preference import PreferenceMatrix
+
+SUFFIXES = (".csv", ".txt", ".npy", ".npz")
+MOST_ARMS = 10_000  # a matrix of this size already fills 0.8 GB
+Rows = list[tuple[int, list[str]]]  # line number, entries
+KOMIYAMA = "Komiyama, Honda, Kashima & Nakagawa, COLT 2015"
+
+
+class ProblemInfo(NamedTuple):
+    """What can be asked of one named problem or family."""
+
+    name: str
+    parameters: dict[str, Any]  # parameter -> default
+    summary: str
+    reference: str
+
+
+Build = Callable[..., PreferenceMatrix]
+# name -> the function that builds it, and a reference; its signature and docstring say the rest
+_families: dict[str, tuple[Build, str]] = {}
+
+
+# By name --------------------------------------------------------------------------------------------
+
+
+def problem(spec: str, /, **parameters: Any) -> PreferenceMatrix:
+    """The matrix that a name with parameters stands for; keywords override what the string says."""
+    if not isinstance(spec, str):
+        raise InvalidInput(f"{spec!r} is not a problem's name: expected a string such as 'linear:arms=8'")
+    name, given = specs.split(spec, "problem")
+    defaults = _defaults(name)
+    values = specs.fill(name, {**given, **parameters}, defaults, "duels problems")
+    built = _families[name][0](**values)
+    return PreferenceMatrix(built.array, built.names, specs.join(name, values, defaults))
+
+
+def problem_names() -> list[str]:
+    return list(_families)
+
+
+def list_problems() -> list[ProblemInfo]:
+    """Every named problem and family, with its parameters and their defaults."""
+    return [
+        ProblemInfo(name, _defaults(name), _summary(build), reference) for name, (build, reference) in _families.items()
+    ]
+
+
+def as_matrix(problem_like: Any) -> PreferenceMatrix:
+    """A matrix from any of: a PreferenceMatrix, an array, a file's path, a problem's name.
+
+    A string with a matrix file's suffix, or with a path separator, is a path; any other is a problem's name first.
+    """
+    if isinstance(problem_like, os.PathLike) or (isinstance(problem_like, str) and _is_path(problem_like)):
+        return load_matrix(problem_like)
+    if isinstance(problem_like, str):
+        return problem(problem_like)
+    return problem_like if isinstance(problem_like, PreferenceMatrix) else PreferenceMatrix(problem_like)
+
+
+def _is_path(text: str) -> bool:
+    if Path(text).suffix.lower() in SUFFIXES or os.sep in text:
+        return True
+    return text.partition(":")[0].strip() not in _families and Path(text).is_file()
+
+
+def _defaults(name: str) -> dict[str, Any]:
+    if name not in _families:
+        raise UnknownName("problem", name, _families, see="duels problems")
+    return {key: p.default for key, p in inspect.signature(_families[name][0]).parameters.items()}
+
+
+def _summary(build: Build) -> str:
+    return (inspect.getdoc(build) or "").partition("\n")[0]
+
+
+def _family(name: str, reference: str = "") -> Callable[[Build], Build]:
+    def register(build: Build) -> Build:
+        _families[name] = (build, reference)
+        return build
+
+    return register
+
+
+# Matrices of the literature -------------------------------------------------------------------------
+
+
+@_family("arxiv-6", "Yue & Joachims, Beat the Mean Bandit, ICML 2011")
+def _arxiv() -> PreferenceMatrix:
+    """Six rankers of arXiv's full-text search, compared by interleaving."""
+    return PreferenceMatrix(
+        [
+            [0.50, 0.55, 0.55, 0.54, 0.61, 0.61],
+            [0.45, 0.50, 0.55, 0.55, 0.58, 0.60],
+            [0.45, 0.45, 0.50, 0.54, 0.51, 0.56],
+            [0.46, 0.45, 0.46, 0.50, 0.54, 0.50],
+            [0.39, 0.42, 0.49, 0.46, 0.50, 0.51],
+            [0.39, 0.40, 0.44, 0.50, 0.49, 0.50],
+        ]
+    )
+
+
+@_family("arithmetic-8", KOMIYAMA)
+def _arithmetic() -> PreferenceMatrix:
+    """Eight arms in order: P[i, j] = 0.5 + 0.05 (j − i)."""
+    return PreferenceMatrix((50 + 5 * (np.arange(8) - np.arange(8)[:, None])) / 100)
+
+
+@_family("cyclic-4", KOMIYAMA)
+def _cyclic() -> PreferenceMatrix:
+    """A winner by 0.1 over three arms that beat each other in a circle by 0.4."""
+    return PreferenceMatrix([[0.5, 0.6, 0.6, 0.6], [0.4, 0.5, 0.9, 0.1], [0.4, 0.1, 0.5, 0.9], [0.4, 0.9, 0.1, 0.5]])
+
+
+# Generated families ---------------------------------------------------------------------------------
+
+
+@_family("bradley-terry", "Bradley & Terry, Biometrika 1952")
+def _bradley_terry(arms: int = 16, spread: float = 1.0, seed: int = 0) -> PreferenceMatrix:
+    """Arms with normal utilities of standard deviation `spread`; P[i, j] is the logistic function of u_i − u_j."""
+    rng = _checked("bradley-terry", arms, seed)
+    if not 0 < spread < np.inf:
+        raise InvalidInput(f"bradley-terry: spread = {spread:g}, expected a finite number above 0")
+    utility = spread * rng.standard_normal(arms)
+    return _completed(0.5 + 0.5 * np.tanh((utility[:, None] - utility) / 2))
+
+
+@_family("linear", KOMIYAMA + " (arithmetic-8 is arms=8, largest_gap=0.35, shuffle=false)")
+def _linear(arms: int = 8, largest_gap: float = 0.4, seed: int = 0, shuffle: bool = True) -> PreferenceMatrix:
+    """Arms in order at equal steps, the first ahead of the last by `largest_gap`."""
+    rng = _checked("linear", arms, seed, largest_gap=largest_gap)
+    rank = np.arange(arms)
+    return _shuffled(0.5 + (rank - rank[:, None]) / (arms - 1) * largest_gap, rng, shuffle)
+
+
+@_family("hard-condorcet")
+def _hard_condorcet(arms: int = 16, gap: float = 0.05, seed: int = 0, shuffle: bool = True) -> PreferenceMatrix:
+    """A winner ahead of every arm by the same `gap`; all other pairs are even, so only its own duels tell."""
+    rng = _checked("hard-condorcet", arms, seed, gap=gap)
+    above = np.full((arms, arms), 0.5)
+    above[0] += gap
+    return _shuffled(above, rng, shuffle)
+
+
+@_family("borda-not-condorcet", "Zoghi, Whiteson, Munos & de Rijke, ICML 2014, section 2")
+def _borda_not_condorcet(
+    arms: int = 8, gap: float = 0.05, margin: float = 0.3, seed: int = 0, shuffle: bool = True
+) -> PreferenceMatrix:
+    """Arms in order, each ahead of all later ones by `gap`, but the second by `margin`: it is the Borda winner.
+
+    Relaxed transitivity's γ is margin/gap.
+    """
+    rng = _checked("borda-not-condorcet", arms, seed, fewest=3, gap=gap, margin=margin)
+    # The second arm's Borda sum is (K−2)·margin − gap, the winner's (K−1)·gap.
+    if not (arms - 2) * margin > arms * gap * (1 + 1e-6):
+        raise InvalidInput(
+            f"borda-not-condorcet: margin = {margin:g} leaves the winner ahead in Borda score too, "
+            f"expected more than arms/(arms − 2)·gap = {arms / (arms - 2) * gap:g}"
+        )
+    above = np.full((arms, arms), 0.5 + gap)
+    above[1] = 0.5 + margin
+    return _shuffled(above, rng, shuffle)
+
+
+@_family("cycle-with-winner", KOMIYAMA + " (cyclic-4 is arms=4, shuffle=false)")
+def _cycle_with_winner(
+    arms: int = 8, gap: float = 0.1, cycle_gap: float = 0.4, seed: int = 0, shuffle: bool = True
+) -> PreferenceMatrix:
+    """A winner by `gap` over arms on a circle, each ahead by `cycle_gap` of the half that follows it.
+
+    Arms that face each other across the circle are even.
+    """
+    rng = _checked("cycle-with-winner", arms, seed, fewest=4, gap=gap, cycle_gap=cycle_gap)
+    place = np.arange(arms)
+    ahead = (place - place[:, None]) % (arms - 1)  # steps from i on to j; the winner's row is set below
+    above = 0.5 + cycle_gap * np.sign((arms - 1) - 2 * ahead)
+    above[0] = 0.5 + gap
+    return _shuffled(above, rng, shuffle)
+
+
+@_family("random-condorcet")
+def _random_condorcet(arms: int = 16, gap: float = 0.02, seed: int = 0, shuffle: bool = True) -> PreferenceMatrix:
+    """Uniformly random probabilities, and a winner whose gaps are uniform from `gap`, the smallest, to 0.5."""
+    rng = _checked("random-condorcet", arms, seed, gap=gap)
+    above = rng.random((arms, arms))
+    gaps = rng.uniform(gap, 0.5, arms - 1)
+    gaps[gaps.argmin()] = gap
+    above[0, 1:] = 0.5 + gaps
+    return _shuffled(above, rng, shuffle)
+
+
+def _checked(name: str, arms: int, seed: int, fewest: int = 2, **gaps: float) -> np.random.Generator:
+    if not fewest <= arms <= MOST_ARMS:
+        raise InvalidInput(f"{name}: arms = {arms}, expected {fewest} to {MOST_ARMS}")
+    for key, gap in gaps.items():
+        if not 0 < gap <= 0.5:
+            raise InvalidInput(f"{name}: {key} = {gap:g}, expected above 0 and at most 0.5")
+    if seed < 0:
+        raise InvalidInput(f"{name}: seed = {seed}, expected 0 or more")
+    return np.random.default_rng(seed)
+
+
+def _shuffled(above: np.ndarray, rng: np.random.Generator, shuffle: bool) -> PreferenceMatrix:
+    """The completed matrix, its arms in random order: low indices must not be the good arms."""
+    matrix = _completed(above)
+    order = rng.permutation(matrix.arms) if shuffle else np.arange(matrix.arms)
+    return PreferenceMatrix(matrix.array[np.ix_(order, order)])
+
+
+def _completed(above: np.ndarray) -> PreferenceMatrix:
+    """The matrix with the given entries above the diagonal."""
+    return PreferenceMatrix(np.triu(above, 1) + np.tril(1 - above.T, -1) + np.eye(len(above)) / 2)
+
+
+# Files ----------------------------------------------------------------------------------------------
+
+
+def load_matrix(path: str | os.PathLike[str]) -> PreferenceMatrix:
+    """The matrix in a .csv, .txt, .npy or .npz file.
+
+    Tables may have a header row of names and a first column of names; .txt is separated by spaces, `#` comments.
+    """
+    path = Path(path)
+    suffix = _checked_suffix(path)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}") from None
+    array, names = _read_binary(path, content) if suffix in (".npy", ".npz") else _read_text(path, content, suffix)
+    try:
+        return PreferenceMatrix(array, names, path.stem)
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error}") from None
+
+
+def save_matrix(matrix: PreferenceMatrix, path: str | os.PathLike[str]) -> None:
+    """Write a .csv, .txt, .npy or .npz file that `load_matrix` reads back exactly; whole or not at all."""
+    path = Path(path)
+    matrix = matrix if isinstance(matrix, PreferenceMatrix) else PreferenceMatrix(matrix)
+    content = _encoded(matrix, path, _checked_suffix(path))
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        temporary.write_bytes(content)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written: {error.strerror}") from None
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def _checked_suffix(path: Path) -> str:
+    if path.suffix.lower() not in SUFFIXES:
+        raise InvalidInput(f"{path}: unknown kind of file {path.suffix!r}, expected one of {', '.join(SUFFIXES)}")
+    return path.suffix.lower()
+
+
+def _encoded(matrix: PreferenceMatrix, path: Path, suffix: str) -> bytes:
+    rows = matrix.array.tolist()
+    names = None if matrix.names == tuple(map(str, range(matrix.arms))) else matrix.names
+    if suffix == ".csv":
+        text = io.StringIO()
+        writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
+        writer.writerows(rows if names is None else [["", *names], *([n, *row] for n, row in zip(names, rows))])
+        return text.getvalue().encode()
+    if suffix == ".txt":
+        head = "" if names is None else f"# names: {json.dumps(names)}\n"
+        return (head + "".join(" ".join(map(repr, row)) + "\n" for row in rows)).encode()
+    if suffix == ".npy" and names is not None:
+        raise InvalidInput(f"{path}: an .npy file cannot hold the arms' names; save as .npz, .csv or .txt")
+    binary = io.BytesIO()
+    if suffix == ".npy":
+        np.save(binary, matrix.array)
+    else:
+        np.savez_compressed(binary, array=matrix.array, names=np.array(matrix.names))
+    return binary.getvalue()
+
+
+def _read_binary(path: Path, content: bytes) -> tuple[np.ndarray, list[str] | None]:
+    try:
+        loaded = np.load(io.BytesIO(content), allow_pickle=False)
+        members = {"array": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
+    except Exception as error:  # numpy, zipfile and zlib raise a dozen kinds for damaged files
+        raise InvalidInput(f"{path} is damaged, or not an array of plain numbers: {error}") from None
+    names = members.pop("names", None)
+    if len(members) != 1:
+        raise InvalidInput(f"{path} holds {len(members)} arrays, expected one matrix, and 'names' if they are known")
+    return members.popitem()[1], None if names is None else np.atleast_1d(names).tolist()
+
+
+def _read_text(path: Path, content: bytes, suffix: str) -> tuple[list[list[float]], list[str] | None]:
+    try:
+        text = content.decode("utf-8-sig")
+        names, rows = _csv_rows(text) if suffix == ".csv" else _txt_rows(path, text)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InvalidInput(f"{path} is not a table in UTF-8 text: {error}") from None
+    if not rows:
+        raise InvalidInput(f"{path} is empty, expected a row of numbers per arm")
+    corner = rows[0][1][0] == ""
+    header = rows.pop(0) if corner or not any(map(_is_number, rows[0][1])) else None
+    if not rows:
+        raise InvalidInput(f"{path} has no numbers below its header, expected a row of numbers per arm")
+    one_more = header is not None and len(rows[0][1]) == len(rows) + 1
+    labelled = corner or one_more or not any(_is_number(row[0]) for _, row in rows)
+    array = _numbers(path, rows, first=1 if labelled else 0)
+    return array, names or _table_names(path, header, rows, labelled)
+
+
+def _csv_rows(text: str) -> tuple[None, Rows]:
+    reader = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True)
+    return None, [(reader.line_num, row) for row in reader if len(row) > 1 or "".join(row).strip()]
+
+
+def _txt_rows(path: Path, text: str) -> tuple[list[str] | None, Rows]:
+    names, rows = None, []
+    for number, line in enumerate(text.split("\n"), 1):
+        entries, _, comment = line.partition("#")
+        if comment.startswith(" names: "):
+            try:
+                names = list(json.loads(comment.removeprefix(" names: ")))
+            except (TypeError, ValueError):
+                raise InvalidInput(f'{path}, line {number}: expected names as # names: ["a", "b"]') from None
+        if entries.strip():
+            rows.append((number, entries.split()))
+    return names, rows
+
+
+def _numbers(path: Path, rows: Rows, first: int) -> list[list[float]]:
+    line, width = rows[0][0], len(rows[0][1])
+    for number, row in rows:
+        if len(row) != width:
+            raise InvalidInput(f"{path}, line {number}: {len(row)} entries, expected {width} as in line {line}")
+        for place, entry in enumerate(row[first:], first + 1):
+            if not _is_number(entry):
+                raise InvalidInput(f"{path}, line {number}, entry {place}: {entry!r} is not a number")
+    return [[float(entry) for entry in row[first:]] for _, row in rows]
+
+
+def _table_names(path: Path, header: tuple[int, list[str]] | None, rows: Rows, labelled: bool) -> list[str] | None:
+    """The names in the header row and the first column, which must agree."""
+    labels = [row[0] for _, row in rows] if labelled else None
+    if header is None:
+        return labels
+    line, names = header
+    width = len(rows[0][1])
+    names = names[1:] if labelled and len(names) == width else names
+    if len(names) != width - labelled:
+        raise InvalidInput(f"{path}, line {line}: {len(names)} names over rows of {width - labelled} numbers")
+    for (number, _), label, name in zip(rows, labels or names, names):
+        if label != name:
+            raise InvalidInput(f"{path}, line {number} is called {label!r}, expected {name!r} as in the header")
+    return names
+
+
+def _is_number(entry: str) -> bool:
+    try:
+        float(entry)
+    except ValueError:
+        return False
+    return True

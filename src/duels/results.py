@@ -1,0 +1,122 @@
+"""Results of simulations: one table with a row per run and checkpoint, and where it came from."""
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from .errors import InvalidInput
+
+SCHEMA = {
+    "problem": pl.String,
+    "arms": pl.Int64,
+    "policy": pl.String,
+    "horizon": pl.Int64,
+    "run": pl.Int64,
+    "t": pl.Int64,
+    "regret": pl.Float64,  # cumulative (Δ_i + Δ_j)/2
+    "weak_regret": pl.Float64,  # cumulative min(Δ_i, Δ_j)
+    "simple_regret": pl.Float64,  # Δ of the recommended arm
+    "duels": pl.Int64,  # comparisons of two different arms
+    "recommended": pl.Int64,
+    "correct": pl.Boolean,
+    "explored": pl.Int64,  # when an elimination method had one arm left; null before, and for other policies
+}
+TABLES = ("frame", "pairs", "intervals")
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a simulation found.
+
+    `frame` has the columns of `SCHEMA`. `pairs` and `intervals` are there if they were recorded. `provenance` says
+    what was run: version, policy, problem, seed, machine, time.
+    """
+
+    frame: pl.DataFrame
+    provenance: dict[str, Any] = field(default_factory=dict)
+    pairs: pl.DataFrame | None = None  # problem, policy, run, t, first, second, duels, wins (of the first)
+    intervals: pl.DataFrame | None = None  # problem, policy, run, t, first, second, duels, wins, lower, upper
+
+    def summarise(self) -> pl.DataFrame:
+        """Mean, spread and accuracy over runs, by problem, policy, horizon and time."""
+        regret = pl.col("regret")
+        return (
+            self.frame.group_by("problem", "arms", "policy", "horizon", "t", maintain_order=True)
+            .agg(
+                runs=pl.len(),
+                regret=regret.mean(),
+                regret_min=regret.min(),
+                regret_max=regret.max(),
+                standard_error=(regret.std() / pl.len().sqrt()).fill_null(0.0),
+                weak_regret=pl.col("weak_regret").mean(),
+                accuracy=pl.col("correct").mean(),
+                duels=pl.col("duels").mean(),
+                explored=pl.col("explored").median(),
+            )
+            .sort("problem", "policy", "horizon", "t", maintain_order=True)
+        )
+
+    def final(self) -> pl.DataFrame:
+        """The summary at each policy's last checkpoint, lowest mean regret first."""
+        summary = self.summarise()
+        last = summary.group_by("problem", "policy", "horizon").agg(t=pl.col("t").max())
+        return summary.join(last, on=["problem", "policy", "horizon", "t"]).sort("problem", "horizon", "regret")
+
+    def save(self, directory: str | Path) -> None:
+        """Write the tables as Parquet and the provenance as JSON; files appear whole or not at all."""
+        target = Path(directory)
+        target.mkdir(parents=True, exist_ok=True)
+        for name in TABLES:
+            table = getattr(self, name)
+            if table is not None:
+                _write_whole(target / f"{name}.parquet", table.write_parquet)
+        text = json.dumps(self.provenance, indent=2, ensure_ascii=False)
+        _write_whole(target / "provenance.json", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
+
+    def __repr__(self) -> str:
+        policies = self.frame["policy"].unique(maintain_order=True).to_list()
+        problems = self.frame["problem"].unique(maintain_order=True).to_list()
+        runs = self.frame["run"].n_unique()
+        return f"Results({', '.join(policies)} on {', '.join(problems)}: {runs} runs, {len(self.frame)} rows)"
+
+
+def load_results(directory: str | Path) -> Results:
+    """Read what `Results.save` wrote."""
+    source = Path(directory)
+    if not (source / "frame.parquet").is_file():
+        raise InvalidInput(
+            f"{str(source)!r} holds no results: expected a folder with frame.parquet, as `save` writes it"
+        )
+    tables = {name: _read(source / f"{name}.parquet") for name in TABLES if (source / f"{name}.parquet").is_file()}
+    try:
+        provenance = json.loads((source / "provenance.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"{source / 'provenance.json'} cannot be read: {error}") from None
+    return Results(provenance=provenance, **tables)
+
+
+def combine(parts: Sequence[Results]) -> Results:
+    """Several results as one; each one's provenance is kept."""
+    tables = {}
+    for name in TABLES:
+        present = [getattr(part, name) for part in parts if getattr(part, name) is not None]
+        tables[name] = pl.concat(present) if present else None
+    return Results(provenance={"parts": [part.provenance for part in parts]}, **tables)  # type: ignore[arg-type]
+
+
+def _read(path: Path) -> pl.DataFrame:
+    try:
+        return pl.read_parquet(path)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise InvalidInput(f"{path} is not a readable Parquet file: {str(error).splitlines()[0]}") from None
+
+
+def _write_whole(path: Path, write: Any) -> None:
+    unfinished = path.with_name(path.name + ".unfinished")
+    write(unfinished)
+    os.replace(unfinished, path)

@@ -1,0 +1,288 @@
+"""Simulation: one policy on one preference matrix, many runs, on threads."""
+
+import os
+import platform
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from . import loop
+from .errors import InvalidInput
+from .policies import Policy
+from .policies import policy as find_policy
+from .preference import Arm, PreferenceMatrix
+from .problems import as_matrix
+from .results import SCHEMA, Results
+
+PER_DECADE = 10  # default checkpoints
+
+
+def simulate(
+    problem: Any,
+    policy: Any,
+    *,
+    horizon: int,
+    runs: int = 1,
+    seed: int = 0,
+    jobs: int | None = None,
+    checkpoints: Iterable[int] | None = None,
+    record: Sequence[Any] = (),
+    compiled: bool = True,
+    progress: bool | None = None,
+    **parameters: Any,
+) -> Results:
+    """Play a policy on a problem and report its regret and recommendation at the checkpoints.
+
+    problem: a `PreferenceMatrix`, an array, a matrix file or a named problem, with a Condorcet winner.
+    policy: a name such as `"rucb"` or `"btm:gamma=2"`, a Python file or a module of your own; `parameters` are its.
+    horizon: how many steps to play, up to 10¹⁵; policies that need a horizon are told it.
+    runs: independent repetitions. Run r depends on `seed` and r alone: not on threads, on `runs` or on checkpoints.
+    jobs: threads; by default one per core.
+    checkpoints: the times to report; by default ten per decade. The horizon is always reported.
+    record: `"pairs"` adds the duels and wins of every pair at every checkpoint (`results.pairs`), a pair of arms such
+        as `(0, 3)` the policy's interval for it (`results.intervals`).
+    compiled: False plays the policy in the Python interpreter, for breakpoints and prints; the results are the same.
+    progress: show a progress bar; by default on a terminal only.
+    """
+    matrix = as_matrix(problem)
+    chosen = find_policy(policy, **parameters)
+    horizon = _whole("horizon", horizon, 1, loop.LATEST)
+    runs = _whole("runs", runs, 1)
+    seed = _whole("seed", seed, 0)
+    jobs = _whole("jobs", jobs, 1) if jobs is not None else len(os.sched_getaffinity(0))
+    gaps = matrix.gaps
+    times = _checkpoints(checkpoints, horizon)
+    recorder = _Recorder(matrix, chosen, times, runs, record)
+    started, clock = datetime.now(UTC), time.perf_counter()
+    if compiled:
+        play = loop.ready(chosen, matrix.arms, horizon, matrix.array)
+    else:
+        play = loop.bind(chosen, compiled=False)
+    table = _Table(gaps, matrix.condorcet_winner, runs, len(times))
+
+    def one_run(run: int, stop: threading.Event, share: Callable[[float], None]) -> None:
+        state = chosen.start(matrix.arms, horizon)
+        tally = np.zeros((matrix.arms, matrix.arms))
+        coin, luck = loop.streams(seed, run)
+        t, budget = 1, 1000
+        for place, until in enumerate(times):
+            adviser = loop.adviser(seed, run, until)
+            while t <= until:
+                if stop.is_set():
+                    return
+                before = time.perf_counter()
+                t, arm = play(
+                    state, chosen.params, matrix.array, tally, t, until, loop.FOREVER, budget, coin, luck, adviser
+                )
+                budget = _next_budget(budget, time.perf_counter() - before)
+                share((t - 1) / horizon)
+            explored = chosen.kernel("explored")
+            table.enter(run, place, tally, arm, explored(state) if explored else 0)
+            recorder.enter(run, place, tally, state)
+
+    _in_threads(one_run, runs, jobs, progress, f"{chosen} on {matrix.name}")
+    frame = _frame(matrix, chosen, horizon, times, table, runs)
+    provenance = {
+        "duels": _version(),
+        "command": sys.argv,
+        "problem": matrix.name,
+        "matrix": matrix.digest,
+        "arms": list(matrix.names),
+        "policy": str(chosen),
+        "parameters": chosen.params._asdict(),
+        "horizon": horizon,
+        "runs": runs,
+        "seed": seed,
+        "jobs": jobs,
+        "started": started.isoformat(timespec="seconds"),
+        "seconds": round(time.perf_counter() - clock, 3),
+        "machine": f"{platform.platform()}, {os.cpu_count()} cores",
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+    }
+    return Results(frame, provenance, **recorder.frames())
+
+
+def _next_budget(budget: int, seconds: float) -> int:
+    """How many steps to play before looking up again: about a twentieth of a second, so that Ctrl-C is heard."""
+    if seconds < 0.025:
+        return min(budget * 2, 1 << 40)
+    return max(budget // 2, 100) if seconds > 0.1 else budget
+
+
+def _whole(what: str, value: Any, least: int, most: int | None = None) -> int:
+    try:
+        number = int(value)
+        if number != value or isinstance(value, bool):
+            raise ValueError
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidInput(f"{what} is {value!r}: expected a whole number") from None
+    if number < least or (most is not None and number > most):
+        span = f"at least {least}" if most is None else f"from {least} to {most:.0e}".replace("e+", "e")
+        raise InvalidInput(f"{what} is {number}: expected {span}")
+    return number
+
+
+def _checkpoints(checkpoints: Iterable[int] | None, horizon: int) -> list[int]:
+    if checkpoints is None:
+        count = int(np.log10(horizon) * PER_DECADE) + 1
+        times = [min(round(10 ** (k / PER_DECADE)), horizon) for k in range(count)]
+    else:
+        times = [_whole("a checkpoint", t, 1, horizon) for t in checkpoints]
+    return sorted({*times, horizon})
+
+
+class _Table:
+    """The numbers of the results frame, a row per run and a column per checkpoint, written by many threads."""
+
+    def __init__(self, gaps: np.ndarray, winner: int | None, runs: int, times: int) -> None:
+        self.gaps, self.winner = gaps, winner
+        self.smaller = np.minimum(gaps[:, None], gaps[None, :])
+        self.regret, self.weak_regret = np.zeros((runs, times)), np.zeros((runs, times))
+        self.duels, self.recommended, self.explored = (np.zeros((runs, times), np.int64) for _ in range(3))
+
+    def enter(self, run: int, place: int, tally: np.ndarray, arm: int, explored: int) -> None:
+        met = tally + tally.T  # twice the self-duels on the diagonal, so that each step counts two arms
+        # From exact counts, so that neither checkpoints nor fast-forwarding change a digit.
+        self.regret[run, place] = 0.5 * float((met.sum(axis=1) * self.gaps).sum())
+        self.weak_regret[run, place] = 0.5 * float((met * self.smaller).sum())
+        self.duels[run, place] = round(float(tally.sum() - tally.trace()))
+        self.recommended[run, place] = arm
+        self.explored[run, place] = explored
+
+
+def _frame(
+    matrix: PreferenceMatrix, policy: Policy, horizon: int, times: list[int], table: _Table, runs: int
+) -> pl.DataFrame:
+    recommended = table.recommended.ravel()
+    rows = runs * len(times)
+    columns = {
+        "problem": [matrix.name] * rows,
+        "arms": np.full(rows, matrix.arms),
+        "policy": [str(policy)] * rows,
+        "horizon": np.full(rows, horizon),
+        "run": np.repeat(np.arange(runs), len(times)),
+        "t": np.tile(np.array(times, np.int64), runs),
+        "regret": table.regret.ravel(),
+        "weak_regret": table.weak_regret.ravel(),
+        "simple_regret": table.gaps[recommended],
+        "duels": table.duels.ravel(),
+        "recommended": recommended,
+        "correct": recommended == table.winner,
+        "explored": table.explored.ravel(),
+    }
+    frame = pl.DataFrame(columns, schema=SCHEMA)
+    return frame.with_columns(explored=pl.when(pl.col("explored") > 0).then("explored"))
+
+
+class _Recorder:
+    """What `record` asks for beyond the results frame: pair counts, intervals of chosen pairs."""
+
+    def __init__(
+        self, matrix: PreferenceMatrix, policy: Policy, times: list[int], runs: int, record: Sequence[Any]
+    ) -> None:
+        self.matrix, self.policy, self.times = matrix, policy, times
+        self.intervals = [self._pair(what) for what in record if what != "pairs"]
+        if self.intervals and policy.kernel("bounds") is None:
+            raise InvalidInput(f"policy {policy} holds no intervals: record pairs instead, or choose another policy")
+        self.tallies: dict[tuple[int, int], np.ndarray] | None = {} if "pairs" in record else None
+        self.rows: dict[tuple[int, int], list[tuple]] = {}
+
+    def _pair(self, what: Any) -> tuple[int, int]:
+        if isinstance(what, str) or not isinstance(what, Sequence) or len(what) != 2:
+            raise InvalidInput(f"cannot record {what!r}: expected 'pairs' or a pair of arms such as (0, 1)")
+        arms: Sequence[Arm] = what
+        return self.matrix.index(arms[0]), self.matrix.index(arms[1])
+
+    def enter(self, run: int, place: int, tally: np.ndarray, state: Any) -> None:
+        if self.tallies is not None:
+            self.tallies[run, place] = tally.copy()
+        if self.intervals:
+            t = self.times[place]
+            lower, upper = self.policy.kernel("bounds")(state, self.policy.params, t)
+            self.rows[run, place] = [
+                (run, t, i, j, tally[i, j] + tally[j, i] * (i != j), tally[i, j], lower[i, j], upper[i, j])
+                for i, j in self.intervals
+            ]
+
+    def frames(self) -> dict[str, pl.DataFrame]:
+        said = [pl.lit(self.matrix.name).alias("problem"), pl.lit(str(self.policy)).alias("policy")]
+        frames = {}
+        if self.tallies is not None:
+            first, second = np.triu_indices(self.matrix.arms)
+            parts = [
+                pl.DataFrame(
+                    {
+                        "first": first,
+                        "second": second,
+                        "duels": _met(tally)[first, second],
+                        "wins": tally[first, second],
+                    }
+                )
+                .with_columns(wins=pl.when(pl.col("first") != pl.col("second")).then("wins"))
+                .select(*said, pl.lit(run).cast(pl.Int64).alias("run"), pl.lit(self.times[place]).alias("t"), pl.all())
+                for (run, place), tally in sorted(self.tallies.items())
+            ]
+            frames["pairs"] = pl.concat(parts)
+        if self.intervals:
+            names = ["run", "t", "first", "second", "duels", "wins", "lower", "upper"]
+            rows = [row for _, some in sorted(self.rows.items()) for row in some]
+            frames["intervals"] = pl.DataFrame(rows, schema=names, orient="row").select(*said, pl.all())
+        return frames
+
+
+def _met(tally: np.ndarray) -> np.ndarray:
+    met = tally + tally.T
+    np.fill_diagonal(met, tally.diagonal())
+    return met
+
+
+def _in_threads(one_run: Callable, runs: int, jobs: int, progress: bool | None, title: str) -> None:
+    """Do all runs; an error or Ctrl-C in any of them ends all of them at once."""
+    stop = threading.Event()
+    shares = np.zeros(runs)
+
+    def guarded(run: int) -> None:
+        one_run(run, stop, lambda share: shares.__setitem__(run, share))
+
+    with _bar(progress, title) as show, ThreadPoolExecutor(min(jobs, runs)) as pool:
+        waiting: set[Future] = {pool.submit(guarded, run) for run in range(runs)}
+        try:
+            while waiting:
+                done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_EXCEPTION)
+                show(float(shares.mean()))
+                for future in done:
+                    future.result()
+        except BaseException:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+@contextmanager
+def _bar(progress: bool | None, title: str):
+    """Yields a function that shows how much of the work is done."""
+    if not (sys.stderr.isatty() if progress is None else progress):
+        yield lambda share: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+
+
+def _version() -> str:
+    from . import __version__
+
+    return __version__
