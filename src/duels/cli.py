@@ -4,6 +4,7 @@ import json
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -125,17 +126,19 @@ def matrix_describe(
     matrix = as_matrix(problem)
     if format is Format.table:
         print(matrix.describe())
+    elif format is Format.json:
+        print(json.dumps(matrix.summary(), indent=2, ensure_ascii=False))
     else:
         _print([matrix.summary()], format)
 
 
 def _number(what: str, text: str) -> int:
     try:
-        number = float(text.replace("_", "").replace(",", ""))
-        return (
-            int(number) if number != int(number) or "e" in text.lower() else int(text.replace("_", "").replace(",", ""))
-        )
-    except (ValueError, OverflowError):
+        number = Decimal(text.replace(",", ""))
+        if number != int(number):
+            raise ValueError
+        return int(number)
+    except (ArithmeticError, ValueError):
         raise InvalidInput(f"{what} is {text!r}: expected a whole number such as 100000 or 1e6") from None
 
 

@@ -31,7 +31,7 @@ class State(NamedTuple):
     worst: np.ndarray  # (K,) float64: max_j z_ij; arm i is a potential champion while worst[i] ≤ L
     pool: np.ndarray  # (K,) int64: the potential champions in ascending order …
     size: np.ndarray  # (1,) int64: … and how many they are
-    limits: np.ndarray  # (2,) float64: the pool holds for L from the first up to, not including, the second
+    limits: np.ndarray  # (2,) float64: the pool holds from the first L up to the second, where an arm returns
     best: np.ndarray  # (1,) int64: the hypothesised best arm of the ICML variant, −1 for none
     everyone: np.ndarray  # (K,) int64: 0 … K − 1
     icml: bool
@@ -182,7 +182,7 @@ def set_z(state, i, j, z):
     if new != worst:
         state.worst[i] = new
         stays_in = max(new, worst) <= state.limits[0]
-        stays_out = min(new, worst) >= state.limits[1]
+        stays_out = new >= state.limits[1] and worst > state.limits[1]
         if not (stays_in or stays_out):
             state.limits[1] = 0.0  # the pool is made anew at the next step
 

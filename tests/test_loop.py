@@ -1,0 +1,259 @@
+"""The loop: compiled as interpreted, resumable anywhere, exact at late times, never stale."""
+
+import math
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import duels
+from duels import loop, testing
+from duels.errors import InvalidInput
+from duels.policies import policy, rucb
+from duels.policies.kernels import FOREVER
+
+SOURCE = Path(duels.__file__).parent
+SPECS = ["rucb", "rucb:alpha=0.8,variant=icml", "savage", "btm:gamma=0.3", "interleaved_filter", "random"]
+
+
+def trace(play, chosen, matrix, horizon, seed, stride=FOREVER, pieces=None):
+    """All that a run leaves behind, played in one go or in pieces of time or of budget."""
+    state, tally = chosen.start(len(matrix), horizon), np.zeros(matrix.shape)
+    coin, luck = loop.streams(seed, 0)
+    t = 1
+    while t <= horizon:
+        until = min(horizon, t + int(pieces.integers(1, 50))) if pieces else horizon
+        budget = int(pieces.integers(1, 50)) if pieces else FOREVER
+        t, _ = play(state, chosen.params, matrix, tally, t, until, stride, budget, coin, luck, np.random.default_rng(0))
+    return state, tally, coin.bit_generator.state, luck.bit_generator.state
+
+
+def problems():
+    yield duels.problem("arxiv-6").array
+    yield duels.problem("cyclic-4").array
+    yield duels.problem("random-condorcet:arms=9,seed=1").array
+    yield duels.problem("bradley-terry:arms=2,spread=3").array
+    yield np.array([[0.5, 1.0, 0.0], [0.0, 0.5, 1.0], [1.0, 0.0, 0.5]])  # no winner at all
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_compiled_is_interpreted_draw_for_draw(spec):
+    chosen = policy(spec)
+    for k, matrix in enumerate(problems()):
+        compiled = loop.ready(chosen, len(matrix), 700, matrix)
+        interpreted = loop.bind(chosen, compiled=False)
+        for seed in range(k, k + 3):
+            a, b = (trace(play, chosen, matrix, 700, seed) for play in (compiled, interpreted))
+            np.testing.assert_equal(a, b)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_skipping_is_stepping(spec):
+    chosen = policy(spec)
+    for k, matrix in enumerate(problems()):
+        play = loop.ready(chosen, len(matrix), 20_000, matrix)
+        for seed in range(k, k + 5):
+            a, b = (trace(play, chosen, matrix, 20_000, seed, stride) for stride in (FOREVER, 1))
+            np.testing.assert_equal(a, b)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("spec", ["rucb", "rucb:alpha=0.8,variant=icml", "rucb:alpha=1.5", "rucb:alpha=0.3"])
+@pytest.mark.filterwarnings("ignore:rucb with alpha")
+def test_skipping_is_stepping_at_length(spec):
+    chosen = policy(spec)
+    for arms in (2, 3, 5, 16):
+        for seed in range(5):
+            matrix = duels.problem(f"random-condorcet:arms={arms},seed={seed},gap=0.1").array
+            play = loop.ready(chosen, arms, 3_000_000, matrix)
+            a, b = (trace(play, chosen, matrix, 3_000_000, seed, stride) for stride in (FOREVER, 1))
+            np.testing.assert_equal(a, b)
+
+
+@pytest.mark.parametrize("spec", SPECS)
+def test_a_run_can_be_interrupted_anywhere(spec):
+    chosen, matrix = policy(spec), duels.problem("arxiv-6").array
+    play = loop.ready(chosen, 6, 5000, matrix)
+    whole = trace(play, chosen, matrix, 5000, 3)
+    np.testing.assert_equal(whole, trace(play, chosen, matrix, 5000, 3, pieces=np.random.default_rng(1)))
+
+
+def test_self_duels_that_teach_are_drawn():
+    """Beat the Mean's self-duels are decided by a fair coin of the world; the others' are not drawn at all."""
+    matrix = np.full((3, 3), 0.5)
+    for spec, drawn in (("btm", True), ("rucb", False)):
+        chosen = policy(spec)
+        play = loop.ready(chosen, 3, 1000, matrix)
+        _, tally, _, luck_state = trace(play, chosen, matrix, 1000, 0)
+        _, luck = loop.streams(0, 0)
+        luck.random(1000 if drawn else round(tally.sum() - tally.trace()))
+        assert luck_state == luck.bit_generator.state
+
+
+def test_tally_counts_every_step():
+    chosen, matrix = policy("rucb"), duels.problem("cyclic-4").array
+    play = loop.ready(chosen, 4, 10**15, matrix)
+    _, tally, _, _ = trace(play, chosen, matrix, 10**15, 0)
+    assert tally.sum() == 10**15
+
+
+@pytest.mark.parametrize("late", [10**6, 10**9, 10**12, 10**15])
+def test_late_jumps_land_where_the_choice_changes(late):
+    """One step before the time that `skip` names the choice is still the self-duel, at that time it is not."""
+    chosen = policy("rucb")
+    rng = np.random.default_rng(late)
+    for _ in range(200):
+        state = chosen.start(2)
+        # z = n/4 when one arm won all n duels; put it near α ln t by hand, with all its roundings.
+        z = 0.51 * math.log(late) * rng.uniform(0.98, 1.0)
+        chosen.module.update(state, chosen.params, 1, 0, 1, 1.0)
+        state.z[1, 0], state.worst[1] = z, z
+        state.share[0, 1], state.width[0, 1] = 0.0, 0.0  # u_10 far below ½: only z decides
+        state.limits[:] = 0.0
+        assert chosen.module.select(state, chosen.params, 3, rng) == (0, 0)
+        t = chosen.module.skip(state, chosen.params, 3)
+        for before in (t - 1, t - 2, t - 1000):
+            assert chosen.module.select(state, chosen.params, before, rng) == (0, 0)
+        assert sorted(chosen.module.select(state, chosen.params, t, rng)) == [0, 1]
+
+
+def test_kernels_may_make_arrays():
+    """A policy that makes arrays needs reference counts; it gets them, and stays right."""
+
+    def select(state, params, t, rng):
+        scores = state.wins.sum(axis=1) + np.ones(len(state.wins)) * rng.random()
+        return 0, int(np.argmax(scores[1:])) + 1
+
+    mine = SimpleNamespace(
+        **{name: getattr(rucb, name) for name in ("Params", "init", "update", "recommend")}, select=select
+    )
+    chosen, matrix = policy(mine), duels.problem("arxiv-6").array
+    a, b = (
+        trace(play, chosen, matrix, 500, 0)
+        for play in (loop.ready(chosen, 6, 500, matrix), loop.bind(chosen, compiled=False))
+    )
+    np.testing.assert_equal(a, b)
+
+
+def test_a_policy_that_numba_refuses_says_so():
+    def select(state, params, t, rng):
+        return open("no file")
+
+    mine = SimpleNamespace(
+        **{name: getattr(rucb, name) for name in ("Params", "init", "update", "recommend")}, select=select
+    )
+    with pytest.raises(InvalidInput, match="cannot be compiled by numba; run it with compiled=False"):
+        loop.ready(policy(mine), 3, 10, np.full((3, 3), 0.5))
+
+
+# Never stale ----------------------------------------------------------------------------------------
+
+PROBE = """
+import numpy as np, duels
+from duels import loop
+chosen, matrix = duels.policy("random"), duels.problem("arxiv-6").array
+play = loop.ready(chosen, 6, 100, matrix)
+tally = np.zeros((6, 6))
+coin, luck = loop.streams(0, 0)
+t, arm = play(chosen.start(6), chosen.params, matrix, tally, 1, 100, loop.FOREVER, 1000, coin, luck, coin)
+print(duels.__file__, sum(play.stats.cache_hits.values()), tally.tolist(), arm)
+"""
+
+
+def probe(folder):
+    """Where the package came from, how many compiled loops came from the cache, and what they did."""
+    found = subprocess.run(
+        [sys.executable, "-c", PROBE],
+        env={"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin", "HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    file, hits, result = found.stdout.split(" ", 2)
+    assert file == str(folder / "duels" / "__init__.py")
+    return int(hits), result
+
+
+def edit(path, old, new):
+    text = path.read_text()
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new))
+
+
+def test_editing_any_kernel_changes_the_next_run(tmp_path):
+    shutil.copytree(SOURCE, tmp_path / "duels", ignore=shutil.ignore_patterns("__pycache__"))
+    kernels = tmp_path / "duels" / "policies" / "kernels.py"
+    _, before = probe(tmp_path)
+    assert probe(tmp_path) == (1, before)  # a second process compiles nothing
+    edit(kernels, "return int(rng.random() * m)", "return m - 1 - int(rng.random() * m)")  # a helper in another file
+    hits, helper_edited = probe(tmp_path)
+    assert (hits, helper_edited != before) == (0, True)
+    edit(tmp_path / "duels" / "loop.py", "        t += 1\n    return t, rec", "        t += 2\n    return t, rec")
+    hits, loop_edited = probe(tmp_path)
+    assert (hits, loop_edited != helper_edited) == (0, True)
+    edit(
+        tmp_path / "duels" / "policies" / "random.py",
+        "record(state.wins, i, j, outcome)",
+        "record(state.wins, j, i, outcome)",
+    )
+    hits, update_edited = probe(tmp_path)
+    assert (hits, update_edited != loop_edited) == (0, True)
+
+
+def test_the_fingerprint_sees_constants_and_fields(monkeypatch):
+    kernels = {"select": rucb.select, "skip": rucb.skip}
+    before = loop._fingerprint(kernels, {})
+    assert loop._fingerprint(kernels, {}) == before
+    assert loop._fingerprint(kernels, {"nogil": True}) != before
+    monkeypatch.setattr(rucb, "FOREVER", 1 << 61)  # a constant that skip's helper reads
+    assert loop._fingerprint(kernels, {}) != before
+    monkeypatch.undo()
+    monkeypatch.setattr(rucb.State, "_fields", rucb.State._fields[::-1])
+    assert loop._fingerprint(kernels, {}) != before
+
+
+def test_an_unwritable_cache_is_no_obstacle(monkeypatch):
+    import numba
+
+    real = numba.njit
+
+    def without_cache(*args, cache=False, **options):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return real(*args, **options)
+
+    monkeypatch.setattr(numba, "njit", without_cache)
+    monkeypatch.setattr(loop, "_bound", {})
+    chosen, matrix = policy("random"), np.full((3, 3), 0.5)
+    play = loop.ready(chosen, 3, 10, matrix)
+    assert trace(play, chosen, matrix, 10, 0)[1].sum() == 10
+
+
+def test_streams_are_separate_and_fixed():
+    coin, luck = loop.streams(5, 7)
+    again, _ = loop.streams(5, 7)
+    assert coin.random() == again.random()
+    values = {
+        loop.streams(5, 8)[0].random(),
+        loop.streams(6, 7)[0].random(),
+        luck.random(),
+        loop.adviser(5, 7, 1).random(),
+        loop.adviser(5, 7, 2).random(),
+        coin.random(),
+    }
+    assert len(values) == 6
+
+
+def test_conformance_games_agree_with_the_loop():
+    """The checks' step-by-step game is the loop's play, so what it finds is true of the loop."""
+    chosen, matrix = policy("btm:gamma=0.3"), testing._ladder(5)
+    game = testing._Game(chosen, matrix, seed=2)
+    for _ in range(testing.HORIZON):
+        game.step()
+    play = loop.bind(chosen, compiled=False)
+    state, _, _, _ = trace(play, chosen, matrix, testing.HORIZON, 2)
+    np.testing.assert_equal(game.state, state)
