@@ -20,7 +20,16 @@ html_copy_source = False
 html_math_renderer = "mathml"
 
 # Formulas become MathML, which browsers show by themselves; docutils knows these characters as commands only.
-COMMANDS = {"−": "-", "≤": r"\le ", "≥": r"\ge ", "±": r"\pm ", "≈": r"\approx ", "…": r"\ldots ", "½": r"\frac{1}{2}"}
+COMMANDS = {
+    "−": "-",
+    "·": r"\cdot ",
+    "±": r"\pm ",
+    "≤": r"\le ",
+    "≥": r"\ge ",
+    "≈": r"\approx ",
+    "…": r"\ldots ",
+    "½": r"\frac{1}{2}",
+}
 
 
 def mathml(tex, block=False):

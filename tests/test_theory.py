@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import integrate, special
+from scipy import integrate, special, stats
 
-from duels import theory
+import duels
+from duels import loop, theory
 from duels.errors import InvalidInput, NoCondorcetWinner
 from duels.preference import PreferenceMatrix
 from duels.problems import problem
@@ -283,3 +284,110 @@ def test_two_thousand_arms():
     matrix = problem("random-condorcet:arms=2000,seed=1")
     assert np.isfinite(theory.expected_regret_bound(matrix, 10**15, 1.5))
     assert theory.count_bound(matrix, 10**6, 1.5, 0.1).shape == (2000, 2000)
+
+
+# The theorems put to the test on real runs ----------------------------------------------------------
+
+PROBLEMS = [
+    "arithmetic-8",
+    "cyclic-4",
+    "random-condorcet:arms=5,gap=0.1,seed=2",
+    "bradley-terry:arms=6,spread=1.5,seed=3",
+]
+DELTA, ALPHA, HORIZON, RUNS = 0.1, 1.5, 300_000, 100
+
+
+def too_many(share, runs=RUNS, delta=DELTA):
+    """Whether that share of failures refutes a chance of at most δ: a false alarm in fewer than one of 10⁶."""
+    return stats.binom.sf(round(share * runs) - 1, runs, delta) < 1e-6
+
+
+def share_of_violations(matrix, spec, seed=0):
+    """The shares of runs in which some pair's count, or the regret, is above Theorem 2's bound at some checkpoint."""
+    assert theory.c(DELTA, matrix.arms, ALPHA) < HORIZON / 100
+    results = duels.simulate(matrix, spec, horizon=HORIZON, runs=RUNS, seed=seed, record=["pairs"])
+    times = results.frame["t"].unique().sort().to_numpy()
+    bounds = dict(zip(times.tolist(), theory.count_bound(matrix, times, ALPHA, DELTA)))
+    first, second = np.triu_indices(matrix.arms)
+    counted = results.pairs["duels"].to_numpy().reshape(RUNS, len(times), -1)
+    over = np.array([(counted[:, k] > bounds[t][first, second]).any(axis=1) for k, t in enumerate(times.tolist())])
+    regret = results.frame["regret"].to_numpy().reshape(RUNS, -1)
+    above = regret > theory.regret_bound(matrix, times, ALPHA, DELTA)
+    return over.any(axis=0).mean(), above.any(axis=1).mean()
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_theorem_2_holds_for_rucb(problem):
+    counts, regret = share_of_violations(duels.problem(problem), f"rucb:alpha={ALPHA}")
+    assert not too_many(counts)
+    assert not too_many(regret)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_theorem_2_is_no_empty_promise(problem):
+    """`random` put to the same test fails it, in counts and in regret."""
+    counts, regret = share_of_violations(duels.problem(problem), "random")
+    assert too_many(counts)
+    assert too_many(regret)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_theorem_3_holds_for_rucb(problem):
+    matrix = duels.problem(problem)
+    results = duels.simulate(matrix, f"rucb:alpha={ALPHA}", horizon=HORIZON, runs=20)
+    summary = results.summarise()
+    bound = theory.expected_regret_bound(matrix, summary["t"].to_numpy(), ALPHA)
+    assert (summary["regret"].to_numpy() + 5 * summary["standard_error"].to_numpy() < bound).all()
+
+
+def lemma_1_failures(spec, alpha, delta, runs, horizon, matrix):
+    """The share of runs in which some interval misses its p_ij at some t > C(δ), looked at after every duel.
+
+    Between a pair's duels its interval only grows, so the moment after a duel is when it can first fail.
+    """
+    chosen = duels.policy(spec)
+    play = loop.ready(chosen, matrix.arms, horizon, matrix.array)
+    start = theory.c(delta, matrix.arms, alpha)
+    failures = 0
+    for run in range(runs):
+        state, tally = chosen.start(matrix.arms, horizon), np.zeros((matrix.arms, matrix.arms))
+        coin, luck = loop.streams(1, run)
+        t, failed = 1, False
+        while t <= horizon and not failed:
+            before = tally.copy()
+            t, _ = play(
+                state,
+                chosen.params,
+                matrix.array,
+                tally,
+                t,
+                horizon,
+                loop.FOREVER,
+                1,
+                coin,
+                luck,
+                np.random.default_rng(0),
+            )
+            i, j = np.argwhere(tally != before)[0]
+            if i != j and t > start:
+                lower, upper = theory.interval(tally[i, j], tally[j, i], t, alpha)
+                failed = not lower <= matrix[int(i), int(j)] <= upper
+        failures += failed
+    return failures / runs
+
+
+@pytest.mark.parametrize("spec", ["rucb", "savage", "random", "btm:gamma=0.3"])
+def test_lemma_1_covers_for_any_algorithm(spec):
+    # C(0.2) = (5·9/(2·0.2))^½ = 10.6 at α = 1.5 and K = 3.
+    matrix = duels.problem("random-condorcet:arms=3,gap=0.1,seed=1")
+    share = lemma_1_failures(spec, alpha=1.5, delta=0.2, runs=30, horizon=1500, matrix=matrix)
+    assert not too_many(share, runs=30, delta=0.2)
+
+
+def test_lemma_1s_test_can_fail(monkeypatch):
+    """Intervals a fifth as wide (α = 0.06 in place of 1.5) miss in nearly every run."""
+    matrix = duels.problem("random-condorcet:arms=3,gap=0.1,seed=1")
+    narrow = theory.interval
+    monkeypatch.setattr(theory, "interval", lambda wins, losses, t, alpha: narrow(wins, losses, t, alpha / 25))
+    share = lemma_1_failures("random", alpha=1.5, delta=0.2, runs=30, horizon=1500, matrix=matrix)
+    assert too_many(share, runs=30, delta=0.2)

@@ -3,7 +3,9 @@
 Names are loaded when first used, so that `import duels` is quick.
 """
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -39,7 +41,7 @@ if TYPE_CHECKING:
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
         value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
-        globals()[name] = value  # and in place of the submodule `simulate`, which importing it has set
+        globals()[name] = value
         return value
     if name in _MODULES:
         return import_module(f".{name}", __name__)
@@ -48,3 +50,14 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted([*globals(), *_HOMES, *_MODULES])
+
+
+class _Package(ModuleType):
+    """Keeps `duels.simulate` the function: importing the submodule of that name would put the module in its place."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _HOMES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

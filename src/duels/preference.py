@@ -186,7 +186,7 @@ class PreferenceMatrix:
     @cached_property
     def gaps(self) -> np.ndarray:
         """(K,) float: Δ_i = P[winner, i] − ½, how far the Condorcet winner is ahead of each arm."""
-        return _frozen(self._array[self._require_winner("gaps need")] - 0.5)
+        return _frozen(self._array[self._require_winner("gaps and regret need")] - 0.5)
 
     @property
     def is_total_order(self) -> bool:

@@ -1,0 +1,47 @@
+# Two commands do everything: `make demo` and `make test`. Both set up .venv first, from the locked versions.
+PYTHON ?= python3
+BIN = .venv/bin
+READY = .venv/.ready
+
+.PHONY: demo test deep check docs bench lock clean
+
+demo: $(READY)
+	$(BIN)/duels run bradley-terry:arms=16,spread=0.5 --horizon 1000000 --runs 20 \
+		-p rucb -p savage -p interleaved_filter -p btm -p random
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+deep: $(READY)
+	$(BIN)/python -m pytest -m "deep or not deep"
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+docs: $(READY)
+	$(BIN)/sphinx-build -W -q -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
+bench: $(READY)
+	$(BIN)/python benchmarks/core.py
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "Duels needs Python 3.11 or newer, found: $$($(PYTHON) --version). Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $(READY)
+
+lock:
+	rm -rf .venv-lock
+	$(PYTHON) -m venv .venv-lock
+	.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check ".[test,check,docs]" hatchling editables
+	{ echo "# Every version that was tested; made by \`make lock\`, installed by the Makefile."; \
+		.venv-lock/bin/python -m pip freeze --exclude duels; } > requirements.lock
+	rm -rf .venv-lock
+
+clean:
+	rm -rf .venv docs/_build

@@ -1,0 +1,133 @@
+"""The command: what it prints, in which form, and how it refuses."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import duels
+
+
+def duels_command(*arguments, cwd=None):
+    return subprocess.run(
+        [sys.executable, "-c", "from duels.cli import main; main()", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        timeout=120,
+    )
+
+
+def output(*arguments, cwd=None):
+    done = duels_command(*arguments, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_policies():
+    listed = json.loads(output("policies", "-f", "json"))
+    assert [set(policy) for policy in listed] == [{"name", "parameters", "needs_horizon", "paper"}] * len(listed)
+    assert [policy["name"] for policy in listed] == list(duels.policies.BUILT_IN)
+    assert listed[0]["parameters"] == {"alpha": 0.51, "variant": "seed"}
+    assert listed[0]["needs_horizon"] is False
+    assert "ICML 2014" in listed[0]["paper"]
+    table = output("policies")
+    assert all(name in table for name in duels.policies.BUILT_IN)
+    rows = list(csv.DictReader(io.StringIO(output("policies", "-f", "csv"))))
+    assert rows[1]["needs_horizon"] == "yes"
+
+
+def test_problems():
+    listed = json.loads(output("problems", "-f", "json"))
+    assert "arxiv-6" in [problem["name"] for problem in listed]
+    assert "bradley-terry" in output("problems")
+
+
+def test_run_in_every_format(tmp_path):
+    what = ["run", "cyclic-4", "arxiv-6", "-p", "rucb", "-p", "random", "--horizon", "1e3", "--runs", "3"]
+    rows = json.loads(output(*what, "-f", "json", "--out", str(tmp_path / "out")))
+    assert [(row["problem"], row["policy"]) for row in rows] == [
+        ("arxiv-6", "rucb"),
+        ("arxiv-6", "random"),
+        ("cyclic-4", "rucb"),
+        ("cyclic-4", "random"),
+    ]
+    simulated = duels.simulate("cyclic-4", "rucb", horizon=1000, runs=3).final().to_dicts()[0]
+    assert rows[2] == simulated
+    saved = duels.load_results(tmp_path / "out")
+    assert len(saved.provenance["parts"]) == 4
+    table = list(csv.DictReader(io.StringIO(output(*what, "-f", "csv"))))
+    assert [float(row["regret"]) for row in table] == [row["regret"] for row in rows]
+    plain = output(*what)
+    assert "cyclic-4" in plain
+    assert "1,000" in plain
+
+
+def test_run_a_file_and_a_policy_of_ones_own(tmp_path):
+    duels.save_matrix(duels.problem("cyclic-4"), tmp_path / "mine.csv")
+    source = Path(duels.policy("random").module.__file__).read_text()
+    (tmp_path / "coin.py").write_text(source.replace("from .kernels", "from duels.policies.kernels"))
+    rows = json.loads(
+        output("run", "mine.csv", "-p", "./coin.py", "--horizon", "100", "--runs", "2", "-f", "json", cwd=tmp_path)
+    )
+    assert (rows[0]["problem"], rows[0]["policy"], rows[0]["arms"]) == ("mine", "coin", 4)
+
+
+def test_matrix_describe(tmp_path):
+    assert output("matrix", "describe", "cyclic-4").strip() == duels.problem("cyclic-4").describe()
+    assert json.loads(output("matrix", "describe", "cyclic-4", "-f", "json"))["gamma"] == pytest.approx(4)
+    assert "condorcet_winner" in output("matrix", "describe", "cyclic-4", "-f", "csv")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "arxiv-6", "-p", "rucd"], "unknown policy 'rucd'. Did you mean 'rucb'? See: duels policies"),
+        (["run", "arxiv-7"], "unknown problem 'arxiv-7'. Did you mean 'arxiv-6'? See: duels problems"),
+        (["run", "nowhere.csv"], "nowhere.csv cannot be read: No such file or directory"),
+        (["run", "arxiv-6", "--horizon", "0"], "horizon is 0: expected from 1 to 1e15"),
+        (["run", "arxiv-6", "--horizon", "1.5"], "horizon is '1.5': expected a whole number"),
+        (["run", "arxiv-6", "--horizon", "soon"], "horizon is 'soon': expected a whole number"),
+        (["run", "arxiv-6", "--runs", "-2"], "runs is -2: expected at least 1"),
+        (["run", "arxiv-6", "--runs", "x"], "Invalid value for '--runs'"),
+        (["run"], "Missing argument 'PROBLEM...'."),
+        (["frob"], "No such command 'frob'."),
+        (["run", "bad.csv"], "bad.csv, line 2, entry 1: 'x' is not a number"),
+        (["run", "circle.csv"], "gaps and regret need an arm that beats every other one"),
+    ],
+)
+def test_errors_are_one_line_and_exit_code_2(arguments, message, tmp_path):
+    (tmp_path / "bad.csv").write_text("0.5,0.6\nx,0.5\n")
+    (tmp_path / "circle.csv").write_text("0.5,0.6,0.4\n0.4,0.5,0.6\n0.6,0.4,0.5\n")
+    done = duels_command(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("duels: ")
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_warnings_are_one_line_too():
+    done = duels_command("run", "cyclic-4", "-p", "rucb:alpha=0.5", "--horizon", "10", "--runs", "1")
+    assert done.returncode == 0
+    assert done.stderr == "duels: warning: rucb with alpha = 0.5: its regret bounds need alpha > 0.5\n"
+
+
+def test_help_is_quick_and_names_every_command():
+    started = time.perf_counter()
+    said = output("--help")
+    assert time.perf_counter() - started < 3  # a heavy import would show; benchmarks/startup.py measures it
+    assert all(name in said for name in ("run", "policies", "problems", "matrix"))
+
+
+@pytest.mark.parametrize("code", ["import duels", "import duels.cli"])
+def test_importing_stays_light(code):
+    loaded = subprocess.run(
+        [sys.executable, "-c", f"{code}, sys; print(*sys.modules)"], capture_output=True, text=True, check=True
+    )
+    assert not {"numba", "polars", "rich.progress", "altair", "numpy"} & set(loaded.stdout.split())

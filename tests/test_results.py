@@ -1,0 +1,85 @@
+"""Results: summaries by hand, a round trip through files, combination, damaged files."""
+
+import math
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import duels
+from duels.errors import InvalidInput
+from duels.results import SCHEMA, Results, combine, load_results
+
+
+def frame(regrets, policy="p", t=10):
+    rows = len(regrets)
+    return pl.DataFrame(
+        {
+            "problem": ["m"] * rows,
+            "arms": [3] * rows,
+            "policy": [policy] * rows,
+            "horizon": [10] * rows,
+            "run": list(range(rows)),
+            "t": [t] * rows,
+            "regret": regrets,
+            "weak_regret": [0.0] * rows,
+            "simple_regret": [0.0] * rows,
+            "duels": [4] * rows,
+            "recommended": [0] * rows,
+            "correct": [k > 0 for k in range(rows)],
+            "explored": [None] * rows,
+        },
+        schema=SCHEMA,
+    )
+
+
+def test_summary_by_hand():
+    # Regrets 1, 2, 6: mean 3, sample standard deviation √((4 + 1 + 9)/2) = √7, standard error √(7/3).
+    row = Results(frame([1.0, 2.0, 6.0])).summarise().to_dicts()[0]
+    assert (row["runs"], row["regret"], row["regret_min"], row["regret_max"]) == (3, 3.0, 1.0, 6.0)
+    assert row["standard_error"] == pytest.approx(math.sqrt(7 / 3))
+    assert row["accuracy"] == pytest.approx(2 / 3)
+    assert row["explored"] is None
+    assert Results(frame([1.0])).summarise()["standard_error"].to_list() == [0.0]
+
+
+def test_final_takes_the_last_time_and_ranks():
+    results = combine([Results(frame([5.0], t=1)), Results(frame([9.0])), Results(frame([2.0], "q"))])
+    final = results.final()
+    assert final["policy"].to_list() == ["q", "p"]
+    assert final["regret"].to_list() == [2.0, 9.0]
+
+
+def test_round_trip(tmp_path):
+    results = duels.simulate("cyclic-4", "rucb", horizon=100, runs=2, record=["pairs", (0, 1)])
+    results.save(tmp_path / "out")
+    back = duels.load_results(tmp_path / "out")
+    assert back.provenance == results.provenance | {"command": results.provenance["command"]}
+    for name in ("frame", "pairs", "intervals"):
+        assert_frame_equal(getattr(back, name), getattr(results, name))
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "frame.parquet",
+        "intervals.parquet",
+        "pairs.parquet",
+        "provenance.json",
+    ]
+
+
+def test_combining_keeps_every_provenance():
+    parts = [duels.simulate("cyclic-4", policy, horizon=20) for policy in ("rucb", "random")]
+    both = duels.combine(parts)
+    assert [part["policy"] for part in both.provenance["parts"]] == ["rucb", "random"]
+    assert len(both.frame) == sum(len(part.frame) for part in parts)
+    assert repr(both).startswith("Results(rucb, random on cyclic-4: 1 runs")
+
+
+def test_damaged_results(tmp_path):
+    with pytest.raises(InvalidInput, match="holds no results"):
+        load_results(tmp_path)
+    Results(frame([1.0])).save(tmp_path)
+    (tmp_path / "provenance.json").write_text("{")
+    with pytest.raises(InvalidInput, match=r"provenance\.json cannot be read"):
+        load_results(tmp_path)
+    (tmp_path / "frame.parquet").write_bytes(b"PAR1 no more")
+    with pytest.raises(InvalidInput, match=r"frame\.parquet is not a readable Parquet file"):
+        load_results(tmp_path)

@@ -1,0 +1,72 @@
+"""Data flows one way: a file imports only from the rooms listed above it."""
+
+import ast
+from pathlib import Path
+
+import duels
+
+SOURCE = Path(duels.__file__).parent
+# In this order; a folder is one room, whose files may import one another.
+ROOMS = [
+    "errors",
+    "specs",
+    "orders",
+    "preference",
+    "problems",
+    "theory",
+    "policies",
+    "loop",
+    "testing",
+    "results",
+    "simulate",
+    "cli",
+]
+
+
+def room(path):
+    return path.relative_to(SOURCE).with_suffix("").parts[0]
+
+
+def imported_rooms(path):
+    """The rooms of this package that a file imports from, inside functions too."""
+    package = path.relative_to(SOURCE).parts[:-1]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            base = package[: len(package) - node.level + 1]
+            names = [node.module] if node.module else [alias.name for alias in node.names]
+            for name in names:
+                yield (*base, *name.split("."))[0]
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("duels."):
+            yield node.module.split(".")[1]
+        elif isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[1] for alias in node.names if alias.name.startswith("duels."))
+
+
+def test_every_file_has_a_room():
+    assert {room(path) for path in SOURCE.rglob("*.py")} - {"__init__"} == set(ROOMS)
+
+
+def test_imports_go_one_way():
+    for path in SOURCE.rglob("*.py"):
+        here = room(path)
+        if here == "__init__":
+            continue
+        for used in imported_rooms(path):
+            if used in ROOMS and used != here:
+                assert ROOMS.index(used) < ROOMS.index(here), f"{path.name} imports {used}, which is below it"
+
+
+def test_imports_are_found_wherever_they_hide(tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "SOURCE", tmp_path)
+    (tmp_path / "policies").mkdir()
+    hidden = tmp_path / "policies" / "x.py"
+    hidden.write_text("from .. import loop\nfrom ..results import Results\n\ndef f():\n    import duels.cli\n")
+    assert list(imported_rooms(hidden)) == ["loop", "results", "cli"]
+    (tmp_path / "y.py").write_text("from .policies.kernels import choose\nfrom duels.theory import c\n")
+    assert list(imported_rooms(tmp_path / "y.py")) == ["policies", "theory"]
+
+
+def test_files_stay_small():
+    """A file past 400 lines is probably two."""
+    for path in SOURCE.rglob("*.py"):
+        assert len(path.read_text().splitlines()) <= 400, path
