@@ -10,10 +10,10 @@ demo: $(READY)
 		-p rucb -p savage -p interleaved_filter -p btm -p random
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 deep: $(READY)
-	$(BIN)/python -m pytest -m "deep or not deep"
+	$(BIN)/python -m pytest -n 2 -m "deep or not deep"
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -95,7 +95,7 @@ def test_matrix_describe(tmp_path):
         (["run", "arxiv-6", "--horizon", "soon"], "horizon is 'soon': expected a whole number"),
         (["run", "arxiv-6", "--runs", "-2"], "runs is -2: expected at least 1"),
         (["run", "arxiv-6", "--runs", "x"], "Invalid value for '--runs'"),
-        (["run"], "Missing argument 'PROBLEM...'."),
+        (["run"], "Missing argument 'PROBLEM'."),
         (["frob"], "No such command 'frob'."),
         (["run", "bad.csv"], "bad.csv, line 2, entry 1: 'x' is not a number"),
         (["run", "circle.csv"], "gaps and regret need an arm that beats every other one"),
@@ -110,6 +110,15 @@ def test_errors_are_one_line_and_exit_code_2(arguments, message, tmp_path):
     assert done.stderr.startswith("duels: ")
     assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("arguments", [[], ["matrix"]])
+def test_no_command_shows_the_help(arguments):
+    assert output(*arguments).startswith("Usage: duels")
+
+
+def test_square_brackets_are_shown_as_they_are():
+    assert "P[i, j]" in output("problems")
 
 
 def test_warnings_are_one_line_too():

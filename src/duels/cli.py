@@ -36,7 +36,7 @@ FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How to pri
 
 @app.command()
 def run(
-    problems: Annotated[list[str], typer.Argument(metavar="PROBLEM...", help="Problem names or matrix files.")],
+    problems: Annotated[list[str], typer.Argument(metavar="PROBLEM", help="Problem names or matrix files.")],
     policy: Annotated[
         list[str] | None, typer.Option("--policy", "-p", help="A policy, e.g. rucb:alpha=0.6 or ./mine.py; repeatable.")
     ] = None,
@@ -177,17 +177,19 @@ def _print_table(rows: Iterable[dict[str, str]]) -> None:
         table.add_column(key.replace("_", " "), justify="right" if number else "left", overflow="fold")
     for row in rows:
         table.add_row(*row.values())
-    console = Console()
+    console = Console(markup=False, highlight=False)
     if not console.is_terminal:
         console.width = 240  # in a pipe nothing needs to fit
-    console.print(table)
+    with console.capture() as captured:
+        console.print(table)
+    print("\n".join(line.rstrip() for line in captured.get().strip("\n").splitlines() if line.strip()))
 
 
 def main() -> None:
     """Run the command; an error is one line, and exit code 2."""
     warnings.showwarning = _warn
     try:
-        sys.exit(app(standalone_mode=False) or 0)
+        sys.exit(app(standalone_mode=False, prog_name="duels") or 0)
     except DuelsError as error:
         _fail(str(error), 2)
     except (KeyboardInterrupt, typer.Abort):
@@ -198,6 +200,9 @@ def main() -> None:
     except Exception as error:
         if not hasattr(error, "format_message"):  # the mark of an error in how the command was written
             raise
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(error.format_message())
+            sys.exit(0)
         _fail(f"{error.format_message()} See: duels --help", 2)
 
 

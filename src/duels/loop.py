@@ -105,8 +105,8 @@ def ready(policy: Policy, arms: int, horizon: int, world: Any, outcome: Callable
                 state = policy.start(arms, horizon)
                 bound(state, policy.params, world, np.zeros((arms, arms)), 1, 0, 1, 0, coin, luck, coin)
                 break
-            except numba.core.errors.NumbaError as error:
-                if counted or "NRT" not in str(error):
+            except numba.core.errors.NumbaError:
+                if counted:
                     raise
     except numba.core.errors.NumbaError as error:
         raise InvalidInput(

@@ -228,7 +228,12 @@ class _Recorder:
                     }
                 )
                 .with_columns(wins=pl.when(pl.col("first") != pl.col("second")).then("wins"))
-                .select(*said, pl.lit(run).cast(pl.Int64).alias("run"), pl.lit(self.times[place]).alias("t"), pl.all())
+                .select(
+                    *said,
+                    pl.lit(run).cast(pl.Int64).alias("run"),
+                    pl.lit(self.times[place]).cast(pl.Int64).alias("t"),
+                    pl.all(),
+                )
                 for (run, place), tally in sorted(self.tallies.items())
             ]
             frames["pairs"] = pl.concat(parts)

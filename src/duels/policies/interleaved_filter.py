@@ -85,20 +85,25 @@ def drop(state, b):
 
 
 def succeed(state, rng):
-    """Prune the arms behind the incumbent; one that beats it with confidence follows it, ties at random."""
+    """Prune the arms behind the incumbent; one that beats it with confidence follows it."""
     for k in range(state.left[0] - 1, -1, -1):
         if state.won[state.alive[k]] > 0.5 * state.total[state.alive[k]]:
             drop(state, state.alive[k])
-    challengers = 0
+    enthrone(state, challenger(state, rng))
+
+
+def challenger(state, rng):
+    """An arm that beats the incumbent with confidence, any of them."""
+    m = 0
     for k in range(state.left[0]):
-        challengers += certainty(state, state.alive[k]) < 0
-    n = choose(challengers, rng)
+        m += certainty(state, state.alive[k]) < 0
+    n = choose(m, rng)
     for k in range(state.left[0]):
         if certainty(state, state.alive[k]) < 0:
             if n == 0:
                 break
             n -= 1
-    enthrone(state, state.alive[k])
+    return state.alive[k]
 
 
 def certainty(state, b):
@@ -147,9 +152,11 @@ def skip(state, params, t):
 
 
 def recommend(state, rng):
-    """The incumbent; any arm before there is one."""
+    """The incumbent, or an arm that has just beaten it with confidence; any arm before there is an incumbent."""
     if state.incumbent[0] < 0:
         return choose(len(state.total), rng)
+    if state.beaten[0]:
+        return challenger(state, rng)
     return state.incumbent[0]
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import InvalidInput
-from .kernels import FOREVER, choose, choose_majority, nth_pair, record, remove
+from .kernels import FOREVER, choose, choose_majority, record, remove
 
 PAPER = "Urvoy, Clérot, Féraud, Naamane: Generic Exploration and K-armed Voting Bandits (ICML 2013)"
 NEEDS_HORIZON = True
@@ -27,8 +27,9 @@ class State(NamedTuple):
     left: np.ndarray  # (1,) int64: … and how many they are
     inside: np.ndarray  # (K,) bool: whether an arm remains
     explored: np.ndarray  # (1,) int64: the time at which one arm was left, 0 before
-    waiting: np.ndarray  # (K(K−1)/2,) int64: the least-sampled remaining pairs, i·K + j ascending (sampling=least) …
-    queue: np.ndarray  # (2,) int64: … how many they are, and their number of duels
+    pairs: np.ndarray  # (K(K−1)/2, 2) int64: the pairs to choose from, ascending: all remaining, or the least sampled …
+    size: np.ndarray  # (1,) int64: … and how many they are
+    fewest: np.ndarray  # (1,) float64: how often the least-sampled remaining pairs met
     log_term: float  # ln(K(K−1)T/δ)
     least: bool
 
@@ -42,51 +43,42 @@ def check(params):
 
 def init(arms, horizon, params):
     delta = params.delta or 1.0 / horizon
-    least = params.sampling == "least"
     return State(
         wins=np.zeros((arms, arms)),
         alive=np.arange(arms),
         left=np.full(1, arms),
         inside=np.ones(arms, np.bool_),
         explored=np.zeros(1, np.int64),
-        waiting=np.zeros(arms * (arms - 1) // 2 if least else 0, np.int64),
-        queue=np.zeros(2, np.int64),
+        pairs=np.argwhere(np.triu(np.ones((arms, arms)), 1)),
+        size=np.full(1, arms * (arms - 1) // 2),
+        fewest=np.zeros(1),
         log_term=math.log(arms * (arms - 1) * horizon / delta),
-        least=least,
+        least=params.sampling == "least",
     )
 
 
 def select(state, params, t, rng):
-    m = state.left[0]
-    if m == 1:
+    if state.left[0] == 1:
         return state.alive[0], state.alive[0]
-    if state.least:
-        return select_least(state, rng)
-    a, b = nth_pair(choose(m * (m - 1) // 2, rng), m)
-    return state.alive[a], state.alive[b]
+    if state.size[0] == 0:
+        find_least_sampled(state)
+    k = choose(state.size[0], rng)
+    return state.pairs[k, 0], state.pairs[k, 1]
 
 
-def select_least(state, rng):
-    if state.queue[0] == 0:
-        refill(state)
-    pair = state.waiting[choose(state.queue[0], rng)]
-    return pair // len(state.wins), pair % len(state.wins)
-
-
-def refill(state):
-    """Queue the remaining pairs with the fewest duels."""
+def find_least_sampled(state):
     wins, alive, size = state.wins, state.alive, 0
-    fewest = FOREVER
+    fewest = math.inf
     for a in range(state.left[0]):
         for b in range(a + 1, state.left[0]):
             i, j = alive[a], alive[b]
-            n = int(wins[i, j] + wins[j, i])
+            n = wins[i, j] + wins[j, i]
             if n < fewest:
                 fewest, size = n, 0
             if n == fewest:
-                state.waiting[size] = i * len(wins) + j
+                state.pairs[size, 0], state.pairs[size, 1] = i, j
                 size += 1
-    state.queue[0], state.queue[1] = size, fewest
+    state.size[0], state.fewest[0] = size, fewest
 
 
 def update(state, params, t, i, j, outcome):
@@ -97,29 +89,29 @@ def update(state, params, t, i, j, outcome):
         return
     lead = state.wins[i, j] - state.wins[j, i]
     n = state.wins[i, j] + state.wins[j, i]
-    if state.least:
-        unqueue(state, min(i, j) * len(state.wins) + max(i, j), n)
+    if state.least and n == state.fewest[0] + 1.0:
+        drop_pairs(state, min(i, j), max(i, j))
     # w/n + √(log_term/2n) < ½ for the arm behind, multiplied out
     if lead * lead > 2.0 * n * state.log_term:
         leave(state, t, j if lead > 0.0 else i)
 
 
-def unqueue(state, pair, n):
-    if int(n) == state.queue[1] + 1 and state.queue[0] > 0:
-        state.queue[0] = remove(state.waiting, state.queue[0], pair)
+def drop_pairs(state, i, j):
+    """Take the pair (i, j) out of those to choose from, or every pair with i if j is −1."""
+    pairs, size = state.pairs, 0
+    for k in range(state.size[0]):
+        a, b = pairs[k, 0], pairs[k, 1]
+        pairs[size, 0], pairs[size, 1] = a, b
+        size += (a != i or b != j) if j >= 0 else (a != i and b != i)
+    state.size[0] = size
 
 
 def leave(state, t, loser):
     state.left[0] = remove(state.alive, state.left[0], loser)
     state.inside[loser] = False
+    drop_pairs(state, loser, -1)
     if state.left[0] == 1:
         state.explored[0] = t
-    size = 0
-    for k in range(state.queue[0]):
-        pair = state.waiting[k]
-        state.waiting[size] = pair
-        size += pair // len(state.wins) != loser and pair % len(state.wins) != loser
-    state.queue[0] = size
 
 
 def skip(state, params, t):
