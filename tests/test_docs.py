@@ -17,7 +17,13 @@ DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(page for page in DOCS.rglob("*.md") if "_build" not in page.parts)]
 
 # Modules whose page has another name.
-EXPLAINED_IN = {"loop": "concepts", "errors": "concepts", "specs": "policies", "orders": "preference"}
+EXPLAINED_IN = {
+    "loop": "concepts",
+    "compiling": "concepts",
+    "errors": "concepts",
+    "specs": "policies",
+    "orders": "preference",
+}
 
 
 def fenced(text, language):

@@ -10,6 +10,7 @@ SOURCE = Path(duels.__file__).parent
 ROOMS = [
     "errors",
     "specs",
+    "compiling",
     "orders",
     "preference",
     "problems",
