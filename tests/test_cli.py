@@ -1,10 +1,17 @@
 """The command: what it prints, in which form, and how it refuses."""
 
+import contextlib
 import csv
+import fcntl
 import io
 import json
+import os
+import pty
+import re
+import struct
 import subprocess
 import sys
+import termios
 import time
 from pathlib import Path
 
@@ -94,7 +101,12 @@ def test_matrix_describe(tmp_path):
         (["run", "arxiv-6", "--horizon", "1.5"], "horizon is '1.5': expected a whole number"),
         (["run", "arxiv-6", "--horizon", "soon"], "horizon is 'soon': expected a whole number"),
         (["run", "arxiv-6", "--runs", "-2"], "runs is -2: expected at least 1"),
-        (["run", "arxiv-6", "--runs", "x"], "Invalid value for '--runs'"),
+        (["run", "arxiv-6", "--runs", "x"], "runs is 'x': expected a whole number"),
+        (["run", "arxiv-6", "--jobs", "x"], "Invalid value for '--jobs'"),
+        (["run", "arxiv-6", "--horizon", "1e99999999"], "horizon is '1e99999999': expected a whole number"),
+        (["run", "arxiv-6", "arxiv-6"], "two are called problem 'arxiv-6'"),
+        (["run", "arxiv-6", "-p", "rucb", "-p", "rucb:alpha=0.51"], "two are called policy 'rucb'"),
+        (["run", "arxiv-6", "--out", "bad.csv"], "cannot write to the folder 'bad.csv'"),
         (["run"], "Missing argument 'PROBLEM'."),
         (["frob"], "No such command 'frob'."),
         (["run", "bad.csv"], "bad.csv, line 2, entry 1: 'x' is not a number"),
@@ -115,6 +127,34 @@ def test_errors_are_one_line_and_exit_code_2(arguments, message, tmp_path):
 @pytest.mark.parametrize("arguments", [[], ["matrix"]])
 def test_no_command_shows_the_help(arguments):
     assert output(*arguments).startswith("Usage: duels")
+
+
+def test_version():
+    assert output("--version") == f"duels {duels.__version__}\n"
+
+
+def in_terminal(width, *arguments):
+    """What the command shows on a terminal of that width."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
+    command = [sys.executable, "-c", "from duels.cli import main; main()", *arguments]
+    environment = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
+    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.DEVNULL, env=environment):
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):
+            while part := os.read(ours, 4096):
+                shown += part
+    os.close(ours)
+    return re.sub(r"\x1b\[[0-9;]*m", "", shown.decode()).replace("\r", "").splitlines()
+
+
+def test_tables_fit_the_terminal():
+    what = ["run", "arxiv-6", "-p", "rucb", "-p", "savage", "--horizon", "100000", "--runs", "3"]
+    lines = in_terminal(80, *what)
+    assert max(map(len, lines)) <= 80
+    assert len(lines) == 4  # head, rule, two policies: nothing is broken across lines
+    assert "least" in in_terminal(200, *what)[0]
 
 
 def test_square_brackets_are_shown_as_they_are():

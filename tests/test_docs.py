@@ -18,6 +18,9 @@ PAGES = [ROOT / "README.md", *sorted(page for page in DOCS.rglob("*.md") if "_bu
 
 # Modules whose page has another name.
 EXPLAINED_IN = {
+    "progress": "simulate",
+    "threads": "simulate",
+    "ranking": "ranking/collection",
     "loop": "concepts",
     "compiling": "concepts",
     "errors": "concepts",

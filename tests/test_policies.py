@@ -1,6 +1,8 @@
 """The policies against the papers' listings, duel for duel; their conformance; their names and parameters."""
 
 import math
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import oracles
@@ -8,8 +10,8 @@ import pytest
 
 import duels
 from duels import loop, testing
-from duels.errors import InvalidInput, UnknownName
-from duels.policies import BUILT_IN, policy
+from duels.errors import InvalidInput, PolicyError, UnknownName
+from duels.policies import BUILT_IN, policy, rucb
 from duels.policies.kernels import FOREVER, nth_pair
 from duels.policies.rucb import first_time
 
@@ -309,6 +311,40 @@ def test_bad_names_and_parameters(spec, message):
     with pytest.raises(InvalidInput) as caught:
         policy(spec)
     assert message in str(caught.value)
+
+
+def test_policies_can_be_pickled(tmp_path):
+    import pickle
+
+    from duels.policies import savage
+
+    (tmp_path / "mine.py").write_text(
+        Path(policy("random").module.__file__).read_text().replace(".kernels", "duels.policies.kernels")
+    )
+    for chosen in (policy("rucb:alpha=0.7"), policy(str(tmp_path / "mine.py")), policy(savage, delta=0.2)):
+        back = pickle.loads(pickle.dumps(chosen))
+        assert str(back) == str(chosen)
+        assert back.params == tuple(chosen.params)
+
+
+def test_a_file_called_like_a_built_in_policy_keeps_its_own_name(tmp_path):
+    (tmp_path / "rucb.py").write_text(
+        Path(policy("random").module.__file__).read_text().replace(".kernels", "duels.policies.kernels")
+    )
+    assert str(policy(str(tmp_path / "rucb.py"))) == "rucb.py"
+
+
+def test_kernels_must_take_the_contracts_arguments():
+    parts = {name: getattr(rucb, name) for name in ("Params", "init", "select", "update", "recommend")}
+    with pytest.raises(
+        InvalidInput, match=r"select of policy .* takes \(state, t\), expected \(state, params, t, rng\)"
+    ):
+        policy(SimpleNamespace(**parts | {"select": lambda state, t: (0, 1)}))
+    with pytest.raises(InvalidInput, match="is no NamedTuple"):
+        policy(SimpleNamespace(**parts | {"Params": object}))
+    broken = policy(SimpleNamespace(**parts | {"init": lambda arms, horizon, params: rucb.State(wrok=1)}))
+    with pytest.raises(PolicyError, match=r"init of policy .* failed: TypeError"):
+        broken.start(3)
 
 
 def test_alpha_up_to_a_half_is_warned_of():

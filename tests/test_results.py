@@ -40,11 +40,12 @@ def test_summary_by_hand():
     assert row["standard_error"] == pytest.approx(math.sqrt(7 / 3))
     assert row["accuracy"] == pytest.approx(2 / 3)
     assert row["explored"] is None
-    assert Results(frame([1.0])).summarise()["standard_error"].to_list() == [0.0]
+    assert Results(frame([1.0])).summarise()["standard_error"].to_list() == [None]
 
 
 def test_final_takes_the_last_time_and_ranks():
-    results = combine([Results(frame([5.0], t=1)), Results(frame([9.0])), Results(frame([2.0], "q"))])
+    early_and_late = pl.concat([frame([5.0], t=1), frame([9.0])])
+    results = combine([Results(early_and_late), Results(frame([2.0], "q"))])
     final = results.final()
     assert final["policy"].to_list() == ["q", "p"]
     assert final["regret"].to_list() == [2.0, 9.0]
@@ -70,7 +71,37 @@ def test_combining_keeps_every_provenance():
     both = duels.combine(parts)
     assert [part["policy"] for part in both.provenance["parts"]] == ["rucb", "random"]
     assert len(both.frame) == sum(len(part.frame) for part in parts)
-    assert repr(both).startswith("Results(rucb, random on cyclic-4: 1 runs")
+    assert repr(both).startswith("Results(rucb, random on cyclic-4: 1 run, ")
+
+
+def test_what_cannot_be_told_apart_is_not_combined():
+    once = Results(frame([1.0, 2.0]))
+    with pytest.raises(InvalidInput, match="run 0 of p on m with horizon 10 is there twice"):
+        combine([once, once])
+    with pytest.raises(InvalidInput, match="nothing to combine"):
+        combine([])
+
+
+def test_saving_replaces_what_was_there(tmp_path):
+    duels.simulate("cyclic-4", "rucb", horizon=20, record=["pairs", (0, 1)]).save(tmp_path)
+    duels.simulate("cyclic-4", "random", horizon=20).save(tmp_path)
+    back = load_results(tmp_path)
+    assert back.frame["policy"][0] == "random"
+    assert back.pairs is None
+    assert back.intervals is None
+
+
+def test_an_unusable_folder(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(InvalidInput, match="cannot write to the folder"):
+            Results(frame([1.0])).save(folder)
+
+
+def test_results_compare_by_identity():
+    results = Results(frame([1.0]))
+    assert results == results
+    assert results != Results(frame([1.0]))
 
 
 def test_damaged_results(tmp_path):

@@ -17,7 +17,7 @@ from polars.testing import assert_frame_equal
 
 import duels
 from duels import loop
-from duels.errors import InvalidInput, NoCondorcetWinner
+from duels.errors import InvalidInput, NoCondorcetWinner, PolicyError
 from duels.results import SCHEMA
 from duels.simulate import _checkpoints
 
@@ -190,7 +190,14 @@ def test_memory_does_not_grow_with_the_horizon(arms):
         ({"seed": -1}, "seed is -1: expected at least 0"),
         ({"jobs": 0}, "jobs is 0: expected at least 1"),
         ({"checkpoints": [0]}, "a checkpoint is 0: expected from 1 to"),
-        ({"checkpoints": [200]}, "a checkpoint is 200: expected from 1 to"),
+        ({"checkpoints": [200]}, "a checkpoint is 200: expected from 1 to 100"),
+        ({"checkpoints": 10}, "checkpoints is 10: expected a list of times"),
+        ({"record": "all"}, "cannot record 'all'"),
+        ({"run": 3}, "unknown parameter of rucb 'run'. Did you mean 'runs'?"),
+        ({"alpha": True}, "alpha of rucb is True: expected a number"),
+        ({"policy": ["rucb", "savage"]}, "is not a policy: expected one name such as 'rucb'"),
+        ({"policy": "rucb,savage"}, "'rucb,savage' is not one policy: name them one by one"),
+        ({"policy": "RUCB"}, "Did you mean 'rucb'?"),
         ({"record": ["everything"]}, "cannot record 'everything': expected 'pairs' or a pair of arms"),
         ({"record": [(0, 9)]}, "arm 9 does not exist"),
         ({"policy": "random", "record": [(0, 1)]}, "policy random holds no intervals"),
@@ -232,17 +239,22 @@ duels.simulate(matrix, "random", horizon=10**14, runs=4)
 """
 
 
-def test_ctrl_c_ends_it_within_a_second():
+def seconds_to_stop():
     running = subprocess.Popen([sys.executable, "-c", SLOW], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert running.stdout.readline() == "ready\n"
-    time.sleep(1.5)
+    time.sleep(1.0)
     assert running.poll() is None
     sent = time.perf_counter()
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=20)
-    assert time.perf_counter() - sent < 1.0 + 0.5  # half a second for the interpreter to shut down on a busy machine
     assert running.returncode != 0
     assert "KeyboardInterrupt" in said
+    return time.perf_counter() - sent
+
+
+def test_ctrl_c_ends_it_within_a_second():
+    """The best of three: the machine may be busy, but a run that does not listen is never quick."""
+    assert any(seconds_to_stop() < 1.0 for _ in range(3))
 
 
 def test_an_error_in_a_run_ends_all_runs():
@@ -251,13 +263,39 @@ def test_an_error_in_a_run_ends_all_runs():
     from duels.policies import rucb
 
     def select(state, params, t, rng):
-        raise ValueError("broken on purpose")
+        if t > 50:
+            raise ValueError("broken on purpose")
+        return 0, 1
 
     mine = SimpleNamespace(
         **{name: getattr(rucb, name) for name in ("Params", "init", "update", "recommend")}, select=select
     )
-    with pytest.raises(ValueError, match="broken on purpose"):
-        duels.simulate("arxiv-6", mine, horizon=100, runs=50, compiled=False)
+    for compiled in (True, False):
+        with pytest.raises(PolicyError, match=r"failed in run \d+: ValueError: broken on purpose") as caught:
+            duels.simulate("arxiv-6", mine, horizon=100, runs=50, compiled=compiled)
+        assert isinstance(caught.value.__cause__, ValueError)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_arms_that_do_not_exist_are_refused(compiled):
+    """Compiled code does not check its indices, so the loop does."""
+    from types import SimpleNamespace
+
+    from duels.policies import rucb
+
+    def too_high(state, params, t, rng):
+        return 0, len(state.wins)
+
+    def negative(state, params, t, rng):
+        return -1, 0
+
+    parts = {name: getattr(rucb, name) for name in ("Params", "init", "update", "recommend", "select")}
+    for select in (too_high, negative):
+        with pytest.raises(PolicyError, match="select chose an arm that does not exist"):
+            duels.simulate("arxiv-6", SimpleNamespace(**parts | {"select": select}), horizon=9, compiled=compiled)
+    mine = SimpleNamespace(**parts | {"recommend": lambda state, rng: 6})
+    with pytest.raises(PolicyError, match="recommends arm 6 of 6"):
+        duels.simulate("arxiv-6", mine, horizon=9, compiled=compiled)
 
 
 BRIEF = """

@@ -135,6 +135,16 @@ def test_arms_that_do_not_exist_are_caught():
         testing.check_choices(altered(rucb, recommend=lambda state, rng: -1))
 
 
+def test_other_failures_are_named():
+    def select(state, params, t, rng):
+        return state.no_such_field[0], 1
+
+    with pytest.raises(ConformanceError, match=r"fails in check_choices: AttributeError"):
+        testing.check_policy(altered(rucb, select=select))
+    with pytest.raises(ConformanceError, match=r"`skip` answers \d+ at step \d+, a time that has passed"):
+        testing.check_pure(altered(rucb, select=lambda *_: (0, 0), skip=lambda state, params, t: t - 1))
+
+
 def test_unchecked_parameters_are_caught():
     with pytest.raises(ConformanceError, match="accepts gamma=nan"):
         testing.check_parameters(altered(btm, check=lambda params: None))

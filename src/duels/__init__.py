@@ -49,7 +49,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_HOMES, *_MODULES])
+    return sorted(["__version__", *_HOMES, *_MODULES])
 
 
 class _Package(ModuleType):

@@ -14,7 +14,6 @@ import typer
 from .errors import DuelsError, InvalidInput
 
 app = typer.Typer(
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -34,6 +33,20 @@ class Format(StrEnum):
 FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How to print.")]
 
 
+@app.callback(invoke_without_command=True)
+def version(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    if version:
+        from . import __version__
+
+        print(f"duels {__version__}")
+        raise typer.Exit()
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
 @app.command()
 def run(
     problems: Annotated[list[str], typer.Argument(metavar="PROBLEM", help="Problem names or matrix files.")],
@@ -41,8 +54,8 @@ def run(
         list[str] | None, typer.Option("--policy", "-p", help="A policy, e.g. rucb:alpha=0.6 or ./mine.py; repeatable.")
     ] = None,
     horizon: Annotated[str, typer.Option(help="Steps to play, e.g. 4500000 or 1e9.")] = "100000",
-    runs: Annotated[int, typer.Option(help="Independent runs.")] = 100,
-    seed: Annotated[int, typer.Option(help="Where all randomness comes from.")] = 0,
+    runs: Annotated[str, typer.Option(help="Independent runs.")] = "100",
+    seed: Annotated[str, typer.Option(help="Where all randomness comes from.")] = "0",
     jobs: Annotated[int | None, typer.Option(help="Threads; by default one per core.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder to save the results in (Parquet and JSON).")] = None,
     format: FormatOption = Format.table,
@@ -51,40 +64,53 @@ def run(
     """Play policies on problems and compare their regret."""
     from .policies import policy as find_policy
     from .problems import as_matrix
-    from .results import combine
+    from .results import combine, prepare_folder
     from .simulate import simulate
 
-    steps = _number("horizon", horizon)
+    steps, repeats, start = _number("horizon", horizon), _number("runs", runs), _number("seed", seed)
     matrices = [as_matrix(problem) for problem in problems]
     policies = [find_policy(name) for name in policy or ["rucb"]]
+    _refuse_twins("problem", [matrix.name for matrix in matrices])
+    _refuse_twins("policy", [str(chosen) for chosen in policies])
+    if out is not None:
+        prepare_folder(out)
     shown = False if quiet else None
     results = combine(
         [
-            simulate(matrix, chosen, horizon=steps, runs=runs, seed=seed, jobs=jobs, progress=shown)
+            simulate(matrix, chosen, horizon=steps, runs=repeats, seed=start, jobs=jobs, progress=shown)
             for matrix in matrices
             for chosen in policies
         ]
     )
-    if out is not None:
-        results.save(out)
     final = results.final()
     if format is Format.table:
-        _print_table([_final_row(row) for row in final.iter_rows(named=True)])
-        if out is not None:
-            print(f"saved in {out}", file=sys.stderr)
+        spare = ("least", "most", "runs", "arms", "explored", "duels")
+        _print_table([_final_row(row) for row in final.iter_rows(named=True)], spare)
     else:
         _print(final.to_dicts(), format)
+    if out is not None:
+        results.save(out)
+        print(f"saved in {out}", file=sys.stderr)
+
+
+def _refuse_twins(kind: str, names: list[str]) -> None:
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidInput(
+                f"two are called {kind} {name!r}: name each once, and give different files different names"
+            )
 
 
 def _final_row(row: dict[str, Any]) -> dict[str, str]:
     explored = "" if row["explored"] is None else f"{row['explored']:,.0f}"
+    spread = "" if row["standard_error"] is None else f" ± {row['standard_error']:,.1f}"
     return {
         "problem": row["problem"],
         "arms": str(row["arms"]),
         "policy": row["policy"],
         "steps": f"{row['t']:,}",
         "runs": str(row["runs"]),
-        "regret": f"{row['regret']:,.1f} ± {row['standard_error']:,.1f}",
+        "regret": f"{row['regret']:,.1f}{spread}",
         "least": f"{row['regret_min']:,.1f}",
         "most": f"{row['regret_max']:,.1f}",
         "accuracy": f"{row['accuracy']:.2f}",
@@ -135,11 +161,11 @@ def matrix_describe(
 def _number(what: str, text: str) -> int:
     try:
         number = Decimal(text.replace(",", ""))
-        if number != int(number):
+        if number.adjusted() > 40 or number != int(number):
             raise ValueError
         return int(number)
     except (ArithmeticError, ValueError):
-        raise InvalidInput(f"{what} is {text!r}: expected a whole number such as 100000 or 1e6") from None
+        raise InvalidInput(f"{what} is {text[:40]!r}: expected a whole number such as 100000 or 1e6") from None
 
 
 def _print(rows: Sequence[dict[str, Any]], format: Format) -> None:
@@ -165,21 +191,32 @@ def _plain(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _print_table(rows: Iterable[dict[str, str]]) -> None:
+def _print_table(rows: Iterable[dict[str, str]], spare: Sequence[str] = ()) -> None:
+    """A table for people; where the terminal is too narrow, the `spare` columns go, first named first."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    rows = list(rows)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for key in rows[0]:
-        number = all(row[key][:1].isdigit() or not row[key] for row in rows)
-        table.add_column(key.replace("_", " "), justify="right" if number else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*row.values())
     console = Console(markup=False, highlight=False)
     if not console.is_terminal:
         console.width = 240  # in a pipe nothing needs to fit
+    rows = list(rows)
+    empty = [key for key in rows[0] if not any(row[key] for row in rows)]
+    left_out: set[str] = set()
+    for key in [*empty, *spare]:
+        widths = [max(len(key), *(len(row[key]) for row in rows)) + 3 for key in rows[0] if key not in left_out]
+        if sum(widths) > console.width:
+            left_out.add(key)
+    rows = [{key: value for key, value in row.items() if key not in left_out} for row in rows]
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for key in rows[0]:
+        number = all(row[key][:1].isdigit() or not row[key] for row in rows)
+        wrap = max(len(row[key]) for row in rows) > 24
+        table.add_column(
+            key.replace("_", " "), justify="right" if number else "left", overflow="fold", no_wrap=not wrap
+        )
+    for row in rows:
+        table.add_row(*row.values())
     with console.capture() as captured:
         console.print(table)
     print("\n".join(line.rstrip() for line in captured.get().strip("\n").splitlines() if line.strip()))
@@ -188,12 +225,17 @@ def _print_table(rows: Iterable[dict[str, str]]) -> None:
 def main() -> None:
     """Run the command; an error is one line, and exit code 2."""
     warnings.showwarning = _warn
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal without ± still gets its table
     try:
         sys.exit(app(standalone_mode=False, prog_name="duels") or 0)
     except DuelsError as error:
         _fail(str(error), 2)
     except (KeyboardInterrupt, typer.Abort):
         _fail("interrupted", 130)
+    except MemoryError:
+        _fail("there is not enough memory: ask for fewer runs, checkpoints or arms", 2)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)

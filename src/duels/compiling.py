@@ -1,9 +1,9 @@
 """Compiling plain Python kernels with numba, kept on disk and never stale.
 
 A kernel calls other functions by global names. `compile_with` gives a copy of its code a namespace in which all of
-these are compiled too, some replaced by others if asked. What is compiled from this package's code alone is kept on
-disk, under a name that carries a hash of all the code and constants it was made from: editing any kernel in any file
-makes a new one. (numba's own cache watches only the file of the function it compiled.)
+these are compiled too, and puts kernels in the places of global names that are None. What is compiled from this
+package's code alone is kept on disk, under a name that carries a hash of all the code and constants it was made from:
+editing any kernel in any file makes a new one. (numba's own cache watches only the file of the function it compiled.)
 """
 
 import hashlib
@@ -17,7 +17,7 @@ _made: dict[tuple, Callable] = {}
 def compile_with(
     function: Callable, kernels: dict[str, Callable] | None = None, *, name: str = "", counted: bool = False
 ) -> Callable:
-    """The function compiled, with `kernels` in the places of its global names.
+    """The function compiled, with `kernels` in their places in it and in all it calls.
 
     `counted` keeps reference counts, which kernels that make arrays need. The compiled code releases the GIL.
     """
@@ -28,12 +28,9 @@ def compile_with(
     return _made[key]
 
 
-def rebound(function: Callable, namespace: dict[str, Any], name: str = "") -> Callable:
-    """The same code with other global names."""
-    code = function.__code__
-    if name:
-        code = code.replace(co_name=name, co_qualname=name)
-    return types.FunctionType(code, namespace, name or function.__name__, function.__defaults__, function.__closure__)
+def interpret_with(function: Callable, kernels: dict[str, Callable]) -> Callable:
+    """The same, in the interpreter."""
+    return _copied(function, kernels, lambda copy: copy, {})
 
 
 def _compiled(function: Callable, kernels: dict[str, Callable], name: str, counted: bool) -> Callable:
@@ -41,22 +38,10 @@ def _compiled(function: Callable, kernels: dict[str, Callable], name: str, count
 
     # Inlined, and without reference counts on the arrays passed about, a step of a policy is four times as fast.
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": True, "_nrt": counted}
-    made: dict[Callable, Any] = {}
-
-    def compiled(used: Callable) -> Any:
-        if used not in made:
-            namespace = dict(used.__globals__)
-            made[used] = numba.njit(**options)(rebound(used, namespace, used.__name__))
-            for key, deeper in _functions_used(used):
-                namespace[key] = compiled(deeper)
-        return made[used]
-
-    namespace = dict(function.__globals__)
-    for key, used in _functions_used(function):
-        namespace[key] = compiled(used)
-    for key, kernel in kernels.items():
-        namespace[key] = compiled(kernel)
-    entry = rebound(function, namespace, f"{name}_{fingerprint(function, kernels, options)}")
+    name = f"{name}_{fingerprint(function, kernels, options)}"
+    entry = _copied(function, kernels, numba.njit(**options), {}).py_func
+    code = entry.__code__.replace(co_name=name, co_qualname=name)
+    entry = types.FunctionType(code, entry.__globals__, name, entry.__defaults__, entry.__closure__)
     ours = all(one.__module__.startswith("duels.") for one in (function, *kernels.values()))
     try:
         return numba.njit(cache=ours, **options)(entry)
@@ -64,11 +49,26 @@ def _compiled(function: Callable, kernels: dict[str, Callable], name: str, count
         return numba.njit(**options)(entry)
 
 
-def _functions_used(function: Callable) -> Iterator[tuple[str, Callable]]:
-    """The plain functions that a function calls by global name."""
+def _copied(function: Callable, kernels: dict[str, Callable], wrap: Callable, done: dict[Callable, Any]) -> Any:
+    """A copy of a function in whose namespace kernels are in their places and the functions it calls are copies too."""
+    if function not in done:
+        namespace = dict(function.__globals__)
+        copy = types.FunctionType(
+            function.__code__, namespace, function.__name__, function.__defaults__, function.__closure__
+        )
+        done[function] = wrap(copy)
+        for name, used in _functions_used(function, kernels):
+            namespace[name] = _copied(used, kernels, wrap, done)
+    return done[function]
+
+
+def _functions_used(function: Callable, kernels: dict[str, Callable]) -> Iterator[tuple[str, Callable]]:
+    """The plain functions that a function calls by global name, kernels in the places of those that are None."""
     for name in function.__code__.co_names:
         used = function.__globals__.get(name)
-        if isinstance(used, types.FunctionType):
+        if used is None and name in kernels:
+            yield name, kernels[name]
+        elif isinstance(used, types.FunctionType) and used.__module__.partition(".")[0] not in ("numpy", "numba"):
             yield name, used
 
 
@@ -79,11 +79,10 @@ def fingerprint(function: Callable, kernels: dict[str, Callable], options: dict[
     def walk(used: Callable) -> None:
         if used not in seen:
             seen[used] = None
-            for _, deeper in _functions_used(used):
+            for _, deeper in _functions_used(used, kernels):
                 walk(deeper)
 
-    for one in (function, *kernels.values()):
-        walk(one)
+    walk(function)
     text = [str(options)]
     text += [f"{name}={kernel.__module__}.{kernel.__qualname__}" for name, kernel in kernels.items()]
     for one in seen:

@@ -17,13 +17,17 @@ class UnknownName(InvalidInput):
 
     def __init__(self, kind: str, name: object, known: Iterable[str], see: str = "") -> None:
         known = list(known)
-        close = difflib.get_close_matches(str(name), known, n=1)
+        close = difflib.get_close_matches(str(name).lower(), known, n=1)
         hint = f"Did you mean {close[0]!r}?" if close else f"Known: {_shortened(known)}."
         super().__init__(f"unknown {kind} {name!r}. {hint}" + (f" See: {see}" if see else ""))
 
 
 class NoCondorcetWinner(DuelsError):
     """The matrix has no arm that beats every other, so regret against it is not defined."""
+
+
+class PolicyError(DuelsError):
+    """A policy failed while it played; the error it raised is the cause."""
 
 
 class ConformanceError(DuelsError, AssertionError):

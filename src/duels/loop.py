@@ -3,13 +3,16 @@
 `play` calls its kernels by global names; `bind` puts one policy's kernels and one world's outcome in their places.
 """
 
-from collections.abc import Callable
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from . import compiling
-from .errors import InvalidInput
+from .errors import DuelsError, InvalidInput
 from .policies import Policy
 from .policies.kernels import FOREVER as FOREVER
 
@@ -29,9 +32,12 @@ def play(state, params, world, tally, t, until, stride, budget, coin, luck, advi
 
     `tally[i, j]` counts the duels i won over j (a tie a half to both), `tally[i, i]` the duels of i with itself.
     """
+    arms = len(tally)
     while t <= until and budget > 0:
         budget -= 1
         i, j = select(state, params, t, coin)
+        if i < 0 or j < 0 or i >= arms or j >= arms:
+            raise IndexError("select chose an arm that does not exist")
         later = t if i != j else skip(state, params, t)
         if later > t:  # a self-duel that teaches nothing, and the same one until `later`
             later = min(later, t + stride, until + 1)
@@ -71,35 +77,85 @@ def adviser(seed: int, run: int, t: int) -> np.random.Generator:
 
 
 def bind(
-    policy: Policy, outcome: Callable = draw_from_matrix, compiled: bool = True, counted: bool = False
+    policy: Policy,
+    outcome: Callable = draw_from_matrix,
+    kernels: dict[str, Callable] | None = None,
+    *,
+    compiled: bool = True,
+    counted: bool = False,
 ) -> Callable:
-    """`play` with this policy's kernels and this outcome in it; kernels that make arrays must be `counted`."""
+    """`play` with this policy's kernels and this outcome in it, and the `kernels` that the outcome itself leaves open.
+
+    A policy whose kernels make arrays must be `counted`.
+    """
     module = policy.module
-    kernels = {
+    places = {
         "select": module.select,
         "update": module.update,
         "recommend": module.recommend,
         "skip": policy.kernel("skip", one_step),
         "outcome": outcome,
+        **(kernels or {}),
     }
     if not compiled:
-        return compiling.rebound(play, globals() | kernels)
-    return compiling.compile_with(play, kernels, name=f"play_{policy.name}", counted=counted)
+        return compiling.interpret_with(play, places)
+    return compiling.compile_with(play, places, name=f"play_{policy.name}", counted=counted)
 
 
-def ready(policy: Policy, arms: int, horizon: int, world: Any, outcome: Callable = draw_from_matrix) -> Callable:
+def ready(
+    policy: Policy,
+    arms: int,
+    horizon: int,
+    world: Any,
+    outcome: Callable = draw_from_matrix,
+    kernels: dict[str, Callable] | None = None,
+) -> Callable:
     """`bind`, with the compilation done: compiling must not happen in a thread, nor be measured as play."""
-    from numba.core.errors import NumbaError
-
     coin, luck = streams(0, 0)
+    cause = Exception()
     for counted in (False, True):
-        bound = bind(policy, outcome, counted=counted)
+        bound = bind(policy, outcome, kernels, counted=counted)
         try:
             state = policy.start(arms, horizon)
-            bound(state, policy.params, world, np.zeros((arms, arms)), 1, 0, 1, 0, coin, luck, coin)
+            with _interrupts_kept():
+                bound(state, policy.params, world, np.zeros((arms, arms)), 1, 0, 1, 0, coin, luck, coin)
             return bound
-        except NumbaError as error:
-            complaint = "\n".join(line for line in str(error).splitlines() if line.strip())[:2000]
+        except DuelsError:
+            raise
+        except Exception as error:  # numba's own, and what its lowering raises
+            cause = error
     raise InvalidInput(
-        f"policy {policy.name!r} cannot be compiled by numba; run it with compiled=False, or mend this:\n{complaint}"
-    )
+        f"policy {policy.name!r} cannot be compiled by numba: {_complaint(cause)}; "
+        "see docs/policies.md, or play it with compiled=False"
+    ) from cause
+
+
+def _complaint(error: Exception) -> str:
+    """What numba objects to, and where, in a line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    telling = [line for line in lines if not line.startswith(("Failed in", "During:", "File", "<source", "- ", "^"))]
+    places = [line for line in lines if line.startswith("File ") and f"{__name__.rpartition('.')[2]}.py" not in line]
+    where = f" ({places[0].rstrip(':')})" if places else ""
+    return f"{(telling or lines or [type(error).__name__])[0][:300]}{where}"
+
+
+@contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Ctrl-C while numba compiles can get lost in a callback of its; it is raised again at the end."""
+    usual = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or usual is not signal.default_int_handler:
+        yield
+        return
+    seen = []
+
+    def note(number: int, frame: Any) -> None:
+        seen.append(number)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    if seen:
+        raise KeyboardInterrupt

@@ -40,8 +40,6 @@ class PreferenceMatrix:
         self._names = _checked_names(names, len(self._array))
         self._name = str(name)
 
-    # The data ---------------------------------------------------------------------------------------
-
     @property
     def array(self) -> np.ndarray:
         """The (K, K) float64 probabilities, read-only."""
@@ -85,7 +83,10 @@ class PreferenceMatrix:
         return hashlib.sha256(self._array.astype("<f8").tobytes()).hexdigest()[:16]
 
     def __getitem__(self, pair: tuple[Arm, Arm]) -> float:
-        i, j = pair
+        try:
+            i, j = pair
+        except TypeError:
+            raise InvalidInput(f"P[{pair!r}] is not a pair: expected P[i, j], or P.array[i] for a row") from None
         return float(self._array[self.index(i), self.index(j)])
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -113,8 +114,6 @@ class PreferenceMatrix:
         winner = self.condorcet_winner
         said = "no Condorcet winner" if winner is None else f"Condorcet winner {self._names[winner]!r}"
         return f"PreferenceMatrix({self.arms} arms, {said})"
-
-    # Who beats whom ---------------------------------------------------------------------------------
 
     @cached_property
     def beats(self) -> np.ndarray:
@@ -181,8 +180,6 @@ class PreferenceMatrix:
             return tuple(order.tolist())
         return None
 
-    # Regret and the assumptions of other algorithms -------------------------------------------------
-
     @cached_property
     def gaps(self) -> np.ndarray:
         """(K,) float: Δ_i = P[winner, i] − ½, how far the Condorcet winner is ahead of each arm."""
@@ -228,8 +225,6 @@ class PreferenceMatrix:
             )
         return self.condorcet_winner
 
-    # Other matrices from this one -------------------------------------------------------------------
-
     def subset(self, arms: Iterable[Arm]) -> "PreferenceMatrix":
         """The matrix of the given arms, in the order given."""
         chosen = [self.index(arm) for arm in arms]
@@ -238,8 +233,6 @@ class PreferenceMatrix:
     def shuffle(self, seed: int | np.random.Generator) -> "PreferenceMatrix":
         """The same arms in a random order."""
         return self.subset(np.random.default_rng(seed).permutation(self.arms).tolist())
-
-    # How often the assumptions hold -----------------------------------------------------------------
 
     def condorcet_probability(self, size: int) -> float:
         """P_K: the probability that `size` arms drawn at random have a Condorcet winner; exact.
@@ -271,8 +264,6 @@ class PreferenceMatrix:
     def _check_size(self, size: int) -> None:
         if not isinstance(size, int | np.integer) or not 1 <= size <= self.arms:
             raise InvalidInput(f"a subset of {size} arms was asked for: expected a whole number from 1 to {self.arms}")
-
-    # For people -------------------------------------------------------------------------------------
 
     def summary(self) -> dict[str, Any]:
         """What the matrix is like, as plain data: winners, gaps, cycles, transitivity, subsets."""
@@ -362,7 +353,7 @@ def _checked_array(array: Any) -> np.ndarray:
     if off.any():
         i, j = map(int, np.argwhere(off)[0])
         raise InvalidInput(
-            f"P[{i}, {j}] + P[{j}, {i}] = {p[i, j]:g} + {p[j, i]:g} = {p[i, j] + p[j, i]:.10g}, expected 1: "
+            f"P[{i}, {j}] + P[{j}, {i}] = {p[i, j]:.10g} + {p[j, i]:.10g} = {p[i, j] + p[j, i]:.10g}, expected 1: "
             "entries must be the probabilities of i beating j"
         )
     np.fill_diagonal(p, 0.5)  # exactly, so that the winner's own gap is 0 and its self-duels cost nothing
@@ -383,11 +374,15 @@ def _refuse(p: np.ndarray, bad: np.ndarray, expected: str) -> None:
 def _checked_names(names: Iterable[str] | None, arms: int) -> tuple[str, ...]:
     if names is None:
         return tuple(map(str, range(arms)))
+    if isinstance(names, str):
+        raise InvalidInput(f"names is the text {names!r}: expected a list of names")
     listed = tuple(str(name) for name in names)
     if len(listed) != arms:
         raise InvalidInput(f"{len(listed)} names were given for {arms} arms: expected one name per arm")
     seen: set[str] = set()
     for name in listed:
+        if not name:
+            raise InvalidInput("an arm has an empty name: expected some text")
         if name in seen:
             raise InvalidInput(f"two arms are called {name!r}: names must be unique")
         seen.add(name)

@@ -8,6 +8,7 @@ import csv
 import inspect
 import io
 import json
+import math
 import os
 import secrets
 from collections.abc import Callable
@@ -40,13 +41,12 @@ Build = Callable[..., PreferenceMatrix]
 _families: dict[str, tuple[Build, str]] = {}
 
 
-# By name --------------------------------------------------------------------------------------------
-
-
 def problem(spec: str, /, **parameters: Any) -> PreferenceMatrix:
     """The matrix that a name with parameters stands for; keywords override what the string says."""
     if not isinstance(spec, str):
         raise InvalidInput(f"{spec!r} is not a problem's name: expected a string such as 'linear:arms=8'")
+    if Path(spec).suffix.lower() in SUFFIXES:
+        raise InvalidInput(f"{spec!r} is a file: read it with duels.load_matrix")
     name, given = specs.split(spec, "problem")
     defaults = _defaults(name)
     values = specs.fill(name, {**given, **parameters}, defaults, "duels problems")
@@ -101,9 +101,6 @@ def _family(name: str, reference: str = "") -> Callable[[Build], Build]:
     return register
 
 
-# Matrices of the literature -------------------------------------------------------------------------
-
-
 @_family("arxiv-6", "Yue & Joachims, Beat the Mean Bandit, ICML 2011")
 def _arxiv() -> PreferenceMatrix:
     """Six rankers of arXiv's full-text search, compared by interleaving."""
@@ -129,9 +126,6 @@ def _arithmetic() -> PreferenceMatrix:
 def _cyclic() -> PreferenceMatrix:
     """A winner by 0.1 over three arms that beat each other in a circle by 0.4."""
     return PreferenceMatrix([[0.5, 0.6, 0.6, 0.6], [0.4, 0.5, 0.9, 0.1], [0.4, 0.1, 0.5, 0.9], [0.4, 0.9, 0.1, 0.5]])
-
-
-# Generated families ---------------------------------------------------------------------------------
 
 
 @_family("bradley-terry", "Bradley & Terry, Biometrika 1952")
@@ -231,9 +225,6 @@ def _completed(above: np.ndarray) -> PreferenceMatrix:
     return PreferenceMatrix(np.triu(above, 1) + np.tril(1 - above.T, -1) + np.eye(len(above)) / 2)
 
 
-# Files ----------------------------------------------------------------------------------------------
-
-
 def load_matrix(path: str | os.PathLike[str]) -> PreferenceMatrix:
     """The matrix in a .csv, .txt, .npy or .npz file.
 
@@ -299,8 +290,10 @@ def _read_binary(path: Path, content: bytes) -> tuple[np.ndarray, list[str] | No
     try:
         loaded = np.load(io.BytesIO(content), allow_pickle=False)
         members = {"array": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
-    except Exception as error:  # numpy, zipfile and zlib raise a dozen kinds for damaged files
-        raise InvalidInput(f"{path} is damaged, or not an array of plain numbers: {error}") from None
+    except Exception:  # numpy, zipfile and zlib raise a dozen kinds for damaged files
+        raise InvalidInput(
+            f"{path} is damaged, or not an array of plain numbers: save it anew with save_matrix"
+        ) from None
     names = members.pop("names", None)
     if len(members) != 1:
         raise InvalidInput(f"{path} holds {len(members)} arrays, expected one matrix, and 'names' if they are known")
@@ -315,6 +308,8 @@ def _read_text(path: Path, content: bytes, suffix: str) -> tuple[list[list[float
         raise InvalidInput(f"{path} is not a table in UTF-8 text: {error}") from None
     if not rows:
         raise InvalidInput(f"{path} is empty, expected a row of numbers per arm")
+    if suffix == ".csv" and len(rows[0][1]) == 1 and ";" in rows[0][1][0]:
+        raise InvalidInput(f"{path} is separated by semicolons, expected commas: save it as plain csv")
     corner = rows[0][1][0] == ""
     header = rows.pop(0) if corner or not any(map(_is_number, rows[0][1])) else None
     if not rows:
@@ -352,6 +347,8 @@ def _numbers(path: Path, rows: Rows, first: int) -> list[list[float]]:
         for place, entry in enumerate(row[first:], first + 1):
             if not _is_number(entry):
                 raise InvalidInput(f"{path}, line {number}, entry {place}: {entry!r} is not a number")
+            if not math.isfinite(float(entry)):
+                raise InvalidInput(f"{path}, line {number}, entry {place}: {entry!r}, expected a finite probability")
     return [[float(entry) for entry in row[first:]] for _, row in rows]
 
 

@@ -29,7 +29,7 @@ SCHEMA = {
 TABLES = ("frame", "pairs", "intervals")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Results:
     """What a simulation found.
 
@@ -52,7 +52,7 @@ class Results:
                 regret=regret.mean(),
                 regret_min=regret.min(),
                 regret_max=regret.max(),
-                standard_error=(regret.std() / pl.len().sqrt()).fill_null(0.0),
+                standard_error=regret.std() / pl.len().sqrt(),  # null for a single run
                 weak_regret=pl.col("weak_regret").mean(),
                 accuracy=pl.col("correct").mean(),
                 duels=pl.col("duels").mean(),
@@ -68,21 +68,29 @@ class Results:
         return summary.join(last, on=["problem", "policy", "horizon", "t"]).sort("problem", "horizon", "regret")
 
     def save(self, directory: str | Path) -> None:
-        """Write the tables as Parquet and the provenance as JSON; files appear whole or not at all."""
-        target = Path(directory)
-        target.mkdir(parents=True, exist_ok=True)
-        for name in TABLES:
-            table = getattr(self, name)
-            if table is not None:
-                _write_whole(target / f"{name}.parquet", table.write_parquet)
+        """Write the tables as Parquet and the provenance as JSON; files appear whole or not at all.
+
+        Results that the folder held before are replaced.
+        """
+        target = prepare_folder(directory)
         text = json.dumps(self.provenance, indent=2, ensure_ascii=False)
-        _write_whole(target / "provenance.json", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
+        try:
+            for name in TABLES:
+                table = getattr(self, name)
+                if table is not None:
+                    _write_whole(target / f"{name}.parquet", table.write_parquet)
+                else:
+                    (target / f"{name}.parquet").unlink(missing_ok=True)
+            _write_whole(target / "provenance.json", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
+        except OSError as error:
+            raise InvalidInput(f"results cannot be saved in {str(target)!r}: {error.strerror or error}") from None
 
     def __repr__(self) -> str:
         policies = self.frame["policy"].unique(maintain_order=True).to_list()
         problems = self.frame["problem"].unique(maintain_order=True).to_list()
         runs = self.frame["run"].n_unique()
-        return f"Results({', '.join(policies)} on {', '.join(problems)}: {runs} runs, {len(self.frame)} rows)"
+        said = f"{runs} run{'s' if runs != 1 else ''}, {len(self.frame)} rows"
+        return f"Results({', '.join(policies)} on {', '.join(problems)}: {said})"
 
 
 def load_results(directory: str | Path) -> Results:
@@ -101,12 +109,39 @@ def load_results(directory: str | Path) -> Results:
 
 
 def combine(parts: Sequence[Results]) -> Results:
-    """Several results as one; each one's provenance is kept."""
+    """Several results as one; each one's provenance is kept.
+
+    Results that cannot be told apart afterwards are refused: the same runs twice, or different things of one name.
+    """
+    parts = list(parts)
+    if not parts:
+        raise InvalidInput("there is nothing to combine: expected a list of at least one Results")
+    keys = ["problem", "policy", "horizon", "run"]
+    seen = pl.concat([part.frame.select(keys).unique() for part in parts])
+    twice = seen.filter(seen.is_duplicated())
+    if len(twice):
+        problem, policy, horizon, run = twice.sort(keys).row(0)
+        raise InvalidInput(
+            f"run {run} of {policy} on {problem} with horizon {horizon} is there twice: give different matrices and "
+            "policies different names, and simulate more runs with one seed rather than combining seeds"
+        )
     tables = {}
     for name in TABLES:
         present = [getattr(part, name) for part in parts if getattr(part, name) is not None]
         tables[name] = pl.concat(present) if present else None
     return Results(provenance={"parts": [part.provenance for part in parts]}, **tables)  # type: ignore[arg-type]
+
+
+def prepare_folder(directory: str | Path) -> Path:
+    """The folder, made if need be; an error if nothing can be written there."""
+    folder = Path(directory)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".writable").touch()
+        (folder / ".writable").unlink()
+    except OSError as error:
+        raise InvalidInput(f"cannot write to the folder {str(folder)!r}: {error.strerror or error}") from None
+    return folder
 
 
 def _read(path: Path) -> pl.DataFrame:

@@ -1,13 +1,12 @@
 """Simulation: one policy on one preference matrix, many runs, on threads."""
 
+import inspect
 import os
 import platform
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,12 +14,13 @@ import numpy as np
 import polars as pl
 
 from . import loop
-from .errors import InvalidInput
-from .policies import Policy
+from .errors import DuelsError, InvalidInput, PolicyError, UnknownName
+from .policies import Policy, defaults
 from .policies import policy as find_policy
 from .preference import Arm, PreferenceMatrix
 from .problems import as_matrix
 from .results import SCHEMA, Results
+from .threads import cores, in_threads
 
 PER_DECADE = 10  # default checkpoints
 
@@ -53,11 +53,11 @@ def simulate(
     progress: show a progress bar; by default on a terminal only.
     """
     matrix = as_matrix(problem)
-    chosen = find_policy(policy, **parameters)
+    chosen = _policy_with(policy, parameters)
     horizon = _whole("horizon", horizon, 1, loop.LATEST)
     runs = _whole("runs", runs, 1)
     seed = _whole("seed", seed, 0)
-    jobs = _whole("jobs", jobs, 1) if jobs is not None else len(os.sched_getaffinity(0))
+    jobs = _whole("jobs", jobs, 1) if jobs is not None else cores()
     gaps = matrix.gaps
     times = _checkpoints(checkpoints, horizon)
     recorder = _Recorder(matrix, chosen, times, runs, record)
@@ -79,16 +79,25 @@ def simulate(
                 if stop.is_set():
                     return
                 before = time.perf_counter()
-                t, arm = play(
-                    state, chosen.params, matrix.array, tally, t, until, loop.FOREVER, budget, coin, luck, adviser
-                )
+                try:
+                    t, arm = play(
+                        state, chosen.params, matrix.array, tally, t, until, loop.FOREVER, budget, coin, luck, adviser
+                    )
+                except DuelsError:
+                    raise
+                except Exception as error:
+                    raise PolicyError(
+                        f"policy {chosen} failed in run {run}: {type(error).__name__}: {error}"
+                    ) from error
                 budget = _next_budget(budget, time.perf_counter() - before)
                 share((t - 1) / horizon)
+            if not 0 <= arm < matrix.arms:
+                raise PolicyError(f"policy {chosen} recommends arm {arm} of {matrix.arms} at step {until}")
             explored = chosen.kernel("explored")
             table.enter(run, place, tally, arm, explored(state) if explored else 0)
             recorder.enter(run, place, tally, state)
 
-    _in_threads(one_run, runs, jobs, progress, f"{chosen} on {matrix.name}")
+    in_threads(one_run, runs, jobs, progress, f"{chosen} on {matrix.name}")
     frame = _frame(matrix, chosen, horizon, times, table, runs)
     provenance = {
         "duels": _version(),
@@ -111,6 +120,19 @@ def simulate(
     return Results(frame, provenance, **recorder.frames())
 
 
+def _policy_with(policy: Any, parameters: dict[str, Any]) -> Policy:
+    """The policy; a mistyped argument of `simulate` is not mistaken for one of its parameters."""
+    chosen = find_policy(policy)
+    for name in parameters:
+        if name not in defaults(chosen.module):
+            own = [
+                key for key, kind in inspect.signature(simulate).parameters.items() if kind.kind is kind.KEYWORD_ONLY
+            ]
+            known = [*defaults(chosen.module), *own]
+            raise UnknownName(f"parameter of {chosen.name}", name, known, "duels policies")
+    return find_policy(chosen, **parameters)
+
+
 def _next_budget(budget: int, seconds: float) -> int:
     """How many steps to play before looking up again: about a twentieth of a second, so that Ctrl-C is heard."""
     if seconds < 0.025:
@@ -126,7 +148,7 @@ def _whole(what: str, value: Any, least: int, most: int | None = None) -> int:
     except (TypeError, ValueError, OverflowError):
         raise InvalidInput(f"{what} is {value!r}: expected a whole number") from None
     if number < least or (most is not None and number > most):
-        span = f"at least {least}" if most is None else f"from {least} to {most:.0e}".replace("e+", "e")
+        span = f"at least {least}" if most is None else f"from {least} to {'1e15' if most == loop.LATEST else most}"
         raise InvalidInput(f"{what} is {number}: expected {span}")
     return number
 
@@ -135,8 +157,10 @@ def _checkpoints(checkpoints: Iterable[int] | None, horizon: int) -> list[int]:
     if checkpoints is None:
         count = int(np.log10(horizon) * PER_DECADE) + 1
         times = [min(round(10 ** (k / PER_DECADE)), horizon) for k in range(count)]
-    else:
+    elif isinstance(checkpoints, Iterable) and not isinstance(checkpoints, str):
         times = [_whole("a checkpoint", t, 1, horizon) for t in checkpoints]
+    else:
+        raise InvalidInput(f"checkpoints is {checkpoints!r}: expected a list of times")
     return sorted({*times, horizon})
 
 
@@ -190,6 +214,8 @@ class _Recorder:
         self, matrix: PreferenceMatrix, policy: Policy, times: list[int], runs: int, record: Sequence[Any]
     ) -> None:
         self.matrix, self.policy, self.times = matrix, policy, times
+        if isinstance(record, str) or (len(record) == 2 and all(isinstance(arm, int) for arm in record)):
+            record = [record]
         self.intervals = [self._pair(what) for what in record if what != "pairs"]
         if self.intervals and policy.kernel("bounds") is None:
             raise InvalidInput(f"policy {policy} holds no intervals: record pairs instead, or choose another policy")
@@ -209,7 +235,7 @@ class _Recorder:
             t = self.times[place]
             lower, upper = self.policy.kernel("bounds")(state, self.policy.params, t)
             self.rows[run, place] = [
-                (run, t, i, j, tally[i, j] + tally[j, i] * (i != j), tally[i, j], lower[i, j], upper[i, j])
+                (run, t, i, j, *_duels_and_wins(tally, i, j), float(lower[i, j]), float(upper[i, j]))
                 for i, j in self.intervals
             ]
 
@@ -240,51 +266,22 @@ class _Recorder:
         if self.intervals:
             names = ["run", "t", "first", "second", "duels", "wins", "lower", "upper"]
             rows = [row for _, some in sorted(self.rows.items()) for row in some]
-            frames["intervals"] = pl.DataFrame(rows, schema=names, orient="row").select(*said, pl.all())
+            kinds = [pl.Int64] * 4 + [pl.Float64] * 4
+            table = pl.DataFrame(rows, schema=dict(zip(names, kinds)), orient="row")
+            frames["intervals"] = table.select(*said, pl.all())
         return frames
+
+
+def _duels_and_wins(tally: np.ndarray, i: int, j: int) -> tuple[float, float | None]:
+    if i == j:
+        return float(tally[i, i]), None
+    return float(tally[i, j] + tally[j, i]), float(tally[i, j])
 
 
 def _met(tally: np.ndarray) -> np.ndarray:
     met = tally + tally.T
     np.fill_diagonal(met, tally.diagonal())
     return met
-
-
-def _in_threads(one_run: Callable, runs: int, jobs: int, progress: bool | None, title: str) -> None:
-    """Do all runs; an error or Ctrl-C in any of them ends all of them at once."""
-    stop = threading.Event()
-    shares = np.zeros(runs)
-
-    def guarded(run: int) -> None:
-        one_run(run, stop, lambda share: shares.__setitem__(run, share))
-
-    with _bar(progress, title) as show, ThreadPoolExecutor(min(jobs, runs)) as pool:
-        waiting: set[Future] = {pool.submit(guarded, run) for run in range(runs)}
-        try:
-            while waiting:
-                done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_EXCEPTION)
-                show(float(shares.mean()))
-                for future in done:
-                    future.result()
-        except BaseException:
-            stop.set()
-            pool.shutdown(cancel_futures=True)
-            raise
-
-
-@contextmanager
-def _bar(progress: bool | None, title: str):
-    """Yields a function that shows how much of the work is done."""
-    if not (sys.stderr.isatty() if progress is None else progress):
-        yield lambda share: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(title, total=1.0)
-        yield lambda share: bar.update(task, completed=share)
 
 
 def _version() -> str:

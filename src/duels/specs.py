@@ -52,6 +52,8 @@ def _of_type(owner: str, key: str, value: Any, kind: type) -> Any:
             if number != int(number):
                 raise ValueError
             return int(number)
+        if isinstance(value, bool) and kind is float:
+            raise ValueError
         return kind(value)
     except (KeyError, OverflowError, TypeError, ValueError):
         wanted = {bool: "true or false", int: "a whole number", float: "a number"}.get(kind, "text")

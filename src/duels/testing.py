@@ -26,7 +26,12 @@ def check_policy(policy: Any, **parameters: Any) -> list[str]:
     """Put a policy to all checks; the names of those that apply, or a ConformanceError that says what is broken."""
     chosen = find_policy(policy, **parameters)
     for check in CHECKS:
-        check(chosen)
+        try:
+            check(chosen)
+        except (ConformanceError, InvalidInput):
+            raise
+        except Exception as error:
+            raise ConformanceError(f"{chosen} fails in {check.__name__}: {type(error).__name__}: {error}") from error
     return [check.__name__.removeprefix("check_") for check in CHECKS]
 
 
@@ -192,18 +197,21 @@ class _Game:
 
     def tell(self, i: int, j: int, won: float) -> None:
         skip = self.policy.kernel("skip", loop.one_step)
-        if i != j or skip(self.state, self.policy.params, self.t) == self.t:
-            self.answer(i, j, won)
+        later = self.t if i != j else skip(self.state, self.policy.params, self.t)
+        if later < self.t:
+            raise ConformanceError(f"{self.policy}: `skip` answers {later} at step {self.t}, a time that has passed")
+        if later == self.t:
+            self.answer(i, j, won, "")
         self.history.append((self.t, i, j, won))
         self.t += 1
 
-    def answer(self, i: int, j: int, won: float) -> None:
+    def answer(self, i: int, j: int, won: float, hint: str = "; `update` must accept any pair at any time") -> None:
         try:
             self.module.update(self.state, self.policy.params, self.t, i, j, won)
         except Exception as error:
             raise ConformanceError(
                 f"{self.policy} breaks on an answer about arms {i} and {j} at step {self.t}: "
-                f"{type(error).__name__}: {error}; `update` must accept any pair at any time"
+                f"{type(error).__name__}: {error}{hint}"
             ) from error
 
     def recommendation(self) -> int:

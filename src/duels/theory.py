@@ -27,9 +27,6 @@ class KlRemark(NamedTuple):
     upper: Any
 
 
-# The paper's constants ------------------------------------------------------------------------------
-
-
 def log_c(delta: Any, arms: int, alpha: float) -> Any:
     """ln C(δ) of Lemma 1, C(δ) = ((4α−1)K² / ((2α−1)δ))^(1/(2α−1)); α > ½.
 
@@ -54,9 +51,6 @@ def d(matrix: PreferenceMatrix, alpha: float) -> np.ndarray:
     d_ij = 4 * alpha / np.minimum(gaps[:, None], gaps) ** 2
     np.fill_diagonal(d_ij, 0)
     return d_ij
-
-
-# The bounds -----------------------------------------------------------------------------------------
 
 
 def count_bound(matrix: PreferenceMatrix, t: Any, alpha: float, delta: float) -> np.ndarray:
@@ -106,9 +100,6 @@ def interval(wins: Any, losses: Any, t: Any, alpha: float) -> Interval:
     return Interval(_plain(1 - _upper(losses, wins, t, alpha)), _plain(_upper(wins, losses, t, alpha)))
 
 
-# Section 5's remark ---------------------------------------------------------------------------------
-
-
 def kl(a: Any, b: Any) -> Any:
     """Divergence a ln(a/b) + (1−a) ln((1−a)/(1−b)) of Bernoulli distributions, with 0 ln 0 = 0."""
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
@@ -125,9 +116,6 @@ def kl_remark(p: Any) -> KlRemark:
     """
     squared = (np.asarray(p, dtype=np.float64) - 0.5) ** 2
     return KlRemark(_plain(2 * squared), kl(p, 0.5), _plain(4 * squared))
-
-
-# Other algorithms' bounds as section 3 quotes them, up to unstated constants -------------------------
 
 
 def interleaved_filter_rate(matrix: PreferenceMatrix, horizon: Any) -> Any:

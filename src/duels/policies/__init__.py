@@ -6,6 +6,7 @@ A module offers `Params` (a NamedTuple with defaults), `init`, `select`, `update
 
 import importlib
 import importlib.util
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +14,20 @@ from types import ModuleType
 from typing import Any
 
 from .. import specs
-from ..errors import InvalidInput, UnknownName
+from ..errors import DuelsError, InvalidInput, PolicyError, UnknownName
 
 BUILT_IN = ("rucb", "savage", "btm", "interleaved_filter", "random")
 REQUIRED = ("Params", "init", "select", "update", "recommend")
+ARGUMENTS = {
+    "init": "arms, horizon, params",
+    "select": "state, params, t, rng",
+    "update": "state, params, t, i, j, outcome",
+    "recommend": "state, rng",
+    "skip": "state, params, t",
+    "bounds": "state, params, t",
+    "explored": "state",
+    "check": "params",
+}
 
 
 @dataclass(frozen=True)
@@ -26,6 +37,13 @@ class Policy:
     name: str
     module: Any  # the namespace that holds the contract
     params: Any  # an instance of its Params
+    source: Any = None  # where the module is found again: a name, a file's path
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restored, (self.source or getattr(self.module, "__name__", ""), self.params._asdict())
+
+    def __repr__(self) -> str:
+        return f"Policy({str(self)!r})"
 
     def __str__(self) -> str:
         return specs.join(self.name, self.params._asdict(), defaults(self.module))
@@ -42,7 +60,12 @@ class Policy:
         """The state before the first duel."""
         if self.needs_horizon and not horizon:
             raise InvalidInput(f"policy {self} needs a horizon: its choices depend on how many duels there will be")
-        return self.module.init(arms, horizon or 0, self.params)
+        try:
+            return self.module.init(arms, horizon or 0, self.params)
+        except DuelsError:
+            raise
+        except Exception as error:
+            raise PolicyError(f"init of policy {self} failed: {type(error).__name__}: {error}") from error
 
     def kernel(self, name: str, otherwise: Any = None) -> Any:
         """A kernel of the contract that the policy may do without."""
@@ -52,16 +75,30 @@ class Policy:
 def policy(policy: Any, **parameters: Any) -> Policy:
     """The policy of that name (`"rucb"`, `"btm:gamma=2"`), of a file (`"./mine.py:c=1"`) or of a module of yours."""
     if isinstance(policy, Policy):
-        return _with(policy.name, policy.module, policy.params._asdict() | parameters)
+        if not parameters:
+            return policy
+        return _with(policy.name, policy.module, policy.params._asdict() | parameters, policy.source)
+    if policy is None or isinstance(policy, list | tuple | set | dict):
+        raise InvalidInput(f"{policy!r} is not a policy: expected one name such as 'rucb', a Python file or a module")
     if not isinstance(policy, str):
         name = getattr(policy, "__name__", type(policy).__name__).rpartition(".")[2]
-        return _with(name, policy, parameters)
+        return _with(name, policy, parameters, None)
     name, given = specs.split(policy, "policy")
     if name.endswith(".py"):
-        return _with(Path(name).stem, _from_file(name), given | parameters)
+        stem = Path(name).stem
+        called = f"{stem}.py" if stem in BUILT_IN else stem  # not to be taken for the built-in one
+        return _with(called, _from_file(name), given | parameters, str(Path(name).resolve()))
+    if "," in name:
+        raise InvalidInput(f"{name!r} is not one policy: name them one by one (on the command line: -p a -p b)")
     if name not in BUILT_IN:
         raise UnknownName("policy", name, BUILT_IN, "duels policies")
-    return _with(name, importlib.import_module(f".{name}", __name__), given | parameters)
+    return _with(name, importlib.import_module(f".{name}", __name__), given | parameters, name)
+
+
+def _restored(source: str, parameters: dict[str, Any]) -> Policy:
+    if source in BUILT_IN or source.endswith(".py"):
+        return policy(source, **parameters)
+    return policy(importlib.import_module(source), **parameters)
 
 
 def defaults(module: Any) -> dict[str, Any]:
@@ -69,17 +106,33 @@ def defaults(module: Any) -> dict[str, Any]:
     return dict(module.Params._field_defaults)
 
 
-def _with(name: str, module: Any, given: Mapping[str, Any]) -> Policy:
+def _with(name: str, module: Any, given: Mapping[str, Any], source: Any) -> Policy:
     missing = [part for part in REQUIRED if not hasattr(module, part)]
     if missing:
         raise InvalidInput(f"policy {name!r} has no {', '.join(missing)}: expected a module with {', '.join(REQUIRED)}")
+    if not hasattr(module.Params, "_field_defaults"):
+        raise InvalidInput(
+            f"Params of policy {name!r} is no NamedTuple: expected `class Params(NamedTuple)` with defaults"
+        )
+    for kernel, arguments in ARGUMENTS.items():
+        _check_arguments(name, kernel, getattr(module, kernel, None), arguments)
     undefaulted = set(module.Params._fields) - set(module.Params._field_defaults)
     if undefaulted:
         raise InvalidInput(f"Params of policy {name!r} needs a default for {', '.join(sorted(undefaulted))}")
     params = module.Params(**specs.fill(name, given, defaults(module), "duels policies"))
     if hasattr(module, "check"):
         module.check(params)
-    return Policy(name, module, params)
+    return Policy(name, module, params, source)
+
+
+def _check_arguments(name: str, kernel: str, function: Any, arguments: str) -> None:
+    if function is None:
+        return
+    try:
+        inspect.signature(function).bind(*arguments.split(", "))
+    except TypeError:
+        taken = ", ".join(inspect.signature(function).parameters)
+        raise InvalidInput(f"{kernel} of policy {name!r} takes ({taken}), expected ({arguments})") from None
 
 
 def _from_file(path: str) -> ModuleType:

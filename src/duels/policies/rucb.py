@@ -47,7 +47,7 @@ def check(params):
             f"variant of rucb is {params.variant!r}: expected 'seed' (Algorithm 1) or 'icml' (proceedings)"
         )
     if params.alpha <= 0.5:
-        warnings.warn(f"rucb with alpha = {params.alpha:g}: its regret bounds need alpha > 0.5", stacklevel=2)
+        warnings.warn(f"rucb with alpha = {params.alpha:g}: its regret bounds need alpha > 0.5", stacklevel=4)
 
 
 def init(arms, horizon, params):

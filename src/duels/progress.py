@@ -1,0 +1,20 @@
+"""A progress bar with the time left, on a terminal only."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def bar(progress: bool | None, title: str) -> Iterator[Callable[[float], None]]:
+    """Yields a function that shows which share of the work is done; `progress` None means on a terminal only."""
+    if not (sys.stderr.isatty() if progress is None else progress):
+        yield lambda share: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
+        task = shown.add_task(title, total=1.0)
+        yield lambda share: shown.update(task, completed=share)

@@ -1,0 +1,1 @@
+"""Rankers: from LETOR and TREC files, clicks and interleaving to preference matrices."""

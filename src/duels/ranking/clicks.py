@@ -1,0 +1,125 @@
+"""Simulated users: which documents of a list are clicked, given how relevant each is.
+
+The cascade model is the dependent click model of Guo, Liu & Wang (WSDM 2009): the user reads from the top, clicks with
+a probability that depends on the grade, and after a click stops with another. The position-based model (Craswell et
+al., WSDM 2008) looks at each place independently. Both are one table: the chance to look at a place, to click a grade,
+and to stop after clicking it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import InvalidInput, UnknownName
+
+# click, then stop probabilities by grade; Hofmann, Whiteson & de Rijke use these three users throughout
+PRESETS: dict[str, dict[int, tuple[tuple[float, ...], tuple[float, ...]]]] = {
+    "perfect": {
+        2: ((0.0, 1.0), (0.0, 0.0)),
+        3: ((0.0, 0.5, 1.0), (0.0, 0.0, 0.0)),
+        5: ((0.0, 0.2, 0.4, 0.8, 1.0), (0.0, 0.0, 0.0, 0.0, 0.0)),
+    },
+    "navigational": {
+        2: ((0.05, 0.95), (0.2, 0.9)),
+        3: ((0.05, 0.5, 0.95), (0.2, 0.5, 0.9)),
+        5: ((0.05, 0.3, 0.5, 0.7, 0.95), (0.2, 0.3, 0.5, 0.7, 0.9)),
+    },
+    "informational": {
+        2: ((0.4, 0.9), (0.1, 0.5)),
+        3: ((0.4, 0.7, 0.9), (0.1, 0.3, 0.5)),
+        5: ((0.4, 0.6, 0.7, 0.8, 0.9), (0.1, 0.2, 0.3, 0.4, 0.5)),
+    },
+}
+
+
+class ClickTable(NamedTuple):
+    """What the kernel reads."""
+
+    look: np.ndarray  # (L,) float64: the chance that a place is looked at, if the user gets there
+    click: np.ndarray  # (G,) float64: the chance to click a document of each grade
+    stop: np.ndarray  # (G,) float64: the chance to stop after clicking it
+
+
+def draw_clicks(table, grades, length, clicked, rng):
+    """Mark which of the first `length` documents are clicked; how many. One draw a place, one more after a click."""
+    clicks = 0
+    for k in range(length):
+        clicked[k] = False
+    for k in range(length):
+        grade = grades[k]
+        if rng.random() < table.look[k] * table.click[grade]:
+            clicked[k] = True
+            clicks += 1
+            if rng.random() < table.stop[grade]:
+                break
+    return clicks
+
+
+@dataclass(frozen=True)
+class ClickModel:
+    """A simulated user; make one with `cascade`, `position_based` or a preset's name."""
+
+    name: str
+    click: tuple[float, ...]  # by grade
+    stop: tuple[float, ...]  # by grade
+    look: tuple[float, ...] | None = None  # by place; None: every place that is reached
+
+    @property
+    def grades(self) -> int:
+        return len(self.click)
+
+    def table(self, length: int, grades: int) -> ClickTable:
+        """The model for lists of `length` documents with `grades` different grades."""
+        if grades > self.grades:
+            raise InvalidInput(
+                f"click model {self.name!r} has probabilities for {self.grades} grades (0 to {self.grades - 1}), "
+                f"but the documents have grades up to {grades - 1}: give it a longer table"
+            )
+        if self.look is not None and length > len(self.look):
+            raise InvalidInput(
+                f"click model {self.name!r} knows {len(self.look)} places, but lists have {length}: "
+                "give it more places or make the lists shorter"
+            )
+        look = np.ones(length) if self.look is None else np.array(self.look[:length])
+        return ClickTable(look, np.array(self.click), np.array(self.stop))
+
+
+def cascade(click: Sequence[float], stop: Sequence[float], name: str = "cascade") -> ClickModel:
+    """A user who reads from the top, clicks grade g with `click[g]` and then stops with `stop[g]`."""
+    model = ClickModel(name, _probabilities("click", click), _probabilities("stop", stop))
+    if len(model.click) != len(model.stop):
+        raise InvalidInput(f"click has {len(model.click)} grades and stop {len(model.stop)}: expected the same number")
+    return model
+
+
+def position_based(click: Sequence[float], look: Sequence[float], name: str = "position-based") -> ClickModel:
+    """A user who looks at place k with `look[k]`, each independently, and clicks grade g there with `click[g]`."""
+    attractive = _probabilities("click", click)
+    return ClickModel(name, attractive, (0.0,) * len(attractive), _probabilities("look", look))
+
+
+def click_model(model: Any, grades: int = 2) -> ClickModel:
+    """A model as it is, or the preset of that name for 2, 3 or 5 grades."""
+    if isinstance(model, ClickModel):
+        return model
+    if model not in PRESETS:
+        raise UnknownName("click model", model, PRESETS, "duels.ranking.clicks")
+    fitting = max(grades, 2)
+    if fitting not in PRESETS[model]:
+        raise InvalidInput(
+            f"click model {model!r} has tables for 2, 3 and 5 grades, but the documents have {grades}: "
+            "pass duels.ranking.clicks.cascade(click, stop) with your own"
+        )
+    return cascade(*PRESETS[model][fitting], name=model)
+
+
+def _probabilities(what: str, values: Sequence[float]) -> tuple[float, ...]:
+    numbers = tuple(float(value) for value in values)
+    if not numbers:
+        raise InvalidInput(f"{what} is empty: expected a probability for each grade or place")
+    for k, number in enumerate(numbers):
+        if not 0 <= number <= 1:
+            raise InvalidInput(f"{what}[{k}] = {number:g}, expected a probability between 0 and 1")
+    return numbers

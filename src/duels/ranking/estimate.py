@@ -1,0 +1,185 @@
+"""From rankers to preferences: estimate who beats whom, or duel rankers directly, by interleaving and simulated clicks.
+
+A comparison draws a query, interleaves the two rankers' lists for it, lets the click model click, and asks the
+interleaving method who won. Following Yue & Joachims (2011) and Zoghi et al. (2014), section 6.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import compiling
+from ..errors import InvalidInput
+from ..preference import PreferenceMatrix
+from ..threads import cores, in_threads
+from .clicks import ClickModel, ClickTable, click_model, draw_clicks
+from .interleave import LENGTH, Desk, Method, clear, desk, find_method, load
+from .rankers import Rankers, Rankings
+
+# An interleaving method's kernels, in whose places `compiling.compile_with` puts them.
+arrange: Any = None
+judge: Any = None
+
+
+class World(NamedTuple):
+    """What the outcome kernel reads, and the desk it works on: one for each run."""
+
+    rankings: Rankings
+    grades: np.ndarray  # (D,) int64: how relevant each document is
+    table: ClickTable
+    desk: Desk
+
+
+def compare(world, documents, start, rng):
+    """One comparison of the two rankings on the desk: 1 the first won, 0 the second, ½ neither."""
+    desk = world.desk
+    length = len(desk.shown)
+    shown = arrange(desk, documents, length, rng)
+    for k in range(shown):
+        desk.grades[k] = world.grades[start + desk.shown[k]]
+    clicks = draw_clicks(world.table, desk.grades, shown, desk.clicked, rng)
+    won = judge(desk, shown) if clicks > 0 else 0.5
+    clear(desk, shown)
+    return won
+
+
+def outcome(world, a, b, luck):
+    """The outcome kernel of dueling rankers: a random query, one comparison."""
+    queries = len(world.rankings.offsets) - 1
+    query = int(luck.random() * queries)
+    documents = load(world.desk, world.rankings, a, b, query)
+    return compare(world, documents, world.rankings.offsets[query], luck)
+
+
+def count_outcomes(world, a, b, comparisons, per_query, counts, rng):
+    """`comparisons` comparisons of rankers a and b; counts becomes losses, ties and wins of a.
+
+    Queries are drawn first and then taken one after another, so that each pair of rankings is loaded once.
+    """
+    queries = len(per_query)
+    per_query[:] = 0
+    for _ in range(comparisons):
+        per_query[int(rng.random() * queries)] += 1
+    for query in range(queries):
+        if per_query[query] > 0:
+            documents = load(world.desk, world.rankings, a, b, query)
+            for _ in range(per_query[query]):
+                won = compare(world, documents, world.rankings.offsets[query], rng)
+                counts[int(2.0 * won)] += 1
+
+
+class EstimatedPreferences(PreferenceMatrix):
+    """A preference matrix with the counts it was estimated from; a tie counts ½."""
+
+    def __init__(self, counts: np.ndarray, names: Any, name: str = "") -> None:
+        """counts: (K, K, 3) int64, losses, ties and wins of i against j."""
+        self.counts = counts
+        comparisons = counts.sum(axis=2)
+        np.fill_diagonal(comparisons, 1)
+        share = (counts[:, :, 2] + 0.5 * counts[:, :, 1]) / comparisons
+        upper = np.triu(share, 1)
+        super().__init__(upper + np.tril(1 - upper.T, -1) + np.eye(len(share)) / 2, names, name)
+        square = (counts[:, :, 2] + 0.25 * counts[:, :, 1]) / comparisons
+        spread = np.sqrt(np.maximum(square - share**2, 0.0) / comparisons)
+        np.fill_diagonal(spread, 0.0)
+        self.comparisons, self.standard_errors = comparisons * (1 - np.eye(len(share), dtype=np.int64)), spread
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return EstimatedPreferences, (self.counts, self.names, self._name)
+
+
+def estimate_preferences(
+    rankers: Rankers,
+    *,
+    clicks: str | ClickModel = "navigational",
+    interleave: str | Method = "probabilistic",
+    comparisons: int = 4000,
+    length: int = LENGTH,
+    seed: int = 0,
+    jobs: int | None = None,
+    progress: bool | None = None,
+    name: str = "",
+) -> EstimatedPreferences:
+    """The matrix of who beats whom, from `comparisons` interleaved comparisons of each pair of rankers.
+
+    The same for a seed, whatever the number of threads.
+    """
+    if comparisons < 1:
+        raise InvalidInput(f"comparisons is {comparisons}: expected at least 1 for each pair")
+    environment = InterleavingEnvironment(rankers, clicks=clicks, interleave=interleave, length=length)
+    count = environment.counting(environment.world())
+    first, second = np.triu_indices(len(rankers), 1)
+    counts = np.zeros((len(rankers), len(rankers), 3), np.int64)
+
+    def one_part(part: int, stop: Any, share: Callable[[float], None]) -> None:
+        world, per_query = environment.world(), np.zeros(rankers.collection.query_count, np.int64)
+        mine = range(part, len(first), parts)
+        for done, k in enumerate(mine):
+            if stop.is_set():
+                return
+            a, b = int(first[k]), int(second[k])
+            rng = np.random.default_rng(np.random.SeedSequence([seed, a, b]))
+            count(world, a, b, comparisons, per_query, counts[a, b], rng)
+            share((done + 1) / len(mine))
+
+    jobs = jobs or cores()
+    parts = min(4 * jobs, len(first))
+    in_threads(one_part, parts, jobs, progress, f"{len(first)} pairs of rankers")
+    counts[second, first] = counts[first, second, ::-1]  # the same duels seen from the other side
+    return EstimatedPreferences(counts, rankers.names, name or f"{rankers.collection.name}-{environment.clicks.name}")
+
+
+class InterleavingEnvironment:
+    """K rankers as the arms of a dueling bandit: each duel is one interleaved comparison on a random query.
+
+    `duels.simulate` takes it in the place of a matrix. Regret is measured by `matrix`, an estimate of who beats whom
+    (by default one of 4,000 comparisons a pair, made when it is first needed).
+    """
+
+    def __init__(
+        self,
+        rankers: Rankers,
+        *,
+        clicks: str | ClickModel = "navigational",
+        interleave: str | Method = "probabilistic",
+        length: int = LENGTH,
+        matrix: PreferenceMatrix | None = None,
+    ) -> None:
+        if len(rankers) < 2:
+            raise InvalidInput(f"{len(rankers)} ranker was given: expected at least 2 to compare")
+        self.rankers, self.method, self.length = rankers, find_method(interleave), length
+        self.clicks = click_model(clicks, rankers.collection.grade_count)
+        self._table = self.clicks.table(length, rankers.collection.grade_count)
+        self._matrix = matrix
+        if matrix is not None and matrix.arms != len(rankers):
+            raise InvalidInput(f"the matrix has {matrix.arms} arms, but there are {len(rankers)} rankers")
+
+    @property
+    def matrix(self) -> PreferenceMatrix:
+        if self._matrix is None:
+            self._matrix = estimate_preferences(
+                self.rankers, clicks=self.clicks, interleave=self.method, length=self.length
+            )
+        return self._matrix
+
+    @property
+    def kernels(self) -> dict[str, Callable]:
+        """What stands for `arrange` and `judge` in the outcome kernel."""
+        return {"arrange": self.method.arrange, "judge": self.method.judge}
+
+    def world(self) -> World:
+        """The arrays that the outcome kernel reads, with a desk of their own: one for each thread."""
+        rankings = self.rankers.rankings
+        most = int(np.diff(rankings.offsets).max())
+        working = desk(most, min(self.length, most), self.method.tau, rankings.order.dtype)
+        return World(rankings, self.rankers.collection.grades.astype(np.int64), self._table, working)
+
+    def counting(self, world: World) -> Callable:
+        """`count_outcomes` compiled for this environment; interpreted where the method cannot be compiled."""
+        if self.method.name == "optimised":
+            return compiling.interpret_with(count_outcomes, self.kernels)
+        count = compiling.compile_with(count_outcomes, self.kernels, name="count_" + self.method.arrange.__name__)
+        nothing = np.zeros(len(world.rankings.offsets) - 1, np.int64)
+        count(world, 0, 1, 0, nothing, np.zeros(3, np.int64), np.random.default_rng(0))
+        return count

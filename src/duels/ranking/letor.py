@@ -1,0 +1,263 @@
+"""Reading LETOR (SVMlight with `qid:`) text: `2 qid:WT04-182 1:0.039163 3:1 #docid = G13-86-1372899`.
+
+A compiled scanner reads whole pages of text; a line it is not sure of goes to `read_line`, which is plain Python and
+either reads it or says what is wrong with it. Numbers are exactly those of Python's `float`.
+"""
+
+import gzip
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from io import BufferedReader
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..compiling import compile_with
+from ..errors import InvalidInput
+from .scanner import MOST_FEATURES, POWERS, Page, scan, spread
+
+PAGE = 1 << 22  # bytes of text scanned at a time
+LONGEST_LINE = 1 << 24
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+MOST_GRADE = 1_000
+FORM = "a line is 'grade qid:query 1:value 2:value … # comment'"
+
+# One line, in plain Python --------------------------------------------------------------------------
+
+_GRADE = re.compile(rb"\+?0*(\d{1,4})(\.0*)?")
+_FEATURE = re.compile(rb"0*(\d{1,5})")
+NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_HEAD = re.compile(rb"\s*(\S+)(?:\s+qid:(\S+)|)")
+_DOCID = re.compile(rb"docid\s*=\s*(\S+)")
+
+
+class Line(NamedTuple):
+    grade: int
+    query: tuple[int, int]  # where its id begins and ends in the line
+    features: dict[int, float]
+    comment: tuple[int, int]
+
+
+def read_line(line: bytes) -> Line:
+    """One line with a document, whose features may be in any order; a ValueError says what is wrong with it."""
+    head = _HEAD.match(line)
+    if head is None:
+        raise ValueError(f"nothing stands here: {FORM}")
+    grade = _GRADE.fullmatch(head[1])
+    if grade is None or int(grade[1]) > MOST_GRADE:
+        raise ValueError(
+            f"the label {shown(head[1])} is no grade: expected a whole number from 0 (not relevant) to {MOST_GRADE}"
+        )
+    if head[2] is None:
+        found = shown(line[head.end() :].split(None, 1)[0]) if line[head.end() :].strip() else "the end of the line"
+        raise ValueError(f"{found} stands where qid: and the query's id were expected: {FORM}")
+    words, sign, _ = line[head.end() :].partition(b"#")
+    features: dict[int, float] = {}
+    for word in words.split():
+        feature, value = _read_feature(word)
+        if feature in features:
+            raise ValueError(f"feature {feature} appears twice, the second time as {shown(word)}")
+        features[feature] = value
+    end = len(line.rstrip(b"\n"))
+    return Line(int(grade[1]), head.span(2), features, (min(head.end() + len(words) + len(sign), end), end))
+
+
+def _read_feature(word: bytes) -> tuple[int, float]:
+    left, colon, right = word.partition(b":")
+    if not colon:
+        raise ValueError(f"{shown(word)} is no feature: expected its number and value, such as 3:0.25")
+    number = _FEATURE.fullmatch(left)
+    if number is None or not 1 <= int(number[1]) <= MOST_FEATURES:
+        raise ValueError(f"{shown(word)} has the feature number {shown(left)}: expected 1 to {MOST_FEATURES}")
+    value = float(right) if NUMBER.fullmatch(right) else None
+    if value is None or not np.isfinite(value):
+        raise ValueError(f"{shown(word)} has the value {shown(right)}: expected a finite number")
+    return int(number[1]), value
+
+
+def shown(word: bytes, most: int = 40) -> str:
+    """A word of a file, quoted for a message."""
+    text = word.decode("utf-8", "backslashreplace")
+    return repr(text if len(text) <= most else f"{text[: most - 1]}…")
+
+
+def docid(text: bytes, start: int, end: int) -> str:
+    """The document's id in a comment: what follows `docid =`, or the first word; empty if there is none."""
+    found = _DOCID.search(text, start, end)
+    words = [found[1]] if found else text[start:end].split(None, 1)
+    return words[0].decode("utf-8", "backslashreplace") if words else ""
+
+
+# Pages and files ------------------------------------------------------------------------------------
+
+
+def read_page(text: bytes) -> Page:
+    """Scan text that ends with a newline. A ValueError's arguments are the line, from 0, and what is wrong with it."""
+    lines, entries = text.count(b"\n"), text.count(b":")
+    page = Page(
+        grade=np.empty(lines, np.int64),
+        line=np.empty(lines, np.int64),
+        query=np.empty((lines, 2), np.int64),
+        fresh=np.empty(lines, np.bool_),
+        comment=np.empty((lines, 2), np.int64),
+        entries=np.empty(lines, np.int64),
+        feature=np.empty(entries, np.int64),
+        value=np.empty(entries),
+        long=np.empty((entries, 3), np.int64),
+        counts=np.zeros(4, np.int64),
+    )
+    compiled, symbols = compile_with(scan), np.frombuffer(text, np.uint8)
+    at = compiled(symbols, 0, page, POWERS)
+    while at < len(text):
+        end = text.index(b"\n", at) + 1
+        try:
+            _enter(page, at, read_line(text[at:end]))
+        except ValueError as error:
+            raise ValueError(int(page.counts[0]), str(error)) from None
+        at = compiled(symbols, end, page, POWERS)
+    _read_long(page, text)
+    return page
+
+
+def _enter(page: Page, at: int, line: Line) -> None:
+    """Add a line that `read_line` read; `at` is where it begins."""
+    row, entry = page.counts[1], page.counts[2]
+    end = entry + len(line.features)
+    page.grade[row], page.line[row], page.fresh[row], page.entries[row] = line.grade, page.counts[0], True, end
+    page.query[row], page.comment[row] = np.add(line.query, at), np.add(line.comment, at)
+    page.feature[entry:end], page.value[entry:end] = list(line.features), list(line.features.values())
+    page.counts[:3] = page.counts[0] + 1, row + 1, end
+
+
+def _read_long(page: Page, text: bytes) -> None:
+    long = page.long[: page.counts[3]]
+    if not len(long):
+        return
+    values = np.array([float(text[start:end]) for start, end in long[:, 1:].tolist()])
+    page.value[long[:, 0]] = values
+    if not np.isfinite(values).all():
+        entry, start, end = map(int, long[np.flatnonzero(~np.isfinite(values))[0]])
+        row = int(np.searchsorted(page.entries[: page.counts[1]], entry, side="right"))
+        word = b"%d:%b" % (page.feature[entry], text[start:end])
+        raise ValueError(
+            int(page.line[row]), f"{shown(word)} has the value {shown(text[start:end])}: expected a finite number"
+        )
+
+
+def pages(path: Path, chunk: int, seen: Callable[[int], Any]) -> Iterator[bytes]:
+    """The text of a plain or gzipped file as pages of whole lines, each ending with a newline.
+
+    `seen` is told before each page how many bytes of the file have been read.
+    """
+    rest = b""
+    try:
+        with path.open("rb") as file, _unzipped(file) as source:
+            more = source.read(max(chunk, 3)).removeprefix(BYTE_ORDER_MARK) or source.read(chunk)
+            while more:
+                seen(file.tell() if file.seekable() else 0)
+                cut = more.rfind(b"\n") + 1
+                if cut:
+                    yield rest + more[:cut]
+                    rest = b""
+                rest += more[cut:]
+                if len(rest) > LONGEST_LINE:
+                    raise InvalidInput(f"{path} has a line of over {LONGEST_LINE >> 20} MB: expected a text of lines")
+                more = source.read(chunk)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InvalidInput(f"{path} is no whole gzip file ({error}): unpack it by hand, or fetch it again") from None
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror}") from None
+    if rest:
+        yield rest + b"\n"
+
+
+def _unzipped(file: BufferedReader) -> BufferedReader | gzip.GzipFile:
+    return gzip.GzipFile(fileobj=file) if file.peek(2)[:2] == b"\x1f\x8b" else file
+
+
+class Contents(NamedTuple):
+    """All that the files say, one document a row."""
+
+    features: np.ndarray  # (D, F) float64: features 1 … F, those left out are 0
+    grades: np.ndarray  # (D,) int64
+    offsets: np.ndarray  # (Q + 1,) int64
+    queries: tuple[str, ...]
+    documents: tuple[str, ...] | None
+
+
+class Gatherer:
+    """Puts pages together: one table of features that grows in place, queries as they begin."""
+
+    def __init__(self) -> None:
+        self.features = np.zeros((0, 0))
+        self.grades: list[np.ndarray] = []
+        self.offsets: list[int] = []
+        self.queries: dict[str, str] = {}  # id -> where it begins
+        self.documents: list[str] = []
+
+    def add(self, path: Path, text: bytes, before: int) -> int:
+        """Read a page of a file after `before` lines of it, and return the lines there are with it."""
+        try:
+            page = read_page(text)
+        except ValueError as error:
+            line, wrong = error.args
+            raise InvalidInput(f"{path}, line {before + line + 1}: {wrong}") from None
+        lines, rows, entries, _ = page.counts.tolist()
+        for row in np.flatnonzero(page.fresh[:rows]).tolist():
+            self._begin(row, text[slice(*page.query[row])], f"line {before + int(page.line[row]) + 1}", path)
+        self.documents += [docid(text, *span) if span[0] < span[1] else "" for span in page.comment[:rows].tolist()]
+        self.grades.append(page.grade[:rows].copy())
+        had = len(self.features)
+        self._grow(had + rows, int(page.feature[:entries].max(initial=0)))
+        compile_with(spread)(page, self.features, had)
+        return before + lines
+
+    def _grow(self, rows: int, width: int) -> None:
+        had, wide = self.features.shape
+        if width > wide:
+            wider = np.zeros((had, width))
+            wider[:, :wide] = self.features
+            self.features, wide = wider, width
+        # In place, mostly without copying: the table is in memory once, not twice.
+        self.features.resize((rows, wide), refcheck=False)
+
+    def _begin(self, row: int, query: bytes, line: str, path: Path) -> None:
+        name = query.decode("utf-8", "backslashreplace")
+        current = next(reversed(self.queries), None)
+        if name == current:
+            return
+        if name in self.queries:
+            raise InvalidInput(
+                f"{path}, {line}: query {shown(query)} comes back after query {current!r}; it began in "
+                f"{self.queries[name]}. The documents of a query must follow one another"
+            )
+        self.queries[name] = f"{path}, {line}"
+        self.offsets.append(len(self.features) + row)
+
+    def contents(self) -> Contents:
+        documents = tuple(self.documents) if any(self.documents) else None
+        offsets = np.array([*self.offsets, len(self.features)], np.int64)
+        return Contents(self.features, np.concatenate(self.grades), offsets, tuple(self.queries), documents)
+
+
+def read_files(paths: list[Path], show: Callable[[float], Any], chunk: int = PAGE) -> Contents:
+    """Read files as one collection; `show` is told the share that has been read."""
+    total, read = sum(path.stat().st_size for path in paths), 0
+    gatherer = Gatherer()
+
+    def seen(at: int) -> None:
+        show((read + at) / max(total, 1))
+
+    for path in paths:
+        lines, rows = 0, len(gatherer.features)
+        for text in pages(path, chunk, seen):
+            lines = gatherer.add(path, text, lines)
+        if len(gatherer.features) == rows:
+            found = f"has {lines} lines but no document" if lines else "is empty"
+            raise InvalidInput(f"{path} {found}: {FORM}")
+        read += path.stat().st_size
+    if not gatherer.features.shape[1]:
+        raise InvalidInput(f"{', '.join(map(str, paths))}: no line has a feature; {FORM}")
+    return gatherer.contents()

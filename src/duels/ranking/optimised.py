@@ -1,0 +1,93 @@
+"""Optimised interleaving: Radlinski & Craswell, WSDM 2013.
+
+Of all lists whose every prefix is made of the tops of both rankings, a distribution is chosen under which a user who
+clicks at random in any top k prefers neither ranking, and which tells rankings apart as well as can be.
+"""
+
+from functools import lru_cache
+
+import numpy as np
+
+from ..errors import InvalidInput
+
+MOST = 10  # longer lists have more than a thousand arrangements
+
+
+def arrange_optimised(desk, documents, length, rng):
+    """Draw a list from the optimised distribution; a click is worth the inverse of each side's place."""
+    length = min(length, documents)
+    tops = [settled_top(desk, side, length, rng) for side in (0, 1)]
+    seen = list(dict.fromkeys([*tops[0], *tops[1]]))
+    numbers = {document: k for k, document in enumerate(seen)}
+    a, b = (tuple(numbers[document] for document in top) for top in tops)
+    lists, chances = distribution(a, b)
+    chosen = lists[int(np.searchsorted(np.cumsum(chances), rng.random() * chances.sum(), side="right"))]
+    for slot, number in enumerate(chosen):
+        desk.shown[slot] = seen[number]
+        desk.worth[0, slot], desk.worth[1, slot] = inverse_place(a, number), inverse_place(b, number)
+    return length
+
+
+def settled_top(desk, side, length, rng):
+    """The first documents of a ranking, equals in random order."""
+    top: list[int] = []
+    place = 0
+    while len(top) < length:
+        first, last = int(desk.first[side, place]), int(desk.last[side, place])
+        group = desk.documents[side, first:last].tolist()
+        top += [group[k] for k in rng.permutation(len(group))]
+        place = last
+    return top[:length]
+
+
+def inverse_place(ranking, document):
+    return 1.0 / (ranking.index(document) + 1) if document in ranking else 1.0 / (len(ranking) + 1)
+
+
+@lru_cache(maxsize=100_000)
+def distribution(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[list[tuple[int, ...]], np.ndarray]:
+    """The allowed lists and their probabilities for two rankings of equal length."""
+    if len(a) > MOST:
+        raise InvalidInput(f"optimised interleaving of {len(a)} documents: expected lists of at most {MOST}")
+    lists = allowed_lists(a, b)
+    credit = np.array([[inverse_place(a, d) - inverse_place(b, d) for d in one] for one in lists])
+    return lists, _solve(credit)
+
+
+def allowed_lists(a: tuple[int, ...], b: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Every list in which each document is the best of a or of b that is not yet on it."""
+    lists: list[tuple[int, ...]] = [()]
+    for _ in a:
+        lists = [(*one, d) for one in lists for d in sorted({_best_left(a, one), _best_left(b, one)})]
+    return lists
+
+
+def _best_left(ranking: tuple[int, ...], taken: tuple[int, ...]) -> int:
+    return next(document for document in ranking if document not in taken)
+
+
+def _solve(credit: np.ndarray) -> np.ndarray:
+    """Probabilities of the lists: unbiased for a click anywhere in any top k, and as sensitive as can be."""
+    from scipy.optimize import linprog
+
+    bias = np.cumsum(credit, axis=1).T  # row k: what a click in each place of the top k is worth in all
+    constraints = np.vstack([np.ones(len(credit)), bias])
+    wanted = np.zeros(len(constraints))
+    wanted[0] = 1.0
+    found = linprog(-_sensitivity(credit), A_eq=constraints, b_eq=wanted, bounds=(0, None), method="highs")
+    if not found.success:
+        raise InvalidInput(f"no unbiased distribution over {len(credit)} lists was found: {found.message}")
+    chances = np.clip(found.x, 0.0, None)
+    return chances / chances.sum()
+
+
+def _sensitivity(credit: np.ndarray) -> np.ndarray:
+    """For one click, at place k with probability ∝ 1/k: the entropy of who wins, times the chance that someone does."""
+    at = 1.0 / np.arange(1, credit.shape[1] + 1)
+    at /= at.sum()
+    wins, losses = ((credit > 1e-12) * at).sum(axis=1), ((credit < -1e-12) * at).sum(axis=1)
+    decided = wins + losses
+    share = np.divide(wins, decided, out=np.full_like(wins, 0.5), where=decided > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        entropy = -np.nan_to_num(share * np.log2(share)) - np.nan_to_num((1 - share) * np.log2(1 - share))
+    return decided * entropy

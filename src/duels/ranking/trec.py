@@ -1,0 +1,137 @@
+"""TREC runs as a collection: each run file is one ranker, its scores a column of features.
+
+A run's lines are `query Q0 document rank score tag`, the judgments' (qrels) `query 0 document grade`.
+"""
+
+import math
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ..errors import InvalidInput
+from .collection import AnyPath, Collection, stem
+from .letor import MOST_GRADE, NUMBER, PAGE, pages, shown
+
+MOST_SCORE = 1e300
+Table = dict[str, dict[str, float]]  # query -> document -> score or grade
+
+
+class Runs(NamedTuple):
+    """A collection made of runs, and what did not fit together."""
+
+    collection: Collection
+    unjudged: int  # documents of the collection without a judgment, taken as not relevant
+    not_judged: tuple[str, ...]  # queries in runs that have no judgments at all; left out
+    not_run: tuple[str, ...]  # judged queries that no run has; left out
+
+    def describe(self) -> str:
+        rows = [
+            ("unjudged", f"{self.unjudged:,} documents, taken as not relevant"),
+            ("left out", f"{len(self.not_judged):,} queries without judgments, {len(self.not_run):,} in no run"),
+        ]
+        return "\n".join([self.collection.describe(), *(f"{label:<9}  {text}" for label, text in rows)])
+
+
+def load_runs(
+    run_paths: AnyPath | Iterable[AnyPath],
+    qrels_path: AnyPath,
+    *,
+    names: Sequence[str] | None = None,
+    name: str | None = None,
+) -> Runs:
+    """Read run files, plain or gzipped, and the judgments of their documents.
+
+    A query's documents are those of all runs. A run orders them by score, highest first (its rank column is not
+    read); equal scores are ties, and documents the run did not return are tied behind all that it did. Documents
+    without a judgment, or with a grade below 0, are not relevant.
+
+    names: what to call the rankers; by default the run files' names without their suffixes.
+    name: what to call the collection; by default after the judgments' file.
+    """
+    single = isinstance(run_paths, str | os.PathLike)
+    paths = [Path(run_paths)] if single else [Path(path) for path in run_paths]  # type: ignore[arg-type, union-attr]
+    if not paths:
+        raise InvalidInput("no run was given: expected at least one run file")
+    called = [stem(path) for path in paths] if names is None else list(names)
+    if len(called) != len(paths) or len(set(called)) < len(called):
+        raise InvalidInput(f"the {len(paths)} runs are called {', '.join(called)}: pass a name of its own for each")
+    runs = [_read_run(path) for path in paths]
+    grades = _read_qrels(Path(qrels_path))
+    asked = {query: None for run in runs for query in run}
+    queries = [query for query in asked if query in grades]
+    if not queries:
+        raise InvalidInput(f"no query of the runs is judged in {qrels_path}: are these the judgments for these runs?")
+    pools = [list({document: None for run in runs for document in run.get(query, ())}) for query in queries]
+    features = np.concatenate([_scores(query, pool, runs) for query, pool in zip(queries, pools)])
+    judged = [grades[query].get(document) for query, pool in zip(queries, pools) for document in pool]
+    collection = Collection(
+        name or stem(Path(qrels_path)),
+        features,
+        np.array([max(int(grade or 0), 0) for grade in judged], np.int64),
+        np.cumsum([0, *map(len, pools)]),
+        tuple(queries),
+        tuple(document for pool in pools for document in pool),
+        feature_names=tuple(called),
+    )
+    not_judged, not_run = (tuple(sorted(left)) for left in (asked.keys() - grades.keys(), grades.keys() - asked.keys()))
+    return Runs(collection, judged.count(None), not_judged, not_run)
+
+
+def _scores(query: str, pool: list[str], runs: list[Table]) -> np.ndarray:
+    """A row per document, a column per run; just below a run's lowest score for what it did not return."""
+    columns = []
+    for run in runs:
+        scores = run.get(query, {})
+        behind = math.nextafter(min(scores.values(), default=0.0), -math.inf)
+        columns.append([scores.get(document, behind) for document in pool])
+    return np.array(columns).T
+
+
+def _read_run(path: Path) -> Table:
+    table: Table = {}
+    for number, words in _words(path, 6, "query Q0 document rank score tag"):
+        score = float(words[4]) if NUMBER.fullmatch(words[4]) else math.nan
+        if not abs(score) < MOST_SCORE:
+            raise InvalidInput(f"{path}, line {number}: the score {shown(words[4])} is no number, or too large")
+        _enter(table, path, number, words, score)
+    return table
+
+
+def _read_qrels(path: Path) -> Table:
+    table: Table = {}
+    for number, words in _words(path, 4, "query 0 document grade"):
+        digits = words[3].removeprefix(b"-")
+        if not digits.isdigit() or int(digits) > MOST_GRADE:
+            raise InvalidInput(
+                f"{path}, line {number}: the grade {shown(words[3])} is no whole number up to {MOST_GRADE}"
+            )
+        _enter(table, path, number, words, int(words[3]))
+    return table
+
+
+def _enter(table: Table, path: Path, number: int, words: list[bytes], value: float) -> None:
+    query, document = (words[k].decode("utf-8", "backslashreplace") for k in (0, 2))
+    values = table.setdefault(query, {})
+    if document in values:
+        raise InvalidInput(f"{path}, line {number}: document {document!r} appears twice for query {query!r}")
+    values[document] = value
+
+
+def _words(path: Path, count: int, form: str) -> Iterator[tuple[int, list[bytes]]]:
+    """Each line's number and words; there must be `count` of them."""
+    number = found = 0
+    for text in pages(path, PAGE, lambda at: None):
+        for line in text[:-1].split(b"\n"):
+            number += 1
+            words = line.split()
+            if not words:
+                continue
+            if len(words) != count:
+                raise InvalidInput(f"{path}, line {number}: {len(words)} words, expected {count}: {form}")
+            found += 1
+            yield number, words
+    if not found:
+        raise InvalidInput(f"{path} is empty: expected lines such as {form}")

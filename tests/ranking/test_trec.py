@@ -1,0 +1,106 @@
+"""TREC runs and judgments as a collection."""
+
+import gzip
+import re
+
+import numpy as np
+import pytest
+
+from duels.errors import InvalidInput
+from duels.ranking.rankers import feature_rankers
+from duels.ranking.trec import load_runs
+
+BM25 = """\
+q1 Q0 a 1 9.5 bm25
+q1 Q0 b 2 7 bm25
+q1 Q0 c 3 7 bm25
+q2 Q0 x 1 -1 bm25
+q9 Q0 x 1 1 bm25
+"""
+DENSE = """\
+q1 Q0 d 1 0.5 dense
+q1 Q0 a 7 0.75 dense
+"""
+QRELS = """\
+q1 0 a 0
+q1 0 b 2
+q1 0 never-returned 1
+q2 0 x -2
+
+q3 0 x 1
+"""
+
+
+@pytest.fixture
+def files(tmp_path):
+    for name, text in {"input.bm25": BM25, "dense.run": DENSE, "qrels.txt": QRELS}.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def refused(message):
+    return pytest.raises(InvalidInput, match=re.escape(message))
+
+
+def test_runs_become_columns(files):
+    runs = load_runs([files / "input.bm25", files / "dense.run"], files / "qrels.txt")
+    found = runs.collection
+    assert (found.name, found.feature_names) == ("qrels", ("input.bm25", "dense"))
+    assert found.queries == ("q1", "q2")
+    assert found.documents == ("a", "b", "c", "d", "x")
+    assert found.grades.tolist() == [0, 2, 0, 0, 0]
+    assert (runs.unjudged, runs.not_judged, runs.not_run) == (2, ("q9",), ("q3",))
+    assert found.features[:4, 0].tolist() == [9.5, 7, 7, np.nextafter(7, 0)]
+    assert found.features[:4, 1].tolist() == [0.75, *[np.nextafter(0.5, 0)] * 2, 0.5]
+    assert "2 documents, taken as not relevant" in runs.describe()
+    assert "1 queries without judgments, 1 in no run" in runs.describe()
+
+
+def test_rankers_of_runs(files):
+    rankers = feature_rankers(load_runs([files / "input.bm25", files / "dense.run"], files / "qrels.txt").collection)
+    assert rankers.names == ("input.bm25", "dense")
+    order, first, last = (array[:, :4].tolist() for array in (rankers.rankings[k] for k in (0, 2, 3)))
+    assert order == [[0, 1, 2, 3], [0, 3, 1, 2]]  # by score, whatever the ranks say; what was not returned is last
+    assert first == [[0, 1, 1, 3], [0, 1, 2, 2]]
+    assert last == [[1, 3, 3, 4], [1, 2, 4, 4]]
+    # q1 alone counts. BM25: b (relevant) is second or third; dense: third or fourth.
+    assert rankers.mrr().tolist() == pytest.approx([(1 / 2 + 1 / 3) / 2, (1 / 3 + 1 / 4) / 2])
+
+
+def test_one_run_gzipped_with_a_name(files):
+    (files / "a.run.gz").write_bytes(gzip.compress(BM25.encode()))
+    runs = load_runs(files / "a.run.gz", files / "qrels.txt", name="trec")
+    assert (runs.collection.name, runs.collection.feature_names) == ("trec", ("a",))
+    runs = load_runs([files / "a.run.gz", files / "a.run.gz"], files / "qrels.txt", names=["one", "two"])
+    assert runs.collection.feature_names == ("one", "two")
+    with refused("the 2 runs are called a, a: pass a name of its own for each"):
+        load_runs([files / "a.run.gz", files / "a.run.gz"], files / "qrels.txt")
+
+
+@pytest.mark.parametrize(
+    ("run", "qrels", "message"),
+    [
+        ("", QRELS, "run.txt is empty: expected lines such as query Q0 document rank score tag"),
+        ("q1 Q0 a 1 0.5", QRELS, "run.txt, line 1: 5 words, expected 6: query Q0 document rank score tag"),
+        ("\nq1 Q0 a 1 high t", QRELS, "run.txt, line 2: the score 'high' is no number, or too large"),
+        ("q1 Q0 a 1 nan t", QRELS, "run.txt, line 1: the score 'nan' is no number"),
+        ("q1 Q0 a 1 2 t\nq1 Q0 a 2 1 t", QRELS, "run.txt, line 2: document 'a' appears twice for query 'q1'"),
+        (BM25, "", "qrels.txt is empty: expected lines such as query 0 document grade"),
+        (BM25, "q1 0 a 1.5", "qrels.txt, line 1: the grade '1.5' is no whole number up to 1000"),
+        (BM25, "q1 0 a", "qrels.txt, line 1: 3 words, expected 4: query 0 document grade"),
+        (BM25, "q1 0 a 1\nq1 0 a 1", "qrels.txt, line 2: document 'a' appears twice for query 'q1'"),
+        (BM25, "q7 0 a 1", "no query of the runs is judged in"),
+    ],
+)
+def test_what_is_refused(tmp_path, run, qrels, message):
+    (tmp_path / "run.txt").write_text(run)
+    (tmp_path / "qrels.txt").write_text(qrels)
+    with refused(message):
+        load_runs([tmp_path / "run.txt"], tmp_path / "qrels.txt")
+
+
+def test_missing_files(files):
+    with refused("none.run cannot be read: No such file or directory"):
+        load_runs(files / "none.run", files / "qrels.txt")
+    with refused("no run was given"):
+        load_runs([], files / "qrels.txt")
