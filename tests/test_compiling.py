@@ -4,6 +4,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import FunctionType
 
 import numpy as np
 
@@ -95,3 +96,16 @@ def test_an_unwritable_cache_is_no_obstacle(monkeypatch):
     tally = np.zeros((3, 3))
     play(chosen.start(3), chosen.params, matrix, tally, 1, 10, loop.FOREVER, 10, coin, luck, coin)
     assert tally.sum() == 10
+
+
+def test_the_fingerprint_sees_defaults_floats_and_roles():
+    def function(a=1):
+        return a + X  # noqa: F821
+
+    def print_of(constant=0.5, defaults=(1,), role="select"):
+        kernel = FunctionType(function.__code__, {"X": constant, "__name__": "m"}, "f", defaults)
+        return compiling.fingerprint(loop.play, {role: kernel}, {})
+
+    base = print_of()
+    assert print_of() == base
+    assert len({base, print_of(constant=0.25), print_of(defaults=(2,)), print_of(role="update")}) == 4

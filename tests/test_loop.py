@@ -169,3 +169,30 @@ def test_conformance_games_agree_with_the_loop():
     play = loop.bind(chosen, compiled=False)
     state, _, _, _ = trace(play, chosen, matrix, testing.HORIZON, 2)
     np.testing.assert_equal(game.state, state)
+
+
+def test_play_keeps_to_its_stride_and_budget():
+    chosen, matrix = policy("rucb"), np.array([[0.5, 1.0], [0.0, 0.5]])
+    play = loop.bind(chosen, compiled=False)
+
+    def go(t, until, stride, budget):
+        return play(state, chosen.params, matrix, tally, t, until, stride, budget, coin, luck, np.random.default_rng(0))
+
+    state, tally = chosen.start(2), np.zeros((2, 2))
+    coin, luck = loop.streams(0, 0)
+    assert go(1, 1000, 1, 7) == (8, -1)
+    assert tally.sum() == 7
+    for n in range(9, 40):  # won all, so that self-duels have begun
+        chosen.module.update(state, chosen.params, n, 0, 1, 1.0)
+    assert go(40, 1000, 5, 3) == (55, -1)  # three jumps of five
+    assert go(55, 60, 5, 1) == (60, -1)  # not over: nothing is recommended
+    assert go(60, 60, 5, 1) == (61, 0)
+
+
+def test_streams_are_pinned():
+    coin, luck = loop.streams(5, 7)
+    a, b = np.random.SeedSequence([5, 7]).spawn(2)
+    assert coin.random() == np.random.default_rng(a).random()
+    assert luck.random() == np.random.default_rng(b).random()
+    third = np.random.SeedSequence([5, 7], spawn_key=(2, 9))
+    assert loop.adviser(5, 7, 9).random() == np.random.default_rng(third).random()

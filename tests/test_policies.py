@@ -1,6 +1,7 @@
 """The policies against the papers' listings, duel for duel; their conformance; their names and parameters."""
 
 import math
+from copy import deepcopy
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -122,8 +123,6 @@ def told(spec, arms, answers, horizon=1000):
 
 
 def choices(chosen, state, t, draws=200):
-    from copy import deepcopy
-
     rng = np.random.default_rng(0)
     return {tuple(map(int, chosen.module.select(deepcopy(state), chosen.params, t, rng))) for _ in range(draws)}
 
@@ -363,3 +362,131 @@ def test_a_module_must_obey_the_contract():
         policy(math)
     with pytest.raises(UnknownName, match="Known: rucb"):
         policy("zzz")
+
+
+def test_rucb_an_arm_returns_at_the_very_time_its_z_is_reached():
+    chosen, state = told("rucb", 2, [(0, 1, 1.0)])
+    state.z[1, 0] = state.worst[1] = 0.51 * math.log(100)  # equal to L at t = 100 to the last digit
+    state.share[0, 1] = state.width[0, 1] = state.limits[1] = 0.0
+    assert chosen.module.select(state, chosen.params, 99, np.random.default_rng(0)) == (0, 0)
+    assert choices(chosen, state, 100) == {(0, 1), (1, 0)}
+
+
+def test_rucb_may_be_asked_about_an_earlier_time():
+    chosen, state = told("rucb", 2, [(0, 1, 1.0)] * 10)
+    chosen.module.select(state, chosen.params, 10**6, np.random.default_rng(0))  # both are in the pool
+    assert choices(chosen, state, 100) == {(0, 0)}
+
+
+def test_icml_forgets_a_hypothesis_that_left_the_pool():
+    chosen, state = told("rucb:variant=icml", 3, [(0, 1, 1.0)] * 10 + [(0, 2, 1.0)] * 10)
+    rng = np.random.default_rng(5)
+    chosen.module.select(state, chosen.params, 21, rng)
+    assert state.best[0] == 0
+    for t in range(22, 62):  # z_01 = 30²/200 = 4.5: arm 0 is out while 0.51 ln t < 4.5, t < 6790
+        chosen.module.update(state, chosen.params, t, 1, 0, 1.0)
+    chosen.module.select(state, chosen.params, 1000, rng)  # pool {1, 2}
+    assert state.best[0] == -1
+    champions = [chosen.module.select(state, chosen.params, 10**6, rng)[0] for _ in range(4000)]
+    shares = np.bincount(champions, minlength=3) / 4000
+    assert shares == pytest.approx([1 / 3] * 3, abs=5 * math.sqrt(2 / 9 / 4000))
+
+
+def test_least_sampling_takes_answers_the_other_way_round():
+    chosen, state = told("savage:sampling=least", 3, [(1, 0, 1.0)])
+    assert choices(chosen, state, 2) == {(0, 2), (1, 2)}
+
+
+def test_savage_an_arm_that_left_throws_nobody_out():
+    chosen, state = told("savage:delta=0.1", 3, [(0, 1, 1.0)] * 23 + [(1, 2, 1.0)] * 40)
+    assert state.alive[: state.left[0]].tolist() == [0, 2]
+    assert chosen.module.explored(state) == 0
+
+
+def test_savage_recommends_among_the_remaining():
+    # 1 beat 2 and 3, then lost 24 times to 0 (ln(12·1000/0.1) = 11.70, n > 23.4): gone, and 0's win over it with it.
+    chosen, state = told("savage:delta=0.1", 4, [(1, 2, 1.0), (1, 3, 1.0)] + [(0, 1, 1.0)] * 24)
+    assert state.alive[: state.left[0]].tolist() == [0, 2, 3]
+    assert {int(chosen.module.recommend(state, np.random.default_rng(s))) for s in range(60)} == {0, 2, 3}
+
+
+def test_savage_bounds_by_hand():
+    chosen, state = told("savage:delta=0.1", 3, [(0, 1, 1.0)] * 22)
+    lower, upper = chosen.module.bounds(state, chosen.params, 23)
+    radius = math.sqrt(math.log(60_000) / 44)  # 0.50005: one duel short of leaving
+    assert (upper[1, 0], lower[0, 1]) == pytest.approx((radius, 1 - radius))
+    assert (upper[0, 1], lower[0, 2], upper[0, 2], upper[0, 0]) == pytest.approx((1 + radius, -1, 2, 0.5))
+
+
+LEFT = [(0, 2, 1.0), (1, 2, 1.0), (0, 1, 0.0), (2, 0, 0.0)]
+
+
+def test_btm_an_arm_that_left():
+    chosen, state = told("btm:gamma=0.1", 3, LEFT)
+    assert state.due[0]
+    assert chosen.module.explored(state) == 0  # two will be left, not one
+    chosen.module.select(state, chosen.params, 5, np.random.default_rng(0))
+    assert state.extremes.tolist() == [0.0, 0.5, 1.0]  # n* = 0 again, so c* = 1
+    before = deepcopy(state)
+    for i, j in ((0, 2), (2, 0), (2, 2)):
+        chosen.module.update(state, chosen.params, 5, i, j, 1.0)
+    np.testing.assert_equal(state, before)
+
+
+def test_btm_stays_explored():
+    chosen, state = told("btm:gamma=0.1", 2, [(0, 1, 1.0), (1, 0, 0.0)])
+    chosen.module.select(state, chosen.params, 3, np.random.default_rng(0))
+    chosen.module.update(state, chosen.params, 3, 0, 0, 1.0)
+    assert chosen.module.explored(state) == 2
+
+
+@pytest.mark.parametrize("won", [0.0, 1.0])
+def test_btm_extremes_on_one_side_of_a_half(won):
+    _, state = told("btm", 2, [(0, 0, won), (1, 1, won)])
+    assert state.extremes[:2].tolist() == [won, won]
+
+
+def test_btm_leaves_at_equality():
+    chosen = policy("btm")
+    state = chosen.start(2, 1000)._replace(log_term=1 / 36)  # c* = 3·√(1/36) = ½ at n* = 1
+    chosen.module.update(state, chosen.params, 1, 0, 1, 1.0)
+    chosen.module.update(state, chosen.params, 2, 1, 0, 0.0)
+    assert state.due[0]  # 0 + ½ ≤ 1 − ½
+
+
+def interleaved(wins_over_x, passes=146):
+    """K = 3, T = 1000, 4 ln 9000 = 36.4: y, winning all, beats the incumbent once n > 145.7."""
+    chosen = policy("interleaved_filter")
+    state = chosen.start(3, 1000)
+    b = int(chosen.module.select(state, chosen.params, 1, np.random.default_rng(0))[0])
+    x, y = (arm for arm in range(3) if arm != b)
+    for n in range(passes):
+        chosen.module.update(state, chosen.params, 2 * n + 1, b, x, float(n < wins_over_x))
+        chosen.module.update(state, chosen.params, 2 * n + 2, b, y, 0.0)
+    return chosen, state, b, x, y
+
+
+@pytest.mark.parametrize(("wins", "stays"), [(72, True), (73, True), (74, False)])
+def test_interleaved_filter_prunes_what_is_behind_not_what_is_level(wins, stays):
+    chosen, state, b, x, y = interleaved(wins)
+    assert state.beaten[0]
+    assert chosen.module.explored(state) == (0 if stays else 292)
+    assert {int(chosen.module.recommend(state, np.random.default_rng(s))) for s in range(20)} == {y}
+    before = deepcopy(state)
+    chosen.module.update(state, chosen.params, 293, b, y, 1.0)  # too late: the succession is decided
+    np.testing.assert_equal(state, before)
+    assert choices(chosen, state, 293) == {(y, x if stays else y)}
+
+
+def test_interleaved_filter_ignores_duels_without_the_incumbent():
+    chosen, state, b, x, y = interleaved(0, passes=0)
+    before = deepcopy(state)
+    for pair in ((x, y), (y, x), (b, b)):
+        chosen.module.update(state, chosen.params, 1, *pair, 1.0)
+    np.testing.assert_equal(state, before)
+
+
+def test_recommendation_before_the_first_step_favours_nobody():
+    for name in ("rucb", "savage", "btm", "interleaved_filter", "random"):
+        chosen, state = told(name, 4, [])
+        assert {int(chosen.module.recommend(state, np.random.default_rng(s))) for s in range(100)} == {0, 1, 2, 3}, name

@@ -114,3 +114,55 @@ def test_damaged_results(tmp_path):
     (tmp_path / "frame.parquet").write_bytes(b"PAR1 no more")
     with pytest.raises(InvalidInput, match=r"frame\.parquet is not a readable Parquet file"):
         load_results(tmp_path)
+
+
+def test_summary_all_columns():
+    from duels.results import SCHEMA, Results
+
+    def frame(policy, horizon, t, regret, weak, n, explored):
+        k = len(regret)
+        return pl.DataFrame(
+            {
+                "problem": ["m"] * k,
+                "arms": [3] * k,
+                "policy": [policy] * k,
+                "horizon": [horizon] * k,
+                "run": list(range(k)),
+                "t": [t] * k,
+                "regret": regret,
+                "weak_regret": weak,
+                "simple_regret": [0.0] * k,
+                "duels": n,
+                "recommended": [0] * k,
+                "correct": [True] * k,
+                "explored": explored,
+            },
+            schema=SCHEMA,
+        )
+
+    row = Results(frame("p", 10, 10, [1.0, 2.0, 6.0], [0.0, 1.0, 5.0], [3, 4, 8], [2, 3, 10])).summarise().to_dicts()[0]
+    assert (row["weak_regret"], row["duels"], row["explored"]) == (2.0, 5.0, 3.0)
+    one = ([1.0], [0.0], [1], [None])
+    both = Results(
+        pl.concat(
+            [
+                frame("q", 20, 20, *one),
+                frame("q", 20, 5, *one),
+                frame("p", 20, 20, *one),
+                frame("p", 10, 10, *one),
+                frame("p", 10, 5, *one),
+            ]
+        )
+    )
+    assert both.summarise().select("policy", "horizon", "t").rows() == [
+        ("p", 10, 5),
+        ("p", 10, 10),
+        ("p", 20, 20),
+        ("q", 20, 5),
+        ("q", 20, 20),
+    ]
+    assert both.final().select("policy", "horizon", "t").sort(pl.all()).rows() == [
+        ("p", 10, 10),
+        ("p", 20, 20),
+        ("q", 20, 20),
+    ]

@@ -319,3 +319,19 @@ def test_progress_is_for_terminals():
     assert "random on arxiv-6" in text
     assert "%" in text
     assert "0:00:0" in text  # the time left
+
+
+def test_recommendation_at_a_checkpoint_is_independent_of_the_horizon():
+    kw = {"runs": 200, "checkpoints": [2], "compiled": False}
+    a, b = (
+        duels.simulate("arxiv-6", "random", horizon=h, **kw).frame.filter(pl.col("t") == 2)["recommended"]
+        for h in (2, 3)
+    )
+    assert a.equals(b)
+
+
+def test_interval_of_a_self_pair_counts_each_duel_once():
+    r = duels.simulate("cyclic-4", "rucb", horizon=2000, checkpoints=[], record=[(0, 0), "pairs"], compiled=False)
+    own = r.pairs.filter((pl.col("first") == 0) & (pl.col("second") == 0))["duels"][0]
+    assert own > 0
+    assert r.intervals["duels"][0] == own

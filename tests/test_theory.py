@@ -391,3 +391,8 @@ def test_lemma_1s_test_can_fail(monkeypatch):
     monkeypatch.setattr(theory, "interval", lambda wins, losses, t, alpha: narrow(wins, losses, t, alpha / 25))
     share = lemma_1_failures("random", alpha=1.5, delta=0.2, runs=30, horizon=1500, matrix=matrix)
     assert too_many(share, runs=30, delta=0.2)
+
+
+def test_kl_is_never_negative():
+
+    assert theory.kl(0.5312161232098263, 0.5312161232098264) >= 0  # −1.2e-32 before it is cut off at 0

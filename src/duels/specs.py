@@ -1,5 +1,6 @@
 """Names with parameters, written the same everywhere: `rucb`, `rucb:alpha=0.6`, `bradley-terry:arms=16,seed=3`."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,7 +9,8 @@ from .errors import InvalidInput, UnknownName
 
 def split(spec: str, kind: str) -> tuple[str, dict[str, str]]:
     """`"rucb:alpha=0.6"` as `("rucb", {"alpha": "0.6"})`; a path such as `./mine.py` may stand for the name."""
-    start = spec.rfind(".py") + 3 if ".py" in spec else 0
+    file = re.match(r"(.*?\.py)(?=:[^/]*$|$)", spec)
+    start = file.end() if file else 0
     name, colon, rest = spec[start:].partition(":")
     given: dict[str, str] = {}
     for part in rest.split(",") if colon else ():
