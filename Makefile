@@ -26,6 +26,7 @@ docs: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/core.py
+	$(BIN)/python benchmarks/ranking.py
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -6,9 +6,7 @@ The literal listings of tests/oracles.py run in the same process for a ratio. Fi
 may be shared. The 64 feature rankers are read from $DUELS_DATA or ../shared/data and left out where they are absent.
 """
 
-import json
 import os
-import platform
 import resource
 import subprocess
 import sys
@@ -16,6 +14,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from table import report
 
 import duels
 from duels import loop
@@ -104,27 +103,5 @@ def rows():
     )
 
 
-def main():
-    found, missed = [], 0
-    for what, value, unit, bar in rows():
-        verdict = "" if bar is None else ("met" if value <= bar else "MISSED")
-        missed += verdict == "MISSED"
-        found.append({"what": what, "value": value, "unit": unit, "bar": bar})
-        print(
-            f"{what:<75} {value:>12,.3g} {unit:<4} {'' if bar is None else f'bar {bar:g} {unit}: {verdict}'}",
-            flush=True,
-        )
-    out = ROOT / "benchmarks" / "out"
-    out.mkdir(exist_ok=True)
-    machine = {
-        "machine": platform.platform(),
-        "cores": CORES,
-        "python": platform.python_version(),
-        "date": time.strftime("%F"),
-    }
-    (out / "core.json").write_text(json.dumps({**machine, "rows": found}, indent=2) + "\n")
-    sys.exit(1 if missed else 0)
-
-
 if __name__ == "__main__":
-    main()
+    report("core", rows())

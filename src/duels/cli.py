@@ -152,10 +152,102 @@ def matrix_describe(
     matrix = as_matrix(problem)
     if format is Format.table:
         print(matrix.describe())
+        print(f"{'RUCB regret bound':<21} {_bounds_text(matrix)}")
     elif format is Format.json:
         print(json.dumps(matrix.summary(), indent=2, ensure_ascii=False))
     else:
         _print([matrix.summary()], format)
+
+
+@matrix_app.command("estimate")
+def matrix_estimate(
+    out: Annotated[Path, typer.Option(help="Matrix file to write: .csv, .txt, .npy or .npz.")],
+    letor: Annotated[list[str] | None, typer.Option(help="LETOR files or a fold's folder; repeatable.")] = None,
+    synthetic: Annotated[bool, typer.Option(help="Generate a LETOR-like collection instead.")] = False,
+    run: Annotated[
+        list[str] | None, typer.Option(help="A TREC run, one ranker each; repeatable. Needs --qrels.")
+    ] = None,
+    qrels: Annotated[str | None, typer.Option(help="TREC relevance judgements for --run.")] = None,
+    clicks: Annotated[str, typer.Option(help="perfect, navigational or informational.")] = "navigational",
+    interleave: Annotated[
+        str, typer.Option(help="probabilistic, team-draft, balanced or optimised.")
+    ] = "probabilistic",
+    comparisons: Annotated[str, typer.Option(help="Comparisons of each pair of rankers.")] = "4000",
+    length: Annotated[int, typer.Option(help="Documents on an interleaved list.")] = 10,
+    relevant_only: Annotated[bool, typer.Option(help="Leave out queries without a relevant document.")] = False,
+    seed: Annotated[str, typer.Option(help="Where all randomness comes from.")] = "0",
+    jobs: Annotated[int | None, typer.Option(help="Threads; by default one per core.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")] = False,
+) -> None:
+    """Estimate who beats whom among rankers, by interleaving and simulated clicks."""
+    from .problems import check_matrix_path, save_matrix
+    from .ranking.estimate import estimate_preferences
+
+    check_matrix_path(out)
+    shown, start = False if quiet else None, _number("seed", seed)
+    collection = _collection(letor, synthetic, run, qrels, start, shown)
+    if relevant_only:
+        print(f"{collection.queries_without_relevant} queries without a relevant document left out", file=sys.stderr)
+        collection = collection.keep_relevant()
+    matrix = estimate_preferences(
+        collection,
+        clicks=clicks,
+        interleave=interleave,
+        comparisons=_number("comparisons", comparisons),
+        seed=start,
+        length=length,
+        jobs=jobs,
+        progress=shown,
+    )
+    save_matrix(matrix, out)
+    print(matrix.describe())
+    print(f"saved in {out}", file=sys.stderr)
+
+
+def _collection(
+    letor: list[str] | None, synthetic: bool, runs: list[str] | None, qrels: str | None, seed: int, progress: Any
+) -> Any:
+    chosen = [name for name, given in (("--letor", letor), ("--synthetic", synthetic), ("--run", runs)) if given]
+    if len(chosen) != 1:
+        raise InvalidInput(
+            f"{' and '.join(chosen) or 'no collection'} given: expected one of --letor, --synthetic, --run"
+        )
+    if letor:
+        from .ranking.collection import load_collection
+
+        return load_collection(letor if len(letor) > 1 else letor[0], progress=progress)
+    if runs:
+        from .ranking.trec import load_runs
+
+        if qrels is None:
+            raise InvalidInput("--run needs --qrels: the relevance judgements of the runs' queries")
+        return load_runs(runs, qrels).collection
+    from .ranking.synthetic import synthetic_collection
+
+    return synthetic_collection(seed=seed)
+
+
+@matrix_app.command("generate")
+def matrix_generate(
+    problem: Annotated[str, typer.Argument(help="A problem, e.g. bradley-terry:arms=16,seed=3.")],
+    out: Annotated[Path, typer.Option(help="Matrix file to write: .csv, .txt, .npy or .npz.")],
+) -> None:
+    """Write a named or generated problem to a matrix file."""
+    from .problems import problem as make
+    from .problems import save_matrix
+
+    save_matrix(make(problem), out)
+    print(f"saved in {out}", file=sys.stderr)
+
+
+def _bounds_text(matrix: Any) -> str:
+    """What RUCB's theory says of the matrix, in a line."""
+    from . import theory
+
+    if matrix.condorcet_winner is None:
+        return "none: there is no Condorcet winner"
+    at = [theory.expected_regret_bound(matrix, t, 1.5) for t in (10**3, 10**6, 10**9)]
+    return "E[R_t] ≤ " + ", ".join(f"{bound:,.0f}" for bound in at) + " at t = 10^3, 10^6, 10^9 (rucb:alpha=1.5)"
 
 
 def _number(what: str, text: str) -> int:

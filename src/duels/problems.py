@@ -259,6 +259,13 @@ def save_matrix(matrix: PreferenceMatrix, path: str | os.PathLike[str]) -> None:
             temporary.unlink(missing_ok=True)
 
 
+def check_matrix_path(path: str | os.PathLike[str]) -> None:
+    """Refuse a file that `save_matrix` could not write, before work is done for it."""
+    _checked_suffix(Path(path))
+    if not Path(path).parent.is_dir():
+        raise InvalidInput(f"{path} cannot be written: there is no folder {str(Path(path).parent)!r}")
+
+
 def _checked_suffix(path: Path) -> str:
     if path.suffix.lower() not in SUFFIXES:
         raise InvalidInput(f"{path}: unknown kind of file {path.suffix!r}, expected one of {', '.join(SUFFIXES)}")

@@ -41,7 +41,8 @@ def simulate(
 ) -> Results:
     """Play a policy on a problem and report its regret and recommendation at the checkpoints.
 
-    problem: a `PreferenceMatrix`, an array, a matrix file or a named problem, with a Condorcet winner.
+    problem: a `PreferenceMatrix`, an array, a matrix file or a named problem, with a Condorcet winner; or an
+        `InterleavingEnvironment`, whose rankers then duel directly.
     policy: a name such as `"rucb"` or `"btm:gamma=2"`, a Python file or a module of your own; `parameters` are its.
     horizon: how many steps to play, up to 10¹⁵; policies that need a horizon are told it.
     runs: independent repetitions. Run r depends on `seed` and r alone: not on threads, on `runs` or on checkpoints.
@@ -52,7 +53,8 @@ def simulate(
     compiled: False plays the policy in the Python interpreter, for breakpoints and prints; the results are the same.
     progress: show a progress bar; by default on a terminal only.
     """
-    matrix = as_matrix(problem)
+    arena = _Arena(problem)
+    matrix = arena.matrix
     chosen = _policy_with(policy, parameters)
     horizon = _whole("horizon", horizon, 1, loop.LATEST)
     runs = _whole("runs", runs, 1)
@@ -62,16 +64,14 @@ def simulate(
     times = _checkpoints(checkpoints, horizon)
     recorder = _Recorder(matrix, chosen, times, runs, record)
     started, clock = datetime.now(UTC), time.perf_counter()
-    if compiled:
-        play = loop.ready(chosen, matrix.arms, horizon, matrix.array)
-    else:
-        play = loop.bind(chosen, compiled=False)
+    play = arena.play(chosen, horizon, compiled)
     table = _Table(gaps, matrix.condorcet_winner, runs, len(times))
 
     def one_run(run: int, stop: threading.Event, share: Callable[[float], None]) -> None:
         state = chosen.start(matrix.arms, horizon)
         tally = np.zeros((matrix.arms, matrix.arms))
         coin, luck = loop.streams(seed, run)
+        world = arena.world()
         t, budget = 1, 1000
         for place, until in enumerate(times):
             adviser = loop.adviser(seed, run, until)
@@ -81,7 +81,7 @@ def simulate(
                 before = time.perf_counter()
                 try:
                     t, arm = play(
-                        state, chosen.params, matrix.array, tally, t, until, loop.FOREVER, budget, coin, luck, adviser
+                        state, chosen.params, world, tally, t, until, loop.FOREVER, budget, coin, luck, adviser
                     )
                 except DuelsError:
                     raise
@@ -104,6 +104,7 @@ def simulate(
         "command": sys.argv,
         "problem": matrix.name,
         "matrix": matrix.digest,
+        **arena.said,
         "arms": list(matrix.names),
         "policy": str(chosen),
         "parameters": chosen.params._asdict(),
@@ -118,6 +119,28 @@ def simulate(
         "numpy": np.__version__,
     }
     return Results(frame, provenance, **recorder.frames())
+
+
+class _Arena:
+    """Where the duels take place: a matrix, or an environment, which has a matrix to measure regret by."""
+
+    def __init__(self, problem: Any) -> None:
+        self.environment = problem if hasattr(problem, "outcome") else None
+        self.matrix = as_matrix(problem) if self.environment is None else self.environment.matrix
+        self.said = {} if self.environment is None else {"environment": self.environment.said}
+
+    def world(self) -> Any:
+        """What the outcome kernel reads; a run's own where it is also written to."""
+        return self.matrix.array if self.environment is None else self.environment.world()
+
+    def play(self, policy: Policy, horizon: int, compiled: bool) -> Callable:
+        outcome = loop.draw_from_matrix if self.environment is None else self.environment.outcome
+        kernels = {} if self.environment is None else self.environment.kernels
+        if not compiled:
+            return loop.bind(policy, outcome, kernels, compiled=False)
+        if self.environment is not None:
+            self.environment.check_compilable()
+        return loop.ready(policy, self.matrix.arms, horizon, self.world(), outcome, kernels)
 
 
 def _policy_with(policy: Any, parameters: dict[str, Any]) -> Policy:

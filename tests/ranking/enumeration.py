@@ -6,6 +6,8 @@ Rankings are tuples of documents, best first. Written from the papers' definitio
 import itertools
 from collections import defaultdict
 
+import numpy as np
+
 
 def probabilistic(a, b, length, tau=3.0):
     """{(list, who put each slot, worth of each slot to a): probability}."""
@@ -107,3 +109,27 @@ def expected_outcome(lists, grades, click, stop):
             lead = sum(2 * worth[k] - 1 for k in clicked)
             mean += chance * p * (0.5 if abs(lead) < 1e-7 else float(lead > 0))
     return mean
+
+
+def literal_comparison(a, b, grades, click, stop, length, rng, tau=3.0):
+    """One probabilistic comparison as the paper words it, with arrays over all documents in every slot."""
+    weights = []
+    for ranking in (a, b):
+        weight = np.zeros(len(a))
+        weight[list(ranking)] = 1.0 / np.arange(1, len(a) + 1) ** tau
+        weights.append(weight)
+    shown, credit = [], []
+    for _ in range(min(length, len(a))):
+        shares = [weight / weight.sum() for weight in weights]
+        document = rng.choice(len(a), p=shares[int(rng.random() < 0.5)])
+        credit.append(shares[0][document] / (shares[0][document] + shares[1][document]))
+        shown.append(document)
+        for weight in weights:
+            weight[document] = 0.0
+    lead = 0.0
+    for document, worth in zip(shown, credit):
+        if rng.random() < click[grades[document]]:
+            lead += 2 * worth - 1
+            if rng.random() < stop[grades[document]]:
+                break
+    return 0.5 if abs(lead) < 1e-9 else float(lead > 0)

@@ -333,7 +333,7 @@ def test_good_features_are_the_good_ones_of_np2004(collection):
 
 def test_constant_features_are_even_and_good_ones_beat_them(collection):
     rankers = feature_rankers(collection, ["idf-body", "idf-title", "bm25-whole", "pagerank"])
-    P = estimate_preferences(rankers, comparisons=4000, seed=1, progress=False)
+    P = estimate_preferences(collection, rankers, comparisons=4000, seed=1, progress=False)
     # Equal rankers: a standard error is at most ½/√4000 = 0.008, six of them are 0.048.
     assert abs(P["idf-body", "idf-title"] - 0.5) < 0.048
     assert P["bm25-whole", "idf-body"] > 0.65
@@ -341,7 +341,7 @@ def test_constant_features_are_even_and_good_ones_beat_them(collection):
 
 
 def papers_matrix(seed):
-    return estimate_preferences(feature_rankers(synthetic_collection(seed=seed)), seed=0, progress=False)
+    return estimate_preferences(synthetic_collection(seed=seed), comparisons=4000, seed=0, progress=False)
 
 
 @pytest.mark.deep

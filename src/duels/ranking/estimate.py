@@ -14,8 +14,9 @@ from ..errors import InvalidInput
 from ..preference import PreferenceMatrix
 from ..threads import cores, in_threads
 from .clicks import ClickModel, ClickTable, click_model, draw_clicks
+from .collection import Collection
 from .interleave import LENGTH, Desk, Method, clear, desk, find_method, load
-from .rankers import Rankers, Rankings
+from .rankers import Rankers, Rankings, feature_rankers
 
 # An interleaving method's kernels, in whose places `compiling.compile_with` puts them.
 arrange: Any = None
@@ -90,30 +91,33 @@ class EstimatedPreferences(PreferenceMatrix):
 
 
 def estimate_preferences(
-    rankers: Rankers,
-    *,
+    collection: Collection,
+    rankers: Rankers | None = None,
     clicks: str | ClickModel = "navigational",
     interleave: str | Method = "probabilistic",
     comparisons: int = 4000,
-    length: int = LENGTH,
     seed: int = 0,
+    *,
+    length: int = LENGTH,
     jobs: int | None = None,
     progress: bool | None = None,
     name: str = "",
 ) -> EstimatedPreferences:
     """The matrix of who beats whom, from `comparisons` interleaved comparisons of each pair of rankers.
 
-    The same for a seed, whatever the number of threads.
+    Rankers are by default one for each feature. The same for a seed, whatever the number of threads.
     """
-    if comparisons < 1:
-        raise InvalidInput(f"comparisons is {comparisons}: expected at least 1 for each pair")
-    environment = InterleavingEnvironment(rankers, clicks=clicks, interleave=interleave, length=length)
+    for what, value in (("comparisons", comparisons), ("jobs", 1 if jobs is None else jobs)):
+        if value < 1:
+            raise InvalidInput(f"{what} is {value}: expected at least 1")
+    environment = InterleavingEnvironment(collection, rankers, clicks, interleave, length=length)
+    rankers = environment.rankers
     count = environment.counting(environment.world())
     first, second = np.triu_indices(len(rankers), 1)
     counts = np.zeros((len(rankers), len(rankers), 3), np.int64)
 
     def one_part(part: int, stop: Any, share: Callable[[float], None]) -> None:
-        world, per_query = environment.world(), np.zeros(rankers.collection.query_count, np.int64)
+        world, per_query = environment.world(), np.zeros(collection.query_count, np.int64)
         mine = range(part, len(first), parts)
         for done, k in enumerate(mine):
             if stop.is_set():
@@ -127,7 +131,7 @@ def estimate_preferences(
     parts = min(4 * jobs, len(first))
     in_threads(one_part, parts, jobs, progress, f"{len(first)} pairs of rankers")
     counts[second, first] = counts[first, second, ::-1]  # the same duels seen from the other side
-    return EstimatedPreferences(counts, rankers.names, name or f"{rankers.collection.name}-{environment.clicks.name}")
+    return EstimatedPreferences(counts, rankers.names, name or f"{collection.name}-{environment.clicks.name}")
 
 
 class InterleavingEnvironment:
@@ -139,18 +143,24 @@ class InterleavingEnvironment:
 
     def __init__(
         self,
-        rankers: Rankers,
-        *,
+        collection: Collection,
+        rankers: Rankers | None = None,
         clicks: str | ClickModel = "navigational",
         interleave: str | Method = "probabilistic",
+        *,
         length: int = LENGTH,
         matrix: PreferenceMatrix | None = None,
     ) -> None:
+        rankers = feature_rankers(collection) if rankers is None else rankers
+        if rankers.collection is not collection:
+            raise InvalidInput("the rankers rank the documents of another collection: make them from this one")
         if len(rankers) < 2:
             raise InvalidInput(f"{len(rankers)} ranker was given: expected at least 2 to compare")
-        self.rankers, self.method, self.length = rankers, find_method(interleave), length
-        self.clicks = click_model(clicks, rankers.collection.grade_count)
-        self._table = self.clicks.table(length, rankers.collection.grade_count)
+        if length < 1:
+            raise InvalidInput(f"lists of {length} documents were asked for: expected at least 1")
+        self.collection, self.rankers, self.method, self.length = collection, rankers, find_method(interleave), length
+        self.clicks = click_model(clicks, collection.grade_count)
+        self._table = self.clicks.table(length, collection.grade_count)
         self._matrix = matrix
         if matrix is not None and matrix.arms != len(rankers):
             raise InvalidInput(f"the matrix has {matrix.arms} arms, but there are {len(rankers)} rankers")
@@ -159,9 +169,29 @@ class InterleavingEnvironment:
     def matrix(self) -> PreferenceMatrix:
         if self._matrix is None:
             self._matrix = estimate_preferences(
-                self.rankers, clicks=self.clicks, interleave=self.method, length=self.length
+                self.collection, self.rankers, self.clicks, self.method, length=self.length
             )
         return self._matrix
+
+    outcome = staticmethod(outcome)
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What it is, for the provenance of results."""
+        return {
+            "collection": self.collection.digest,
+            "rankers": list(self.rankers.names),
+            "interleave": self.method.name,
+            "clicks": self.clicks.name,
+            "length": self.length,
+        }
+
+    def check_compilable(self) -> None:
+        if self.method.name == "optimised":
+            raise InvalidInput(
+                "optimised interleaving solves a linear programme for each list and cannot be compiled: "
+                "pass compiled=False, or choose another method"
+            )
 
     @property
     def kernels(self) -> dict[str, Callable]:
@@ -173,7 +203,7 @@ class InterleavingEnvironment:
         rankings = self.rankers.rankings
         most = int(np.diff(rankings.offsets).max())
         working = desk(most, min(self.length, most), self.method.tau, rankings.order.dtype)
-        return World(rankings, self.rankers.collection.grades.astype(np.int64), self._table, working)
+        return World(rankings, self.collection.grades.astype(np.int64), self._table, working)
 
     def counting(self, world: World) -> Callable:
         """`count_outcomes` compiled for this environment; interpreted where the method cannot be compiled."""

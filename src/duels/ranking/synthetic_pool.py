@@ -132,7 +132,7 @@ def draw_links(pages: Pages, scores: np.ndarray, rng: np.random.Generator) -> Li
     standing[np.argsort(-scores, kind="stable")] = np.arange(n) / n
     chance = 1.8 * rng.beta(1.6, 3.2) * np.exp(-1.3 * standing)
     linked = np.log1p(pages.inlinks + pages.outlinks)
-    chance = np.where(pages.relevant, 0.97, chance * linked / linked.mean())
+    chance = np.where(pages.relevant, 0.97, chance * linked / max(linked.mean(), 1e-12))
     root = np.flatnonzero(rng.random(n) < chance)
     if len(root) == 0:
         return Links(root, root, n)
@@ -210,4 +210,4 @@ def _copied_from(relevant: np.ndarray, share: float, rng: np.random.Generator) -
 
 
 def _taken(pages: Pages, index: np.ndarray) -> Pages:
-    return Pages(*(tuple(p[..., index] for p in v) if isinstance(v, tuple) else v[index] for v in pages))
+    return Pages._make(tuple(p[..., index] for p in v) if isinstance(v, tuple) else v[index] for v in pages)
