@@ -20,12 +20,17 @@ _HOMES = {
     "Results": "results",
     "load_results": "results",
     "combine": "results",
+    "load_collection": "ranking.collection",
+    "interleave": "ranking.interleave",
+    "infer": "ranking.interleave",
+    "estimate_preferences": "ranking.estimate",
+    "InterleavingEnvironment": "ranking.estimate",
     "DuelsError": "errors",
     "InvalidInput": "errors",
     "NoCondorcetWinner": "errors",
     "UnknownName": "errors",
 }
-_MODULES = ("theory", "testing", "policies", "problems")
+_MODULES = ("theory", "testing", "policies", "problems", "ranking")
 
 __all__ = ["__version__", *_HOMES]
 
@@ -34,6 +39,9 @@ if TYPE_CHECKING:
     from .policies import policy
     from .preference import PreferenceMatrix
     from .problems import load_matrix, problem, save_matrix
+    from .ranking.collection import load_collection
+    from .ranking.estimate import InterleavingEnvironment, estimate_preferences
+    from .ranking.interleave import infer, interleave
     from .results import Results, combine, load_results
     from .simulate import simulate
 
