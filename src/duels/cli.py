@@ -2,6 +2,7 @@
 
 import json
 import sys
+import tempfile
 import warnings
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
@@ -164,6 +165,7 @@ def matrix_estimate(
     out: Annotated[Path, typer.Option(help="Matrix file to write: .csv, .txt, .npy or .npz.")],
     letor: Annotated[list[str] | None, typer.Option(help="LETOR files or a fold's folder; repeatable.")] = None,
     synthetic: Annotated[bool, typer.Option(help="Generate a LETOR-like collection instead.")] = False,
+    keep: Annotated[Path | None, typer.Option(help="Keep the generated LETOR file here (.txt or .gz).")] = None,
     run: Annotated[
         list[str] | None, typer.Option(help="A TREC run, one ranker each; repeatable. Needs --qrels.")
     ] = None,
@@ -185,7 +187,7 @@ def matrix_estimate(
 
     check_matrix_path(out)
     shown, start = False if quiet else None, _number("seed", seed)
-    collection = _collection(letor, synthetic, run, qrels, start, shown)
+    collection = _collection(letor, synthetic, keep, run, qrels, start, shown)
     if relevant_only:
         print(f"{collection.queries_without_relevant} queries without a relevant document left out", file=sys.stderr)
         collection = collection.keep_relevant()
@@ -205,7 +207,13 @@ def matrix_estimate(
 
 
 def _collection(
-    letor: list[str] | None, synthetic: bool, runs: list[str] | None, qrels: str | None, seed: int, progress: Any
+    letor: list[str] | None,
+    synthetic: bool,
+    keep: Path | None,
+    runs: list[str] | None,
+    qrels: str | None,
+    seed: int,
+    progress: Any,
 ) -> Any:
     chosen = [name for name, given in (("--letor", letor), ("--synthetic", synthetic), ("--run", runs)) if given]
     if len(chosen) != 1:
@@ -222,9 +230,10 @@ def _collection(
         if qrels is None:
             raise InvalidInput("--run needs --qrels: the relevance judgements of the runs' queries")
         return load_runs(runs, qrels).collection
-    from .ranking.synthetic import synthetic_collection
+    from .ranking.synthetic import synthetic_letor
 
-    return synthetic_collection(seed=seed)
+    with tempfile.TemporaryDirectory() as folder:
+        return synthetic_letor(keep or Path(folder) / "synthetic.txt", seed=seed)
 
 
 @matrix_app.command("generate")

@@ -13,7 +13,7 @@ from duels.errors import InvalidInput
 from duels.ranking.collection import load_collection, save_collection
 from duels.ranking.estimate import estimate_preferences
 from duels.ranking.rankers import feature_rankers
-from duels.ranking.synthetic import FEATURES, synthetic_collection
+from duels.ranking.synthetic import FEATURES, synthetic_collection, synthetic_letor
 from duels.ranking.synthetic_features import (
     Field,
     Links,
@@ -372,3 +372,12 @@ def test_other_seeds_have_it_too():
     assert all(P.three_cycles > 50 and not P.is_total_order for P in matrices)
     assert all(P.total_order_probability(32, samples=20_000).value < 0.1 for P in matrices)
     assert all(P.gamma > 1.1 for P in with_winner)
+
+
+def test_written_and_read_back(tmp_path):
+    made = synthetic_collection(queries=3, documents=40, seed=2)
+    read = synthetic_letor(tmp_path / "s.txt.gz", queries=3, documents=40, seed=2)
+    assert read.digest == made.digest
+    assert read.feature_names == made.feature_names
+    assert read.queries == made.queries
+    assert (tmp_path / "s.txt.gz").exists()

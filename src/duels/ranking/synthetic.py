@@ -6,12 +6,14 @@ is measured in `docs/ranking/synthetic.md`.
 
 import operator
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import InvalidInput
-from .collection import Collection
+from .collection import Collection, load_collection, save_collection
 from .synthetic_features import (
     Field,
     Links,
@@ -209,3 +211,11 @@ def _chances(relevant: int | Sequence[float], documents: int) -> np.ndarray:
             f"relevant has {len(chances)} probabilities: expected at most {documents + 1}, one more than documents"
         )
     return chances
+
+
+def synthetic_letor(path: str | Path, **options: Any) -> Collection:
+    """`synthetic_collection`, written to a LETOR file and read back from it; only its features' names are kept."""
+    made = synthetic_collection(**options)
+    save_collection(made, path)
+    read = load_collection(path, cache=False, progress=False, name=made.name)
+    return replace(read, feature_names=made.feature_names)
