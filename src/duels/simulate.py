@@ -20,6 +20,7 @@ from .policies import policy as find_policy
 from .preference import Arm, PreferenceMatrix
 from .problems import as_matrix
 from .results import SCHEMA, Results
+from .specs import whole
 from .threads import cores, in_threads
 
 PER_DECADE = 10  # default checkpoints
@@ -56,10 +57,10 @@ def simulate(
     arena = _Arena(problem)
     matrix = arena.matrix
     chosen = _policy_with(policy, parameters)
-    horizon = _whole("horizon", horizon, 1, loop.LATEST)
-    runs = _whole("runs", runs, 1)
-    seed = _whole("seed", seed, 0)
-    jobs = _whole("jobs", jobs, 1) if jobs is not None else cores()
+    horizon = whole("horizon", horizon, 1, loop.LATEST)
+    runs = whole("runs", runs, 1)
+    seed = whole("seed", seed, 0)
+    jobs = whole("jobs", jobs, 1) if jobs is not None else cores()
     gaps = matrix.gaps
     times = _checkpoints(checkpoints, horizon)
     recorder = _Recorder(matrix, chosen, times, runs, record)
@@ -163,25 +164,12 @@ def _next_budget(budget: int, seconds: float) -> int:
     return max(budget // 2, 100) if seconds > 0.1 else budget
 
 
-def _whole(what: str, value: Any, least: int, most: int | None = None) -> int:
-    try:
-        number = int(value)
-        if number != value or isinstance(value, bool):
-            raise ValueError
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidInput(f"{what} is {value!r}: expected a whole number") from None
-    if number < least or (most is not None and number > most):
-        span = f"at least {least}" if most is None else f"from {least} to {'1e15' if most == loop.LATEST else most}"
-        raise InvalidInput(f"{what} is {number}: expected {span}")
-    return number
-
-
 def _checkpoints(checkpoints: Iterable[int] | None, horizon: int) -> list[int]:
     if checkpoints is None:
         count = int(np.log10(horizon) * PER_DECADE) + 1
         times = [min(round(10 ** (k / PER_DECADE)), horizon) for k in range(count)]
     elif isinstance(checkpoints, Iterable) and not isinstance(checkpoints, str):
-        times = [_whole("a checkpoint", t, 1, horizon) for t in checkpoints]
+        times = [whole("a checkpoint", t, 1, horizon) for t in checkpoints]
     else:
         raise InvalidInput(f"checkpoints is {checkpoints!r}: expected a list of times")
     return sorted({*times, horizon})

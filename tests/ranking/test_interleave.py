@@ -218,6 +218,28 @@ def test_records_survive_json(name):
     assert len(json.dumps(record)) < 1000
 
 
+def test_any_kind_of_id_survives_json():
+    for a in (np.array([5, 7, 9]), [("q", 1), ("q", 2)], ["x", 3, None]):
+        b = a[::-1]
+        shown, record = interleave(a, b, rng=0)
+        back = json.loads(json.dumps(record))
+        assert infer(back, shown[:1]) == infer(record, shown[:1])
+
+
+@pytest.mark.parametrize("tau", [5.0, 20.0, 50.0])
+def test_steep_softmaxes_stay_exact(tau):
+    """Once the first places are gone almost no weight is left; the worths are still those of the definition."""
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        a, b = rng.permutation(12).tolist(), rng.permutation(12).tolist()
+        shown, record = interleave(a, b, method=f"probabilistic:tau={tau:g}", length=8, rng=seed)
+        left_a, left_b = ({d: (r.index(d) + 1.0) ** -tau for d in r} for r in (a, b))
+        for slot, d in enumerate(shown):
+            p_a, p_b = left_a[d] / sum(left_a.values()), left_b[d] / sum(left_b.values())
+            assert record["a"][slot] == pytest.approx(p_a / (p_a + p_b), rel=1e-9)
+            del left_a[d], left_b[d]
+
+
 def test_short_rankings_and_missing_documents():
     assert len(interleave("ab", "ba").documents) == 2
     shown, record = interleave("abc", "xyz", missing="last", length=6, rng=0)
@@ -240,6 +262,9 @@ def test_short_rankings_and_missing_documents():
         (lambda: find_method("probabilistic:tau=-1"), "tau of probabilistic is -1.0"),
         (lambda: find_method("probabilistic:tau=nan"), "tau of probabilistic is nan"),
         (lambda: find_method("probabilistic:credit=all"), "expected 'marginal' or 'assigned'"),
+        (lambda: find_method("probabilistic:tau=99"), "tau of probabilistic is 99.0: expected 0 (any order) to 50"),
+        (lambda: infer(interleave("ab", "ba").record, None), "clicks is None: expected a list of documents"),
+        (lambda: infer(interleave("ab", "ba").record | {"a": [float("nan")] * 2}, []), "its worths are not numbers"),
         (lambda: infer({"method": "team-draft"}, []), "this is no record of an interleaved list"),
         (lambda: infer(interleave("ab", "ba").record, ["z"]), "'z' was clicked but is not on the list of 2 documents"),
         (lambda: interleave(range(12), range(12), method="optimised", length=12), "expected lists of at most 10"),

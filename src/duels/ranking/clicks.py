@@ -104,6 +104,10 @@ def click_model(model: Any, grades: int = 2) -> ClickModel:
     """A model as it is, or the preset of that name for 2, 3 or 5 grades."""
     if isinstance(model, ClickModel):
         return model
+    if not isinstance(model, str):
+        raise InvalidInput(
+            f"{model!r} is no click model: expected a name such as 'navigational', or cascade(click, stop)"
+        )
     if model not in PRESETS:
         raise UnknownName("click model", model, PRESETS, "duels.ranking.clicks")
     fitting = max(grades, 2)

@@ -12,6 +12,7 @@ import numpy as np
 from .. import compiling
 from ..errors import InvalidInput
 from ..preference import PreferenceMatrix
+from ..specs import whole
 from ..threads import cores, in_threads
 from .clicks import ClickModel, ClickTable, click_model, draw_clicks
 from .collection import Collection
@@ -107,9 +108,8 @@ def estimate_preferences(
 
     Rankers are by default one for each feature. The same for a seed, whatever the number of threads.
     """
-    for what, value in (("comparisons", comparisons), ("jobs", 1 if jobs is None else jobs)):
-        if value < 1:
-            raise InvalidInput(f"{what} is {value}: expected at least 1")
+    comparisons, seed = whole("comparisons", comparisons, 1), whole("seed", seed, 0)
+    jobs = cores() if jobs is None else whole("jobs", jobs, 1)
     environment = InterleavingEnvironment(collection, rankers, clicks, interleave, length=length)
     rankers = environment.rankers
     count = environment.counting(environment.world())
@@ -127,7 +127,6 @@ def estimate_preferences(
             count(world, a, b, comparisons, per_query, counts[a, b], rng)
             share((done + 1) / len(mine))
 
-    jobs = jobs or cores()
     parts = min(4 * jobs, len(first))
     in_threads(one_part, parts, jobs, progress, f"{len(first)} pairs of rankers")
     counts[second, first] = counts[first, second, ::-1]  # the same duels seen from the other side
@@ -156,8 +155,7 @@ class InterleavingEnvironment:
             raise InvalidInput("the rankers rank the documents of another collection: make them from this one")
         if len(rankers) < 2:
             raise InvalidInput(f"{len(rankers)} ranker was given: expected at least 2 to compare")
-        if length < 1:
-            raise InvalidInput(f"lists of {length} documents were asked for: expected at least 1")
+        length = whole("length", length, 1)
         self.collection, self.rankers, self.method, self.length = collection, rankers, find_method(interleave), length
         self.clicks = click_model(clicks, collection.grade_count)
         self._table = self.clicks.table(length, collection.grade_count)

@@ -147,9 +147,20 @@ def fill_probabilistic(desk, documents, length, marginal, rng):
         else:
             desk.worth[0, slot] = 1.0 - side
             desk.worth[1, slot] = side
-        mass_a -= weight_a
-        mass_b -= weight_b
+        mass_a = mass_without(desk, 0, mass_a, weight_a, documents)
+        mass_b = mass_without(desk, 1, mass_b, weight_b, documents)
     return length
+
+
+def mass_without(desk, side, mass, weight, documents):
+    """The weight of the places left once one is taken; added up anew where subtracting would leave only rounding."""
+    if mass - weight > 0.001 * desk.mass[documents]:
+        return mass - weight
+    mass = 0.0
+    for p in range(documents):
+        if not desk.taken[side, p]:
+            mass += desk.weight[p]
+    return mass
 
 
 def draw_place(desk, side, head, documents, mass, rng):
@@ -258,6 +269,8 @@ def find_method(name: str | Method) -> Method:
     """The method of that name, with its parameters: `"probabilistic"`, `"probabilistic:tau=1,credit=assigned"`."""
     if isinstance(name, Method):
         return name
+    if not isinstance(name, str):
+        raise InvalidInput(f"{name!r} is no interleaving method: expected a name such as 'probabilistic'")
     kind, given = specs.split(name, "interleaving method")
     if kind not in DEFAULTS:
         raise UnknownName("interleaving method", kind, DEFAULTS)
@@ -271,8 +284,8 @@ def find_method(name: str | Method) -> Method:
         from .optimised import arrange_optimised
 
         return Method(said, arrange_optimised, judge_by_worth, 3.0)
-    if not 0 <= values["tau"] < np.inf:
-        raise InvalidInput(f"tau of probabilistic is {values['tau']}: expected 0 (any order) or more, usually 3")
+    if not 0 <= values["tau"] <= 50:
+        raise InvalidInput(f"tau of probabilistic is {values['tau']}: expected 0 (any order) to 50, usually 3")
     if values["credit"] not in ("marginal", "assigned"):
         raise InvalidInput(f"credit of probabilistic is {values['credit']!r}: expected 'marginal' or 'assigned'")
     arrange = arrange_probabilistic if values["credit"] == "marginal" else arrange_assigned
@@ -313,14 +326,24 @@ def infer(record: dict[str, Any], clicks: Iterable[Any]) -> float:
     try:
         chosen, documents = find_method(record["method"]), list(record["documents"])
         worth = np.array([record["a"], record["b"]], dtype=np.float64).reshape(2, len(documents))
+        if not np.isfinite(worth).all():
+            raise ValueError("its worths are not numbers")
+        documents = [_hashable(document) for document in documents]
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"this is no record of an interleaved list ({error}): pass what `interleave` gave") from None
-    clicked = set(clicks)
+    if clicks is None or isinstance(clicks, str):
+        raise InvalidInput(f"clicks is {clicks!r}: expected a list of documents, empty if none was clicked")
+    clicked = {_hashable(document) for document in clicks}
     unknown = clicked.difference(documents)
     if unknown:
         raise InvalidInput(f"{next(iter(unknown))!r} was clicked but is not on the list of {len(documents)} documents")
     marks = np.array([document in clicked for document in documents], np.bool_)
     return float(chosen.judge(desk(1, len(documents))._replace(worth=worth, clicked=marks), len(documents)))
+
+
+def _hashable(document: Any) -> Any:
+    """JSON turns tuples into lists."""
+    return tuple(document) if isinstance(document, list) else document
 
 
 def _desk_of(
@@ -330,7 +353,9 @@ def _desk_of(
         raise InvalidInput(f"missing is {missing!r}: expected 'refuse' or 'last'")
     if length < 1:
         raise InvalidInput(f"a list of {length} documents was asked for: expected at least 1")
-    rankings = [list(ranking_a), list(ranking_b)]
+    rankings = [
+        ranking.tolist() if isinstance(ranking, np.ndarray) else list(ranking) for ranking in (ranking_a, ranking_b)
+    ]
     ids = list(dict.fromkeys([*rankings[0], *rankings[1]]))
     numbers = {document: k for k, document in enumerate(ids)}
     on = desk(len(ids), min(length, max(len(ids), 1)), tau)
@@ -340,7 +365,8 @@ def _desk_of(
         if len(set(ranking)) < len(ranking):
             twice = next(document for document in ranking if ranking.count(document) > 1)
             raise InvalidInput(f"document {twice!r} stands twice in one ranking: expected each once")
-        absent = [document for document in ids if document not in set(ranking)]
+        present = set(ranking)
+        absent = [document for document in ids if document not in present]
         if absent and missing == "refuse":
             raise InvalidInput(
                 f"the rankings have different documents: {absent[0]!r} is in only one of them. "

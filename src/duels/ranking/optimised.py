@@ -1,7 +1,7 @@
 """Optimised interleaving: Radlinski & Craswell, WSDM 2013.
 
-Of all lists whose every prefix is made of the tops of both rankings, a distribution is chosen under which a user who
-clicks at random in any top k prefers neither ranking, and which tells rankings apart as well as can be.
+Of all lists whose every prefix is made of the tops of both rankings, a distribution is chosen under which clicks at
+random in any top k are worth the same to both on average, and which tells rankings apart as well as can be.
 """
 
 from functools import lru_cache
