@@ -18,6 +18,7 @@ PAGES = [ROOT / "README.md", *sorted(page for page in DOCS.rglob("*.md") if "_bu
 
 # Modules whose page has another name.
 EXPLAINED_IN = {
+    "files": "results",
     "progress": "simulate",
     "threads": "simulate",
     "ranking": "ranking/collection",

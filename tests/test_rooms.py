@@ -11,6 +11,7 @@ ROOMS = [
     "errors",
     "specs",
     "compiling",
+    "files",
     "progress",
     "threads",
     "orders",

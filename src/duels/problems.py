@@ -3,14 +3,12 @@
 A problem is named by a string with parameters, `"bradley-terry:arms=16,spread=0.5,seed=3"`.
 """
 
-import contextlib
 import csv
 import inspect
 import io
 import json
 import math
 import os
-import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +17,7 @@ import numpy as np
 
 from . import specs
 from .errors import InvalidInput, UnknownName
+from .files import whole_file
 from .preference import PreferenceMatrix
 
 SUFFIXES = (".csv", ".txt", ".npy", ".npz")
@@ -248,15 +247,8 @@ def save_matrix(matrix: PreferenceMatrix, path: str | os.PathLike[str]) -> None:
     path = Path(path)
     matrix = matrix if isinstance(matrix, PreferenceMatrix) else PreferenceMatrix(matrix)
     content = _encoded(matrix, path, _checked_suffix(path))
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        temporary.write_bytes(content)
-        os.replace(temporary, path)
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be written: {error.strerror}") from None
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    with whole_file(path) as unfinished:
+        unfinished.write_bytes(content)
 
 
 def check_matrix_path(path: str | os.PathLike[str]) -> None:

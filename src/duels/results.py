@@ -1,7 +1,6 @@
 """Results of simulations: one table with a row per run and checkpoint, and where it came from."""
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 import polars as pl
 
 from .errors import InvalidInput
+from .files import whole_file
 
 SCHEMA = {
     "problem": pl.String,
@@ -74,16 +74,15 @@ class Results:
         """
         target = prepare_folder(directory)
         text = json.dumps(self.provenance, indent=2, ensure_ascii=False)
-        try:
-            for name in TABLES:
-                table = getattr(self, name)
-                if table is not None:
-                    _write_whole(target / f"{name}.parquet", table.write_parquet)
-                else:
-                    (target / f"{name}.parquet").unlink(missing_ok=True)
-            _write_whole(target / "provenance.json", lambda path: Path(path).write_text(text + "\n", encoding="utf-8"))
-        except OSError as error:
-            raise InvalidInput(f"results cannot be saved in {str(target)!r}: {error.strerror or error}") from None
+        for name in TABLES:
+            table, file = getattr(self, name), target / f"{name}.parquet"
+            if table is None:
+                file.unlink(missing_ok=True)
+                continue
+            with whole_file(file) as unfinished:
+                table.write_parquet(unfinished)
+        with whole_file(target / "provenance.json") as unfinished:
+            unfinished.write_text(text + "\n", encoding="utf-8")
 
     def __repr__(self) -> str:
         policies = self.frame["policy"].unique(maintain_order=True).to_list()
@@ -149,9 +148,3 @@ def _read(path: Path) -> pl.DataFrame:
         return pl.read_parquet(path)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InvalidInput(f"{path} is not a readable Parquet file: {str(error).splitlines()[0]}") from None
-
-
-def _write_whole(path: Path, write: Any) -> None:
-    unfinished = path.with_name(path.name + ".unfinished")
-    write(unfinished)
-    os.replace(unfinished, path)

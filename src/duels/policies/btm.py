@@ -74,16 +74,7 @@ def select(state, params, t, rng):
 
 def leave(state, params, rng):
     """The worst arm goes, ties at random, and with it every comparison against it."""
-    ties = 0
-    for k in range(state.left[0]):
-        ties += state.mean[state.alive[k]] == state.extremes[0]
-    n = choose(ties, rng)
-    for k in range(state.left[0]):
-        if state.mean[state.alive[k]] == state.extremes[0]:
-            if n == 0:
-                break
-            n -= 1
-    loser = state.alive[k]
+    loser = choose_by_mean(state, state.extremes[0], rng)
     state.left[0] = remove(state.alive, state.left[0], loser)
     state.inside[loser] = False
     state.due[0] = False
@@ -94,6 +85,20 @@ def leave(state, params, rng):
         state.mean[b] = state.won[b] / state.total[b] if state.total[b] > 0.0 else 0.5
     find_extremes(state)
     find_fewest(state, params)
+
+
+def choose_by_mean(state, mean, rng):
+    """One of the remaining arms with that P̂."""
+    ties = 0
+    for k in range(state.left[0]):
+        ties += state.mean[state.alive[k]] == mean
+    n = choose(ties, rng)
+    for k in range(state.left[0]):
+        if state.mean[state.alive[k]] == mean:
+            if n == 0:
+                break
+            n -= 1
+    return state.alive[k]
 
 
 def update(state, params, t, i, j, outcome):
@@ -158,16 +163,7 @@ def skip(state, params, t):
 
 def recommend(state, rng):
     """The arm with the highest P̂, ties at random."""
-    ties = 0
-    for k in range(state.left[0]):
-        ties += state.mean[state.alive[k]] == state.extremes[1]
-    n = choose(ties, rng)
-    for k in range(state.left[0]):
-        if state.mean[state.alive[k]] == state.extremes[1]:
-            if n == 0:
-                break
-            n -= 1
-    return state.alive[k]
+    return choose_by_mean(state, state.extremes[1], rng)
 
 
 def explored(state):

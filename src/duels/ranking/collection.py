@@ -8,7 +8,6 @@ import gzip
 import hashlib
 import operator
 import os
-import secrets
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,6 +17,7 @@ from typing import IO, Any
 import numpy as np
 
 from ..errors import InvalidInput, UnknownName
+from ..files import whole_file
 from ..progress import bar
 from . import cache as disk
 from .letor import MOST_GRADE, read_files
@@ -72,8 +72,6 @@ class Collection:
     def _set(self, **values: Any) -> None:
         for key, value in values.items():
             object.__setattr__(self, key, value)
-
-    # Counts -----------------------------------------------------------------------------------------
 
     @property
     def query_count(self) -> int:
@@ -132,8 +130,6 @@ class Collection:
             f"{self.feature_count} features)"
         )
 
-    # Parts ------------------------------------------------------------------------------------------
-
     def rows(self, query: int | str) -> slice:
         """The rows of a query given by its number, from 0, or by its id."""
         q = self._index(query)
@@ -175,8 +171,6 @@ class Collection:
         if not self.has_relevant.any():
             raise InvalidInput(f"no query of {self.name} has a relevant document: nothing would be left of it")
         return self.subset(np.flatnonzero(self.has_relevant).tolist())
-
-    # For people -------------------------------------------------------------------------------------
 
     def describe(self) -> str:
         """What the collection is like, in a few lines for people."""
@@ -236,9 +230,6 @@ def _one_each(what: str, names: tuple, count: int, of: str) -> None:
         if name in seen:
             raise InvalidInput(f"the {what} {name!r} appears twice: each {of} needs its own")
         seen.add(name)
-
-
-# LETOR files ----------------------------------------------------------------------------------------
 
 
 def load_collection(
@@ -333,17 +324,9 @@ def _lines(collection: Collection, decimals: int | None) -> Iterator[bytes]:
 @contextlib.contextmanager
 def written(path: Path) -> Iterator[IO[bytes]]:
     """A file to write to, which takes its place once all is written."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        with temporary.open("wb") as raw:
-            if path.suffix.lower() == ".gz":
-                with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as packed:
-                    yield packed  # type: ignore[misc]
-            else:
-                yield raw
-        os.replace(temporary, path)
-    except OSError as error:
-        raise InvalidInput(f"{path} cannot be written: {error.strerror}") from None
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink(missing_ok=True)
+    with whole_file(path) as unfinished, unfinished.open("wb") as raw:
+        if path.suffix.lower() == ".gz":
+            with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as packed:
+                yield packed  # type: ignore[misc]
+        else:
+            yield raw

@@ -24,8 +24,6 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 MOST_GRADE = 1_000
 FORM = "a line is 'grade qid:query 1:value 2:value … # comment'"
 
-# One line, in plain Python --------------------------------------------------------------------------
-
 _GRADE = re.compile(rb"\+?0*(\d{1,4})(\.0*)?")
 _FEATURE = re.compile(rb"0*(\d{1,5})")
 NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
@@ -88,9 +86,6 @@ def docid(text: bytes, start: int, end: int) -> str:
     found = _DOCID.search(text, start, end)
     words = [found[1]] if found else text[start:end].split(None, 1)
     return words[0].decode("utf-8", "backslashreplace") if words else ""
-
-
-# Pages and files ------------------------------------------------------------------------------------
 
 
 def read_page(text: bytes) -> Page:

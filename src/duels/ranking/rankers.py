@@ -29,9 +29,6 @@ class Rankings(NamedTuple):
     offsets: np.ndarray  # (Q + 1,) int64
 
 
-# Measures, compiled ---------------------------------------------------------------------------------
-
-
 def sum_ndcg(rankings, gains, ideal, discounts, r):
     """The nDCG of ranker r, summed over queries; `ideal` is each query's best DCG, and 0 leaves the query out."""
     total, k = 0.0, len(discounts)
@@ -76,9 +73,6 @@ def _expected_reciprocal(before, size, relevant):
         total += none_yet * here / (before + k + 1)
         none_yet *= 1.0 - here
     return total
-
-
-# Rankers --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,8 +126,6 @@ class Rankers:
             )
         both = [_frozen(np.concatenate(pair)) for pair in zip(self.rankings[:4], other.rankings[:4])]
         return Rankers(self.names + other.names, self.collection, Rankings._make([*both, self.rankings.offsets]))
-
-    # Measures ---------------------------------------------------------------------------------------
 
     def ndcg(self, k: int = 10) -> np.ndarray:
         """(R,) float64: nDCG@k with gains 2^grade − 1, the mean over queries with a relevant document.

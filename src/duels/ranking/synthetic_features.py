@@ -36,9 +36,6 @@ class Links(NamedTuple):
     documents: int
 
 
-# Text ---------------------------------------------------------------------------------------------------
-
-
 def idf(frequencies: np.ndarray, collection: int) -> np.ndarray:
     """The weight of terms found in `frequencies` of `collection` documents, above 0 however common they are."""
     return np.log1p((collection - frequencies + 0.5) / (frequencies + 0.5))
@@ -90,9 +87,6 @@ def _lengths_of_matches(field: Field) -> np.ndarray:
     return np.where(field.counts.any(axis=0), field.lengths, 0.0)
 
 
-# Links --------------------------------------------------------------------------------------------------
-
-
 def sitemap(values: np.ndarray, parents: np.ndarray) -> np.ndarray:
     """Each page's value and a little of its children's mean; `parents` is −1 for a page without one."""
     below = np.flatnonzero(parents >= 0)
@@ -139,9 +133,6 @@ def _arriving(values: np.ndarray, links: Links, carried: np.ndarray) -> np.ndarr
 
 def _scaled(values: np.ndarray) -> np.ndarray:
     return values / max(values.max(), 1e-12)
-
-
-# LETOR --------------------------------------------------------------------------------------------------
 
 
 def normalise(columns: list[np.ndarray]) -> np.ndarray:
