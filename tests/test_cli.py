@@ -8,6 +8,7 @@ import json
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -107,7 +108,8 @@ def test_matrix_estimate(tmp_path):
     matrix = duels.load_matrix(tmp_path / "p.csv")
     assert matrix.names == ("f1", "f2", "f3")
     assert matrix.names[matrix.condorcet_winner] == "f1"
-    assert said.strip() == matrix.describe()
+    assert said.startswith(matrix.describe())
+    assert "estimated from        500 comparisons a pair; the winner is at least" in said
     output(*what, "again.csv", "--jobs", "1", cwd=tmp_path)
     assert duels.load_matrix(tmp_path / "again.csv") == matrix
     described = output("matrix", "describe", "p.csv", cwd=tmp_path)
@@ -152,6 +154,10 @@ def test_matrix_generate(tmp_path):
         (["matrix", "estimate", "--letor", "x", "--synthetic", "--out", "p.csv"], "--letor and --synthetic given"),
         (["matrix", "estimate", "--letor", "x", "--out", "p.pdf"], "unknown kind of file '.pdf'"),
         (["matrix", "estimate", "--letor", "x", "--out", "no/p.csv"], "there is no folder 'no'"),
+        (["matrix", "estimate", "--letor", "x", "--out", "p.npy"], "an .npy file cannot hold the arms' names"),
+        (["matrix", "estimate", "--letor", "x", "--out", "/proc/p.csv"], "/proc/p.csv.probe cannot be written"),
+        (["matrix", "estimate", "--letor", "x", "--keep", "k.txt", "--out", "p.csv"], "--keep is for the file that"),
+        (["matrix", "estimate", "--letor", "x", "--qrels", "q", "--out", "p.csv"], "--qrels goes with --run"),
         (["matrix", "generate", "cyclic4", "--out", "p.csv"], "Did you mean 'cyclic-4'?"),
         (["run", "bad.csv"], "bad.csv, line 2, entry 1: 'x' is not a number"),
         (["run", "circle.csv"], "gaps and regret need an arm that beats every other one"),
@@ -171,6 +177,20 @@ def test_errors_are_one_line_and_exit_code_2(arguments, message, tmp_path):
 @pytest.mark.parametrize("arguments", [[], ["matrix"]])
 def test_no_command_shows_the_help(arguments):
     assert output(*arguments).startswith("Usage: duels")
+
+
+def test_ctrl_c_says_so():
+    command = [sys.executable, "-c", "from duels.cli import main; main()", "run", "arxiv-6", "-p", "random"]
+    running = subprocess.Popen(
+        [*command, "--horizon", "1e14"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(4)
+    running.send_signal(signal.SIGINT)
+    try:
+        printed, said = running.communicate(timeout=20)
+    finally:
+        running.kill()
+    assert (running.returncode, printed, said) == (130, "", "duels: interrupted\n")
 
 
 def test_version():

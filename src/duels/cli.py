@@ -21,7 +21,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Find the best of K alternatives from pairwise comparisons.",
 )
-matrix_app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Look at preference matrices.")
+matrix_app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Describe, estimate and generate preference matrices."
+)
 app.add_typer(matrix_app, name="matrix")
 
 
@@ -162,7 +164,7 @@ def matrix_describe(
 
 @matrix_app.command("estimate")
 def matrix_estimate(
-    out: Annotated[Path, typer.Option(help="Matrix file to write: .csv, .txt, .npy or .npz.")],
+    out: Annotated[Path, typer.Option(help="Matrix file to write: .csv, .txt or .npz.")],
     letor: Annotated[list[str] | None, typer.Option(help="LETOR files or a fold's folder; repeatable.")] = None,
     synthetic: Annotated[bool, typer.Option(help="Generate a LETOR-like collection instead.")] = False,
     keep: Annotated[Path | None, typer.Option(help="Keep the generated LETOR file here (.txt or .gz).")] = None,
@@ -172,7 +174,7 @@ def matrix_estimate(
     qrels: Annotated[str | None, typer.Option(help="TREC relevance judgements for --run.")] = None,
     clicks: Annotated[str, typer.Option(help="perfect, navigational or informational.")] = "navigational",
     interleave: Annotated[
-        str, typer.Option(help="probabilistic, team-draft, balanced or optimised.")
+        str, typer.Option(help="probabilistic, team-draft, balanced or optimised (slow).")
     ] = "probabilistic",
     comparisons: Annotated[str, typer.Option(help="Comparisons of each pair of rankers.")] = "4000",
     length: Annotated[int, typer.Option(help="Documents on an interleaved list.")] = 10,
@@ -216,6 +218,10 @@ def _collection(
     progress: Any,
 ) -> Any:
     chosen = [name for name, given in (("--letor", letor), ("--synthetic", synthetic), ("--run", runs)) if given]
+    if keep is not None and not synthetic:
+        raise InvalidInput("--keep is for the file that --synthetic generates")
+    if qrels is not None and not runs:
+        raise InvalidInput("--qrels goes with --run")
     if len(chosen) != 1:
         raise InvalidInput(
             f"{' and '.join(chosen) or 'no collection'} given: expected one of --letor, --synthetic, --run"
@@ -330,7 +336,10 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="replace")  # a terminal without ± still gets its table
     try:
-        sys.exit(app(standalone_mode=False, prog_name="duels") or 0)
+        code = app(standalone_mode=False, prog_name="duels") or 0
+        if code == 130:  # how typer reports Ctrl-C
+            raise KeyboardInterrupt
+        sys.exit(code)
     except DuelsError as error:
         _fail(str(error), 2)
     except (KeyboardInterrupt, typer.Abort):

@@ -252,10 +252,15 @@ def save_matrix(matrix: PreferenceMatrix, path: str | os.PathLike[str]) -> None:
 
 
 def check_matrix_path(path: str | os.PathLike[str]) -> None:
-    """Refuse a file that `save_matrix` could not write, before work is done for it."""
-    _checked_suffix(Path(path))
-    if not Path(path).parent.is_dir():
-        raise InvalidInput(f"{path} cannot be written: there is no folder {str(Path(path).parent)!r}")
+    """Refuse a file that `save_matrix` could not write a named matrix to, before work is done for it."""
+    path = Path(path)
+    if _checked_suffix(path) == ".npy":
+        raise InvalidInput(f"{path}: an .npy file cannot hold the arms' names; save as .npz, .csv or .txt")
+    if not path.parent.is_dir():
+        raise InvalidInput(f"{path} cannot be written: there is no folder {str(path.parent)!r}")
+    with whole_file(path.with_name(f"{path.name}.probe")) as unfinished:
+        unfinished.touch()
+    path.with_name(f"{path.name}.probe").unlink()
 
 
 def _checked_suffix(path: Path) -> str:

@@ -17,12 +17,14 @@ from duels.ranking.estimate import EstimatedPreferences, InterleavingEnvironment
 from duels.ranking.rankers import feature_rankers
 
 # Two queries of four documents; three rankers, the last with ties. Scores are 4 for the first place down to 1.
+OTHERS = duels.PreferenceMatrix([[0.5, 0.6, 0.6], [0.4, 0.5, 0.6], [0.4, 0.4, 0.5]], ["x", "y", "z"])
 SCORES = np.array([[4, 3, 1], [3, 1, 1], [2, 4, 2], [1, 2, 1], [1, 4, 1], [2, 3, 2], [3, 2, 2], [4, 1, 3]], dtype=float)
 GRADES = np.array([0, 1, 0, 0, 1, 0, 0, 1])
 
 
-def small():
-    return Collection(name="small", features=SCORES, grades=GRADES, offsets=np.array([0, 4, 8]), queries=("a", "b"))
+def small(columns=(0, 1, 2)):
+    scores = SCORES[:, list(columns)]
+    return Collection(name="small", features=scores, grades=GRADES, offsets=np.array([0, 4, 8]), queries=("a", "b"))
 
 
 def groups(column, query):
@@ -62,6 +64,12 @@ def test_the_exact_test_can_fail():
     assert abs(estimated[0, 1] - wanted) > 5 * estimated.standard_errors[0, 1]
 
 
+def test_names_say_how_it_was_estimated():
+    assert estimate_preferences(small(), comparisons=1).name == "small-navigational"
+    assert estimate_preferences(small(), comparisons=1, interleave="team-draft").name == "small-navigational-team-draft"
+    assert repr(InterleavingEnvironment(small())) == "InterleavingEnvironment(3 rankers, small-navigational)"
+
+
 def test_counts_and_standard_errors():
     estimated = estimate_preferences(small(), comparisons=1000)
     counts = estimated.counts
@@ -82,9 +90,10 @@ def test_counts_and_standard_errors():
 )
 def test_the_same_on_any_number_of_threads(name):
     few = 20 if name == "optimised" else 500
-    one = estimate_preferences(small(), interleave=name, comparisons=few, seed=3, jobs=1)
-    assert one == estimate_preferences(small(), interleave=name, comparisons=few, seed=3, jobs=3)
-    assert one != estimate_preferences(small(), interleave=name, comparisons=few, seed=4)
+    many = small(columns=[0, 1, 2, 0, 1, 2])  # more pairs than parts of the work, which threads share out differently
+    one = estimate_preferences(many, interleave=name, comparisons=few, seed=3, jobs=1)
+    assert one == estimate_preferences(many, interleave=name, comparisons=few, seed=3, jobs=3)
+    assert one != estimate_preferences(many, interleave=name, comparisons=few, seed=4)
 
 
 @pytest.mark.parametrize("name", ["probabilistic", "team-draft", "balanced", "probabilistic:credit=assigned"])
@@ -140,6 +149,15 @@ def test_optimised_duels_need_the_interpreter():
         (lambda: estimate_preferences(small(), clicks=cascade([0.5], [0.5])), "but the documents have grades up to 1"),
         (lambda: estimate_preferences(small(), clicks="nav"), "unknown click model 'nav'"),
         (lambda: InterleavingEnvironment(small(), matrix=duels.problem("arxiv-6")), "the matrix has 6 arms, but there"),
+        (
+            lambda: InterleavingEnvironment(small(), matrix=OTHERS),
+            "the matrix's arms are called x, y, z, …, the rankers f1",
+        ),
+        (
+            lambda: estimate_preferences("train.txt"),
+            "'train.txt' is no collection: read one with duels.load_collection",
+        ),
+        (lambda: estimate_preferences(small(), [1, 2]), "[1, 2] are no rankers: make them"),
     ],
 )
 def test_bad_input(call, message):

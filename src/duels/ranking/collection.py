@@ -248,8 +248,13 @@ def load_collection(
     progress: show a progress bar; by default on a terminal only.
     name: what to call the collection; by default after the file or the directory.
     """
+    if not isinstance(paths, str | os.PathLike | Iterable):
+        raise InvalidInput(f"{paths!r} is no file: expected the path of a LETOR file or of a fold's directory")
     given = [Path(paths)] if isinstance(paths, str | os.PathLike) else [Path(path) for path in paths]
     files = [file for path in given for file in _files(path)]
+    for file in files:
+        if files.count(file) > 1:
+            raise InvalidInput(f"{file} was given twice: its documents would count twice")
     if not files:
         raise InvalidInput("no file was given: expected LETOR files or a fold's directory")
     called = name or _called(given)
@@ -272,7 +277,10 @@ def _files(path: Path) -> list[Path]:
     found = []
     for names in FOLD:
         candidates = [path / f"{name}.txt{suffix}" for name in names for suffix in ("", ".gz")]
-        found += [file for file in candidates if file.is_file()][:1]
+        there = [file for file in candidates if file.is_file()]
+        if len(there) > 1:
+            raise InvalidInput(f"{path} has both {there[0].name} and {there[1].name}: name the files to read instead")
+        found += there
     if found:
         return found
     folds = sorted(inner.name for inner in path.iterdir() if inner.is_dir() and inner.name.lower().startswith("fold"))

@@ -12,6 +12,7 @@ import numpy as np
 from .. import compiling
 from ..errors import InvalidInput
 from ..preference import PreferenceMatrix
+from ..problems import as_matrix
 from ..specs import whole
 from ..threads import cores, in_threads
 from .clicks import ClickModel, ClickTable, click_model, draw_clicks
@@ -87,6 +88,18 @@ class EstimatedPreferences(PreferenceMatrix):
         np.fill_diagonal(spread, 0.0)
         self.comparisons, self.standard_errors = comparisons * (1 - np.eye(len(share), dtype=np.int64)), spread
 
+    def describe(self) -> str:
+        """What the matrix is like, and how sure its winner is."""
+        text = super().describe()
+        least = int(self.comparisons[~np.eye(self.arms, dtype=bool)].min())
+        said = f"{least:,} comparisons a pair"
+        winner = self.condorcet_winner
+        if winner is not None:
+            gaps, errors = (np.delete(row, winner) for row in (self.gaps, self.standard_errors[winner]))
+            ahead = np.divide(gaps, errors, out=np.full(len(gaps), np.inf), where=errors > 0)
+            said += f"; the winner is at least {ahead.min():.1f} standard errors ahead"
+        return f"{text}\n{'estimated from':<21} {said}"
+
     def __reduce__(self) -> tuple[Any, ...]:
         return EstimatedPreferences, (self.counts, self.names, self._name)
 
@@ -120,17 +133,19 @@ def estimate_preferences(
         world, per_query = environment.world(), np.zeros(collection.query_count, np.int64)
         mine = range(part, len(first), parts)
         for done, k in enumerate(mine):
-            if stop.is_set():
-                return
             a, b = int(first[k]), int(second[k])
             rng = np.random.default_rng(np.random.SeedSequence([seed, a, b]))
-            count(world, a, b, comparisons, per_query, counts[a, b], rng)
-            share((done + 1) / len(mine))
+            for start in range(0, comparisons, environment.chunk):
+                if stop.is_set():
+                    return
+                some = min(environment.chunk, comparisons - start)
+                count(world, a, b, some, per_query, counts[a, b], rng)
+                share((done + (start + some) / comparisons) / len(mine))
 
     parts = min(4 * jobs, len(first))
     in_threads(one_part, parts, jobs, progress, f"{len(first)} pairs of rankers")
     counts[second, first] = counts[first, second, ::-1]  # the same duels seen from the other side
-    return EstimatedPreferences(counts, rankers.names, name or f"{collection.name}-{environment.clicks.name}")
+    return EstimatedPreferences(counts, rankers.names, name or environment.name)
 
 
 class InterleavingEnvironment:
@@ -150,7 +165,11 @@ class InterleavingEnvironment:
         length: int = LENGTH,
         matrix: PreferenceMatrix | None = None,
     ) -> None:
+        if not isinstance(collection, Collection):
+            raise InvalidInput(f"{collection!r:.60} is no collection: read one with duels.load_collection(path)")
         rankers = feature_rankers(collection) if rankers is None else rankers
+        if not isinstance(rankers, Rankers):
+            raise InvalidInput(f"{rankers!r:.60} are no rankers: make them, e.g. feature_rankers(collection, [39, 23])")
         if rankers.collection is not collection:
             raise InvalidInput("the rankers rank the documents of another collection: make them from this one")
         if len(rankers) < 2:
@@ -159,9 +178,32 @@ class InterleavingEnvironment:
         self.collection, self.rankers, self.method, self.length = collection, rankers, find_method(interleave), length
         self.clicks = click_model(clicks, collection.grade_count)
         self._table = self.clicks.table(length, collection.grade_count)
-        self._matrix = matrix
-        if matrix is not None and matrix.arms != len(rankers):
-            raise InvalidInput(f"the matrix has {matrix.arms} arms, but there are {len(rankers)} rankers")
+        self._matrix = None if matrix is None else self._checked(as_matrix(matrix))
+
+    def __repr__(self) -> str:
+        return f"InterleavingEnvironment({len(self.rankers)} rankers, {self.name})"
+
+    def _checked(self, matrix: PreferenceMatrix) -> PreferenceMatrix:
+        if matrix.arms != len(self.rankers):
+            raise InvalidInput(f"the matrix has {matrix.arms} arms, but there are {len(self.rankers)} rankers")
+        numbered = tuple(map(str, range(matrix.arms)))
+        if matrix.names not in (self.rankers.names, numbered):
+            raise InvalidInput(
+                f"the matrix's arms are called {', '.join(matrix.names[:3])}, …, the rankers "
+                f"{', '.join(self.rankers.names[:3])}, …: expected a matrix of these rankers in this order"
+            )
+        return matrix
+
+    @property
+    def name(self) -> str:
+        """What results call it: collection, click model, and the method unless it is the usual one."""
+        parts = [self.collection.name, self.clicks.name, self.method.name]
+        return "-".join(parts[: 2 if self.method.name == "probabilistic" else 3])
+
+    @property
+    def chunk(self) -> int:
+        """Comparisons between two looks at the clock: interpreted ones take milliseconds."""
+        return 20 if self.method.name == "optimised" else 100_000
 
     @property
     def matrix(self) -> PreferenceMatrix:

@@ -168,7 +168,7 @@ class Rankers:
 
 def feature_rankers(
     collection: Collection,
-    features: Iterable[int | str] | None = None,
+    features: Iterable[int | str] | int | str | None = None,
     descending: bool | Mapping[int | str, bool] = True,
 ) -> Rankers:
     """A ranker for each feature, which orders documents by it alone.
@@ -177,10 +177,15 @@ def feature_rankers(
     descending: highest first, or False for lowest first; a mapping says it for some features, others are highest first.
         Rankers that put the lowest first are called after their feature with `-ascending` at the end.
     """
+    if isinstance(features, int | str):
+        features = [features]
     columns = [_column(collection, f) for f in (collection.feature_ids if features is None else features)]
     lowest_first: set[int] = set()
     if isinstance(descending, Mapping):
         lowest_first = {_column(collection, feature) for feature, down in descending.items() if not down}
+        for column in lowest_first - set(columns):
+            unused = collection.feature_names[column]
+            raise InvalidInput(f"descending names feature {unused!r}, which is not among the features chosen")
     elif not isinstance(descending, bool | np.bool_):
         raise InvalidInput(f"descending is {descending!r}: expected True, False or a mapping such as {{3: False}}")
     elif not descending:
