@@ -190,7 +190,8 @@ def test_ctrl_c_says_so():
         printed, said = running.communicate(timeout=20)
     finally:
         running.kill()
-    assert (running.returncode, printed, said) == (130, "", "duels: interrupted\n")
+    assert (running.returncode, printed) == (130, "")
+    assert said.endswith("duels: interrupted\n")
 
 
 def test_version():

@@ -246,7 +246,10 @@ def seconds_to_stop():
     assert running.poll() is None
     sent = time.perf_counter()
     running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=20)
+    try:
+        _, said = running.communicate(timeout=20)
+    finally:
+        running.kill()
     assert running.returncode != 0
     assert "KeyboardInterrupt" in said
     return time.perf_counter() - sent
