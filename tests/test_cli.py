@@ -127,6 +127,22 @@ def test_matrix_estimate_from_runs(tmp_path):
     assert "--run needs --qrels" in duels_command(*what, cwd=tmp_path).stderr
 
 
+def test_what_does_not_fit_is_counted_aloud(tmp_path):
+    (tmp_path / "train.txt").write_text(LETOR + "0 qid:c 1:0.5 2:0.1 3:0.2\n")
+    what = ["matrix", "estimate", "--comparisons", "5", "--out", "p.csv"]
+    said = duels_command(*what, "--letor", "train.txt", cwd=tmp_path).stderr
+    assert said.startswith("1 queries have no relevant document: kept; --relevant-only leaves them out\n")
+    said = duels_command(*what, "--letor", "train.txt", "--relevant-only", cwd=tmp_path).stderr
+    assert said.startswith("1 queries have no relevant document: left out\n")
+    (tmp_path / "one.run").write_text("q Q0 x 1 3 one\nq Q0 y 2 2 one\nr Q0 x 1 1 one\n")
+    (tmp_path / "two.run").write_text("q Q0 y 1 3 two\n")
+    (tmp_path / "qrels").write_text("q 0 x 1\ns 0 x 1\n")
+    said = duels_command(*what, "--run", "one.run", "--run", "two.run", "--qrels", "qrels", cwd=tmp_path).stderr
+    assert (
+        "1 documents are unjudged, taken as not relevant; left out: 1 queries without judgements, 1 in no run" in said
+    )
+
+
 def test_matrix_generate(tmp_path):
     output("matrix", "generate", "cyclic-4", "--out", "c.npz", cwd=tmp_path)
     assert duels.load_matrix(tmp_path / "c.npz") == duels.problem("cyclic-4")

@@ -82,6 +82,19 @@ def test_what_cannot_be_told_apart_is_not_combined():
         combine([])
 
 
+def test_different_matrices_of_one_name_are_not_combined():
+    one, two = (
+        duels.simulate(duels.PreferenceMatrix([[0.5, p], [1 - p, 0.5]], name="p"), policy, horizon=10)
+        for p, policy in ((0.6, "rucb"), (0.9, "random"))
+    )
+    with pytest.raises(InvalidInput, match="two different matrices are called 'p'"):
+        combine([one, two])
+    with pytest.raises(InvalidInput, match="two different matrices are called 'p'"):
+        combine([combine([one]), two])
+    same = duels.simulate(duels.PreferenceMatrix([[0.5, 0.6], [0.4, 0.5]], name="p"), "random", horizon=10)
+    assert len(combine([combine([one]), same]).frame) == len(one.frame) + len(same.frame)
+
+
 def test_saving_replaces_what_was_there(tmp_path):
     duels.simulate("cyclic-4", "rucb", horizon=20, record=["pairs", (0, 1)]).save(tmp_path)
     duels.simulate("cyclic-4", "random", horizon=20).save(tmp_path)

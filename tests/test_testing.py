@@ -59,6 +59,17 @@ def test_a_policy_that_favours_low_indices_is_caught():
         testing.check_relabelling(altered(rucb, recommend=first))
 
 
+def test_a_slight_favour_is_caught_too():
+    """One choice in five goes to the first of the equals: the counts vary from run to run, and the bias shows."""
+
+    def choose(m, rng):
+        return 0 if rng.random() < 0.2 else int(rng.random() * m)
+
+    biased = with_helper(savage, "select", choose=choose)
+    with pytest.raises(ConformanceError, match="does not treat arms alike"):
+        testing.check_relabelling(altered(savage, select=biased))
+
+
 def with_helper(module, kernel, **helpers):
     """The kernel as it is, but with another function in place of a helper that it or its helpers call."""
     namespace = dict(vars(module))

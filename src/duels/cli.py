@@ -190,8 +190,10 @@ def matrix_estimate(
     check_matrix_path(out)
     shown, start = False if quiet else None, _number("seed", seed)
     collection = _collection(letor, synthetic, keep, run, qrels, start, shown)
+    if collection.queries_without_relevant:
+        done = "left out" if relevant_only else "kept; --relevant-only leaves them out"
+        print(f"{collection.queries_without_relevant} queries have no relevant document: {done}", file=sys.stderr)
     if relevant_only:
-        print(f"{collection.queries_without_relevant} queries without a relevant document left out", file=sys.stderr)
         collection = collection.keep_relevant()
     matrix = estimate_preferences(
         collection,
@@ -235,7 +237,11 @@ def _collection(
 
         if qrels is None:
             raise InvalidInput("--run needs --qrels: the relevance judgements of the runs' queries")
-        return load_runs(runs, qrels).collection
+        read = load_runs(runs, qrels)
+        if read.unjudged or read.not_judged or read.not_run:
+            left = f"left out: {len(read.not_judged)} queries without judgements, {len(read.not_run)} in no run"
+            print(f"{read.unjudged} documents are unjudged, taken as not relevant; {left}", file=sys.stderr)
+        return read.collection
     from .ranking.synthetic import synthetic_letor
 
     with tempfile.TemporaryDirectory() as folder:

@@ -124,11 +124,22 @@ def combine(parts: Sequence[Results]) -> Results:
             f"run {run} of {policy} on {problem} with horizon {horizon} is there twice: give different matrices and "
             "policies different names, and simulate more runs with one seed rather than combining seeds"
         )
+    _refuse_namesakes([part.provenance for part in parts])
     tables = {}
     for name in TABLES:
         present = [getattr(part, name) for part in parts if getattr(part, name) is not None]
         tables[name] = pl.concat(present) if present else None
     return Results(provenance={"parts": [part.provenance for part in parts]}, **tables)  # type: ignore[arg-type]
+
+
+def _refuse_namesakes(provenances: Sequence[dict[str, Any]], known: dict[str, str] | None = None) -> None:
+    """Different matrices of one name are refused: their rows would be taken for one problem's."""
+    known = {} if known is None else known
+    for said in provenances:
+        _refuse_namesakes(said.get("parts", ()), known)
+        problem = said.get("problem")
+        if problem is not None and known.setdefault(problem, said["matrix"]) != said["matrix"]:
+            raise InvalidInput(f"two different matrices are called {problem!r}: give each a name of its own")
 
 
 def prepare_folder(directory: str | Path) -> Path:

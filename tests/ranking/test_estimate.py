@@ -79,6 +79,8 @@ def test_counts_and_standard_errors():
     outcomes = np.repeat([0.0, 0.5, 1.0], [losses, ties, wins])
     assert estimated[0, 1] == pytest.approx(outcomes.mean())
     assert estimated.standard_errors[0, 1] == pytest.approx(outcomes.std() / np.sqrt(1000))
+    for array in (counts, estimated.comparisons, estimated.standard_errors):
+        assert not array.flags.writeable
     back = pickle.loads(pickle.dumps(estimated))
     assert isinstance(back, EstimatedPreferences)
     assert back == estimated

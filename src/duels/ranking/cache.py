@@ -6,12 +6,14 @@ A cache that is damaged, unwritable or full is as good as none: nothing here rai
 import contextlib
 import hashlib
 import os
-import secrets
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from ..errors import InvalidInput
+from ..files import whole_file
 
 FORMAT = "duels collection 1"  # to be changed with anything that is kept, or with how files are read
 ARRAYS = ("features", "grades", "offsets")
@@ -55,12 +57,7 @@ def keep(at: Path, collection: Any) -> None:
     for key in TEXTS:
         if getattr(collection, key) is not None:
             members[key] = np.frombuffer("\n".join(getattr(collection, key)).encode(), np.uint8)
-    temporary = at.with_name(f".{at.name}.{secrets.token_hex(4)}.tmp")
-    with contextlib.suppress(OSError):
-        try:
-            at.parent.mkdir(parents=True, exist_ok=True)
-            with temporary.open("wb") as file:
-                np.savez(file, **members)
-            os.replace(temporary, at)
-        finally:
-            temporary.unlink(missing_ok=True)
+    with contextlib.suppress(OSError, InvalidInput):
+        at.parent.mkdir(parents=True, exist_ok=True)
+        with whole_file(at) as unfinished, unfinished.open("wb") as file:
+            np.savez(file, **members)

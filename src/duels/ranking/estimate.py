@@ -77,7 +77,7 @@ class EstimatedPreferences(PreferenceMatrix):
 
     def __init__(self, counts: np.ndarray, names: Any, name: str = "") -> None:
         """counts: (K, K, 3) int64, losses, ties and wins of i against j."""
-        self.counts = counts
+        self.counts = _frozen(counts.copy())
         comparisons = counts.sum(axis=2)
         np.fill_diagonal(comparisons, 1)
         share = (counts[:, :, 2] + 0.5 * counts[:, :, 1]) / comparisons
@@ -86,7 +86,8 @@ class EstimatedPreferences(PreferenceMatrix):
         square = (counts[:, :, 2] + 0.25 * counts[:, :, 1]) / comparisons
         spread = np.sqrt(np.maximum(square - share**2, 0.0) / comparisons)
         np.fill_diagonal(spread, 0.0)
-        self.comparisons, self.standard_errors = comparisons * (1 - np.eye(len(share), dtype=np.int64)), spread
+        np.fill_diagonal(comparisons, 0)
+        self.comparisons, self.standard_errors = _frozen(comparisons), _frozen(spread)
 
     def describe(self) -> str:
         """What the matrix is like, and how sure its winner is."""
@@ -102,6 +103,11 @@ class EstimatedPreferences(PreferenceMatrix):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return EstimatedPreferences, (self.counts, self.names, self._name)
+
+
+def _frozen(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
 
 
 def estimate_preferences(
