@@ -24,6 +24,13 @@ ROOMS = [
     "testing",
     "results",
     "simulate",
+    "experiment",
+    "charts",
+    "figures",
+    "illustrations",
+    "claims",
+    "report",
+    "reproduce",
     "cli",
 ]
 
