@@ -19,7 +19,7 @@ import duels
 from duels import loop
 from duels.errors import InvalidInput, NoCondorcetWinner, PolicyError
 from duels.results import SCHEMA
-from duels.simulate import _checkpoints
+from duels.simulate import checkpoint_times
 
 FAST = ["rucb", "savage", "btm:gamma=0.3", "interleaved_filter", "random"]
 
@@ -140,13 +140,13 @@ def test_record_intervals():
 
 
 def test_default_checkpoints_are_log_spaced_and_end_at_the_horizon():
-    assert _checkpoints(None, 1) == [1]
-    assert _checkpoints(None, 7) == [1, 2, 3, 4, 5, 6, 7]
-    times = _checkpoints(None, 4_500_000)
+    assert checkpoint_times(None, 1) == [1]
+    assert checkpoint_times(None, 7) == [1, 2, 3, 4, 5, 6, 7]
+    times = checkpoint_times(None, 4_500_000)
     assert times[-1] == 4_500_000
     assert {1, 10, 100, 1000, 10**6} <= set(times)
     assert len(times) < 70
-    assert _checkpoints([5, 3, 5], 10) == [3, 5, 10]
+    assert checkpoint_times([5, 3, 5], 10) == [3, 5, 10]
 
 
 def test_provenance():

@@ -17,6 +17,11 @@ _HOMES = {
     "save_matrix": "problems",
     "policy": "policies",
     "simulate": "simulate",
+    "Experiment": "experiment",
+    "experiment": "experiment",
+    "run_experiment": "experiment",
+    "merge": "experiment",
+    "draw_subset": "subsets",
     "Results": "results",
     "load_results": "results",
     "combine": "results",
@@ -36,6 +41,7 @@ __all__ = ["__version__", *_HOMES]
 
 if TYPE_CHECKING:
     from .errors import DuelsError, InvalidInput, NoCondorcetWinner, UnknownName
+    from .experiment import Experiment, experiment, merge, run_experiment
     from .policies import policy
     from .preference import PreferenceMatrix
     from .problems import load_matrix, problem, save_matrix
@@ -44,6 +50,7 @@ if TYPE_CHECKING:
     from .ranking.interleave import infer, interleave
     from .results import Results, combine, load_results
     from .simulate import simulate
+    from .subsets import draw_subset
 
 
 def __getattr__(name: str) -> Any:

@@ -88,18 +88,27 @@ def bind(
 
     A policy whose kernels make arrays must be `counted`.
     """
+    places = _places(policy) | {"outcome": outcome, **(kernels or {})}
+    if not compiled:
+        return compiling.interpret_with(play, places)
+    return compiling.compile_with(play, places, name=f"play_{policy.name}", counted=counted)
+
+
+def code_of(policy: Policy) -> str:
+    """A hash of the code that plays a policy: it changes when any of its kernels does."""
+    played = compiling.fingerprint(play, _places(policy) | {"outcome": draw_from_matrix}, {})
+    started = compiling.fingerprint(policy.module.init, {}, {})
+    return played[:8] + started[:8]
+
+
+def _places(policy: Policy) -> dict[str, Callable]:
     module = policy.module
-    places = {
+    return {
         "select": module.select,
         "update": module.update,
         "recommend": module.recommend,
         "skip": policy.kernel("skip", one_step),
-        "outcome": outcome,
-        **(kernels or {}),
     }
-    if not compiled:
-        return compiling.interpret_with(play, places)
-    return compiling.compile_with(play, places, name=f"play_{policy.name}", counted=counted)
 
 
 def ready(

@@ -99,7 +99,9 @@ def load_results(directory: str | Path) -> Results:
         raise InvalidInput(
             f"{str(source)!r} holds no results: expected a folder with frame.parquet, as `save` writes it"
         )
-    tables = {name: _read(source / f"{name}.parquet") for name in TABLES if (source / f"{name}.parquet").is_file()}
+    tables = {
+        name: read_parquet(source / f"{name}.parquet") for name in TABLES if (source / f"{name}.parquet").is_file()
+    }
     try:
         provenance = json.loads((source / "provenance.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -137,8 +139,10 @@ def _refuse_namesakes(provenances: Sequence[dict[str, Any]], known: dict[str, st
     known = {} if known is None else known
     for said in provenances:
         _refuse_namesakes(said.get("parts", ()), known)
-        problem = said.get("problem")
-        if problem is not None and known.setdefault(problem, said["matrix"]) != said["matrix"]:
+        own = {said["problem"]: said} if "problem" in said else said.get("problems", {})
+        for problem, facts in own.items():
+            if known.setdefault(problem, facts["matrix"]) == facts["matrix"]:
+                continue
             raise InvalidInput(f"two different matrices are called {problem!r}: give each a name of its own")
 
 
@@ -154,7 +158,8 @@ def prepare_folder(directory: str | Path) -> Path:
     return folder
 
 
-def _read(path: Path) -> pl.DataFrame:
+def read_parquet(path: Path) -> pl.DataFrame:
+    """A Parquet file, or an error that names it."""
     try:
         return pl.read_parquet(path)
     except (OSError, pl.exceptions.PolarsError) as error:

@@ -31,7 +31,7 @@ def simulate(
     policy: Any,
     *,
     horizon: int,
-    runs: int = 1,
+    runs: int | range = 1,
     seed: int = 0,
     jobs: int | None = None,
     checkpoints: Iterable[int] | None = None,
@@ -46,7 +46,8 @@ def simulate(
         `InterleavingEnvironment`, whose rankers then duel directly.
     policy: a name such as `"rucb"` or `"btm:gamma=2"`, a Python file or a module of your own; `parameters` are its.
     horizon: how many steps to play, up to 10¹⁵; policies that need a horizon are told it.
-    runs: independent repetitions. Run r depends on `seed` and r alone: not on threads, on `runs` or on checkpoints.
+    runs: independent repetitions, or the numbers of some as a range. Run r depends on `seed` and r alone: not on
+        threads, on `runs` or on checkpoints.
     jobs: threads; by default one per core.
     checkpoints: the times to report; by default ten per decade. The horizon is always reported.
     record: `"pairs"` adds the duels and wins of every pair at every checkpoint (`results.pairs`), a pair of arms such
@@ -54,72 +55,91 @@ def simulate(
     compiled: False plays the policy in the Python interpreter, for breakpoints and prints; the results are the same.
     progress: show a progress bar; by default on a terminal only.
     """
-    arena = _Arena(problem)
-    matrix = arena.matrix
     chosen = _policy_with(policy, parameters)
-    horizon = whole("horizon", horizon, 1, loop.LATEST)
-    runs = whole("runs", runs, 1)
-    seed = whole("seed", seed, 0)
+    numbers = _run_numbers(runs)
     jobs = whole("jobs", jobs, 1) if jobs is not None else cores()
-    gaps = matrix.gaps
-    times = _checkpoints(checkpoints, horizon)
-    recorder = _Recorder(matrix, chosen, times, runs, record)
+    ready = Simulation(problem, chosen, horizon, seed, checkpoints, compiled)
     started, clock = datetime.now(UTC), time.perf_counter()
-    play = arena.play(chosen, horizon, compiled)
-    table = _Table(gaps, matrix.condorcet_winner, runs, len(times))
+    sheet = ready.sheet(numbers, record)
 
-    def one_run(run: int, stop: threading.Event, share: Callable[[float], None]) -> None:
-        state = chosen.start(matrix.arms, horizon)
-        tally = np.zeros((matrix.arms, matrix.arms))
-        coin, luck = loop.streams(seed, run)
-        world = arena.world()
+    def one_run(number: int, stop: threading.Event, share: Callable[[float], None]) -> None:
+        ready.play(numbers[number], sheet, stop, share)
+
+    in_threads(one_run, len(numbers), jobs, progress, f"{chosen} on {ready.matrix.name}")
+    provenance = {
+        "duels": version(),
+        "command": sys.argv,
+        "problem": ready.matrix.name,
+        "matrix": ready.matrix.digest,
+        **ready.arena.said,
+        "arms": list(ready.matrix.names),
+        "policy": str(chosen),
+        "parameters": chosen.params._asdict(),
+        "horizon": ready.horizon,
+        "runs": runs if isinstance(runs, int) else [numbers[0], numbers[-1]],
+        "seed": ready.seed,
+        "jobs": jobs,
+        "started": started.isoformat(timespec="seconds"),
+        "seconds": round(time.perf_counter() - clock, 3),
+        **machine(),
+    }
+    return Results(sheet.frame(), provenance, **sheet.recorder.frames())
+
+
+class Simulation:
+    """One policy on one problem, compiled and checked: what all its runs share."""
+
+    def __init__(
+        self,
+        problem: Any,
+        policy: Policy,
+        horizon: int,
+        seed: int = 0,
+        checkpoints: Iterable[int] | None = None,
+        compiled: bool = True,
+    ) -> None:
+        self.arena = _Arena(problem)
+        self.matrix, self.policy = self.arena.matrix, policy
+        self.horizon = whole("horizon", horizon, 1, loop.LATEST)
+        self.seed = whole("seed", seed, 0)
+        self.gaps = self.matrix.gaps  # refuses a matrix without a Condorcet winner
+        self.times = checkpoint_times(checkpoints, self.horizon)
+        self._play = self.arena.play(policy, self.horizon, compiled)
+
+    def sheet(self, runs: range, record: Sequence[Any] = ()) -> "Sheet":
+        """Where the given runs are entered."""
+        return Sheet(self.matrix, self.policy, self.horizon, self.times, runs, record)
+
+    def play(self, run: int, sheet: "Sheet", stop: threading.Event, share: Callable[[float], None]) -> None:
+        """Play one run from start to horizon; ends early, with nothing entered from there on, if asked to stop."""
+        arms = self.matrix.arms
+        state = self.policy.start(arms, self.horizon)
+        tally = np.zeros((arms, arms))
+        coin, luck = loop.streams(self.seed, run)
+        world = self.arena.world()
+        explored = self.policy.kernel("explored")
         t, budget = 1, 1000
-        for place, until in enumerate(times):
-            adviser = loop.adviser(seed, run, until)
+        for place, until in enumerate(self.times):
+            adviser = loop.adviser(self.seed, run, until)
             while t <= until:
                 if stop.is_set():
                     return
                 before = time.perf_counter()
                 try:
-                    t, arm = play(
-                        state, chosen.params, world, tally, t, until, loop.FOREVER, budget, coin, luck, adviser
+                    t, arm = self._play(
+                        state, self.policy.params, world, tally, t, until, loop.FOREVER, budget, coin, luck, adviser
                     )
                 except DuelsError:
                     raise
                 except Exception as error:
                     raise PolicyError(
-                        f"policy {chosen} failed in run {run}: {type(error).__name__}: {error}"
+                        f"policy {self.policy} failed in run {run}: {type(error).__name__}: {error}"
                     ) from error
                 budget = _next_budget(budget, time.perf_counter() - before)
-                share((t - 1) / horizon)
-            if not 0 <= arm < matrix.arms:
-                raise PolicyError(f"policy {chosen} recommends arm {arm} of {matrix.arms} at step {until}")
-            explored = chosen.kernel("explored")
-            table.enter(run, place, tally, arm, explored(state) if explored else 0)
-            recorder.enter(run, place, tally, state)
-
-    in_threads(one_run, runs, jobs, progress, f"{chosen} on {matrix.name}")
-    frame = _frame(matrix, chosen, horizon, times, table, runs)
-    provenance = {
-        "duels": _version(),
-        "command": sys.argv,
-        "problem": matrix.name,
-        "matrix": matrix.digest,
-        **arena.said,
-        "arms": list(matrix.names),
-        "policy": str(chosen),
-        "parameters": chosen.params._asdict(),
-        "horizon": horizon,
-        "runs": runs,
-        "seed": seed,
-        "jobs": jobs,
-        "started": started.isoformat(timespec="seconds"),
-        "seconds": round(time.perf_counter() - clock, 3),
-        "machine": f"{platform.platform()}, {os.cpu_count()} cores",
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-    }
-    return Results(frame, provenance, **recorder.frames())
+                share((t - 1) / self.horizon)
+            if not 0 <= arm < arms:
+                raise PolicyError(f"policy {self.policy} recommends arm {arm} of {arms} at step {until}")
+            sheet.enter(run, place, tally, arm, explored(state) if explored else 0, state)
 
 
 class _Arena:
@@ -157,6 +177,14 @@ def _policy_with(policy: Any, parameters: dict[str, Any]) -> Policy:
     return find_policy(chosen, **parameters)
 
 
+def _run_numbers(runs: Any) -> range:
+    if not isinstance(runs, range):
+        return range(whole("runs", runs, 1))
+    if not runs or runs.step != 1 or runs.start < 0:
+        raise InvalidInput(f"runs is {runs}: expected a count, or a range of run numbers such as range(10, 20)")
+    return runs
+
+
 def _next_budget(budget: int, seconds: float) -> int:
     """How many steps to play before looking up again: about a twentieth of a second, so that Ctrl-C is heard."""
     if seconds < 0.025:
@@ -164,7 +192,8 @@ def _next_budget(budget: int, seconds: float) -> int:
     return max(budget // 2, 100) if seconds > 0.1 else budget
 
 
-def _checkpoints(checkpoints: Iterable[int] | None, horizon: int) -> list[int]:
+def checkpoint_times(checkpoints: Iterable[int] | None, horizon: int) -> list[int]:
+    """The times to report, the horizon among them; by default ten per decade."""
     if checkpoints is None:
         count = int(np.log10(horizon) * PER_DECADE) + 1
         times = [min(round(10 ** (k / PER_DECADE)), horizon) for k in range(count)]
@@ -175,55 +204,62 @@ def _checkpoints(checkpoints: Iterable[int] | None, horizon: int) -> list[int]:
     return sorted({*times, horizon})
 
 
-class _Table:
+class Sheet:
     """The numbers of the results frame, a row per run and a column per checkpoint, written by many threads."""
 
-    def __init__(self, gaps: np.ndarray, winner: int | None, runs: int, times: int) -> None:
-        self.gaps, self.winner = gaps, winner
-        self.smaller = np.minimum(gaps[:, None], gaps[None, :])
-        self.regret, self.weak_regret = np.zeros((runs, times)), np.zeros((runs, times))
-        self.duels, self.recommended, self.explored = (np.zeros((runs, times), np.int64) for _ in range(3))
+    def __init__(
+        self,
+        matrix: PreferenceMatrix,
+        policy: Policy,
+        horizon: int,
+        times: list[int],
+        runs: range,
+        record: Sequence[Any] = (),
+    ) -> None:
+        self.matrix, self.policy, self.horizon, self.times, self.runs = matrix, policy, horizon, times, runs
+        self.recorder = _Recorder(matrix, policy, times, record)
+        self.smaller = np.minimum(matrix.gaps[:, None], matrix.gaps[None, :])
+        shape = (len(runs), len(times))
+        self.regret, self.weak_regret = np.zeros(shape), np.zeros(shape)
+        self.duels, self.recommended, self.explored = (np.zeros(shape, np.int64) for _ in range(3))
 
-    def enter(self, run: int, place: int, tally: np.ndarray, arm: int, explored: int) -> None:
+    def enter(self, run: int, place: int, tally: np.ndarray, arm: int, explored: int, state: Any) -> None:
+        at = self.runs.index(run), place
         met = tally + tally.T  # twice the self-duels on the diagonal, so that each step counts two arms
         # From exact counts, so that neither checkpoints nor fast-forwarding change a digit.
-        self.regret[run, place] = 0.5 * float((met.sum(axis=1) * self.gaps).sum())
-        self.weak_regret[run, place] = 0.5 * float((met * self.smaller).sum())
-        self.duels[run, place] = round(float(tally.sum() - tally.trace()))
-        self.recommended[run, place] = arm
-        self.explored[run, place] = explored
+        self.regret[at] = 0.5 * float((met.sum(axis=1) * self.matrix.gaps).sum())
+        self.weak_regret[at] = 0.5 * float((met * self.smaller).sum())
+        self.duels[at] = round(float(tally.sum() - tally.trace()))
+        self.recommended[at] = arm
+        self.explored[at] = explored
+        self.recorder.enter(run, place, tally, state)
 
-
-def _frame(
-    matrix: PreferenceMatrix, policy: Policy, horizon: int, times: list[int], table: _Table, runs: int
-) -> pl.DataFrame:
-    recommended = table.recommended.ravel()
-    rows = runs * len(times)
-    columns = {
-        "problem": [matrix.name] * rows,
-        "arms": np.full(rows, matrix.arms),
-        "policy": [str(policy)] * rows,
-        "horizon": np.full(rows, horizon),
-        "run": np.repeat(np.arange(runs), len(times)),
-        "t": np.tile(np.array(times, np.int64), runs),
-        "regret": table.regret.ravel(),
-        "weak_regret": table.weak_regret.ravel(),
-        "simple_regret": table.gaps[recommended],
-        "duels": table.duels.ravel(),
-        "recommended": recommended,
-        "correct": recommended == table.winner,
-        "explored": table.explored.ravel(),
-    }
-    frame = pl.DataFrame(columns, schema=SCHEMA)
-    return frame.with_columns(explored=pl.when(pl.col("explored") > 0).then("explored"))
+    def frame(self) -> pl.DataFrame:
+        recommended = self.recommended.ravel()
+        rows = recommended.size
+        columns = {
+            "problem": [self.matrix.name] * rows,
+            "arms": np.full(rows, self.matrix.arms),
+            "policy": [str(self.policy)] * rows,
+            "horizon": np.full(rows, self.horizon),
+            "run": np.repeat(np.arange(self.runs.start, self.runs.stop), len(self.times)),
+            "t": np.tile(np.array(self.times, np.int64), len(self.runs)),
+            "regret": self.regret.ravel(),
+            "weak_regret": self.weak_regret.ravel(),
+            "simple_regret": self.matrix.gaps[recommended],
+            "duels": self.duels.ravel(),
+            "recommended": recommended,
+            "correct": recommended == self.matrix.condorcet_winner,
+            "explored": self.explored.ravel(),
+        }
+        frame = pl.DataFrame(columns, schema=SCHEMA)
+        return frame.with_columns(explored=pl.when(pl.col("explored") > 0).then("explored"))
 
 
 class _Recorder:
     """What `record` asks for beyond the results frame: pair counts, intervals of chosen pairs."""
 
-    def __init__(
-        self, matrix: PreferenceMatrix, policy: Policy, times: list[int], runs: int, record: Sequence[Any]
-    ) -> None:
+    def __init__(self, matrix: PreferenceMatrix, policy: Policy, times: list[int], record: Sequence[Any]) -> None:
         self.matrix, self.policy, self.times = matrix, policy, times
         if isinstance(record, str) or (len(record) == 2 and all(isinstance(arm, int) for arm in record)):
             record = [record]
@@ -295,7 +331,16 @@ def _met(tally: np.ndarray) -> np.ndarray:
     return met
 
 
-def _version() -> str:
+def machine() -> dict[str, str]:
+    """What the results were made on, for the provenance."""
+    return {
+        "machine": f"{platform.platform()}, {os.cpu_count()} cores",
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+    }
+
+
+def version() -> str:
     from . import __version__
 
     return __version__

@@ -2,7 +2,7 @@
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 
 import numpy as np
@@ -21,10 +21,15 @@ def in_threads(
     jobs: int,
     progress: bool | None,
     title: str,
+    weights: Sequence[float] | None = None,
 ) -> None:
-    """Do tasks 0 … count − 1; each is told its number, an event that asks it to end, and how to say its share done."""
+    """Do tasks 0 … count − 1; each is told its number, an event that asks it to end, and how to say its share done.
+
+    `weights` say how much of the whole each task is; by default all are alike.
+    """
     stop = threading.Event()
     shares = np.zeros(count)
+    weights = weights if weights is not None else [1.0] * count
 
     def one(number: int) -> None:
         task(number, stop, lambda share: shares.__setitem__(number, share))
@@ -34,7 +39,7 @@ def in_threads(
         try:
             while waiting:
                 done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_EXCEPTION)
-                show(float(shares.mean()))
+                show(float(np.average(shares, weights=weights)))
                 for future in done:
                     future.result()
         except BaseException:

@@ -1,0 +1,385 @@
+"""Experiments: problems × policies × horizons × runs, on threads, on a Dask cluster or in shards.
+
+An experiment is data. The same experiment gives the same table, bit for bit, wherever and in however many pieces it
+is run.
+"""
+
+import math
+import sys
+import time
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from . import loop, specs
+from .errors import InvalidInput, NoCondorcetWinner, UnknownName
+from .executors import Task, dask_client, on_dask, on_threads
+from .folder import Folder, folder_matrices, gather, refuse_other
+from .policies import Policy
+from .policies import policy as find_policy
+from .preference import PreferenceMatrix
+from .problems import as_matrix
+from .results import Results, load_results
+from .simulate import checkpoint_times, machine, version
+from .specs import whole
+from .subsets import draw_subset
+from .threads import cores
+
+STEPS_A_TASK = 45_000_000  # about a second of work
+PIECES = 8  # of a policy's runs at one horizon, at least, where there is enough to do
+KEYS = ("problems", "policies", "horizons", "runs", "seed", "checkpoints")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What to run. Make one with `experiment`, which checks everything first."""
+
+    problems: dict[str, Any]  # name → PreferenceMatrix or environment
+    policies: dict[str, dict[str, Policy]]  # label → problem → policy
+    horizons: tuple[int, ...]
+    runs: int
+    seed: int
+    times: tuple[int, ...]  # checkpoints, for every horizon those up to it
+
+    @cached_property
+    def tasks(self) -> list[Task]:
+        """The work in self-contained pieces, in the order of the results' rows.
+
+        A policy that needs a horizon is run afresh for each one; another one once, to the longest.
+        """
+        tasks: list[Task] = []
+        for name, problem in self.problems.items():
+            for label, chosen in self.policies.items():
+                for horizon in self.horizons if chosen[name].needs_horizon else self.horizons[-1:]:
+                    times = tuple(t for t in self.times if t <= horizon)
+                    for runs in _pieces(self.runs, horizon):
+                        number = len(tasks)
+                        one = Task(number, name, problem, label, chosen[name], horizon, runs, self.seed, times)
+                        tasks.append(one)
+        return tasks
+
+    @cached_property
+    def matrices(self) -> dict[str, PreferenceMatrix]:
+        return {name: _matrix(problem) for name, problem in self.problems.items()}
+
+    @cached_property
+    def identity(self) -> dict[str, Any]:
+        """All that the results depend on, as plain data: two experiments with the same one give the same table."""
+        return {
+            "duels": version(),
+            "problems": {
+                name: {"matrix": self.matrices[name].digest, "arms": self.matrices[name].arms}
+                | ({"environment": problem.said} if hasattr(problem, "said") else {})
+                for name, problem in self.problems.items()
+            },
+            "policies": {
+                label: {
+                    "code": loop.code_of(next(iter(chosen.values()))),
+                    "parameters": {name: one.params._asdict() for name, one in chosen.items()},
+                }
+                for label, chosen in self.policies.items()
+            },
+            "horizons": list(self.horizons),
+            "runs": self.runs,
+            "seed": self.seed,
+            "checkpoints": list(self.times),
+            "tasks": len(self.tasks),
+        }
+
+    def __str__(self) -> str:
+        return f"{_count(self.policies, 'policy', 'policies')} on {_count(self.problems, 'problem', 'problems')}"
+
+
+def experiment(
+    problems: Any,
+    policies: Any = None,
+    horizons: Any = None,
+    *,
+    runs: int | None = None,
+    seed: int | None = None,
+    checkpoints: Iterable[int] | None = None,
+) -> Experiment:
+    """The experiment of a TOML file, or of these problems, policies (`rucb`), horizons (100,000), runs (100), seed (0).
+
+    problems: a mapping of names to problems, a list, or one; each anything that `simulate` takes.
+    policies: anything `simulate` takes; `btm:gamma=own` gives Beat the Mean each problem's own γ.
+    """
+    given = {"policies": policies, "horizons": horizons, "runs": runs, "seed": seed, "checkpoints": checkpoints}
+    if isinstance(problems, Experiment) or (isinstance(problems, str | Path) and str(problems).endswith(".toml")):
+        for name, value in given.items():
+            if value is not None:
+                raise InvalidInput(f"{name} is {value!r}, but the experiment says its own {name}: change it there")
+        return problems if isinstance(problems, Experiment) else _from_file(Path(problems))
+    return _checked(problems=problems, **given)
+
+
+def run_experiment(
+    problems: Any,
+    policies: Any = None,
+    horizons: Any = None,
+    *,
+    runs: int | None = None,
+    seed: int | None = None,
+    checkpoints: Iterable[int] | None = None,
+    executor: Any = None,
+    jobs: int | None = None,
+    out: str | Path | None = None,
+    shard: str | None = None,
+    progress: bool | None = None,
+) -> Results:
+    """Run an experiment: an `Experiment`, a TOML file, or problems × policies × horizons as `experiment` takes them.
+
+    executor: None for `jobs` threads here (by default one per core), a `dask.distributed.Client` or a scheduler's
+        address for a cluster. The table is the same.
+    out: a folder in which finished work is kept as it finishes. Run again after a kill, it goes on from there; run
+        again when it is finished, it gives the results.
+    shard: `"2/5"` does the second fifth of the work; `out` is then needed, and `merge` puts the shards together.
+    """
+    planned = experiment(problems, policies, horizons, runs=runs, seed=seed, checkpoints=checkpoints)
+    jobs = whole("jobs", jobs, 1) if jobs is not None else cores()
+    mine = _shard(planned.tasks, shard)
+    if out is None:
+        if shard is not None:
+            raise InvalidInput(
+                f"shard {shard} needs a folder to keep its part in: say out (on the command line, --out)"
+            )
+        frames: dict[int, pl.DataFrame] = {}
+        session = _Session(planned, executor, jobs, progress)
+        session.do(mine, lambda task, frame: frames.__setitem__(task.number, frame))
+        return Results(pl.concat([frames[task.number] for task in mine]), session.provenance())
+    folder = Folder(out)
+    folder.claim(planned.identity, planned.matrices)
+    with folder.locked(shard or ""):
+        if (folder.path / "provenance.json").exists():
+            return load_results(folder.path)
+        session = _Session(planned, executor, jobs, progress)
+        waiting = [task for task in mine if folder.kept(task.number) is None]
+        try:
+            session.do(waiting, lambda task, frame: folder.keep(task.number, frame))
+        except BaseException as error:
+            kept = sum(folder.part(task.number).exists() for task in mine)
+            error.add_note(
+                f"{kept} of {len(mine)} tasks are kept in {folder.path}: the same command goes on from there"
+            )
+            raise
+        if shard is not None:
+            parts = [folder.kept(task.number) for task in mine]
+            return Results(pl.concat([part for part in parts if part is not None]), session.provenance())
+        return _finish([folder], folder, session.provenance(len(waiting)))
+
+
+def merge(folders: Iterable[str | Path], out: str | Path | None = None) -> Results:
+    """Put the shards of one experiment together; the results are written to `out`, by default the first folder."""
+    sources = [Folder(path) for path in folders]
+    if not sources:
+        raise InvalidInput("there is nothing to merge: name the folders of the shards")
+    identities: list[dict[str, Any]] = []
+    for source in sources:
+        identity = source.identity
+        if identity is None:
+            raise InvalidInput(f"{str(source.path)!r} is not an experiment's folder: it has no experiment.json")
+        if identities:
+            refuse_other(identity, identities[0], f"the folder {str(source.path)!r}")
+        identities.append(identity)
+    target = Folder(sources[0].path if out is None else out)
+    for source in sources:
+        if (source.path / "provenance.json").exists():
+            results = load_results(source.path)
+            results.save(target.path)
+            return results
+    target.claim(identities[0], folder_matrices(sources[0].path))
+    said = {**identities[0], "command": sys.argv, "merged": [str(source.path) for source in sources]}
+    return _finish(sources, target, said)
+
+
+class _Session:
+    """One go at an experiment: where it is done, and what its provenance says of that."""
+
+    def __init__(self, planned: Experiment, executor: Any, jobs: int, progress: bool | None) -> None:
+        self.planned, self.executor, self.jobs, self.progress = planned, executor, jobs, progress
+        self.started, self.clock = datetime.now(UTC), time.perf_counter()
+
+    def do(self, tasks: list[Task], done: Any) -> None:
+        if not tasks:
+            return
+        if self.executor is None:
+            on_threads(tasks, done, self.jobs, self.progress, str(self.planned))
+        else:
+            on_dask(tasks, done, dask_client(self.executor), self.progress, str(self.planned))
+
+    def provenance(self, done: int | None = None) -> dict[str, Any]:
+        where = f"{self.jobs} threads" if self.executor is None else f"Dask at {self.executor}"
+        return {
+            **self.planned.identity,
+            "command": sys.argv,
+            "executor": where,
+            **({"tasks_in_this_session": done} if done not in (None, len(self.planned.tasks)) else {}),
+            "started": self.started.isoformat(timespec="seconds"),
+            "seconds": round(time.perf_counter() - self.clock, 3),
+            **machine(),
+        }
+
+
+def _finish(sources: list[Folder], target: Folder, provenance: dict[str, Any]) -> Results:
+    results = Results(pl.concat(gather(sources, provenance["tasks"])), provenance)
+    results.save(target.path)
+    target.forget_parts()
+    return results
+
+
+def _checked(problems: Any, policies: Any, horizons: Any, runs: Any, seed: Any, checkpoints: Any) -> Experiment:
+    named = _problems(problems)
+    listed = [100_000] if horizons is None else horizons if isinstance(horizons, Iterable) else [horizons]
+    lengths = tuple(sorted({whole("a horizon", horizon, 1, loop.LATEST) for horizon in listed}))
+    if not lengths:
+        raise InvalidInput("there are no horizons: expected at least one, such as 100000")
+    runs = whole("runs", 100 if runs is None else runs, 1)
+    seed = whole("seed", 0 if seed is None else seed, 0)
+    times = sorted({*checkpoint_times(checkpoints, lengths[-1]), *lengths})
+    for name, problem in named.items():
+        if _matrix(problem).condorcet_winner is None:
+            raise NoCondorcetWinner(f"problem {name!r} has no arm that beats every other one, so regret is not defined")
+    chosen = _policies(policies, {name: _matrix(problem) for name, problem in named.items()})
+    return Experiment(named, chosen, lengths, runs, seed, tuple(times))
+
+
+def _problems(problems: Any) -> dict[str, Any]:
+    if isinstance(problems, Mapping):
+        named = {str(name): _named(as_problem(problem), str(name)) for name, problem in problems.items()}
+    else:
+        several = isinstance(problems, list | tuple) and not _is_array(problems)
+        found = [as_problem(problem) for problem in (problems if several else [problems])]
+        named = {_matrix(problem).name: problem for problem in found}
+        if len(named) < len(found):
+            names = [_matrix(problem).name for problem in found]
+            twin = next(name for name in names if names.count(name) > 1)
+            raise InvalidInput(f"two problems are called {twin!r}: give each a name, as {{'name': problem, …}}")
+    if not named:
+        raise InvalidInput("there are no problems: expected at least one, such as 'arxiv-6' or a matrix file")
+    return named
+
+
+def as_problem(problem: Any) -> Any:
+    """A matrix or an environment; `{"matrix": "p.csv", "subset": 16, "seed": 0}` draws a subset with a winner."""
+    if hasattr(problem, "outcome"):
+        return problem
+    if not isinstance(problem, Mapping):
+        return as_matrix(problem)
+    for key in problem:
+        if key not in ("matrix", "subset", "seed"):
+            raise UnknownName("key of a problem", key, ("matrix", "subset", "seed"))
+    if "matrix" not in problem or "subset" not in problem:
+        raise InvalidInput(f"problem {dict(problem)} expected the keys matrix and subset, and seed if it is not 0")
+    return draw_subset(as_matrix(problem["matrix"]), problem["subset"], problem.get("seed", 0)).matrix
+
+
+def _policies(policies: Any, matrices: Mapping[str, PreferenceMatrix]) -> dict[str, dict[str, Policy]]:
+    listed = ["rucb"] if policies is None else policies if isinstance(policies, list | tuple) else [policies]
+    chosen: dict[str, dict[str, Policy]] = {}
+    for spec in listed:
+        per_problem = {name: _policy_for(spec, matrix) for name, matrix in matrices.items()}
+        first = next(iter(per_problem.values()))
+        label = f"{first.name}:{spec.partition(':')[2]}" if _has_own(spec) else str(first)
+        if label in chosen:
+            raise InvalidInput(
+                f"two policies are called {label!r}: name each once, and call different files differently"
+            )
+        chosen[label] = per_problem
+    if not chosen:
+        raise InvalidInput("there are no policies: expected at least one, such as 'rucb'")
+    return chosen
+
+
+def _has_own(spec: Any) -> bool:
+    return isinstance(spec, str) and "own" in specs.split(spec, "policy")[1].values()
+
+
+def _policy_for(spec: Any, matrix: PreferenceMatrix) -> Policy:
+    """The policy, with γ the problem's own where the spec says `gamma=own`."""
+    if not _has_own(spec):
+        return find_policy(spec)
+    name, given = specs.split(spec, "policy")
+    for key, value in given.items():
+        if value == "own" and key != "gamma":
+            raise InvalidInput(f"{key}=own in policy {spec!r}: a problem has a gamma of its own, no {key}")
+    return find_policy(name, **{key: matrix.gamma if value == "own" else value for key, value in given.items()})
+
+
+def _pieces(runs: int, horizon: int) -> list[range]:
+    """Runs in pieces of about a second; neither so many that overhead shows nor so few that cores idle."""
+    piece = runs
+    if runs * horizon > 1_000_000:
+        piece = max(1, min(STEPS_A_TASK // horizon, math.ceil(runs / PIECES)))
+    return [range(start, min(start + piece, runs)) for start in range(0, runs, piece)]
+
+
+def _shard(tasks: list[Task], shard: str | None) -> list[Task]:
+    """Every n-th task from the i-th on."""
+    if shard is None:
+        return tasks
+    mine, slash, count = str(shard).partition("/")
+    if not (slash and mine.isdecimal() and count.isdecimal() and 1 <= int(mine) <= int(count)):
+        raise InvalidInput(f"shard is {shard!r}: expected i/n, such as 2/5 for the second of five")
+    if int(count) > len(tasks):
+        raise InvalidInput(
+            f"shard is {shard!r}, but the work has only {len(tasks)} tasks: use at most that many shards"
+        )
+    return tasks[int(mine) - 1 :: int(count)]
+
+
+def _from_file(path: Path) -> Experiment:
+    """The experiment of a TOML file; files it names are looked for beside it."""
+    try:
+        said = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{path} is not TOML: {error}") from None
+    try:
+        for key in said:
+            if key not in KEYS:
+                raise UnknownName("key", key, KEYS)
+        if "problems" not in said:
+            raise InvalidInput("there are no problems: expected problems = [...] or a table [problems]")
+        values = {key: said.get(key) for key in KEYS}
+        values["problems"] = _beside(path.parent, values["problems"])
+        values["policies"] = _beside(path.parent, values["policies"])
+        return _checked(**values)
+    except InvalidInput as error:
+        raise InvalidInput(f"{path}: {error}") from error
+
+
+def _beside(folder: Path, value: Any) -> Any:
+    """The value, with names of files that stand beside the TOML file made to find them."""
+    if isinstance(value, dict):
+        return {key: _beside(folder, inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_beside(folder, inner) for inner in value]
+    if isinstance(value, str):
+        name = specs.split(value, "name")[0] if ".py" in value else value
+        if not Path(name).is_absolute() and (folder / name).is_file():
+            return str(folder / name) + value[len(name) :]
+    return value
+
+
+def _matrix(problem: Any) -> PreferenceMatrix:
+    return problem if isinstance(problem, PreferenceMatrix) else problem.matrix
+
+
+def _named(problem: Any, name: str) -> Any:
+    return PreferenceMatrix(problem.array, problem.names, name) if isinstance(problem, PreferenceMatrix) else problem
+
+
+def _is_array(problems: Any) -> bool:
+    """A list of rows of numbers is one matrix."""
+    return bool(problems) and all(isinstance(row, list | tuple) for row in problems)
+
+
+def _count(things: Any, one: str, many: str) -> str:
+    return f"{len(things)} {one if len(things) == 1 else many}"
