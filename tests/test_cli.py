@@ -68,7 +68,8 @@ def test_run_in_every_format(tmp_path):
     simulated = duels.simulate("cyclic-4", "rucb", horizon=1000, runs=3).final().to_dicts()[0]
     assert rows[2] == simulated
     saved = duels.load_results(tmp_path / "out")
-    assert len(saved.provenance["parts"]) == 4
+    assert list(saved.provenance["problems"]) == ["cyclic-4", "arxiv-6"]
+    assert saved.provenance["command"][1:] == [*what, "-f", "json", "--out", str(tmp_path / "out")]
     table = list(csv.DictReader(io.StringIO(output(*what, "-f", "csv"))))
     assert [float(row["regret"]) for row in table] == [row["regret"] for row in rows]
     plain = output(*what)
@@ -161,8 +162,8 @@ def test_matrix_generate(tmp_path):
         (["run", "arxiv-6", "--runs", "x"], "runs is 'x': expected a whole number"),
         (["run", "arxiv-6", "--jobs", "x"], "Invalid value for '--jobs'"),
         (["run", "arxiv-6", "--horizon", "1e99999999"], "horizon is '1e99999999': expected a whole number"),
-        (["run", "arxiv-6", "arxiv-6"], "two are called problem 'arxiv-6'"),
-        (["run", "arxiv-6", "-p", "rucb", "-p", "rucb:alpha=0.51"], "two are called policy 'rucb'"),
+        (["run", "arxiv-6", "arxiv-6"], "two problems are called 'arxiv-6'"),
+        (["run", "arxiv-6", "-p", "rucb", "-p", "rucb:alpha=0.51"], "two policies are called 'rucb'"),
         (["run", "arxiv-6", "--out", "bad.csv"], "cannot write to the folder 'bad.csv'"),
         (["run"], "Missing argument 'PROBLEM'."),
         (["frob"], "No such command 'frob'."),

@@ -179,3 +179,40 @@ def test_summary_all_columns():
         ("p", 20, 20),
         ("q", 20, 20),
     ]
+
+
+def test_bands_and_quantiles_by_hand():
+    """Regrets 1, 2, 6: mean 3, standard deviation √7, error √(7/3); t₀.₉₇₅ with 2 degrees of freedom is 4.302653."""
+    row = Results(frame([1.0, 2.0, 6.0])).summarise().to_dicts()[0]
+    assert row["regret_low"] == pytest.approx(3 - 4.302653 * (7 / 3) ** 0.5, abs=1e-5)
+    assert row["regret_high"] == pytest.approx(3 + 4.302653 * (7 / 3) ** 0.5, abs=1e-5)
+    assert (row["regret_q25"], row["regret_q50"], row["regret_q75"]) == (1.5, 2.0, 4.0)
+    # Wilson's interval of 2 in 3, z = 1.959964: the roots of (2/3 − p)² = z² p (1 − p)/3.
+    z2 = 1.959964**2
+    for bound in (row["accuracy_low"], row["accuracy_high"]):
+        assert (2 / 3 - bound) ** 2 == pytest.approx(z2 * bound * (1 - bound) / 3, rel=1e-5)
+    assert row["accuracy_low"] < 2 / 3 < row["accuracy_high"]
+
+
+def test_bands_of_a_single_run_and_of_other_levels():
+    one = Results(frame([1.0])).summarise(quantiles=[0.05, 1]).to_dicts()[0]
+    assert (one["regret_low"], one["regret_high"], one["regret_q5"], one["regret_q100"]) == (None, None, 1.0, 1.0)
+    assert one["accuracy_low"] == 0 < one["accuracy_high"] < 1  # the run was not correct
+    results = Results(frame([1.0, 2.0, 6.0]))
+    wide, narrow = results.summarise(confidence=0.99).to_dicts()[0], results.summarise(confidence=0.5).to_dicts()[0]
+    assert wide["regret_low"] < narrow["regret_low"] < 3 < narrow["regret_high"] < wide["regret_high"]
+    for wrong in ({"confidence": 95}, {"quantiles": [25]}):
+        with pytest.raises(InvalidInput, match="expected"):
+            results.summarise(**wrong)
+
+
+def test_saved_results_open_in_pandas_and_duckdb(tmp_path):
+    import duckdb
+    import pandas as pd
+
+    results = duels.simulate("arxiv-6", "rucb", horizon=100, runs=3)
+    results.save(tmp_path)
+    file = str(tmp_path / "frame.parquet")
+    assert pd.read_parquet(file)["regret"].to_list() == results.frame["regret"].to_list()
+    mean = duckdb.sql(f"select avg(regret) from '{file}' where t = 100").fetchall()[0][0]
+    assert mean == pytest.approx(results.final()["regret"].item())

@@ -16,6 +16,7 @@ from .progress import bar
 from .simulate import Simulation, version
 from .threads import in_threads
 
+PATIENCE = "10s"  # for a scheduler to answer
 Done = Callable[["Task", pl.DataFrame], None]  # told of every finished task, as it finishes
 
 
@@ -111,7 +112,7 @@ def dask_client(executor: Any) -> Any:
         return executor
     if isinstance(executor, str):
         try:
-            return Client(executor, timeout="10s")
+            return Client(executor, timeout=PATIENCE)
         except (OSError, ValueError) as error:
             said = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InvalidInput(f"no Dask scheduler answers at {executor!r}: {said}") from None

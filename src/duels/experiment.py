@@ -45,7 +45,8 @@ class Experiment:
     horizons: tuple[int, ...]
     runs: int
     seed: int
-    times: tuple[int, ...]  # checkpoints, for every horizon those up to it
+    times: tuple[int, ...]  # checkpoints
+    told_times: tuple[int, ...]  # checkpoints of policies that are told a horizon: for each one those up to it
 
     @cached_property
     def tasks(self) -> list[Task]:
@@ -56,8 +57,9 @@ class Experiment:
         tasks: list[Task] = []
         for name, problem in self.problems.items():
             for label, chosen in self.policies.items():
-                for horizon in self.horizons if chosen[name].needs_horizon else self.horizons[-1:]:
-                    times = tuple(t for t in self.times if t <= horizon)
+                told = chosen[name].needs_horizon
+                for horizon in self.horizons if told else self.horizons[-1:]:
+                    times = tuple(t for t in (self.told_times if told else self.times) if t <= horizon)
                     for runs in _pieces(self.runs, horizon):
                         number = len(tasks)
                         one = Task(number, name, problem, label, chosen[name], horizon, runs, self.seed, times)
@@ -88,7 +90,7 @@ class Experiment:
             "horizons": list(self.horizons),
             "runs": self.runs,
             "seed": self.seed,
-            "checkpoints": list(self.times),
+            "checkpoints": [list(self.times), list(self.told_times)],
             "tasks": len(self.tasks),
         }
 
@@ -109,6 +111,8 @@ def experiment(
 
     problems: a mapping of names to problems, a list, or one; each anything that `simulate` takes.
     policies: anything `simulate` takes; `btm:gamma=own` gives Beat the Mean each problem's own γ.
+    horizons: policies that need one are run afresh for each, others once, to the longest.
+    checkpoints: the times to report; by default the horizons, and ten per decade where a policy is run only once.
     """
     given = {"policies": policies, "horizons": horizons, "runs": runs, "seed": seed, "checkpoints": checkpoints}
     if isinstance(problems, Experiment) or (isinstance(problems, str | Path) and str(problems).endswith(".toml")):
@@ -241,12 +245,15 @@ def _checked(problems: Any, policies: Any, horizons: Any, runs: Any, seed: Any, 
         raise InvalidInput("there are no horizons: expected at least one, such as 100000")
     runs = whole("runs", 100 if runs is None else runs, 1)
     seed = whole("seed", 0 if seed is None else seed, 0)
-    times = sorted({*checkpoint_times(checkpoints, lengths[-1]), *lengths})
+    times = tuple(sorted({*checkpoint_times(checkpoints, lengths[-1]), *lengths}))
+    told = times if checkpoints is not None or len(lengths) == 1 else lengths
     for name, problem in named.items():
-        if _matrix(problem).condorcet_winner is None:
-            raise NoCondorcetWinner(f"problem {name!r} has no arm that beats every other one, so regret is not defined")
+        try:
+            _matrix(problem).gaps  # noqa: B018
+        except NoCondorcetWinner as error:
+            raise NoCondorcetWinner(f"problem {name!r}: {error}") from None
     chosen = _policies(policies, {name: _matrix(problem) for name, problem in named.items()})
-    return Experiment(named, chosen, lengths, runs, seed, tuple(times))
+    return Experiment(named, chosen, lengths, runs, seed, times, told)
 
 
 def _problems(problems: Any) -> dict[str, Any]:
@@ -283,9 +290,12 @@ def _policies(policies: Any, matrices: Mapping[str, PreferenceMatrix]) -> dict[s
     listed = ["rucb"] if policies is None else policies if isinstance(policies, list | tuple) else [policies]
     chosen: dict[str, dict[str, Policy]] = {}
     for spec in listed:
-        per_problem = {name: _policy_for(spec, matrix) for name, matrix in matrices.items()}
-        first = next(iter(per_problem.values()))
-        label = f"{first.name}:{spec.partition(':')[2]}" if _has_own(spec) else str(first)
+        if _has_own(spec):
+            per_problem = {name: _policy_for(spec, matrix) for name, matrix in matrices.items()}
+            label = f"{next(iter(per_problem.values())).name}:{spec.partition(':')[2]}"
+        else:
+            one = find_policy(spec)
+            per_problem, label = dict.fromkeys(matrices, one), str(one)
         if label in chosen:
             raise InvalidInput(
                 f"two policies are called {label!r}: name each once, and call different files differently"
@@ -300,10 +310,8 @@ def _has_own(spec: Any) -> bool:
     return isinstance(spec, str) and "own" in specs.split(spec, "policy")[1].values()
 
 
-def _policy_for(spec: Any, matrix: PreferenceMatrix) -> Policy:
-    """The policy, with γ the problem's own where the spec says `gamma=own`."""
-    if not _has_own(spec):
-        return find_policy(spec)
+def _policy_for(spec: str, matrix: PreferenceMatrix) -> Policy:
+    """The policy of a spec that says `gamma=own`, with γ the problem's own."""
     name, given = specs.split(spec, "policy")
     for key, value in given.items():
         if value == "own" and key != "gamma":

@@ -19,7 +19,7 @@ from .errors import DuelsError, InvalidInput
 from .files import whole_file
 from .preference import PreferenceMatrix
 from .problems import load_matrix, save_matrix
-from .results import prepare_folder, read_parquet
+from .results import prepare_folder, read_parquet, write_parquet
 
 IDENTITY, PARTS, MATRICES = "experiment.json", "parts", "matrices"
 
@@ -74,8 +74,7 @@ class Folder:
     def keep(self, number: int, frame: pl.DataFrame) -> None:
         """Keep the rows of a finished task."""
         (self.path / PARTS).mkdir(exist_ok=True)
-        with whole_file(self.part(number)) as unfinished:
-            frame.write_parquet(unfinished)
+        write_parquet(frame, self.part(number))
 
     def kept(self, number: int) -> pl.DataFrame | None:
         """The rows of a task, if it is finished; a damaged file counts as not finished, aloud."""

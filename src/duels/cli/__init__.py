@@ -1,0 +1,99 @@
+"""The command `duels`: one function per subcommand; heavy imports inside."""
+
+import sys
+import warnings
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import DuelsError
+from .matrices import matrix_app
+from .printing import Format, FormatOption, Interrupted, print_rows
+from .runs import merge, plot, report, reproduce, run
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help="Find the best of K alternatives from pairwise comparisons.",
+)
+for command in (reproduce, run, merge, plot, report):
+    app.command()(command)
+app.add_typer(matrix_app, name="matrix")
+
+
+@app.callback(invoke_without_command=True)
+def version(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    if version:
+        from .. import __version__
+
+        print(f"duels {__version__}")
+        raise typer.Exit()
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+@app.command()
+def policies(format: FormatOption = Format.table) -> None:
+    """List the policies, their parameters and papers."""
+    from ..policies import BUILT_IN, defaults
+    from ..policies import policy as find_policy
+
+    found = [find_policy(name) for name in BUILT_IN]
+    rows = [
+        {"name": one.name, "parameters": defaults(one.module), "needs_horizon": one.needs_horizon, "paper": one.paper}
+        for one in found
+    ]
+    print_rows(rows, format)
+
+
+@app.command()
+def problems(format: FormatOption = Format.table) -> None:
+    """List the named problems and generated families with their parameters."""
+    from ..problems import list_problems
+
+    print_rows([info._asdict() for info in list_problems()], format)
+
+
+def main() -> None:
+    """Run the command; an error is one line, and exit code 2."""
+    warnings.showwarning = _warn
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")  # a terminal without ± still gets its table
+    try:
+        code = app(standalone_mode=False, prog_name="duels") or 0
+        if code == 130:  # how typer reports Ctrl-C
+            raise KeyboardInterrupt
+        sys.exit(code)
+    except Interrupted as error:
+        _fail(str(error), 130)
+    except DuelsError as error:
+        _fail("; ".join([str(error), *getattr(error, "__notes__", ())]), 2)
+    except (KeyboardInterrupt, typer.Abort):
+        _fail("interrupted", 130)
+    except MemoryError:
+        _fail("there is not enough memory: ask for fewer runs, checkpoints or arms", 2)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # the mark of an error in how the command was written
+            raise
+        if type(error).__name__ == "NoArgsIsHelpError":
+            print(error.format_message())
+            sys.exit(0)
+        _fail(f"{error.format_message()} See: duels --help", 2)
+
+
+def _fail(message: str, code: int) -> None:
+    print(f"duels: {message}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _warn(message: Any, category: Any, filename: Any, lineno: Any, file: Any = None, line: Any = None) -> None:
+    print(f"duels: warning: {message}", file=sys.stderr)

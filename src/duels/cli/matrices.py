@@ -1,0 +1,143 @@
+"""`duels matrix`: describe, estimate and generate preference matrices."""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import InvalidInput
+from .printing import Format, FormatOption, JobsOption, QuietOption, SeedOption, number, print_rows
+
+matrix_app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Describe, estimate and generate preference matrices."
+)
+
+
+@matrix_app.command("describe")
+def matrix_describe(
+    problem: Annotated[str, typer.Argument(help="A matrix file or a problem's name.")],
+    format: FormatOption = Format.table,
+) -> None:
+    """Say what a preference matrix is like: winners, gaps, cycles, transitivity, subsets."""
+    from ..problems import as_matrix
+
+    matrix = as_matrix(problem)
+    if format is Format.table:
+        print(matrix.describe())
+        print(f"{'RUCB regret bound':<21} {_bounds_text(matrix)}")
+    elif format is Format.json:
+        print(json.dumps(matrix.summary(), indent=2, ensure_ascii=False))
+    else:
+        print_rows([matrix.summary()], format)
+
+
+@matrix_app.command("estimate")
+def matrix_estimate(
+    out: Annotated[Path, typer.Option(help="Matrix file to write: .csv, .txt or .npz.")],
+    letor: Annotated[list[str] | None, typer.Option(help="LETOR files or a fold's folder; repeatable.")] = None,
+    synthetic: Annotated[bool, typer.Option(help="Generate a LETOR-like collection instead.")] = False,
+    keep: Annotated[Path | None, typer.Option(help="Keep the generated LETOR file here (.txt or .gz).")] = None,
+    run: Annotated[
+        list[str] | None, typer.Option(help="A TREC run, one ranker each; repeatable. Needs --qrels.")
+    ] = None,
+    qrels: Annotated[str | None, typer.Option(help="TREC relevance judgements for --run.")] = None,
+    clicks: Annotated[str, typer.Option(help="perfect, navigational or informational.")] = "navigational",
+    interleave: Annotated[
+        str, typer.Option(help="probabilistic, team-draft, balanced or optimised (slow).")
+    ] = "probabilistic",
+    comparisons: Annotated[str, typer.Option(help="Comparisons of each pair of rankers.")] = "4000",
+    length: Annotated[int, typer.Option(help="Documents on an interleaved list.")] = 10,
+    relevant_only: Annotated[bool, typer.Option(help="Leave out queries without a relevant document.")] = False,
+    seed: SeedOption = "0",
+    jobs: JobsOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Estimate who beats whom among rankers, by interleaving and simulated clicks."""
+    from ..problems import check_matrix_path, save_matrix
+    from ..ranking.estimate import estimate_preferences
+
+    check_matrix_path(out)
+    shown, start = False if quiet else None, number("seed", seed)
+    collection = _collection(letor, synthetic, keep, run, qrels, start, shown)
+    if collection.queries_without_relevant:
+        done = "left out" if relevant_only else "kept; --relevant-only leaves them out"
+        print(f"{collection.queries_without_relevant} queries have no relevant document: {done}", file=sys.stderr)
+    if relevant_only:
+        collection = collection.keep_relevant()
+    matrix = estimate_preferences(
+        collection,
+        clicks=clicks,
+        interleave=interleave,
+        comparisons=number("comparisons", comparisons),
+        seed=start,
+        length=length,
+        jobs=jobs,
+        progress=shown,
+    )
+    save_matrix(matrix, out)
+    print(matrix.describe())
+    print(f"saved in {out}", file=sys.stderr)
+
+
+def _collection(
+    letor: list[str] | None,
+    synthetic: bool,
+    keep: Path | None,
+    runs: list[str] | None,
+    qrels: str | None,
+    seed: int,
+    progress: Any,
+) -> Any:
+    chosen = [name for name, given in (("--letor", letor), ("--synthetic", synthetic), ("--run", runs)) if given]
+    if keep is not None and not synthetic:
+        raise InvalidInput("--keep is for the file that --synthetic generates")
+    if qrels is not None and not runs:
+        raise InvalidInput("--qrels goes with --run")
+    if len(chosen) != 1:
+        raise InvalidInput(
+            f"{' and '.join(chosen) or 'no collection'} given: expected one of --letor, --synthetic, --run"
+        )
+    if letor:
+        from ..ranking.collection import load_collection
+
+        return load_collection(letor if len(letor) > 1 else letor[0], progress=progress)
+    if runs:
+        from ..ranking.trec import load_runs
+
+        if qrels is None:
+            raise InvalidInput("--run needs --qrels: the relevance judgements of the runs' queries")
+        read = load_runs(runs, qrels)
+        if read.unjudged or read.not_judged or read.not_run:
+            left = f"left out: {len(read.not_judged)} queries without judgements, {len(read.not_run)} in no run"
+            print(f"{read.unjudged} documents are unjudged, taken as not relevant; {left}", file=sys.stderr)
+        return read.collection
+    from ..ranking.synthetic import synthetic_letor
+
+    with tempfile.TemporaryDirectory() as folder:
+        return synthetic_letor(keep or Path(folder) / "synthetic.txt", seed=seed)
+
+
+@matrix_app.command("generate")
+def matrix_generate(
+    problem: Annotated[str, typer.Argument(help="A problem, e.g. bradley-terry:arms=16,seed=3.")],
+    out: Annotated[Path, typer.Option(help="Matrix file to write: .csv, .txt, .npy or .npz.")],
+) -> None:
+    """Write a named or generated problem to a matrix file."""
+    from ..problems import problem as make
+    from ..problems import save_matrix
+
+    save_matrix(make(problem), out)
+    print(f"saved in {out}", file=sys.stderr)
+
+
+def _bounds_text(matrix: Any) -> str:
+    """What RUCB's theory says of the matrix, in a line."""
+    from .. import theory
+
+    if matrix.condorcet_winner is None:
+        return "none: there is no Condorcet winner"
+    at = [theory.expected_regret_bound(matrix, t, 1.5) for t in (10**3, 10**6, 10**9)]
+    return "E[R_t] ≤ " + ", ".join(f"{bound:,.0f}" for bound in at) + " at t = 10^3, 10^6, 10^9 (rucb:alpha=1.5)"

@@ -1,0 +1,223 @@
+"""`duels reproduce`, `run`, `merge`, `plot` and `report`: experiments and what comes of them."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..errors import InvalidInput
+from .printing import (
+    Format,
+    FormatOption,
+    JobsOption,
+    QuietOption,
+    SeedOption,
+    interruptible,
+    number,
+    print_rows,
+    print_table,
+)
+
+DaskOption = Annotated[
+    str | None, typer.Option("--dask", help="Address of a Dask scheduler to run on, e.g. tcp://10.0.0.1:8786.")
+]
+
+
+def reproduce(
+    out: Annotated[Path, typer.Option(help="Folder for matrix, results, figures and report.")] = Path("reproduction"),
+    letor: Annotated[
+        list[str] | None, typer.Option(help="LETOR files or a fold's folder instead of generated ones; repeatable.")
+    ] = None,
+    matrix: Annotated[
+        str | None, typer.Option(help="A preference matrix (file or problem) instead of an estimated one.")
+    ] = None,
+    policies: Annotated[
+        list[str] | None, typer.Option("--policies", "-p", help="A further policy; repeatable, or with commas.")
+    ] = None,
+    quick: Annotated[bool, typer.Option(help="Fewer comparisons, runs and steps: under a minute.")] = False,
+    runs: Annotated[str | None, typer.Option(help="Runs of each policy instead of 100.")] = None,
+    seed: SeedOption = "0",
+    jobs: JobsOption = None,
+    dask: DaskOption = None,
+    quiet: QuietOption = False,
+) -> None:
+    """Redo the paper's experiment: matrix, races, figures, report, and which of its claims hold."""
+    from ..reproduce import reproduce as redo
+
+    with interruptible():
+        redo(
+            out,
+            letor=letor,
+            matrix=matrix,
+            policies=_separated(policies),
+            quick=quick,
+            runs=None if runs is None else number("runs", runs),
+            seed=number("seed", seed),
+            jobs=jobs,
+            executor=dask,
+            progress=False if quiet else None,
+            say=print,
+        )
+
+
+def run(
+    problems: Annotated[
+        list[str], typer.Argument(metavar="PROBLEM", help="Problem names, matrix files, or one experiment's TOML file.")
+    ],
+    policy: Annotated[
+        list[str] | None, typer.Option("--policy", "-p", help="A policy, e.g. rucb:alpha=0.6 or ./mine.py; repeatable.")
+    ] = None,
+    horizon: Annotated[
+        list[str] | None, typer.Option(help="Steps to play, e.g. 4500000 or 1e9 (100000); repeatable.")
+    ] = None,
+    runs: Annotated[str | None, typer.Option(help="Independent runs (100).")] = None,
+    seed: Annotated[str | None, typer.Option(help="Where all randomness comes from (0).")] = None,
+    jobs: JobsOption = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder to keep finished work and results in; the same command goes on there.")
+    ] = None,
+    shard: Annotated[str | None, typer.Option(help="Do the i-th of n parts, e.g. 2/5; then: duels merge.")] = None,
+    dask: DaskOption = None,
+    format: FormatOption = Format.table,
+    quiet: QuietOption = False,
+) -> None:
+    """Play policies on problems and compare their regret."""
+    from ..experiment import experiment, run_experiment
+    from ..results import prepare_folder
+
+    given: dict[str, Any] = {
+        "policies": policy,
+        "horizons": None if horizon is None else [number("horizon", one) for one in horizon],
+        "runs": None if runs is None else number("runs", runs),
+        "seed": None if seed is None else number("seed", seed),
+    }
+    planned = experiment(problems[0] if len(problems) == 1 else problems, **given)
+    if out is not None:
+        prepare_folder(out)
+    shown = False if quiet else None
+    with interruptible():
+        results = run_experiment(planned, jobs=jobs, out=out, shard=shard, executor=dask, progress=shown)
+    _print_final(results, format)
+    if out is not None:
+        said = f"part {shard} is kept" if shard else "saved"
+        print(f"{said} in {out}", file=sys.stderr)
+
+
+def merge(
+    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER", help="The folders of the shards.")],
+    out: Annotated[Path | None, typer.Option(help="Folder for the whole; by default the first one.")] = None,
+    format: FormatOption = Format.table,
+) -> None:
+    """Put the shards of an experiment together."""
+    from ..experiment import merge as put_together
+
+    _print_final(put_together(folders, out), format)
+    print(f"saved in {out or folders[0]}", file=sys.stderr)
+
+
+def plot(
+    source: Annotated[str, typer.Argument(help="A folder of results, a matrix file or a problem's name.")],
+    figure: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--figure", help="Of results: regret, bounds, accuracy, horizons. Of a matrix: preferences, subsets."
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A file (.png, .svg, .pdf, .html, .json), or a folder for several figures.")
+    ] = None,
+) -> None:
+    """Draw the figures of an experiment's folder or of a preference matrix."""
+    from ..charts import ENDINGS, save_chart
+
+    drawn = _charts(source, figure)
+    single = out is not None and out.suffix.lower() in ENDINGS
+    if single and len(drawn) > 1:
+        raise InvalidInput(f"{out} is one file, but there are {len(drawn)} figures: name a folder, or one --figure")
+    for name, chart in drawn.items():
+        path = out if single and out is not None else (out or Path()) / f"{name}.png"
+        print(f"saved in {save_chart(chart, path)}", file=sys.stderr)
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="An experiment's folder, as `duels run --out` leaves it.")],
+    out: Annotated[Path | None, typer.Option(help="The page to write; by default report.html in the folder.")] = None,
+) -> None:
+    """Write one HTML page of a finished experiment, which opens offline."""
+    from ..folder import folder_matrices
+    from ..report import write_report
+    from ..results import load_results
+
+    path = write_report(out or folder / "report.html", load_results(folder), folder_matrices(folder))
+    print(f"saved in {path}", file=sys.stderr)
+
+
+def _charts(source: str, wanted: list[str] | None) -> dict[str, Any]:
+    from .. import figures, illustrations
+    from ..errors import UnknownName
+    from ..folder import IDENTITY, folder_matrices
+    from ..problems import as_matrix
+    from ..results import load_results
+
+    if Path(source).is_dir():
+        results = load_results(source)
+        known = {
+            "regret": lambda: figures.plot_regret(results),
+            "accuracy": lambda: figures.plot_accuracy(results),
+            "horizons": lambda: illustrations.plot_horizons(results),
+        }
+        if (Path(source) / IDENTITY).exists():
+            known["bounds"] = lambda: figures.plot_regret(results, bounds=folder_matrices(source))
+        usual = ["regret", "accuracy"]
+    else:
+        matrix = as_matrix(source)
+        known = {
+            "preferences": lambda: figures.plot_preferences(matrix),
+            "subsets": lambda: figures.plot_condorcet_probability(matrix),
+        }
+        usual = list(known)
+    chosen = _separated(wanted) or usual
+    for name in chosen:
+        if name not in known:
+            raise UnknownName("figure", name, known)
+    return {name: known[name]() for name in chosen}
+
+
+def _separated(texts: list[str] | None) -> list[str]:
+    """Names given one by one or with commas; commas between a policy's parameters stay."""
+    names: list[str] = []
+    for text in texts or []:
+        for part in text.split(","):
+            if "=" in part and ":" not in part and names:
+                names[-1] += f",{part}"
+            else:
+                names.append(part.strip())
+    return [name for name in names if name]
+
+
+def _print_final(results: Any, format: Format) -> None:
+    final = results.final()
+    if format is Format.table:
+        spare = ("least", "most", "runs", "arms", "explored", "duels")
+        print_table([_final_row(row) for row in final.iter_rows(named=True)], spare)
+    else:
+        print_rows(final.to_dicts(), format)
+
+
+def _final_row(row: dict[str, Any]) -> dict[str, str]:
+    explored = "" if row["explored"] is None else f"{row['explored']:,.0f}"
+    spread = "" if row["standard_error"] is None else f" ± {row['standard_error']:,.1f}"
+    return {
+        "problem": row["problem"],
+        "arms": str(row["arms"]),
+        "policy": row["policy"],
+        "steps": f"{row['t']:,}",
+        "runs": str(row["runs"]),
+        "regret": f"{row['regret']:,.1f}{spread}",
+        "least": f"{row['regret_min']:,.1f}",
+        "most": f"{row['regret_max']:,.1f}",
+        "accuracy": f"{row['accuracy']:.2f}",
+        "duels": f"{row['duels']:,.0f}",
+        "explored": explored,
+    }
