@@ -27,6 +27,12 @@ EXPLAINED_IN = {
     "errors": "concepts",
     "specs": "policies",
     "orders": "preference",
+    "executors": "experiment",
+    "folder": "experiment",
+    "subsets": "experiment",
+    "charts": "figures",
+    "claims": "report",
+    "reproduce": "paper",
 }
 
 
