@@ -262,3 +262,57 @@ def test_importing_stays_light(code):
         [sys.executable, "-c", f"{code}, sys; print(*sys.modules)"], capture_output=True, text=True, check=True
     )
     assert not {"numba", "polars", "rich.progress", "altair", "numpy"} & set(loaded.stdout.split())
+
+
+def test_shards_are_run_and_merged(tmp_path):
+    (tmp_path / "e.toml").write_text(
+        'problems = ["arxiv-6", "cyclic-4"]\npolicies = ["rucb", "savage"]\nhorizons = [100, 1000]\nruns = 4\n'
+    )
+    whole = json.loads(output("run", "e.toml", "-f", "json", cwd=tmp_path))
+    for shard in ("1/2", "2/2"):
+        done = duels_command("run", "e.toml", "--shard", shard, "--out", f"part{shard[0]}", "-q", cwd=tmp_path)
+        assert done.returncode == 0
+        assert f"part {shard} is kept in part{shard[0]}" in done.stderr
+    merged = duels_command("merge", "part1", "part2", "--out", "all", "-f", "json", cwd=tmp_path)
+    assert json.loads(merged.stdout) == whole
+    assert "saved in all" in merged.stderr
+    again = duels_command("run", "e.toml", "--runs", "5", cwd=tmp_path)
+    assert (again.returncode, "runs is 5, but the experiment says its own runs" in again.stderr) == (2, True)
+
+
+def test_figures_are_drawn_from_a_folder_and_from_a_matrix(tmp_path):
+    output("run", "arxiv-6", "-p", "rucb", "-p", "savage", "--horizon", "1e3", "--runs", "3", "--out", "o", cwd=tmp_path)
+    output("plot", "o", "--out", "figures", cwd=tmp_path)
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["accuracy.png", "regret.png"]
+    output("plot", "o", "--figure", "bounds", "--out", "b.svg", cwd=tmp_path)
+    assert "<svg" in (tmp_path / "b.svg").read_text()
+    output("plot", "arxiv-6", "--figure", "preferences", "--out", "p.json", cwd=tmp_path)
+    assert "vega-lite" in (tmp_path / "p.json").read_text()
+    output("report", "o", cwd=tmp_path)
+    assert "Condorcet SAVAGE" in (tmp_path / "o" / "report.html").read_text()
+    for arguments, said in (
+        (["o", "--figure", "regrets"], "unknown figure 'regrets'. Did you mean 'regret'?"),
+        (["o", "--out", "one.png"], "one.png is one file, but there are 2 figures"),
+        (["o", "--figure", "regret", "--out", "r.gif"], "cannot write a figure as 'r.gif': expected a name ending in .png"),
+        (["nowhere"], "unknown problem 'nowhere'"),
+    ):
+        done = duels_command("plot", *arguments, cwd=tmp_path)
+        assert said in done.stderr
+
+
+def test_an_interrupted_experiment_says_how_to_go_on(tmp_path):
+    what = ["run", "arxiv-6", "-p", "rucb", "-p", "random", "--horizon", "3e7", "--runs", "60", "--out", "o"]
+    running = subprocess.Popen(
+        [sys.executable, "-c", "from duels.cli import main; main()", *what],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    )
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("o/parts/*.parquet")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    printed, said = running.communicate(timeout=20)
+    assert (running.returncode, printed) == (130, "")
+    assert re.search(r"duels: interrupted; \d+ of 120 tasks are kept in o: the same command goes on from there", said)

@@ -129,10 +129,10 @@ def plot(
     ] = None,
 ) -> None:
     """Draw the figures of an experiment's folder or of a preference matrix."""
-    from ..charts import ENDINGS, save_chart
+    from ..charts import save_chart
 
     drawn = _charts(source, figure)
-    single = out is not None and out.suffix.lower() in ENDINGS
+    single = out is not None and bool(out.suffix) and not out.is_dir()
     if single and len(drawn) > 1:
         raise InvalidInput(f"{out} is one file, but there are {len(drawn)} figures: name a folder, or one --figure")
     for name, chart in drawn.items():
