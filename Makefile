@@ -39,7 +39,7 @@ $(READY): requirements.lock pyproject.toml
 lock:
 	rm -rf .venv-lock
 	$(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check ".[dask,test,check,docs]" hatchling editables
+	.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check ".[dask,postgres,test,check,docs]" hatchling editables
 	{ echo "# Every version that was tested; made by \`make lock\`, installed by the Makefile."; \
 		.venv-lock/bin/python -m pip freeze --exclude duels; } > requirements.lock
 	rm -rf .venv-lock

@@ -33,6 +33,7 @@ ROOMS = [
     "illustrations",
     "claims",
     "report",
+    "gallery",
     "reproduce",
     "cli",
 ]

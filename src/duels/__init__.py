@@ -22,6 +22,20 @@ _HOMES = {
     "run_experiment": "experiment",
     "merge": "experiment",
     "draw_subset": "subsets",
+    "plot_regret": "figures",
+    "plot_accuracy": "figures",
+    "plot_condorcet_probability": "figures",
+    "plot_preferences": "figures",
+    "plot_pairs": "figures",
+    "plot_intervals": "illustrations",
+    "plot_state": "illustrations",
+    "plot_regret_quantiles": "illustrations",
+    "plot_gamma": "illustrations",
+    "plot_horizons": "illustrations",
+    "save_chart": "charts",
+    "paper_claims": "claims",
+    "write_report": "report",
+    "reproduce": "reproduce",
     "Results": "results",
     "load_results": "results",
     "combine": "results",
@@ -40,14 +54,20 @@ _MODULES = ("theory", "testing", "policies", "problems", "ranking")
 __all__ = ["__version__", *_HOMES]
 
 if TYPE_CHECKING:
+    from .charts import save_chart
+    from .claims import paper_claims
     from .errors import DuelsError, InvalidInput, NoCondorcetWinner, UnknownName
     from .experiment import Experiment, experiment, merge, run_experiment
+    from .figures import plot_accuracy, plot_condorcet_probability, plot_pairs, plot_preferences, plot_regret
+    from .illustrations import plot_gamma, plot_horizons, plot_intervals, plot_regret_quantiles, plot_state
     from .policies import policy
     from .preference import PreferenceMatrix
     from .problems import load_matrix, problem, save_matrix
     from .ranking.collection import load_collection
     from .ranking.estimate import InterleavingEnvironment, estimate_preferences
     from .ranking.interleave import infer, interleave
+    from .report import write_report
+    from .reproduce import reproduce
     from .results import Results, combine, load_results
     from .simulate import simulate
     from .subsets import draw_subset

@@ -1,14 +1,19 @@
 """How every figure looks: colours, marks, axes, titles; and how it becomes a file.
 
-Colours are those of Okabe and Ito, which colour-blind people can tell apart; each policy also has a mark and a dash of
-its own, so that a figure survives a black-and-white printer.
+Colours are those of Okabe and Ito, which colour-blind people can tell apart; marks and dashes tell lines apart where
+there is no colour.
 """
 
-from collections.abc import Iterable, Sequence
+import itertools
+import json
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import altair as alt
+import numpy as np
+import polars as pl
 
 from .errors import InvalidInput
 from .files import whole_file
@@ -20,35 +25,72 @@ SPARE = (PURPLE, ORANGE, SKY, BLACK, GREY, "#882255", "#44AA99", "#999933", "#66
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
 DASHES = ([1, 0], [8, 3], [3, 2], [8, 3, 2, 3], [12, 4], [2, 4], [6, 2, 2, 2, 2, 2], [5, 5])
 WIDTH, HEIGHT = 360, 260
+COLUMNS = 3  # panels in a row
+NUMBERED = 12  # the most arms whose cells have numbers
 ENDINGS = (".png", ".svg", ".pdf", ".html", ".json")
-# 0.1, 1, 10, 100, 1k, 10k, … at the powers of ten only. (The format "~s" alone would say 100m for 0.1.)
-POWERS = (
-    "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-9 ? "
-    "(datum.value >= 1000 ? format(datum.value, '~s') : format(datum.value, '~g')) : ''"
+# Each mark as a path between −1 and 1, and where a line through it would enter and leave.
+OUTLINES = {
+    "circle": ("M.34,0A.34,.34,0,1,1,-.34,0A.34,.34,0,1,1,.34,0", -0.34, 0.34),
+    "square": ("M-.3,-.3H.3V.3H-.3Z", -0.3, 0.3),
+    "triangle-up": ("M0,-.36L.4,.33H-.4Z", -0.21, 0.21),
+    "diamond": ("M0,-.42L.42,0L0,.42L-.42,0Z", -0.42, 0.42),
+    "cross": ("M-.4,-.14H-.14V-.4H.14V-.14H.4V.14H.14V.4H-.14V.14H-.4Z", -0.4, 0.4),
+    "triangle-down": ("M0,.36L.4,-.33H-.4Z", -0.21, 0.21),
+    "triangle-right": ("M.36,0L-.33,.4V-.4Z", -0.33, 0.36),
+    "triangle-left": ("M-.36,0L.33,.4V-.4Z", -0.36, 0.33),
+}
+GLYPH, GRADIENT = 24, 160  # pixels that a piece of line and a scale of colours take in a legend
+IS_POWER = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-9"
+# 0.1, 1, 10, 1k, 10M, 1e9. (The format "~s" alone would say 100m for 0.1 and 1G for 1e9.)
+NUMBER = (
+    "datum.value > 999999999 ? replace(format(datum.value, '.0e'), '+', '') : "
+    "datum.value >= 999.5 ? format(datum.value, '~s') : format(datum.value, '~g')"
 )
+POWERS = f"{IS_POWER} ? ({NUMBER}) : ''"
 
 
-def log_axis(title: str) -> dict[str, Any]:
-    """The arguments of `alt.X` or `alt.Y` for a logarithmic axis with powers of ten on it."""
-    return {
-        "title": title,
-        "scale": alt.Scale(type="log", nice=False),
-        "axis": alt.Axis(labelExpr=POWERS, tickCount=8, labelOverlap=True),
+def log_axis(title: str, low: float | None = None, high: float | None = None) -> dict[str, Any]:
+    """The arguments of `alt.X` or `alt.Y` for a logarithmic axis with powers of ten on it.
+
+    Give its ends where they may be less than two powers of ten apart: such an axis has 1, 2 and 5 times the powers and
+    reaches up to the next of these.
+    """
+    scale: dict[str, Any] = {"type": "log", "nice": False}
+    axis: dict[str, Any] = {
+        "labelExpr": POWERS,
+        "labelOverlap": True,
+        "gridOpacity": alt.condition(IS_POWER, alt.value(1), alt.value(0)),
+        "tickSize": alt.condition(IS_POWER, alt.value(5), alt.value(3)),
     }
+    if low is None or high is None:
+        return {"title": title, "scale": alt.Scale(**scale), "axis": alt.Axis(tickCount=8, **axis)}
+    if not 0 < low <= high < math.inf:
+        raise InvalidInput(f"a logarithmic axis from {low} to {high}: expected ends above 0, the lower one first")
+    powers = len(steps(low, high, (1,)))
+    if powers < 2:
+        around, alone = steps(low / 10, high * 10), low == high  # a single number has room on both sides
+        low = max(step for step in around if step < low or (step == low and not alone))
+        high = min(step for step in around if step > high or (step == high and not alone))
+        axis = {"labelExpr": NUMBER, "labelOverlap": True}
+    axis["values"] = steps(low, high, (1, 2, 5) if powers < 2 else range(1, 10) if powers < 8 else (1,))
+    return {"title": title, "scale": alt.Scale(domain=[low, high], **scale), "axis": alt.Axis(**axis)}
+
+
+def steps(low: float, high: float, digits: Iterable[int] = (1, 2, 5)) -> list[float]:
+    """The digits times powers of ten that lie between two numbers, both included."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    return [step for power in powers for digit in digits if low <= (step := float(f"{digit}e{power}")) <= high]
 
 
 def colour_of(names: Iterable[str]) -> alt.Scale:
-    """A colour for each policy: the paper's for its three, the next spare one for others."""
+    """A colour for each policy: the paper's for its three (without parameters if possible), spare ones for others."""
     domain = list(names)
-    spare = iter(SPARE * (1 + len(domain) // len(SPARE)))
-    taken: set[str] = set()
-    colours = []
-    for name in domain:
-        usual = USUAL.get(name.partition(":")[0])
-        colour = usual if usual is not None and usual not in taken else next(spare)
-        taken.add(colour)
-        colours.append(colour)
-    return alt.Scale(domain=domain, range=colours)
+    owners: dict[str, str] = {}
+    for name in sorted(domain, key=lambda name: ":" in name):
+        owners.setdefault(name.partition(":")[0], name)
+    usual = {owners[base]: colour for base, colour in USUAL.items() if base in owners}
+    spare = itertools.cycle(SPARE)
+    return alt.Scale(domain=domain, range=[usual[name] if name in usual else next(spare) for name in domain])
 
 
 def shape_of(names: Sequence[str]) -> alt.Scale:
@@ -59,9 +101,168 @@ def dash_of(names: Sequence[str]) -> alt.Scale:
     return alt.Scale(domain=list(names), range=[DASHES[k % len(DASHES)] for k in range(len(names))])
 
 
+def short(number: float) -> str:
+    """A number in three digits: 0.15, 12.5, 870, 2.41k, 1.3M."""
+    size, unit = (1e6, "M") if number >= 999_500 else (1e3, "k") if number >= 999.5 else (1, "")
+    return f"{number / size:.3g}{unit}"
+
+
+def span(numbers: pl.Series) -> str:
+    """`1,000`, or `10 to 1,000` if they differ."""
+    least, most = (f"{end:,}" for end in np.sort(numbers.to_numpy())[[0, -1]])
+    return most if least == most else f"{least} to {most}"
+
+
+def count(number: int | str, noun: str) -> str:
+    """`1 run`, `20 runs`, `5 to 20 runs`."""
+    return f"{number} {noun}{'' if str(number) == '1' else 's'}"
+
+
+def line_glyph(shape: str = "", dash: Sequence[float] = ()) -> str:
+    """A piece of line as a legend shows it: with a mark of `SHAPES` in its middle, or dashed."""
+    if shape:
+        outline, enter, leave = OUTLINES[shape]
+        return f"M-1,0H{enter:g}M{leave:g},0H1{outline}"
+    path, x, k = "", -1.0, 0
+    while x < 1:
+        end = min(x + 2 * dash[k % len(dash)] / GLYPH, 1) if dash else 1.0
+        path += f"M{x:.3g},0H{end:.3g}" if k % 2 == 0 else ""
+        x, k = end, k + 1
+    return path
+
+
+class Key(NamedTuple):
+    """A legend: a colour and a glyph (`line_glyph`) for each label.
+
+    A figure's layers take their colour from `colour`, and `layer` is the one that shows the legend, below the figure.
+    """
+
+    labels: tuple[str, ...] = ()
+    colours: tuple[str, ...] = ()
+    glyphs: tuple[str, ...] = ()
+
+    def with_entry(self, label: str, colour: str, glyph: str) -> "Key":
+        return Key((*self.labels, label), (*self.colours, colour), (*self.glyphs, glyph))
+
+    def colour(self, field: str) -> alt.Color:
+        return alt.Color(f"{field}:N", scale=alt.Scale(domain=self.labels, range=self.colours))
+
+    def layer(self, width: float = WIDTH) -> Any:
+        """An empty layer with the legend of a figure of that width."""
+        legend = alt.Legend(
+            title=None,
+            orient="bottom",
+            columns=self.columns(width),
+            symbolSize=GLYPH**2,
+            symbolStrokeWidth=2,
+            symbolOpacity=1,
+            rowPadding=-6,
+            columnPadding=16,
+            offset=8,
+        )
+        shape = alt.Shape("label:N", scale=alt.Scale(domain=self.labels, range=self.glyphs), legend=legend)
+        return alt.Chart(values([{}])).mark_point(size=0, aria=False).encode(self.colour("label").legend(legend), shape)
+
+    def columns(self, width: float) -> int:
+        """The most columns of labels that fit, the room left of the y axis included."""
+        widths = [GLYPH + 24 + 5.5 * len(label) for label in self.labels]  # a column is as wide as its longest label
+        fits = [n for n in range(1, len(widths) + 1) if sum(max(widths[k::n]) for k in range(n)) <= width + 60]
+        return max(fits, default=1)
+
+
+def key_of(names: Sequence[str], marked: Collection[str] = (), colours: Sequence[str] = ()) -> Key:
+    """A line for each name, in the policy's colour or the given ones, with its mark if it is one of `marked`."""
+    key = Key()
+    for name, colour, shape in zip(names, colours or colour_of(names).range, shape_of(names).range):
+        key = key.with_entry(name, colour, line_glyph(shape if name in marked else ""))
+    return key
+
+
+def lines(rows: pl.DataFrame, x: alt.X, y: alt.Y, key: Key, by: str) -> list[Any]:
+    """A line for each name in the column `by` of the key and, above all lines, marks where the row is `marked`."""
+    drawn = alt.Chart(values(rows)).mark_line(strokeWidth=2).encode(x, y, key.colour(by))
+    shapes = dict(zip(key.labels, shape_of(key.labels).range))
+    marked = [{**row, "mark": shapes[row[by]]} for row in rows.filter("marked").to_dicts()]
+    marks = alt.Chart(values(marked)).mark_point(fill="white", opacity=1, size=50)
+    return [drawn, marks.encode(x, y, key.colour(by), alt.Shape("mark:N", scale=None))] if marked else [drawn]
+
+
+class Cells(NamedTuple):
+    """How the cells of a heat map show a number."""
+
+    colour: alt.Color
+    text: Callable[[float], str]
+    dark: Callable[[float], bool]  # whether the colour is so dark that text on it must be white
+
+
+def probabilities(column: str, reach: float, title: Sequence[str]) -> Cells:
+    """Probabilities up to `reach` away from ½: blue above it, white at it, vermilion below."""
+    ends = [0.5 - reach, 0.5, 0.5 + reach]
+    scale = alt.Scale(domain=ends, range=[VERMILION, "#F7F7F7", BLUE], interpolate="lab")
+    legend = alt.Legend(title=list(title), values=ends, format=".2f", gradientLength=GRADIENT)
+    colour = alt.Color(f"{column}:Q", scale=scale, legend=legend)
+    return Cells(colour, "{:.2f}".format, lambda p: abs(p - 0.5) > 0.65 * reach)
+
+
+def amounts(column: str, low: float, high: float) -> Cells:
+    """Amounts on a logarithmic scale, darker for more, that spans a power of ten at least."""
+    high = max(high, 10 * low)
+    powers = steps(low, high, (1,))
+    labelled = powers if len(powers) > 1 else steps(low, high)
+    scale = alt.Scale(type="log", scheme="viridis", reverse=True, domain=[low, high])
+    legend = alt.Legend(labelExpr=NUMBER, values=labelled, gradientLength=GRADIENT)
+    colour = alt.Color(f"{column}:Q", scale=scale, legend=legend)
+    return Cells(colour, short, lambda amount: amount > math.sqrt(low * high))
+
+
+def heat_map(rows: pl.DataFrame, order: Sequence[str], number: str, cells: Cells, best: str = "") -> Any:
+    """Cells at `row` and `column`, both in the order given, for a column of numbers; the best arm's row is outlined.
+
+    Up to a dozen arms have their numbers on them. Where there are too many arms to read their names, only the best
+    one's is there.
+    """
+    step = max(4, min(44, 520 // len(order)))
+    look: dict[str, Any] = {"ticks": False, "domain": False, "labelPadding": 5, "labelFontSize": 11}
+    readable, numbered = step >= 13, len(order) <= NUMBERED
+    shown = "datum.label" if readable else f"datum.value == {json.dumps(best)} ? datum.label : ''"
+    turned = -45 if max(map(len, order)) * 6 > step else 0
+    scale = alt.Scale(domain=list(order))
+    above = alt.Axis(orient="top", labelAngle=turned, labels=readable, **look)
+    x = alt.X("column:N", title=None, scale=scale, axis=above)
+    y = alt.Y("row:N", title=None, scale=scale, axis=alt.Axis(labelExpr=shown, **look))
+    if numbered:
+        text = pl.Series("text", map(cells.text, rows[number]), dtype=pl.String)
+        rows = rows.with_columns(text, ink=pl.Series("white" if cells.dark(n) else "black" for n in rows[number]))
+    chart = alt.Chart(table(rows)).encode(x, y)
+    layers = [chart.mark_rect().encode(cells.colour, tooltip=["row:N", "column:N", f"{number}:Q"])]
+    if numbered:
+        ink = alt.condition("datum.ink == 'white'", alt.value("white"), alt.value("black"))
+        layers.append(chart.mark_text(fontSize=11).encode(text="text:N", color=ink))
+    if best:
+        outline = alt.Chart(values([{"row": best}])).mark_rect(fill=None, stroke="black", strokeWidth=min(2, step / 6))
+        layers.append(outline.encode(y, x=alt.value(0), x2=alt.value("width")))
+    return alt.layer(*layers).properties(width=alt.Step(step), height=alt.Step(step))
+
+
 def values(rows: Any) -> alt.Data:
     """Rows of a polars frame, or dicts, inside the chart; Altair's own limit of 5,000 rows does not apply."""
     return alt.Data(values=rows.to_dicts() if hasattr(rows, "to_dicts") else list(rows))
+
+
+def table(rows: pl.DataFrame) -> alt.Data:
+    """Rows of a frame as text inside the chart: Altair would look at each of ten thousand `values`, again and again."""
+    return alt.Data(values=rows.write_csv(), format=alt.CsvDataFormat(type="csv"))
+
+
+def side_by_side(panels: Mapping[str, Any]) -> Any:
+    """Panels under their headings, three in a row, with one legend; a single panel is left as it is."""
+    if len(panels) == 1:
+        return next(iter(panels.values()))
+    headed = [
+        panel.properties(title=alt.TitleParams(heading, fontSize=12, anchor="middle", offset=8))
+        for heading, panel in panels.items()
+    ]
+    return alt.concat(*headed, columns=COLUMNS).resolve_scale(color="shared", shape="shared")
 
 
 def titled(chart: Any, title: str, subtitle: str | Sequence[str] = "", description: str = "") -> Any:

@@ -30,6 +30,14 @@ class PolicyError(DuelsError):
     """A policy failed while it played; the error it raised is the cause."""
 
 
+class Conflict(InvalidInput):
+    """What was said contradicts what is already known: another answer to a duel, a study that exists."""
+
+
+class StorageError(DuelsError):
+    """The database cannot be used: it is not there, full, read-only, damaged or of a newer version."""
+
+
 class ConformanceError(DuelsError, AssertionError):
     """A policy breaks a promise of the contract; raised by `duels.testing`."""
 

@@ -88,10 +88,22 @@ def bind(
 
     A policy whose kernels make arrays must be `counted`.
     """
-    places = _places(policy) | {"outcome": outcome, **(kernels or {})}
+    return bind_to(play, policy, {"outcome": outcome, **(kernels or {})}, compiled=compiled, counted=counted)
+
+
+def bind_to(
+    function: Callable,
+    policy: Policy,
+    kernels: dict[str, Callable] | None = None,
+    *,
+    compiled: bool = True,
+    counted: bool = False,
+) -> Callable:
+    """Any function that leaves a policy's kernels open, with them in their places."""
+    places = _places(policy) | (kernels or {})
     if not compiled:
-        return compiling.interpret_with(play, places)
-    return compiling.compile_with(play, places, name=f"play_{policy.name}", counted=counted)
+        return compiling.interpret_with(function, places)
+    return compiling.compile_with(function, places, name=f"{function.__name__}_{policy.name}", counted=counted)
 
 
 def code_of(policy: Policy) -> str:
@@ -121,13 +133,24 @@ def ready(
 ) -> Callable:
     """`bind`, with the compilation done: compiling must not happen in a thread, nor be measured as play."""
     coin, luck = streams(0, 0)
+    state, tally = policy.start(arms, horizon), np.zeros((arms, arms))
+
+    def trial(bound: Callable) -> None:
+        bound(state, policy.params, world, tally, 1, 0, 1, 0, coin, luck, coin)
+
+    return compiled_for(policy, play, trial, {"outcome": outcome, **(kernels or {})})
+
+
+def compiled_for(
+    policy: Policy, function: Callable, trial: Callable[[Callable], Any], kernels: dict[str, Callable] | None = None
+) -> Callable:
+    """The function with this policy's kernels in it, compiled by a trial call; counted if it cannot be without."""
     cause = Exception()
     for counted in (False, True):
-        bound = bind(policy, outcome, kernels, counted=counted)
+        bound = bind_to(function, policy, kernels, counted=counted)
         try:
-            state = policy.start(arms, horizon)
             with _interrupts_kept():
-                bound(state, policy.params, world, np.zeros((arms, arms)), 1, 0, 1, 0, coin, luck, coin)
+                trial(bound)
             return bound
         except DuelsError:
             raise
