@@ -1,9 +1,12 @@
-# Two commands do everything: `make demo` and `make test`. Both set up .venv first, from the locked versions.
+# Two commands do everything: `make reproduce` and `make test`. Both set up .venv first, from the locked versions.
 PYTHON ?= python3
 BIN = .venv/bin
 READY = .venv/.ready
 
-.PHONY: demo test deep check docs bench lock clean
+.PHONY: reproduce demo test deep check docs bench lock clean
+
+reproduce: $(READY)
+	$(BIN)/duels reproduce
 
 demo: $(READY)
 	$(BIN)/duels run bradley-terry:arms=16,spread=0.5 --horizon 1000000 --runs 20 \
@@ -27,6 +30,7 @@ docs: $(READY)
 bench: $(READY)
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/ranking.py
+	$(BIN)/python benchmarks/experiment.py
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
 from table import report
 
@@ -81,9 +80,12 @@ def rows():
             (64, 10**6, 10, CORES),
             (64, 10**6, 100, 1),
         ):
-            yield f"{policy}, K = {arms}, T = {horizon:,}, {runs} runs, {jobs} threads", cost(
-                arms, horizon, runs, jobs, policy
-            ), "s", None
+            yield (
+                f"{policy}, K = {arms}, T = {horizon:,}, {runs} runs, {jobs} threads",
+                cost(arms, horizon, runs, jobs, policy),
+                "s",
+                None,
+            )
 
 
 if __name__ == "__main__":

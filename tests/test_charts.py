@@ -84,6 +84,14 @@ def test_labels_of_an_axis_as_drawn(tmp_path):
     assert shown[:5] == ["0.02", "0.05", "0.1", "0.2", "0.5"]
 
 
+def test_grid_lines_stand_at_powers_of_ten(tmp_path):
+    svg = svg_of(line(1, 1000), tmp_path)
+    grid = re.search(r'role-axis-grid".*?</g>', svg)[0]
+    lines = re.findall(r"<line[^>]*>", grid)
+    assert len(lines) == 28  # at 1, 2, …, 9, 10, 20, …, 1000
+    assert sum('opacity="0"' not in one for one in lines) == 4
+
+
 def test_an_axis_without_ends_labels_powers_of_ten(tmp_path):
     rows = charts.values([{"x": 1, "y": 1}, {"x": 3000, "y": 2}])
     chart = alt.Chart(rows).mark_line().encode(alt.X("x:Q", **charts.log_axis("time")), y="y:Q")
@@ -159,10 +167,15 @@ def symbols(svg):
     return [(label, *look) for label, look in zip(labels, found, strict=True)]
 
 
-def two_lines(names, key):
+def two_lines(names, key, marked=True):
     rows = pl.DataFrame(
-        {"t": [1, 10] * 2, "y": [1.0, 2.0, 3.0, 4.0], "policy": [names[0]] * 2 + [names[1]] * 2, "marked": [0, 0, 1, 1]}
-    ).with_columns(pl.col("marked").cast(pl.Boolean))
+        {
+            "t": [1, 10] * 2,
+            "y": [1.0, 2.0, 3.0, 4.0],
+            "policy": [names[0]] * 2 + [names[1]] * 2,
+            "marked": [False] * 2 + [marked] * 2,
+        }
+    )
     x, y = alt.X("t:Q", **charts.log_axis("t")), alt.Y("y:Q")
     return alt.layer(*charts.lines(rows, x, y, key, "policy"), key.layer())
 
@@ -197,6 +210,8 @@ def test_marks_are_a_layer_of_their_own():
     assert [layer["mark"]["type"] for layer in drawn] == ["line", "point", "point"]
     assert [row["t"] for row in drawn[0]["data"]["values"]] == [1, 10, 1, 10]
     assert [(row["policy"], row["mark"]) for row in drawn[1]["data"]["values"]] == [("btm", "square")] * 2
+    plain = two_lines(names, charts.key_of(names), marked=False).to_dict()["layer"]
+    assert [layer["mark"]["type"] for layer in plain] == ["line", "point"]  # the lines and the legend
 
 
 # Heat maps -------------------------------------------------------------------------------------------
@@ -227,6 +242,13 @@ def test_numbers_and_names_give_way_to_size(tmp_path):
         shown = texts(svg_of(chart, tmp_path))
         assert shown.count("arm 7") == (2 if named else 1)
         assert shown.count("arm 0") == (2 if named else 0)
+
+
+def test_long_names_are_turned():
+    for name, angle in (("short", 0), ("much longer", -45)):  # 6 pixels a letter, cells of 44
+        rows = pl.DataFrame({"row": [name], "column": [name], "p": [0.5]})
+        chart = charts.heat_map(rows, [name], "p", charts.probabilities("p", 0.1, ["p"]))
+        assert chart.to_dict()["layer"][0]["encoding"]["x"]["axis"]["labelAngle"] == angle
 
 
 def test_names_that_a_page_could_mistake(tmp_path):
@@ -294,7 +316,8 @@ def test_every_ending(tmp_path):
     assert saved[".pdf"].read_bytes().startswith(b"%PDF")
     html = saved[".html"].read_text()
     assert "A line" in html
-    assert "<script src" not in html  # nothing to load: it opens offline
+    assert not re.search(r"<script[^>]* src=", html)  # nothing to load: it opens offline
+    assert '"renderer": "svg"' in html
     assert json.loads(saved[".json"].read_text()) == chart.to_dict()
 
 

@@ -33,6 +33,8 @@ EXPLAINED_IN = {
     "charts": "figures",
     "claims": "report",
     "reproduce": "paper",
+    "gallery": "paper",
+    "study": "study/tutorial",
 }
 
 

@@ -377,3 +377,25 @@ def test_two_thousand_arms():
     assert p.gamma >= 1
     assert 0 < p.condorcet_probability(4) < 1
     assert "2000" in p.describe()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_ordered_subsets_are_counted_alike_in_one_pass_and_size_by_size(seed):
+    """Against every subset of eight arms in all their cycles."""
+    from itertools import combinations
+
+    from duels.orders import count_ordered_subsets, ordered_subsets_by_size
+
+    rng = np.random.default_rng(seed)
+    upper = np.triu(rng.random((8, 8)) < 0.5, 1)
+    beats = upper | np.tril(~upper.T, -1)
+    expected = []
+    for size in range(9):
+        subsets = [list(chosen) for chosen in combinations(range(8), size)]
+        scores = [sorted(beats[np.ix_(chosen, chosen)].sum(axis=1).tolist()) for chosen in subsets]
+        expected.append(sum(found == list(range(size)) for found in scores))
+    assert ordered_subsets_by_size(beats) == tuple(expected)
+    assert [count_ordered_subsets(beats, size) for size in range(1, 9)] == expected[1:]
+    assert ordered_subsets_by_size(beats, most_work=10) is None
+    matrix = PreferenceMatrix(np.where(beats, 0.7, 0.3) + np.diag(np.full(8, 0.2)))
+    assert matrix.total_order_probability(4) == (expected[4] / 70, 0.0, True)

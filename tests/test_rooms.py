@@ -35,6 +35,7 @@ ROOMS = [
     "report",
     "gallery",
     "reproduce",
+    "study",
     "cli",
 ]
 

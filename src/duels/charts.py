@@ -262,7 +262,7 @@ def side_by_side(panels: Mapping[str, Any]) -> Any:
         panel.properties(title=alt.TitleParams(heading, fontSize=12, anchor="middle", offset=8))
         for heading, panel in panels.items()
     ]
-    return alt.concat(*headed, columns=COLUMNS).resolve_scale(color="shared", shape="shared")
+    return alt.concat(*headed, columns=COLUMNS)  # colours and shapes are shared, axes are not
 
 
 def titled(chart: Any, title: str, subtitle: str | Sequence[str] = "", description: str = "") -> Any:
@@ -291,7 +291,10 @@ def save_chart(chart: Any, path: str | Path, *, scale: float = 2.0) -> Path:
     except OSError as error:
         raise InvalidInput(f"cannot make the folder {str(target.parent)!r}: {error.strerror or error}") from None
     kind = target.suffix.lower().removeprefix(".")
-    options: dict[str, Any] = {"inline": True} if kind == "html" else {"scale_factor": scale} if kind == "png" else {}
+    options: dict[str, dict[str, Any]] = {
+        "html": {"inline": True, "embed_options": {"renderer": "svg"}},  # a canvas says nothing to screen readers
+        "png": {"scale_factor": scale},
+    }
     with whole_file(target) as unfinished:
-        chart.save(str(unfinished), format=kind, **options)
+        chart.save(str(unfinished), format=kind, **options.get(kind, {}))
     return target

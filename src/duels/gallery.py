@@ -12,6 +12,7 @@ import polars as pl
 from . import figures, illustrations
 from .experiment import run_experiment
 from .preference import PreferenceMatrix
+from .problems import problem
 from .results import Results
 from .simulate import simulate
 
@@ -65,7 +66,8 @@ def proof_pictures(
         record=["pairs", (winner, rival)],
         progress=False,
     )
-    cautious = simulate(smallest, "rucb:alpha=1.5", horizon=100_000, runs=runs, seed=seed, jobs=jobs, progress=False)
+    small = problem("cyclic-4")  # where H is near enough to be seen
+    cautious = simulate(small, "rucb:alpha=1.05", horizon=100_000, runs=runs, seed=seed, jobs=jobs, progress=False)
     misleading = misleading_problem()
     guessed = run_experiment(
         misleading,
@@ -93,12 +95,13 @@ def proof_pictures(
         ),
         "theorem-3": Picture(
             "Quantiles of regret and their bound",
-            "The paper's illustration of Theorem 3's proof, with α = 1.5.",
-            illustrations.plot_regret_quantiles(cautious, smallest),
+            "The paper's illustration of Theorem 3's proof, with α = 1.05 on four arms.",
+            illustrations.plot_regret_quantiles(cautious, small),
         ),
         "gamma": Picture(
             "Beat the Mean with a wrong γ",
-            "Too small a γ lets the Borda winner mislead it; too large a one costs regret.",
+            "Too small a γ loses the winner to the Borda winner. The larger γ, the longer until arms can leave: regret "
+            "grows, and where none has left at the horizon the Borda winner is named again.",
             illustrations.plot_gamma(guessed, misleading),
         ),
     }

@@ -41,6 +41,33 @@ def count_ordered_subsets(beats: np.ndarray, size: int, most_work: int = 1_000_0
         return None
 
 
+def ordered_subsets_by_size(beats: np.ndarray, most_work: int = 1_000_000) -> tuple[int, ...] | None:
+    """How many subsets of 0, 1, …, K arms are totally ordered, in one pass; None where that is too much work."""
+    beaten = [sum(1 << int(j) for j in np.flatnonzero(row)) for row in beats]
+    known: dict[int, tuple[int, ...]] = {0: (1,)}
+    work = 0
+
+    def counts(candidates: int) -> tuple[int, ...]:
+        nonlocal work
+        if candidates not in known:
+            work += candidates.bit_count()
+            if work > most_work:
+                raise OverflowError
+            total, rest = [1] + [0] * candidates.bit_count(), candidates
+            while rest:
+                best = (rest & -rest).bit_length() - 1
+                rest &= rest - 1
+                for size, found in enumerate(counts(candidates & beaten[best]), 1):
+                    total[size] += found
+            known[candidates] = tuple(total)
+        return known[candidates]
+
+    try:
+        return counts((1 << len(beats)) - 1)
+    except (OverflowError, RecursionError):
+        return None
+
+
 def ordered_among_random(beats: np.ndarray, size: int, samples: int, rng: np.random.Generator) -> int:
     """How many of `samples` random subsets are totally ordered."""
     ordered = 0

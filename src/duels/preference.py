@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .errors import InvalidInput, NoCondorcetWinner, UnknownName
-from .orders import count_ordered_subsets, ordered_among_random
+from .orders import count_ordered_subsets, ordered_among_random, ordered_subsets_by_size
 
 Arm = int | str
 TOLERANCE = 1e-9  # how far P + Pᵀ may be from 1, and the diagonal from ½
@@ -254,12 +254,17 @@ class PreferenceMatrix:
             raise InvalidInput(f"samples = {samples}, expected at least 1")
         if size <= 1 or self.is_total_order:
             return Probability(1.0, 0.0, True)
-        count = count_ordered_subsets(self.beats, size)
+        counts = self._ordered_subsets
+        count = count_ordered_subsets(self.beats, size) if counts is None else counts[size]
         if count is not None:
             return Probability(count / math.comb(self.arms, size), 0.0, True)
         ordered = ordered_among_random(self.beats, size, samples, np.random.default_rng(seed))
         near = (ordered + 1) / (samples + 2)  # keeps the standard error above 0 when none or all are ordered
         return Probability(ordered / samples, math.sqrt(near * (1 - near) / samples), False)
+
+    @cached_property
+    def _ordered_subsets(self) -> tuple[int, ...] | None:
+        return ordered_subsets_by_size(self.beats)
 
     def _check_size(self, size: int) -> None:
         if not isinstance(size, int | np.integer) or not 1 <= size <= self.arms:

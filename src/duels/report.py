@@ -44,6 +44,7 @@ def write_report(
     pool: PreferenceMatrix | None = None,
     claims: Sequence[Claim] | None = None,
     title: str | None = None,
+    more: Mapping[str, Any] | None = None,
     notes: Iterable[str] = (),
 ) -> Path:
     """Write the report of results to an HTML file, which opens offline.
@@ -51,6 +52,7 @@ def write_report(
     matrices: the preference matrix of every problem in the results, by the problem's name.
     pool: the matrix that the problems are subsets of; by default the largest of the matrices.
     claims: what to say of the paper's statements; by default `paper_claims`. An empty list leaves them out.
+    more: further figures by name, each with a title, a caption and a chart.
     notes: paragraphs for the end of the page.
     """
     parts = _parts(results.provenance)
@@ -68,6 +70,9 @@ def write_report(
         "Claims of the paper": _claims(claims),
         "Final numbers": _final(results),
         "Figures": "".join(_figure(drawing) for drawing in _drawings(results, played, pool)),
+        "Proofs and arguments": "".join(
+            _figure(Drawing(key, one.title, one.caption, one.chart.to_dict(), "")) for key, one in (more or {}).items()
+        ),
         "What was run": _run(results, played, parts),
         "Notes": "".join(f"<p>{_text(note)}</p>\n" for note in notes),
     }
@@ -102,15 +107,14 @@ def _drawings(results: Results, matrices: Matrices, pool: PreferenceMatrix) -> l
     columns = ["problem", "policy", "t", "runs", "regret", "regret_min", "regret_max"]
     draw("regret", "Regret over time", caption, figures.plot_regret(results), columns)
     if any(policy.partition(":")[0] == "rucb" for policy in _unique(results.frame, "policy")):
-        caption = "The same, with what theory promises of RUCB where that is in sight."
-        bounded = figures.plot_regret(results, bounds=matrices)
+        caption, bounded = "The same, with RUCB's bounds where in sight.", figures.plot_regret(results, bounds=matrices)
         draw("bounds", "Regret and its bounds", caption, bounded, ["problem", "label", "t", "bound"])
     caption = f"The share of runs that name the Condorcet winner. {afresh}"
     columns = ["problem", "policy", "t", "runs", "accuracy", "accuracy_low", "accuracy_high"]
     draw("accuracy", "Accuracy over time", caption, figures.plot_accuracy(results), columns)
     caption = f"How likely it is that K arms drawn from {pool.name} have a Condorcet winner, and a total order."
-    columns = ["size", "assumption", "probability", "exact"]
-    draw("assumptions", "Assumptions on subsets", caption, figures.plot_condorcet_probability(pool), columns)
+    chances, columns = figures.plot_condorcet_probability(pool), ["size", "assumption", "probability", "exact"]
+    draw("assumptions", "Assumptions on subsets", caption, chances, columns)
     known = {matrix.digest for matrix in matrices.values()}
     shown = {**matrices, **({} if pool.digest in known else {pool.name: pool})}
     for place, (name, matrix) in enumerate(shown.items()):
@@ -141,7 +145,7 @@ def _figure(drawing: Drawing) -> str:
 <h3>{title}</h3>
 <div class="card scroll" tabindex="0" role="group" aria-label="{title}">{picture}</div>
 <figcaption>{_text(drawing.caption)} <span class="links">Download: {svg}, {source}</span></figcaption>
-<details><summary>The data of this figure</summary>{drawing.table}</details>
+{drawing.table and f"<details><summary>The data of this figure</summary>{drawing.table}</details>"}
 </figure>
 """
 

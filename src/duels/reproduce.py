@@ -99,7 +99,7 @@ def reproduce(
         proofs = proof_pictures(results, planned.matrices, runs=scale.runs, seed=seed, jobs=jobs)
         _write_figures(target / "figures", pictures | proofs, scale.endings, progress)
     with clock.step("report"):
-        page = write_report(target / "report.html", results, planned.matrices, pool=pool, claims=claims)
+        page = write_report(target / "report.html", results, planned.matrices, pool=pool, claims=claims, more=proofs)
     with whole_file(target / "claims.json") as unfinished:
         text = json.dumps([claim._asdict() for claim in claims], indent=2, ensure_ascii=False)
         unfinished.write_text(text + "\n", encoding="utf-8")

@@ -57,9 +57,7 @@ def plot_intervals(
     layers = _layers(points, x, y)
     if graphs is not None:
         layers += _upright(graphs, x, alt.X("right:Q", **axis), y, points["t"][-1])
-        notes.append(
-            "above each graph the area of its green tails: Chernoff and Hoeffding's bound on the chance that p is outside"
-        )
+        notes.append("above each graph its green area: Chernoff and Hoeffding's bound on the chance that p is outside")
     chart = alt.layer(*layers, _key(points).layer(width)).properties(width=width, height=height)
     return charts.titled(chart, f"The interval of {i} against {j}", [*notes, _lemma(one["policy"], arms)])
 
@@ -117,7 +115,7 @@ def tail_points(points: pl.DataFrame, times: Sequence[int] = ()) -> pl.DataFrame
 
 def _graph(t: int, n: float, mean: float, upper: float) -> pl.DataFrame:
     width = upper - mean
-    beyond = np.linspace(width, max(1.6 / math.sqrt(n), 1.2 * width), 30)
+    beyond = np.linspace(width, math.sqrt(width**2 + 1.5 / n), 30)  # all but e⁻³ of a tail
     away = np.concatenate([-beyond[::-1], np.linspace(-width, width, 81), beyond])
     columns = {
         "x": mean + away,

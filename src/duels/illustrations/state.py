@@ -18,6 +18,7 @@ from .rows import at, matrix_of, of_run, rucb_alpha
 
 SHOWN = 8  # arms that fit
 SIZE = 560  # pixels for all blocks
+NAME = 9  # characters that fit above a block
 AHEAD, OPEN, BEHIND = "row is ahead", "open", "row is behind"
 COLOURS = {AHEAD: BLUE, OPEN: GREY, BEHIND: VERMILION}
 
@@ -48,8 +49,10 @@ def plot_state(
     rows = alt.Row(
         "row:N", sort=names, header=alt.Header(title=None, labelAngle=0, labelAlign="left", labelExpr=marked)
     )
-    columns = alt.Column("column:N", sort=names, header=alt.Header(title=None))
-    chart = _block(points, max(34, min(84, SIZE // len(names)))).facet(row=rows, column=columns, spacing=3)
+    width = max(34, min(84, SIZE // len(names)))
+    small: dict[str, Any] = {"labelFontSize": 9, "labelLimit": width} if max(map(len, names)) > NAME else {}
+    columns = alt.Column("column:N", sort=names, header=alt.Header(title=None, **small))
+    chart = _block(points, width).facet(row=rows, column=columns, spacing=3)
     chosen = f"{len(names)} of {total} arms" + (", the best by Copeland score" if arms is None else "")
     notes = [
         f"{one['policy']} on {one['problem']}, run {run}, t = {one['t']:,} · "
