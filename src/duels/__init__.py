@@ -44,10 +44,22 @@ _HOMES = {
     "infer": "ranking.interleave",
     "estimate_preferences": "ranking.estimate",
     "InterleavingEnvironment": "ranking.estimate",
+    "create_study": "study.catalogue",
+    "load_study": "study.catalogue",
+    "delete_study": "study.catalogue",
+    "list_studies": "study.catalogue",
+    "Study": "study.study",
+    "Duel": "study.names",
+    "analyse": "study.votes",
+    "read_votes": "study.votes",
+    "write_votes": "study.votes",
+    "plan": "study.plan",
     "DuelsError": "errors",
     "InvalidInput": "errors",
     "NoCondorcetWinner": "errors",
     "UnknownName": "errors",
+    "Conflict": "errors",
+    "StorageError": "errors",
 }
 _MODULES = ("theory", "testing", "policies", "problems", "ranking")
 
@@ -56,7 +68,7 @@ __all__ = ["__version__", *_HOMES]
 if TYPE_CHECKING:
     from .charts import save_chart
     from .claims import paper_claims
-    from .errors import DuelsError, InvalidInput, NoCondorcetWinner, UnknownName
+    from .errors import Conflict, DuelsError, InvalidInput, NoCondorcetWinner, StorageError, UnknownName
     from .experiment import Experiment, experiment, merge, run_experiment
     from .figures import plot_accuracy, plot_condorcet_probability, plot_pairs, plot_preferences, plot_regret
     from .illustrations import plot_gamma, plot_horizons, plot_intervals, plot_regret_quantiles, plot_state
@@ -70,6 +82,11 @@ if TYPE_CHECKING:
     from .reproduce import reproduce
     from .results import Results, combine, load_results
     from .simulate import simulate
+    from .study.catalogue import create_study, delete_study, list_studies, load_study
+    from .study.names import Duel
+    from .study.plan import plan
+    from .study.study import Study
+    from .study.votes import analyse, read_votes, write_votes
     from .subsets import draw_subset
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import DuelsError
+from . import live
 from .matrices import matrix_app
 from .printing import Format, FormatOption, Interrupted, print_rows
 from .runs import merge, plot, report, reproduce, run
@@ -20,6 +21,8 @@ app = typer.Typer(
 )
 for command in (reproduce, run, merge, plot, report):
     app.command()(command)
+for name, live_command in live.COMMANDS.items():
+    app.command(name)(live_command)
 app.add_typer(matrix_app, name="matrix")
 
 

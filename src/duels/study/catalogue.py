@@ -1,0 +1,168 @@
+"""Studies by name: begin one, find it again, list them, delete one."""
+
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from ..errors import Conflict, InvalidInput, UnknownName
+from ..policies import Policy
+from ..policies import policy as find_policy
+from ..specs import whole
+from . import study as live
+from .history import History, made
+from .names import arm_names, iso_time
+from .names import study_name as checked_name
+from .storage import DEFAULT, StudyRow, events, open_storage, snapshots, studies
+from .study import Study
+
+LEASE = 600.0  # seconds
+
+
+class StudyInfo(NamedTuple):
+    """A study in a list."""
+
+    name: str
+    policy: str
+    arms: int
+    answers: int
+    open: int
+    created: str
+
+
+def create_study(
+    arms: Iterable[str],
+    study_name: str = "study",
+    storage: Any = None,
+    policy: Any = "rucb",
+    *,
+    horizon: int | None = None,
+    seed: int = 0,
+    lease: float = LEASE,
+    load_if_exists: bool = False,
+) -> Study:
+    """Begin a study of the given arms.
+
+    storage: a database's URL, by default `sqlite:///duels.db`; PostgreSQL as `postgresql://user@host/name`.
+    policy: what chooses the duels; a name such as `"rucb:alpha=0.6"`, a Python file, or a module of yours.
+    horizon: how many duels there will be, for policies that need to know.
+    lease: seconds after which a duel that nobody answered stops counting as one under way. A late answer still counts.
+    load_if_exists: take the study of that name if there is one; it must have these arms and this policy.
+    """
+    names = arm_names(arms)
+    name = checked_name(study_name)
+    chosen = find_policy(policy)
+    horizon = None if horizon is None else whole("horizon", horizon, 1)
+    chosen.start(len(names), horizon)  # refuses a missing horizon
+    seed = whole("seed", seed, 0, 2**63 - 1)
+    if not (isinstance(lease, int | float) and 0 < lease < float("inf")):
+        raise InvalidInput(f"lease is {lease!r}: expected a positive number of seconds")
+    store = open_storage(storage or DEFAULT)
+    source = {"source": str(chosen.source)} if chosen.source and str(chosen.source).endswith(".py") else {}
+
+    def operation(connection: sa.Connection) -> tuple[StudyRow, bool]:
+        found = store.find(connection, name)
+        if found is not None:
+            if not load_if_exists:
+                raise Conflict(
+                    f"there is a study {name!r} already: load it with load_study, choose another name, or say "
+                    "load_if_exists=True"
+                )
+            return found, False
+        values: dict[str, Any] = {
+            "name": name,
+            "created": live.clock(),
+            "policy": str(chosen),
+            "horizon": horizon,
+            "seed": seed,
+            "lease": float(lease),
+            "settings": json.dumps(source),
+        }
+        key = connection.execute(sa.insert(studies).values(values).returning(studies.c.id)).scalar_one()
+        row = StudyRow(key, **(values | {"settings": source}))
+        history = History(row, chosen)
+        event = made(history, "create", row.created, note=json.dumps({"arms": names}, ensure_ascii=False))
+        store.append(connection, key, [event])
+        return row, True
+
+    row, fresh = store.write(operation)
+    study = Study(store, row, chosen)
+    if not fresh:
+        _refuse_different(study, names, chosen, horizon)
+    return study
+
+
+def load_study(study_name: str, storage: Any = None, policy: Any = None) -> Study:
+    """A study that exists. `policy` is needed where it was a module of your own rather than a name or a file."""
+    store = open_storage(storage or DEFAULT)
+    with store.turn, store.explained():
+        row = store.find(store.connection(), study_name)
+        if row is None:
+            known = [one.name for one in store.listed(store.connection())]
+            raise UnknownName("study", study_name, known, "duels studies")
+    chosen = find_policy(policy) if policy is not None else _policy_of(row)
+    if str(chosen) != row.policy:
+        raise InvalidInput(
+            f"study {study_name!r} has the policy {row.policy}, not {chosen}: its answers were to that one"
+        )
+    return Study(store, row, chosen)
+
+
+def delete_study(study_name: str, storage: Any = None) -> None:
+    """Remove a study with all its answers; there is no way back."""
+    store = open_storage(storage or DEFAULT)
+
+    def operation(connection: sa.Connection) -> int:
+        row = store.find(connection, study_name)
+        if row is None:
+            known = [one.name for one in store.listed(connection)]
+            raise UnknownName("study", study_name, known, "duels studies")
+        for table in (snapshots, events):
+            connection.execute(sa.delete(table).where(table.c.study_id == row.id))
+        connection.execute(sa.delete(studies).where(studies.c.id == row.id))
+        return row.id
+
+    store.followers.pop(store.write(operation), None)
+
+
+def list_studies(storage: Any = None) -> list[StudyInfo]:
+    """All studies of a storage, oldest first."""
+    store = open_storage(storage or DEFAULT)
+    with store.turn, store.explained():
+        rows = store.listed(store.connection())
+    found = []
+    for row in rows:
+        with store.turn, store.explained():
+            counts: dict[str, int] = dict(
+                store.connection()
+                .execute(
+                    sa.select(events.c.kind, sa.func.count()).where(events.c.study_id == row.id).group_by(events.c.kind)
+                )
+                .all()
+            )
+            note = store.connection().execute(
+                sa.select(events.c.note).where(events.c.study_id == row.id, events.c.seq == 1)
+            )
+            arms = len(json.loads(note.scalar_one())["arms"]) + counts.get("add_arm", 0) - counts.get("retire_arm", 0)
+        answers = counts.get("tell", 0) + counts.get("vote", 0) - counts.get("undo", 0)
+        asked = counts.get("ask", 0) - counts.get("tell", 0) + counts.get("undo", 0)
+        found.append(StudyInfo(row.name, row.policy, arms, answers, asked, iso_time(row.created)))
+    return found
+
+
+def _policy_of(row: StudyRow) -> Policy:
+    """The policy a study was created with."""
+    parameters = row.policy.partition(":")[2]
+    source = row.settings.get("source")
+    return find_policy(f"{source}:{parameters}" if source and parameters else source or row.policy)
+
+
+def _refuse_different(study: Study, names: list[str], policy: Policy, horizon: int | None) -> None:
+    started = study.events()[0].note["arms"]
+    if started != names:
+        raise Conflict(
+            f"study {study.name!r} exists with other arms ({', '.join(started[:5])} …): load it with load_study"
+        )
+    if (study.policy, study._row.horizon) != (str(policy), horizon):
+        raise Conflict(f"study {study.name!r} exists with the policy {study.policy}: load it with load_study")

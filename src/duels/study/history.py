@@ -1,0 +1,288 @@
+"""A study's state: a pure fold over its events.
+
+The same log gives the same history, the same policy state and the same next question, on every machine.
+"""
+
+import hashlib
+import io
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import loop
+from ..errors import StorageError
+from ..policies import Policy
+from .player import Player, rival, rival_alpha
+from .storage import Event, StudyRow
+from .tally import Tally
+
+ANSWERS = ("left", "right", "tie", "both_bad", "skip")
+LEFT, RIGHT, TIE, BOTH_BAD, SKIP = range(5)
+OPEN = -1
+OUTCOME = (1.0, 0.0, 0.5, 0.5)  # of the arm on the left, by answer
+MANY = 2000  # answers to fold at once that are worth compiling for
+
+
+class History:
+    """What a study's events amount to: arms, duels, answers, and the policy's state after them."""
+
+    def __init__(self, row: StudyRow, policy: Policy) -> None:
+        self.row, self.policy = row, policy
+        self.seq, self.digest = 0, ""
+        self.names: list[str] = []
+        self.active: list[bool] = []
+        self.started_with = 0
+        # Of each duel, by its number:
+        self.left: list[int] = []
+        self.right: list[int] = []
+        self.swapped: list[int] = []  # 1 where the policy's first arm was shown on the right
+        self.answer: list[int] = []
+        self.attempt: list[int] = []  # how often its answer was undone
+        self.asked: list[float] = []
+        self.told: list[int] = []  # numbers of the duels with an outcome, in the order of their answers
+        self.open: dict[int, None] = {}  # numbers of the duels without an answer, in the order they were asked
+        self.withdrawn = 0  # answers undone or forgotten
+        self.wins = np.zeros((0, 0), np.int64)
+        self.ties = np.zeros((0, 0), np.int64)
+        self.snapshot_seq = 0  # the last event that a snapshot has
+        self._player: Player | None = None
+        self._folded = 0  # how many of `told` the player knows
+
+    def apply(self, events: Iterable[Sequence[Any]]) -> None:
+        """Take in events, which must follow the last one; what does not fit is refused."""
+        for event in events:
+            seq, kind, duel, _, left, right, swapped, answer, _, time, _, digest = event
+            if seq != self.seq + 1:
+                raise StorageError(
+                    f"the log of study {self.row.name!r} has no event {self.seq + 1}: it was tampered with"
+                )
+            if chained(self.digest, event) != digest:
+                raise StorageError(
+                    f"event {seq} of study {self.row.name!r} is not what was written: it was tampered with"
+                )
+            self.seq, self.digest = seq, digest
+            if kind == "ask":
+                self._ask(left, right, swapped, time)
+            elif kind == "tell":
+                self._answer(duel, ANSWERS.index(answer))
+            else:
+                _KINDS[kind](self, event)
+
+    def _ask(self, left: int, right: int, swapped: int, time: float) -> None:
+        self.open[len(self.left)] = None
+        self.left.append(left)
+        self.right.append(right)
+        self.swapped.append(swapped)
+        self.answer.append(OPEN)
+        self.attempt.append(0)
+        self.asked.append(time)
+
+    def _answer(self, duel: int, answer: int) -> None:
+        self.answer[duel] = answer
+        self.open.pop(duel, None)
+        if answer != SKIP:
+            self.told.append(duel)
+            self._count(duel, answer, 1)
+
+    def _count(self, duel: int, answer: int, by: int) -> None:
+        left, right = self.left[duel], self.right[duel]
+        if left == right:
+            return
+        if answer == LEFT:
+            self.wins[left, right] += by
+        elif answer == RIGHT:
+            self.wins[right, left] += by
+        else:
+            self.ties[left, right] += by
+            self.ties[right, left] += by
+
+    def _withdraw(self, duel: int, becomes: int) -> None:
+        answer, self.answer[duel] = self.answer[duel], becomes
+        self.attempt[duel] += 1
+        if becomes == OPEN:
+            self.open[duel] = None
+        if answer != SKIP:
+            self.told.remove(duel)
+            self._count(duel, answer, -1)
+            self.withdrawn += 1
+            self._start_again()
+
+    def _create(self, event: Sequence[Any]) -> None:
+        for name in json.loads(event[10])["arms"]:
+            self._add(name)
+        self.started_with = len(self.names)
+
+    def _add_arm(self, event: Sequence[Any]) -> None:
+        self._add(json.loads(event[10])["arm"])
+
+    def _add(self, name: str) -> None:
+        self.names.append(name)
+        self.active.append(True)
+        self.wins, self.ties = (np.pad(counts, ((0, 1), (0, 1))) for counts in (self.wins, self.ties))
+        self._start_again()
+
+    def _retire_arm(self, event: Sequence[Any]) -> None:
+        self.active[event[4]] = False
+        self._start_again()
+
+    def _vote(self, event: Sequence[Any]) -> None:
+        self._ask(event[4], event[5], event[6], event[9])
+        self._answer(event[2], ANSWERS.index(event[7]))
+
+    def _undo(self, event: Sequence[Any]) -> None:
+        self._withdraw(event[2], OPEN)
+
+    def _forget(self, event: Sequence[Any]) -> None:
+        for duel in json.loads(event[10])["duels"]:
+            self._withdraw(duel, SKIP)
+
+    def _start_again(self) -> None:
+        """The policy's state is folded anew: over other arms, or without some answers."""
+        self._player, self._folded = None, 0
+
+    @property
+    def tally(self) -> Tally:
+        counts = self.wins.copy(), self.ties.copy()
+        return Tally(tuple(self.names), *counts, np.array(self.active, bool), self.started_with)
+
+    @property
+    def places(self) -> dict[int, int]:
+        """The active arms, and the index under which the policy knows each."""
+        return {arm: place for place, arm in enumerate(k for k, active in enumerate(self.active) if active)}
+
+    def player(self) -> Player:
+        """The policy's state after all answers about active arms."""
+        places = self.places
+        if self._player is None:
+            self._player = Player(self.policy, len(places), self.row.horizon, self.row.seed)
+        waiting = self.told[self._folded :]
+        if waiting:
+            if len(waiting) > MANY:
+                self._player.compile()
+            self._player.enter(*self._pairs(waiting, places), self._outcomes(waiting, places))
+            self._folded = len(self.told)
+        return self._player
+
+    def _counted(self, duels: Iterable[int], places: dict[int, int]) -> list[int]:
+        return [duel for duel in duels if self.left[duel] in places and self.right[duel] in places]
+
+    def _pairs(self, duels: Iterable[int], places: dict[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        """The policy's first and second arms of the duels in which both arms are active."""
+        pairs = [
+            (self.right[duel], self.left[duel]) if self.swapped[duel] else (self.left[duel], self.right[duel])
+            for duel in self._counted(duels, places)
+        ]
+        both = np.array([(places[i], places[j]) for i, j in pairs], np.int64).reshape(-1, 2)
+        return np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
+
+    def _outcomes(self, duels: Iterable[int], places: dict[int, int]) -> np.ndarray:
+        found = [
+            1.0 - OUTCOME[self.answer[duel]] if self.swapped[duel] else OUTCOME[self.answer[duel]]
+            for duel in self._counted(duels, places)
+        ]
+        return np.array(found, np.float64)
+
+    def question(self, now: float, allow_self: bool) -> tuple[int, int, int]:
+        """The next duel: the arms on the left and on the right, and whether they are swapped.
+
+        Open duels within their lease count as ties, so that many questions at once spread out.
+        """
+        places = self.places
+        arms = list(places)
+        waiting = [duel for duel in self.open if now - self.asked[duel] < self.row.lease]
+        player = self.player()
+        i, j = player.look_ahead(*self._pairs(waiting, places))
+        first, second = arms[i], arms[j]
+        if first == second and not allow_self:
+            second = arms[self._rival(i, player.t + len(waiting), waiting, places)]
+        swapped = self._side(len(self.left))
+        return (second, first, 1) if swapped else (first, second, 0)
+
+    def _rival(self, champion: int, t: int, waiting: list[int], places: dict[int, int]) -> int:
+        """Whom the champion meets in place of itself; open duels count as ties here too."""
+        arms = list(places)
+        wins = (self.wins + 0.5 * self.ties)[np.ix_(arms, arms)]
+        for i, j in zip(*self._pairs(waiting, places)):
+            wins[i, j] += 0.5
+            wins[j, i] += 0.5
+        return rival(wins, champion, t, rival_alpha(self.policy))
+
+    def _side(self, duel: int) -> int:
+        """A fair coin for each duel, the same at every replay."""
+        return hashlib.blake2b(f"{self.row.seed}/{duel}".encode(), digest_size=1).digest()[0] & 1
+
+    def snapshot(self) -> bytes:
+        """All of it, to be read back at once."""
+        player = self.player()
+        saved = player.saved()
+        plain = {
+            "seq": self.seq,
+            "digest": self.digest,
+            "names": self.names,
+            "started_with": self.started_with,
+            "withdrawn": self.withdrawn,
+            "open": list(self.open),
+            "t": saved["t"],
+            "coin": saved["coin"],
+            "code": loop.code_of(self.policy),
+        }
+        file = io.BytesIO()
+        np.savez(
+            file,
+            plain=np.frombuffer(json.dumps(plain).encode(), np.uint8),
+            active=np.array(self.active, bool),
+            left=np.array(self.left, np.int32),
+            right=np.array(self.right, np.int32),
+            swapped=np.array(self.swapped, np.int8),
+            answer=np.array(self.answer, np.int8),
+            attempt=np.array(self.attempt, np.int32),
+            asked=np.array(self.asked, np.float64),
+            told=np.array(self.told, np.int64),
+            wins=self.wins,
+            ties=self.ties,
+            **saved["arrays"],
+        )
+        return file.getvalue()
+
+    def restore(self, content: bytes) -> None:
+        """Go on from a snapshot."""
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        plain = json.loads(arrays.pop("plain").tobytes())
+        self.seq, self.digest = plain["seq"], plain["digest"]
+        self.names, self.started_with, self.withdrawn = plain["names"], plain["started_with"], plain["withdrawn"]
+        for name in ("active", "left", "right", "swapped", "answer", "attempt", "asked", "told"):
+            setattr(self, name, arrays.pop(name).tolist())
+        self.wins, self.ties = arrays.pop("wins"), arrays.pop("ties")
+        self.open = dict.fromkeys(plain["open"])
+        self._start_again()
+        if plain["code"] == loop.code_of(self.policy):  # else the answers are folded anew, by the code of today
+            self._player = Player(self.policy, sum(self.active), self.row.horizon, self.row.seed)
+            self._player.restore({"t": plain["t"], "coin": plain["coin"], "arrays": arrays})
+            self._folded = len(self.told)
+
+
+_KINDS = {
+    "create": History._create,
+    "add_arm": History._add_arm,
+    "retire_arm": History._retire_arm,
+    "vote": History._vote,
+    "undo": History._undo,
+    "forget": History._forget,
+}
+
+
+def chained(before: str, event: Sequence[Any]) -> str:
+    """The digest of an event and, through the one before it, of the whole log so far; names of voters do not count."""
+    seq, kind, duel, attempt, left, right, swapped, answer, _, time, note, _ = event
+    text = f"{before}|{seq}|{kind}|{duel}|{attempt}|{left}|{right}|{swapped}|{answer}|{time!r}|{note}"
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def made(history: History, kind: str, now: float, **fields: Any) -> Event:
+    """The next event of a history, with its digest."""
+    blank: dict[str, Any] = dict.fromkeys(Event._fields[2:-1])
+    event = Event(seq=history.seq + 1, kind=kind, digest="", **(blank | {"time": now} | fields))
+    return event._replace(digest=chained(history.digest, event))

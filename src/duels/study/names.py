@@ -1,0 +1,79 @@
+"""What arms, studies and voters may be called, and how duels are told apart."""
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from ..errors import InvalidInput
+from .history import ANSWERS
+
+
+class Duel(NamedTuple):
+    """A question: which of two arms is better?"""
+
+    id: int
+    left: str
+    right: str
+    study: str
+    time: str  # when it was asked
+
+    @property
+    def is_self(self) -> bool:
+        """Whether the arm duels itself: the policy is content with it, and learns nothing from the answer."""
+        return self.left == self.right
+
+
+class LogEntry(NamedTuple):
+    """One event of a study, for people and programs."""
+
+    seq: int
+    kind: str  # create, ask, tell, vote, undo, forget, add_arm, retire_arm
+    duel: int | None
+    left: str | None
+    right: str | None
+    answer: str | None
+    voter: str | None
+    time: str
+    note: dict[str, Any]
+
+
+def arm_names(arms: Iterable[str], fewest: int = 2) -> list[str]:
+    if isinstance(arms, str):
+        raise InvalidInput(f"arms is the text {arms!r}: expected a list of names")
+    names = list(arms)
+    if len(names) < fewest:
+        raise InvalidInput(f"{len(names)} arms were given: expected at least two, there is nothing to compare")
+    for name in names:
+        if not isinstance(name, str) or not name.strip() or len(name) > 200 or re.search(r"[\x00-\x1f]", name):
+            raise InvalidInput(f"arm {name!r:.60} has no usable name: expected up to 200 characters of text")
+        if name in ANSWERS:
+            raise InvalidInput(f"an arm cannot be called {name!r}: that is an answer; choose another name")
+        if names.count(name) > 1:
+            raise InvalidInput(f"two arms are called {name!r}: names must be unique")
+    return names
+
+
+def study_name(name: Any) -> str:
+    if not isinstance(name, str) or not name.strip() or len(name) > 200 or re.search(r"[\x00-\x1f/]", name):
+        raise InvalidInput(f"study_name is {name!r:.60}: expected up to 200 characters of text without /")
+    return name
+
+
+def voter_name(voter: Any) -> str | None:
+    if voter is not None and (not isinstance(voter, str) or not voter or len(voter) > 200 or "\x00" in voter):
+        raise InvalidInput(f"voter is {voter!r:.60}: expected up to 200 characters of text, or None")
+    return voter
+
+
+def duel_number(duel: Any) -> int:
+    number = duel.id if isinstance(duel, Duel) else duel
+    if isinstance(number, str) and number.isdecimal():
+        number = int(number)
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise InvalidInput(f"duel is {duel!r:.60}: expected what ask gave, or its id")
+    return number
+
+
+def iso_time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,139 @@
+"""How many duels a verdict will take, by simulating studies that look at the verdict after every answer."""
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .. import loop
+from ..errors import InvalidInput
+from ..policies import Policy
+from ..policies import policy as find_policy
+from ..preference import PreferenceMatrix
+from ..problems import as_matrix
+from ..specs import whole
+from ..threads import cores, in_threads
+from .player import rival, rival_alpha
+from .tally import Tally
+from .verdict import NOT_YET, log_thresholds, new_standing, note, settled
+
+POLICIES = ("rucb", "savage", "random")
+LIMIT = 1_000_000
+
+select: Any = None
+update: Any = None
+
+
+class PlanRow(NamedTuple):
+    """What to expect of one policy until a verdict, or until the limit where there is none."""
+
+    policy: str
+    duels_median: float  # half of the studies need at most so many; infinite if fewer than half end
+    duels_90: float  # nine in ten
+    regret_median: float
+    regret_90: float
+    undecided: float  # share of studies without a verdict at the limit
+    wrong: float  # share that name an arm that is not the winner
+
+
+def until_verdict(state, params, world, gaps, wins, standing, thresholds, alpha, limit, coin, luck):
+    """One study without self-duels, looked at after every answer: duels, regret, and what the verdict is."""
+    regret = 0.0
+    for t in range(1, limit + 1):
+        i, j = select(state, params, t, coin)
+        if i == j:
+            j = rival(wins, i, t, alpha)
+        won = 1.0 if luck.random() < world[i, j] else 0.0
+        update(state, params, t, i, j, won)
+        wins[i, j] += won
+        wins[j, i] += 1.0 - won
+        regret += 0.5 * (gaps[i] + gaps[j])
+        note(standing, wins, i, j, thresholds[i, j])
+        found = settled(standing)
+        if found != NOT_YET:
+            return t, regret, found
+    return limit, regret, NOT_YET
+
+
+def plan(
+    problem: Any = None,
+    *,
+    arms: int | None = None,
+    gap: float | None = None,
+    policies: Sequence[Any] = POLICIES,
+    confidence: float = 0.95,
+    studies: int = 200,
+    limit: int = LIMIT,
+    seed: int = 0,
+    jobs: int | None = None,
+    progress: bool | None = None,
+) -> list[PlanRow]:
+    """How many duels and how much regret until a verdict, for each policy: median and nine in ten of the studies.
+
+    problem: a preference matrix or a problem's name; or say `arms` and `gap`, for a best arm that wins against each of
+        the others with ½ + gap, which are alike.
+    limit: duels after which a study is given up. Policies that need a horizon are told this one.
+    """
+    matrix = _matrix(problem, arms, gap)
+    studies, limit = whole("studies", studies, 1), whole("limit", limit, 1, 10**9)
+    jobs = whole("jobs", jobs, 1) if jobs is not None else cores()
+    chosen = [find_policy(one) for one in policies]
+    if not chosen:
+        raise InvalidInput("there are no policies: expected at least one, such as 'rucb'")
+    return [_row(matrix, one, confidence, studies, limit, whole("seed", seed, 0), jobs, progress) for one in chosen]
+
+
+def _matrix(problem: Any, arms: int | None, gap: float | None) -> PreferenceMatrix:
+    if (problem is None) == (arms is None or gap is None):
+        raise InvalidInput("say arms and gap, such as arms=8 and gap=0.05, or a problem instead")
+    if problem is not None:
+        return as_matrix(problem)
+    arms = whole("arms", arms, 2, 1000)
+    if not (isinstance(gap, int | float) and 0 < gap <= 0.5):
+        raise InvalidInput(f"gap is {gap!r}: expected how far above ½ the best arm wins, above 0 and at most 0.5")
+    array = np.full((arms, arms), 0.5)
+    array[0, 1:], array[1:, 0] = 0.5 + gap, 0.5 - gap
+    return PreferenceMatrix(array, name=f"{arms} arms, gap {gap:g}")
+
+
+def _row(
+    matrix: PreferenceMatrix,
+    policy: Policy,
+    confidence: float,
+    studies: int,
+    limit: int,
+    seed: int,
+    jobs: int,
+    progress: bool | None,
+) -> PlanRow:
+    arms, gaps = matrix.arms, matrix.gaps
+    none = np.zeros((arms, arms), np.int64)
+    tally = Tally(matrix.names, none, none, np.ones(arms, bool), arms)
+    thresholds = log_thresholds(tally, confidence)
+    duels, regret, found = np.zeros(studies), np.zeros(studies), np.zeros(studies, np.int64)
+
+    def study(number: int, most: int, play: Callable) -> tuple[int, float, int]:
+        state, (coin, luck) = policy.start(arms, limit), loop.streams(seed, number)
+        standing, wins, alpha = new_standing(arms), np.zeros((arms, arms)), rival_alpha(policy)
+        return play(state, policy.params, matrix.array, gaps, wins, standing, thresholds, alpha, most, coin, luck)
+
+    play = loop.compiled_for(policy, until_verdict, lambda call: study(0, 1, call))
+
+    def one(number: int, stop: threading.Event, share: Callable[[float], None]) -> None:
+        if not stop.is_set():
+            duels[number], regret[number], found[number] = study(number, limit, play)
+            share(1.0)
+
+    in_threads(one, studies, jobs, progress, f"{policy} until a verdict")
+    undecided = found == NOT_YET
+    until = np.where(undecided, np.inf, duels)
+    return PlanRow(
+        str(policy),
+        float(np.quantile(until, 0.5, method="higher")),
+        float(np.quantile(until, 0.9, method="higher")),
+        float(np.quantile(regret, 0.5)),
+        float(np.quantile(regret, 0.9)),
+        float(undecided.mean()),
+        float(((found != matrix.condorcet_winner) & ~undecided).mean()),
+    )

@@ -1,0 +1,137 @@
+"""A policy that is asked and told instead of played: the state after the answers so far, and the next question.
+
+The answers are folded as the simulator's loop plays them, with the same source of chance: a study that answers one
+question at a time goes through the very states of `simulate`'s run 0.
+"""
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+
+from .. import loop
+from ..policies import Policy
+
+PATIENCE = {True: 0.5, False: 5.0}  # seconds in the interpreter before a built-in policy, or one's own, is compiled
+
+select: Any = None
+update: Any = None
+skip: Any = None
+
+
+def fold(state, params, first, second, outcomes, t, coin):
+    """Enter answered duels in order from time t on; the time after them. What `loop.play` does, with given outcomes."""
+    for k in range(len(first)):
+        i, j = first[k], second[k]
+        c, d = select(state, params, t, coin)  # whatever the policy decides before its duel
+        # A self-duel teaches nothing, unless the policy itself chooses it now and wants its outcome.
+        if i != j or (c == i and d == j and skip(state, params, t) <= t):
+            update(state, params, t, i, j, outcomes[k])
+        t += 1
+    return t
+
+
+def choose_next(state, params, t, coin):
+    """The pair that the policy would have duel at time t."""
+    return select(state, params, t, coin)
+
+
+def rival(wins, champion, t, alpha):
+    """Kernel: whom a champion meets in place of itself: the arm with the largest upper limit against it (RUCB's u)."""
+    bonus = alpha * math.log(t)
+    best, top = -1, -1.0
+    for j in range(len(wins)):
+        n = wins[j, champion] + wins[champion, j]
+        upper = wins[j, champion] / n + math.sqrt(bonus / n) if n > 0 else 2.0
+        if j != champion and upper > top:
+            best, top = j, upper
+    return best
+
+
+def rival_alpha(policy: Policy) -> float:
+    """The α of `rival`: the policy's own if it has one, else RUCB's usual."""
+    return float(getattr(policy.params, "alpha", 0.51))
+
+
+class Player:
+    """The state of one policy on K arms after some answers. Interpreted at first, compiled when that pays."""
+
+    def __init__(self, policy: Policy, arms: int, horizon: int | None, seed: int) -> None:
+        self.policy, self.arms = policy, arms
+        self.state = policy.start(arms, horizon)
+        self.t = 1
+        self.coin = loop.streams(seed, 0)[0]
+        self._spare = np.random.default_rng(0)  # its state is set anew for every look ahead
+        self._fold, self._choose = _interpreted(policy)
+        self._spent, self._compiled = 0.0, False
+
+    def enter(self, first: Any, second: Any, outcomes: Any) -> None:
+        """Fold answered duels in; outcomes are the first arm's, ties a half."""
+        self.t = self._timed(self._fold, self.state, first, second, outcomes, self.t, self.coin)
+
+    def look_ahead(self, first: Any, second: Any) -> tuple[int, int]:
+        """The next pair, if the given open duels ended in ties; nothing is changed."""
+        state = _copied(self.state)
+        self._spare.bit_generator.state = self.coin.bit_generator.state
+        t = self.t
+        if len(first):
+            t = self._timed(self._fold, state, first, second, np.full(len(first), 0.5), t, self._spare)
+        i, j = self._timed(self._choose, state, t, self._spare)
+        return int(i), int(j)
+
+    def recommend(self, seed: int) -> int:
+        """The arm that the policy would name now."""
+        return int(self.policy.module.recommend(_copied(self.state), loop.adviser(seed, 0, self.t)))
+
+    def saved(self) -> dict[str, Any]:
+        """All that `restore` needs: arrays, and plain values that survive JSON."""
+        values = self.state._asdict()
+        arrays = {f"state_{name}": value for name, value in values.items() if isinstance(value, np.ndarray)}
+        return {"t": self.t, "coin": self.coin.bit_generator.state, "arrays": arrays}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        self.t = saved["t"]
+        self.coin.bit_generator.state = saved["coin"]
+        self.state = self.state._replace(
+            **{name.removeprefix("state_"): array for name, array in saved["arrays"].items()}
+        )
+
+    def _timed(self, kernel: Any, state: Any, *arguments: Any) -> Any:
+        if self._compiled:
+            return kernel(state, self.policy.params, *arguments)
+        started = time.perf_counter()
+        answer = kernel(state, self.policy.params, *arguments)
+        self._spent += time.perf_counter() - started
+        if self._spent > PATIENCE[_is_ours(self.policy)]:
+            self._fold, self._choose = _compiled(self.policy, self.arms, self.state)
+            self._compiled = True
+        return answer
+
+    def compile(self) -> None:
+        """Compile now: there is much to fold."""
+        if not self._compiled:
+            self._fold, self._choose = _compiled(self.policy, self.arms, self.state)
+            self._compiled = True
+
+
+def _is_ours(policy: Policy) -> bool:
+    return str(getattr(policy.module, "__name__", "")).startswith("duels.")
+
+
+def _interpreted(policy: Policy) -> tuple[Any, Any]:
+    return loop.bind_to(fold, policy, compiled=False), loop.bind_to(choose_next, policy, compiled=False)
+
+
+def _compiled(policy: Policy, arms: int, state: Any) -> tuple[Any, Any]:
+    coin = np.random.default_rng(0)
+    none, outcomes = np.zeros(0, np.int64), np.zeros(0)
+    entering = loop.compiled_for(
+        policy, fold, lambda call: call(_copied(state), policy.params, none, none, outcomes, 1, coin)
+    )
+    choosing = loop.compiled_for(policy, choose_next, lambda call: call(_copied(state), policy.params, 1, coin))
+    return entering, choosing
+
+
+def _copied(state: Any) -> Any:
+    return type(state)(*(value.copy() if isinstance(value, np.ndarray) else value for value in state))

@@ -1,0 +1,369 @@
+"""Where studies live: an append-only log of events in SQLite or PostgreSQL, and how it is written.
+
+Whatever waits is written in one commit, and each writer is answered only after that commit is on disk. The database
+itself refuses two questions of one number and two answers to one question.
+"""
+
+import json
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from ..errors import DuelsError, InvalidInput, StorageError
+
+HEAD = "0001"  # the newest migration
+PATIENCE = 60  # seconds to wait for other processes' locks
+DEFAULT = "sqlite:///duels.db"
+
+metadata = sa.MetaData()
+studies = sa.Table(
+    "studies",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False, unique=True),
+    sa.Column("created", sa.Float, nullable=False),  # seconds since 1970
+    sa.Column("policy", sa.Text, nullable=False),
+    sa.Column("horizon", sa.BigInteger),
+    sa.Column("seed", sa.BigInteger, nullable=False),
+    sa.Column("lease", sa.Float, nullable=False),  # seconds after which an open duel stops counting
+    sa.Column("settings", sa.Text, nullable=False),  # JSON: what the policy's file was, and the like
+    sqlite_autoincrement=True,  # the id of a deleted study is never given again
+)
+events = sa.Table(
+    "events",
+    metadata,
+    sa.Column("study_id", sa.Integer, sa.ForeignKey("studies.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("seq", sa.Integer, primary_key=True),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("duel", sa.Integer),
+    sa.Column("attempt", sa.Integer),  # of a duel: how often its answer was undone before
+    sa.Column("left_arm", sa.Integer),
+    sa.Column("right_arm", sa.Integer),
+    sa.Column("swapped", sa.Integer),  # whether the policy's first arm is shown on the right
+    sa.Column("answer", sa.Text),
+    sa.Column("voter", sa.Text),
+    sa.Column("time", sa.Float, nullable=False),
+    sa.Column("note", sa.Text),  # JSON of what only some kinds have
+    sa.Column("digest", sa.Text, nullable=False),  # of this event and all before it
+    sa.UniqueConstraint("study_id", "duel", "kind", "attempt", name="one_event_of_a_kind"),
+    sa.Index("events_by_voter", "study_id", "voter"),
+)
+snapshots = sa.Table(
+    "snapshots",
+    metadata,
+    sa.Column("study_id", sa.Integer, sa.ForeignKey("studies.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("seq", sa.Integer, nullable=False),
+    sa.Column("digest", sa.Text, nullable=False),
+    sa.Column("content", sa.LargeBinary, nullable=False),
+)
+EVENT_COLUMNS = tuple(column.name for column in events.columns if column.name != "study_id")
+
+
+class StudyRow(NamedTuple):
+    """A study as it was created."""
+
+    id: int
+    name: str
+    created: float
+    policy: str
+    horizon: int | None
+    seed: int
+    lease: float
+    settings: dict[str, Any]
+
+
+class Event(NamedTuple):
+    """One line of a study's log."""
+
+    seq: int
+    kind: str
+    duel: int | None
+    attempt: int | None
+    left_arm: int | None
+    right_arm: int | None
+    swapped: int | None
+    answer: str | None
+    voter: str | None
+    time: float
+    note: str | None
+    digest: str
+
+
+class _Waiting:
+    """Something to be written, and what came of it."""
+
+    def __init__(self, operation: Callable[[sa.Connection], Any]) -> None:
+        self.operation = operation
+        self.done = False
+        self.value: Any = None
+        self.error: BaseException | None = None
+
+
+class Storage:
+    """A database of studies. Safe to use from many threads; many processes and hosts may use one database."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.engine = _engine(url)
+        self.turn = threading.RLock()  # one thread at a time reads and writes, for itself and for all that wait
+        self._waiting: list[_Waiting] = []
+        self._queue = threading.Lock()
+        self._held: sa.Connection | None = None
+        self.followers: dict[int, Any] = {}  # study id → what this process knows of it
+        with self.explained():
+            _prepare(self)
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.engine.dialect.name == "sqlite"
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turns what the database says into words for people."""
+        try:
+            yield
+        except sa.exc.IntegrityError as error:
+            reason = _reason(error)
+            gone = "foreign key" in reason.lower()
+            said = "the study was deleted meanwhile" if gone else f"the database refused to store this twice: {reason}"
+            raise StorageError(said) from error
+        except sa.exc.SQLAlchemyError as error:
+            self.release()
+            raise StorageError(f"the database {_shown(self.url)} {_trouble(_reason(error))}") from error
+
+    def write(self, operation: Callable[[sa.Connection], Any]) -> Any:
+        """Do the operation in a transaction that holds the write lock; returns after it is on disk.
+
+        Operations that wait while a commit is under way share the next one. An operation that raises a `DuelsError`
+        must not have written anything; the others are not affected by it.
+        """
+        mine = _Waiting(operation)
+        with self._queue:
+            self._waiting.append(mine)
+        with self.turn:  # whoever gets here first writes for all that wait
+            if not mine.done:
+                self._write_waiting()
+        if mine.error is not None:
+            raise mine.error
+        return mine.value
+
+    def _write_waiting(self) -> None:
+        with self._queue:
+            batch, self._waiting = self._waiting, []
+        try:
+            with self.explained(), self._transaction() as connection:
+                for one in batch:
+                    try:
+                        one.value = one.operation(connection)
+                    except DuelsError as error:
+                        if isinstance(error, StorageError):
+                            raise
+                        one.error = error
+        except BaseException as error:
+            self.followers.clear()  # they may know of events that were not written after all
+            for one in batch:
+                one.error = one.error or error
+        finally:
+            for one in batch:
+                one.done = True
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sa.Connection]:
+        connection = self.connection()
+        if self.is_sqlite:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        else:
+            connection.exec_driver_sql("BEGIN")
+        try:
+            yield connection
+            connection.exec_driver_sql("COMMIT")
+        except BaseException:
+            try:
+                connection.exec_driver_sql("ROLLBACK")
+            except sa.exc.SQLAlchemyError:
+                self.release()
+            raise
+
+    def connection(self) -> sa.Connection:
+        """The held connection; only whoever has the turn uses it."""
+        if self._held is None:
+            self._held = self.engine.connect()
+        return self._held
+
+    def release(self) -> None:
+        """Let go of the connection, so that the next use makes another one."""
+        held, self._held = self._held, None
+        if held is not None:
+            try:
+                held.invalidate()
+                held.close()
+            except sa.exc.SQLAlchemyError:
+                pass
+
+    def close(self) -> None:
+        with self.turn:
+            self.release()
+            self.engine.dispose()
+
+    def lock_study(self, connection: sa.Connection, study_id: int) -> None:
+        """Nobody else appends to this study until the transaction ends. (SQLite's write lock is for all studies.)"""
+        if not self.is_sqlite:
+            connection.exec_driver_sql("SELECT id FROM studies WHERE id = %s FOR UPDATE", (study_id,))
+
+    def append(self, connection: sa.Connection, study_id: int, new: Sequence[Event]) -> None:
+        connection.exec_driver_sql(self._insert, [(study_id, *event) for event in new])
+
+    @property
+    def _insert(self) -> str:
+        mark = "?" if self.is_sqlite else "%s"
+        names = ("study_id", *EVENT_COLUMNS)
+        return f"INSERT INTO events ({', '.join(names)}) VALUES ({', '.join([mark] * len(names))})"
+
+    def read_events(self, connection: sa.Connection, study_id: int, after: int) -> list[tuple]:
+        """The events after a sequence number, in order, as plain tuples of `Event`'s fields."""
+        mark = "?" if self.is_sqlite else "%s"
+        text = f"SELECT {', '.join(EVENT_COLUMNS)} FROM events WHERE study_id = {mark} AND seq > {mark} ORDER BY seq"
+        cursor = connection.connection.cursor()
+        try:
+            cursor.execute(text, (study_id, after))  # by the driver itself: a million rows in a second
+            return list(cursor.fetchall())
+        except Exception as error:
+            raise sa.exc.DBAPIError(text, None, error) from error
+        finally:
+            cursor.close()
+
+    def find(self, connection: sa.Connection, name: str) -> StudyRow | None:
+        row = connection.execute(sa.select(studies).where(studies.c.name == name)).first()
+        return None if row is None else _study_row(row)
+
+    def listed(self, connection: sa.Connection) -> list[StudyRow]:
+        rows = connection.execute(sa.select(studies).order_by(studies.c.id))
+        return [_study_row(row) for row in rows]
+
+
+def _study_row(row: Any) -> StudyRow:
+    return StudyRow(**(row._asdict() | {"settings": json.loads(row.settings)}))
+
+
+_opened: dict[str, Storage] = {}
+_opening = threading.Lock()
+
+
+def open_storage(url: Any) -> Storage:
+    """The storage at a URL; one for each in a process, so that all its threads share commits."""
+    if isinstance(url, Storage):
+        return url
+    if not isinstance(url, str) or "://" not in url:
+        raise InvalidInput(f"storage is {url!r}: expected a URL such as {DEFAULT} or postgresql://user@host/name")
+    with _opening:
+        if url not in _opened:
+            _opened[url] = Storage(url)
+        return _opened[url]
+
+
+def _engine(url: str) -> sa.Engine:
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError:
+        raise InvalidInput(f"storage is {_shown(url)}: expected a URL such as {DEFAULT}") from None
+    kind = parsed.get_backend_name()
+    if kind == "sqlite":
+        engine = sa.create_engine(
+            parsed,
+            poolclass=sa.StaticPool if parsed.database in (None, "", ":memory:") else sa.NullPool,
+            connect_args={"timeout": PATIENCE, "check_same_thread": False, "isolation_level": None},
+        )
+        sa.event.listen(engine, "connect", _set_up_sqlite)
+        return engine
+    if kind == "postgresql":
+        parsed = parsed.set(drivername="postgresql+psycopg")
+        try:
+            return sa.create_engine(parsed, isolation_level="AUTOCOMMIT", pool_size=2, pool_pre_ping=True)
+        except ImportError:
+            raise InvalidInput("PostgreSQL needs its driver: pip install 'duels[postgres]'") from None
+    raise InvalidInput(f"storage is {_shown(url)}: expected sqlite:///file.db or postgresql://user@host/name")
+
+
+def _set_up_sqlite(connection: Any, record: Any) -> None:
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA journal_mode=WAL")
+    cursor.execute("PRAGMA synchronous=FULL")  # a commit returns after it is on disk
+    cursor.execute("PRAGMA foreign_keys=ON")
+    cursor.close()
+
+
+def _prepare(storage: Storage) -> None:
+    """Make the tables, or find them; a database of a newer version is left alone."""
+    with storage.engine.connect() as connection:
+        found = _revision(connection)
+    if found == HEAD:
+        return
+    if found is not None and found > HEAD:
+        raise StorageError(
+            f"the database {_shown(storage.url)} was written by a newer version of Duels (its schema is {found}, this "
+            f"version knows up to {HEAD}): upgrade Duels; nothing was changed"
+        )
+    upgrade(storage)
+
+
+def _revision(connection: sa.Connection) -> str | None:
+    if not sa.inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+
+
+def upgrade(storage: Storage, revision: str = "head") -> None:
+    """Bring the tables to the newest schema."""
+    import alembic.command
+    import alembic.config
+
+    config = alembic.config.Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    with storage.engine.connect() as connection:
+        # Several processes may open a new database at once: one of them makes the tables.
+        if storage.is_sqlite:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        else:
+            connection.exec_driver_sql("BEGIN")
+            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7310145)")
+        try:
+            if _revision(connection) != HEAD or revision != "head":
+                config.attributes["connection"] = connection
+                alembic.command.upgrade(config, revision)
+            connection.exec_driver_sql("COMMIT")
+        except BaseException:
+            connection.exec_driver_sql("ROLLBACK")
+            raise
+
+
+def _reason(error: Exception) -> str:
+    """What the driver said, in a line."""
+    said = str(getattr(error, "orig", None) or error).strip()
+    return said.splitlines()[0] if said else type(error).__name__
+
+
+def _trouble(reason: str) -> str:
+    known = {
+        "readonly": "cannot be written: it is read-only",
+        "unable to open": "cannot be opened: does its folder exist, and may it be written?",
+        "disk is full": "cannot be written: the disk is full",
+        "not a database": "is not a SQLite database",
+        "malformed": "is damaged: restore it from a back-up",
+        "locked": f"was locked by others for {PATIENCE} seconds",
+    }
+    for sign, words in known.items():
+        if sign in reason:
+            return f"{words} ({reason})"
+    return f"does not answer as expected: {reason}"
+
+
+def _shown(url: str) -> str:
+    """The URL without its password."""
+    try:
+        return repr(sa.make_url(url).render_as_string(hide_password=True))
+    except sa.exc.ArgumentError:
+        return repr(url)

@@ -1,0 +1,396 @@
+"""Live studies: people and systems answer the duels that a policy asks for.
+
+A study is a log of events; everything else is computed from it. Many threads, processes and hosts may ask and tell at
+once: whoever writes first takes in what others have written.
+"""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from ..errors import Conflict, InvalidInput, StorageError, UnknownName
+from ..policies import Policy
+from ..specs import whole
+from . import verdict as verdicts
+from .history import ANSWERS, OPEN, SKIP, TIE, History, made
+from .names import Duel, LogEntry, arm_names, duel_number, iso_time, voter_name
+from .storage import Event, Storage, StudyRow, events, snapshots
+from .tally import LeaderboardRow, PairRow, Tally
+from .verdict import Verdict
+from .votes import Votes, read_votes
+
+SNAPSHOT_EVERY = 20_000  # events, and a tenth of the log
+clock: Callable[[], float] = time.time
+
+
+class Study:
+    """A study that is under way: `ask` for a duel, `tell` who won, look at the `verdict`.
+
+    Made by `create_study` and `load_study`. Objects of one study in many threads and processes see the same log.
+    """
+
+    def __init__(self, storage: Storage, row: StudyRow, policy: Policy) -> None:
+        self._storage, self._row, self._policy = storage, row, policy
+
+    @property
+    def name(self) -> str:
+        return self._row.name
+
+    @property
+    def policy(self) -> str:
+        return self._row.policy
+
+    @property
+    def arms(self) -> list[str]:
+        """The active arms."""
+        history = self._looked_at()
+        return [name for name, active in zip(history.names, history.active) if active]
+
+    def __repr__(self) -> str:
+        return f"Study({self.name!r}, {self.policy}, {len(self.arms)} arms)"
+
+    def ask(self, n: int = 1, *, voter: str | None = None, allow_self: bool = True) -> Any:
+        """The next duel, or a list of `n` if that is not 1. It is on disk when this returns.
+
+        voter: who is asked, kept with the question.
+        allow_self: False where people vote: an arm is then never shown against itself. What would be a self-duel
+            becomes the champion against the arm with the largest upper confidence limit against it.
+        """
+        n = whole("n", n, 1, 10_000)
+        asked = voter_name(voter)
+
+        def operation(connection: sa.Connection) -> list[Duel]:
+            history = self._current(connection)
+            if sum(history.active) < 2:
+                raise InvalidInput(f"study {self.name!r} has fewer than two active arms: add one with add_arm")
+            now, new, duels = clock(), [], []
+            note = None if allow_self else '{"allow_self": false}'
+            for _ in range(n):
+                left, right, swapped = history.question(now, allow_self)
+                number = len(history.left)
+                event = made(
+                    history,
+                    "ask",
+                    now,
+                    duel=number,
+                    attempt=0,
+                    left_arm=left,
+                    right_arm=right,
+                    swapped=swapped,
+                    voter=asked,
+                    note=note,
+                )
+                history.apply([event])
+                new.append(event)
+                duels.append(self._duel(history, number))
+            self._append(connection, history, new)
+            return duels
+
+        duels = self._storage.write(operation)
+        return duels[0] if n == 1 else duels
+
+    def tell(self, duel: Duel | int, winner: str, *, voter: str | None = None) -> None:
+        """The answer to a duel: `"left"`, `"right"`, `"tie"`, `"both_bad"`, `"skip"` or the name of one of its arms.
+
+        It is on disk when this returns. Telling the same again is harmless, another answer is refused (see `undo`).
+        """
+        number, told = duel_number(duel), voter_name(voter)
+
+        def operation(connection: sa.Connection) -> None:
+            history = self._current(connection)
+            self._known(history, number)
+            answer = self._answer(history, number, winner)
+            before = history.answer[number]
+            if before == answer:
+                return
+            if before != OPEN:
+                raise Conflict(
+                    f"duel {number} was answered {ANSWERS[before]!r} already, not {ANSWERS[answer]!r}: undo that first"
+                )
+            self._write(
+                connection,
+                history,
+                "tell",
+                duel=number,
+                attempt=history.attempt[number],
+                answer=ANSWERS[answer],
+                voter=told,
+            )
+
+        self._storage.write(operation)
+
+    def undo(self, duel: Duel | int) -> None:
+        """Take back the answer to a duel, which is then open again. It voids the verdict's promise."""
+        number = duel_number(duel)
+
+        def operation(connection: sa.Connection) -> None:
+            history = self._current(connection)
+            self._known(history, number)
+            if history.answer[number] == OPEN:
+                raise InvalidInput(f"duel {number} has no answer to undo")
+            self._write(connection, history, "undo", duel=number, attempt=history.attempt[number])
+
+        self._storage.write(operation)
+
+    def forget(self, voter: str) -> int:
+        """Take back all answers of a voter and erase their name from the log; how many answers there were."""
+        name = voter_name(voter)
+        if name is None:
+            raise InvalidInput("voter is None: expected the name of the voter to forget")
+
+        def operation(connection: sa.Connection) -> int:
+            history = self._current(connection)
+            theirs = (events.c.study_id == self._row.id) & (events.c.voter == name)
+            rows = connection.execute(sa.select(events.c.kind, events.c.duel, events.c.attempt).where(theirs)).all()
+            if not rows:
+                raise InvalidInput(f"study {self.name!r} knows no voter {name!r}")
+            answered = sorted(
+                {
+                    duel
+                    for kind, duel, attempt in rows
+                    if kind in ("tell", "vote")
+                    and history.attempt[duel] == attempt
+                    and history.answer[duel] not in (OPEN, SKIP)
+                }
+            )
+            if answered:
+                self._write(connection, history, "forget", note=json.dumps({"duels": answered}))
+            connection.execute(sa.update(events).where(theirs).values(voter=None))
+            return len(answered)
+
+        return self._storage.write(operation)
+
+    def add_arm(self, name: str) -> None:
+        """Add an arm while the study runs."""
+        (arm,) = arm_names([name], fewest=1)
+
+        def operation(connection: sa.Connection) -> None:
+            history = self._current(connection)
+            if arm in history.names:
+                state = "is there already" if history.active[history.names.index(arm)] else "was retired"
+                raise Conflict(f"arm {arm!r} {state}: choose another name")
+            self._check_start(sum(history.active) + 1)
+            self._write(connection, history, "add_arm", note=json.dumps({"arm": arm}, ensure_ascii=False))
+
+        self._storage.write(operation)
+
+    def retire_arm(self, name: str) -> None:
+        """Take an arm out of the race; its answers are kept, and no longer count for the others' verdict."""
+
+        def operation(connection: sa.Connection) -> None:
+            history = self._current(connection)
+            if name not in history.names:
+                raise UnknownName("arm", name, history.names)
+            arm = history.names.index(name)
+            if not history.active[arm]:
+                raise Conflict(f"arm {name!r} was retired already")
+            if sum(history.active) <= 2:
+                raise InvalidInput(f"arm {name!r} cannot be retired: a study needs two active arms")
+            self._write(connection, history, "retire_arm", left_arm=arm)
+
+        self._storage.write(operation)
+
+    def import_votes(self, votes: Any) -> int:
+        """Take in past votes as if they had been asked and answered here: all of them or, after an error, none."""
+        past = read_votes(votes)
+
+        def operation(connection: sa.Connection) -> int:
+            history = self._current(connection)
+            unknown = [name for name in past.names if name not in history.names]
+            if unknown:
+                raise InvalidInput(
+                    f"the votes are about arms that study {self.name!r} does not have: {', '.join(unknown[:5])}"
+                    f"{', …' if len(unknown) > 5 else ''}; add them with add_arm first"
+                )
+            now, new = clock(), []
+            for vote in past:
+                event = made(
+                    history,
+                    "vote",
+                    now,
+                    duel=len(history.left),
+                    attempt=0,
+                    left_arm=history.names.index(vote.left),
+                    right_arm=history.names.index(vote.right),
+                    swapped=0,
+                    answer=vote.winner,
+                    voter=vote.voter,
+                    note=None if vote.time is None else json.dumps({"voted": vote.time}),
+                )
+                history.apply([event])
+                new.append(event)
+            self._append(connection, history, new)
+            return len(new)
+
+        return self._storage.write(operation)
+
+    def votes(self) -> Votes:
+        """The answers as votes, for export: without self-duels, skips and what was taken back."""
+        rows: dict[int, dict[str, Any]] = {}
+        for entry in self.events():
+            if entry.kind in ("tell", "vote"):
+                rows[entry.duel or 0] = {
+                    "left": entry.left,
+                    "right": entry.right,
+                    "winner": entry.answer,
+                    "voter": entry.voter,
+                    "time": entry.note.get("voted", entry.time),
+                    "duel": str(entry.duel),
+                }
+        answer = self._looked_at().answer
+        kept = [row for duel, row in rows.items() if answer[duel] not in (OPEN, SKIP) and row["left"] != row["right"]]
+        return read_votes(kept)
+
+    def leaderboard(self, confidence: float = 0.95) -> list[LeaderboardRow]:
+        """The arms, best first."""
+        return verdicts.leaderboard(self.tally(), confidence)
+
+    def preferences(self, confidence: float = 0.95) -> list[PairRow]:
+        """Wins, counts, estimate and interval of every pair."""
+        return verdicts.preferences(self.tally(), confidence)
+
+    def verdict(self, confidence: float = 0.95, margin: float = 0.0) -> Verdict:
+        """Who is best, as far as that can be said for certain; valid however often it is looked at."""
+        history = self._looked_at()
+        void = None
+        if history.withdrawn:
+            void = f"{history.withdrawn} answer{'s were' if history.withdrawn > 1 else ' was'} taken back"
+        return verdicts.verdict(history.tally, confidence=confidence, margin=margin, void=void)
+
+    def tally(self) -> Tally:
+        """The answers, counted."""
+        return self._looked_at().tally
+
+    @property
+    def best_arm(self) -> str:
+        """The arm that the policy would name now; `verdict` says how certain that is."""
+        with self._storage.turn, self._storage.explained():
+            history = self._caught_up(self._storage.connection())
+            arms = list(history.places)
+            return history.names[arms[history.player().recommend(self._row.seed)]]
+
+    def open_duels(self) -> list[Duel]:
+        """The duels without an answer, oldest first."""
+        with self._storage.turn, self._storage.explained():
+            history = self._caught_up(self._storage.connection())
+            return [self._duel(history, number) for number in history.open]
+
+    def duel(self, number: int) -> Duel:
+        """A duel by its id."""
+        with self._storage.turn, self._storage.explained():
+            history = self._caught_up(self._storage.connection())
+            self._known(history, duel_number(number))
+            return self._duel(history, duel_number(number))
+
+    def events(self, after: int = 0) -> list[LogEntry]:
+        """The log, from the event after that sequence number on."""
+        with self._storage.turn, self._storage.explained():
+            history = self._caught_up(self._storage.connection())
+            rows = self._storage.read_events(self._storage.connection(), self._row.id, after)
+            return [_entry(history, Event(*row)) for row in rows]
+
+    def check(self) -> int:
+        """Replay the whole log: every digest, and that each question is the one the policy asks. How many events."""
+        with self._storage.turn, self._storage.explained():
+            rows = self._storage.read_events(self._storage.connection(), self._row.id, 0)
+        replayed = History(self._row, self._policy)
+        for row in rows:
+            event = Event(*row)
+            if event.kind == "ask":
+                asked = replayed.question(event.time, allow_self=event.note is None)
+                if asked != (event.left_arm, event.right_arm, event.swapped):
+                    raise StorageError(
+                        f"event {event.seq} of study {self.name!r} asks what policy {self.policy} would not: the log "
+                        "was tampered with, or the policy's code has changed"
+                    )
+            replayed.apply([row])
+        return len(rows)
+
+    def _current(self, connection: sa.Connection) -> History:
+        """What the study amounts to now, with nobody else appending to it."""
+        self._storage.lock_study(connection, self._row.id)
+        return self._caught_up(connection)
+
+    def _caught_up(self, connection: sa.Connection) -> History:
+        followers, key = self._storage.followers, self._row.id
+        history = followers.get(key)
+        if history is None:
+            history = History(self._row, self._policy)
+            row = connection.execute(sa.select(snapshots).where(snapshots.c.study_id == key)).first()
+            if row is not None:
+                history.restore(row.content)
+            history.snapshot_seq = history.seq
+        rows = self._storage.read_events(connection, key, history.seq)
+        try:
+            history.apply(rows)
+        except BaseException:
+            followers.pop(key, None)
+            raise
+        if not history.seq:
+            raise StorageError(f"study {self.name!r} was deleted")
+        followers[key] = history
+        return history
+
+    def _looked_at(self) -> History:
+        with self._storage.turn, self._storage.explained():
+            return self._caught_up(self._storage.connection())
+
+    def _write(self, connection: sa.Connection, history: History, kind: str, **fields: Any) -> None:
+        event = made(history, kind, clock(), **fields)
+        history.apply([event])
+        self._append(connection, history, [event])
+
+    def _append(self, connection: sa.Connection, history: History, new: Sequence[Event]) -> None:
+        self._storage.append(connection, self._row.id, new)
+        if history.seq - history.snapshot_seq >= max(SNAPSHOT_EVERY, history.seq // 10):
+            connection.execute(sa.delete(snapshots).where(snapshots.c.study_id == self._row.id))
+            values = {"study_id": self._row.id, "seq": history.seq, "digest": history.digest}
+            connection.execute(sa.insert(snapshots).values(values | {"content": history.snapshot()}))
+            history.snapshot_seq = history.seq
+
+    def _duel(self, history: History, number: int) -> Duel:
+        left, right = history.names[history.left[number]], history.names[history.right[number]]
+        return Duel(number, left, right, self.name, iso_time(history.asked[number]))
+
+    def _known(self, history: History, number: int) -> None:
+        if not 0 <= number < len(history.left):
+            asked = f"0 to {len(history.left) - 1}" if history.left else "none so far"
+            raise InvalidInput(f"study {self.name!r} has no duel {number}: expected one that was asked ({asked})")
+
+    def _answer(self, history: History, number: int, winner: Any) -> int:
+        left, right = history.names[history.left[number]], history.names[history.right[number]]
+        if winner in ANSWERS:
+            return ANSWERS.index(winner)
+        if winner in (left, right):
+            return TIE if left == right else (0 if winner == left else 1)
+        raise InvalidInput(
+            f"winner is {winner!r}: duel {number} is {left!r} against {right!r}; expected one of these, left, right, "
+            "tie, both_bad or skip"
+        )
+
+    def _check_start(self, arms: int) -> None:
+        self._policy.start(arms, self._row.horizon)
+
+
+def _entry(history: History, event: Event) -> LogEntry:
+    def name(arm: int | None) -> str | None:
+        return None if arm is None else history.names[arm]
+
+    left, right = event.left_arm, event.right_arm
+    if event.duel is not None and left is None:
+        left, right = history.left[event.duel], history.right[event.duel]
+    note = json.loads(event.note) if event.note else {}
+    return LogEntry(
+        event.seq,
+        event.kind,
+        event.duel,
+        name(left),
+        name(right),
+        event.answer,
+        event.voter,
+        iso_time(event.time),
+        note,
+    )

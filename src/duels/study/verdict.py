@@ -1,0 +1,398 @@
+"""Is there a winner? An answer that holds however often it is asked for.
+
+Each pair has the Beta mixture martingale M(p) = B(w+½, l+½)/B(½, ½) / (p^w (1−p)^l) of its w wins and l losses. If p
+is the chance of a win, M(p) ever reaches 1/δ′ with probability at most δ′ (Ville), so {p: M(p) < 1/δ′} contains p at
+all times at once with probability 1 − δ′. The δ′ of all pairs, those of arms to come included, add up to
+δ = 1 − confidence: all statements about any of the arms hold together. `docs/study/verdict.md` has the proofs.
+"""
+
+import dataclasses
+import itertools
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from ..errors import InvalidInput
+from ..theory import kl
+from .tally import LeaderboardRow, PairRow, Tally, beaten, estimates, leads, met, over_others, ranking, scores
+
+Kind = Literal["winner", "no condorcet winner", "practically tied", "not yet"]
+
+LOG_2, LOG_PI = math.log(2.0), math.log(math.pi)  # B(½, ½) = π
+NOT_YET, NO_WINNER = -1, -2  # what `settled` answers besides an arm
+
+
+class Standing(NamedTuple):
+    """Who beats whom for certain, kept up to date by the kernels: what a simulation looks at after every answer."""
+
+    sure: np.ndarray  # (K, K) bool: whether i beats j for certain
+    ahead: np.ndarray  # (K,) int64: how many arms i beats for certain
+    behind: np.ndarray  # (K,) int64: how many arms beat i for certain
+    unbeaten: np.ndarray  # (1,) int64: how many arms have no certain loss
+
+
+def new_standing(arms: int) -> Standing:
+    """Nothing is certain yet."""
+    none = np.zeros(arms, np.int64)
+    return Standing(np.zeros((arms, arms), dtype=bool), none, none.copy(), np.full(1, arms))
+
+
+def evidence(wins, losses):
+    """Kernel: ln M(½) of one pair."""
+    n = wins + losses
+    return math.lgamma(wins + 0.5) + math.lgamma(losses + 0.5) - math.lgamma(n + 1.0) - LOG_PI + n * LOG_2
+
+
+def certain(wins, losses, log_threshold):
+    """Kernel: whether the first of a pair beats the second for certain; log_threshold is ln(1/δ′)."""
+    lead = wins - losses
+    # M(½) is below the likelihood ratio exp(n kl(w/n, ½)), and that at most exp(ln 2 · lead²/n): few pairs pass.
+    if lead <= 0 or LOG_2 * lead * lead < log_threshold * (wins + losses):
+        return False
+    return evidence(wins, losses) >= log_threshold
+
+
+def note(standing, wins, i, j, log_threshold):
+    """Kernel: enter what is certain of i and j after a duel of theirs; wins are without ties."""
+    enter(standing, i, j, certain(wins[i, j], wins[j, i], log_threshold))
+    enter(standing, j, i, certain(wins[j, i], wins[i, j], log_threshold))
+
+
+def enter(standing, i, j, now):
+    change = int(now) - int(standing.sure[i, j])
+    if change != 0:
+        standing.sure[i, j] = now
+        standing.ahead[i] += change
+        standing.behind[j] += change
+        if standing.behind[j] == max(change, 0):  # the first certain loss of j, or the last one taken back
+            standing.unbeaten[0] -= change
+
+
+def settled(standing):
+    """Kernel: the winner's index, NO_WINNER if every arm has a certain loss, else NOT_YET."""
+    if standing.unbeaten[0] == 0:
+        return NO_WINNER
+    if standing.unbeaten[0] == 1:
+        for k in range(len(standing.ahead)):
+            if standing.ahead[k] == len(standing.ahead) - 1:
+                return k
+    return NOT_YET
+
+
+def log_martingale(wins: Any, losses: Any, p: Any) -> Any:
+    """ln M(p), of numbers or arrays; halves are allowed, so that a tie may be half a win and half a loss."""
+    from scipy import special  # loaded when first used: it takes a tenth of a second
+
+    wins, losses = np.asarray(wins, dtype=np.float64), np.asarray(losses, dtype=np.float64)
+    mixed = special.betaln(wins + 0.5, losses + 0.5) - LOG_PI
+    return mixed - special.xlogy(wins, p) - special.xlog1py(losses, -np.asarray(p))
+
+
+def log_evidence(wins: Any, losses: Any) -> Any:
+    """ln M(½): how strongly the wins and losses of a pair speak against an even match, of numbers or arrays."""
+    return log_martingale(wins, losses, 0.5)
+
+
+def interval(wins: Any, losses: Any, delta: Any) -> tuple[Any, Any]:
+    """The ends of {p: M(p) < 1/δ}, of numbers or arrays; the interval of a pair that never met is (0, 1)."""
+    from scipy import special
+
+    wins, losses, delta = np.broadcast_arrays(*(np.asarray(x, dtype=np.float64) for x in (wins, losses, delta)))
+    if not np.all((wins >= 0) & (losses >= 0) & np.isfinite(wins + losses) & (delta > 0) & (delta < 1)):
+        raise InvalidInput(
+            "an interval needs wins and losses of 0 or more, all finite, and a delta above 0 and below 1"
+        )
+    return special.expit(_lower_logit(wins, losses, delta)), special.expit(-_lower_logit(losses, wins, delta))
+
+
+def _lower_logit(wins: np.ndarray, losses: np.ndarray, delta: np.ndarray) -> np.ndarray:
+    """ln(p/(1−p)) of the lower end, −∞ without wins.
+
+    In x = ln(p/(1−p)) the likelihood w ln p + l ln(1−p) is concave and rises up to ln(w/l), so that Newton's steps from
+    anywhere below that approach the end from the left, and need no bracket.
+    """
+    from scipy import special
+
+    none = wins == 0
+    w = np.where(none, 1.0, wins)
+    target = special.betaln(w + 0.5, losses + 0.5) - LOG_PI + np.log(delta)
+    top = special.xlogy(w, w / (w + losses)) + special.xlogy(losses, losses / (w + losses))
+    x = np.log(w / (losses + 0.5)) - np.sqrt(2 * (top - target) * (1 / w + 1 / (losses + 0.5)))
+    for _ in range(60):
+        likelihood = w * special.log_expit(x) + losses * special.log_expit(-x)
+        step = (target - likelihood) / (w * special.expit(-x) - losses * special.expit(x))
+        x = x + step
+        if np.all(np.abs(step) <= 1e-12 * np.maximum(np.abs(x), 1.0)):
+            break
+    return np.where(none, -np.inf, x)
+
+
+def share(delta: float, tally: Tally) -> np.ndarray:
+    """(K, K) float64: the δ′ of each pair, 0 on the diagonal; the pairs of any number of arms add up to at most δ.
+
+    A pair of the K₀ arms at the start has 2δ/K₀², one of a later arm number m with an earlier one δ/(m(m−1)²).
+    """
+    number = np.arange(1, len(tally.names) + 1)
+    m = np.maximum(np.maximum.outer(number, number), 2).astype(np.float64)
+    shares = np.where(m <= tally.started_with, 2 * delta / tally.started_with**2, delta / (m * (m - 1) ** 2))
+    np.fill_diagonal(shares, 0.0)
+    return shares
+
+
+def log_thresholds(tally: Tally, confidence: float = 0.95) -> np.ndarray:
+    """(K, K) float64: ln(1/δ′) of each pair, infinite on the diagonal."""
+    with np.errstate(divide="ignore"):
+        return -np.log(share(1 - _confidence(confidence), tally))
+
+
+def certainly_beats(tally: Tally, confidence: float = 0.95) -> np.ndarray:
+    """(K, K) bool: whether i beats j for certain; ties do not count, and retired arms are included."""
+    return leads(tally) & (log_evidence(tally.wins, tally.wins.T) >= log_thresholds(tally, confidence))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What can be said of a study's active arms; `str` gives it in words, `as_dict` as plain data."""
+
+    kind: Kind
+    arms: int  # active ones
+    duels: int  # of two different arms so far, ties and retired arms included
+    confidence: float
+    margin: float
+    winner: str | None = None  # the arm that beats all other active ones for certain
+    leader: str | None = None  # the winner, the arm practically tied, or the one that ranks first; None before duels
+    tied_with: tuple[str, ...] = ()  # practically tied: the arms that the leader is not certain to beat
+    losses: tuple[tuple[str, str], ...] = ()  # no Condorcet winner: a (loser, winner) for every active arm …
+    cycle: tuple[str, ...] = ()  # … and a circle in them: each beats the next, the last beats the first
+    open_pairs: tuple[tuple[str, str], ...] = ()  # not yet: (leader, other) still undecided, the least certain first
+    duels_to_go: int | None = None  # not yet: an estimate of how many duels the open pairs still need; None if unknown
+    void: str | None = None  # why the promise does not hold
+
+    def __str__(self) -> str:
+        words = {
+            "winner": _winner_in_words,
+            "no condorcet winner": _no_winner_in_words,
+            "practically tied": _tied_in_words,
+            "not yet": _not_yet_in_words,
+        }
+        return f"{words[self.kind](self)} {_promise_in_words(self)}"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, as JSON has it: lists for tuples."""
+        return json.loads(json.dumps(dataclasses.asdict(self)))
+
+
+def verdict(tally: Tally, *, confidence: float = 0.95, margin: float = 0.0, void: str | None = None) -> Verdict:
+    """What the counts say: a winner, no Condorcet winner, practically tied (only with a margin above 0), or not yet.
+
+    However duels are chosen and whenever one looks, with probability `confidence` no verdict is ever wrong. Only active
+    arms count. `void` says why that promise does not hold, such as answers undone after a look.
+    """
+    confidence = _confidence(confidence)
+    margin = _number("margin", margin, lambda number: 0 <= number < 0.5, "at least 0 and below 0.5, such as 0.02")
+    active = np.flatnonzero(tally.active)
+    if len(active) == 0:
+        raise InvalidInput("every arm is retired: expected at least one active arm; take one back")
+    sure = certainly_beats(tally, confidence) & np.outer(tally.active, tally.active)
+    known: dict[str, Any] = {"confidence": confidence, "margin": margin, "void": void}
+    known |= {"arms": len(active), "duels": int(met(tally).sum()) // 2}
+    wins = sure.sum(axis=1)
+    if (wins[active] == len(active) - 1).any():
+        winner = tally.names[active[wins[active].argmax()]]
+        return Verdict(kind="winner", winner=winner, leader=winner, **known)
+    if sure[:, active].any(axis=0).all():
+        return Verdict(kind="no condorcet winner", **_losses(tally, sure, confidence), **known)
+    tied = _practically_tied(tally, sure, confidence, margin) if margin > 0 else None
+    if tied is not None:
+        return Verdict(kind="practically tied", **tied, **known)
+    return Verdict(kind="not yet", **_still_open(tally, sure, confidence), **known)
+
+
+def _losses(tally: Tally, sure: np.ndarray, confidence: float) -> dict[str, Any]:
+    """A certain loss of every active arm, the most certain one but for arms on the circle that is also given."""
+    excess = np.where(sure, log_evidence(tally.wins, tally.wins.T) - log_thresholds(tally, confidence), -np.inf)
+    beaten_by = excess.argmax(axis=0).tolist()
+    path = [ranking(tally)[0][1]]
+    while path.count(path[-1]) < 2:  # from loser to winner one comes round at last, as every arm has lost
+        path.append(beaten_by[path[-1]])
+    cycle = _circle(sure, path[-1])
+    for k, arm in enumerate(cycle):
+        beaten_by[arm] = cycle[k - 1]
+    names = tally.names
+    losses = tuple((names[arm], names[beaten_by[arm]]) for arm in np.flatnonzero(tally.active))
+    return {"losses": losses, "cycle": tuple(names[arm] for arm in cycle)}
+
+
+def _circle(sure: np.ndarray, start: int) -> list[int]:
+    """The shortest circle of certain wins through an arm that is on one; each beats the next, the last the first."""
+    reached_from = {start: start}
+    queue = [start]
+    for arm in queue:
+        if sure[arm, start]:
+            break
+        beaten_now = [k for k in np.flatnonzero(sure[arm]).tolist() if k not in reached_from]
+        reached_from |= dict.fromkeys(beaten_now, arm)
+        queue += beaten_now
+    path = [arm]
+    while path[-1] != start:
+        path.append(reached_from[path[-1]])
+    return path[::-1]
+
+
+def _practically_tied(tally: Tally, sure: np.ndarray, confidence: float, margin: float) -> dict[str, Any] | None:
+    """The arm that no active arm beats by more than the margin; of several, the first without a certain loss."""
+    worst = 0.5 - margin
+    halves = tally.wins + tally.ties / 2
+    outside = log_martingale(halves, halves.T, worst) > log_thresholds(tally, confidence)
+    close = sure | (outside & (estimates(tally) > worst)) | np.eye(len(sure), dtype=bool)
+    fit = [arm for _, arm in ranking(tally) if tally.active[arm] and close[arm, tally.active].all()]
+    if not fit:
+        return None
+    leader = min(fit, key=lambda arm: sure[:, arm].any())
+    others = np.flatnonzero(tally.active & ~sure[leader])
+    return {"leader": tally.names[leader], "tied_with": tuple(tally.names[k] for k in others if k != leader)}
+
+
+def _still_open(tally: Tally, sure: np.ndarray, confidence: float) -> dict[str, Any]:
+    """The arm that ranks first among those without a certain loss, what it has still to win, and how long it takes."""
+    names, active = tally.names, np.flatnonzero(tally.active)
+    if not met(tally)[np.ix_(active, active)].any():
+        return {"open_pairs": tuple(itertools.combinations([names[k] for k in active], 2))}
+    leader = next(arm for _, arm in ranking(tally) if tally.active[arm] and not sure[:, arm].any())
+    undecided = active[(active != leader) & ~sure[leader, active]]
+    won, lost = tally.wins[leader], tally.wins[:, leader]
+    lead = (won - lost) / np.sqrt(np.maximum(won + lost, 1))
+    undecided = undecided[np.argsort(lead[undecided], kind="stable")]
+    missing = log_thresholds(tally, confidence)[leader] - log_evidence(won, lost)
+    return {
+        "leader": names[leader],
+        "open_pairs": tuple((names[leader], names[j]) for j in undecided),
+        "duels_to_go": _duels_to_go(tally, leader, undecided, missing),
+    }
+
+
+def _duels_to_go(tally: Tally, leader: int, undecided: np.ndarray, missing: np.ndarray) -> int | None:
+    """How many duels of the leader with the undecided arms make up for the missing evidence, at the present shares.
+
+    If the next duel is won with chance q = (w+½)/(n+1), ln M(½) is expected to grow by kl(q, ½), and q to stay.
+    An arm the leader never met is taken to be as strong as those it met. None if it does not lead one of them.
+    """
+    counts = np.stack([tally.wins[leader], tally.wins[:, leader], tally.ties[leader]])
+    total = counts[:, tally.active].sum(axis=1, keepdims=True)
+    counts = np.where(counts.sum(axis=0) > 0, counts, total)[:, undecided]
+    won, lost = counts[:2]
+    if (won <= lost).any():
+        return None
+    growth = kl((won + 0.5) / (won + lost + 1), 0.5) * (won + lost) / counts.sum(axis=0)
+    return int(np.ceil(missing[undecided] / growth).sum())
+
+
+def leaderboard(tally: Tally, confidence: float = 0.95) -> list[LeaderboardRow]:
+    """One row per arm, best first, in the order of `ranking`; retired arms come last."""
+    sure = certainly_beats(tally, confidence)
+    lower, upper = _intervals(tally, confidence)
+    columns = {
+        "duels": met(tally).sum(axis=1),
+        "wins": tally.wins.sum(axis=1),
+        "losses": tally.wins.sum(axis=0),
+        "ties": tally.ties.sum(axis=1),
+        "score": scores(tally),
+        "lower": over_others(tally, lower),
+        "upper": over_others(tally, upper),
+        "beats": beaten(tally),
+        "certain_wins": np.sum(sure & tally.active, axis=1),
+        "certain_losses": np.sum(sure & tally.active[:, None], axis=0),
+        "active": tally.active,
+    }
+    plain = {key: values.tolist() for key, values in columns.items()}
+    return [
+        LeaderboardRow(rank=rank, arm=tally.names[arm], **{key: values[arm] for key, values in plain.items()})
+        for rank, arm in ranking(tally)
+    ]
+
+
+def preferences(tally: Tally, confidence: float = 0.95) -> list[PairRow]:
+    """One row per pair of arms, retired ones included, in the order of their indices."""
+    sure = certainly_beats(tally, confidence)
+    lower, upper = _intervals(tally, confidence)
+    n, nothing = met(tally), np.array(None)
+    shares = np.where(n > 0, estimates(tally), nothing)
+    said = np.where(sure, "first", np.where(sure.T, "second", nothing))
+    tables = (tally.wins, tally.wins.T, tally.ties, n, shares, lower, upper, said)
+    first, second = np.triu_indices(len(n), 1)
+    names = ([tally.names[arm] for arm in arms] for arms in (first, second))
+    return [PairRow(*row) for row in zip(*names, *(table[first, second].tolist() for table in tables))]
+
+
+def _intervals(tally: Tally, confidence: float) -> tuple[np.ndarray, np.ndarray]:
+    """(K, K) lower and upper ends for all pairs at once, a tie counted as a half; 0 and 1 on the diagonal."""
+    halves = tally.wins + tally.ties / 2
+    shares = share(1 - _confidence(confidence), tally) + np.eye(len(halves)) / 2  # of an arm with itself, to be ignored
+    return interval(halves, halves.T, shares)
+
+
+def _winner_in_words(verdict: Verdict) -> str:
+    if verdict.arms == 1:
+        return f"{verdict.winner} is the only arm left."
+    others = "the other arm" if verdict.arms == 2 else f"each of the {verdict.arms - 1} others"
+    return f"{verdict.winner} is the winner: against {others} it wins more often than it loses."
+
+
+def _no_winner_in_words(verdict: Verdict) -> str:
+    cycle = verdict.cycle
+    circle = ", ".join(f"{a} beats {b}" for a, b in zip(cycle, cycle[1:] + cycle[:1]))
+    return f"No arm beats all others: each of the {verdict.arms} loses to another one. There is a circle: {circle}."
+
+
+def _tied_in_words(verdict: Verdict) -> str:
+    return (
+        f"{verdict.leader} is practically as good as any: no arm wins more than {_percent(0.5 + verdict.margin)} "
+        f"of its duels with it, a tie counted as a half. It is not shown to beat {_listed(verdict.tied_with)}."
+    )
+
+
+def _not_yet_in_words(verdict: Verdict) -> str:
+    if verdict.leader is None:
+        return "No verdict yet: these arms have not met."
+    others = _listed([other for _, other in verdict.open_pairs])
+    ahead = f"{verdict.leader} does not lead all of them, so how long it takes cannot be told yet."
+    if verdict.duels_to_go is not None:
+        about = int(float(f"{verdict.duels_to_go:.2g}"))
+        ahead = f"That takes about {about:,} more duels between them if it goes on as it has."
+    return f"No verdict yet: {verdict.leader} ranks first, and has still to show that it beats {others}. {ahead}"
+
+
+def _promise_in_words(verdict: Verdict) -> str:
+    seen = f"{verdict.duels:,} {'duel' if verdict.duels == 1 else 'duels'} so far."
+    if verdict.void is not None:
+        return f"{seen} Nothing is promised about errors: {verdict.void.rstrip('.')}."
+    risk = _percent(1 - verdict.confidence)
+    return f"{seen} The chance that this study ever gives a wrong verdict is at most {risk}, however often you look."
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:g} %"
+
+
+def _listed(names: Sequence[str], most: int = 5) -> str:
+    """`a, b and c`; `a, b, c and 9 others` if there are too many."""
+    shown = list(names) if len(names) <= most else [*names[: most - 1], f"{len(names) - most + 1} others"]
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
+
+
+def _confidence(value: Any) -> float:
+    return _number("confidence", value, lambda number: 0 < number < 1, "above 0 and below 1, such as 0.95")
+
+
+def _number(what: str, value: Any, fits: Callable[[float], bool], expected: str) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not fits(number):
+        raise InvalidInput(f"{what} is {value!r}: expected a number {expected}")
+    return number

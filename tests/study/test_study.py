@@ -1,0 +1,478 @@
+"""Live studies: ask and tell, replay, delays, ties, undo, arms that come and go."""
+
+import json
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import duels
+from duels import loop
+from duels.errors import Conflict, InvalidInput, StorageError, UnknownName
+from duels.study import study as live
+from duels.study.catalogue import create_study, delete_study, list_studies, load_study
+from duels.study.storage import Storage
+
+POLICIES = ["rucb", "rucb:variant=icml", "savage", "btm:gamma=1", "interleaved_filter", "random"]
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path}/duels.db"
+
+
+@pytest.fixture
+def now(monkeypatch):
+    """A clock that stands still until it is moved."""
+    time = [1_000_000.0]
+    monkeypatch.setattr(live, "clock", lambda: time[0])
+    return time
+
+
+def reopened(url, name="study"):
+    """The study as another process finds it."""
+    return load_study(name, Storage(url))
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_answers_one_by_one_go_through_the_states_of_simulate(url, policy):
+    """With the world's luck of run 0, asking and telling is run 0 of `simulate`, duel for duel."""
+    matrix = duels.problem("bradley-terry:arms=5,spread=0.8")
+    steps = 400
+    study = create_study(matrix.names, "study", url, policy, horizon=steps)
+    luck = loop.streams(0, 0)[1]
+    counts = np.zeros((5, 5))
+    for _ in range(steps):
+        duel = study.ask()
+        history = study._looked_at()
+        swapped = history.swapped[duel.id]
+        first, second = (matrix.index(arm) for arm in ((duel.right, duel.left) if swapped else (duel.left, duel.right)))
+        counts[first, second] += 1
+        if first == second and not policy.startswith("btm"):  # Beat the Mean's self-duels are drawn
+            study.tell(duel, "tie")
+        else:
+            first_won = luck.random() < matrix.array[first, second]
+            study.tell(duel, "left" if first_won != swapped else "right")
+    simulated = duels.simulate(matrix, policy, horizon=steps, checkpoints=[], record="pairs")
+    played = {(row["first"], row["second"]): row["duels"] for row in simulated.pairs.iter_rows(named=True)}
+    both = counts + counts.T - np.diag(np.diag(counts))
+    assert {pair: both[pair] for pair in played} == played
+    assert study.best_arm == matrix.names[simulated.frame["recommended"][0]]
+
+
+def answer_all(study, count, arms="abc", voter=None, **asked):
+    """Earlier letters win."""
+    for _ in range(count):
+        duel = study.ask(**asked)
+        study.tell(duel, "tie" if duel.is_self else min(duel.left, duel.right), voter=voter)
+
+
+def test_the_log_replayed_gives_the_same_state_and_the_same_next_question(url, now):
+    study = create_study(list("abcd"), "study", url)
+    answer_all(study, 50)
+    study.ask(3)
+    study.tell(51, "tie")
+    study.undo(7)
+    study.retire_arm("d")
+    study.add_arm("e")
+    answer_all(study, 20)
+    again = reopened(url)
+    assert again.leaderboard() == study.leaderboard()
+    assert np.array_equal(again.tally().wins, study.tally().wins)
+    assert again.events() == study.events()
+    state, replayed = study._looked_at().player(), again._looked_at().player()
+    assert state.t == replayed.t
+    for one, other in zip(state.state, replayed.state):
+        assert np.array_equal(one, other)
+    assert again.check() == len(study.events())
+    mine, theirs = study.ask(), reopened(url)._looked_at()
+    assert (mine.left, mine.right) == (theirs.names[theirs.left[mine.id]], theirs.names[theirs.right[mine.id]])
+
+
+def test_the_next_question_is_that_of_an_untouched_replay(url, now, tmp_path):
+    study = create_study(list("abcd"), "study", url)
+    answer_all(study, 30)
+    with sqlite3.connect(tmp_path / "duels.db") as source, sqlite3.connect(tmp_path / "copy.db") as target:
+        source.backup(target)
+    duel = study.ask()
+    other = load_study("study", Storage(f"sqlite:///{tmp_path}/copy.db")).ask()
+    assert (duel.id, duel.left, duel.right) == (other.id, other.left, other.right)
+
+
+@pytest.mark.parametrize(
+    "tampering",
+    [
+        "UPDATE events SET answer = 'right' WHERE kind = 'tell' AND answer = 'left' AND seq < 20",
+        "UPDATE events SET answer = 'tie' WHERE seq = (SELECT max(seq) FROM events)",
+        "UPDATE events SET left_arm = right_arm, right_arm = left_arm WHERE seq = 10",
+        "UPDATE events SET time = time + 1 WHERE seq = 12",
+        "UPDATE events SET note = replace(note, 'a', 'z') WHERE seq = 1",
+        "DELETE FROM events WHERE seq = 15",
+        "DELETE FROM events WHERE seq = 1",
+    ],
+)
+def test_a_log_that_was_tampered_with_is_caught(url, tmp_path, tampering):
+    study = create_study(list("abc"), "study", url)
+    answer_all(study, 20)
+    with sqlite3.connect(tmp_path / "duels.db") as database:
+        assert database.execute(tampering).rowcount > 0
+    with pytest.raises(StorageError, match="tampered with"):
+        reopened(url).verdict()
+
+
+def test_an_answer_cut_off_the_end_shows_as_an_open_duel(url, tmp_path):
+    """What a shorter log cannot show is that it was longer; every part of it still fits."""
+    study = create_study(list("abc"), "study", url)
+    answer_all(study, 5)
+    with sqlite3.connect(tmp_path / "duels.db") as database:
+        database.execute("DELETE FROM events WHERE seq = (SELECT max(seq) FROM events)")
+    assert len(reopened(url).open_duels()) == 1
+
+
+def test_a_question_the_policy_would_not_ask_is_found(url, tmp_path):
+    """A forger who mends the digests is caught by replaying the questions."""
+    from duels.study.history import chained
+
+    study = create_study(list("abcdef"), "study", url)
+    answer_all(study, 30)
+    with sqlite3.connect(tmp_path / "duels.db") as database:
+        database.execute(
+            "UPDATE events SET answer = CASE answer WHEN 'left' THEN 'right' ELSE 'left' END WHERE seq < 30 "
+            "AND kind = 'tell'"
+        )
+        digest = ""
+        rows = database.execute(
+            "SELECT seq, kind, duel, attempt, left_arm, right_arm, swapped, answer, voter, time, note,"
+            " digest FROM events ORDER BY seq"
+        ).fetchall()
+        for row in rows:
+            digest = chained(digest, row)
+            database.execute("UPDATE events SET digest = ? WHERE seq = ?", (digest, row[0]))
+    forged = reopened(url)
+    forged.verdict()
+    with pytest.raises(StorageError, match="asks what policy rucb would not"):
+        forged.check()
+
+
+def test_telling_twice_is_harmless_and_telling_otherwise_is_not(url):
+    study = create_study(list("abc"), "study", url)
+    duel = study.ask()
+    study.tell(duel, "left")
+    study.tell(duel.id, duel.left)
+    assert [entry.kind for entry in study.events()] == ["create", "ask", "tell"]
+    with pytest.raises(Conflict, match=r"duel 0 was answered 'left' already, not 'tie': undo that first"):
+        study.tell(duel, "tie")
+    study.undo(duel)
+    assert study.open_duels() == [duel]
+    study.tell(duel, "tie")
+    study.undo(duel)
+    study.tell(duel, "tie")
+    kinds = ["create", "ask", "tell", "undo", "tell", "undo", "tell"]
+    assert [(entry.kind, entry.duel) for entry in study.events()] == [
+        (kinds[0], None),
+        *((kind, 0) for kind in kinds[1:]),
+    ]
+    assert study.tally().ties.sum() == 2
+    assert study.tally().wins.sum() == 0
+
+
+def test_both_bad_counts_as_a_tie_and_is_kept_as_said(url):
+    study = create_study(list("abc"), "study", url)
+    study.tell(study.ask(), "both_bad", voter="ann")
+    study.tell(study.ask(), "skip")
+    tally = study.tally()
+    assert (tally.ties.sum(), tally.wins.sum()) == (2, 0)
+    assert [entry.answer for entry in study.events() if entry.kind == "tell"] == ["both_bad", "skip"]
+    assert study.open_duels() == []
+    assert study._looked_at().player().t == 2  # the skip was no step
+    with pytest.raises(Conflict, match="answered 'skip' already"):
+        study.tell(1, "left")
+
+
+def test_many_questions_at_once_spread_out(url):
+    study = create_study([f"m{k}" for k in range(12)], "study", url)
+    duels = study.ask(100, allow_self=False)
+    pairs = [frozenset((duel.left, duel.right)) for duel in duels]
+    assert all(len(pair) == 2 for pair in pairs)
+    assert len(set(pairs)) >= 50  # of 66
+    assert max(pairs.count(pair) for pair in pairs) <= 5
+
+
+def test_sides_are_shuffled_fairly(url):
+    """Of 600 duels the policy's first arm is left in half: false alarm of 5 standard deviations 6e-7."""
+    study = create_study(list("abc"), "study", url)
+    study.ask(600)
+    swapped = study._looked_at().swapped
+    assert abs(sum(swapped) - 300) < 5 * np.sqrt(150)
+
+
+def test_a_lease_ends_and_a_late_answer_is_still_taken(url, now):
+    study = create_study(list("abcdefgh"), "study", url, lease=60)
+    first = study.ask()
+    now[0] += 59
+    assert study.ask() != (1, first.left, first.right, *first[3:])
+    with_lease = study._looked_at().question(now[0], True)
+    now[0] += 1000
+    without = study._looked_at().question(now[0], True)
+    history = study._looked_at()
+    empty = reopened(url)._looked_at()
+    empty.open.clear()
+    assert without == empty.question(now[0], True)  # as if nothing were open
+    assert (with_lease, history.open) != (without, {})
+    study.tell(first, "left")
+    assert study.tally().wins.sum() == 1
+
+
+def test_no_arm_meets_itself_where_people_vote(url):
+    study = create_study(list("abc"), "study", url)
+    answer_all(study, 300)
+    assert study.ask().is_self  # the policy is content
+    duel = study.ask(allow_self=False)
+    assert "a" in (duel.left, duel.right)
+    assert duel.left != duel.right
+    # The rival is the arm with the largest u = w/n + √(α ln t / n) against the champion.
+    tally, t = study.tally(), study._looked_at().player().t + 1
+    met = tally.wins + tally.wins.T
+    upper = {
+        arm: tally.wins[k, 0] / met[k, 0] + np.sqrt(0.51 * np.log(t) / met[k, 0]) for k, arm in ((1, "b"), (2, "c"))
+    }
+    assert {duel.left, duel.right} == {"a", max(upper, key=upper.get)}
+    assert study.check()
+
+
+def test_voters_are_forgotten(url, tmp_path):
+    study = create_study(list("abc"), "study", url)
+    answer_all(study, 5, voter="ann")
+    answer_all(study, 5, voter="bob")
+    assert study.verdict().void is None
+    wins = study.tally().wins.sum()
+    assert study.forget("ann") == 5
+    assert study.tally().wins.sum() == wins - 5
+    assert "5 answers were taken back" in study.verdict().void
+    assert {entry.voter for entry in study.events()} == {None, "bob"}
+    assert (
+        b"ann"
+        not in sqlite3.connect(tmp_path / "duels.db")
+        .execute("SELECT group_concat(voter) FROM events")
+        .fetchone()[0]
+        .encode()
+    )
+    assert reopened(url).tally().wins.sum() == wins - 5
+    assert study.check()
+    with pytest.raises(InvalidInput, match="knows no voter 'ann'"):
+        study.forget("ann")
+
+
+def test_undoing_voids_the_promise(url):
+    study = create_study(list("abc"), "study", url)
+    study.tell(study.ask(), "left")
+    study.undo(0)
+    assert "1 answer was taken back" in study.verdict().void
+    assert study.tally().wins.sum() == 0
+    with pytest.raises(InvalidInput, match="duel 0 has no answer to undo"):
+        study.undo(0)
+
+
+def test_arms_come_and_go(url):
+    study = create_study(list("bcd"), "study", url)
+    answer_all(study, 200)
+    assert study.best_arm == "b"
+    study.add_arm("a")
+    answer_all(study, 400)
+    assert study.best_arm == "a"
+    study.retire_arm("a")
+    assert study.arms == ["b", "c", "d"]
+    for duel in study.ask(30):
+        assert "a" not in (duel.left, duel.right)
+    assert study.best_arm == "b"
+    assert reopened(url).best_arm == "b"
+    assert study.check()
+    with pytest.raises(Conflict, match="arm 'a' was retired: choose another name"):
+        study.add_arm("a")
+    with pytest.raises(Conflict, match="arm 'b' is there already"):
+        study.add_arm("b")
+    with pytest.raises(Conflict, match="was retired already"):
+        study.retire_arm("a")
+    study.retire_arm("c")
+    with pytest.raises(InvalidInput, match="a study needs two active arms"):
+        study.retire_arm("b")
+
+
+def test_a_policy_of_ones_own_works_live(url, tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text((Path(__file__).parents[2] / "examples" / "my_policy.py").read_text())
+    study = create_study(list("abc"), "study", url, str(mine))
+    answer_all(study, 60)
+    assert study.best_arm == "a"
+    assert reopened(url).check() == 121
+    mine.unlink()
+    with pytest.raises(InvalidInput, match="does not exist"):
+        reopened(url)
+
+
+def test_policies_that_need_a_horizon_say_so(url):
+    with pytest.raises(InvalidInput, match="policy savage needs a horizon"):
+        create_study(list("abc"), "study", url, "savage")
+    assert list_studies(url) == []
+    assert create_study(list("abc"), "study", url, "savage", horizon=100).policy == "savage"
+
+
+def test_studies_are_listed_loaded_and_deleted(url):
+    create_study(list("abc"), "one", url)
+    two = create_study(list("ab"), "two", url, "random")
+    two.tell(two.ask(), "left")
+    two.ask()
+    two.add_arm("c")
+    infos = list_studies(url)
+    assert [(info.name, info.policy, info.arms, info.answers, info.open) for info in infos] == [
+        ("one", "rucb", 3, 0, 0),
+        ("two", "random", 3, 1, 1),
+    ]
+    delete_study("one", url)
+    assert [info.name for info in list_studies(url)] == ["two"]
+    with pytest.raises(UnknownName, match=r"unknown study 'tow'\. Did you mean 'two'"):
+        load_study("tow", url)
+    with pytest.raises(UnknownName, match="unknown study 'one'"):
+        delete_study("one", url)
+
+
+def test_a_study_deleted_elsewhere_is_missed(url):
+    study = create_study(list("abc"), "study", url)
+    delete_study("study", Storage(url))
+    with pytest.raises(StorageError, match="deleted"):
+        study.ask()
+    fresh = create_study(list("xyz"), "study", url)
+    assert fresh.ask().left in "xyz"
+    with pytest.raises(StorageError, match="deleted"):
+        study.verdict()
+
+
+def test_a_study_that_exists(url):
+    create_study(list("abc"), "study", url)
+    with pytest.raises(Conflict, match="there is a study 'study' already"):
+        create_study(list("abc"), "study", url)
+    assert create_study(list("abc"), "study", url, load_if_exists=True).arms == ["a", "b", "c"]
+    with pytest.raises(Conflict, match="exists with other arms"):
+        create_study(list("abd"), "study", url, load_if_exists=True)
+    with pytest.raises(Conflict, match="exists with the policy rucb"):
+        create_study(list("abc"), "study", url, "random", load_if_exists=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"arms": ["a"]}, "1 arms were given: expected at least two"),
+        ({"arms": ["a", "a"]}, "two arms are called 'a'"),
+        ({"arms": ["a", ""]}, "no usable name"),
+        ({"arms": ["a", "left"]}, "cannot be called 'left': that is an answer"),
+        ({"arms": "abc"}, "arms is the text 'abc'"),
+        ({"study_name": ""}, "study_name is ''"),
+        ({"study_name": "a/b"}, "study_name is 'a/b'"),
+        ({"policy": "rucd"}, "unknown policy 'rucd'. Did you mean 'rucb'?"),
+        ({"policy": "rucb:alpha=-1"}, "alpha of rucb is -1"),
+        ({"policy": "rucb:beta=1"}, "unknown parameter of rucb 'beta'"),
+        ({"lease": 0}, "lease is 0"),
+        ({"seed": -1}, "seed is -1"),
+        ({"horizon": 0}, "horizon is 0"),
+        ({"storage": "duels.db"}, "expected a URL such as sqlite:///duels.db"),
+        ({"storage": "mysql://x/y"}, "expected sqlite:///file.db or postgresql"),
+    ],
+)
+def test_bad_studies_are_refused(url, arguments, said):
+    with pytest.raises(InvalidInput) as caught:
+        create_study(**{"arms": ["a", "b"], "study_name": "study", "storage": url} | arguments)
+    assert said in str(caught.value)
+    assert list_studies(url) == []
+
+
+def test_bad_answers_are_refused_and_change_nothing(url):
+    study = create_study(list("abc"), "study", url)
+    duel = study.ask()
+    third = next(arm for arm in "abc" if arm not in (duel.left, duel.right))
+    for number, winner, said in (
+        (duel, third, f"winner is {third!r}: duel 0 is {duel.left!r} against {duel.right!r}"),
+        (duel, "nobody", "winner is 'nobody'"),
+        (7, "left", "has no duel 7: expected one that was asked (0 to 0)"),
+        (-1, "left", "has no duel -1"),
+        ("x", "left", "duel is 'x'"),
+        (True, "left", "duel is True"),
+    ):
+        with pytest.raises(InvalidInput) as caught:
+            study.tell(number, winner)
+        assert said in str(caught.value)
+    for wrong in (0, 10_001, 1.5, "many"):
+        with pytest.raises(InvalidInput, match="n is"):
+            study.ask(wrong)
+    with pytest.raises(InvalidInput, match="voter is ''"):
+        study.ask(voter="")
+    with pytest.raises(UnknownName, match="unknown arm 'z'"):
+        study.retire_arm("z")
+    assert [entry.kind for entry in study.events()] == ["create", "ask"]
+
+
+def test_votes_are_taken_in_and_given_out(url, tmp_path):
+    study = create_study(list("abc"), "study", url)
+    rows = [
+        {"model_a": "a", "model_b": "b", "winner": "model_a", "judge": "ann", "tstamp": 1_700_000_000},
+        {"model_a": "b", "model_b": "c", "winner": "tie", "judge": "bob", "tstamp": 1_700_000_001},
+        {"model_a": "c", "model_b": "a", "winner": "both_bad", "judge": "ann", "tstamp": 1_700_000_002},
+    ]
+    assert study.import_votes(rows) == 3
+    tally = study.tally()
+    assert (tally.wins[0, 1], tally.wins.sum(), tally.ties.sum()) == (1, 1, 4)
+    assert study.ask().id == 3
+    given = study.votes()
+    assert [vote.winner for vote in given] == ["left", "tie", "both_bad"]
+    assert [vote.voter for vote in given] == ["ann", "bob", "ann"]
+    assert next(vote.time[:19] for vote in given) == "2023-11-14T22:13:20"
+    before = study.events()
+    with pytest.raises(InvalidInput, match="arms that study 'study' does not have: z"):
+        study.import_votes([{"model_a": "a", "model_b": "z", "winner": "model_a"}])
+    assert study.events() == before
+    study.forget("ann")
+    assert study.tally().wins.sum() == 0
+
+
+def test_a_snapshot_gives_what_the_log_gives(url, monkeypatch):
+    study = create_study(list("abcd"), "study", url)
+    monkeypatch.setattr(live, "SNAPSHOT_EVERY", 50)
+    answer_all(study, 60)
+    study.undo(3)
+    answer_all(study, 60)
+    study.ask(3)
+    quick = reopened(url)._looked_at()
+    assert quick.snapshot_seq > 150
+    with study._storage.engine.connect() as connection:
+        connection.exec_driver_sql("DELETE FROM snapshots")
+    full = reopened(url)._looked_at()
+    assert full.snapshot_seq == 0
+    for name in ("seq", "digest", "names", "active", "left", "right", "swapped", "answer", "attempt", "asked", "told"):
+        assert getattr(quick, name) == getattr(full, name), name
+    assert list(quick.open) == list(full.open)
+    assert np.array_equal(quick.wins, full.wins)
+    assert quick.withdrawn == full.withdrawn == 1
+    now = live.clock()
+    assert quick.question(now, True) == full.question(now, True)
+
+
+def test_compiled_and_interpreted_studies_agree(url, tmp_path, monkeypatch):
+    from duels.study import player
+
+    asked = []
+    for name, patience in (("slow", 1e9), ("fast", -1.0)):
+        monkeypatch.setattr(player, "PATIENCE", {True: patience, False: patience})
+        study = create_study(list("abcde"), name, url)
+        answer_all(study, 80)
+        asked.append([(entry.left, entry.right, entry.answer) for entry in study.events()[1:]])
+        assert study._looked_at().player()._compiled == (name == "fast")
+    assert asked[0] == asked[1]
+
+
+def test_names_of_any_language_are_kept(url):
+    arms = ["größe", "模型", "emoji 🦆", "'; DROP TABLE events; --", "<script>"]
+    study = create_study(arms, "студия", url)
+    duel = study.ask()
+    study.tell(duel, duel.left, voter="Łukasz")
+    assert reopened(url, "студия").arms == arms
+    assert json.dumps([entry._asdict() for entry in study.events()])
