@@ -103,6 +103,7 @@ def test_intervals_by_hand():
 def test_an_interval_may_end_at_p():
     points = interval_points(recorded([(2, 1.0, 1.0, 0.7, 1.3), (3, 1.0, 1.0, 0.1, 0.7)]), THREE)
     assert points["holds"].all()
+    assert points["compared"].to_list() == [True, False]  # the first recorded time may be after the first duel
 
 
 def test_a_pair_in_the_other_order_is_the_mirror_image():
@@ -205,7 +206,7 @@ def test_when_tails_are_drawn():
 
 
 def test_figure_1_with_tails(tmp_path):
-    chart = plot_intervals(recorded([*BY_HAND, (64, 9.0, 6.0, 0.4, 0.9)]), THREE, tails=[16, 32])
+    chart = plot_intervals(recorded([*BY_HAND, (128, 9.0, 6.0, 0.4, 0.9)]), THREE, tails=[16, 32])
     drawn = svg(chart, tmp_path)
     # At 16 and 32 n = 4 and ε = 1.3 − 0.75, 1.4 − 0.75: 2 exp(−8·0.3025) = 0.178, 2 exp(−8·0.4225) = 0.068.
     for text in (">0.18<", ">0.068<", "Chernoff and Hoeffding"):
@@ -214,7 +215,7 @@ def test_figure_1_with_tails(tmp_path):
     domains = [layer["encoding"]["y"]["scale"]["domain"] for layer in chart.to_dict()["layer"][:3]]
     assert domains[0] == [pytest.approx(1.5 - reach), pytest.approx(reach)]  # around the mean 0.75
     widest = [max(row["right"] for row in rows) for rows in graphs_of(chart)]
-    # Each takes 0.8 of the least room that there is, that from 16 to 32 and from 32 to 64.
+    # Each takes 0.8 of the least room that there is, that from 16 to 32; from 32 to 128 there is more.
     assert widest == pytest.approx([16 * 2**0.8, 32 * 2**0.8])
 
 

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -244,7 +245,7 @@ def _finite(value: Any) -> Any:
     return None if value == float("inf") else value
 
 
-COMMANDS = {
+COMMANDS: dict[str, Callable[..., None]] = {
     "create-study": create_study,
     "studies": studies,
     "ask": ask,

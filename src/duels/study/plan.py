@@ -1,13 +1,13 @@
 """How many duels a verdict will take, by simulating studies that look at the verdict after every answer."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import loop
-from ..errors import InvalidInput
+from ..errors import InvalidInput, PolicyError
 from ..policies import Policy
 from ..policies import policy as find_policy
 from ..preference import PreferenceMatrix
@@ -42,6 +42,8 @@ def until_verdict(state, params, world, gaps, wins, standing, thresholds, alpha,
     regret = 0.0
     for t in range(1, limit + 1):
         i, j = select(state, params, t, coin)
+        if i < 0 or j < 0 or i >= len(wins) or j >= len(wins):
+            raise IndexError("select chose an arm that does not exist")
         if i == j:
             j = rival(wins, i, t, alpha)
         won = 1.0 if luck.random() < world[i, j] else 0.0
@@ -61,7 +63,7 @@ def plan(
     *,
     arms: int | None = None,
     gap: float | None = None,
-    policies: Sequence[Any] = POLICIES,
+    policies: Any = POLICIES,
     confidence: float = 0.95,
     studies: int = 200,
     limit: int = LIMIT,
@@ -73,19 +75,20 @@ def plan(
 
     problem: a preference matrix or a problem's name; or say `arms` and `gap`, for a best arm that wins against each of
         the others with ½ + gap, which are alike.
+    policies: their names, files or modules, or a single one.
     limit: duels after which a study is given up. Policies that need a horizon are told this one.
     """
     matrix = _matrix(problem, arms, gap)
     studies, limit = whole("studies", studies, 1), whole("limit", limit, 1, 10**9)
     jobs = whole("jobs", jobs, 1) if jobs is not None else cores()
-    chosen = [find_policy(one) for one in policies]
+    chosen = [find_policy(one) for one in (policies if isinstance(policies, list | tuple) else [policies])]
     if not chosen:
         raise InvalidInput("there are no policies: expected at least one, such as 'rucb'")
     return [_row(matrix, one, confidence, studies, limit, whole("seed", seed, 0), jobs, progress) for one in chosen]
 
 
 def _matrix(problem: Any, arms: int | None, gap: float | None) -> PreferenceMatrix:
-    if (problem is None) == (arms is None or gap is None):
+    if [thing is not None for thing in (problem, arms, gap)] not in ([True, False, False], [False, True, True]):
         raise InvalidInput("say arms and gap, such as arms=8 and gap=0.05, or a problem instead")
     if problem is not None:
         return as_matrix(problem)
@@ -118,11 +121,16 @@ def _row(
         standing, wins, alpha = new_standing(arms), np.zeros((arms, arms)), rival_alpha(policy)
         return play(state, policy.params, matrix.array, gaps, wins, standing, thresholds, alpha, most, coin, luck)
 
-    play = loop.compiled_for(policy, until_verdict, lambda call: study(0, 1, call))
+    play = loop.compiled_for(policy, until_verdict, lambda call: study(0, 0, call))
 
     def one(number: int, stop: threading.Event, share: Callable[[float], None]) -> None:
         if not stop.is_set():
-            duels[number], regret[number], found[number] = study(number, limit, play)
+            try:
+                duels[number], regret[number], found[number] = study(number, limit, play)
+            except Exception as error:
+                raise PolicyError(
+                    f"policy {policy} failed in study {number}: {type(error).__name__}: {error}"
+                ) from error
             share(1.0)
 
     in_threads(one, studies, jobs, progress, f"{policy} until a verdict")

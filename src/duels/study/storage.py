@@ -4,7 +4,9 @@ Whatever waits is written in one commit, and each writer is answered only after 
 itself refuses two questions of one number and two answers to one question.
 """
 
+import atexit
 import json
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -253,6 +255,12 @@ _opened: dict[str, Storage] = {}
 _opening = threading.Lock()
 
 
+@atexit.register
+def _close_all() -> None:
+    for storage in _opened.values():
+        storage.close()
+
+
 def open_storage(url: Any) -> Storage:
     """The storage at a URL; one for each in a process, so that all its threads share commits."""
     if isinstance(url, Storage):
@@ -290,7 +298,11 @@ def _engine(url: str) -> sa.Engine:
 
 def _set_up_sqlite(connection: Any, record: Any) -> None:
     cursor = connection.cursor()
-    cursor.execute("PRAGMA journal_mode=WAL")
+    try:
+        cursor.execute("PRAGMA journal_mode=WAL")
+    except sqlite3.OperationalError as error:
+        if "readonly" not in str(error):  # a study may be looked at where it cannot be written
+            raise
     cursor.execute("PRAGMA synchronous=FULL")  # a commit returns after it is on disk
     cursor.execute("PRAGMA foreign_keys=ON")
     cursor.close()
