@@ -31,6 +31,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/core.py
 	$(BIN)/python benchmarks/ranking.py
 	$(BIN)/python benchmarks/experiment.py
+	$(BIN)/python benchmarks/study.py
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -17,7 +17,7 @@ import pytest
 import sqlalchemy as sa
 
 from duels.errors import StorageError
-from duels.study import storage as storages
+from duels.study import tables
 from duels.study.catalogue import create_study, list_studies, load_study
 from duels.study.storage import HEAD, Storage
 
@@ -296,7 +296,7 @@ def test_the_migrations_make_the_tables_that_the_code_uses(url):
     store = Storage(url)
     found = sa.MetaData()
     found.reflect(store.engine)
-    for name, table in storages.metadata.tables.items():
+    for name, table in tables.metadata.tables.items():
         assert [column.name for column in found.tables[name].columns] == [column.name for column in table.columns]
         for column in table.columns:
             assert found.tables[name].columns[column.name].nullable == column.nullable, (name, column.name)

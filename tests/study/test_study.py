@@ -12,6 +12,7 @@ from duels import loop
 from duels.errors import Conflict, InvalidInput, StorageError, UnknownName
 from duels.study import study as live
 from duels.study.catalogue import create_study, delete_study, list_studies, load_study
+from duels.study.history import History
 from duels.study.storage import Storage
 
 POLICIES = ["rucb", "rucb:variant=icml", "savage", "btm:gamma=1", "interleaved_filter", "random"]
@@ -476,3 +477,38 @@ def test_names_of_any_language_are_kept(url):
     study.tell(duel, duel.left, voter="Łukasz")
     assert reopened(url, "студия").arms == arms
     assert json.dumps([entry._asdict() for entry in study.events()])
+
+
+def test_a_question_that_fails_midway_leaves_no_trace(url, monkeypatch):
+    study = create_study(list("abc"), "study", url)
+    answer_all(study, 3)
+    question = History.question
+
+    def failing(self, now, allow_self):
+        if len(self.left) == 6:
+            raise InvalidInput("enough")
+        return question(self, now, allow_self)
+
+    monkeypatch.setattr(History, "question", failing)
+    with pytest.raises(InvalidInput, match="enough"):
+        study.ask(10)
+    monkeypatch.undo()
+    assert len(study.events()) == 7
+    assert study.ask().id == 3
+    assert study.check() == 8
+
+
+def test_questions_one_after_another_are_those_of_a_fresh_look(url, now):
+    """The scratch copy that is carried from question to question gives what one made anew gives."""
+    study = create_study(list("abcdef"), "study", url, lease=100)
+    dice = np.random.default_rng(5)
+    for _ in range(150):
+        now[0] += dice.exponential(5)
+        fresh = reopened(url)._looked_at().question(now[0], True)
+        duel = study.ask()
+        history = study._looked_at()
+        assert fresh == (history.left[duel.id], history.right[duel.id], history.swapped[duel.id])
+        waiting = list(history.open)
+        if dice.random() < 0.4:
+            study.tell(int(dice.choice(waiting)), ["left", "right", "tie", "skip"][dice.integers(4)])
+    assert study.check()

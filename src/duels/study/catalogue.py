@@ -14,8 +14,9 @@ from . import study as live
 from .history import History, made
 from .names import arm_names, iso_time
 from .names import study_name as checked_name
-from .storage import DEFAULT, StudyRow, events, open_storage, snapshots, studies
+from .storage import DEFAULT, StudyRow, open_storage
 from .study import Study
+from .tables import events, snapshots, studies
 
 LEASE = 600.0  # seconds
 
@@ -118,6 +119,7 @@ def delete_study(study_name: str, storage: Any = None) -> None:
         if row is None:
             known = [one.name for one in store.listed(connection)]
             raise UnknownName("study", study_name, known, "duels studies")
+        store.flush(connection)
         for table in (snapshots, events):
             connection.execute(sa.delete(table).where(table.c.study_id == row.id))
         connection.execute(sa.delete(studies).where(studies.c.id == row.id))

@@ -22,6 +22,7 @@ ANSWERS = ("left", "right", "tie", "both_bad", "skip")
 LEFT, RIGHT, TIE, BOTH_BAD, SKIP = range(5)
 OPEN = -1
 OUTCOME = (1.0, 0.0, 0.5, 0.5)  # of the arm on the left, by answer
+EVENT_FIELDS = Event._fields[2:-1]
 MANY = 2000  # answers to fold at once that are worth compiling for
 
 
@@ -49,6 +50,10 @@ class History:
         self.snapshot_seq = 0  # the last event that a snapshot has
         self._player: Player | None = None
         self._folded = 0  # how many of `told` the player knows
+        self._asked_last: tuple[int, int] | None = None  # places of the pair that the player's scratch copy awaits …
+        self._asked_number = 0  # … and the number of that duel
+        self._expiry = 0.0  # when the first lease of those in the scratch copy ends
+        self._places: dict[int, int] | None = None
 
     def apply(self, events: Iterable[Sequence[Any]]) -> None:
         """Take in events, which must follow the last one; what does not fit is refused."""
@@ -71,6 +76,8 @@ class History:
                 _KINDS[kind](self, event)
 
     def _ask(self, left: int, right: int, swapped: int, time: float) -> None:
+        if self._asked_last is not None and self._pair_of(left, right, swapped) != self._asked_last:
+            self._asked_last = None  # another process asked something else
         self.open[len(self.left)] = None
         self.left.append(left)
         self.right.append(right)
@@ -79,7 +86,14 @@ class History:
         self.attempt.append(0)
         self.asked.append(time)
 
+    def _pair_of(self, left: int, right: int, swapped: int) -> tuple[int, int] | None:
+        """The places of the policy's first and second arm, if both are active."""
+        first, second = (right, left) if swapped else (left, right)
+        places = self.places
+        return (places[first], places[second]) if first in places and second in places else None
+
     def _answer(self, duel: int, answer: int) -> None:
+        self._asked_last = None
         self.answer[duel] = answer
         self.open.pop(duel, None)
         if answer != SKIP:
@@ -99,6 +113,7 @@ class History:
             self.ties[right, left] += by
 
     def _withdraw(self, duel: int, becomes: int) -> None:
+        self._asked_last = None
         answer, self.answer[duel] = self.answer[duel], becomes
         self.attempt[duel] += 1
         if becomes == OPEN:
@@ -141,6 +156,7 @@ class History:
     def _start_again(self) -> None:
         """The policy's state is folded anew: over other arms, or without some answers."""
         self._player, self._folded = None, 0
+        self._asked_last, self._places = None, None
 
     @property
     def tally(self) -> Tally:
@@ -150,7 +166,10 @@ class History:
     @property
     def places(self) -> dict[int, int]:
         """The active arms, and the index under which the policy knows each."""
-        return {arm: place for place, arm in enumerate(k for k, active in enumerate(self.active) if active)}
+        if self._places is None:
+            active = [arm for arm, active in enumerate(self.active) if active]
+            self._places = {arm: place for place, arm in enumerate(active)}
+        return self._places
 
     def player(self) -> Player:
         """The policy's state after all answers about active arms."""
@@ -191,14 +210,24 @@ class History:
         """
         places = self.places
         arms = list(places)
-        waiting = [duel for duel in self.open if now - self.asked[duel] < self.row.lease]
         player = self.player()
-        i, j = player.look_ahead(*self._pairs(waiting, places))
+        if self._asked_last is not None and len(self.left) == self._asked_number + 1 and now < self._expiry:
+            i, j = player.look_further(*self._asked_last)
+        else:
+            waiting = self._under_way(now)
+            i, j = player.look_ahead(*self._pairs(waiting, places))
+            self._expiry = min((self.asked[duel] for duel in waiting), default=now) + self.row.lease
         first, second = arms[i], arms[j]
         if first == second and not allow_self:
+            waiting = self._under_way(now)
             second = arms[self._rival(i, player.t + len(waiting), waiting, places)]
+        self._asked_last, self._asked_number = (i, places[second]), len(self.left)
         swapped = self._side(len(self.left))
         return (second, first, 1) if swapped else (first, second, 0)
+
+    def _under_way(self, now: float) -> list[int]:
+        """The open duels within their lease."""
+        return [duel for duel in self.open if now - self.asked[duel] < self.row.lease]
 
     def _rival(self, champion: int, t: int, waiting: list[int], places: dict[int, int]) -> int:
         """Whom the champion meets in place of itself; open duels count as ties here too."""
@@ -283,6 +312,7 @@ def chained(before: str, event: Sequence[Any]) -> str:
 
 def made(history: History, kind: str, now: float, **fields: Any) -> Event:
     """The next event of a history, with its digest."""
-    blank: dict[str, Any] = dict.fromkeys(Event._fields[2:-1])
-    event = Event(seq=history.seq + 1, kind=kind, digest="", **(blank | {"time": now} | fields))
-    return event._replace(digest=chained(history.digest, event))
+    values = [fields.pop(name, None) for name in EVENT_FIELDS]
+    values[7] = now
+    event = (history.seq + 1, kind, *values, "")
+    return Event._make((*event[:-1], chained(history.digest, event)))

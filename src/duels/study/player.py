@@ -6,7 +6,7 @@ question at a time goes through the very states of `simulate`'s run 0.
 
 import math
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -54,6 +54,21 @@ def rival_alpha(policy: Policy) -> float:
     return float(getattr(policy.params, "alpha", 0.51))
 
 
+def choose_after(state, params, c, d, i, j, t, coin):
+    """After `select` chose (c, d) at time t and (i, j) was asked: enter that as a tie, and choose at t + 1."""
+    if i != j or (c == i and d == j and skip(state, params, t) <= t):
+        update(state, params, t, i, j, 0.5)
+    return select(state, params, t + 1, coin)
+
+
+class _Ahead(NamedTuple):
+    """A scratch copy in which the open duels ended in ties, and what the policy chose after them."""
+
+    state: Any
+    t: int
+    chosen: tuple[int, int]
+
+
 class Player:
     """The state of one policy on K arms after some answers. Interpreted at first, compiled when that pays."""
 
@@ -62,12 +77,14 @@ class Player:
         self.state = policy.start(arms, horizon)
         self.t = 1
         self.coin = loop.streams(seed, 0)[0]
-        self._spare = np.random.default_rng(0)  # its state is set anew for every look ahead
-        self._fold, self._choose = _interpreted(policy)
+        self._spare = np.random.default_rng(0)  # the coin of the scratch copy
+        self._ahead: _Ahead | None = None
+        self._fold, self._choose, self._choose_after = _interpreted(policy)
         self._spent, self._compiled = 0.0, False
 
     def enter(self, first: Any, second: Any, outcomes: Any) -> None:
         """Fold answered duels in; outcomes are the first arm's, ties a half."""
+        self._ahead = None
         self.t = self._timed(self._fold, self.state, first, second, outcomes, self.t, self.coin)
 
     def look_ahead(self, first: Any, second: Any) -> tuple[int, int]:
@@ -77,8 +94,19 @@ class Player:
         t = self.t
         if len(first):
             t = self._timed(self._fold, state, first, second, np.full(len(first), 0.5), t, self._spare)
-        i, j = self._timed(self._choose, state, t, self._spare)
-        return int(i), int(j)
+        chosen = self._timed(self._choose, state, t, self._spare)
+        return self._looked(state, t, chosen)
+
+    def look_further(self, i: int, j: int) -> tuple[int, int]:
+        """The pair after that, once (i, j) was asked: what `look_ahead` would say with it among the open duels."""
+        assert self._ahead is not None
+        state, t, (c, d) = self._ahead
+        chosen = self._timed(self._choose_after, state, c, d, i, j, t, self._spare)
+        return self._looked(state, t + 1, chosen)
+
+    def _looked(self, state: Any, t: int, chosen: Any) -> tuple[int, int]:
+        self._ahead = _Ahead(state, t, (int(chosen[0]), int(chosen[1])))
+        return self._ahead.chosen
 
     def recommend(self, seed: int) -> int:
         """The arm that the policy would name now."""
@@ -104,14 +132,13 @@ class Player:
         answer = kernel(state, self.policy.params, *arguments)
         self._spent += time.perf_counter() - started
         if self._spent > PATIENCE[_is_ours(self.policy)]:
-            self._fold, self._choose = _compiled(self.policy, self.arms, self.state)
-            self._compiled = True
+            self.compile()
         return answer
 
     def compile(self) -> None:
         """Compile now: there is much to fold."""
         if not self._compiled:
-            self._fold, self._choose = _compiled(self.policy, self.arms, self.state)
+            self._fold, self._choose, self._choose_after = _compiled(self.policy, self.arms, self.state)
             self._compiled = True
 
 
@@ -119,18 +146,22 @@ def _is_ours(policy: Policy) -> bool:
     return str(getattr(policy.module, "__name__", "")).startswith("duels.")
 
 
-def _interpreted(policy: Policy) -> tuple[Any, Any]:
-    return loop.bind_to(fold, policy, compiled=False), loop.bind_to(choose_next, policy, compiled=False)
+def _interpreted(policy: Policy) -> list[Any]:
+    return [loop.bind_to(kernel, policy, compiled=False) for kernel in (fold, choose_next, choose_after)]
 
 
-def _compiled(policy: Policy, arms: int, state: Any) -> tuple[Any, Any]:
+def _compiled(policy: Policy, arms: int, state: Any) -> list[Any]:
     coin = np.random.default_rng(0)
     none, outcomes = np.zeros(0, np.int64), np.zeros(0)
-    entering = loop.compiled_for(
-        policy, fold, lambda call: call(_copied(state), policy.params, none, none, outcomes, 1, coin)
-    )
-    choosing = loop.compiled_for(policy, choose_next, lambda call: call(_copied(state), policy.params, 1, coin))
-    return entering, choosing
+    arguments: dict[Any, tuple] = {
+        fold: (none, none, outcomes, 1, coin),
+        choose_next: (1, coin),
+        choose_after: (0, 1, 0, 1, 1, coin),
+    }
+    return [
+        loop.compiled_for(policy, kernel, lambda call: call(_copied(state), policy.params, *given))  # noqa: B023
+        for kernel, given in arguments.items()
+    ]
 
 
 def _copied(state: Any) -> Any:

@@ -16,53 +16,11 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from ..errors import DuelsError, InvalidInput, StorageError
+from .tables import EVENT_COLUMNS, studies
 
 HEAD = "0001"  # the newest migration
 PATIENCE = 60  # seconds to wait for other processes' locks
 DEFAULT = "sqlite:///duels.db"
-
-metadata = sa.MetaData()
-studies = sa.Table(
-    "studies",
-    metadata,
-    sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("name", sa.Text, nullable=False, unique=True),
-    sa.Column("created", sa.Float, nullable=False),  # seconds since 1970
-    sa.Column("policy", sa.Text, nullable=False),
-    sa.Column("horizon", sa.BigInteger),
-    sa.Column("seed", sa.BigInteger, nullable=False),
-    sa.Column("lease", sa.Float, nullable=False),  # seconds after which an open duel stops counting
-    sa.Column("settings", sa.Text, nullable=False),  # JSON: what the policy's file was, and the like
-    sqlite_autoincrement=True,  # the id of a deleted study is never given again
-)
-events = sa.Table(
-    "events",
-    metadata,
-    sa.Column("study_id", sa.Integer, sa.ForeignKey("studies.id", ondelete="CASCADE"), primary_key=True),
-    sa.Column("seq", sa.Integer, primary_key=True),
-    sa.Column("kind", sa.Text, nullable=False),
-    sa.Column("duel", sa.Integer),
-    sa.Column("attempt", sa.Integer),  # of a duel: how often its answer was undone before
-    sa.Column("left_arm", sa.Integer),
-    sa.Column("right_arm", sa.Integer),
-    sa.Column("swapped", sa.Integer),  # whether the policy's first arm is shown on the right
-    sa.Column("answer", sa.Text),
-    sa.Column("voter", sa.Text),
-    sa.Column("time", sa.Float, nullable=False),
-    sa.Column("note", sa.Text),  # JSON of what only some kinds have
-    sa.Column("digest", sa.Text, nullable=False),  # of this event and all before it
-    sa.UniqueConstraint("study_id", "duel", "kind", "attempt", name="one_event_of_a_kind"),
-    sa.Index("events_by_voter", "study_id", "voter"),
-)
-snapshots = sa.Table(
-    "snapshots",
-    metadata,
-    sa.Column("study_id", sa.Integer, sa.ForeignKey("studies.id", ondelete="CASCADE"), primary_key=True),
-    sa.Column("seq", sa.Integer, nullable=False),
-    sa.Column("digest", sa.Text, nullable=False),
-    sa.Column("content", sa.LargeBinary, nullable=False),
-)
-EVENT_COLUMNS = tuple(column.name for column in events.columns if column.name != "study_id")
 
 
 class StudyRow(NamedTuple):
@@ -98,9 +56,11 @@ class Event(NamedTuple):
 class _Waiting:
     """Something to be written, and what came of it."""
 
-    def __init__(self, operation: Callable[[sa.Connection], Any]) -> None:
-        self.operation = operation
+    def __init__(self, operation: Callable[[sa.Connection], Any], study: int | None, last: bool) -> None:
+        self.operation, self.study, self.last = operation, study, last
         self.done = False
+        self.woken = threading.Lock()
+        self.woken.acquire()
         self.value: Any = None
         self.error: BaseException | None = None
 
@@ -114,8 +74,13 @@ class Storage:
         self.turn = threading.RLock()  # one thread at a time reads and writes, for itself and for all that wait
         self._waiting: list[_Waiting] = []
         self._queue = threading.Lock()
+        self._led = False  # whether some thread is writing for those that wait
         self._held: sa.Connection | None = None
         self.followers: dict[int, Any] = {}  # study id → what this process knows of it
+        self.current: set[int] = set()  # studies that are locked and up to date in the transaction under way
+        self._unwritten: list[tuple] = []  # events of the transaction under way
+        names, mark = ("study_id", *EVENT_COLUMNS), "?" if self.is_sqlite else "%s"
+        self._insert = f"INSERT INTO events ({', '.join(names)}) VALUES ({', '.join([mark] * len(names))})"
         with self.explained():
             _prepare(self)
 
@@ -128,67 +93,99 @@ class Storage:
         """Turns what the database says into words for people."""
         try:
             yield
-        except sa.exc.IntegrityError as error:
+        except (sa.exc.IntegrityError, self.engine.dialect.loaded_dbapi.IntegrityError) as error:
             reason = _reason(error)
             gone = "foreign key" in reason.lower()
             said = "the study was deleted meanwhile" if gone else f"the database refused to store this twice: {reason}"
             raise StorageError(said) from error
-        except sa.exc.SQLAlchemyError as error:
+        except (sa.exc.SQLAlchemyError, self.engine.dialect.loaded_dbapi.Error) as error:
             self.release()
             raise StorageError(f"the database {_shown(self.url)} {_trouble(_reason(error))}") from error
 
-    def write(self, operation: Callable[[sa.Connection], Any]) -> Any:
+    def write(self, operation: Callable[[sa.Connection], Any], study: int | None = None, last: bool = False) -> Any:
         """Do the operation in a transaction that holds the write lock; returns after it is on disk.
 
         Operations that wait while a commit is under way share the next one. An operation that raises a `DuelsError`
         must not have written anything; the others are not affected by it.
+
+        study: the id of the one that it appends to.
+        last: put it behind the others of its commit: questions are cheaper after all answers than between them.
         """
-        mine = _Waiting(operation)
+        mine = _Waiting(operation, study, last)
         with self._queue:
             self._waiting.append(mine)
-        with self.turn:  # whoever gets here first writes for all that wait
-            if not mine.done:
-                self._write_waiting()
+            leads, self._led = not self._led, True
+        if not leads:
+            mine.woken.acquire()  # by a leader who wrote it, or by one who leaves the lead to this thread
+        if not mine.done:
+            self._lead()
         if mine.error is not None:
             raise mine.error
         return mine.value
 
+    def _lead(self) -> None:
+        """Write for all that wait, and leave the lead to the first of those who came meanwhile."""
+        try:
+            with self.turn:
+                self._write_waiting()
+        finally:
+            with self._queue:
+                self._led = bool(self._waiting)
+                if self._led:
+                    self._waiting[0].woken.release()
+
     def _write_waiting(self) -> None:
         with self._queue:
-            batch, self._waiting = self._waiting, []
+            batch, self._waiting = sorted(self._waiting, key=lambda one: one.last), []
         try:
             with self.explained(), self._transaction() as connection:
+                for study in sorted({one.study for one in batch if one.study is not None}):
+                    self._lock(connection, study)  # in one order everywhere, so that nobody waits in a circle
                 for one in batch:
+                    before = self._known(one.study)
                     try:
                         one.value = one.operation(connection)
                     except DuelsError as error:
                         if isinstance(error, StorageError):
                             raise
                         one.error = error
+                        if one.study is not None and self._known(one.study) != before:
+                            self.followers.pop(one.study, None)  # it knows of events that will not be written
+                            self.current.discard(one.study)
+                self.flush(connection)
         except BaseException as error:
             self.followers.clear()  # they may know of events that were not written after all
             for one in batch:
                 one.error = one.error or error
         finally:
+            self._unwritten.clear()
+            self.current.clear()
             for one in batch:
                 one.done = True
+                one.woken.release()
+
+    def _known(self, study: int | None) -> int | None:
+        follower = self.followers.get(study) if study is not None else None
+        return None if follower is None else follower.seq
 
     @contextmanager
     def _transaction(self) -> Iterator[sa.Connection]:
         connection = self.connection()
-        if self.is_sqlite:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-        else:
-            connection.exec_driver_sql("BEGIN")
+        self._run(connection, "BEGIN IMMEDIATE" if self.is_sqlite else "BEGIN")
         try:
             yield connection
-            connection.exec_driver_sql("COMMIT")
+            self._run(connection, "COMMIT")
         except BaseException:
             try:
-                connection.exec_driver_sql("ROLLBACK")
-            except sa.exc.SQLAlchemyError:
+                self._run(connection, "ROLLBACK")
+            except (sa.exc.SQLAlchemyError, self.engine.dialect.loaded_dbapi.Error):
                 self.release()
             raise
+
+    def _run(self, connection: sa.Connection, text: str, rows: list[tuple] | None = None) -> Any:
+        """A statement by the driver itself: the few that every answer needs."""
+        cursor = connection.connection.cursor()
+        return cursor.execute(text) if rows is None else cursor.executemany(text, rows)
 
     def connection(self) -> sa.Connection:
         """The held connection; only whoever has the turn uses it."""
@@ -211,32 +208,28 @@ class Storage:
             self.release()
             self.engine.dispose()
 
-    def lock_study(self, connection: sa.Connection, study_id: int) -> None:
+    def _lock(self, connection: sa.Connection, study_id: int) -> None:
         """Nobody else appends to this study until the transaction ends. (SQLite's write lock is for all studies.)"""
         if not self.is_sqlite:
             connection.exec_driver_sql("SELECT id FROM studies WHERE id = %s FOR UPDATE", (study_id,))
 
     def append(self, connection: sa.Connection, study_id: int, new: Sequence[Event]) -> None:
-        connection.exec_driver_sql(self._insert, [(study_id, *event) for event in new])
+        """Add events to a study's log; they are written with the others of the commit."""
+        self._unwritten += [(study_id, *event) for event in new]
 
-    @property
-    def _insert(self) -> str:
-        mark = "?" if self.is_sqlite else "%s"
-        names = ("study_id", *EVENT_COLUMNS)
-        return f"INSERT INTO events ({', '.join(names)}) VALUES ({', '.join([mark] * len(names))})"
+    def flush(self, connection: sa.Connection) -> None:
+        """Write the events of the transaction under way, for queries that must see them."""
+        if self._unwritten:
+            self._run(connection, self._insert, self._unwritten)
+            self._unwritten.clear()
 
     def read_events(self, connection: sa.Connection, study_id: int, after: int) -> list[tuple]:
         """The events after a sequence number, in order, as plain tuples of `Event`'s fields."""
         mark = "?" if self.is_sqlite else "%s"
         text = f"SELECT {', '.join(EVENT_COLUMNS)} FROM events WHERE study_id = {mark} AND seq > {mark} ORDER BY seq"
         cursor = connection.connection.cursor()
-        try:
-            cursor.execute(text, (study_id, after))  # by the driver itself: a million rows in a second
-            return list(cursor.fetchall())
-        except Exception as error:
-            raise sa.exc.DBAPIError(text, None, error) from error
-        finally:
-            cursor.close()
+        cursor.execute(text, (study_id, after))  # by the driver itself: a million rows in a second
+        return list(cursor.fetchall())
 
     def find(self, connection: sa.Connection, name: str) -> StudyRow | None:
         row = connection.execute(sa.select(studies).where(studies.c.name == name)).first()

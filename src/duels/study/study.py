@@ -17,7 +17,8 @@ from ..specs import whole
 from . import verdict as verdicts
 from .history import ANSWERS, OPEN, SKIP, TIE, History, made
 from .names import Duel, LogEntry, arm_names, duel_number, iso_time, voter_name
-from .storage import Event, Storage, StudyRow, events, snapshots
+from .storage import Event, Storage, StudyRow
+from .tables import events, snapshots
 from .tally import LeaderboardRow, PairRow, Tally
 from .verdict import Verdict
 from .votes import Votes, read_votes
@@ -89,7 +90,7 @@ class Study:
             self._append(connection, history, new)
             return duels
 
-        duels = self._storage.write(operation)
+        duels = self._storage.write(operation, self._row.id, last=True)
         return duels[0] if n == 1 else duels
 
     def tell(self, duel: Duel | int, winner: str, *, voter: str | None = None) -> None:
@@ -120,7 +121,7 @@ class Study:
                 voter=told,
             )
 
-        self._storage.write(operation)
+        self._storage.write(operation, self._row.id)
 
     def undo(self, duel: Duel | int) -> None:
         """Take back the answer to a duel, which is then open again. It voids the verdict's promise."""
@@ -133,7 +134,7 @@ class Study:
                 raise InvalidInput(f"duel {number} has no answer to undo")
             self._write(connection, history, "undo", duel=number, attempt=history.attempt[number])
 
-        self._storage.write(operation)
+        self._storage.write(operation, self._row.id)
 
     def forget(self, voter: str) -> int:
         """Take back all answers of a voter and erase their name from the log; how many answers there were."""
@@ -143,6 +144,7 @@ class Study:
 
         def operation(connection: sa.Connection) -> int:
             history = self._current(connection)
+            self._storage.flush(connection)
             theirs = (events.c.study_id == self._row.id) & (events.c.voter == name)
             rows = connection.execute(sa.select(events.c.kind, events.c.duel, events.c.attempt).where(theirs)).all()
             if not rows:
@@ -161,7 +163,7 @@ class Study:
             connection.execute(sa.update(events).where(theirs).values(voter=None))
             return len(answered)
 
-        return self._storage.write(operation)
+        return self._storage.write(operation, self._row.id)
 
     def add_arm(self, name: str) -> None:
         """Add an arm while the study runs."""
@@ -175,7 +177,7 @@ class Study:
             self._check_start(sum(history.active) + 1)
             self._write(connection, history, "add_arm", note=json.dumps({"arm": arm}, ensure_ascii=False))
 
-        self._storage.write(operation)
+        self._storage.write(operation, self._row.id)
 
     def retire_arm(self, name: str) -> None:
         """Take an arm out of the race; its answers are kept, and no longer count for the others' verdict."""
@@ -191,7 +193,7 @@ class Study:
                 raise InvalidInput(f"arm {name!r} cannot be retired: a study needs two active arms")
             self._write(connection, history, "retire_arm", left_arm=arm)
 
-        self._storage.write(operation)
+        self._storage.write(operation, self._row.id)
 
     def import_votes(self, votes: Any) -> int:
         """Take in past votes as if they had been asked and answered here: all of them or, after an error, none."""
@@ -225,7 +227,7 @@ class Study:
             self._append(connection, history, new)
             return len(new)
 
-        return self._storage.write(operation)
+        return self._storage.write(operation, self._row.id)
 
     def votes(self) -> Votes:
         """The answers as votes, for export: without self-duels, skips and what was taken back."""
@@ -311,8 +313,13 @@ class Study:
 
     def _current(self, connection: sa.Connection) -> History:
         """What the study amounts to now, with nobody else appending to it."""
-        self._storage.lock_study(connection, self._row.id)
-        return self._caught_up(connection)
+        storage, key = self._storage, self._row.id
+        if key in storage.current:  # by an operation before this one in the same commit
+            return storage.followers[key]
+        storage.flush(connection)
+        history = self._caught_up(connection)
+        storage.current.add(key)
+        return history
 
     def _caught_up(self, connection: sa.Connection) -> History:
         followers, key = self._storage.followers, self._row.id
