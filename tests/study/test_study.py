@@ -338,6 +338,31 @@ def test_studies_are_listed_loaded_and_deleted(url):
         delete_study("one", url)
 
 
+def test_answers_are_counted_without_skips_and_what_was_taken_back(url):
+    study = create_study(list("abc"), "study", url)
+    answer_all(study, 6, voter="ann")
+    study.tell(study.ask(), "skip")
+    study.undo(6)
+    study.tell(6, "left", voter="bob")
+    study.undo(6)
+    study.undo(0)
+    study.ask()
+    assert [(info.answers, info.open) for info in list_studies(url)] == [(5, 3)]
+    study.forget("ann")
+    assert [(info.answers, info.open) for info in list_studies(url)] == [(0, 3)]
+    assert len(study.open_duels()) == 3
+    assert study.votes().winner.size == 0
+
+
+def test_a_relative_file_is_that_of_the_present_folder(tmp_path, monkeypatch):
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        create_study(list("abc"), name, "sqlite:///duels.db")
+        assert [info.name for info in list_studies("sqlite:///duels.db")] == [name]
+        assert (tmp_path / name / "duels.db").exists()
+
+
 def test_a_study_deleted_elsewhere_is_missed(url):
     study = create_study(list("abc"), "study", url)
     delete_study("study", Storage(url))
@@ -363,7 +388,7 @@ def test_a_study_that_exists(url):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"arms": ["a"]}, "1 arms were given: expected at least two"),
+        ({"arms": ["a"]}, "1 arm was given: expected at least two"),
         ({"arms": ["a", "a"]}, "two arms are called 'a'"),
         ({"arms": ["a", ""]}, "no usable name"),
         ({"arms": ["a", "left"]}, "cannot be called 'left': that is an answer"),

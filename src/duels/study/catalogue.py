@@ -67,8 +67,8 @@ def create_study(
         if found is not None:
             if not load_if_exists:
                 raise Conflict(
-                    f"there is a study {name!r} already: load it with load_study, choose another name, or say "
-                    "load_if_exists=True"
+                    f"there is a study {name!r} already: choose another name, or say load_if_exists=True "
+                    "(--load-if-exists) to go on with it"
                 )
             return found, False
         values: dict[str, Any] = {
@@ -132,25 +132,28 @@ def list_studies(storage: Any = None) -> list[StudyInfo]:
     """All studies of a storage, oldest first."""
     store = open_storage(storage or DEFAULT)
     with store.turn, store.explained():
-        rows = store.listed(store.connection())
-    found = []
-    for row in rows:
-        with store.turn, store.explained():
-            counts: dict[str, int] = dict(
-                store.connection()
-                .execute(
-                    sa.select(events.c.kind, sa.func.count()).where(events.c.study_id == row.id).group_by(events.c.kind)
-                )
-                .all()
-            )
-            note = store.connection().execute(
-                sa.select(events.c.note).where(events.c.study_id == row.id, events.c.seq == 1)
-            )
-            arms = len(json.loads(note.scalar_one())["arms"]) + counts.get("add_arm", 0) - counts.get("retire_arm", 0)
-        answers = counts.get("tell", 0) + counts.get("vote", 0) - counts.get("undo", 0)
-        asked = counts.get("ask", 0) - counts.get("tell", 0) + counts.get("undo", 0)
-        found.append(StudyInfo(row.name, row.policy, arms, answers, asked, iso_time(row.created)))
-    return found
+        return [_info(store.connection(), row) for row in store.listed(store.connection())]
+
+
+def _info(connection: sa.Connection, row: StudyRow) -> StudyInfo:
+    here = events.c.study_id == row.id
+    counted = sa.select(events.c.kind, sa.func.count()).where(here).group_by(events.c.kind)
+    counts: dict[str, int] = {kind: count for kind, count in connection.execute(counted)}  # noqa: C416
+    undone = sa.alias(events)
+    taken_back = sa.exists().where(
+        undone.c.study_id == row.id,
+        undone.c.kind == "undo",
+        undone.c.duel == events.c.duel,
+        undone.c.attempt == events.c.attempt,
+    )
+    said = sa.select(sa.func.count()).where(here, events.c.kind.in_(("tell", "vote")), events.c.answer != "skip")
+    forgotten = connection.execute(sa.select(events.c.note).where(here, events.c.kind == "forget")).scalars()
+    answers = connection.execute(said.where(~taken_back)).scalar_one()
+    answers -= sum(len(json.loads(note)["duels"]) for note in forgotten)
+    first = connection.execute(sa.select(events.c.note).where(here, events.c.seq == 1)).scalar_one()
+    arms = len(json.loads(first)["arms"]) + counts.get("add_arm", 0) - counts.get("retire_arm", 0)
+    waiting = counts.get("ask", 0) - counts.get("tell", 0) + counts.get("undo", 0)
+    return StudyInfo(row.name, row.policy, arms, answers, waiting, iso_time(row.created))
 
 
 def _policy_of(row: StudyRow) -> Policy:

@@ -43,7 +43,8 @@ def arm_names(arms: Iterable[str], fewest: int = 2) -> list[str]:
         raise InvalidInput(f"arms is the text {arms!r}: expected a list of names")
     names = list(arms)
     if len(names) < fewest:
-        raise InvalidInput(f"{len(names)} arms were given: expected at least two, there is nothing to compare")
+        given = f"{len(names)} arm{'s were' if len(names) != 1 else ' was'} given"
+        raise InvalidInput(f"{given}: expected at least two, there is nothing to compare")
     for name in names:
         if not isinstance(name, str) or not name.strip() or len(name) > 200 or re.search(r"[\x00-\x1f]", name):
             raise InvalidInput(f"arm {name!r:.60} has no usable name: expected up to 200 characters of text")

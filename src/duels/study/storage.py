@@ -260,10 +260,19 @@ def open_storage(url: Any) -> Storage:
         return url
     if not isinstance(url, str) or "://" not in url:
         raise InvalidInput(f"storage is {url!r}: expected a URL such as {DEFAULT} or postgresql://user@host/name")
+    url = _absolute(url)
     with _opening:
         if url not in _opened:
             _opened[url] = Storage(url)
         return _opened[url]
+
+
+def _absolute(url: str) -> str:
+    """A relative file is the one of the folder one is in now, also after that has changed."""
+    scheme, slashes, path = url.partition(":///")
+    if not scheme.startswith("sqlite") or not slashes or path.startswith(("/", ":", "file:")) or not path:
+        return url
+    return f"{scheme}:///{Path.cwd() / path}"
 
 
 def _engine(url: str) -> sa.Engine:

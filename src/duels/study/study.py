@@ -174,7 +174,7 @@ class Study:
             if arm in history.names:
                 state = "is there already" if history.active[history.names.index(arm)] else "was retired"
                 raise Conflict(f"arm {arm!r} {state}: choose another name")
-            self._check_start(sum(history.active) + 1)
+            self._policy.start(sum(history.active) + 1, self._row.horizon)
             self._write(connection, history, "add_arm", note=json.dumps({"arm": arm}, ensure_ascii=False))
 
         self._storage.write(operation, self._row.id)
@@ -377,9 +377,6 @@ class Study:
             f"winner is {winner!r}: duel {number} is {left!r} against {right!r}; expected one of these, left, right, "
             "tie, both_bad or skip"
         )
-
-    def _check_start(self, arms: int) -> None:
-        self._policy.start(arms, self._row.horizon)
 
 
 def _entry(history: History, event: Event) -> LogEntry:
