@@ -303,7 +303,7 @@ def test_a_plan_of_a_problem(tmp_path):
         (["ask", "logo", "-n", "0"], "n is 0: expected from 1 to 10000"),
         (["create-study", "logo", *ARMS], "there is a study 'logo' already"),
         (["create-study", "none"], "0 arms were given: expected at least two"),
-        (["create-study", "one", "fox"], "1 arms were given: expected at least two"),
+        (["create-study", "one", "fox"], "1 arm was given: expected at least two"),
         (["create-study", "same", "fox", "fox"], "two arms are called 'fox'"),
         (["create-study", "words", "fox", "tie"], "an arm cannot be called 'tie'"),
         (["create-study", "x", "a", "b", "-p", "rucd"], "unknown policy 'rucd'. Did you mean 'rucb'?"),
