@@ -236,11 +236,9 @@ def data_of(chart):
 
 
 def test_one_recorded_time_is_enough():
-    results = duels.simulate("cyclic-4", "rucb", horizon=50, checkpoints=[], record=[(0, 1)])
-    assert "t = 50" in words(plot_intervals(results, "cyclic-4")) or "T = 50" in words(
-        plot_intervals(results, "cyclic-4")
-    )
-    plot_intervals(results, "cyclic-4", tails=[50]).to_dict()
+    one = recorded(BY_HAND[4:5])
+    assert "T = 16" in words(plot_intervals(one, THREE))
+    plot_intervals(one, THREE, tails=True).to_dict()
 
 
 def test_intervals_that_are_not_there():
@@ -267,6 +265,20 @@ def test_one_policy_must_be_chosen():
     assert interval_points(results, THREE, policy="rucb:alpha=1.5")["policy"].unique().to_list() == ["rucb:alpha=1.5"]
 
 
+def test_a_run_and_a_problem_are_chosen():
+    later = [(t, duels + 1, wins, lower, upper) for t, duels, wins, lower, upper in BY_HAND]
+    other = recorded(later).intervals.with_columns(problem=pl.lit("other"))
+    runs = [recorded(BY_HAND).intervals, recorded(later, run=1).intervals, other]
+    results = Results(frame([{"regret": 1.0}]), intervals=pl.concat(runs))
+    assert interval_points(results, THREE)["duels"].to_list() == [0, 1, 1, 3, 4, 4]
+    assert interval_points(results, THREE, run=1)["duels"].to_list() == [1, 2, 2, 4, 5, 5]
+
+
+def test_arms_without_names_are_called_arms():
+    results = duels.simulate("cyclic-4", "rucb", horizon=20, record=[(0, 1)])
+    assert plot_intervals(results, "cyclic-4").title.text == "The interval of arm 0 against arm 1"
+
+
 def test_the_matrix_must_be_that_of_the_results():
     results = duels.simulate("cyclic-4", "rucb", horizon=20, record=["pairs", (0, 1)])
     with pytest.raises(InvalidInput, match="the matrix is called 'arxiv-6', the results are of cyclic-4"):
@@ -281,9 +293,9 @@ def test_the_matrix_must_be_that_of_the_results():
 def test_runs_of_several_horizons():
     # RUCB's begin alike, so that it does not matter; SAVAGE's do not.
     both = [
-        duels.simulate("cyclic-4", policy, horizon=horizon, checkpoints=[10, 50, 100], record=["pairs", (0, 1)])
+        duels.simulate("cyclic-4", policy, horizon=horizon, checkpoints=times, record=["pairs", (0, 1)])
         for policy in ("rucb", "savage")
-        for horizon in (100, 1_000)
+        for horizon, times in ((1_000, [10, 100]), (100, [10, 50]))
     ]
     results = duels.combine(both)
     points = interval_points(results, "cyclic-4", policy="rucb")
@@ -490,8 +502,8 @@ def named(gamma, arms, regret=1.0, **said):
     return frame(rows, policy=policy, **said)
 
 
-# b loses to a by 0.1 and beats c always: b has the best mean.
-BORDA = duels.PreferenceMatrix([[0.5, 0.6, 0.6], [0.4, 0.5, 1.0], [0.4, 0.0, 0.5]], ["a", "b", "c"], name="three")
+# b loses to a by 0.02 and beats c always: b has the best mean, and γ = (1 − ½)/(0.52 − ½) = 25.
+BORDA = duels.PreferenceMatrix([[0.5, 0.52, 0.52], [0.48, 0.5, 1.0], [0.48, 0.0, 0.5]], ["a", "b", "c"], name="three")
 
 
 def wilson(k, n):
@@ -526,15 +538,14 @@ def test_any_of_several_borda_winners_counts():
 
 
 def test_what_the_figure_of_gamma_shows(tmp_path):
-    # γ = (1 − ½)/(0.6 − ½) = 5, beyond those tried: the axis reaches it.
     results = Results(pl.concat([named(2, [0, 0, 1]), named(0.5, [1, 1, 0, 2])]))
     chart = plot_gamma(results, BORDA)
     assert "three, K = 3 · horizon 10 · 3 to 4 runs for each γ" in words(chart)
     drawn = svg(chart, tmp_path)
-    for text in ("names the Borda winner", "names the Condorcet winner", "mean regret", "true γ = 5", "Whom it names"):
+    for text in ("names the Borda winner", "names the Condorcet winner", "mean regret", "true γ = 25", "Whom it names"):
         assert text in drawn
     ends = json.loads(chart.to_json())["concat"][0]["layer"][0]["encoding"]["x"]["scale"]["domain"]
-    assert ends[0] <= 0.5 <= 5 <= ends[1]
+    assert ends[0] <= 0.5 <= 25 <= ends[1]  # beyond those tried
     assert "names the Borda winner" not in svg(plot_gamma(results, THREE), tmp_path)  # a is both
 
 
@@ -614,13 +625,25 @@ def test_policies_without_a_horizon_come_along():
     assert every.filter(policy="btm")["label"].unique(maintain_order=True).to_list() == ["T = 1,000", "rucb:alpha=0.4"]
 
 
-def test_playing_on_against_playing_it():
-    """The regret after T is that of a policy whose arm duels itself, which an eliminated SAVAGE does."""
+def test_a_policy_of_ones_own_may_need_a_horizon():
+    points = horizon_points(Results(told(10, [(3.0, 0.0)], "mine:c=2")))
+    assert points.select("policy", "label").rows() == [("mine:c=2", "T = 10")]
+
+
+def test_other_problems_stay_away():
+    free = [
+        told(1_000, [(regret, 0.0)], "rucb", problem=problem) for problem, regret in (("three", 9.0), ("four", 7.0))
+    ]
+    points = horizon_points(Results(pl.concat([*HORIZONS, *free])))
+    assert points.filter(label="rucb").select("problem", "regret").rows() == [("three", 9.0)]
+
+
+def test_after_a_right_answer_nothing_is_lost():
+    # With 20,000 steps SAVAGE is long certain of the winner, whose self-duels cost nothing.
     results = duels.combine([duels.simulate("cyclic-4", "savage", horizon=T, runs=4) for T in (20_000, 50_000)])
-    points = horizon_points(results)
-    told_short = points.filter(horizon=20_000)
-    assert told_short.filter("after")["regret"].to_list() == pytest.approx(
-        [told_short.filter("marked")["regret"].item()] * len(told_short.filter("after"))
+    short = horizon_points(results).filter(horizon=20_000)
+    assert short.filter("after")["regret"].unique().to_list() == pytest.approx(
+        [short.filter("marked")["regret"].item()]
     )
 
 

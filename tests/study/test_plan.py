@@ -90,7 +90,7 @@ def test_the_kernel_is_the_literal_simulation(policy):
 
 
 def test_a_champion_meets_its_rivals_in_the_right_order():
-    """A policy that always wants arm 0 to meet itself leaves every duel to the rule of the largest upper limit; regret tells which."""
+    """If arm 0 is always to meet itself, the largest upper limit decides every duel, and regret tells which it was."""
 
     def select(state, params, t, rng):
         return 0, 0

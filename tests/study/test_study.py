@@ -9,7 +9,7 @@ import pytest
 
 import duels
 from duels import loop
-from duels.errors import Conflict, InvalidInput, StorageError, UnknownName
+from duels.errors import Conflict, InvalidInput, PolicyError, StorageError, UnknownName
 from duels.study import study as live
 from duels.study.catalogue import create_study, delete_study, list_studies, load_study
 from duels.study.history import History
@@ -310,6 +310,15 @@ def test_a_policy_of_ones_own_works_live(url, tmp_path):
     mine.unlink()
     with pytest.raises(InvalidInput, match="does not exist"):
         reopened(url)
+
+
+def test_a_policy_that_chooses_no_arm_is_named(url, tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text("from duels.policies.random import *\n\n\ndef select(state, params, t, rng):\n    return -1, 0\n")
+    study = create_study(list("abc"), "study", url, str(mine))
+    with pytest.raises(PolicyError, match="policy mine chose arms -1 and 0 of 3"):
+        study.ask()
+    assert len(study.events()) == 1
 
 
 def test_policies_that_need_a_horizon_say_so(url):

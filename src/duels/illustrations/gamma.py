@@ -89,11 +89,9 @@ def _panel(rows: pl.DataFrame, axis: dict[str, Any], matrix: PreferenceMatrix, k
     ends = min(least, matrix.gamma) / 1.2, max(most, matrix.gamma) * 1.2
     x = alt.X("gamma:Q", **charts.log_axis("γ it is given", *ends))
     true = alt.Chart(charts.values([{"gamma": matrix.gamma}]))
-    layers = [
-        true.mark_rule(color=PURPLE, strokeDash=DOTTED, strokeWidth=2).encode(x),
-        alt.Chart(charts.values(rows))
-        .mark_rule(strokeWidth=1.5)
-        .encode(x, alt.Y("low:Q", **axis), alt.Y2("high"), key.colour("label")),
-        *charts.lines(rows, x, alt.Y("value:Q", **axis), key, "label"),
-    ]
+    layers = [true.mark_rule(color=PURPLE, strokeDash=DOTTED, strokeWidth=2).encode(x)]
+    for place, line in enumerate(rows.partition_by("label", maintain_order=True)):
+        bars = alt.Chart(charts.values(line)).mark_rule(strokeWidth=1.5, xOffset=3 * place)  # not one upon the other
+        layers.append(bars.encode(x, alt.Y("low:Q", **axis), alt.Y2("high"), key.colour("label")))
+    layers += charts.lines(rows, x, alt.Y("value:Q", **axis), key, "label")
     return alt.layer(*layers, key.layer(2 * WIDTH)).properties(width=WIDTH, height=HEIGHT)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import loop
+from ..errors import PolicyError
 from ..policies import Policy
 
 PATIENCE = {True: 0.5, False: 5.0}  # seconds in the interpreter before a built-in policy, or one's own, is compiled
@@ -105,8 +106,11 @@ class Player:
         return self._looked(state, t + 1, chosen)
 
     def _looked(self, state: Any, t: int, chosen: Any) -> tuple[int, int]:
-        self._ahead = _Ahead(state, t, (int(chosen[0]), int(chosen[1])))
-        return self._ahead.chosen
+        i, j = int(chosen[0]), int(chosen[1])
+        if not (0 <= i < self.arms and 0 <= j < self.arms):
+            raise PolicyError(f"policy {self.policy} chose arms {i} and {j} of {self.arms}: they do not exist")
+        self._ahead = _Ahead(state, t, (i, j))
+        return i, j
 
     def recommend(self, seed: int) -> int:
         """The arm that the policy would name now."""
