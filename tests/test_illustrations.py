@@ -288,6 +288,10 @@ def test_the_matrix_must_be_that_of_the_results():
         with pytest.raises(InvalidInput, match="another matrix that is called 'cyclic-4'"):
             state_points(said, other)
         state_points(said, "cyclic-4")
+    experiment = duels.run_experiment(problems=["cyclic-4"], policies=["rucb"], horizons=[20], runs=2)
+    assert len(quantile_points(experiment, "cyclic-4")) == 2
+    with pytest.raises(InvalidInput, match="another matrix that is called 'cyclic-4'"):
+        quantile_points(experiment, other)
 
 
 def test_runs_of_several_horizons():

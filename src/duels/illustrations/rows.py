@@ -19,8 +19,8 @@ def matrix_of(results: Results, matrix: Any) -> PreferenceMatrix:
     known = results.frame["problem"].unique(maintain_order=True).to_list()
     if found.name not in known:
         raise InvalidInput(f"the matrix is called {found.name!r}, the results are of {', '.join(known)}: expected one")
-    for said in _simulations(results.provenance):
-        if said.get("problem") == found.name and said.get("matrix") not in (None, found.digest):
+    for problem, digest in _digests(results.provenance):
+        if problem == found.name and digest != found.digest:
             raise InvalidInput(f"the results are of another matrix that is called {found.name!r}: expected that one")
     return found
 
@@ -108,7 +108,11 @@ def number(value: Any) -> float:
     return float(value)
 
 
-def _simulations(provenance: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield provenance
+def _digests(provenance: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Each problem and the digest of its matrix, of a simulation, of an experiment, of several combined."""
+    if "problem" in provenance:
+        yield provenance["problem"], provenance["matrix"]
+    for name, said in provenance.get("problems", {}).items():
+        yield name, said["matrix"]
     for part in provenance.get("parts", ()):
-        yield from _simulations(part)
+        yield from _digests(part)
