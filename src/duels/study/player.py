@@ -162,10 +162,14 @@ def _compiled(policy: Policy, arms: int, state: Any) -> list[Any]:
         choose_next: (1, coin),
         choose_after: (0, 1, 0, 1, 1, coin),
     }
-    return [
-        loop.compiled_for(policy, kernel, lambda call: call(_copied(state), policy.params, *given))  # noqa: B023
-        for kernel, given in arguments.items()
-    ]
+    return [_entry(policy, kernel, (_copied(state), policy.params, *given)) for kernel, given in arguments.items()]
+
+
+def _entry(policy: Policy, kernel: Any, arguments: tuple) -> Any:
+    """The compiled kernel for arguments of these types, past numba's look at them: that costs more than the kernel."""
+    compiled: Any = loop.compiled_for(policy, kernel, lambda call: call(*arguments))
+    types = tuple(compiled.typeof_pyval(argument) for argument in arguments)
+    return compiled.overloads[types].entry_point
 
 
 def _copied(state: Any) -> Any:
