@@ -99,7 +99,9 @@ def reproduce(
         proofs = proof_pictures(results, planned.matrices, runs=scale.runs, seed=seed, jobs=jobs)
         _write_figures(target / "figures", pictures | proofs, scale.endings, progress)
     with clock.step("report"):
-        page = write_report(target / "report.html", results, planned.matrices, pool=pool, claims=claims, more=proofs)
+        title = f"The paper's experiment on {pool.name}"
+        shown: dict[str, Any] = {"pool": pool, "claims": claims, "more": proofs, "title": title}
+        page = write_report(target / "report.html", results, planned.matrices, **shown)
     with whole_file(target / "claims.json") as unfinished:
         text = json.dumps([claim._asdict() for claim in claims], indent=2, ensure_ascii=False)
         unfinished.write_text(text + "\n", encoding="utf-8")
