@@ -18,7 +18,7 @@ import sqlalchemy as sa
 
 from duels.errors import StorageError
 from duels.study import tables
-from duels.study.catalogue import create_study, list_studies, load_study
+from duels.study.catalogue import create_study, delete_study, list_studies, load_study
 from duels.study.storage import HEAD, Storage
 
 
@@ -161,6 +161,71 @@ def test_one_bad_write_does_not_spoil_the_others_of_its_commit(url):
     assert outcomes == {"ask": "done", "wrong": "Conflict", "arm": "done"}
     assert sorted(entry.kind for entry in study.events()) == ["add_arm", "ask", "ask", "create", "tell"]
     assert study.check() == 5
+
+
+def test_a_study_that_is_gone_does_not_spoil_the_commit_of_another(url):
+    gone, stays = create_study(list("abc"), "gone", url), create_study(list("abc"), "stays", url)
+    delete_study("gone", Storage(url))
+    store, started, outcomes = stays._storage, threading.Event(), {}
+
+    def slow(connection):
+        started.set()
+        time.sleep(0.3)
+
+    def attempt(name, action):
+        try:
+            outcomes[name] = action().id
+        except Exception as error:
+            outcomes[name] = str(error)
+
+    threads = [threading.Thread(target=lambda: store.write(slow))]
+    threads[0].start()
+    started.wait()
+    threads += [threading.Thread(target=attempt, args=(study.name, study.ask)) for study in (gone, stays)]
+    for thread in threads[1:]:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outcomes == {"gone": "study 'gone' was deleted", "stays": 0}
+
+
+def test_a_forked_process_makes_its_own_connection(url):
+    study = create_study(list("abc"), "study", url)
+    study.tell(study.ask(), "left")
+    child = os.fork()
+    if child == 0:
+        try:
+            study.tell(study.ask(), "right")
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    study.tell(study.ask(), "left")
+    assert [entry.duel for entry in study.events() if entry.kind == "tell"] == [0, 1, 2]
+    assert study.check() == 7
+
+
+def test_ctrl_c_while_waiting_leaves_the_lead_to_another(url, monkeypatch):
+    study = create_study(list("abc"), "study", url)
+    store, started = study._storage, threading.Event()
+
+    def slow(connection):
+        started.set()
+        time.sleep(0.5)
+
+    leader = threading.Thread(target=lambda: store.write(slow))
+    leader.start()
+    started.wait()
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    usual = signal.signal(signal.SIGALRM, lambda number, frame: (_ for _ in ()).throw(KeyboardInterrupt))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            study.ask()
+    finally:
+        signal.signal(signal.SIGALRM, usual)
+    leader.join()
+    assert study.ask().id == 0
+    assert len(study.events()) == 2
 
 
 def test_the_database_itself_refuses_a_second_answer(url):

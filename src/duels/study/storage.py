@@ -6,6 +6,7 @@ itself refuses two questions of one number and two answers to one question.
 
 import atexit
 import json
+import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -17,9 +18,9 @@ import sqlalchemy as sa
 
 from ..errors import DuelsError, InvalidInput, StorageError
 from .tables import EVENT_COLUMNS, studies
+from .wording import PATIENCE, reason, shown, trouble
 
 HEAD = "0001"  # the newest migration
-PATIENCE = 60  # seconds to wait for other processes' locks
 DEFAULT = "sqlite:///duels.db"
 
 
@@ -76,6 +77,7 @@ class Storage:
         self._queue = threading.Lock()
         self._led = False  # whether some thread is writing for those that wait
         self._held: sa.Connection | None = None
+        self._process = os.getpid()
         self.followers: dict[int, Any] = {}  # study id → what this process knows of it
         self.current: set[int] = set()  # studies that are locked and up to date in the transaction under way
         self._unwritten: list[tuple] = []  # events of the transaction under way
@@ -94,13 +96,13 @@ class Storage:
         try:
             yield
         except (sa.exc.IntegrityError, self.engine.dialect.loaded_dbapi.IntegrityError) as error:
-            reason = _reason(error)
-            gone = "foreign key" in reason.lower()
-            said = "the study was deleted meanwhile" if gone else f"the database refused to store this twice: {reason}"
+            why = reason(error)
+            gone = "foreign key" in why.lower()
+            said = "the study was deleted meanwhile" if gone else f"the database refused to store this twice: {why}"
             raise StorageError(said) from error
         except (sa.exc.SQLAlchemyError, self.engine.dialect.loaded_dbapi.Error) as error:
             self.release()
-            raise StorageError(f"the database {_shown(self.url)} {_trouble(_reason(error))}") from error
+            raise StorageError(f"the database {shown(self.url)} {trouble(reason(error))}") from error
 
     def write(self, operation: Callable[[sa.Connection], Any], study: int | None = None, last: bool = False) -> Any:
         """Do the operation in a transaction that holds the write lock; returns after it is on disk.
@@ -116,12 +118,24 @@ class Storage:
             self._waiting.append(mine)
             leads, self._led = not self._led, True
         if not leads:
-            mine.woken.acquire()  # by a leader who wrote it, or by one who leaves the lead to this thread
+            self._wait(mine)
         if not mine.done:
             self._lead()
         if mine.error is not None:
             raise mine.error
         return mine.value
+
+    def _wait(self, mine: _Waiting) -> None:
+        """Until a leader has written it, or leaves the lead to this thread."""
+        try:
+            mine.woken.acquire()
+        except BaseException:  # Ctrl-C: leave the queue, and the lead to another
+            with self._queue:
+                handed = mine in self._waiting and not mine.woken.locked()
+                self._waiting = [one for one in self._waiting if one is not mine]
+            if handed:
+                self._lead()
+            raise
 
     def _lead(self) -> None:
         """Write for all that wait, and leave the lead to the first of those who came meanwhile."""
@@ -145,9 +159,7 @@ class Storage:
                     before = self._known(one.study)
                     try:
                         one.value = one.operation(connection)
-                    except DuelsError as error:
-                        if isinstance(error, StorageError):
-                            raise
+                    except DuelsError as error:  # its own; what the database says comes as the driver's
                         one.error = error
                         if one.study is not None and self._known(one.study) != before:
                             self.followers.pop(one.study, None)  # it knows of events that will not be written
@@ -157,6 +169,10 @@ class Storage:
             self.followers.clear()  # they may know of events that were not written after all
             for one in batch:
                 one.error = one.error or error
+            if not isinstance(error, Exception):  # Ctrl-C is for the thread that got it
+                for one in batch:
+                    one.error = StorageError("the commit was interrupted: look whether the answer is there")
+                raise
         finally:
             self._unwritten.clear()
             self.current.clear()
@@ -189,6 +205,10 @@ class Storage:
 
     def connection(self) -> sa.Connection:
         """The held connection; only whoever has the turn uses it."""
+        if self._process != os.getpid():  # after a fork the parent's connection is not ours to use
+            self._process, self._held = os.getpid(), None
+            self.followers.clear()
+            self.engine.dispose(close=False)
         if self._held is None:
             self._held = self.engine.connect()
         return self._held
@@ -279,7 +299,7 @@ def _engine(url: str) -> sa.Engine:
     try:
         parsed = sa.make_url(url)
     except sa.exc.ArgumentError:
-        raise InvalidInput(f"storage is {_shown(url)}: expected a URL such as {DEFAULT}") from None
+        raise InvalidInput(f"storage is {shown(url)}: expected a URL such as {DEFAULT}") from None
     kind = parsed.get_backend_name()
     if kind == "sqlite":
         engine = sa.create_engine(
@@ -295,7 +315,7 @@ def _engine(url: str) -> sa.Engine:
             return sa.create_engine(parsed, isolation_level="AUTOCOMMIT", pool_size=2, pool_pre_ping=True)
         except ImportError:
             raise InvalidInput("PostgreSQL needs its driver: pip install 'duels[postgres]'") from None
-    raise InvalidInput(f"storage is {_shown(url)}: expected sqlite:///file.db or postgresql://user@host/name")
+    raise InvalidInput(f"storage is {shown(url)}: expected sqlite:///file.db or postgresql://user@host/name")
 
 
 def _set_up_sqlite(connection: Any, record: Any) -> None:
@@ -318,7 +338,7 @@ def _prepare(storage: Storage) -> None:
         return
     if found is not None and found > HEAD:
         raise StorageError(
-            f"the database {_shown(storage.url)} was written by a newer version of Duels (its schema is {found}, this "
+            f"the database {shown(storage.url)} was written by a newer version of Duels (its schema is {found}, this "
             f"version knows up to {HEAD}): upgrade Duels; nothing was changed"
         )
     upgrade(storage)
@@ -352,32 +372,3 @@ def upgrade(storage: Storage, revision: str = "head") -> None:
         except BaseException:
             connection.exec_driver_sql("ROLLBACK")
             raise
-
-
-def _reason(error: Exception) -> str:
-    """What the driver said, in a line."""
-    said = str(getattr(error, "orig", None) or error).strip()
-    return said.splitlines()[0] if said else type(error).__name__
-
-
-def _trouble(reason: str) -> str:
-    known = {
-        "readonly": "cannot be written: it is read-only",
-        "unable to open": "cannot be opened: does its folder exist, and may it be written?",
-        "disk is full": "cannot be written: the disk is full",
-        "not a database": "is not a SQLite database",
-        "malformed": "is damaged: restore it from a back-up",
-        "locked": f"was locked by others for {PATIENCE} seconds",
-    }
-    for sign, words in known.items():
-        if sign in reason:
-            return f"{words} ({reason})"
-    return f"does not answer as expected: {reason}"
-
-
-def _shown(url: str) -> str:
-    """The URL without its password."""
-    try:
-        return repr(sa.make_url(url).render_as_string(hide_password=True))
-    except sa.exc.ArgumentError:
-        return repr(url)
