@@ -335,7 +335,7 @@ def test_names_that_no_figure_can_have(tmp_path):
     with pytest.raises(InvalidInput, match="cannot make the folder"):
         charts.save_chart(line(), tmp_path / "file" / "figure.png")
     (tmp_path / "folder.png").mkdir()
-    with pytest.raises(InvalidInput, match="cannot be written"):
+    with pytest.raises(InvalidInput, match="is a folder"):
         charts.save_chart(line(), tmp_path / "folder.png")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder.png"]
 
@@ -347,3 +347,15 @@ def test_more_rows_than_altair_would_take():
         assert len(json.dumps(spec)) > 6000
     assert charts.values([{"x": 1}]).to_dict() == {"values": [{"x": 1}]}
     assert charts.table(rows.head(2)).to_dict() == {"values": "x,y\n0,0\n1,1\n", "format": {"type": "csv"}}
+
+
+def test_what_is_no_chart_and_what_is_no_scale_are_refused(tmp_path):
+    chart = charts.titled(alt.Chart(charts.values([{"x": 1}])).mark_point().encode(x="x:Q"), "one")
+    for scale in (0, -1, 1000, "large"):
+        with pytest.raises(InvalidInput, match="scale is"):
+            charts.save_chart(chart, tmp_path / "a.png", scale=scale)
+    with pytest.raises(InvalidInput, match="is no chart"):
+        charts.save_chart("nope", tmp_path / "a.png")
+    (tmp_path / "b.png").mkdir()
+    with pytest.raises(InvalidInput, match=r"b\.png is a folder"):
+        charts.save_chart(chart, tmp_path / "b.png")

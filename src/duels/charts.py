@@ -284,6 +284,10 @@ def titled(chart: Any, title: str, subtitle: str | Sequence[str] = "", descripti
 def save_chart(chart: Any, path: str | Path, *, scale: float = 2.0) -> Path:
     """Write a chart as PNG, SVG, PDF, HTML (opens offline) or Vega-Lite JSON, by the path's ending."""
     target = Path(path)
+    if not hasattr(chart, "to_dict"):
+        raise InvalidInput(f"{chart!r:.60} is no chart: expected what plot_regret and the like give")
+    if not (isinstance(scale, int | float) and 0 < scale <= 20):
+        raise InvalidInput(f"scale is {scale!r}: expected a number above 0 and up to 20 (2 is sharp on paper)")
     if target.suffix.lower() not in ENDINGS:
         raise InvalidInput(f"cannot write a figure as {target.name!r}: expected a name ending in {', '.join(ENDINGS)}")
     try:

@@ -161,7 +161,10 @@ def run_experiment(
     folder.claim(planned.identity, planned.matrices)
     with folder.locked(shard or ""):
         if (folder.path / "provenance.json").exists():
-            return load_results(folder.path)
+            try:
+                return load_results(folder.path)
+            except InvalidInput as error:
+                raise InvalidInput(f"{error}; remove the folder {str(folder.path)!r} to run it again") from None
         session = _Session(planned, executor, jobs, progress)
         waiting = [task for task in mine if folder.kept(task.number) is None]
         try:
@@ -239,7 +242,8 @@ def _finish(sources: list[Folder], target: Folder, provenance: dict[str, Any]) -
 
 def _checked(problems: Any, policies: Any, horizons: Any, runs: Any, seed: Any, checkpoints: Any) -> Experiment:
     named = _problems(problems)
-    listed = [100_000] if horizons is None else horizons if isinstance(horizons, Iterable) else [horizons]
+    several = isinstance(horizons, Iterable) and not isinstance(horizons, str)
+    listed = [100_000] if horizons is None else horizons if several else [horizons]
     lengths = tuple(sorted({whole("a horizon", horizon, 1, loop.LATEST) for horizon in listed}))
     if not lengths:
         raise InvalidInput("there are no horizons: expected at least one, such as 100000")

@@ -12,6 +12,8 @@ from .errors import InvalidInput
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """A path to write to, which takes the place of `path` once all is written; an error if it cannot be."""
+    if not path.name or path.is_dir():
+        raise InvalidInput(f"{path} is a folder: expected the name of a file to write")
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     try:
         yield unfinished

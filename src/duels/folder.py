@@ -65,7 +65,10 @@ class Folder:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
-                raise InvalidInput(f"another process is running the experiment in {str(self.path)!r}") from None
+                raise InvalidInput(
+                    f"another process is running the experiment in {str(self.path)!r}: "
+                    "wait for it, or choose another folder"
+                ) from None
             yield
 
     def part(self, number: int) -> Path:

@@ -265,6 +265,37 @@ def test_voters_are_forgotten(url, tmp_path):
         study.forget("ann")
 
 
+def test_what_was_forgotten_stays_closed(url):
+    study = create_study(list("abc"), "study", url)
+    duel = study.ask()
+    study.tell(duel, "left", voter="ann")
+    study.forget("ann")
+    with pytest.raises(Conflict, match="duel 0 was closed when its voter was forgotten"):
+        study.tell(duel, "left")
+    with pytest.raises(InvalidInput, match="duel 0 has no answer to undo"):
+        study.undo(duel)
+    assert study.open_duels() == []
+
+
+def test_duels_of_another_study_are_refused(url):
+    one, two = create_study(list("ab"), "one", url), create_study(list("xy"), "two", url)
+    one.ask()
+    duel = two.ask()
+    for action in (lambda: one.tell(duel, "left"), lambda: one.undo(duel)):
+        with pytest.raises(InvalidInput, match="the duel is of study 'two': expected one of study 'one'"):
+            action()
+    assert len(one.events()) == 2
+
+
+def test_looking_makes_no_database(tmp_path):
+    nowhere = f"sqlite:///{tmp_path}/nowhere.db"
+    assert list_studies(nowhere) == []
+    for look in (load_study, delete_study):
+        with pytest.raises(StorageError, match=r"there is no database .*nowhere\.db', so no study 'x'"):
+            look("x", nowhere)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_undoing_voids_the_promise(url):
     study = create_study(list("abc"), "study", url)
     study.tell(study.ask(), "left")
@@ -401,7 +432,9 @@ def test_a_study_that_exists(url):
         ({"arms": ["a", "a"]}, "two arms are called 'a'"),
         ({"arms": ["a", ""]}, "no usable name"),
         ({"arms": ["a", "left"]}, "cannot be called 'left': that is an answer"),
-        ({"arms": "abc"}, "arms is the text 'abc'"),
+        ({"arms": "abc"}, "arms is 'abc': expected a list of names"),
+        ({"arms": 3}, "arms is 3: expected a list of names"),
+        ({"arms": ["a", "a "]}, "arm 'a ' has blanks around its name"),
         ({"study_name": ""}, "study_name is ''"),
         ({"study_name": "a/b"}, "study_name is 'a/b'"),
         ({"policy": "rucd"}, "unknown policy 'rucd'. Did you mean 'rucb'?"),
@@ -411,7 +444,10 @@ def test_a_study_that_exists(url):
         ({"seed": -1}, "seed is -1"),
         ({"horizon": 0}, "horizon is 0"),
         ({"storage": "duels.db"}, "expected a URL such as sqlite:///duels.db"),
-        ({"storage": "mysql://x/y"}, "expected sqlite:///file.db or postgresql"),
+        ({"storage": "mysql://x/y"}, "expected"),
+        ({"storage": "sqlite://d.db"}, "expected three slashes and a file, such as sqlite:///duels.db"),
+        ({"storage": "sqlite:///d.db?mode=ro"}, "expected three slashes and a file"),
+        ({"storage": "postgresql://h:notaport/x"}, "expected a URL such as sqlite:///duels.db"),
     ],
 )
 def test_bad_studies_are_refused(url, arguments, said):

@@ -1,6 +1,7 @@
 """`duels create-study`, `ask`, `tell`, … : live studies from the command line."""
 
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -52,7 +53,9 @@ def create_study(
         lease=lease,
         load_if_exists=exists_ok,
     )
-    print(f"study {made.name!r}: {len(made.arms)} arms, policy {made.policy}. Next: duels ask {made.name}")
+    where = "" if storage == STORAGE else f" --storage {shlex.quote(storage)}"
+    hint = f"Next: duels ask {shlex.quote(made.name)}{where}"
+    print(f"study {made.name!r}: {len(made.arms)} arms, policy {made.policy}. {hint}")
 
 
 def studies(storage: StorageOption = STORAGE, format: FormatOption = Format.table) -> None:
@@ -146,6 +149,9 @@ def import_votes(
     study: StudyArgument,
     file: Annotated[str, typer.Argument(metavar="FILE", help="Votes as CSV or JSONL, also .gz; - for standard input.")],
     create: Annotated[bool, typer.Option("--create", help="Begin the study with the arms of the votes.")] = False,
+    column: Annotated[
+        list[str] | None, typer.Option(help="Which column is what, e.g. left=system_x; repeatable.")
+    ] = None,
     policy: Annotated[str, typer.Option("--policy", "-p", help="What chooses the duels, with --create.")] = "rucb",
     storage: StorageOption = STORAGE,
 ) -> None:
@@ -154,10 +160,11 @@ def import_votes(
     from ..study.catalogue import load_study
     from ..study.votes import read_votes
 
-    votes = read_votes(file)
-    print(votes.said, file=sys.stderr)
+    votes = read_votes(file, columns=_columns(column))
     one = begin(votes.names, study, storage, policy) if create else load_study(study, storage)
-    print(f"{one.import_votes(votes):,} votes were taken into {study!r}")
+    taken = one.import_votes(votes)
+    print(f"columns: {votes.said}", file=sys.stderr)
+    print(f"{taken:,} vote{'s were' if taken != 1 else ' was'} taken into {study!r}")
 
 
 def export(
@@ -208,6 +215,14 @@ def plan(
         print_table([_plan_row(row._asdict()) for row in rows])
     else:
         print_rows([{key: _finite(value) for key, value in row._asdict().items()} for row in rows], format)
+
+
+def _columns(given: list[str] | None) -> dict[str, str]:
+    pairs = [one.partition("=") for one in given or []]
+    for what, equals, name in pairs:
+        if not (what and equals and name):
+            raise InvalidInput(f"--column {what} is not of the form left=NAME: say what a column is for, and its name")
+    return {what: name for what, _, name in pairs}
 
 
 def _leaderboard_row(row: dict[str, Any]) -> dict[str, str]:

@@ -84,7 +84,6 @@ def run(
 ) -> None:
     """Play policies on problems and compare their regret."""
     from ..experiment import experiment, run_experiment
-    from ..results import prepare_folder
 
     given: dict[str, Any] = {
         "policies": policy,
@@ -93,8 +92,6 @@ def run(
         "seed": None if seed is None else number("seed", seed),
     }
     planned = experiment(problems[0] if len(problems) == 1 else problems, **given)
-    if out is not None:
-        prepare_folder(out)
     shown = False if quiet else None
     with interruptible():
         results = run_experiment(planned, jobs=jobs, out=out, shard=shard, executor=dask, progress=shown)
@@ -125,7 +122,7 @@ def plot(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="A file (.png, .svg, .pdf, .html, .json), or a folder for several figures.")
+        Path | None, typer.Option(help="A file (.png, .svg, .pdf, .html, .json) or a folder; by default SOURCE.")
     ] = None,
 ) -> None:
     """Draw the figures of an experiment's folder or of a preference matrix."""
@@ -136,7 +133,8 @@ def plot(
     if single and len(drawn) > 1:
         raise InvalidInput(f"{out} is one file, but there are {len(drawn)} figures: name a folder, or one --figure")
     for name, chart in drawn.items():
-        path = out if single and out is not None else (out or Path()) / f"{name}.png"
+        folder = out or (Path(source) if Path(source).is_dir() else Path())
+        path = out if single and out is not None else folder / f"{name}.png"
         print(f"saved in {save_chart(chart, path)}", file=sys.stderr)
 
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from ..errors import Conflict, InvalidInput, UnknownName
+from ..errors import Conflict, InvalidInput, StorageError, UnknownName
 from ..policies import Policy
 from ..policies import policy as find_policy
 from ..specs import whole
@@ -14,7 +14,7 @@ from . import study as live
 from .history import History, made
 from .names import arm_names, iso_time
 from .names import study_name as checked_name
-from .storage import DEFAULT, StudyRow, open_storage
+from .storage import DEFAULT, StudyRow, existing_storage, open_storage
 from .study import Study
 from .tables import events, snapshots, studies
 
@@ -96,7 +96,9 @@ def create_study(
 
 def load_study(study_name: str, storage: Any = None, policy: Any = None) -> Study:
     """A study that exists. `policy` is needed where it was a module of your own rather than a name or a file."""
-    store = open_storage(storage or DEFAULT)
+    store = existing_storage(storage or DEFAULT)
+    if store is None:
+        raise StorageError(f"there is no database {storage or DEFAULT!r}, so no study {study_name!r}: see storage")
     with store.turn, store.explained():
         row = store.find(store.connection(), study_name)
         if row is None:
@@ -112,7 +114,9 @@ def load_study(study_name: str, storage: Any = None, policy: Any = None) -> Stud
 
 def delete_study(study_name: str, storage: Any = None) -> None:
     """Remove a study with all its answers; there is no way back."""
-    store = open_storage(storage or DEFAULT)
+    store = existing_storage(storage or DEFAULT)
+    if store is None:
+        raise StorageError(f"there is no database {storage or DEFAULT!r}, so no study {study_name!r}: see storage")
 
     def operation(connection: sa.Connection) -> int:
         row = store.find(connection, study_name)
@@ -130,7 +134,9 @@ def delete_study(study_name: str, storage: Any = None) -> None:
 
 def list_studies(storage: Any = None) -> list[StudyInfo]:
     """All studies of a storage, oldest first."""
-    store = open_storage(storage or DEFAULT)
+    store = existing_storage(storage or DEFAULT)
+    if store is None:
+        return []
     with store.turn, store.explained():
         return [_info(store.connection(), row) for row in store.listed(store.connection())]
 
@@ -166,8 +172,6 @@ def _policy_of(row: StudyRow) -> Policy:
 def _refuse_different(study: Study, names: list[str], policy: Policy, horizon: int | None) -> None:
     started = study.events()[0].note["arms"]
     if started != names:
-        raise Conflict(
-            f"study {study.name!r} exists with other arms ({', '.join(started[:5])} …): load it with load_study"
-        )
+        raise Conflict(f"study {study.name!r} exists with other arms ({', '.join(started)}): choose another name")
     if (study.policy, study._row.horizon) != (str(policy), horizon):
-        raise Conflict(f"study {study.name!r} exists with the policy {study.policy}: load it with load_study")
+        raise Conflict(f"study {study.name!r} exists with the policy {study.policy}: choose another name")

@@ -45,6 +45,7 @@ class History:
         self.told: list[int] = []  # numbers of the duels with an outcome, in the order of their answers
         self.open: dict[int, None] = {}  # numbers of the duels without an answer, in the order they were asked
         self.withdrawn = 0  # answers undone or forgotten
+        self.forgotten: set[int] = set()  # numbers of the duels whose voter was forgotten; they stay closed
         self.wins = np.zeros((0, 0), np.int64)
         self.ties = np.zeros((0, 0), np.int64)
         self.snapshot_seq = 0  # the last event that a snapshot has
@@ -152,6 +153,7 @@ class History:
     def _forget(self, event: Sequence[Any]) -> None:
         for duel in json.loads(event[10])["duels"]:
             self._withdraw(duel, SKIP)
+            self.forgotten.add(duel)
 
     def _start_again(self) -> None:
         """The policy's state is folded anew: over other arms, or without some answers."""
@@ -253,6 +255,7 @@ class History:
             "started_with": self.started_with,
             "withdrawn": self.withdrawn,
             "open": list(self.open),
+            "forgotten": sorted(self.forgotten),
             "t": saved["t"],
             "coin": saved["coin"],
             "code": loop.code_of(self.policy),
@@ -286,6 +289,7 @@ class History:
             setattr(self, name, arrays.pop(name).tolist())
         self.wins, self.ties = arrays.pop("wins"), arrays.pop("ties")
         self.open = dict.fromkeys(plain["open"])
+        self.forgotten = set(plain["forgotten"])
         self._start_again()
         if plain["code"] == loop.code_of(self.policy):  # else the answers are folded anew, by the code of today
             self._player = Player(self.policy, sum(self.active), self.row.horizon, self.row.seed)

@@ -1,12 +1,14 @@
 """What arms, studies and voters may be called, and how duels are told apart."""
 
+import json
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from ..errors import InvalidInput
-from .history import ANSWERS
+from .history import ANSWERS, History
+from .storage import Event
 
 
 class Duel(NamedTuple):
@@ -39,15 +41,17 @@ class LogEntry(NamedTuple):
 
 
 def arm_names(arms: Iterable[str], fewest: int = 2) -> list[str]:
-    if isinstance(arms, str):
-        raise InvalidInput(f"arms is the text {arms!r}: expected a list of names")
+    if isinstance(arms, str) or not isinstance(arms, Iterable):
+        raise InvalidInput(f"arms is {arms!r:.60}: expected a list of names")
     names = list(arms)
     if len(names) < fewest:
         given = f"{len(names)} arm{'s were' if len(names) != 1 else ' was'} given"
         raise InvalidInput(f"{given}: expected at least two, there is nothing to compare")
     for name in names:
         if not isinstance(name, str) or not name.strip() or len(name) > 200 or re.search(r"[\x00-\x1f]", name):
-            raise InvalidInput(f"arm {name!r:.60} has no usable name: expected up to 200 characters of text")
+            raise InvalidInput(f"arm {name!r:.60} has no usable name: expected text of 1 to 200 characters")
+        if name != name.strip():
+            raise InvalidInput(f"arm {name!r:.60} has blanks around its name: leave them out")
         if name in ANSWERS:
             raise InvalidInput(f"an arm cannot be called {name!r}: that is an answer; choose another name")
         if names.count(name) > 1:
@@ -57,7 +61,7 @@ def arm_names(arms: Iterable[str], fewest: int = 2) -> list[str]:
 
 def study_name(name: Any) -> str:
     if not isinstance(name, str) or not name.strip() or len(name) > 200 or re.search(r"[\x00-\x1f/]", name):
-        raise InvalidInput(f"study_name is {name!r:.60}: expected up to 200 characters of text without /")
+        raise InvalidInput(f"study_name is {name!r:.60}: expected text of 1 to 200 characters without /")
     return name
 
 
@@ -78,3 +82,26 @@ def duel_number(duel: Any) -> int:
 
 def iso_time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+
+
+def log_entry(history: History, event: Event) -> LogEntry:
+    """An event with its arms by name."""
+
+    def name(arm: int | None) -> str | None:
+        return None if arm is None else history.names[arm]
+
+    left, right = event.left_arm, event.right_arm
+    if event.duel is not None and left is None:
+        left, right = history.left[event.duel], history.right[event.duel]
+    note = json.loads(event.note) if event.note else {}
+    return LogEntry(
+        event.seq,
+        event.kind,
+        event.duel,
+        name(left),
+        name(right),
+        event.answer,
+        event.voter,
+        iso_time(event.time),
+        note,
+    )

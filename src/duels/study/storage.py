@@ -287,6 +287,15 @@ def open_storage(url: Any) -> Storage:
         return _opened[url]
 
 
+def existing_storage(url: Any) -> Storage | None:
+    """The storage at a URL, unless that is a file which does not exist: looking must not make one."""
+    if isinstance(url, str) and _absolute(url).startswith("sqlite:////"):
+        path = Path(_absolute(url).removeprefix("sqlite:///"))
+        if not path.exists():
+            return None
+    return open_storage(url)
+
+
 def _absolute(url: str) -> str:
     """A relative file is the one of the folder one is in now, also after that has changed."""
     scheme, slashes, path = url.partition(":///")
@@ -298,10 +307,13 @@ def _absolute(url: str) -> str:
 def _engine(url: str) -> sa.Engine:
     try:
         parsed = sa.make_url(url)
-    except sa.exc.ArgumentError:
+        parsed.get_dialect()
+    except (sa.exc.SQLAlchemyError, ValueError):
         raise InvalidInput(f"storage is {shown(url)}: expected a URL such as {DEFAULT}") from None
     kind = parsed.get_backend_name()
     if kind == "sqlite":
+        if parsed.host or (parsed.query and not str(parsed.database).startswith("file:")):
+            raise InvalidInput(f"storage is {shown(url)}: expected three slashes and a file, such as {DEFAULT}")
         engine = sa.create_engine(
             parsed,
             poolclass=sa.StaticPool if parsed.database in (None, "", ":memory:") else sa.NullPool,

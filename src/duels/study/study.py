@@ -16,7 +16,7 @@ from ..policies import Policy
 from ..specs import whole
 from . import verdict as verdicts
 from .history import ANSWERS, OPEN, SKIP, TIE, History, made
-from .names import Duel, LogEntry, arm_names, duel_number, iso_time, voter_name
+from .names import Duel, LogEntry, arm_names, duel_number, iso_time, log_entry, voter_name
 from .storage import Event, Storage, StudyRow
 from .tables import events, snapshots
 from .tally import LeaderboardRow, PairRow, Tally
@@ -98,13 +98,15 @@ class Study:
 
         It is on disk when this returns. Telling the same again is harmless, another answer is refused (see `undo`).
         """
-        number, told = duel_number(duel), voter_name(voter)
+        number, told = self._number(duel), voter_name(voter)
 
         def operation(connection: sa.Connection) -> None:
             history = self._current(connection)
             self._known(history, number)
             answer = self._answer(history, number, winner)
             before = history.answer[number]
+            if number in history.forgotten:
+                raise Conflict(f"duel {number} was closed when its voter was forgotten: ask for another one")
             if before == answer:
                 return
             if before != OPEN:
@@ -125,12 +127,12 @@ class Study:
 
     def undo(self, duel: Duel | int) -> None:
         """Take back the answer to a duel, which is then open again. It voids the verdict's promise."""
-        number = duel_number(duel)
+        number = self._number(duel)
 
         def operation(connection: sa.Connection) -> None:
             history = self._current(connection)
             self._known(history, number)
-            if history.answer[number] == OPEN:
+            if history.answer[number] == OPEN or number in history.forgotten:
                 raise InvalidInput(f"duel {number} has no answer to undo")
             self._write(connection, history, "undo", duel=number, attempt=history.attempt[number])
 
@@ -292,7 +294,7 @@ class Study:
         with self._storage.turn, self._storage.explained():
             history = self._caught_up(self._storage.connection())
             rows = self._storage.read_events(self._storage.connection(), self._row.id, after)
-            return [_entry(history, Event(*row)) for row in rows]
+            return [log_entry(history, Event(*row)) for row in rows]
 
     def check(self) -> int:
         """Replay the whole log: every digest, and that each question is the one the policy asks. How many events."""
@@ -362,6 +364,11 @@ class Study:
         left, right = history.names[history.left[number]], history.names[history.right[number]]
         return Duel(number, left, right, self.name, iso_time(history.asked[number]))
 
+    def _number(self, duel: Any) -> int:
+        if isinstance(duel, Duel) and duel.study != self.name:
+            raise InvalidInput(f"the duel is of study {duel.study!r}: expected one of study {self.name!r}")
+        return duel_number(duel)
+
     def _known(self, history: History, number: int) -> None:
         if not 0 <= number < len(history.left):
             asked = f"0 to {len(history.left) - 1}" if history.left else "none so far"
@@ -377,24 +384,3 @@ class Study:
             f"winner is {winner!r}: duel {number} is {left!r} against {right!r}; expected one of these, left, right, "
             "tie, both_bad or skip"
         )
-
-
-def _entry(history: History, event: Event) -> LogEntry:
-    def name(arm: int | None) -> str | None:
-        return None if arm is None else history.names[arm]
-
-    left, right = event.left_arm, event.right_arm
-    if event.duel is not None and left is None:
-        left, right = history.left[event.duel], history.right[event.duel]
-    note = json.loads(event.note) if event.note else {}
-    return LogEntry(
-        event.seq,
-        event.kind,
-        event.duel,
-        name(left),
-        name(right),
-        event.answer,
-        event.voter,
-        iso_time(event.time),
-        note,
-    )

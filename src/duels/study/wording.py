@@ -30,5 +30,5 @@ def shown(url: str) -> str:
     """The URL without its password."""
     try:
         return repr(sa.make_url(url).render_as_string(hide_password=True))
-    except sa.exc.ArgumentError:
+    except (sa.exc.ArgumentError, ValueError):
         return repr(url)
