@@ -412,6 +412,6 @@ def test_wrong_matrices_and_places_are_refused(tmp_path, results):
     (tmp_path / "file").write_text("")
     with pytest.raises(InvalidInput, match="cannot make the folder"):
         write_report(tmp_path / "file" / "r.html", results, MATRICES)
-    with pytest.raises(InvalidInput, match="cannot be written"):
+    with pytest.raises(InvalidInput, match="is a folder"):
         write_report(tmp_path, results, MATRICES)
     assert [file.name for file in tmp_path.iterdir()] == ["file"]

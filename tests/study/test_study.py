@@ -540,6 +540,26 @@ def test_compiled_and_interpreted_studies_agree(url, tmp_path, monkeypatch):
     assert asked[0] == asked[1]
 
 
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_compiled_player_goes_through_the_interpreted_one_s_states(policy):
+    """With eliminations, and with arrays that a policy makes in any order."""
+    from duels.study.player import Player
+
+    matrix, none = duels.problem("linear:arms=4"), np.zeros(0, np.int64)
+    for seed in range(1, 7):
+        plain, fast = (Player(duels.policy(policy), 4, 300, seed) for _ in range(2))
+        fast.compile()
+        luck = np.random.default_rng(seed)
+        for _ in range(300):
+            pair = plain.look_ahead(none, none)
+            assert fast.look_ahead(none, none) == pair
+            won = float(luck.random() < matrix.array[pair])
+            for player in (plain, fast):
+                player.enter(np.array(pair[:1]), np.array(pair[1:]), np.array([won]))
+        for one, other in zip(plain.state, fast.state):
+            assert np.array_equal(one, other)
+
+
 def test_names_of_any_language_are_kept(url):
     arms = ["größe", "模型", "emoji 🦆", "'; DROP TABLE events; --", "<script>"]
     study = create_study(arms, "студия", url)

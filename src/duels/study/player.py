@@ -75,7 +75,7 @@ class Player:
 
     def __init__(self, policy: Policy, arms: int, horizon: int | None, seed: int) -> None:
         self.policy, self.arms = policy, arms
-        self.state = policy.start(arms, horizon)
+        self.state = _copied(policy.start(arms, horizon))  # in C order, whatever order `init` made its arrays in
         self.t = 1
         self.coin = loop.streams(seed, 0)[0]
         self._spare = np.random.default_rng(0)  # the coin of the scratch copy
@@ -126,7 +126,7 @@ class Player:
         self.t = saved["t"]
         self.coin.bit_generator.state = saved["coin"]
         self.state = self.state._replace(
-            **{name.removeprefix("state_"): array for name, array in saved["arrays"].items()}
+            **{name.removeprefix("state_"): np.ascontiguousarray(array) for name, array in saved["arrays"].items()}
         )
 
     def _timed(self, kernel: Any, state: Any, *arguments: Any) -> Any:
@@ -173,4 +173,4 @@ def _entry(policy: Policy, kernel: Any, arguments: tuple) -> Any:
 
 
 def _copied(state: Any) -> Any:
-    return type(state)(*(value.copy() if isinstance(value, np.ndarray) else value for value in state))
+    return type(state)(*(value.copy("C") if isinstance(value, np.ndarray) else value for value in state))
