@@ -130,7 +130,6 @@ def test_as_many_colours_as_names():
     names = [f"policy {k}" for k in range(25)]
     assert charts.colour_of(names).range == [charts.SPARE[k % len(charts.SPARE)] for k in range(25)]
     assert charts.shape_of(names).range[8:10] == list(charts.SHAPES[:2])
-    assert len(charts.dash_of(names).range) == 25
     assert len(set(charts.colour_of(["rucb", "savage", "btm", *names[:10]]).range)) == 13
 
 

@@ -1,7 +1,7 @@
 """How every figure looks: colours, marks, axes, titles; and how it becomes a file.
 
-Colours are those of Okabe and Ito, which colour-blind people can tell apart; marks and dashes tell lines apart where
-there is no colour.
+Colours are those of Okabe and Ito, which colour-blind people can tell apart; where lines have marks, these tell them
+apart without colour too.
 """
 
 import itertools
@@ -23,7 +23,6 @@ ORANGE, SKY, YELLOW, BLACK, GREY = "#E69F00", "#56B4E9", "#F0E442", "#000000", "
 USUAL = {"rucb": VERMILION, "savage": BLUE, "btm": GREEN}  # the paper's red, blue and green
 SPARE = (PURPLE, ORANGE, SKY, BLACK, GREY, "#882255", "#44AA99", "#999933", "#6699CC", "#661100")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
-DASHES = ([1, 0], [8, 3], [3, 2], [8, 3, 2, 3], [12, 4], [2, 4], [6, 2, 2, 2, 2, 2], [5, 5])
 WIDTH, HEIGHT = 360, 260
 COLUMNS = 3  # panels in a row
 NUMBERED = 12  # the most arms whose cells have numbers
@@ -95,10 +94,6 @@ def colour_of(names: Iterable[str]) -> alt.Scale:
 
 def shape_of(names: Sequence[str]) -> alt.Scale:
     return alt.Scale(domain=list(names), range=[SHAPES[k % len(SHAPES)] for k in range(len(names))])
-
-
-def dash_of(names: Sequence[str]) -> alt.Scale:
-    return alt.Scale(domain=list(names), range=[DASHES[k % len(DASHES)] for k in range(len(names))])
 
 
 def short(number: float) -> str:
