@@ -166,12 +166,12 @@ CONTENT = "left,right,winner\na,b,left\nb,a,tie\n"
         ("v.csv", CONTENT.replace("\n", "\r"), {}),
         ("v.csv", "\ufeff" + CONTENT, {}),
         ("v.csv", "\n \n" + CONTENT.removesuffix("\n"), {}),
-        ("v.csv.gz", gzip.compress(CONTENT.encode()), {}),
-        ("v.CSV.GZ", gzip.compress(CONTENT.encode("utf-8-sig")), {}),
-        ("v.tsv.gz", gzip.compress(CONTENT.replace(",", "\t").encode()), {}),
-        ("v.gz", gzip.compress(CONTENT.encode()), {}),
+        ("v.csv.gz", gzip.compress(CONTENT.encode(), mtime=0), {}),
+        ("v.CSV.GZ", gzip.compress(CONTENT.encode("utf-8-sig"), mtime=0), {}),
+        ("v.tsv.gz", gzip.compress(CONTENT.replace(",", "\t").encode(), mtime=0), {}),
+        ("v.gz", gzip.compress(CONTENT.encode(), mtime=0), {}),
         ("v.TSV", "left\tright\twinner\tx,y\na\tb\tleft\t\nb\ta\ttie\t\n", {}),
-        ("v.TSV.GZ", gzip.compress(b"left\tright\twinner\tx,y\na\tb\tleft\t\nb\ta\ttie\t\n"), {}),
+        ("v.TSV.GZ", gzip.compress(b"left\tright\twinner\tx,y\na\tb\tleft\t\nb\ta\ttie\t\n", mtime=0), {}),
         ("v", "\n " + CONTENT.replace(",", "\t"), {}),
         ("v", 'left,right,winner,"x\ty"\na,b,left,\nb,a,tie,\n', {}),
         ("v", '\n\n{"left": "a", "right": "b", "winner": "left"}\n{"left": "b", "right": "a", "winner": "tie"}', {}),
@@ -187,7 +187,7 @@ def test_a_byte_order_mark_is_no_part_of_a_name(tmp_path):
     assert read_text(tmp_path, "\ufeffx,y\ny,z\n").names == ("x", "y", "z")
 
 
-@pytest.mark.parametrize("content", [CONTENT.encode(), gzip.compress(CONTENT.encode())])
+@pytest.mark.parametrize("content", [CONTENT.encode(), gzip.compress(CONTENT.encode(), mtime=0)])
 def test_standard_input(monkeypatch, content):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
     found = read_votes("-")
