@@ -15,7 +15,7 @@ from pathlib import Path
 from table import report
 
 import duels
-from duels.study import study as live
+from duels.study import log as live
 from duels.study.history import History, made
 from duels.study.storage import Storage, open_storage
 

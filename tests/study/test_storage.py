@@ -19,7 +19,8 @@ import sqlalchemy as sa
 from duels.errors import StorageError
 from duels.study import tables
 from duels.study.catalogue import create_study, delete_study, list_studies, load_study
-from duels.study.storage import HEAD, Storage
+from duels.study.database import HEAD
+from duels.study.storage import Storage, Write
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -146,7 +147,7 @@ def test_one_bad_write_does_not_spoil_the_others_of_its_commit(url):
         except Exception as error:
             outcomes[name] = type(error).__name__
 
-    first = threading.Thread(target=lambda: store.write(slow))
+    first = threading.Thread(target=lambda: store.write(Write(slow)))
     first.start()
     started.wait()
     others = [
@@ -178,7 +179,7 @@ def test_a_study_that_is_gone_does_not_spoil_the_commit_of_another(url):
         except Exception as error:
             outcomes[name] = str(error)
 
-    threads = [threading.Thread(target=lambda: store.write(slow))]
+    threads = [threading.Thread(target=lambda: store.write(Write(slow)))]
     threads[0].start()
     started.wait()
     threads += [threading.Thread(target=attempt, args=(study.name, study.ask)) for study in (gone, stays)]
@@ -213,7 +214,7 @@ def test_ctrl_c_while_waiting_leaves_the_lead_to_another(url, monkeypatch):
         started.set()
         time.sleep(0.5)
 
-    leader = threading.Thread(target=lambda: store.write(slow))
+    leader = threading.Thread(target=lambda: store.write(Write(slow)))
     leader.start()
     started.wait()
     signal.setitimer(signal.ITIMER_REAL, 0.1)
@@ -234,7 +235,7 @@ def test_the_database_itself_refuses_a_second_answer(url):
     again = study._storage.read_events(study._storage.connection(), study._row.id, 2)[0]
     forged = (study._row.id, 4, *again[1:])
     with pytest.raises(StorageError, match="refused to store this twice"):
-        study._storage.write(lambda connection: study._storage.append(connection, forged[0], [forged[1:]]))
+        study._storage.write(Write(lambda connection: study._storage.append(connection, forged[0], [forged[1:]])))
     assert len(load_study("study", Storage(url)).events()) == 3
 
 
@@ -265,12 +266,12 @@ def traced(tmp_path, pragma):
         pytest.fail("strace is not installed") if os.environ.get("DUELS_CI") else pytest.skip("strace is not installed")
     code = (
         "import os, sys\n"
-        "from duels.study import storage\n"
-        "plain = storage._set_up_sqlite\n"
+        "from duels.study import database\n"
+        "plain = database._set_up_sqlite\n"
         "def set_up(connection, record):\n"
         "    plain(connection, record)\n"
         f"    connection.execute('PRAGMA synchronous={pragma}')\n"
-        "storage._set_up_sqlite = set_up\n"
+        "database._set_up_sqlite = set_up\n"
         "from duels.study.catalogue import create_study\n"
         "study = create_study(['a', 'b', 'c'], 'study', 'sqlite:///' + sys.argv[1])\n"
         "for k in range(10):\n"

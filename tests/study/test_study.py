@@ -10,7 +10,7 @@ import pytest
 import duels
 from duels import loop
 from duels.errors import Conflict, InvalidInput, PolicyError, StorageError, UnknownName
-from duels.study import study as live
+from duels.study import log as live
 from duels.study.catalogue import create_study, delete_study, list_studies, load_study
 from duels.study.history import History
 from duels.study.storage import Storage

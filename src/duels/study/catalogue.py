@@ -10,11 +10,11 @@ from ..errors import Conflict, InvalidInput, StorageError, UnknownName
 from ..policies import Policy
 from ..policies import policy as find_policy
 from ..specs import whole
-from . import study as live
+from . import log
 from .history import History, made
 from .names import arm_names, iso_time
 from .names import study_name as checked_name
-from .storage import DEFAULT, StudyRow, existing_storage, open_storage
+from .storage import DEFAULT, StudyRow, Write, existing_storage, open_storage
 from .study import Study
 from .tables import events, snapshots, studies
 
@@ -73,7 +73,7 @@ def create_study(
             return found, False
         values: dict[str, Any] = {
             "name": name,
-            "created": live.clock(),
+            "created": log.clock(),
             "policy": str(chosen),
             "horizon": horizon,
             "seed": seed,
@@ -87,7 +87,7 @@ def create_study(
         store.append(connection, key, [event])
         return row, True
 
-    row, fresh = store.write(operation)
+    row, fresh = store.write(Write(operation))
     study = Study(store, row, chosen)
     if not fresh:
         _refuse_different(study, names, chosen, horizon)
@@ -129,7 +129,7 @@ def delete_study(study_name: str, storage: Any = None) -> None:
         connection.execute(sa.delete(studies).where(studies.c.id == row.id))
         return row.id
 
-    store.followers.pop(store.write(operation), None)
+    store.followers.pop(store.write(Write(operation)), None)
 
 
 def list_studies(storage: Any = None) -> list[StudyInfo]:

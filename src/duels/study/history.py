@@ -44,6 +44,7 @@ class History:
         self.asked: list[float] = []
         self.told: list[int] = []  # numbers of the duels with an outcome, in the order of their answers
         self.open: dict[int, None] = {}  # numbers of the duels without an answer, in the order they were asked
+        self.retired = False  # whether it asks nothing more
         self.withdrawn = 0  # answers undone or forgotten
         self.forgotten: set[int] = set()  # numbers of the duels whose voter was forgotten; they stay closed
         self.wins = np.zeros((0, 0), np.int64)
@@ -155,6 +156,9 @@ class History:
             self._withdraw(duel, SKIP)
             self.forgotten.add(duel)
 
+    def _retire(self, event: Sequence[Any]) -> None:
+        self.retired = event[1] == "retire"
+
     def _start_again(self) -> None:
         """The policy's state is folded anew: over other arms, or without some answers."""
         self._player, self._folded = None, 0
@@ -254,6 +258,7 @@ class History:
             "names": self.names,
             "started_with": self.started_with,
             "withdrawn": self.withdrawn,
+            "retired": self.retired,
             "open": list(self.open),
             "forgotten": sorted(self.forgotten),
             "t": saved["t"],
@@ -290,6 +295,7 @@ class History:
         self.wins, self.ties = arrays.pop("wins"), arrays.pop("ties")
         self.open = dict.fromkeys(plain["open"])
         self.forgotten = set(plain["forgotten"])
+        self.retired = plain.get("retired", False)
         self._start_again()
         if plain["code"] == loop.code_of(self.policy):  # else the answers are folded anew, by the code of today
             self._player = Player(self.policy, sum(self.active), self.row.horizon, self.row.seed)
@@ -301,6 +307,8 @@ _KINDS = {
     "create": History._create,
     "add_arm": History._add_arm,
     "retire_arm": History._retire_arm,
+    "retire": History._retire,
+    "resume": History._retire,
     "vote": History._vote,
     "undo": History._undo,
     "forget": History._forget,

@@ -30,7 +30,7 @@ class LogEntry(NamedTuple):
     """One event of a study, for people and programs."""
 
     seq: int
-    kind: str  # create, ask, tell, vote, undo, forget, add_arm, retire_arm
+    kind: str  # create, ask, tell, vote, undo, forget, add_arm, retire_arm, retire, resume
     duel: int | None
     left: str | None
     right: str | None
@@ -60,7 +60,7 @@ def arm_names(arms: Iterable[str], fewest: int = 2) -> list[str]:
 
 
 def study_name(name: Any) -> str:
-    if not isinstance(name, str) or not name.strip() or len(name) > 200 or re.search(r"[\x00-\x1f/]", name):
+    if not isinstance(name, str) or not name.strip() or len(name) > 200 or re.search(r"[\x00-\x1f/]|^\.\.?$", name):
         raise InvalidInput(f"study_name is {name!r:.60}: expected text of 1 to 200 characters without /")
     return name
 

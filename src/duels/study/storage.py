@@ -7,9 +7,9 @@ itself refuses two questions of one number and two answers to one question.
 import atexit
 import json
 import os
-import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,11 +17,9 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from ..errors import DuelsError, InvalidInput, StorageError
+from .database import DEFAULT, engine_for, prepare
 from .tables import EVENT_COLUMNS, studies
-from .wording import PATIENCE, reason, shown, trouble
-
-HEAD = "0001"  # the newest migration
-DEFAULT = "sqlite:///duels.db"
+from .wording import reason, shown, trouble
 
 
 class StudyRow(NamedTuple):
@@ -54,11 +52,20 @@ class Event(NamedTuple):
     digest: str
 
 
+class Write(NamedTuple):
+    """Something to be written."""
+
+    operation: Callable[[sa.Connection], Any]  # what it gives is the value of the write
+    study: int | None = None  # the id of the one that it appends to
+    last: bool = False  # behind the others of its commit: questions are cheaper after all answers than between them
+
+
 class _Waiting:
     """Something to be written, and what came of it."""
 
-    def __init__(self, operation: Callable[[sa.Connection], Any], study: int | None, last: bool) -> None:
-        self.operation, self.study, self.last = operation, study, last
+    def __init__(self, write: Write, then: "Callable[[_Waiting], None] | None" = None) -> None:
+        self.operation, self.study, self.last = write
+        self.then = then  # called when it is done, in the thread that wrote it
         self.done = False
         self.woken = threading.Lock()
         self.woken.acquire()
@@ -71,12 +78,13 @@ class Storage:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.engine = _engine(url)
+        self.engine = engine_for(url)
         self.turn = threading.RLock()  # one thread at a time reads and writes, for itself and for all that wait
         self._waiting: list[_Waiting] = []
         self._queue = threading.Lock()
         self._led = False  # whether some thread is writing for those that wait
         self._held: sa.Connection | None = None
+        self._posting: ThreadPoolExecutor | None = None  # the thread that leads for those who do not wait
         self._process = os.getpid()
         self.followers: dict[int, Any] = {}  # study id → what this process knows of it
         self.current: set[int] = set()  # studies that are locked and up to date in the transaction under way
@@ -84,7 +92,7 @@ class Storage:
         names, mark = ("study_id", *EVENT_COLUMNS), "?" if self.is_sqlite else "%s"
         self._insert = f"INSERT INTO events ({', '.join(names)}) VALUES ({', '.join([mark] * len(names))})"
         with self.explained():
-            _prepare(self)
+            prepare(self.engine, url)
 
     @property
     def is_sqlite(self) -> bool:
@@ -104,16 +112,13 @@ class Storage:
             self.release()
             raise StorageError(f"the database {shown(self.url)} {trouble(reason(error))}") from error
 
-    def write(self, operation: Callable[[sa.Connection], Any], study: int | None = None, last: bool = False) -> Any:
+    def write(self, write: Write) -> Any:
         """Do the operation in a transaction that holds the write lock; returns after it is on disk.
 
         Operations that wait while a commit is under way share the next one. An operation that raises a `DuelsError`
         must not have written anything; the others are not affected by it.
-
-        study: the id of the one that it appends to.
-        last: put it behind the others of its commit: questions are cheaper after all answers than between them.
         """
-        mine = _Waiting(operation, study, last)
+        mine = _Waiting(write)
         with self._queue:
             self._waiting.append(mine)
             leads, self._led = not self._led, True
@@ -124,6 +129,20 @@ class Storage:
         if mine.error is not None:
             raise mine.error
         return mine.value
+
+    def post(self, write: Write, then: Callable[[Any, BaseException | None], None]) -> None:
+        """As `write`, without waiting: `then` is called with the value or the error, in the thread that wrote it."""
+        waiting = _Waiting(write, lambda one: then(one.value, one.error))
+        with self._queue:
+            self._waiting.append(waiting)
+            leads, self._led = not self._led, True
+        if leads:
+            self._writer().submit(self._lead)
+
+    def _writer(self) -> ThreadPoolExecutor:
+        if self._posting is None:
+            self._posting = ThreadPoolExecutor(1, "duels-writer")
+        return self._posting
 
     def _wait(self, mine: _Waiting) -> None:
         """Until a leader has written it, or leaves the lead to this thread."""
@@ -145,8 +164,11 @@ class Storage:
         finally:
             with self._queue:
                 self._led = bool(self._waiting)
-                if self._led:
-                    self._waiting[0].woken.release()
+                heir = self._waiting[0] if self._led else None
+            if heir is not None and heir.then is not None:
+                self._writer().submit(self._lead)
+            elif heir is not None:
+                heir.woken.release()
 
     def _write_waiting(self) -> None:
         with self._queue:
@@ -178,7 +200,10 @@ class Storage:
             self.current.clear()
             for one in batch:
                 one.done = True
-                one.woken.release()
+                if one.then is None:
+                    one.woken.release()
+                else:
+                    one.then(one)
 
     def _known(self, study: int | None) -> int | None:
         follower = self.followers.get(study) if study is not None else None
@@ -224,6 +249,9 @@ class Storage:
                 pass
 
     def close(self) -> None:
+        if self._posting is not None:
+            self._posting.shutdown()
+            self._posting = None
         with self.turn:
             self.release()
             self.engine.dispose()
@@ -302,85 +330,3 @@ def _absolute(url: str) -> str:
     if not scheme.startswith("sqlite") or not slashes or path.startswith(("/", ":", "file:")) or not path:
         return url
     return f"{scheme}:///{Path.cwd() / path}"
-
-
-def _engine(url: str) -> sa.Engine:
-    try:
-        parsed = sa.make_url(url)
-        parsed.get_dialect()
-    except (sa.exc.SQLAlchemyError, ValueError):
-        raise InvalidInput(f"storage is {shown(url)}: expected a URL such as {DEFAULT}") from None
-    kind = parsed.get_backend_name()
-    if kind == "sqlite":
-        if parsed.host or (parsed.query and not str(parsed.database).startswith("file:")):
-            raise InvalidInput(f"storage is {shown(url)}: expected three slashes and a file, such as {DEFAULT}")
-        engine = sa.create_engine(
-            parsed,
-            poolclass=sa.StaticPool if parsed.database in (None, "", ":memory:") else sa.NullPool,
-            connect_args={"timeout": PATIENCE, "check_same_thread": False, "isolation_level": None},
-        )
-        sa.event.listen(engine, "connect", _set_up_sqlite)
-        return engine
-    if kind == "postgresql":
-        parsed = parsed.set(drivername="postgresql+psycopg")
-        try:
-            return sa.create_engine(parsed, isolation_level="AUTOCOMMIT", pool_size=2, pool_pre_ping=True)
-        except ImportError:
-            raise InvalidInput("PostgreSQL needs its driver: pip install 'duels[postgres]'") from None
-    raise InvalidInput(f"storage is {shown(url)}: expected sqlite:///file.db or postgresql://user@host/name")
-
-
-def _set_up_sqlite(connection: Any, record: Any) -> None:
-    cursor = connection.cursor()
-    try:
-        cursor.execute("PRAGMA journal_mode=WAL")
-    except sqlite3.OperationalError as error:
-        if "readonly" not in str(error):  # a study may be looked at where it cannot be written
-            raise
-    cursor.execute("PRAGMA synchronous=FULL")  # a commit returns after it is on disk
-    cursor.execute("PRAGMA foreign_keys=ON")
-    cursor.close()
-
-
-def _prepare(storage: Storage) -> None:
-    """Make the tables, or find them; a database of a newer version is left alone."""
-    with storage.engine.connect() as connection:
-        found = _revision(connection)
-    if found == HEAD:
-        return
-    if found is not None and found > HEAD:
-        raise StorageError(
-            f"the database {shown(storage.url)} was written by a newer version of Duels (its schema is {found}, this "
-            f"version knows up to {HEAD}): upgrade Duels; nothing was changed"
-        )
-    upgrade(storage)
-
-
-def _revision(connection: sa.Connection) -> str | None:
-    if not sa.inspect(connection).has_table("alembic_version"):
-        return None
-    return connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
-
-
-def upgrade(storage: Storage, revision: str = "head") -> None:
-    """Bring the tables to the newest schema."""
-    import alembic.command
-    import alembic.config
-
-    config = alembic.config.Config()
-    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
-    with storage.engine.connect() as connection:
-        # Several processes may open a new database at once: one of them makes the tables.
-        if storage.is_sqlite:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-        else:
-            connection.exec_driver_sql("BEGIN")
-            connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7310145)")
-        try:
-            if _revision(connection) != HEAD or revision != "head":
-                config.attributes["connection"] = connection
-                alembic.command.upgrade(config, revision)
-            connection.exec_driver_sql("COMMIT")
-        except BaseException:
-            connection.exec_driver_sql("ROLLBACK")
-            raise

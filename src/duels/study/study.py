@@ -5,40 +5,32 @@ once: whoever writes first takes in what others have written.
 """
 
 import json
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import sqlalchemy as sa
 
 from ..errors import Conflict, InvalidInput, StorageError, UnknownName
-from ..policies import Policy
 from ..specs import whole
+from . import log
 from . import verdict as verdicts
-from .history import ANSWERS, OPEN, SKIP, TIE, History, made
+from .history import ANSWERS, OPEN, SKIP, History, made
+from .log import Log
 from .names import Duel, LogEntry, arm_names, duel_number, iso_time, log_entry, voter_name
-from .storage import Event, Storage, StudyRow
-from .tables import events, snapshots
+from .storage import Event, Write
+from .tables import events
 from .tally import LeaderboardRow, PairRow, Tally
 from .verdict import Verdict
 from .votes import Votes, read_votes
 
-SNAPSHOT_EVERY = 20_000  # events, and a tenth of the log
-clock: Callable[[], float] = time.time
+About = Callable[[sa.Connection, Duel], dict[str, Any]]
 
 
-class Study:
+class Study(Log):
     """A study that is under way: `ask` for a duel, `tell` who won, look at the `verdict`.
 
     Made by `create_study` and `load_study`. Objects of one study in many threads and processes see the same log.
     """
-
-    def __init__(self, storage: Storage, row: StudyRow, policy: Policy) -> None:
-        self._storage, self._row, self._policy = storage, row, policy
-
-    @property
-    def name(self) -> str:
-        return self._row.name
 
     @property
     def policy(self) -> str:
@@ -50,6 +42,11 @@ class Study:
         history = self._looked_at()
         return [name for name, active in zip(history.names, history.active) if active]
 
+    @property
+    def retired(self) -> bool:
+        """Whether the study asks nothing more."""
+        return self._looked_at().retired
+
     def __repr__(self) -> str:
         return f"Study({self.name!r}, {self.policy}, {len(self.arms)} arms)"
 
@@ -60,18 +57,29 @@ class Study:
         allow_self: False where people vote: an arm is then never shown against itself. What would be a self-duel
             becomes the champion against the arm with the largest upper confidence limit against it.
         """
+        duels = self._storage.write(self.asking(n, voter=voter, allow_self=allow_self))
+        return duels[0] if n == 1 else duels
+
+    def asking(
+        self, n: int = 1, *, voter: str | None = None, allow_self: bool = True, about: About | None = None
+    ) -> Write:
+        """What `ask` writes, for callers that wait in their own way; its value is a list of duels.
+
+        about: called with each duel before it is written; what it gives is kept in the event's note.
+        """
         n = whole("n", n, 1, 10_000)
         asked = voter_name(voter)
 
         def operation(connection: sa.Connection) -> list[Duel]:
             history = self._current(connection)
-            if sum(history.active) < 2:
-                raise InvalidInput(f"study {self.name!r} has fewer than two active arms: add one with add_arm")
-            now, new, duels = clock(), [], []
-            note = None if allow_self else '{"allow_self": false}'
+            if history.retired:
+                raise Conflict(f"study {self.name!r} was retired: it asks nothing any more, unless it is resumed")
+            now, new, duels = log.clock(), [], []
             for _ in range(n):
                 left, right, swapped = history.question(now, allow_self)
                 number = len(history.left)
+                duel = Duel(number, history.names[left], history.names[right], self.name, iso_time(now))
+                note = ({} if allow_self else {"allow_self": False}) | (about(connection, duel) if about else {})
                 event = made(
                     history,
                     "ask",
@@ -82,25 +90,28 @@ class Study:
                     right_arm=right,
                     swapped=swapped,
                     voter=asked,
-                    note=note,
+                    note=json.dumps(note, ensure_ascii=False) if note else None,
                 )
                 history.apply([event])
                 new.append(event)
-                duels.append(self._duel(history, number))
+                duels.append(duel)
             self._append(connection, history, new)
             return duels
 
-        duels = self._storage.write(operation, self._row.id, last=True)
-        return duels[0] if n == 1 else duels
+        return Write(operation, self._row.id, last=True)
 
     def tell(self, duel: Duel | int, winner: str, *, voter: str | None = None) -> None:
         """The answer to a duel: `"left"`, `"right"`, `"tie"`, `"both_bad"`, `"skip"` or the name of one of its arms.
 
         It is on disk when this returns. Telling the same again is harmless, another answer is refused (see `undo`).
         """
+        self._storage.write(self.telling(duel, winner, voter=voter))
+
+    def telling(self, duel: Duel | int, winner: str, *, voter: str | None = None) -> Write:
+        """What `tell` writes, for callers that wait in their own way; its value is the answer as it is kept."""
         number, told = self._number(duel), voter_name(voter)
 
-        def operation(connection: sa.Connection) -> None:
+        def operation(connection: sa.Connection) -> str:
             history = self._current(connection)
             self._known(history, number)
             answer = self._answer(history, number, winner)
@@ -108,7 +119,7 @@ class Study:
             if number in history.forgotten:
                 raise Conflict(f"duel {number} was closed when its voter was forgotten: ask for another one")
             if before == answer:
-                return
+                return ANSWERS[answer]
             if before != OPEN:
                 raise Conflict(
                     f"duel {number} was answered {ANSWERS[before]!r} already, not {ANSWERS[answer]!r}: undo that first"
@@ -122,8 +133,9 @@ class Study:
                 answer=ANSWERS[answer],
                 voter=told,
             )
+            return ANSWERS[answer]
 
-        self._storage.write(operation, self._row.id)
+        return Write(operation, self._row.id)
 
     def undo(self, duel: Duel | int) -> None:
         """Take back the answer to a duel, which is then open again. It voids the verdict's promise."""
@@ -136,7 +148,7 @@ class Study:
                 raise InvalidInput(f"duel {number} has no answer to undo")
             self._write(connection, history, "undo", duel=number, attempt=history.attempt[number])
 
-        self._storage.write(operation, self._row.id)
+        self._storage.write(Write(operation, self._row.id))
 
     def forget(self, voter: str) -> int:
         """Take back all answers of a voter and erase their name from the log; how many answers there were."""
@@ -165,7 +177,7 @@ class Study:
             connection.execute(sa.update(events).where(theirs).values(voter=None))
             return len(answered)
 
-        return self._storage.write(operation, self._row.id)
+        return self._storage.write(Write(operation, self._row.id))
 
     def add_arm(self, name: str) -> None:
         """Add an arm while the study runs."""
@@ -179,7 +191,7 @@ class Study:
             self._policy.start(sum(history.active) + 1, self._row.horizon)
             self._write(connection, history, "add_arm", note=json.dumps({"arm": arm}, ensure_ascii=False))
 
-        self._storage.write(operation, self._row.id)
+        self._storage.write(Write(operation, self._row.id))
 
     def retire_arm(self, name: str) -> None:
         """Take an arm out of the race; its answers are kept, and no longer count for the others' verdict."""
@@ -195,7 +207,23 @@ class Study:
                 raise InvalidInput(f"arm {name!r} cannot be retired: a study needs two active arms")
             self._write(connection, history, "retire_arm", left_arm=arm)
 
-        self._storage.write(operation, self._row.id)
+        self._storage.write(Write(operation, self._row.id))
+
+    def retire(self) -> None:
+        """Ask nothing more; late answers are still taken, and everything stays to be looked at."""
+        self._set_retired(True)
+
+    def resume(self) -> None:
+        """Go on asking after `retire`."""
+        self._set_retired(False)
+
+    def _set_retired(self, retired: bool) -> None:
+        def operation(connection: sa.Connection) -> None:
+            history = self._current(connection)
+            if history.retired != retired:
+                self._write(connection, history, "retire" if retired else "resume")
+
+        self._storage.write(Write(operation, self._row.id))
 
     def import_votes(self, votes: Any) -> int:
         """Take in past votes as if they had been asked and answered here: all of them or, after an error, none."""
@@ -209,7 +237,7 @@ class Study:
                     f"the votes are about arms that study {self.name!r} does not have: {', '.join(unknown[:5])}"
                     f"{', …' if len(unknown) > 5 else ''}; add them with add_arm first"
                 )
-            now, new = clock(), []
+            now, new = log.clock(), []
             for vote in past:
                 event = made(
                     history,
@@ -229,7 +257,7 @@ class Study:
             self._append(connection, history, new)
             return len(new)
 
-        return self._storage.write(operation, self._row.id)
+        return self._storage.write(Write(operation, self._row.id))
 
     def votes(self) -> Votes:
         """The answers as votes, for export: without self-duels, skips and what was taken back."""
@@ -304,7 +332,8 @@ class Study:
         for row in rows:
             event = Event(*row)
             if event.kind == "ask":
-                asked = replayed.question(event.time, allow_self=event.note is None)
+                note = json.loads(event.note) if event.note else {}
+                asked = replayed.question(event.time, note.get("allow_self", True))
                 if asked != (event.left_arm, event.right_arm, event.swapped):
                     raise StorageError(
                         f"event {event.seq} of study {self.name!r} asks what policy {self.policy} would not: the log "
@@ -312,75 +341,3 @@ class Study:
                     )
             replayed.apply([row])
         return len(rows)
-
-    def _current(self, connection: sa.Connection) -> History:
-        """What the study amounts to now, with nobody else appending to it."""
-        storage, key = self._storage, self._row.id
-        if key in storage.current:  # by an operation before this one in the same commit
-            return storage.followers[key]
-        storage.flush(connection)
-        history = self._caught_up(connection)
-        storage.current.add(key)
-        return history
-
-    def _caught_up(self, connection: sa.Connection) -> History:
-        followers, key = self._storage.followers, self._row.id
-        history = followers.get(key)
-        if history is None:
-            history = History(self._row, self._policy)
-            row = connection.execute(sa.select(snapshots).where(snapshots.c.study_id == key)).first()
-            if row is not None:
-                history.restore(row.content)
-            history.snapshot_seq = history.seq
-        rows = self._storage.read_events(connection, key, history.seq)
-        try:
-            history.apply(rows)
-        except BaseException:
-            followers.pop(key, None)
-            raise
-        if not history.seq:
-            raise StorageError(f"study {self.name!r} was deleted")
-        followers[key] = history
-        return history
-
-    def _looked_at(self) -> History:
-        with self._storage.turn, self._storage.explained():
-            return self._caught_up(self._storage.connection())
-
-    def _write(self, connection: sa.Connection, history: History, kind: str, **fields: Any) -> None:
-        event = made(history, kind, clock(), **fields)
-        history.apply([event])
-        self._append(connection, history, [event])
-
-    def _append(self, connection: sa.Connection, history: History, new: Sequence[Event]) -> None:
-        self._storage.append(connection, self._row.id, new)
-        if history.seq - history.snapshot_seq >= max(SNAPSHOT_EVERY, history.seq // 10):
-            connection.execute(sa.delete(snapshots).where(snapshots.c.study_id == self._row.id))
-            values = {"study_id": self._row.id, "seq": history.seq, "digest": history.digest}
-            connection.execute(sa.insert(snapshots).values(values | {"content": history.snapshot()}))
-            history.snapshot_seq = history.seq
-
-    def _duel(self, history: History, number: int) -> Duel:
-        left, right = history.names[history.left[number]], history.names[history.right[number]]
-        return Duel(number, left, right, self.name, iso_time(history.asked[number]))
-
-    def _number(self, duel: Any) -> int:
-        if isinstance(duel, Duel) and duel.study != self.name:
-            raise InvalidInput(f"the duel is of study {duel.study!r}: expected one of study {self.name!r}")
-        return duel_number(duel)
-
-    def _known(self, history: History, number: int) -> None:
-        if not 0 <= number < len(history.left):
-            asked = f"0 to {len(history.left) - 1}" if history.left else "none so far"
-            raise InvalidInput(f"study {self.name!r} has no duel {number}: expected one that was asked ({asked})")
-
-    def _answer(self, history: History, number: int, winner: Any) -> int:
-        left, right = history.names[history.left[number]], history.names[history.right[number]]
-        if winner in ANSWERS:
-            return ANSWERS.index(winner)
-        if winner in (left, right):
-            return TIE if left == right else (0 if winner == left else 1)
-        raise InvalidInput(
-            f"winner is {winner!r}: duel {number} is {left!r} against {right!r}; expected one of these, left, right, "
-            "tie, both_bad or skip"
-        )

@@ -43,4 +43,43 @@ snapshots = sa.Table(
     sa.Column("digest", sa.Text, nullable=False),
     sa.Column("content", sa.LargeBinary, nullable=False),
 )
+keys = sa.Table(
+    "keys",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("kind", sa.Text, nullable=False),  # admin, api, session or vote
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("digest", sa.Text, nullable=False, unique=True),  # of the secret, which is kept nowhere
+    sa.Column("study_id", sa.Integer, sa.ForeignKey("studies.id", ondelete="CASCADE")),
+    sa.Column("parent_id", sa.Integer, sa.ForeignKey("keys.id", ondelete="CASCADE")),  # of a session: who signed in
+    sa.Column("created", sa.Float, nullable=False),
+    sa.Column("expires", sa.Float),
+    sa.Column("revoked", sa.Float),
+    sa.Column("settings", sa.Text, nullable=False),  # JSON
+    sqlite_autoincrement=True,  # the id of a deleted key is never given again
+)
+items = sa.Table(
+    "items",
+    metadata,
+    sa.Column("study_id", sa.Integer, sa.ForeignKey("studies.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("prompt", sa.Text, nullable=False),
+)
+outputs = sa.Table(
+    "outputs",
+    metadata,
+    sa.Column("study_id", sa.Integer, primary_key=True),
+    sa.Column("item", sa.Integer, primary_key=True),
+    sa.Column("arm", sa.Text, primary_key=True),
+    sa.Column("kind", sa.Text, nullable=False),  # text, markdown, code, image or html
+    sa.Column("content", sa.Text, nullable=False),
+    sa.ForeignKeyConstraint(["study_id", "item"], ["items.study_id", "items.number"], ondelete="CASCADE"),
+)
+impressions = sa.Table(
+    "impressions",
+    metadata,
+    sa.Column("study_id", sa.Integer, sa.ForeignKey("studies.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("duel", sa.Integer, primary_key=True),
+    sa.Column("record", sa.Text, nullable=False),  # JSON: the list that was shown, and what clicks on it are worth
+)
 EVENT_COLUMNS = tuple(column.name for column in events.columns if column.name != "study_id")

@@ -1,0 +1,100 @@
+"""A study's log: how its events are read, followed and appended to."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from ..errors import InvalidInput, StorageError
+from ..policies import Policy
+from .history import ANSWERS, TIE, History, made
+from .names import Duel, duel_number, iso_time
+from .storage import Event, Storage, StudyRow
+from .tables import snapshots
+
+SNAPSHOT_EVERY = 20_000  # events, and a tenth of the log
+clock: Callable[[], float] = time.time
+
+
+class Log:
+    """What `Study` is built on: the events of one study in a storage, and the history they amount to."""
+
+    def __init__(self, storage: Storage, row: StudyRow, policy: Policy) -> None:
+        self._storage, self._row, self._policy = storage, row, policy
+
+    @property
+    def name(self) -> str:
+        return self._row.name
+
+    def _current(self, connection: sa.Connection) -> History:
+        """What the study amounts to now, with nobody else appending to it."""
+        storage, key = self._storage, self._row.id
+        if key in storage.current:  # by an operation before this one in the same commit
+            return storage.followers[key]
+        storage.flush(connection)
+        history = self._caught_up(connection)
+        storage.current.add(key)
+        return history
+
+    def _caught_up(self, connection: sa.Connection) -> History:
+        followers, key = self._storage.followers, self._row.id
+        history = followers.get(key)
+        if history is None:
+            history = History(self._row, self._policy)
+            row = connection.execute(sa.select(snapshots).where(snapshots.c.study_id == key)).first()
+            if row is not None:
+                history.restore(row.content)
+            history.snapshot_seq = history.seq
+        rows = self._storage.read_events(connection, key, history.seq)
+        try:
+            history.apply(rows)
+        except BaseException:
+            followers.pop(key, None)
+            raise
+        if not history.seq:
+            raise StorageError(f"study {self.name!r} was deleted")
+        followers[key] = history
+        return history
+
+    def _looked_at(self) -> History:
+        with self._storage.turn, self._storage.explained():
+            return self._caught_up(self._storage.connection())
+
+    def _write(self, connection: sa.Connection, history: History, kind: str, **fields: Any) -> None:
+        event = made(history, kind, clock(), **fields)
+        history.apply([event])
+        self._append(connection, history, [event])
+
+    def _append(self, connection: sa.Connection, history: History, new: Sequence[Event]) -> None:
+        self._storage.append(connection, self._row.id, new)
+        if history.seq - history.snapshot_seq >= max(SNAPSHOT_EVERY, history.seq // 10):
+            connection.execute(sa.delete(snapshots).where(snapshots.c.study_id == self._row.id))
+            values = {"study_id": self._row.id, "seq": history.seq, "digest": history.digest}
+            connection.execute(sa.insert(snapshots).values(values | {"content": history.snapshot()}))
+            history.snapshot_seq = history.seq
+
+    def _duel(self, history: History, number: int) -> Duel:
+        left, right = history.names[history.left[number]], history.names[history.right[number]]
+        return Duel(number, left, right, self.name, iso_time(history.asked[number]))
+
+    def _number(self, duel: Any) -> int:
+        if isinstance(duel, Duel) and duel.study != self.name:
+            raise InvalidInput(f"the duel is of study {duel.study!r}: expected one of study {self.name!r}")
+        return duel_number(duel)
+
+    def _known(self, history: History, number: int) -> None:
+        if not 0 <= number < len(history.left):
+            asked = f"0 to {len(history.left) - 1}" if history.left else "none so far"
+            raise InvalidInput(f"study {self.name!r} has no duel {number}: expected one that was asked ({asked})")
+
+    def _answer(self, history: History, number: int, winner: Any) -> int:
+        left, right = history.names[history.left[number]], history.names[history.right[number]]
+        if winner in ANSWERS:
+            return ANSWERS.index(winner)
+        if winner in (left, right):
+            return TIE if left == right else (0 if winner == left else 1)
+        raise InvalidInput(
+            f"winner is {winner!r}: duel {number} is {left!r} against {right!r}; expected one of these, left, right, "
+            "tie, both_bad or skip"
+        )
