@@ -1,4 +1,10 @@
+"""What tests share. In CI a missing PostgreSQL or browser is a failure, elsewhere a skip."""
+
 import os
+import shutil
+import subprocess
+import tempfile
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,3 +30,67 @@ def shared_data() -> Callable[[str], Path]:
         return path
 
     return find
+
+
+def missing(what):
+    if os.environ.get("DUELS_CI"):
+        pytest.fail(f"{what} is not installed, and in CI it must be: see .ci/run")
+    pytest.skip(f"{what} is not installed")
+
+
+@pytest.fixture(scope="session")
+def postgres_server():
+    """A cluster of its own on a Unix socket, gone afterwards."""
+    if shutil.which("pg_config") is None:
+        binaries = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    else:
+        binaries = [Path(subprocess.run(["pg_config", "--bindir"], capture_output=True, text=True).stdout.strip())]
+    if not binaries or not (binaries[-1] / "initdb").exists():
+        binaries = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    if not binaries or not (binaries[-1] / "initdb").exists():
+        missing("PostgreSQL")
+    folder = Path(tempfile.mkdtemp(prefix="duels-pg-", dir="/tmp"))
+    as_user = []
+    if os.geteuid() == 0:  # initdb refuses root
+        shutil.chown(folder, "postgres")
+        as_user = ["runuser", "-u", "postgres", "--"]
+    data = folder / "data"
+    run = {"check": True, "capture_output": True, "cwd": "/tmp"}
+    subprocess.run([*as_user, binaries[-1] / "initdb", "-D", data, "-U", "postgres", "-A", "trust"], **run)
+    options = f"-c listen_addresses= -k {folder} -c max_connections=200"
+    control = [*as_user, binaries[-1] / "pg_ctl", "-D", data, "-w"]
+    subprocess.run([*control, "-l", folder / "log", "-o", options, "start"], **run)
+    yield folder
+    subprocess.run([*control, "-m", "immediate", "stop"], **run)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def postgres(postgres_server):
+    """The URL of an empty database."""
+    import psycopg
+
+    name = f"d{uuid.uuid4().hex}"
+    with psycopg.connect(host=str(postgres_server), user="postgres", autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return f"postgresql://postgres@/{name}?host={postgres_server}"
+
+
+@pytest.fixture(autouse=True)
+def no_open_databases(monkeypatch):
+    """Closes what a test opened."""
+    from duels.study import storage
+
+    opened = []
+    begin = storage.Storage.__init__
+
+    def noted(self, url):
+        opened.append(self)
+        begin(self, url)
+
+    monkeypatch.setattr(storage.Storage, "__init__", noted)
+    yield
+    for one in opened:
+        if hasattr(one, "engine"):
+            one.close()
+    storage._opened.clear()

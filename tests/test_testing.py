@@ -101,7 +101,7 @@ def test_a_policy_that_breaks_on_an_eliminated_arm_is_caught():
         """Condorcet SAVAGE's, but sure that both arms remain."""
         savage.record(state.wins, i, j, outcome)
         lead = state.wins[i, j] - state.wins[j, i]
-        if lead * lead > 2.0 * (state.wins[i, j] + state.wins[j, i]) * state.log_term:
+        if lead * lead > 2.0 * (state.wins[i, j] + state.wins[j, i]) * state.log_term[0]:
             loser = j if lead > 0.0 else i
             state.left[0] = remove(state.alive, state.left[0], loser)
 

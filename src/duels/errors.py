@@ -17,6 +17,7 @@ class UnknownName(InvalidInput):
 
     def __init__(self, kind: str, name: object, known: Iterable[str], see: str = "") -> None:
         known = list(known)
+        self.kind = kind
         close = difflib.get_close_matches(str(name).lower(), known, n=1)
         hint = f"Did you mean {close[0]!r}?" if close else f"Known: {_shortened(known)}."
         super().__init__(f"unknown {kind} {name!r}. {hint}" + (f" See: {see}" if see else ""))

@@ -11,6 +11,7 @@ from . import live
 from .matrices import matrix_app
 from .printing import Format, FormatOption, Interrupted, print_rows
 from .runs import merge, plot, report, reproduce, run
+from .serving import serve, token_app
 
 app = typer.Typer(
     add_completion=False,
@@ -23,7 +24,9 @@ for command in (reproduce, run, merge, plot, report):
     app.command()(command)
 for name, live_command in live.COMMANDS.items():
     app.command(name)(live_command)
+app.command()(serve)
 app.add_typer(matrix_app, name="matrix")
+app.add_typer(token_app, name="token")
 
 
 @app.callback(invoke_without_command=True)

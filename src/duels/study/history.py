@@ -45,7 +45,7 @@ class History:
         self.told: list[int] = []  # numbers of the duels with an outcome, in the order of their answers
         self.open: dict[int, None] = {}  # numbers of the duels without an answer, in the order they were asked
         self.retired = False  # whether it asks nothing more
-        self.withdrawn = 0  # answers undone or forgotten
+        self.withdrawn = 0  # answers undone or forgotten, by somebody who may have seen results
         self.forgotten: set[int] = set()  # numbers of the duels whose voter was forgotten; they stay closed
         self.wins = np.zeros((0, 0), np.int64)
         self.ties = np.zeros((0, 0), np.int64)
@@ -114,7 +114,7 @@ class History:
             self.ties[left, right] += by
             self.ties[right, left] += by
 
-    def _withdraw(self, duel: int, becomes: int) -> None:
+    def _withdraw(self, duel: int, becomes: int, blind: bool = False) -> None:
         self._asked_last = None
         answer, self.answer[duel] = self.answer[duel], becomes
         self.attempt[duel] += 1
@@ -123,7 +123,7 @@ class History:
         if answer != SKIP:
             self.told.remove(duel)
             self._count(duel, answer, -1)
-            self.withdrawn += 1
+            self.withdrawn += not blind
             self._start_again()
 
     def _create(self, event: Sequence[Any]) -> None:
@@ -149,7 +149,7 @@ class History:
         self._answer(event[2], ANSWERS.index(event[7]))
 
     def _undo(self, event: Sequence[Any]) -> None:
-        self._withdraw(event[2], OPEN)
+        self._withdraw(event[2], OPEN, blind=event[10] is not None)
 
     def _forget(self, event: Sequence[Any]) -> None:
         for duel in json.loads(event[10])["duels"]:

@@ -27,7 +27,21 @@ class Log:
     def name(self) -> str:
         return self._row.name
 
-    def _current(self, connection: sa.Connection) -> History:
+    @property
+    def id(self) -> int:
+        """The study's number in its storage."""
+        return self._row.id
+
+    @property
+    def row(self) -> StudyRow:
+        """The study as it was created."""
+        return self._row
+
+    @property
+    def storage(self) -> Storage:
+        return self._storage
+
+    def current(self, connection: sa.Connection) -> History:
         """What the study amounts to now, with nobody else appending to it."""
         storage, key = self._storage, self._row.id
         if key in storage.current:  # by an operation before this one in the same commit
@@ -57,7 +71,8 @@ class Log:
         followers[key] = history
         return history
 
-    def _looked_at(self) -> History:
+    def history(self) -> History:
+        """What the study amounts to now; not to be changed."""
         with self._storage.turn, self._storage.explained():
             return self._caught_up(self._storage.connection())
 
@@ -73,6 +88,12 @@ class Log:
             values = {"study_id": self._row.id, "seq": history.seq, "digest": history.digest}
             connection.execute(sa.insert(snapshots).values(values | {"content": history.snapshot()}))
             history.snapshot_seq = history.seq
+
+    def duel_in(self, history: History, duel: Any) -> Duel:
+        """A duel by its id, with the history at hand."""
+        number = duel_number(duel)
+        self._known(history, number)
+        return self._duel(history, number)
 
     def _duel(self, history: History, number: int) -> Duel:
         left, right = history.names[history.left[number]], history.names[history.right[number]]

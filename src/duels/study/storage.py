@@ -22,6 +22,9 @@ from .tables import EVENT_COLUMNS, studies
 from .wording import reason, shown, trouble
 
 
+WRITER = "duels-writer"  # the name of the thread that leads for those who do not wait
+
+
 class StudyRow(NamedTuple):
     """A study as it was created."""
 
@@ -88,6 +91,7 @@ class Storage:
         self._process = os.getpid()
         self.followers: dict[int, Any] = {}  # study id → what this process knows of it
         self.current: set[int] = set()  # studies that are locked and up to date in the transaction under way
+        self.checked: set[Any] = set()  # what callers have made sure of in the transaction under way
         self._unwritten: list[tuple] = []  # events of the transaction under way
         names, mark = ("study_id", *EVENT_COLUMNS), "?" if self.is_sqlite else "%s"
         self._insert = f"INSERT INTO events ({', '.join(names)}) VALUES ({', '.join([mark] * len(names))})"
@@ -141,7 +145,7 @@ class Storage:
 
     def _writer(self) -> ThreadPoolExecutor:
         if self._posting is None:
-            self._posting = ThreadPoolExecutor(1, "duels-writer")
+            self._posting = ThreadPoolExecutor(1, WRITER)
         return self._posting
 
     def _wait(self, mine: _Waiting) -> None:
@@ -158,17 +162,28 @@ class Storage:
 
     def _lead(self) -> None:
         """Write for all that wait, and leave the lead to the first of those who came meanwhile."""
-        try:
-            with self.turn:
-                self._write_waiting()
-        finally:
-            with self._queue:
-                self._led = bool(self._waiting)
-                heir = self._waiting[0] if self._led else None
-            if heir is not None and heir.then is not None:
-                self._writer().submit(self._lead)
-            elif heir is not None:
-                heir.woken.release()
+        again = True
+        while again:
+            try:
+                with self.turn:
+                    self._write_waiting()
+            finally:
+                again = self._left_to_itself()
+
+    def _left_to_itself(self) -> bool:
+        """Hand the lead over; whether it stays with this thread, which writes for those who do not wait."""
+        with self._queue:
+            self._led = bool(self._waiting)
+            heir = self._waiting[0] if self._led else None
+        if heir is None:
+            return False
+        if heir.then is None:
+            heir.woken.release()
+            return False
+        if threading.current_thread().name.startswith(WRITER):
+            return True
+        self._writer().submit(self._lead)
+        return False
 
     def _write_waiting(self) -> None:
         with self._queue:
@@ -198,6 +213,7 @@ class Storage:
         finally:
             self._unwritten.clear()
             self.current.clear()
+            self.checked.clear()
             for one in batch:
                 one.done = True
                 if one.then is None:
@@ -271,10 +287,13 @@ class Storage:
             self._run(connection, self._insert, self._unwritten)
             self._unwritten.clear()
 
-    def read_events(self, connection: sa.Connection, study_id: int, after: int) -> list[tuple]:
+    def read_events(
+        self, connection: sa.Connection, study_id: int, after: int, limit: int | None = None
+    ) -> list[tuple]:
         """The events after a sequence number, in order, as plain tuples of `Event`'s fields."""
         mark = "?" if self.is_sqlite else "%s"
         text = f"SELECT {', '.join(EVENT_COLUMNS)} FROM events WHERE study_id = {mark} AND seq > {mark} ORDER BY seq"
+        text += "" if limit is None else f" LIMIT {int(limit)}"
         cursor = connection.connection.cursor()
         cursor.execute(text, (study_id, after))  # by the driver itself: a million rows in a second
         return list(cursor.fetchall())

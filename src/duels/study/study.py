@@ -16,7 +16,7 @@ from . import log
 from . import verdict as verdicts
 from .history import ANSWERS, OPEN, SKIP, History, made
 from .log import Log
-from .names import Duel, LogEntry, arm_names, duel_number, iso_time, log_entry, voter_name
+from .names import Duel, LogEntry, arm_names, iso_time, log_entry, voter_name
 from .storage import Event, Write
 from .tables import events
 from .tally import LeaderboardRow, PairRow, Tally
@@ -39,13 +39,13 @@ class Study(Log):
     @property
     def arms(self) -> list[str]:
         """The active arms."""
-        history = self._looked_at()
+        history = self.history()
         return [name for name, active in zip(history.names, history.active) if active]
 
     @property
     def retired(self) -> bool:
         """Whether the study asks nothing more."""
-        return self._looked_at().retired
+        return self.history().retired
 
     def __repr__(self) -> str:
         return f"Study({self.name!r}, {self.policy}, {len(self.arms)} arms)"
@@ -71,7 +71,7 @@ class Study(Log):
         asked = voter_name(voter)
 
         def operation(connection: sa.Connection) -> list[Duel]:
-            history = self._current(connection)
+            history = self.current(connection)
             if history.retired:
                 raise Conflict(f"study {self.name!r} was retired: it asks nothing any more, unless it is resumed")
             now, new, duels = log.clock(), [], []
@@ -112,7 +112,7 @@ class Study(Log):
         number, told = self._number(duel), voter_name(voter)
 
         def operation(connection: sa.Connection) -> str:
-            history = self._current(connection)
+            history = self.current(connection)
             self._known(history, number)
             answer = self._answer(history, number, winner)
             before = history.answer[number]
@@ -137,18 +137,26 @@ class Study(Log):
 
         return Write(operation, self._row.id)
 
-    def undo(self, duel: Duel | int) -> None:
-        """Take back the answer to a duel, which is then open again. It voids the verdict's promise."""
+    def undo(self, duel: Duel | int, *, blind: bool = False) -> None:
+        """Take back the answer to a duel, which is then open again. It voids the verdict's promise, unless blind.
+
+        blind: it is taken back by a voter who sees no results, such as after a slip of the hand.
+        """
+        self._storage.write(self.undoing(duel, blind=blind))
+
+    def undoing(self, duel: Duel | int, *, blind: bool = False) -> Write:
+        """What `undo` writes, for callers that wait in their own way."""
         number = self._number(duel)
 
         def operation(connection: sa.Connection) -> None:
-            history = self._current(connection)
+            history = self.current(connection)
             self._known(history, number)
             if history.answer[number] == OPEN or number in history.forgotten:
                 raise InvalidInput(f"duel {number} has no answer to undo")
-            self._write(connection, history, "undo", duel=number, attempt=history.attempt[number])
+            note = '{"blind": true}' if blind else None
+            self._write(connection, history, "undo", duel=number, attempt=history.attempt[number], note=note)
 
-        self._storage.write(Write(operation, self._row.id))
+        return Write(operation, self._row.id)
 
     def forget(self, voter: str) -> int:
         """Take back all answers of a voter and erase their name from the log; how many answers there were."""
@@ -157,7 +165,7 @@ class Study(Log):
             raise InvalidInput("voter is None: expected the name of the voter to forget")
 
         def operation(connection: sa.Connection) -> int:
-            history = self._current(connection)
+            history = self.current(connection)
             self._storage.flush(connection)
             theirs = (events.c.study_id == self._row.id) & (events.c.voter == name)
             rows = connection.execute(sa.select(events.c.kind, events.c.duel, events.c.attempt).where(theirs)).all()
@@ -184,7 +192,7 @@ class Study(Log):
         (arm,) = arm_names([name], fewest=1)
 
         def operation(connection: sa.Connection) -> None:
-            history = self._current(connection)
+            history = self.current(connection)
             if arm in history.names:
                 state = "is there already" if history.active[history.names.index(arm)] else "was retired"
                 raise Conflict(f"arm {arm!r} {state}: choose another name")
@@ -197,7 +205,7 @@ class Study(Log):
         """Take an arm out of the race; its answers are kept, and no longer count for the others' verdict."""
 
         def operation(connection: sa.Connection) -> None:
-            history = self._current(connection)
+            history = self.current(connection)
             if name not in history.names:
                 raise UnknownName("arm", name, history.names)
             arm = history.names.index(name)
@@ -219,7 +227,7 @@ class Study(Log):
 
     def _set_retired(self, retired: bool) -> None:
         def operation(connection: sa.Connection) -> None:
-            history = self._current(connection)
+            history = self.current(connection)
             if history.retired != retired:
                 self._write(connection, history, "retire" if retired else "resume")
 
@@ -230,7 +238,7 @@ class Study(Log):
         past = read_votes(votes)
 
         def operation(connection: sa.Connection) -> int:
-            history = self._current(connection)
+            history = self.current(connection)
             unknown = [name for name in past.names if name not in history.names]
             if unknown:
                 raise InvalidInput(
@@ -272,7 +280,7 @@ class Study(Log):
                     "time": entry.note.get("voted", entry.time),
                     "duel": str(entry.duel),
                 }
-        answer = self._looked_at().answer
+        answer = self.history().answer
         kept = [row for duel, row in rows.items() if answer[duel] not in (OPEN, SKIP) and row["left"] != row["right"]]
         return read_votes(kept)
 
@@ -286,7 +294,7 @@ class Study(Log):
 
     def verdict(self, confidence: float = 0.95, margin: float = 0.0) -> Verdict:
         """Who is best, as far as that can be said for certain; valid however often it is looked at."""
-        history = self._looked_at()
+        history = self.history()
         void = None
         if history.withdrawn:
             void = f"{history.withdrawn} answer{'s were' if history.withdrawn > 1 else ' was'} taken back"
@@ -294,7 +302,7 @@ class Study(Log):
 
     def tally(self) -> Tally:
         """The answers, counted."""
-        return self._looked_at().tally
+        return self.history().tally
 
     @property
     def best_arm(self) -> str:
@@ -314,14 +322,13 @@ class Study(Log):
         """A duel by its id."""
         with self._storage.turn, self._storage.explained():
             history = self._caught_up(self._storage.connection())
-            self._known(history, duel_number(number))
-            return self._duel(history, duel_number(number))
+            return self.duel_in(history, number)
 
-    def events(self, after: int = 0) -> list[LogEntry]:
-        """The log, from the event after that sequence number on."""
+    def events(self, after: int = 0, limit: int | None = None) -> list[LogEntry]:
+        """The log, from the event after that sequence number on; at most `limit` events."""
         with self._storage.turn, self._storage.explained():
             history = self._caught_up(self._storage.connection())
-            rows = self._storage.read_events(self._storage.connection(), self._row.id, after)
+            rows = self._storage.read_events(self._storage.connection(), self._row.id, after, limit)
             return [log_entry(history, Event(*row)) for row in rows]
 
     def check(self) -> int:

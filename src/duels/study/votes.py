@@ -120,7 +120,7 @@ class Analysis(NamedTuple):
 def read_votes(source: Any, *, columns: Mapping[str, Any] | None = None, format: str | None = None) -> Votes:
     """The votes of a CSV, TSV or JSON Lines file (.gz too), of a data frame, or of rows that are dicts or tuples.
 
-    source: a path, `-` for standard input, a polars or pandas frame, or an iterable of rows.
+    source: a path, `-` for standard input, `bytes` of such a file, a polars or pandas frame, or an iterable of rows.
     columns: which column is for what, `{"left": "model_x", "voter": None}`: its name, or its position from 0 if there
         is no header, or None for none. Others are found by their usual names; `Votes.said` tells.
     format: csv, tsv or jsonl; by default told from the file's name, else from how it begins.
@@ -201,8 +201,8 @@ class _Table(NamedTuple):
 
 
 def _opened(source: Any, columns: Mapping[str, Any], format: str | None) -> _Table:
-    if isinstance(source, str | os.PathLike):
-        called = "standard input" if source == "-" else str(source)
+    if isinstance(source, str | bytes | os.PathLike):
+        called = "standard input" if source == "-" else "the votes" if isinstance(source, bytes) else str(source)
         text = _text_of(source, called)
         first = text[:10_000].lstrip().partition("\n")[0]
         begins = "{" if first.startswith("{") else "\t" if "\t" in first and "," not in first else ","
@@ -218,14 +218,18 @@ def _opened(source: Any, columns: Mapping[str, Any], format: str | None) -> _Tab
     return _Table(called, "row", *_unpacked(list(enumerate(named, 1))))
 
 
-def _text_of(source: str | os.PathLike[str], called: str) -> str:
+def _text_of(source: str | bytes | os.PathLike[str], called: str) -> str:
     try:
-        content = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+        content = source if isinstance(source, bytes) else _bytes_of(source)
         return (gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{called} is not text in UTF-8: {error.reason} at byte {error.start}") from None
     except (OSError, EOFError, zlib.error) as error:
         raise InvalidInput(f"{called} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _bytes_of(source: str | os.PathLike[str]) -> bytes:
+    return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
 
 
 def _suffix(name: str) -> str:

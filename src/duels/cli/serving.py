@@ -1,0 +1,96 @@
+"""`duels serve` and `duels token`: the server from the command line."""
+
+from typing import Annotated
+
+import typer
+
+from ..errors import InvalidInput
+from .live import STORAGE, StorageOption
+from .printing import Format, FormatOption, print_rows
+
+token_app = typer.Typer(help="Tokens of a server's admins and programs.", no_args_is_help=True)
+
+
+def serve(
+    storage: Annotated[
+        str, typer.Argument(envvar="DUELS_STORAGE", help="The database: sqlite:///file.db or postgresql://…")
+    ] = STORAGE,
+    host: Annotated[str, typer.Option(help="Where to listen; 0.0.0.0 for all, which takes a token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port; 0 for any that is free.", min=0, max=65535)] = 8080,
+    public_url: Annotated[
+        str, typer.Option(envvar="DUELS_PUBLIC_URL", help="Where people reach it, if a proxy stands in front.")
+    ] = "",
+    demo: Annotated[bool, typer.Option("--demo", help="Begin with a living example study.")] = False,
+    open_to_all: Annotated[bool, typer.Option("--open", help="No sign-in; on this machine only.")] = False,
+    log: Annotated[str | None, typer.Option(help="words or json; by default words on a terminal.")] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every request.")] = False,
+) -> None:
+    """Serve studies to people and programs: API, dashboard, voting pages."""
+    import os
+
+    from ..server.serving import serve as run
+
+    if log not in (None, "words", "json"):
+        raise InvalidInput(f"--log is {log!r}: expected words or json")
+    run(
+        storage,
+        host=host,
+        port=port,
+        public_url=public_url,
+        token=os.environ.get("DUELS_TOKEN"),
+        demo=demo,
+        open_to_all=open_to_all,
+        log_form=log,
+        verbose=verbose,
+    )
+
+
+@token_app.command("create")
+def create_token(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose or what it is for.")],
+    kind: Annotated[str, typer.Option(help="api: studies only. admin: everything, and signing in.")] = "api",
+    storage: StorageOption = STORAGE,
+) -> None:
+    """Make a token. It is shown only now."""
+    from ..server.keys import make_key
+    from ..study.storage import open_storage
+
+    if kind not in ("api", "admin"):
+        raise InvalidInput(f"--kind is {kind!r}: expected api or admin")
+    print(make_key(open_storage(storage), kind, name)[1])
+
+
+@token_app.command("list")
+def list_tokens(storage: StorageOption = STORAGE, format: FormatOption = Format.table) -> None:
+    """List the tokens, without their secrets."""
+    from ..server.keys import list_keys
+    from ..study.names import iso_time
+    from ..study.storage import existing_storage
+
+    store = existing_storage(storage)
+    found = [] if store is None else list_keys(store, ("admin", "api"))
+    rows = [
+        {
+            "id": key.id,
+            "kind": key.kind,
+            "name": key.name,
+            "created": iso_time(key.created),
+            "revoked": "" if key.revoked is None else iso_time(key.revoked),
+        }
+        for key in found
+    ]
+    print_rows(rows, format)
+
+
+@token_app.command("revoke")
+def revoke_token(
+    number: Annotated[int, typer.Argument(metavar="ID", help="The token's id, see `duels token list`.")],
+    storage: StorageOption = STORAGE,
+) -> None:
+    """Revoke a token: from now on it opens nothing, nor do the sessions that began with it."""
+    from ..server.keys import revoke_key
+    from ..study.storage import existing_storage
+
+    store = existing_storage(storage)
+    if store is None or not revoke_key(store, number, ("admin", "api")):
+        raise InvalidInput(f"there is no token {number}: see `duels token list`")

@@ -1,0 +1,1 @@
+"""The server: an HTTP API, live pages, and an arena where people vote."""

@@ -1,0 +1,95 @@
+"""Items: what the arms produced; and the links by which people vote on it."""
+
+import asyncio
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Request, Response
+
+from ...study.items import add_items, clear_items, count_items, list_items, read_items
+from ...study.names import iso_time
+from ..keys import Key, list_keys, make_key, revoke_key
+from ..problems import Refused, shape
+from ..schemas import Items, ItemsAdded, LinkMade, Links, NewLink
+from ..security import Admin, Caller, Here
+from .results import UPLOAD, plain
+from .studies import Found, StudyPath
+
+router = APIRouter(tags=["arena"], responses=shape(400, 401, 403, 404, 409, 413, 422, 503))
+
+
+@router.post("/api/studies/{study}/items", response_model=ItemsAdded, status_code=201, openapi_extra=UPLOAD)
+async def upload(study: StudyPath, request: Request, service: Here, key: Caller):
+    """Add items, as JSON lines or CSV: all of them or, after an error, none."""
+    content = plain(await request.body())
+
+    def work() -> dict[str, int]:
+        found = service.study(study)
+        return {"items": add_items(found, read_items(content)), "total": count_items(found)}
+
+    return await asyncio.to_thread(work)
+
+
+@router.get("/api/studies/{study}/items", response_model=Items)
+def items(
+    study: Found,
+    after: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
+    limit: Annotated[int, Query(ge=1, le=1000)] = 50,
+):
+    """The items, in pages: say `next` as `after` to go on."""
+    found = list_items(study, after, limit + 1)
+    page = [
+        {"number": number, "prompt": item.prompt, "outputs": {a: o._asdict() for a, o in item.outputs.items()}}
+        for number, item in found[:limit]
+    ]
+    return {"items": page, "next": found[limit - 1][0] if len(found) > limit else None}
+
+
+@router.delete("/api/studies/{study}/items", status_code=204)
+def clear(study: Found) -> Response:
+    """Remove all items; the answers stay."""
+    clear_items(study)
+    return Response(status_code=204)
+
+
+def _link(key: Key) -> dict[str, Any]:
+    return {
+        "id": key.id,
+        "name": key.name,
+        "votes": key.settings["votes"],
+        "created": iso_time(key.created),
+        "revoked": None if key.revoked is None else iso_time(key.revoked),
+    }
+
+
+@router.get("/api/studies/{study}/links", response_model=Links)
+def links(study: Found, service: Here):
+    """The voting links; their secrets are known only to whoever made them."""
+    return {"links": [_link(key) for key in list_keys(service.storage, ("vote",), study.id)]}
+
+
+@router.post("/api/studies/{study}/links", response_model=LinkMade, status_code=201)
+def new_link(study: Found, body: NewLink, request: Request, service: Here, key: Admin):
+    """A link by which anybody may vote, and do nothing else. The secret is given only now."""
+    made, secret = make_key(
+        service.storage,
+        "vote",
+        body.name,
+        study_id=study.id,
+        settings={"votes": body.votes},
+    )
+    base = service.public_url or str(request.base_url).rstrip("/")
+    return {
+        "id": made.id,
+        "name": made.name,
+        "votes": body.votes,
+        "url": f"{base}/vote/{secret}",
+        "secret": secret,
+    }
+
+
+@router.delete("/api/studies/{study}/links/{link}", status_code=204)
+def revoke_link(study: Found, link: Annotated[int, Path(ge=1, le=2**31 - 1)], service: Here, key: Admin) -> Response:
+    """From now on the link opens nothing."""
+    if not revoke_key(service.storage, link, ("vote",), study.id):
+        raise Refused(404, f"study {study.name!r} has no voting link {link}")
+    return Response(status_code=204)

@@ -1,0 +1,170 @@
+"""What a voter is shown and has said: names hidden, one question at a time, no look at results."""
+
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from ..errors import InvalidInput
+from ..study import log
+from ..study.history import OPEN, SKIP, History
+from ..study.items import choose_item, item_of
+from ..study.names import Duel
+from ..study.storage import Write
+from ..study.study import Study
+from ..study.tables import events
+from ..study.verdict import verdict
+from .problems import Refused
+
+SIDES = {"a": "left", "b": "right"}
+
+
+class Ballot(NamedTuple):
+    """A question as a voter gets it."""
+
+    duel: Duel
+    item: int | None
+
+
+class Standing(NamedTuple):
+    """How far a voter and the study are."""
+
+    answered: int  # by this voter
+    total: int
+    done: str | None  # goal, winner or retired
+
+
+def asking(study: Study, voter: str) -> Write:
+    """The voter's open question if there is one, else the next; its value is a ballot."""
+    drawn: list[int | None] = []
+
+    def about(connection: sa.Connection, duel: Duel) -> dict[str, Any]:
+        study.storage.flush(connection)
+        seed = study.row.seed
+        drawn.append(choose_item(connection, study.id, duel.left, duel.right, seed, duel.id, voter))
+        return {} if drawn[0] is None else {"item": drawn[0]}
+
+    new = study.asking(voter=voter, allow_self=False, about=about)
+
+    def operation(connection: sa.Connection) -> Ballot:
+        history = study.current(connection)
+        study.storage.flush(connection)
+        waiting = _waiting(connection, study, history, voter)
+        if waiting is not None:
+            return waiting
+        (duel,) = new.operation(connection)
+        return Ballot(duel, drawn[0])
+
+    return Write(operation, study.id, last=True)
+
+
+def telling(study: Study, voter: str, duel: int, winner: str) -> Write:
+    """The voter's answer to a question of theirs."""
+
+    def operation(connection: sa.Connection) -> str:
+        study.current(connection)
+        study.storage.flush(connection)
+        if _asked(connection, study, duel, voter) is None:
+            raise Refused(404, f"duel {duel} was not asked of you: reload the page")
+        return study.telling(duel, SIDES.get(winner, winner), voter=voter).operation(connection)
+
+    return Write(operation, study.id)
+
+
+def undoing(study: Study, voter: str) -> Write:
+    """Takes back the voter's last answer; its value is the ballot, open again."""
+
+    def operation(connection: sa.Connection) -> Ballot:
+        history = study.current(connection)
+        study.storage.flush(connection)
+        told = _told(connection, study, history, voter, skips=True)
+        if not told:
+            raise InvalidInput("there is no answer of yours to undo")
+        study.undoing(told[-1], blind=True).operation(connection)
+        return Ballot(study.duel_in(history, told[-1]), _item(_asked(connection, study, told[-1], voter)))
+
+    return Write(operation, study.id)
+
+
+def ballot_of(study: Study, voter: str, duel: int) -> Ballot:
+    """A question that was asked of this voter. Blocks."""
+    return _locked(study, lambda connection, history: _ballot(connection, study, history, voter, duel))
+
+
+def standing(study: Study, voter: str, goal: int, more: bool) -> Standing:
+    """How far this voter is, and whether there is anything left to vote on. Blocks."""
+    history, told = _locked(study, lambda c, history: (history, _told(c, study, history, voter)))
+    done = None
+    if history.retired:
+        done = "retired"
+    elif verdict(history.tally).kind in ("winner", "no condorcet winner"):
+        done = "winner"
+    elif len(told) >= goal and not more:
+        done = "goal"
+    return Standing(len(told), len(history.told), done)
+
+
+def outputs_of(study: Study, ballot: Ballot) -> tuple[str | None, list[Any]]:
+    """The prompt and the two outputs of a question; without an item the arms' names are what is compared. Blocks."""
+    arms = (ballot.duel.left, ballot.duel.right)
+    if ballot.item is not None:
+        try:
+            item = item_of(study, ballot.item, arms)
+        except InvalidInput:
+            item = None  # the items were removed since
+        if item is not None and all(arm in item.outputs for arm in arms):
+            return item.prompt, [item.outputs[arm] for arm in arms]
+    return None, list(arms)
+
+
+def _locked(study: Study, look: Callable[[sa.Connection, History], Any]) -> Any:
+    storage = study.storage
+    with storage.turn, storage.explained():
+        history = study.history()
+        return look(storage.connection(), history)
+
+
+def _theirs(study: Study, voter: str, kind: str) -> Any:
+    return (events.c.study_id == study.id) & (events.c.voter == voter) & (events.c.kind == kind)
+
+
+def _waiting(connection: sa.Connection, study: Study, history: History, voter: str) -> Ballot | None:
+    """The question that this voter has not answered, unless it is too old."""
+    chosen = sa.select(events.c.duel, events.c.note).where(_theirs(study, voter, "ask"))
+    for duel, note in connection.execute(chosen.order_by(events.c.seq.desc()).limit(20)):
+        arms_active = history.active[history.left[duel]] and history.active[history.right[duel]]
+        fresh = log.clock() - history.asked[duel] < study.row.lease
+        if history.answer[duel] == OPEN and arms_active and fresh and not history.retired:
+            return Ballot(study.duel_in(history, duel), _item(note))
+    return None
+
+
+def _ballot(connection: sa.Connection, study: Study, history: History, voter: str, duel: int) -> Ballot:
+    note = _asked(connection, study, duel, voter)
+    if note is None:
+        raise Refused(404, f"duel {duel} was not asked of you")
+    return Ballot(study.duel_in(history, duel), _item(note))
+
+
+def _asked(connection: sa.Connection, study: Study, duel: int, voter: str) -> str | None:
+    """The note of the question, empty if it has none; None if it was not asked of this voter."""
+    row = connection.execute(
+        sa.select(events.c.note).where(_theirs(study, voter, "ask") & (events.c.duel == duel))
+    ).first()
+    return None if row is None else row[0] or ""
+
+
+def _item(note: str | None) -> int | None:
+    return json.loads(note).get("item") if note else None
+
+
+def _told(connection: sa.Connection, study: Study, history: History, voter: str, skips: bool = False) -> list[int]:
+    """The duels that this voter has answered, in order, without what was taken back."""
+    chosen = sa.select(events.c.duel, events.c.attempt).where(_theirs(study, voter, "tell")).order_by(events.c.seq)
+    left_out = (OPEN,) if skips else (OPEN, SKIP)
+    return [
+        duel
+        for duel, attempt in connection.execute(chosen)
+        if history.attempt[duel] == attempt and history.answer[duel] not in left_out
+    ]

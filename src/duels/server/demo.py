@@ -1,0 +1,51 @@
+"""A living example: a study of answers to everyday questions, with voters of its own."""
+
+import logging
+import random
+import threading
+from pathlib import Path
+
+from ..errors import DuelsError
+from ..study.catalogue import create_study
+from ..study.items import add_items, count_items, read_items
+from ..study.storage import Storage
+from ..study.verdict import verdict
+
+logger = logging.getLogger("duels.server")
+NAME = "demo"
+STRENGTHS = {"concise": 1.6, "friendly": 1.15, "thorough": 1.0, "formal": 0.7, "vague": 0.4}
+ITEMS = Path(__file__).with_name("demo.jsonl")
+
+
+class Demo:
+    """The study, and a thread that votes on it now and then as people would who like one style best."""
+
+    def __init__(self, storage: Storage, pause: float = 0.4) -> None:
+        self.study = create_study(list(STRENGTHS), NAME, storage, load_if_exists=True)
+        if not count_items(self.study):
+            add_items(self.study, read_items(ITEMS))
+        self.pause = pause
+        self._end = threading.Event()
+        self._thread = threading.Thread(target=self._vote, name="duels-demo", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._end.set()
+        self._thread.join(10)
+
+    def _vote(self) -> None:
+        luck = random.Random()
+        while not self._end.wait(self.pause * luck.uniform(0.5, 1.5)):
+            try:
+                if self.study.retired or verdict(self.study.tally(), confidence=0.95).kind == "winner":
+                    return
+                voter = f"demo voter {luck.randint(1, 8)}"
+                duel = self.study.ask(voter=voter, allow_self=False)
+                left, right = STRENGTHS.get(duel.left, 1.0), STRENGTHS.get(duel.right, 1.0)
+                said = "tie" if luck.random() < 0.1 else "left" if luck.random() < left / (left + right) else "right"
+                self.study.tell(duel, said, voter=voter)
+            except DuelsError as error:
+                logger.warning("the demo's voters pause: %s", error)
+                self._end.wait(5)

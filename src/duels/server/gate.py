@@ -1,0 +1,127 @@
+"""What every request passes through: host, size, headers, metrics, and a line in the log."""
+
+import logging
+import time
+import uuid
+from collections.abc import Collection
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from starlette.exceptions import HTTPException
+
+from .limits import Limits
+from .problems import problem
+
+logger = logging.getLogger("duels.server.access")
+UPLOADS = ("/import", "/items")  # how addresses that take files end
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "font-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),  # addresses hold voting links
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(), microphone=(), geolocation=()"),
+]
+
+
+class Metrics:
+    """What `/metrics` says."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        kinds = ("method", "route", "status")
+        self.requests = Counter("duels_requests", "Requests answered.", kinds, registry=self.registry)
+        self.seconds = Histogram(
+            "duels_request_seconds",
+            "Seconds from a request to the end of its answer, streams excluded.",
+            ("route",),
+            registry=self.registry,
+            buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10),
+        )
+        self.streams = Gauge("duels_streams", "Open streams.", registry=self.registry)
+        self.under_way = Gauge("duels_requests_under_way", "Requests not yet answered.", registry=self.registry)
+
+
+class Gate:
+    """The outermost layer; plain ASGI, since every vote passes through it."""
+
+    def __init__(self, app: Any, limits: Limits, metrics: Metrics, hosts: Collection[str], secure: bool) -> None:
+        self.app, self.limits, self.metrics, self.hosts = app, limits, metrics, hosts
+        self.headers = [*HEADERS]
+        if secure:
+            self.headers.append((b"strict-transport-security", b"max-age=31536000"))
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started, status, number = time.perf_counter(), 500, uuid.uuid4().hex[:16]
+
+        async def sending(message: Any) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                self._dress(message, number)
+            await send(message)
+
+        self.metrics.under_way.inc()
+        try:
+            refused = self._refused(scope)
+            if refused is not None:
+                await refused(scope, receive, sending)
+            else:
+                await self.app(scope, self._counted(scope, receive), sending)
+        finally:
+            self.metrics.under_way.dec()
+            self._note(scope, status, time.perf_counter() - started, number)
+
+    def _refused(self, scope: Any) -> Any:
+        sent = dict(scope["headers"])
+        host = sent.get(b"host", b"").decode("latin-1").lower()
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
+        if self.hosts and name not in self.hosts:
+            return problem(400, f"this server is not {name!r:.100}: see the option --public-url")
+        size = sent.get(b"content-length", b"0")
+        if size.isdigit() and int(size) > self._most(scope):
+            return problem(413, self._too_large(scope))
+        return None
+
+    def _most(self, scope: Any) -> int:
+        return self.limits.upload if scope["path"].endswith(UPLOADS) else self.limits.body
+
+    def _too_large(self, scope: Any) -> str:
+        return f"the request is too large: expected at most {self._most(scope):,} bytes"
+
+    def _counted(self, scope: Any, receive: Any) -> Any:
+        """The request's body, cut off where it is longer than it may be, whatever it said of its length."""
+        taken, most = 0, self._most(scope)
+
+        async def receiving() -> Any:
+            nonlocal taken
+            message = await receive()
+            taken += len(message.get("body", b""))
+            if taken > most:
+                raise HTTPException(413, self._too_large(scope))
+            return message
+
+        return receiving
+
+    def _dress(self, message: Any, number: str) -> None:
+        names = {name.lower() for name, _ in message["headers"]}
+        added = [*self.headers, (b"x-request-id", number.encode())]
+        if b"content-security-policy" not in names:
+            added += [(b"content-security-policy", POLICY.encode()), (b"x-frame-options", b"DENY")]
+        message["headers"] = [*message["headers"], *added]
+
+    def _note(self, scope: Any, status: int, seconds: float, number: str) -> None:
+        """By the route's pattern, never by the address: addresses hold secrets."""
+        route = getattr(scope.get("route"), "path", "none")
+        self.metrics.requests.labels(scope["method"], route, status).inc()
+        if not route.endswith("/stream"):
+            self.metrics.seconds.labels(route).observe(seconds)
+        if logger.isEnabledFor(logging.INFO):
+            said = {"method": scope["method"], "route": route, "status": status, "request": number}
+            logger.info("request", extra={"fields": said | {"ms": round(seconds * 1000, 2)}})

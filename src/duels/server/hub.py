@@ -1,0 +1,127 @@
+"""Between requests and the storage: writes that do not block the loop, and streams of what has changed.
+
+All waiting writes share a commit (see `Storage.post`). A stream is told the present state of its study, at most twice
+a second and only the newest: a listener that does not read holds up nobody and costs one message.
+"""
+
+import asyncio
+import contextlib
+import json
+import logging
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from ..errors import DuelsError
+from ..study.storage import Storage, Write
+
+logger = logging.getLogger("duels.server")
+PULSE = 0.5  # seconds between two looks at the logs that somebody follows
+DELETED = -2  # the sequence number of a study that is gone
+KEEP_ALIVE = 15.0  # seconds after which a silent stream says that it is there
+
+
+class Feed:
+    """What the listeners of one study wait for."""
+
+    def __init__(self, state: Callable[[], dict[str, Any]]) -> None:
+        self.state = state  # blocks: reads the log
+        self.seq = -1
+        self.message = b""
+        self.changed = asyncio.Event()
+        self.listeners = 0
+
+
+class Hub:
+    """Belongs to the event loop of one application."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self.feeds: dict[str, Feed] = {}
+        self.closing = asyncio.Event()
+        self._written: list[tuple[asyncio.Future, Any, BaseException | None]] = []
+        self._pulse: asyncio.Task | None = None
+
+    async def write(self, write: Write) -> Any:
+        """As `Storage.write`: returns after it is on disk."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future = loop.create_future()
+
+        def then(value: Any, error: BaseException | None) -> None:
+            self._written.append((future, value, error))
+            if len(self._written) == 1:  # the first of a commit wakes the loop for all of it
+                with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                    loop.call_soon_threadsafe(self._settle)
+
+        self.storage.post(write, then)
+        return await future
+
+    def _settle(self) -> None:
+        written, self._written = self._written, []
+        for future, value, error in written:
+            if future.done():  # whoever asked has gone away
+                continue
+            future.set_exception(error) if error is not None else future.set_result(value)
+
+    async def follow(self, name: str, state: Callable[[], dict[str, Any]]) -> AsyncIterator[bytes]:
+        """Server-sent events of a study: its state now, and again whenever its log has grown."""
+        feed = self.feeds.setdefault(name, Feed(state))
+        feed.listeners += 1
+        if self._pulse is None or self._pulse.done():
+            self._pulse = asyncio.create_task(self._look())
+        seen = -1
+        try:
+            while not self.closing.is_set():
+                if feed.seq != seen:
+                    seen = feed.seq
+                    yield feed.message
+                    if seen == DELETED:
+                        return
+                elif not await self._change(feed):
+                    yield b": still here\n\n"
+            yield b"event: bye\ndata: {}\n\n"
+        finally:
+            feed.listeners -= 1
+            if not feed.listeners:
+                self.feeds.pop(name, None)
+
+    async def _change(self, feed: Feed) -> bool:
+        """Wait until there is something to say; False if there is not for long."""
+        try:
+            await asyncio.wait_for(feed.changed.wait(), KEEP_ALIVE)
+        except TimeoutError:
+            return False
+        return True
+
+    async def _look(self) -> None:
+        """While anybody follows a study, look whether its log has grown, whoever wrote it."""
+        while self.feeds and not self.closing.is_set():
+            for name, feed in list(self.feeds.items()):
+                await self._look_at(name, feed)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.closing.wait(), PULSE)
+
+    async def _look_at(self, name: str, feed: Feed) -> None:
+        try:
+            state = await asyncio.to_thread(feed.state)
+        except DuelsError as error:
+            if getattr(error, "kind", "") != "study":
+                logger.warning("study %r cannot be followed now: %s", name, error)
+                return  # the database may come back
+            self.feeds.pop(name, None)
+            _tell(feed, DELETED, b"event: deleted\ndata: {}\n\n")
+            return
+        if state["seq"] != feed.seq:
+            data = json.dumps(state, ensure_ascii=False)
+            _tell(feed, state["seq"], f"event: change\nid: {state['seq']}\ndata: {data}\n\n".encode())
+
+    def close(self) -> None:
+        """Let every stream say goodbye."""
+        self.closing.set()
+        for feed in self.feeds.values():
+            feed.changed.set()
+
+
+def _tell(feed: Feed, seq: int, message: bytes) -> None:
+    feed.seq, feed.message = seq, message
+    feed.changed.set()
+    feed.changed = asyncio.Event()

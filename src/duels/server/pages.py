@@ -1,0 +1,249 @@
+"""The pages: signing in, studies, one study, voting, the API's documentation."""
+
+import asyncio
+import csv
+import importlib.util
+import io
+from collections.abc import Callable, Collection, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi.routing import APIRoute
+from fastapi.staticfiles import StaticFiles
+from fastapi.templating import Jinja2Templates
+
+from ..errors import DuelsError
+from ..policies import BUILT_IN, policy
+from ..study.board import board
+from ..study.board_charts import charts_of
+from ..study.catalogue import list_studies
+from .api.arena import links
+from .api.tokens import KINDS, token_out
+from .keys import Key, csrf_token, list_keys, make_key, revoke_key
+from .problems import Refused, of_duels
+from .security import NOBODY, SESSION, SESSION_LASTS, Here, secret_of
+from .service import Service
+from .vega import vega_bundle
+from .voting import opened
+
+HERE = Path(__file__).parent
+PAIRS_SHOWN = 300  # rows of the table of pairs; the API has all of them
+HEADINGS = {404: "There is no such page", 429: "Too many attempts", 503: "The database does not answer"}
+
+
+class PageRoute(APIRoute):
+    """A route for people: what goes wrong is said on a page."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def explained(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except DuelsError as error:
+                plain = of_duels(request, error)
+                heading = HEADINGS.get(plain.status_code, "That did not work")
+                response = page(
+                    request, request.app.state.service, "error.html", plain.status_code, heading=heading, words=error
+                )
+                if "retry-after" in plain.headers:
+                    response.headers["Retry-After"] = plain.headers["retry-after"]
+                return response
+
+        return explained
+
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+templates = Jinja2Templates(HERE / "templates")
+
+
+def add_files(app: FastAPI) -> None:
+    """Our own files, and those of the libraries that the pages use; nothing comes from another host."""
+    offline = importlib.util.find_spec("fastapi_offline")
+    assert offline is not None
+    assert offline.origin is not None
+    app.mount("/static/swagger", StaticFiles(directory=Path(offline.origin).parent / "static"), "swagger")
+    app.mount("/static", StaticFiles(directory=HERE / "static"), "static")
+
+
+def signed_in(request: Request, service: Service) -> Key | None:
+    """Whose session this is. Blocks."""
+    if service.open_to_all:
+        return NOBODY
+    secret, by_cookie = secret_of(request)
+    key = service.key(secret) if secret and by_cookie else None
+    return key if key is not None and key.kind == "session" else None
+
+
+def page(request: Request, service: Service, name: str, status: int = 200, **known: Any) -> HTMLResponse:
+    """A template with what all pages need."""
+    session = request.cookies.get(SESSION, "")
+    known |= {"csrf": csrf_token(session) if session else "", "open_to_all": service.open_to_all}
+    response = templates.TemplateResponse(request, name, known, status_code=status)
+    response.headers["Cache-Control"] = "no-store"
+    return response
+
+
+@router.get("/static/vega.js")
+async def vega() -> Response:
+    """Vega, Vega-Lite and vega-embed, as vl-convert carries them."""
+    script = await asyncio.to_thread(vega_bundle)
+    return Response(script, media_type="text/javascript", headers={"Cache-Control": "public, max-age=86400"})
+
+
+@router.get("/favicon.ico")
+def favicon() -> Response:
+    return RedirectResponse("/static/icon.svg", 308)
+
+
+@router.get("/signin")
+def signin_page(request: Request, service: Here) -> Response:
+    """The page that takes a token, also from the part of a link that browsers do not send: `/signin#TOKEN`."""
+    return page(request, service, "signin.html")
+
+
+@router.post("/signin")
+async def signin(request: Request, service: Here) -> Response:
+    """Begin a session with an admin's token."""
+    if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        raise Refused(403, "signing in from another site's page is not taken: open this server's own")
+    form = parse_qs((await request.body()).decode("utf-8", "replace"))
+    token = (form.get("token") or [""])[0].strip()
+    address = request.client.host if request.client else ""
+    key = await asyncio.to_thread(service.key, token) if token else None
+    if key is None or key.kind != "admin":
+        service.rates.spend(("signin", address), service.limits.signin)
+        return page(request, service, "signin.html", 401, failed=True)
+    _, secret = await asyncio.to_thread(
+        lambda: make_key(service.storage, "session", key.name, parent_id=key.id, lasts=SESSION_LASTS)
+    )
+    response = RedirectResponse("/", 303)
+    secure = service.public_url.startswith("https:")
+    response.set_cookie(SESSION, secret, int(SESSION_LASTS), path="/", httponly=True, samesite="lax", secure=secure)
+    return response
+
+
+@router.post("/signout")
+def signout(request: Request, service: Here) -> Response:
+    """End the session."""
+    key = signed_in(request, service)
+    if key is not None and key is not NOBODY:
+        revoke_key(service.storage, key.id, ("session",))
+    response = RedirectResponse("/signin", 303)
+    response.delete_cookie(SESSION, path="/")
+    return response
+
+
+@router.get("/")
+def studies_page(request: Request, service: Here) -> Response:
+    """All studies, and a form for another one."""
+    if signed_in(request, service) is None:
+        return RedirectResponse("/signin", 303)
+    found = []
+    for info in list_studies(service.storage):
+        study = service.study(info.name)
+        verdict = study.verdict().as_dict()
+        found.append(service.described(study) | {"kind": verdict["kind"], "headline": headline(verdict)})
+    return page(
+        request,
+        service,
+        "studies.html",
+        studies=found[::-1],
+        policies=[{"name": name, "needs_horizon": policy(name).needs_horizon} for name in BUILT_IN],
+        tokens=[token_out(key) for key in list_keys(service.storage, KINDS)],
+    )
+
+
+@router.get("/studies/{study}")
+def study_page(request: Request, study: str, service: Here) -> Response:
+    """One study. Its script gets this page again whenever the study changes, and takes over what is different."""
+    if signed_in(request, service) is None:
+        return RedirectResponse("/signin", 303)
+    found = service.study(study)
+    shown = board(found)
+    most_met = sorted(shown["pairs"], key=lambda pair: -pair["duels"])
+    return page(
+        request,
+        service,
+        "study.html",
+        study=service.described(found),
+        board=shown,
+        headline=headline(shown["verdict"]),
+        figures={name: figure(chart) for name, chart in charts_of(shown).items()},
+        pairs=most_met[:PAIRS_SHOWN],
+        links=links(found, service)["links"],
+    )
+
+
+def headline(verdict: dict[str, Any]) -> str:
+    """A verdict in few words."""
+    leader = verdict["leader"]
+    if verdict["kind"] == "winner":
+        return f"Winner: {leader}"
+    if verdict["kind"] == "no condorcet winner":
+        return "No winner: every arm loses to another one"
+    if verdict["kind"] == "practically tied":
+        return f"Practically tied: {', '.join([leader, *verdict['tied_with']])}"
+    if leader is None:
+        return "Not yet: no answers so far"
+    to_go = verdict["duels_to_go"]
+    about = "" if to_go is None else f", about {float(f'{to_go:.2g}'):,.0f} duels to go"
+    return f"Not yet: {leader} leads{about}"
+
+
+def figure(chart: dict[str, Any]) -> dict[str, Any]:
+    """A chart for a page: its title is text of the page, and its tables are rows.
+
+    Vega reads CSV by making a function out of text, which the page's policy forbids.
+    """
+    title = chart.pop("title")
+    words = [field["field"] for field in _parts(chart, "field") if field.get("type") in ("nominal", "ordinal")]
+    for data in _parts(chart, "format"):
+        if data["format"] == {"type": "csv"}:
+            del data["format"]
+            data["values"] = rows_of(data["values"], words)
+    notes = title["subtitle"][1:]  # the first names the study
+    return {"title": title["text"], "notes": notes, "chart": chart}
+
+
+def rows_of(table: str, words: Collection[str]) -> list[dict[str, Any]]:
+    """The rows of a CSV table, with numbers but for the columns that are words."""
+    rows = list(csv.DictReader(io.StringIO(table, newline="")))
+    return [{name: cell if name in words else _number(cell) for name, cell in row.items()} for row in rows]
+
+
+def _number(cell: str) -> float | str | None:
+    try:
+        return float(cell) if cell else None
+    except ValueError:
+        return cell
+
+
+def _parts(chart: Any, having: str) -> Iterator[dict[str, Any]]:
+    """All objects of a specification that have such a key, its data excepted."""
+    if isinstance(chart, dict):
+        if having in chart:
+            yield chart
+        chart = [part for key, part in chart.items() if key != "values"]
+    if isinstance(chart, list):
+        for part in chart:
+            yield from _parts(part, having)
+
+
+@router.get("/vote/{link}")
+async def vote_page(request: Request, link: str, service: Here) -> Response:
+    """Two outputs side by side."""
+    try:
+        key, _ = await opened(service, link)
+    except Refused:
+        return page(request, service, "gone.html", 404)
+    return page(request, service, "vote.html", link=link, title=key.name)
+
+
+@router.get("/docs")
+def docs_page(request: Request, service: Here) -> Response:
+    """The API, documented by itself."""
+    return page(request, service, "docs.html", known=signed_in(request, service) is not None)

@@ -1,0 +1,102 @@
+"""One shape for everything that goes wrong: `{"error": {"kind": …, "message": …}}`."""
+
+import logging
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+
+from ..errors import Conflict, DuelsError, InvalidInput, PolicyError, StorageError, UnknownName
+
+logger = logging.getLogger("duels.server")
+KINDS = {
+    400: "invalid",
+    401: "unauthorized",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    409: "conflict",
+    413: "too_large",
+    415: "invalid",
+    422: "invalid",
+    429: "too_many",
+    500: "internal",
+    503: "storage",
+}
+RETRY = 2  # seconds after which to try again when the database cannot be used
+ELSEWHERE = ("study", "arm")  # unknown names that stand in an address
+
+
+class Refused(DuelsError):
+    """A request that is not served, with its HTTP status."""
+
+    def __init__(self, status: int, message: str, retry: int | None = None) -> None:
+        super().__init__(message)
+        self.status, self.retry = status, retry
+
+
+def problem(status: int, message: str, retry: int | None = None) -> Response:
+    body = {"error": {"kind": KINDS.get(status, "invalid"), "message": message}}
+    headers = {} if retry is None else {"Retry-After": str(retry)}
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    return JSONResponse(body, status, headers)
+
+
+def status_of(error: DuelsError) -> int:
+    """The HTTP status that says what an error of ours means."""
+    if isinstance(error, Refused):
+        return error.status
+    if isinstance(error, UnknownName) and error.kind in ELSEWHERE:
+        return 404
+    for kind, status in ((Conflict, 409), (InvalidInput, 400), (StorageError, 503), (PolicyError, 500)):
+        if isinstance(error, kind):
+            return status
+    return 500
+
+
+def of_duels(request: Request, error: Exception) -> Response:
+    assert isinstance(error, DuelsError)
+    status = status_of(error)
+    if status >= 500:
+        logger.error("%s", error)
+    retry = getattr(error, "retry", None)
+    return problem(status, str(error), RETRY if status == 503 else retry)
+
+
+def of_request(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    said = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:5]]
+    return problem(422, "; ".join(said) + ". See /docs for what is expected")
+
+
+def of_http(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    words = {
+        404: f"there is nothing at {request.url.path!r:.200}: see /docs for the API",
+        405: f"{request.method} is not for {request.url.path!r:.200}: see /docs for the API",
+    }
+    response = problem(error.status_code, words.get(error.status_code, str(error.detail)))
+    response.headers.update(error.headers or {})
+    return response
+
+
+def of_anything(request: Request, error: Exception) -> Response:
+    return problem(500, "something went wrong here that should not: it is in the server's log")
+
+
+def explain(app: FastAPI) -> None:
+    """Every error of the application in the one shape."""
+    app.add_exception_handler(DuelsError, of_duels)
+    app.add_exception_handler(RequestValidationError, of_request)
+    app.add_exception_handler(HTTPException, of_http)
+    app.add_exception_handler(Exception, of_anything)
+
+
+def shape(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """What OpenAPI says of these statuses."""
+    from .schemas import Problem
+
+    return {status: {"model": Problem, "description": KINDS[status].replace("_", " ")} for status in statuses}

@@ -1,0 +1,276 @@
+"""What the API takes and gives."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]*$")]
+Voter = Annotated[str | None, Field(max_length=200)]
+DuelId = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Document = str | int
+Ranking = Annotated[list[Document], Field(min_length=1, max_length=10_000)]
+
+
+class Asked(BaseModel):
+    """A request: what it does not know is refused rather than ignored."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class ErrorBody(BaseModel):
+    kind: str
+    message: str
+
+
+class Problem(BaseModel):
+    """Everything that goes wrong has this shape."""
+
+    error: ErrorBody
+
+
+class NewStudy(Asked):
+    name: Name
+    arms: Annotated[list[Name], Field(min_length=2, max_length=2000)]
+    policy: Annotated[str, Field(max_length=200, description="What chooses the duels, e.g. `rucb:alpha=0.6`.")] = "rucb"
+    horizon: Annotated[int | None, Field(ge=1, le=2**62, description="For policies that need to know.")] = None
+    seed: Annotated[int, Field(ge=0, le=2**62)] = 0
+    lease: Annotated[float, Field(gt=0, le=1e9, description="Seconds until an open duel stops counting.")] = 600.0
+    load_if_exists: bool = False
+
+
+class Arm(BaseModel):
+    name: str
+    active: bool
+
+
+class StudyOut(BaseModel):
+    name: str
+    policy: str
+    arms: list[Arm]
+    answers: int
+    open: int
+    items: int
+    retired: bool
+    created: str
+    seq: int
+
+
+class Studies(BaseModel):
+    studies: list[StudyOut]
+
+
+class NewArm(Asked):
+    name: Name
+
+
+class Ask(Asked):
+    n: Annotated[int, Field(ge=1, le=1000)] = 1
+    voter: Voter = None
+    allow_self: Annotated[bool, Field(description="False where people vote: never an arm against itself.")] = True
+
+
+class DuelOut(BaseModel):
+    id: int
+    left: str
+    right: str
+    study: str
+    time: str
+    is_self: bool
+
+
+class Duels(BaseModel):
+    duels: list[DuelOut]
+
+
+class Tell(Asked):
+    duel: DuelId
+    winner: Annotated[
+        str, Field(max_length=200, description="left, right, tie, both_bad, skip, or the name of one of the arms")
+    ]
+    voter: Voter = None
+
+
+class Told(BaseModel):
+    duel: int
+    answer: str
+
+
+class Undo(Asked):
+    duel: DuelId
+
+
+class Undone(BaseModel):
+    duel: int
+
+
+class Forget(Asked):
+    voter: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Forgotten(BaseModel):
+    answers: int
+
+
+class Leaderboard(BaseModel):
+    leaderboard: list[dict[str, Any]]
+
+
+class Preferences(BaseModel):
+    preferences: list[dict[str, Any]]
+
+
+class LogEntryOut(BaseModel):
+    seq: int
+    kind: str
+    duel: int | None
+    left: str | None
+    right: str | None
+    answer: str | None
+    voter: str | None
+    time: str
+    note: dict[str, Any]
+
+
+class Events(BaseModel):
+    events: list[LogEntryOut]
+    next: Annotated[int | None, Field(description="What to say as `after` for the next page; null at the end.")]
+
+
+class Imported(BaseModel):
+    imported: int
+
+
+class ItemsAdded(BaseModel):
+    items: int
+    total: int
+
+
+class OutputOut(BaseModel):
+    kind: str
+    content: str
+
+
+class ItemOut(BaseModel):
+    number: int
+    prompt: str
+    outputs: dict[str, OutputOut]
+
+
+class Items(BaseModel):
+    items: list[ItemOut]
+    next: int | None
+
+
+class Interleave(Asked):
+    rankings: Annotated[
+        dict[Name, Ranking],
+        Field(min_length=1, max_length=2000, description="For each arm its documents, best first."),
+    ]
+    duel: Annotated[DuelId | None, Field(description="One that was asked before; else this asks.")] = None
+    method: Annotated[str, Field(max_length=100)] = "probabilistic"
+    length: Annotated[int, Field(ge=1, le=1000)] = 10
+    missing: Annotated[
+        Literal["refuse", "last"], Field(description="What to do with a document that only one ranking has.")
+    ] = "refuse"
+    voter: Voter = None
+
+
+class Impression(BaseModel):
+    impression: int
+    documents: list[Document]
+    duel: int
+    left: str
+    right: str
+    is_self: bool
+
+
+class Clicks(Asked):
+    impression: DuelId
+    clicks: Annotated[list[Document], Field(max_length=1000, description="The documents that were clicked.")]
+    voter: Voter = None
+
+
+class NewLink(Asked):
+    name: Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f]*$", description="What voters see.")] = ""
+    votes: Annotated[int, Field(ge=1, le=100_000, description="After so many votes a voter is thanked.")] = 25
+
+
+class Link(BaseModel):
+    id: int
+    name: str
+    votes: int
+    created: str
+    revoked: str | None
+
+
+class LinkMade(BaseModel):
+    id: int
+    name: str
+    votes: int
+    url: str
+    secret: str
+
+
+class Links(BaseModel):
+    links: list[Link]
+
+
+class NewToken(Asked):
+    name: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]*$")]
+    kind: Literal["api", "admin"] = "api"
+
+
+class Token(BaseModel):
+    id: int
+    kind: str
+    name: str
+    created: str
+    revoked: str | None
+
+
+class TokenMade(BaseModel):
+    id: int
+    kind: str
+    name: str
+    token: str
+
+
+class Tokens(BaseModel):
+    tokens: list[Token]
+
+
+class Side(BaseModel):
+    """What is shown on one side: safe HTML, or where to get an image or a page for a sandboxed frame."""
+
+    kind: str
+    html: str | None = None
+    src: str | None = None
+
+
+class Progress(BaseModel):
+    title: str
+    answered: Annotated[int, Field(description="By this voter.")]
+    goal: int
+    total: Annotated[int, Field(description="By all voters.")]
+    done: Literal["goal", "winner", "retired"] | None
+
+
+class Question(Progress):
+    duel: int | None
+    prompt: str | None
+    a: Side | None
+    b: Side | None
+
+
+class Vote(Asked):
+    duel: DuelId
+    winner: Literal["a", "b", "tie", "both_bad", "skip"]
+
+
+class MoreVotes(Asked):
+    more: Annotated[bool, Field(description="Go on after the goal.")] = False
+
+
+class Health(BaseModel):
+    status: str
+    version: str

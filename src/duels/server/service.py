@@ -1,0 +1,134 @@
+"""What the routes of one application share: the storage, its studies, the keys that were seen, the limits."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from ..errors import UnknownName
+from ..study.catalogue import load_study
+from ..study.items import count_items
+from ..study.names import iso_time
+from ..study.storage import Storage, Write
+from ..study.study import Study
+from . import keys
+from .hub import Hub
+from .keys import Key
+from .limits import Limits, Rates
+from .problems import Refused
+
+
+@dataclass
+class Service:
+    """One application's parts; `app.state.service`."""
+
+    storage: Storage
+    hub: Hub
+    limits: Limits
+    rates: Rates
+    public_url: str = ""
+    open_to_all: bool = False  # no sign-in at all; only on loopback
+    _keys: dict[str, Key] = field(default_factory=dict)
+    _studies: dict[str, Study] = field(default_factory=dict)
+
+    def study(self, name: str) -> Study:
+        """The study of that name, as it is now in the database. Blocks."""
+        study = self._studies.get(name)
+        if study is not None and self.exists(study):
+            return study
+        self._studies.pop(name, None)
+        study = load_study(name, self.storage)
+        self._studies[name] = study
+        return study
+
+    def exists(self, study: Study) -> bool:
+        with self.storage.turn, self.storage.explained():
+            return _exists(self.storage, self.storage.connection(), study.id)
+
+    def key(self, secret: str) -> Key | None:
+        """Whose secret this is, as it is now in the database. Blocks."""
+        found = keys.find_key(self.storage, secret)
+        if found is None:
+            self._keys.pop(keys.digest_of(secret), None)
+        else:
+            if len(self._keys) > 10_000:
+                self._keys.clear()
+            self._keys[found.digest] = found
+        return found
+
+    async def key_soon(self, secret: str) -> Key | None:
+        """As `key`, from memory where it was seen before: what is written with it checks it again, see `write`."""
+        found = self._keys.get(keys.digest_of(secret))
+        return found if found is not None else await asyncio.to_thread(self.key, secret)
+
+    async def study_soon(self, name: str) -> Study:
+        """As `study`, from memory where it was seen before: what is written to it checks it again."""
+        found = self._studies.get(name)
+        return found if found is not None else await asyncio.to_thread(self.study, name)
+
+    async def write(self, key: Key | None, name: str, write: Callable[[Study], Write]) -> Any:
+        """Write to a study, if in that very transaction the key is in force and the study is there."""
+        for _ in range(2):
+            study = await self.study_soon(name)
+            try:
+                return await self.hub.write(self._checked(key, study, write(study)))
+            except _Gone:
+                self._studies.pop(name, None)  # deleted by another process, and perhaps created again
+        raise UnknownName("study", name, ())
+
+    def _checked(self, key: Key | None, study: Study, write: Write) -> Write:
+        def operation(connection: sa.Connection) -> Any:
+            checked = (None if key is None else key.id, study.id)
+            if checked not in self.storage.checked:  # by an operation before this one in the same commit
+                self._check(connection, key, study)
+                self.storage.checked.add(checked)
+            return write.operation(connection)
+
+        return Write(operation, write.study, write.last)
+
+    def _check(self, connection: sa.Connection, key: Key | None, study: Study) -> None:
+        if key is not None and not keys.in_force(self.storage, connection, key.id):
+            self._keys.pop(key.digest, None)
+            raise Refused(401, "the token was revoked or has expired: ask for another one")
+        if not _exists(self.storage, connection, study.id):
+            raise _Gone("the study was deleted")
+
+    def state(self, name: str) -> dict[str, Any]:
+        """What a stream says of a study. Blocks."""
+        history = self.study(name).history()
+        return {
+            "seq": history.seq,
+            "answers": len(history.told),
+            "open": len(history.open),
+            "retired": history.retired,
+        }
+
+    def described(self, study: Study) -> dict[str, Any]:
+        """A study as the API shows it. Blocks."""
+        history = study.history()
+        return {
+            "name": study.name,
+            "policy": study.policy,
+            "arms": [{"name": name, "active": active} for name, active in zip(history.names, history.active)],
+            "answers": len(history.told),
+            "open": len(history.open),
+            "items": count_items(study),
+            "retired": history.retired,
+            "created": iso_time(study.row.created),
+            "seq": history.seq,
+        }
+
+
+class _Gone(UnknownName):
+    """The study that a write was meant for is not there any more."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("study", message, ())
+
+
+def _exists(storage: Storage, connection: sa.Connection, study: int) -> bool:
+    cursor = connection.connection.cursor()
+    cursor.execute(f"SELECT 1 FROM studies WHERE id = {'?' if storage.is_sqlite else '%s'}", (study,))
+    return cursor.fetchone() is not None

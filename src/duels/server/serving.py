@@ -1,0 +1,131 @@
+"""`duels serve`: the application on a socket, from the first start to a graceful end."""
+
+import gc
+import ipaddress
+import logging
+import socket
+import sys
+from typing import Any
+
+import uvicorn
+
+from ..errors import InvalidInput
+from ..study.storage import Storage, open_storage
+from . import logs
+from .app import LOOPBACK, Application, create_app
+from .demo import Demo
+from .keys import list_keys, make_key
+from .limits import Limits
+
+logger = logging.getLogger("duels.server")
+SWITCH = 0.0002  # seconds: the thread that writes must not wait long for the one that reads requests
+PATIENCE = 5  # seconds that requests under way have at the end
+
+
+class Server(uvicorn.Server):
+    """Streams are told to end as soon as the server is: else it would wait for them."""
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        app = self.config.app
+        assert isinstance(app, Application)
+        app.service.hub.close()
+        super().handle_exit(sig, frame)
+
+
+def serve(
+    storage: str,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    public_url: str = "",
+    token: str | None = None,
+    demo: bool = False,
+    open_to_all: bool = False,
+    log_form: str | None = None,
+    verbose: bool = False,
+    limits: Limits | None = None,
+) -> None:
+    """Serve until SIGINT or SIGTERM.
+
+    token: an admin's token that somebody chose, kept as one if it is not yet.
+    demo: serve an example study that voters of its own keep voting on.
+    open_to_all: no sign-in; refused where others could reach the server.
+    """
+    alone = is_loopback(host)
+    store = open_storage(storage)
+    if open_to_all and not alone:
+        raise InvalidInput(f"--open on {host} would let everybody in: use it with --host 127.0.0.1 only")
+    if token:
+        make_key(store, "admin", "DUELS_TOKEN", secret=token)
+    fresh = not any(key.revoked is None for key in list_keys(store, ("admin",)))
+    if fresh and not alone and not open_to_all:
+        raise InvalidInput(
+            f"serving on {host} without a token would leave the first visitor outside or everybody in: make one first "
+            f"with `duels token create NAME --kind admin --storage {storage}`, or set DUELS_TOKEN"
+        )
+    form = log_form or ("words" if sys.stderr.isatty() else "json")
+    logs.set_up(form, verbose)
+    sys.setswitchinterval(SWITCH)
+    listening = _socket(host, port)
+    address = f"http://{_in_url(host)}:{listening.getsockname()[1]}"
+    hosts = [*LOOPBACK] if alone else []
+    app = create_app(store, public_url=public_url, hosts=hosts, open_to_all=open_to_all, limits=limits)
+    player = Demo(store) if demo else None
+    _say_hello(store, public_url or address, fresh and not open_to_all, player)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=PATIENCE,
+        backlog=2048,
+    )
+    gc.collect()
+    gc.freeze()  # else the libraries' million objects are looked through every second, which takes 0.15 s
+    gc.set_threshold(50_000, 50, 100)
+    try:
+        Server(config).run([listening])
+    finally:
+        if player is not None:
+            player.stop()
+        store.close()
+
+
+def _say_hello(store: Storage, address: str, first: bool, demo: Demo | None) -> None:
+    """Where the server is and, the first time, how to get in. To standard output: it is for whoever started it."""
+    print(f"Duels is at {address}", flush=True)
+    if first:
+        _, secret = make_key(store, "admin", "first start")
+        print(f"Open this to sign in (keep it, it is shown only once): {address}/signin#{secret}", flush=True)
+    if demo is not None:
+        print(f"The demo study: {address}/studies/{demo.study.name}", flush=True)
+        demo.start()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches a server there."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _in_url(host: str) -> str:
+    shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"[{shown}]" if ":" in shown else shown
+
+
+def _socket(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except (OSError, OverflowError) as error:
+        listening.close()
+        said = getattr(error, "strerror", None) or error
+        raise InvalidInput(f"cannot serve on {host}:{port}: {said}. Choose another one with --port") from None
+    listening.set_inheritable(True)
+    return listening

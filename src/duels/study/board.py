@@ -1,0 +1,253 @@
+"""All that a study's live page shows, as plain data of one moment; `board_charts` draws it."""
+
+import copy
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import sqlalchemy as sa
+
+from ..errors import PolicyError, StorageError
+from ..policies import Policy, rucb
+from . import verdict as verdicts
+from .names import iso_time
+from .storage import Storage, StudyRow
+from .study import Study
+from .tables import events
+from .tally import LeaderboardRow, Tally, estimates, ranking
+from .verdict import Verdict
+from .wording import reason, shown, trouble
+
+PROGRESS_POINTS, REGRET_POINTS, VOTERS = 120, 60, 50  # the most that are given
+
+# An undo has the duel and the attempt of the answer that it takes back. Forgotten voters have no name any more.
+VOTERS_BY_ANSWERS = """
+SELECT voter, SUM(one), MAX(time), COUNT(*) OVER (), SUM(SUM(one)) OVER () FROM (
+  SELECT voter, 1 AS one, time FROM events
+  WHERE study_id = :study AND seq <= :seq AND kind IN ('tell', 'vote') AND answer <> 'skip' AND voter IS NOT NULL
+  UNION ALL
+  SELECT told.voter, -1, NULL FROM events AS undone JOIN events AS told
+  ON told.study_id = undone.study_id AND told.duel = undone.duel AND told.attempt = undone.attempt
+  WHERE undone.study_id = :study AND undone.seq <= :seq AND undone.kind = 'undo'
+  AND told.kind IN ('tell', 'vote') AND told.answer <> 'skip' AND told.voter IS NOT NULL
+) AS answers GROUP BY voter HAVING SUM(one) > 0 ORDER BY SUM(one) DESC, voter LIMIT :most
+"""
+
+
+class Moment(NamedTuple):
+    """What is copied of a study's history, so that all numbers are of one event and nobody waits for the rest."""
+
+    row: StudyRow
+    policy: Policy
+    seq: int
+    tally: Tally
+    retired: bool
+    withdrawn: int
+    open: int
+    told: list[int]
+    left: list[int]
+    right: list[int]
+    attempt: list[int]
+    state: Any  # the policy's, None if it has no bounds
+    t: int  # the time of its next choice
+
+
+def board(study: Study, confidence: float = 0.95) -> dict[str, Any]:
+    """All that a study's live page shows, as JSON has it, at one moment: after the event with the number `seq`.
+
+    study: name, policy, arms (name, active), answers, open, retired, created, seq, confidence; answers are those that
+        count: no skips, nothing taken back.
+    verdict, words: the verdict as data and in words.
+    leaderboard: one row per arm, best first; `order` has the names alone.
+    pairs: one row per pair, as `Study.preferences` gives them; `self_duels`: how often an arm met itself.
+    champions: one row per active arm, see `champions_of`; None if the policy has no bounds. `champions_note` says so.
+    progress: how many answers there were (of those that count now) at which time; `seconds` since the study began.
+    regret: see `regret_so_far`; `leader` is the arm that it is relative to.
+    voters: the 50 with most answers, and when they last answered; `voters_total` counts all of them, and `unnamed` the
+        answers without a voter.
+    """
+    moment = _moment(study)
+    tally = moment.tally
+    verdict = verdicts.verdict(tally, confidence=confidence, void=_why_void(moment.withdrawn))
+    confidence = verdict.confidence
+    leaderboard = verdicts.leaderboard(tally, confidence)
+    leader = _leader(tally, verdict)
+    told = np.array(moment.told, np.int64)
+    left, right = (np.array(arms, np.int64)[told] for arms in (moment.left, moment.right))
+    with _reading(study.storage) as connection:
+        progress = _progress(connection, moment)
+        voters, voters_total, named = _voters(connection, moment)
+    champions, note = champions_of(moment, leaderboard)
+    row = moment.row
+    return {
+        "study": {
+            "name": row.name,
+            "policy": row.policy,
+            "arms": [{"name": name, "active": bool(active)} for name, active in zip(tally.names, tally.active)],
+            "answers": len(told),
+            "open": moment.open,
+            "retired": moment.retired,
+            "created": iso_time(row.created),
+            "seq": moment.seq,
+            "confidence": confidence,
+        },
+        "verdict": verdict.as_dict(),
+        "words": str(verdict),
+        "leader": None if leader is None else tally.names[leader],
+        "leaderboard": [one._asdict() for one in leaderboard],
+        "order": [one.arm for one in leaderboard],
+        "pairs": [pair._asdict() for pair in verdicts.preferences(tally, confidence)],
+        "self_duels": _self_duels(tally, left, right),
+        "champions": champions,
+        "champions_note": note,
+        "progress": progress,
+        "regret": [] if leader is None else regret_so_far(tally, leader, left, right, confidence),
+        "voters": voters,
+        "voters_total": voters_total,
+        "unnamed": len(told) - named,
+    }
+
+
+def champions_of(moment: Moment, leaderboard: Sequence[LeaderboardRow]) -> tuple[list[dict[str, Any]] | None, str]:
+    """The potential champions by the policy's own bounds, and what that means in words.
+
+    Arm i is one while u_ij ≥ ½ against every active arm j: nothing shows that it loses to any of them. `upper` is its
+    smallest u_ij and `against` that j; a bound may be above 1, and is 2 for a pair that never met. These bounds steer
+    the policy's choices, and promise less than the verdict's intervals.
+    """
+    policy, t, tally = moment.policy, moment.t, moment.tally
+    names = [tally.names[arm] for arm in np.flatnonzero(tally.active)]  # as the policy knows them
+    bounds = policy.kernel("bounds")
+    if bounds is None:
+        return None, f"The policy {policy} keeps no bounds, so it has no potential champions to show."
+    try:
+        upper = np.array(bounds(moment.state, policy.params, t)[1], np.float64).reshape(len(names), len(names))
+    except Exception as error:
+        raise PolicyError(f"bounds of policy {policy} failed: {type(error).__name__}: {error}") from error
+    # RUCB's own comparison; u < ½ itself rounds differently at late times.
+    behind = np.array(moment.state.z > policy.params.alpha * math.log(t) if policy.module is rucb else upper < 0.5)
+    np.fill_diagonal(behind, False)
+    np.fill_diagonal(upper, np.inf)
+    champion = [not any(row) for row in behind.tolist()]
+    rows = []
+    for one in leaderboard[: len(names)]:  # retired arms come last
+        i = names.index(one.arm)
+        j = int(upper[i].argmin())
+        least = float(upper[i, j]) if math.isfinite(upper[i, j]) else None
+        row = {"arm": one.arm, "champion": champion[i], "upper": least, "against": names[j], "duels": one.duels}
+        rows.append(row)
+    said = f"{sum(champion)} of {len(rows)} active arms may still be the best by the bounds of {policy} at t = {t:,}."
+    return rows, said
+
+
+def regret_so_far(
+    tally: Tally, leader: int, left: np.ndarray, right: np.ndarray, confidence: float = 0.95
+) -> list[dict[str, Any]]:
+    """What the answers have cost, relative to the arm that leads now, after at most 60 numbers of answers.
+
+    An answer to a duel of arms i and j costs (Δ_i + Δ_j)/2, and Δ_i if arm i met itself, where Δ_i = max(0, p − ½) and
+    p is the chance that the leader beats arm i, a tie counted as a half. `estimate` takes the present estimate for p,
+    which is ½ for an arm that the leader never met, and `upper` the upper limit of the verdict's present interval.
+
+    With probability `confidence`, whenever one looks, the cost is at most `upper` at every point: all intervals hold
+    together. It is the cumulative regret if the leader is the Condorcet winner. Answers taken back void that promise.
+
+    left, right: (n,) int64: the arms of the answered duels, in the order of the answers.
+    """
+    halves = tally.wins + tally.ties / 2
+    delta = verdicts.share(1 - confidence, tally)[leader]
+    delta[leader] = 0.5  # of the arm with itself, to be ignored
+    _, upper = verdicts.interval(halves[leader], halves[:, leader], delta)
+    upper[leader] = 0.5
+    after = _spread(len(left), REGRET_POINTS)
+    curves = []
+    for p in (estimates(tally)[leader], upper):
+        gaps = np.maximum(p - 0.5, 0.0)
+        curves.append(np.cumsum(np.append(0.0, (gaps[left] + gaps[right]) / 2))[after].tolist())
+    return [{"answers": n, "estimate": low, "upper": high} for n, low, high in zip(after.tolist(), *curves)]
+
+
+def _moment(study: Study) -> Moment:
+    with study.storage.turn:
+        history = study.history()
+        player = history.player() if history.policy.kernel("bounds") is not None else None
+        return Moment(
+            row=study.row,
+            policy=history.policy,
+            seq=history.seq,
+            tally=history.tally,
+            retired=history.retired,
+            withdrawn=history.withdrawn,
+            open=len(history.open),
+            told=history.told.copy(),
+            left=history.left.copy(),
+            right=history.right.copy(),
+            attempt=history.attempt.copy(),
+            state=None if player is None else copy.deepcopy(player.state),
+            t=1 if player is None else player.t,
+        )
+
+
+def _why_void(withdrawn: int) -> str | None:
+    return f"{withdrawn} answer{'s were' if withdrawn > 1 else ' was'} taken back" if withdrawn else None
+
+
+def _leader(tally: Tally, verdict: Verdict) -> int | None:
+    """The verdict's leader; without a Condorcet winner the arm that ranks first, and nobody before the first duel."""
+    if verdict.leader is not None:
+        return tally.names.index(verdict.leader)
+    return ranking(tally)[0][1] if verdict.kind == "no condorcet winner" else None
+
+
+def _spread(count: int, points: int) -> np.ndarray:
+    """Whole numbers from 0 to `count`, evenly, at most so many; none if `count` is 0."""
+    return np.linspace(0, count, min(points, count + 1)).round().astype(np.int64) if count else np.zeros(0, np.int64)
+
+
+def _self_duels(tally: Tally, left: np.ndarray, right: np.ndarray) -> list[dict[str, Any]]:
+    counts = np.bincount(left[left == right], minlength=len(tally.names))
+    return [{"arm": tally.names[arm], "duels": int(counts[arm])} for arm in np.flatnonzero(counts)]
+
+
+@contextmanager
+def _reading(storage: Storage) -> Iterator[sa.Connection]:
+    """A connection of one's own: the log is only ever added to, so nobody has to wait for those who read it."""
+    if isinstance(storage.engine.pool, sa.StaticPool):  # in memory there is but one
+        with storage.turn, storage.explained():
+            yield storage.connection()
+        return
+    try:
+        with storage.engine.connect() as connection:
+            yield connection
+    except sa.exc.SQLAlchemyError as error:
+        raise StorageError(f"the database {shown(storage.url)} {trouble(reason(error))}") from error
+
+
+def _progress(connection: sa.Connection, moment: Moment) -> list[dict[str, Any]]:
+    """From the beginning on; the times are those of the log, also of votes that were imported."""
+    begin, after = moment.row.created, _spread(len(moment.told), PROGRESS_POINTS).tolist()
+    if not after:
+        return []
+    last = [moment.told[n - 1] for n in after[1:]]
+    found = connection.execute(
+        sa.select(events.c.duel, events.c.attempt, events.c.time).where(
+            events.c.study_id == moment.row.id, events.c.duel.in_(last), events.c.kind.in_(("tell", "vote"))
+        )
+    )
+    times = {duel: time for duel, attempt, time in found if moment.attempt[duel] == attempt}
+    if len(times) < len(last):
+        raise StorageError(f"study {moment.row.name!r} was deleted")
+    return [
+        {"answers": n, "time": iso_time(time), "seconds": round(time - begin, 3)}
+        for n, time in zip(after, [begin, *(times[duel] for duel in last)])
+    ]
+
+
+def _voters(connection: sa.Connection, moment: Moment) -> tuple[list[dict[str, Any]], int, int]:
+    """Those with most answers, how many voters there are, and how many answers are theirs together."""
+    given = {"study": moment.row.id, "seq": moment.seq, "most": VOTERS}
+    rows = connection.execute(sa.text(VOTERS_BY_ANSWERS), given).all()
+    voters = [{"voter": voter, "answers": int(count), "last": iso_time(last)} for voter, count, last, _, _ in rows]
+    return voters, int(rows[0][3]) if rows else 0, int(rows[0][4]) if rows else 0

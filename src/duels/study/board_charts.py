@@ -1,0 +1,250 @@
+"""The pictures of a study's live page, from what `board.board` gives; they look nothing up."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from .. import charts
+from ..charts import BLUE, GREY, NUMBER, OUTLINES, VERMILION, Key
+from ..errors import InvalidInput
+
+Board = dict[str, Any]
+WIDTH, HEIGHT = 250, 190  # with names beside it, a chart fits on a phone
+NAME = 120  # pixels for an arm's name
+ACTIVE, RETIRED = "active", "retired"
+CHAMPION, BEHIND = "potential champion", "behind an arm"
+STATES = {ACTIVE: (BLUE, "circle"), RETIRED: (GREY, "square")}
+POOL = {CHAMPION: (BLUE, "diamond"), BEHIND: (VERMILION, "circle")}
+POINT: dict[str, Any] = {"fill": "white", "opacity": 1, "size": 50}
+SHAPE = alt.Shape("mark:N", scale=None)
+ESTIMATE, UPPER, DASH = "estimate", "upper limit", (6, 3)
+
+
+def charts_of(board: Board) -> dict[str, dict[str, Any]]:
+    """The Vega-Lite specification of every chart that has something to show, by its name."""
+    plots = {
+        "leaderboard": plot_leaderboard,
+        "beats": plot_beats,
+        "duels": plot_duels,
+        "champions": plot_champions,
+        "progress": plot_progress,
+        "regret": plot_regret_so_far,
+    }
+    return {name: plot(board).to_dict() for name, plot in plots.items() if name in shown(board)}
+
+
+def shown(board: Board) -> set[str]:
+    """The names of the charts that have something to show."""
+    answered = board["study"]["answers"] > 0
+    met = any(pair["duels"] for pair in board["pairs"])
+    has = {
+        "leaderboard": met,
+        "beats": met,
+        "duels": met or bool(board["self_duels"]),
+        "champions": answered and any(row["upper"] is not None for row in board["champions"] or ()),
+        "progress": answered,
+        "regret": bool(board["regret"]),
+    }
+    return {name for name, something in has.items() if something}
+
+
+def plot_leaderboard(board: Board) -> Any:
+    """The score of every arm with its interval, best first: its chance of beating another arm drawn at random."""
+    _must_show("leaderboard", board)
+    wanted = ("arm", "score", "lower", "upper", "duels")
+    rows = [
+        {field: row[field] for field in wanted} | _marked(STATES, ACTIVE if row["active"] else RETIRED)
+        for row in board["leaderboard"]
+    ]
+    key, x, y = _key(STATES), _probability("score"), _names(board["order"])
+    all_active = rows[-1]["state"] == ACTIVE
+    colour = alt.value(BLUE) if all_active else key.colour("state")
+    base = alt.Chart(charts.table(pl.DataFrame(rows))).encode(y, color=colour)
+    tooltip = ["arm:N", *_figures("score", "lower", "upper"), "duels:Q"]
+    layers = [
+        _half(),
+        base.mark_rule(strokeWidth=2).encode(alt.X("lower:Q", **x), alt.X2("upper")),
+        base.mark_point(**POINT).encode(alt.X("score:Q", **x), SHAPE, tooltip=tooltip),
+    ]
+    layers += [] if all_active else [key.layer(WIDTH)]
+    best = rows[0]
+    said = f"{_cut(best['arm'])} ranks first with a score of {best['score']:.2f}"
+    notes = ["chance of beating another active arm drawn at random", _interval_note(board)]
+    return _finished(board, _sized(layers, len(rows)), "Leaderboard", notes, said)
+
+
+def plot_beats(board: Board) -> Any:
+    """The estimated chance that the row's arm beats the column's, blank for pairs that never met."""
+    _must_show("beats", board)
+    rows = _both_ways(board, "estimate", lambda estimate: 1 - estimate)
+    reach = max(0.05, *(abs(estimate - 0.5) for estimate in rows["estimate"]))
+    cells = charts.probabilities("estimate", reach, ["row beats", "column"])
+    chart = charts.heat_map(rows, board["order"], "estimate", cells, board["leader"] or "")
+    total = charts.count(len(board["pairs"]), "pair")
+    said = f"{len(rows) // 2} of {total} met so far"
+    notes = ["estimated from the answers, a tie counted as a half", f"{said}; best arms first"]
+    return _finished(board, chart, "Who beats whom", notes, said)
+
+
+def plot_duels(board: Board) -> Any:
+    """How often each pair of arms has met; an arm's duels with itself are on the diagonal."""
+    _must_show("duels", board)
+    rows = _both_ways(board, "duels", int)
+    alone = [{"row": one["arm"], "column": one["arm"], "duels": one["duels"]} for one in board["self_duels"]]
+    if alone:
+        rows = pl.concat([rows, pl.DataFrame(alone, schema=rows.schema)])
+    cells = charts.amounts("duels", 1, max(rows["duels"]))
+    chart = charts.heat_map(rows, board["order"], "duels", cells, board["leader"] or "")
+    most = rows.row(int(rows["duels"].arg_max() or 0), named=True)
+    said = f"{_cut(most['row'])} and {_cut(most['column'])} met most often, {charts.count(most['duels'], 'time')}"
+    if most["row"] == most["column"]:
+        said = f"{_cut(most['row'])} against itself was most frequent, {charts.count(most['duels'], 'time')}"
+    return _finished(board, chart, "Duels of each pair", ["darker: more duels; best arms first"], said)
+
+
+def plot_champions(board: Board) -> Any:
+    """Every active arm's smallest upper bound by the policy: below ½, it is behind some arm and no champion."""
+    _must_show("champions", board)
+    rows = [
+        row | {"bound": min(max(row["upper"], 0), 1)} | _marked(POOL, CHAMPION if row["champion"] else BEHIND)
+        for row in board["champions"]
+        if row["upper"] is not None
+    ]
+    order = [row["arm"] for row in board["champions"]]
+    key, x = _key(POOL), _probability("smallest upper bound")
+    base = alt.Chart(charts.table(pl.DataFrame(rows))).encode(_names(order), alt.X("bound:Q", **x), key.colour("state"))
+    tooltip = ["arm:N", "against:N", *_figures("upper"), "duels:Q"]
+    layers = [
+        base.mark_rule(strokeWidth=1).encode(x2=alt.datum(0.5)),
+        _half(),
+        base.mark_point(**POINT).encode(SHAPE, tooltip=tooltip),
+        key.layer(WIDTH),
+    ]
+    champions = [_cut(row["arm"]) for row in rows if row["state"] == CHAMPION]
+    said = f"Potential champions: {', '.join(champions[:10]) or 'none'}{', …' if len(champions) > 10 else ''}"
+    over = any(row["upper"] > 1 for row in rows)
+    notes = [f"behind no other arm: {len(champions)} of {len(order)} active arms"]
+    notes += ["bounds above 1 are drawn at 1"] if over else []
+    return _finished(board, _sized(layers, len(order)), "Potential champions", notes, said)
+
+
+def plot_progress(board: Board) -> Any:
+    """How many answers there were, over time."""
+    _must_show("progress", board)
+    points, total = board["progress"], board["study"]["answers"]
+    x = alt.X("time:T", title=None, axis=alt.Axis(tickCount=4, labelOverlap=True))
+    y = alt.Y("answers:Q", title="answers", scale=alt.Scale(domain=[0, total]), axis=_whole(total))
+    base = alt.Chart(charts.values(points)).encode(x, y, order="answers:Q")  # a clock may go back, answers do not
+    layers = [
+        base.mark_line(strokeWidth=2, color=BLUE),
+        base.mark_point(filled=True, opacity=1, size=25 if len(points) <= 12 else 0, color=BLUE).encode(
+            tooltip=["answers:Q", alt.Tooltip("time:T", format="%Y-%m-%d %H:%M:%S")]
+        ),
+    ]
+    said = f"{charts.count(total, 'answer')} from {_minute(points[0])} to {_minute(points[-1])} UTC"
+    chart = alt.layer(*layers).properties(width=WIDTH + 50, height=HEIGHT)
+    return _finished(board, chart, "Answers over time", [], said)
+
+
+def plot_regret_so_far(board: Board) -> Any:
+    """What the answers have cost relative to the present leader: the estimate and an upper limit."""
+    _must_show("regret", board)
+    points = board["regret"]
+    long = [
+        {"answers": point["answers"], "regret": point[field], "curve": curve}
+        for curve, field in ((ESTIMATE, "estimate"), (UPPER, "upper"))
+        for point in points
+    ]
+    key = Key().with_entry(ESTIMATE, BLUE, charts.line_glyph())
+    key = key.with_entry(UPPER, VERMILION, charts.line_glyph(dash=DASH))
+    x = alt.X("answers:Q", title="answers", axis=_whole(points[-1]["answers"]), scale=alt.Scale(nice=False))
+    y = alt.Y("regret:Q", title="regret so far", axis=alt.Axis(labelExpr=NUMBER, tickCount=5))
+    dash = alt.StrokeDash("curve:N", scale=alt.Scale(domain=[ESTIMATE, UPPER], range=[[1, 0], DASH]), legend=None)
+    line = alt.Chart(charts.table(pl.DataFrame(long))).mark_line(strokeWidth=2)
+    chart = alt.layer(line.encode(x, y, dash, key.colour("curve")), key.layer(WIDTH))
+    last = points[-1]
+    said = f"About {charts.short(last['estimate'])}, at most {charts.short(last['upper'])}"
+    void = board["verdict"]["void"]
+    limit = f"nothing is promised: {void}" if void else f"upper limit: {_percent(board)} confidence, at all times"
+    kind, leader = board["verdict"]["kind"], _cut(board["leader"])
+    best = f"relative to {leader}" if kind == "no condorcet winner" else f"if {leader} is the best arm"
+    notes = [best, limit]
+    return _finished(board, chart.properties(width=WIDTH + 50, height=HEIGHT), "Regret so far", notes, said)
+
+
+def _must_show(name: str, board: Board) -> None:
+    if name not in shown(board):
+        raise InvalidInput(f"study {board['study']['name']!r} has nothing to show in its chart {name!r} yet")
+
+
+def _finished(board: Board, chart: Any, title: str, notes: Sequence[str], said: str) -> Any:
+    answers = board["study"]["answers"]
+    about = f"{_cut(board['study']['name'])} · {answers:,} {'answer' if answers == 1 else 'answers'}"
+    finished = charts.titled(chart, title, [about, *notes], f"{title}. {'. '.join([about, *notes])}. {said}.")
+    finished.config.axis.labelLimit = NAME
+    return finished
+
+
+def _key(looks: dict[str, tuple[str, str]]) -> Key:
+    key = Key()
+    for label, (colour, shape) in looks.items():
+        key = key.with_entry(label, colour, OUTLINES[shape][0])
+    return key
+
+
+def _marked(looks: dict[str, tuple[str, str]], label: str) -> dict[str, str]:
+    return {"state": label, "mark": looks[label][1]}
+
+
+def _names(order: Sequence[str]) -> alt.Y:
+    axis = alt.Axis(ticks=False, domain=False, labelPadding=6, grid=True)
+    return alt.Y("arm:N", title=None, sort=None, scale=alt.Scale(domain=list(order)), axis=axis)
+
+
+def _probability(title: str) -> dict[str, Any]:
+    """The arguments of an axis from 0 to 1."""
+    axis = alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], labelExpr=NUMBER)
+    return {"title": title, "scale": alt.Scale(domain=[0, 1]), "axis": axis}
+
+
+def _half() -> Any:
+    return alt.Chart(charts.values([{}])).mark_rule(color=GREY, strokeDash=(2, 2), aria=False).encode(x=alt.datum(0.5))
+
+
+def _sized(layers: Sequence[Any], rows: int) -> Any:
+    """One row per arm, high enough for its name to be read."""
+    return alt.layer(*layers).properties(width=WIDTH, height=alt.Step(max(14, min(24, 600 // rows))))
+
+
+def _figures(*fields: str) -> list[alt.Tooltip]:
+    return [alt.Tooltip(f"{field}:Q", format=".3f") for field in fields]
+
+
+def _whole(most: int) -> alt.Axis:
+    return alt.Axis(labelExpr=NUMBER, tickCount=min(5, most), tickMinStep=1, labelOverlap=True)
+
+
+def _both_ways(board: Board, number: str, other: Any) -> pl.DataFrame:
+    """A number of every pair that has met, seen from both arms."""
+    met = [(pair["first"], pair["second"], pair[number]) for pair in board["pairs"] if pair["duels"]]
+    turned = [(second, first, other(value)) for first, second, value in met]
+    kind = pl.Float64 if number == "estimate" else pl.Int64
+    return pl.DataFrame(met + turned, schema={"row": pl.String, "column": pl.String, number: kind}, orient="row")
+
+
+def _interval_note(board: Board) -> str:
+    return f"bars: {_percent(board)} intervals that hold at all times"
+
+
+def _percent(board: Board) -> str:
+    return f"{100 * board['study']['confidence']:g} %"
+
+
+def _minute(point: Board) -> str:
+    return point["time"][:16].replace("T", " ")
+
+
+def _cut(name: str, most: int = 28) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"

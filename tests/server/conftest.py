@@ -1,0 +1,155 @@
+"""Servers for tests: the application in this process, and `duels serve` as a process of its own."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import httpx2 as httpx
+import pytest
+from starlette.testclient import TestClient
+
+from duels.server.app import create_app
+from duels.server.keys import make_key
+from duels.study.storage import open_storage
+
+
+class Live:
+    """`duels serve` in a process of its own; its URL, an admin's token, and what it has printed."""
+
+    def __init__(self, storage, *options, environment=None):
+        command = [sys.executable, "-m", "duels", "serve", storage, "--port", "0", *options]
+        self.process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, **(environment or {})},
+        )
+        self.storage, self.out, self.log = storage, [], []
+        self._readers = [
+            threading.Thread(target=self._read, args=(self.process.stdout, self.out), daemon=True),
+            threading.Thread(target=self._read, args=(self.process.stderr, self.log), daemon=True),
+        ]
+        for reader in self._readers:
+            reader.start()
+        self.url = self._printed(r"Duels is at (\S+)")
+        self.token = None
+        if "DUELS_TOKEN" in (environment or {}):
+            self.token = environment["DUELS_TOKEN"]
+        self._wait_until_up()
+
+    def _read(self, stream, lines):
+        for line in stream:
+            lines.append(line)
+
+    def _printed(self, pattern, patience=30):
+        end = time.monotonic() + patience
+        while time.monotonic() < end:
+            found = re.search(pattern, "".join(self.out))
+            if found:
+                return found[1]
+            if self.process.poll() is not None:
+                raise AssertionError("".join(self.log))
+            time.sleep(0.01)
+        raise AssertionError(f"not printed: {pattern}: {self.out} {self.log}")
+
+    def _wait_until_up(self):
+        for _ in range(1000):
+            try:
+                if httpx.get(f"{self.url}/healthz").status_code in (200, 503):
+                    break
+            except httpx.TransportError:
+                time.sleep(0.02)
+        if self.token is None:
+            first = re.search(r"/signin#(\S+)", "".join(self.out))
+            self.token = first[1] if first else None
+
+    def client(self, **options):
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        return httpx.Client(base_url=self.url, headers=headers, timeout=30, **options)
+
+    def stop(self, how=signal.SIGTERM, patience=15):
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        self.process.wait(patience)
+        for reader in self._readers:
+            reader.join(5)
+        self.process.stdout.close()
+        self.process.stderr.close()
+        return self.process.returncode
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """Start servers; they are stopped afterwards. By default on a new SQLite file."""
+    started = []
+
+    def start(storage=None, *options, **more):
+        one = Live(storage or f"sqlite:///{tmp_path}/duels.db", *options, **more)
+        started.append(one)
+        return one
+
+    yield start
+    for one in started:
+        if one.process.poll() is None:
+            one.process.kill()
+            one.stop()
+
+
+@pytest.fixture
+def storage(tmp_path):
+    return open_storage(f"sqlite:///{tmp_path}/duels.db")
+
+
+@pytest.fixture
+def app(storage):
+    return create_app(storage)
+
+
+@pytest.fixture
+def admin(app, storage):
+    """A client of the application in this process, with an admin's token."""
+    _, token = make_key(storage, "admin", "test")
+    with TestClient(app, "http://localhost", headers={"Authorization": f"Bearer {token}"}) as client:
+        client.token = token
+        yield client
+
+
+@pytest.fixture
+def anybody(app):
+    """A client without a token."""
+    with TestClient(app, "http://localhost", follow_redirects=False) as client:
+        yield client
+
+
+@pytest.fixture
+def study(admin):
+    """A study of three arms, by its address."""
+    made = admin.post("/api/studies", json={"name": "search", "arms": ["bm25", "dense", "hybrid"]})
+    assert made.status_code == 201, made.text
+    return "/api/studies/search"
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    """Debian's chromium, through playwright; its absence is a failure in CI and a skip elsewhere."""
+    path = shutil.which("chromium")
+    if path is None:
+        if os.environ.get("DUELS_CI"):
+            pytest.fail("chromium is not installed, and in CI it must be: see .ci/run")
+        pytest.skip("chromium is not installed")
+    from playwright.sync_api import sync_playwright
+
+    flags = [
+        *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
+        *("--disable-background-networking", "--disable-component-update"),
+    ]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=flags)
+        yield browser
+        browser.close()

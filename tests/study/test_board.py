@@ -1,0 +1,542 @@
+"""What a study's live page shows: numbers of one moment, worked by hand and by brute force, and charts of them."""
+
+import json
+import math
+import random
+import re
+import types
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+import vl_convert
+from scipy import optimize
+
+from duels.errors import InvalidInput, PolicyError, StorageError
+from duels.policies import random as random_policy
+from duels.study import board as boards
+from duels.study import log
+from duels.study.board import board
+from duels.study.board_charts import (
+    charts_of,
+    plot_beats,
+    plot_champions,
+    plot_duels,
+    plot_leaderboard,
+    plot_progress,
+    plot_regret_so_far,
+)
+from duels.study.catalogue import create_study, delete_study
+from duels.study.storage import Storage
+
+PLOTS = {
+    "leaderboard": plot_leaderboard,
+    "beats": plot_beats,
+    "duels": plot_duels,
+    "champions": plot_champions,
+    "progress": plot_progress,
+    "regret": plot_regret_so_far,
+}
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path}/duels.db"
+
+
+@pytest.fixture
+def now(monkeypatch):
+    """A clock that stands still until it is moved."""
+    time = [1_000_000.0]
+    monkeypatch.setattr(log, "clock", lambda: time[0])
+    return time
+
+
+def votes(*pairs):
+    """`("a", "b", "left", 3)` stands for three votes."""
+    return [{"left": a, "right": b, "winner": winner} for a, b, winner, count in pairs for _ in range(count)]
+
+
+def row_of(rows, arm):
+    (row,) = [row for row in rows if row["arm"] == arm]
+    return row
+
+
+@pytest.fixture
+def small(url):
+    """a beats b 3 : 1 and c 8 : 0; b beats c once and ties once."""
+    study = create_study([*"abc"], "small", url)
+    study.import_votes(
+        votes(("a", "b", "left", 3), ("b", "a", "left", 1), ("a", "c", "left", 8), ("b", "c", "left", 1))
+        + votes(("c", "b", "tie", 1))
+    )
+    return study
+
+
+def test_the_numbers_of_a_small_study_by_hand(small):
+    shown = board(small)
+    assert shown["study"]["answers"] == 14
+    assert shown["order"] == ["a", "b", "c"]
+    assert shown["leader"] == "a"
+    a = row_of(shown["leaderboard"], "a")
+    assert (a["duels"], a["wins"], a["losses"], a["ties"]) == (12, 11, 1, 0)
+    assert a["score"] == 0.875  # of 3/4 and 1
+    assert [(pair["first"], pair["second"], pair["estimate"]) for pair in shown["pairs"]] == [
+        ("a", "b", 0.75),
+        ("a", "c", 1.0),
+        ("b", "c", 0.75),
+    ]
+    # Δ is 0, 1/4 and 1/2: four duels cost 1/8 each, eight cost 1/4 each, and two (1/4 + 1/2)/2 each.
+    cost = [0.125] * 4 + [0.25] * 8 + [0.375] * 2
+    assert [point["answers"] for point in shown["regret"]] == list(range(15))
+    assert [point["estimate"] for point in shown["regret"]] == [sum(cost[:n]) for n in range(15)]
+    assert shown["regret"][-1]["estimate"] == 3.25
+
+
+def test_the_upper_limit_of_the_regret_by_hand(small):
+    """Each of three pairs has δ′ = 2·0.05/3²; the end of an interval is where M(p) = 1/δ′."""
+
+    def end(w, n):
+        def excess(p):
+            beta = math.lgamma(w + 0.5) + math.lgamma(n - w + 0.5) - math.lgamma(n + 1) - math.log(math.pi)
+            return beta - w * math.log(p) - (n - w) * math.log(1 - p) - math.log(9 / 0.1)
+
+        return optimize.brentq(excess, w / n, 1 - 1e-12)
+
+    b, c = end(3, 4) - 0.5, 0.5  # against c, a has won every duel
+    assert board(small)["regret"][-1]["upper"] == pytest.approx(4 * b / 2 + 8 * c / 2 + 2 * (b + c) / 2, rel=1e-9)
+
+
+def test_the_potential_champions_of_a_small_study_by_hand(small):
+    """At t = 15, α ln t = 1.38112: u_ab = 3/4 + √(1.38112/4), u_ba = 1/4 + √(1.38112/4), u_ca = √(1.38112/8) < 1/2."""
+    rows = {row["arm"]: row for row in board(small)["champions"]}
+    assert {arm: (row["champion"], row["against"], row["duels"]) for arm, row in rows.items()} == {
+        "a": (True, "b", 12),
+        "b": (True, "a", 6),
+        "c": (False, "a", 10),
+    }
+    assert [rows[arm]["upper"] for arm in "abc"] == pytest.approx([1.337602, 0.837602, 0.415498], abs=1e-6)
+    assert board(small)["champions_note"].startswith("2 of 3 active arms")
+
+
+def lived(url, policy="rucb", answers=150, seed=1, **created):
+    """A study in which everything happens: ties, skips, self-duels, answers taken back, arms that come and go."""
+    study = create_study([*"abcd"], "lived", url, policy, seed=seed, **created)
+    chance = random.Random(seed)
+    for k in range(answers):
+        duel = study.ask(voter=f"v{k % 5}")
+        better, worse = sorted([duel.left, duel.right])
+        winner = "tie" if duel.is_self else chance.choices([better, worse, "tie", "skip"], [12, 2, 1, 1])[0]
+        study.tell(duel, winner, voter=None if k % 7 == 0 else f"v{k % 5}")
+        if k % 40 == 20:
+            study.undo(duel)
+        if k % 80 == 20:
+            study.tell(duel, "left", voter="late")
+        if k == answers // 3:
+            study.retire_arm("c")
+        if k == answers // 2:
+            study.add_arm("e")
+        if k == 2 * answers // 3:
+            study.forget("v3")
+    return study
+
+
+def replayed(study):
+    """The answers that count, in their order, as (left, right, voter), from the log alone."""
+    told, asked = {}, {}
+    for entry in study.events():
+        if entry.kind in ("ask", "vote"):
+            asked[entry.duel] = (entry.left, entry.right)
+        if entry.kind in ("tell", "vote") and entry.answer != "skip":
+            told[entry.duel] = (*asked[entry.duel], entry.voter)
+        for duel in [entry.duel] if entry.kind == "undo" else entry.note.get("duels", ()):
+            told.pop(duel, None)
+    return list(told.values())
+
+
+@pytest.mark.parametrize("answers", [40, 150, 400])
+def test_the_regret_is_what_counting_every_pair_gives(url, answers):
+    study = lived(url, answers=answers)
+    shown, told = board(study), replayed(study)
+    leader, arms = study.verdict().leader, [row.arm for row in study.leaderboard()]
+    chances = {leader: (0.5, 0.5)}
+    for pair in study.preferences():
+        middle = 0.5 if pair.estimate is None else pair.estimate
+        if pair.first == leader:
+            chances[pair.second] = (middle, pair.upper)
+        elif pair.second == leader:
+            chances[pair.first] = (1 - middle, 1 - pair.lower)
+    assert shown["study"]["answers"] == len(told)
+    assert answers < 400 or any(left == right for left, right, _ in told)
+    points = shown["regret"]
+    assert len(points) == min(60, len(told) + 1)
+    assert (points[0]["answers"], points[-1]["answers"]) == (0, len(told))
+    for point in points:
+        first = told[: point["answers"]]
+        for k, field in enumerate(("estimate", "upper")):
+            gap = {arm: max(0.0, chances[arm][k] - 0.5) for arm in arms}
+            counts = {(i, j): sum({i, j} == {left, right} for left, right, _ in first) for i in arms for j in arms}
+            total = sum(n * (gap[i] + gap[j]) / 2 for (i, j), n in counts.items() if i <= j)
+            assert point[field] == pytest.approx(total, abs=1e-9)
+
+
+def test_the_upper_limit_holds(url):
+    """With p known, the cost of the answers relative to the leader is within its limit, but for 5 % of studies."""
+    p = np.array([[0.5, 0.6, 0.8], [0.4, 0.5, 0.7], [0.2, 0.3, 0.5]])
+    missed = 0
+    for seed in range(10):
+        study = create_study([*"abc"], f"study {seed}", url, seed=seed)
+        chance = random.Random(seed)
+        for duel in (study.ask() for _ in range(150)):
+            won = chance.random() < p["abc".index(duel.left), "abc".index(duel.right)]
+            study.tell(duel, "tie" if duel.is_self else "left" if won else "right")
+        shown = board(study)
+        gaps = np.maximum(p["abc".index(shown["leader"])] - 0.5, 0)
+        cost = sum((gaps["abc".index(left)] + gaps["abc".index(right)]) / 2 for left, right, _ in replayed(study))
+        missed += cost > shown["regret"][-1]["upper"]
+    assert missed <= 3  # of Binomial(10, 0.05) it is more with probability 0.001
+
+
+@pytest.mark.parametrize("policy", ["rucb", "rucb:alpha=0.8", "rucb:variant=icml"])
+def test_champions_are_those_of_the_definition(url, policy):
+    study = lived(url, policy, answers=400)
+    shown, tally, active = board(study), study.tally(), study.arms
+    alpha = 0.8 if "alpha" in policy else 0.51
+    t = 1 + sum(left in active and right in active for left, right, _ in replayed(study))
+    index = tally.names.index
+    assert [row["arm"] for row in shown["champions"]] == shown["order"][: len(active)]
+    assert {"c"} == set(tally.names) - set(active)
+    for row in shown["champions"]:
+        bounds = {}
+        for other in active:
+            i, j = index(row["arm"]), index(other)
+            n = tally.wins[i, j] + tally.wins[j, i] + tally.ties[i, j]
+            if i != j:
+                w = tally.wins[i, j] + tally.ties[i, j] / 2
+                bounds[other] = w / n + math.sqrt(alpha * math.log(t) / n) if n else 2.0
+        assert row["upper"] == pytest.approx(min(bounds.values()))
+        assert bounds[row["against"]] == pytest.approx(row["upper"])
+        assert row["champion"] == all(bound >= 0.5 for bound in bounds.values())
+    assert 0 < sum(row["champion"] for row in shown["champions"]) < len(active)
+
+
+def test_champions_are_the_pool_from_which_rucb_chooses(url):
+    study = lived(url)
+    shown, duel = board(study), study.ask().id
+    history = study.history()
+    first = history.right[duel] if history.swapped[duel] else history.left[duel]
+    assert row_of(shown["champions"], history.names[first])["champion"]
+
+
+def test_savage_has_bounds_of_its_own(url):
+    shown = board(lived(url, "savage", horizon=1000))
+    assert len(shown["champions"]) == 4
+    assert all(row["champion"] == (row["upper"] >= 0.5) for row in shown["champions"])
+
+
+@pytest.mark.parametrize("policy", ["random", "btm", "interleaved_filter"])
+def test_a_policy_without_bounds_has_no_champions(url, policy):
+    shown = board(lived(url, policy, horizon=1000))
+    assert shown["champions"] is None
+    assert f"{policy} keeps no bounds" in shown["champions_note"]
+    assert set(charts_of(shown)) == set(PLOTS) - {"champions"}
+    with pytest.raises(InvalidInput, match="nothing to show in its chart 'champions'"):
+        plot_champions(shown)
+
+
+def policy_with(bounds):
+    module = types.ModuleType("mine")
+    module.__dict__.update({name: getattr(random_policy, name) for name in ("Params", "init", "select", "update")})
+    module.recommend, module.bounds = random_policy.recommend, bounds
+    return module
+
+
+def test_bounds_that_fail_are_the_policys_fault(url):
+    def bounds(state, params, t):
+        return np.zeros(3), np.zeros(3)
+
+    with pytest.raises(PolicyError, match="bounds of policy mine failed: ValueError"):
+        board(lived(url, policy_with(bounds)))
+
+
+def test_bounds_without_end_are_null(url):
+    def bounds(state, params, t):
+        return np.full((4, 4), -np.inf), np.full((4, 4), np.inf)
+
+    shown = board(lived(url, policy_with(bounds)))
+    assert {(row["champion"], row["upper"]) for row in shown["champions"]} == {(True, None)}
+    json.dumps(shown, allow_nan=False)
+    assert "champions" not in charts_of(shown)
+
+
+def test_what_a_board_says_of_its_study(url, now):
+    study = lived(url)
+    now[0] += 60
+    study.retire()
+    shown = board(study, confidence=0.9)
+    assert shown["study"] == {
+        "name": "lived",
+        "policy": "rucb",
+        "arms": [{"name": name, "active": name != "c"} for name in "abcde"],
+        "answers": len(replayed(study)),
+        "open": len(study.open_duels()),
+        "retired": True,
+        "created": "1970-01-12T13:46:40.000+00:00",
+        "seq": study.events()[-1].seq,
+        "confidence": 0.9,
+    }
+    assert shown["verdict"] == study.verdict(0.9).as_dict()
+    assert shown["verdict"]["void"].endswith("answers were taken back")
+    assert shown["words"] == str(study.verdict(0.9))
+    assert shown["leaderboard"] == [row._asdict() for row in study.leaderboard(0.9)]
+    assert shown["order"][-1] == "c"
+    assert shown["pairs"] == [row._asdict() for row in study.preferences(0.9)]
+    alone = {row["arm"]: row["duels"] for row in shown["self_duels"]}
+    told = replayed(study)
+    assert alone == {arm: n for arm in "abcde" if (n := sum(left == right == arm for left, right, _ in told))}
+    assert json.loads(json.dumps(shown, allow_nan=False)) == shown
+
+
+def test_a_confidence_that_is_none_is_refused(small):
+    for wrong in (0, 1, "much", float("nan")):
+        with pytest.raises(InvalidInput, match="confidence is"):
+            board(small, wrong)
+
+
+def test_voters_are_counted_by_the_answers_that_count(url, now):
+    study = lived(url)
+    shown, told = board(study), replayed(study)
+    names = {voter for *_, voter in told} - {None}
+    expected = {name: sum(voter == name for *_, voter in told) for name in names}
+    assert {row["voter"]: row["answers"] for row in shown["voters"]} == expected
+    assert [row["answers"] for row in shown["voters"]] == sorted(expected.values(), reverse=True)
+    assert shown["voters_total"] == len(expected)
+    assert shown["unnamed"] == sum(voter is None for *_, voter in told) > 0
+    assert "late" in expected
+    assert {row["last"] for row in shown["voters"]} == {"1970-01-12T13:46:40.000+00:00"}
+
+
+def test_only_the_most_eager_voters_are_listed(url, now):
+    study = create_study([*"ab"], "crowd", url)
+    for k in range(70):
+        for _ in range(1 + (k < 3)):
+            now[0] += 1
+            study.tell(study.ask(), "left", voter=f"voter {k:02}")
+    study.undo(0)
+    study.tell(study.ask(), "skip", voter="nobody")
+    shown = board(study)
+    assert [(row["voter"], row["answers"]) for row in shown["voters"][:4]] == [
+        ("voter 01", 2),
+        ("voter 02", 2),
+        ("voter 00", 1),  # of two answers one was taken back
+        ("voter 03", 1),
+    ]
+    assert len(shown["voters"]) == 50
+    assert (shown["voters_total"], shown["unnamed"]) == (70, 0)
+    assert shown["voters"][0]["last"] == "1970-01-12T13:46:44.000+00:00"
+
+
+def test_progress_has_the_times_of_the_answers(url, now):
+    study = create_study([*"ab"], "slow", url)
+    assert board(study)["progress"] == []
+    duels = study.ask(3)
+    now[0] += 10
+    study.tell(duels[2], "left")
+    now[0] += 20
+    study.tell(duels[0], "left")
+    now[0] += 30
+    study.undo(duels[2])
+    study.tell(duels[1], "skip")
+    assert board(study)["progress"] == [
+        {"answers": 0, "time": "1970-01-12T13:46:40.000+00:00", "seconds": 0.0},
+        {"answers": 1, "time": "1970-01-12T13:47:10.000+00:00", "seconds": 30.0},
+    ]
+    study.tell(duels[2], "right")
+    assert [point["seconds"] for point in board(study)["progress"]] == [0.0, 30.0, 60.0]
+
+
+def test_long_curves_are_thinned_evenly(url, now):
+    study = create_study([*"ab"], "long", url)
+    for _ in range(10):
+        now[0] += 1
+        study.import_votes(votes(("a", "b", "left", 50)))
+    shown = board(study)
+    assert (len(shown["progress"]), len(shown["regret"])) == (120, 60)
+    for points in (shown["progress"], shown["regret"]):
+        steps = np.diff([point["answers"] for point in points])
+        assert (points[0]["answers"], points[-1]["answers"]) == (0, 500)
+        assert steps.max() - steps.min() <= 1
+    for point in shown["progress"]:
+        assert point["seconds"] == math.ceil(point["answers"] / 50)  # the time of that very answer
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_all_numbers_are_of_one_moment(url, monkeypatch, in_memory):
+    """Answers that come or are undone between the look and the queries change nothing."""
+    study = lived("sqlite://" if in_memory else url)
+    before, reading = board(study), boards._reading
+
+    @contextmanager
+    def meanwhile(storage):
+        for duel in study.ask(5):
+            study.tell(duel, duel.left, voter="v1")
+        study.undo(study.events()[-1].duel)
+        study.undo(next(entry.duel for entry in study.events() if entry.kind == "tell" and entry.voter == "v2"))
+        study.add_arm("f")
+        with reading(storage) as connection:
+            yield connection
+
+    monkeypatch.setattr(boards, "_reading", meanwhile)
+    assert board(study) == before
+    monkeypatch.undo()
+    assert board(study)["study"]["seq"] > before["study"]["seq"]
+
+
+def test_a_study_deleted_meanwhile(url, monkeypatch):
+    study, reading = lived(url), boards._reading
+
+    @contextmanager
+    def meanwhile(storage):
+        delete_study("lived", url)
+        with reading(storage) as connection:
+            yield connection
+
+    monkeypatch.setattr(boards, "_reading", meanwhile)
+    with pytest.raises(StorageError, match="study 'lived' was deleted"):
+        board(study)
+
+
+def test_a_database_in_trouble_is_explained(small, monkeypatch):
+    def broken():
+        raise sa.exc.OperationalError("SELECT", {}, Exception("database disk image is malformed"))
+
+    monkeypatch.setattr(small.storage.engine, "connect", broken)
+    with pytest.raises(StorageError, match="is damaged"):
+        board(small)
+
+
+def test_a_board_from_postgres(postgres, url):
+    here, there = board(lived(url)), board(lived(postgres))
+    timed = ("progress", "voters")
+    assert {key: here[key] for key in here if key not in (*timed, "study")} == {
+        key: there[key] for key in there if key not in (*timed, "study")
+    }
+    assert [(row["voter"], row["answers"]) for row in here["voters"]] == [
+        (row["voter"], row["answers"]) for row in there["voters"]
+    ]
+    json.dumps(there, allow_nan=False)
+
+
+def test_before_the_first_answer_there_is_nothing_to_draw(url):
+    study = create_study([*"abc"], "fresh", url)
+    study.ask()
+    shown = board(study)
+    assert (shown["study"]["answers"], shown["study"]["open"]) == (0, 1)
+    assert shown["leader"] is None
+    assert (shown["regret"], shown["progress"], shown["voters"], shown["self_duels"]) == ([], [], [], [])
+    assert (shown["voters_total"], shown["unnamed"]) == (0, 0)
+    assert [row["champion"] for row in shown["champions"]] == [True] * 3
+    json.dumps(shown, allow_nan=False)
+    assert charts_of(shown) == {}
+    for name, plot in PLOTS.items():
+        with pytest.raises(InvalidInput, match=f"'fresh' has nothing to show in its chart '{name}' yet"):
+            plot(shown)
+
+
+def test_without_a_condorcet_winner_the_regret_is_relative_to_the_first(url):
+    study = create_study([*"abc"], "circle", url)
+    study.import_votes(votes(("a", "b", "left", 60), ("b", "c", "left", 60), ("c", "a", "left", 60)))
+    shown = board(study)
+    assert shown["verdict"]["kind"] == "no condorcet winner"
+    assert shown["leader"] == shown["order"][0] == "a"
+    # Δ is 1/2 for b and 0 for c, which beats a: the first 120 duels cost 1/4 each.
+    assert shown["regret"][-1]["estimate"] == 30
+    assert "relative to a" in charts_of(shown)["regret"]["description"]
+
+
+def rows_in(spec):
+    """All rows of data in a specification, by their fields."""
+    found = list(spec.get("datasets", {}).values())
+    for part in [spec, *spec.get("layer", ())]:
+        found.append(part.get("data", {}).get("values", ""))
+    return json.dumps(found)
+
+
+def test_every_chart_has_a_title_and_a_description(url):
+    specs = charts_of(board(lived(url)))
+    assert list(specs) == list(PLOTS)
+    for spec in specs.values():
+        assert spec["description"].startswith(spec["title"]["text"])
+        assert "lived" in spec["description"]
+    assert "retired" in rows_in(specs["leaderboard"])
+    assert "retired" not in rows_in(specs["champions"])
+    assert "Nothing" not in specs["regret"]["description"]
+    assert "nothing is promised: " in specs["regret"]["description"]
+
+
+@pytest.mark.parametrize("count", [1, 30])
+def test_names_of_any_kind_are_drawn_as_text(url, count):
+    names = ['<script>alert("1")</script>', 'it\'s "so", 50 %', "🍰 cake", "x" * 200, "007", "datum.x", "a\\b</svg>"]
+    study = create_study(names, "<script>\"'", url)
+    for duel in (study.ask() for _ in range(count)):
+        study.tell(duel, "left", voter="<b>")
+    for spec in charts_of(board(study)).values():
+        svg = vl_convert.vegalite_to_svg(json.loads(json.dumps(spec)))
+        assert "<script" not in svg
+        assert svg.count("</svg>") == 1
+    leaderboard = vl_convert.vegalite_to_svg(charts_of(board(study))["leaderboard"])
+    assert all(text in leaderboard for text in (">007<", "🍰 cake", "datum.x", "&lt;script&gt;"))
+
+
+def test_two_arms_and_one_answer(url):
+    study = create_study(["this", "that"], "two", url)
+    study.tell(study.ask(), "left")
+    specs = charts_of(board(study))
+    assert set(specs) == set(PLOTS)
+    for spec in specs.values():
+        vl_convert.vegalite_to_svg(spec)
+
+
+def test_many_arms_keep_their_names(url):
+    names = [f"arm {k}" for k in range(64)]
+    study = create_study(names, "many", url)
+    study.import_votes(votes(*((names[k], names[k + 1], "left", 1 + k) for k in range(63))))
+    svg = vl_convert.vegalite_to_svg(charts_of(board(study))["leaderboard"])
+    assert all(f">{name}<" in svg for name in names)
+
+
+def test_only_self_duels_are_duels_to_draw(url):
+    """Nobody has met anybody else: there is no leader, and only the diagonal has something to show."""
+    study = create_study([*"ab"], "alone", url)
+    study.import_votes(votes(("a", "b", "left", 40)))
+    duel = study.ask()
+    assert duel.is_self
+    study.tell(duel, "tie")
+    for number in range(40):
+        study.undo(number)
+    shown = board(study)
+    assert shown["leader"] is None
+    assert set(charts_of(shown)) == {"duels", "champions", "progress"}
+    assert shown["self_duels"] == [{"arm": "a", "duels": 1}]
+
+
+def test_charts_of_a_storage_in_memory(small):
+    study = create_study([*"ab"], "brief", Storage("sqlite://"))
+    study.tell(study.ask(), "right", voter="v")
+    assert board(study)["voters"][0]["voter"] == "v"
+
+
+@pytest.mark.parametrize("chart", ["progress", "regret"])
+def test_lines_go_from_left_to_right_and_up(url, now, chart):
+    study = create_study([*"ab"], "line", url)
+    for _ in range(130):
+        now[0] += 1
+        study.import_votes(votes(("a", "b", "left", 1)))
+    svg = vl_convert.vegalite_to_svg(charts_of(board(study))[chart])
+    paths = [path for path in re.findall(r' d="(M[-0-9.,ML]*)"', svg) if path.count("L") > 40]
+    assert len(paths) == {"progress": 1, "regret": 2}[chart]
+    for path in paths:
+        points = np.array([pair.split(",") for pair in re.split("[ML]", path)[1:]], float)
+        assert (np.diff(points[:, 0]) > 0).all()
+        assert (np.diff(points[:, 1]) <= 0).all()
