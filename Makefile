@@ -32,6 +32,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/ranking.py
 	$(BIN)/python benchmarks/experiment.py
 	$(BIN)/python benchmarks/study.py
+	$(BIN)/python benchmarks/server.py
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -35,6 +35,8 @@ EXPLAINED_IN = {
     "reproduce": "paper",
     "gallery": "paper",
     "study": "study/tutorial",
+    "client": "server/client",
+    "server": "server/tutorial",
 }
 
 

@@ -17,6 +17,7 @@ ROOMS = [
     "orders",
     "preference",
     "problems",
+    "regrets",
     "subsets",
     "theory",
     "ranking",
@@ -36,7 +37,10 @@ ROOMS = [
     "gallery",
     "reproduce",
     "study",
+    "client",
+    "server",
     "cli",
+    "__main__",
 ]
 
 

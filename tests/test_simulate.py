@@ -223,7 +223,7 @@ def test_no_condorcet_winner():
     with pytest.raises(
         NoCondorcetWinner, match="Copeland winners 0, 1, 2, a Borda winner '0' and a Smith set of 3 arms"
     ):
-        duels.simulate(circle, "rucb", horizon=10)
+        duels.simulate(circle, "rucb", horizon=10, regret="condorcet")
 
 
 def test_whole_floats_are_whole_numbers():

@@ -3,6 +3,7 @@
 A task is self-contained, so it gives the same rows wherever it is done, and may be done again if it is lost.
 """
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,9 +14,12 @@ import polars as pl
 from .errors import DuelsError, InvalidInput
 from .policies import Policy
 from .progress import bar
+from .regrets import AUTO
 from .simulate import Simulation, version
 from .threads import in_threads
 
+STEPS_A_TASK = 45_000_000  # about a second of work
+PIECES = 8  # of a policy's runs at one horizon, at least, where there is enough to do
 PATIENCE = "10s"  # for a scheduler to answer
 Done = Callable[["Task", pl.DataFrame], None]  # told of every finished task, as it finishes
 
@@ -33,6 +37,7 @@ class Task:
     runs: range
     seed: int
     times: tuple[int, ...]
+    regret: str = AUTO
 
     def __str__(self) -> str:
         return f"{self.label} on {self.name}, horizon {self.horizon:,}, runs {self.runs[0]} to {self.runs[-1]}"
@@ -42,7 +47,7 @@ class Task:
         return self.horizon * len(self.runs)
 
     def ready(self) -> Simulation:
-        return Simulation(self.problem, self.policy, self.horizon, self.seed, self.times)
+        return Simulation(self.problem, self.policy, self.horizon, self.seed, self.times, regret=self.regret)
 
     def play(self, stop: threading.Event, share: Callable[[float], None] = lambda share: None) -> pl.DataFrame | None:
         """The rows of its runs; None if asked to stop."""
@@ -53,6 +58,28 @@ class Task:
         if stop.is_set():
             return None
         return sheet.frame().with_columns(problem=pl.lit(self.name), policy=pl.lit(self.label))
+
+
+def pieces(runs: int, horizon: int) -> list[range]:
+    """Runs in pieces of about a second; neither so many that overhead shows nor so few that cores idle."""
+    piece = runs
+    if runs * horizon > 1_000_000:
+        piece = max(1, min(STEPS_A_TASK // horizon, math.ceil(runs / PIECES)))
+    return [range(start, min(start + piece, runs)) for start in range(0, runs, piece)]
+
+
+def shard_of(tasks: list[Task], shard: str | None) -> list[Task]:
+    """Every n-th task from the i-th on."""
+    if shard is None:
+        return tasks
+    mine, slash, count = str(shard).partition("/")
+    if not (slash and mine.isdecimal() and count.isdecimal() and 1 <= int(mine) <= int(count)):
+        raise InvalidInput(f"shard is {shard!r}: expected i/n, such as 2/5 for the second of five")
+    if int(count) > len(tasks):
+        raise InvalidInput(
+            f"shard is {shard!r}, but the work has only {len(tasks)} tasks: use at most that many shards"
+        )
+    return tasks[int(mine) - 1 :: int(count)]
 
 
 def on_threads(tasks: Sequence[Task], done: Done, jobs: int, progress: bool | None, title: str) -> None:

@@ -4,7 +4,6 @@ An experiment is data. The same experiment gives the same table, bit for bit, wh
 is run.
 """
 
-import math
 import sys
 import time
 import tomllib
@@ -19,21 +18,20 @@ import polars as pl
 
 from . import loop, specs
 from .errors import InvalidInput, NoCondorcetWinner, UnknownName
-from .executors import Task, dask_client, on_dask, on_threads
+from .executors import Task, dask_client, on_dask, on_threads, pieces, shard_of
 from .folder import Folder, folder_matrices, gather, refuse_other
 from .policies import Policy
 from .policies import policy as find_policy
 from .preference import PreferenceMatrix
 from .problems import as_matrix
+from .regrets import AUTO, find_regret
 from .results import Results, load_results
 from .simulate import checkpoint_times, machine, version
 from .specs import whole
 from .subsets import draw_subset
 from .threads import cores
 
-STEPS_A_TASK = 45_000_000  # about a second of work
-PIECES = 8  # of a policy's runs at one horizon, at least, where there is enough to do
-KEYS = ("problems", "policies", "horizons", "runs", "seed", "checkpoints")
+KEYS = ("problems", "policies", "horizons", "runs", "seed", "checkpoints", "regret")
 
 
 @dataclass(frozen=True)
@@ -47,6 +45,7 @@ class Experiment:
     seed: int
     times: tuple[int, ...]  # checkpoints
     told_times: tuple[int, ...]  # checkpoints of policies that are told a horizon: for each one those up to it
+    regret: str = AUTO
 
     @cached_property
     def tasks(self) -> list[Task]:
@@ -60,10 +59,9 @@ class Experiment:
                 told = chosen[name].needs_horizon
                 for horizon in self.horizons if told else self.horizons[-1:]:
                     times = tuple(t for t in (self.told_times if told else self.times) if t <= horizon)
-                    for runs in _pieces(self.runs, horizon):
-                        number = len(tasks)
-                        one = Task(number, name, problem, label, chosen[name], horizon, runs, self.seed, times)
-                        tasks.append(one)
+                    for runs in pieces(self.runs, horizon):
+                        what = (len(tasks), name, problem, label, chosen[name], horizon, runs, self.seed, times)
+                        tasks.append(Task(*what, self.regret))
         return tasks
 
     @cached_property
@@ -76,9 +74,9 @@ class Experiment:
         return {
             "duels": version(),
             "problems": {
-                name: {"matrix": self.matrices[name].digest, "arms": self.matrices[name].arms}
+                name: {"matrix": matrix.digest, "arms": matrix.arms, "regret": find_regret(matrix, self.regret).name}
                 | ({"environment": problem.said} if hasattr(problem, "said") else {})
-                for name, problem in self.problems.items()
+                for (name, problem), matrix in zip(self.problems.items(), self.matrices.values())
             },
             "policies": {
                 label: {
@@ -106,6 +104,7 @@ def experiment(
     runs: int | None = None,
     seed: int | None = None,
     checkpoints: Iterable[int] | None = None,
+    regret: str | None = None,
 ) -> Experiment:
     """The experiment of a TOML file, or of these problems, policies (`rucb`), horizons (100,000), runs (100), seed (0).
 
@@ -113,8 +112,10 @@ def experiment(
     policies: anything `simulate` takes; `btm:gamma=own` gives Beat the Mean each problem's own γ.
     horizons: policies that need one are run afresh for each, others once, to the longest.
     checkpoints: the times to report; by default the horizons, and ten per decade where a policy is run only once.
+    regret: the notion, as `simulate` takes it, for all problems.
     """
     given = {"policies": policies, "horizons": horizons, "runs": runs, "seed": seed, "checkpoints": checkpoints}
+    given |= {"regret": regret}
     if isinstance(problems, Experiment) or (isinstance(problems, str | Path) and str(problems).endswith(".toml")):
         for name, value in given.items():
             if value is not None:
@@ -131,6 +132,7 @@ def run_experiment(
     runs: int | None = None,
     seed: int | None = None,
     checkpoints: Iterable[int] | None = None,
+    regret: str | None = None,
     executor: Any = None,
     jobs: int | None = None,
     out: str | Path | None = None,
@@ -145,9 +147,9 @@ def run_experiment(
         again when it is finished, it gives the results.
     shard: `"2/5"` does the second fifth of the work; `out` is then needed, and `merge` puts the shards together.
     """
-    planned = experiment(problems, policies, horizons, runs=runs, seed=seed, checkpoints=checkpoints)
+    planned = experiment(problems, policies, horizons, runs=runs, seed=seed, checkpoints=checkpoints, regret=regret)
     jobs = whole("jobs", jobs, 1) if jobs is not None else cores()
-    mine = _shard(planned.tasks, shard)
+    mine = shard_of(planned.tasks, shard)
     if out is None:
         if shard is not None:
             raise InvalidInput(
@@ -240,7 +242,9 @@ def _finish(sources: list[Folder], target: Folder, provenance: dict[str, Any]) -
     return results
 
 
-def _checked(problems: Any, policies: Any, horizons: Any, runs: Any, seed: Any, checkpoints: Any) -> Experiment:
+def _checked(
+    problems: Any, policies: Any, horizons: Any, runs: Any, seed: Any, checkpoints: Any, regret: Any
+) -> Experiment:
     named = _problems(problems)
     several = isinstance(horizons, Iterable) and not isinstance(horizons, str)
     listed = [100_000] if horizons is None else horizons if several else [horizons]
@@ -253,11 +257,11 @@ def _checked(problems: Any, policies: Any, horizons: Any, runs: Any, seed: Any, 
     told = times if checkpoints is not None or len(lengths) == 1 else lengths
     for name, problem in named.items():
         try:
-            _matrix(problem).gaps  # noqa: B018
+            find_regret(_matrix(problem), regret or AUTO)
         except NoCondorcetWinner as error:
             raise NoCondorcetWinner(f"problem {name!r}: {error}") from None
     chosen = _policies(policies, {name: _matrix(problem) for name, problem in named.items()})
-    return Experiment(named, chosen, lengths, runs, seed, times, told)
+    return Experiment(named, chosen, lengths, runs, seed, times, told, regret or AUTO)
 
 
 def _problems(problems: Any) -> dict[str, Any]:
@@ -321,28 +325,6 @@ def _policy_for(spec: str, matrix: PreferenceMatrix) -> Policy:
         if value == "own" and key != "gamma":
             raise InvalidInput(f"{key}=own in policy {spec!r}: a problem has a gamma of its own, no {key}")
     return find_policy(name, **{key: matrix.gamma if value == "own" else value for key, value in given.items()})
-
-
-def _pieces(runs: int, horizon: int) -> list[range]:
-    """Runs in pieces of about a second; neither so many that overhead shows nor so few that cores idle."""
-    piece = runs
-    if runs * horizon > 1_000_000:
-        piece = max(1, min(STEPS_A_TASK // horizon, math.ceil(runs / PIECES)))
-    return [range(start, min(start + piece, runs)) for start in range(0, runs, piece)]
-
-
-def _shard(tasks: list[Task], shard: str | None) -> list[Task]:
-    """Every n-th task from the i-th on."""
-    if shard is None:
-        return tasks
-    mine, slash, count = str(shard).partition("/")
-    if not (slash and mine.isdecimal() and count.isdecimal() and 1 <= int(mine) <= int(count)):
-        raise InvalidInput(f"shard is {shard!r}: expected i/n, such as 2/5 for the second of five")
-    if int(count) > len(tasks):
-        raise InvalidInput(
-            f"shard is {shard!r}, but the work has only {len(tasks)} tasks: use at most that many shards"
-        )
-    return tasks[int(mine) - 1 :: int(count)]
 
 
 def _from_file(path: Path) -> Experiment:

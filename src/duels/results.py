@@ -20,7 +20,7 @@ SCHEMA = {
     "horizon": pl.Int64,
     "run": pl.Int64,
     "t": pl.Int64,
-    "regret": pl.Float64,  # cumulative (Δ_i + Δ_j)/2
+    "regret": pl.Float64,  # cumulative, of the notion that the provenance says; usually (Δ_i + Δ_j)/2
     "weak_regret": pl.Float64,  # cumulative min(Δ_i, Δ_j)
     "simple_regret": pl.Float64,  # Δ of the recommended arm
     "duels": pl.Int64,  # comparisons of two different arms

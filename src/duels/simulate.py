@@ -19,6 +19,7 @@ from .policies import Policy, defaults
 from .policies import policy as find_policy
 from .preference import Arm, PreferenceMatrix
 from .problems import as_matrix
+from .regrets import AUTO, Regret, find_regret
 from .results import SCHEMA, Results
 from .specs import whole
 from .threads import cores, in_threads
@@ -37,13 +38,14 @@ def simulate(
     checkpoints: Iterable[int] | None = None,
     record: Sequence[Any] = (),
     compiled: bool = True,
+    regret: str = AUTO,
     progress: bool | None = None,
     **parameters: Any,
 ) -> Results:
     """Play a policy on a problem and report its regret and recommendation at the checkpoints.
 
-    problem: a `PreferenceMatrix`, an array, a matrix file or a named problem, with a Condorcet winner; or an
-        `InterleavingEnvironment`, whose rankers then duel directly.
+    problem: a `PreferenceMatrix`, an array, a matrix file or a named problem; or an `InterleavingEnvironment`, whose
+        rankers then duel directly.
     policy: a name such as `"rucb"` or `"btm:gamma=2"`, a Python file or a module of your own; `parameters` are its.
     horizon: how many steps to play, up to 10¹⁵; policies that need a horizon are told it.
     runs: independent repetitions, or the numbers of some as a range. Run r depends on `seed` and r alone: not on
@@ -53,12 +55,15 @@ def simulate(
     record: `"pairs"` adds the duels and wins of every pair at every checkpoint (`results.pairs`), a pair of arms such
         as `(0, 3)` the policy's interval for it (`results.intervals`).
     compiled: False plays the policy in the Python interpreter, for breakpoints and prints; the results are the same.
+    regret: `condorcet`, `copeland`, `borda`, `weak` or `strong` (see `regrets`); by default `condorcet` if the problem
+        has a Condorcet winner, else `copeland`. `results.provenance["regret"]` says which it was, and the accuracy is
+        that of naming one of its winners.
     progress: show a progress bar; by default on a terminal only.
     """
     chosen = _policy_with(policy, parameters)
     numbers = _run_numbers(runs)
     jobs = whole("jobs", jobs, 1) if jobs is not None else cores()
-    ready = Simulation(problem, chosen, horizon, seed, checkpoints, compiled)
+    ready = Simulation(problem, chosen, horizon, seed, checkpoints, compiled, regret)
     started, clock = datetime.now(UTC), time.perf_counter()
     sheet = ready.sheet(numbers, record)
 
@@ -75,6 +80,7 @@ def simulate(
         "arms": list(ready.matrix.names),
         "policy": str(chosen),
         "parameters": chosen.params._asdict(),
+        "regret": ready.regret.name,
         "horizon": ready.horizon,
         "runs": runs if isinstance(runs, int) else [numbers[0], numbers[-1]],
         "seed": ready.seed,
@@ -97,18 +103,19 @@ class Simulation:
         seed: int = 0,
         checkpoints: Iterable[int] | None = None,
         compiled: bool = True,
+        regret: str = AUTO,
     ) -> None:
         self.arena = _Arena(problem)
         self.matrix, self.policy = self.arena.matrix, policy
         self.horizon = whole("horizon", horizon, 1, loop.LATEST)
         self.seed = whole("seed", seed, 0)
-        self.gaps = self.matrix.gaps  # refuses a matrix without a Condorcet winner
+        self.regret = find_regret(self.matrix, regret)
         self.times = checkpoint_times(checkpoints, self.horizon)
         self._play = self.arena.play(policy, self.horizon, compiled)
 
     def sheet(self, runs: range, record: Sequence[Any] = ()) -> "Sheet":
         """Where the given runs are entered."""
-        return Sheet(self.matrix, self.policy, self.horizon, self.times, runs, record)
+        return Sheet(self.matrix, self.policy, self.horizon, self.times, runs, record, self.regret)
 
     def play(self, run: int, sheet: "Sheet", stop: threading.Event, share: Callable[[float], None]) -> None:
         """Play one run from start to horizon; ends early, with nothing entered from there on, if asked to stop."""
@@ -215,10 +222,12 @@ class Sheet:
         times: list[int],
         runs: range,
         record: Sequence[Any] = (),
+        regret: Regret | None = None,
     ) -> None:
         self.matrix, self.policy, self.horizon, self.times, self.runs = matrix, policy, horizon, times, runs
+        self.notion = regret or find_regret(matrix)
         self.recorder = _Recorder(matrix, policy, times, record)
-        self.smaller = np.minimum(matrix.gaps[:, None], matrix.gaps[None, :])
+        self.smaller = np.minimum.outer(self.notion.arm, self.notion.arm)
         shape = (len(runs), len(times))
         self.regret, self.weak_regret = np.zeros(shape), np.zeros(shape)
         self.duels, self.recommended, self.explored = (np.zeros(shape, np.int64) for _ in range(3))
@@ -227,7 +236,7 @@ class Sheet:
         at = self.runs.index(run), place
         met = tally + tally.T  # twice the self-duels on the diagonal, so that each step counts two arms
         # From exact counts, so that neither checkpoints nor fast-forwarding change a digit.
-        self.regret[at] = 0.5 * float((met.sum(axis=1) * self.matrix.gaps).sum())
+        self.regret[at] = self.notion.of(met)
         self.weak_regret[at] = 0.5 * float((met * self.smaller).sum())
         self.duels[at] = round(float(tally.sum() - tally.trace()))
         self.recommended[at] = arm
@@ -246,10 +255,10 @@ class Sheet:
             "t": np.tile(np.array(self.times, np.int64), len(self.runs)),
             "regret": self.regret.ravel(),
             "weak_regret": self.weak_regret.ravel(),
-            "simple_regret": self.matrix.gaps[recommended],
+            "simple_regret": self.notion.arm[recommended],
             "duels": self.duels.ravel(),
             "recommended": recommended,
-            "correct": recommended == self.matrix.condorcet_winner,
+            "correct": np.isin(recommended, self.notion.winners),
             "explored": self.explored.ravel(),
         }
         frame = pl.DataFrame(columns, schema=SCHEMA)

@@ -375,10 +375,12 @@ def test_long_curves_are_thinned_evenly(url, now):
 def test_all_numbers_are_of_one_moment(url, monkeypatch, in_memory):
     """Answers that come or are undone between the look and the queries change nothing."""
     study = lived("sqlite://" if in_memory else url)
-    before, reading = board(study), boards._reading
+    before, reading, last = board(study), boards._reading, study.history().told[-1]
 
     @contextmanager
     def meanwhile(storage):
+        study.undo(last)
+        study.tell(last, "tie", voter="v1")
         for duel in study.ask(5):
             study.tell(duel, duel.left, voter="v1")
         study.undo(study.events()[-1].duel)
@@ -388,7 +390,8 @@ def test_all_numbers_are_of_one_moment(url, monkeypatch, in_memory):
             yield connection
 
     monkeypatch.setattr(boards, "_reading", meanwhile)
-    assert board(study) == before
+    after = board(study)
+    assert [part for part in before if after[part] != before[part]] == []
     monkeypatch.undo()
     assert board(study)["study"]["seq"] > before["study"]["seq"]
 
@@ -418,10 +421,7 @@ def test_a_database_in_trouble_is_explained(small, monkeypatch):
 
 def test_a_board_from_postgres(postgres, url):
     here, there = board(lived(url)), board(lived(postgres))
-    timed = ("progress", "voters")
-    assert {key: here[key] for key in here if key not in (*timed, "study")} == {
-        key: there[key] for key in there if key not in (*timed, "study")
-    }
+    assert {part for part in here if here[part] != there[part]} <= {"study", "progress", "voters"}  # these have times
     assert [(row["voter"], row["answers"]) for row in here["voters"]] == [
         (row["voter"], row["answers"]) for row in there["voters"]
     ]

@@ -849,3 +849,14 @@ def test_paths_may_be_text(tmp_path):
     write_votes([("a", "b")], str(tmp_path / "v.csv"))
     assert short(read_votes(str(tmp_path / "v.csv"))) == [("a", "b", "left")]
     assert Path(read_votes(str(tmp_path / "v.csv")).source) == tmp_path / "v.csv"
+
+
+def test_bytes_are_read_as_a_file_would_be(tmp_path):
+    path = tmp_path / "v.csv"
+    for content in (CONTENT.encode(), b"\xef\xbb\xbf" + CONTENT.encode(), gzip.compress(CONTENT.encode(), mtime=0)):
+        path.write_bytes(content)
+        assert list(read_votes(content)) == list(read_votes(path))
+    with pytest.raises(InvalidInput, match="the votes"):
+        read_votes(b"left,right,winner\na,b,perhaps\n")
+    with pytest.raises(InvalidInput):
+        read_votes(b"")

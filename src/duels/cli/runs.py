@@ -77,6 +77,9 @@ def run(
     out: Annotated[
         Path | None, typer.Option(help="Folder to keep finished work and results in; the same command goes on there.")
     ] = None,
+    regret: Annotated[
+        str | None, typer.Option(help="condorcet, copeland, borda, weak or strong; by default condorcet if it can be.")
+    ] = None,
     shard: Annotated[str | None, typer.Option(help="Do the i-th of n parts, e.g. 2/5; then: duels merge.")] = None,
     dask: DaskOption = None,
     format: FormatOption = Format.table,
@@ -90,15 +93,23 @@ def run(
         "horizons": None if horizon is None else [number("horizon", one) for one in horizon],
         "runs": None if runs is None else number("runs", runs),
         "seed": None if seed is None else number("seed", seed),
+        "regret": regret,
     }
     planned = experiment(problems[0] if len(problems) == 1 else problems, **given)
     shown = False if quiet else None
     with interruptible():
         results = run_experiment(planned, jobs=jobs, out=out, shard=shard, executor=dask, progress=shown)
     _print_final(results, format)
+    for name, facts in planned.identity["problems"].items():
+        if facts["regret"] != "condorcet":
+            print(f"regret on {name} is {facts['regret']}'s" + _why(regret), file=sys.stderr)
     if out is not None:
         said = f"part {shard} is kept" if shard else "saved"
         print(f"{said} in {out}", file=sys.stderr)
+
+
+def _why(asked: str | None) -> str:
+    return "" if asked not in (None, "auto") else ": no arm beats every other one"
 
 
 def merge(

@@ -220,16 +220,13 @@ def _opened(source: Any, columns: Mapping[str, Any], format: str | None) -> _Tab
 
 def _text_of(source: str | bytes | os.PathLike[str], called: str) -> str:
     try:
-        content = source if isinstance(source, bytes) else _bytes_of(source)
-        return (gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content).decode("utf-8-sig")
+        if not isinstance(source, bytes):
+            source = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+        return (gzip.decompress(source) if source.startswith(b"\x1f\x8b") else source).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInput(f"{called} is not text in UTF-8: {error.reason} at byte {error.start}") from None
     except (OSError, EOFError, zlib.error) as error:
         raise InvalidInput(f"{called} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-
-
-def _bytes_of(source: str | os.PathLike[str]) -> bytes:
-    return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
 
 
 def _suffix(name: str) -> str:
