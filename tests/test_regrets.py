@@ -107,3 +107,16 @@ def test_experiments_say_which_notion_each_problem_has():
     asked = duels.run_experiment(problems, "random", 100, runs=2, regret="borda")
     assert {facts["regret"] for facts in asked.provenance["problems"].values()} == {"borda"}
     assert asked.provenance["problems"] != said
+
+
+def test_results_and_figures_say_the_notion():
+    order = duels.simulate(ORDER, "random", horizon=100, runs=2)
+    circle = duels.simulate({"circle": CIRCLE}["circle"], "random", horizon=100, runs=2, regret="borda")
+    assert order.notion == "condorcet"
+    assert circle.notion == "borda"
+    assert duels.plot_regret(order).to_dict()["title"]["text"].startswith("Cumulative regret on")
+    assert duels.plot_regret(circle).to_dict()["title"]["text"].startswith("Cumulative regret (borda) on")
+    both = duels.run_experiment({"order": ORDER, "circle": CIRCLE}, "random", 100, runs=2)
+    assert both.notion == "condorcet, copeland"
+    assert duels.combine([order]).notion == "condorcet"
+    assert duels.Results(order.frame).notion == "condorcet"

@@ -31,6 +31,7 @@ ROOMS = [
     "experiment",
     "charts",
     "figures",
+    "race",
     "illustrations",
     "claims",
     "report",

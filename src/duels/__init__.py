@@ -20,6 +20,7 @@ _HOMES = {
     "Experiment": "experiment",
     "experiment": "experiment",
     "run_experiment": "experiment",
+    "race": "race",
     "merge": "experiment",
     "draw_subset": "subsets",
     "plot_regret": "figures",
@@ -54,6 +55,9 @@ _HOMES = {
     "read_votes": "study.votes",
     "write_votes": "study.votes",
     "plan": "study.plan",
+    "read_items": "study.items",
+    "add_items": "study.items",
+    "connect": "client",
     "DuelsError": "errors",
     "InvalidInput": "errors",
     "NoCondorcetWinner": "errors",
@@ -68,6 +72,7 @@ __all__ = ["__version__", *_HOMES]
 if TYPE_CHECKING:
     from .charts import save_chart
     from .claims import paper_claims
+    from .client import connect
     from .errors import Conflict, DuelsError, InvalidInput, NoCondorcetWinner, StorageError, UnknownName
     from .experiment import Experiment, experiment, merge, run_experiment
     from .figures import plot_accuracy, plot_condorcet_probability, plot_pairs, plot_preferences, plot_regret
@@ -75,6 +80,7 @@ if TYPE_CHECKING:
     from .policies import policy
     from .preference import PreferenceMatrix
     from .problems import load_matrix, problem, save_matrix
+    from .race import race
     from .ranking.collection import load_collection
     from .ranking.estimate import InterleavingEnvironment, estimate_preferences
     from .ranking.interleave import infer, interleave
@@ -83,6 +89,7 @@ if TYPE_CHECKING:
     from .results import Results, combine, load_results
     from .simulate import simulate
     from .study.catalogue import create_study, delete_study, list_studies, load_study
+    from .study.items import add_items, read_items
     from .study.names import Duel
     from .study.plan import plan
     from .study.study import Study

@@ -60,7 +60,8 @@ def plot_regret(results: Results, *, problem: str | None = None, bounds: Bounds 
     notes = [] if bounds is None else _notes(points, promised, drawn)
     said = "Mean cumulative regret against time, both axes logarithmic. " + _last(points, "regret", ".4g")
     chart = _panels(points, key, _axis_of_regret(points, drawn), layers)
-    return _finished(points, chart, "Cumulative regret", notes, said)
+    title = "Cumulative regret" if results.notion == "condorcet" else f"Cumulative regret ({results.notion})"
+    return _finished(points, chart, title, notes, said)
 
 
 def plot_accuracy(results: Results, *, problem: str | None = None) -> Any:

@@ -80,6 +80,11 @@ class Results:
         last = summary.group_by("problem", "policy", "horizon").agg(t=pl.col("t").max())
         return summary.join(last, on=["problem", "policy", "horizon", "t"]).sort("problem", "horizon", "regret")
 
+    @property
+    def notion(self) -> str:
+        """The notion of regret: `condorcet`, or another one's name; several, if problems differ, with commas."""
+        return ", ".join(sorted(set(_notions(self.provenance)))) or "condorcet"
+
     def save(self, directory: str | Path) -> None:
         """Write the tables as Parquet and the provenance as JSON; files appear whole or not at all.
 
@@ -119,6 +124,12 @@ def _bands(summary: pl.DataFrame, confidence: float) -> dict[str, pl.Series]:
         "accuracy_low": pl.Series(np.maximum(centre - half, 0)),
         "accuracy_high": pl.Series(np.minimum(centre + half, 1)),
     }
+
+
+def _notions(said: dict[str, Any]) -> list[str]:
+    """What a provenance, and those it is made of, say of the regret."""
+    inner = [*said.get("parts", ()), *said.get("problems", {}).values()]
+    return [said["regret"]] if "regret" in said else [name for part in inner for name in _notions(part)]
 
 
 def load_results(directory: str | Path) -> Results:

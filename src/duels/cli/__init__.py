@@ -10,7 +10,7 @@ from ..errors import DuelsError
 from . import live
 from .matrices import matrix_app
 from .printing import Format, FormatOption, Interrupted, print_rows
-from .runs import merge, plot, report, reproduce, run
+from .runs import merge, plot, race, report, reproduce, run
 from .serving import serve, token_app
 
 app = typer.Typer(
@@ -20,7 +20,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Find the best of K alternatives from pairwise comparisons.",
 )
-for command in (reproduce, run, merge, plot, report):
+for command in (reproduce, run, race, merge, plot, report):
     app.command()(command)
 for name, live_command in live.COMMANDS.items():
     app.command(name)(live_command)

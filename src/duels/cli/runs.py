@@ -112,6 +112,62 @@ def _why(asked: str | None) -> str:
     return "" if asked not in (None, "auto") else ": no arm beats every other one"
 
 
+def race(
+    problem: Annotated[str, typer.Argument(help="A problem's name or a matrix file.")],
+    policy: Annotated[
+        list[str] | None, typer.Option("--policy", "-p", help="A policy; by default all that suit. Repeatable.")
+    ] = None,
+    horizon: Annotated[str, typer.Option(help="Steps to play.")] = "100000",
+    runs: Annotated[str, typer.Option(help="Independent runs.")] = "20",
+    seed: SeedOption = "0",
+    jobs: JobsOption = None,
+    regret: Annotated[str, typer.Option(help="auto, condorcet, copeland, borda, weak or strong.")] = "auto",
+    check: Annotated[bool, typer.Option(help="Whether each policy keeps its promises.")] = True,
+    out: Annotated[Path | None, typer.Option(help="Where to draw the figure: .png, .svg, .pdf or .html.")] = None,
+    format: FormatOption = Format.table,
+    quiet: QuietOption = False,
+) -> None:
+    """Race all policies that suit a problem: regret, accuracy, speed, and whether each is right."""
+    from ..charts import save_chart
+    from ..race import race as run_race
+
+    with interruptible():
+        found = run_race(
+            problem,
+            _separated(policy) or None,
+            horizon=number("horizon", horizon),
+            runs=number("runs", runs),
+            seed=number("seed", seed),
+            jobs=jobs,
+            regret=regret,
+            check=check,
+            progress=False if quiet else None,
+        )
+    rows = [row._asdict() for row in found.rows]
+    if format is Format.table:
+        print_table([_race_row(row) for row in rows], ("least", "most"))
+    else:
+        print_rows(rows, format)
+    print(f"regret is {found.regret}'s, at step {number('horizon', horizon):,}, over {runs} runs", file=sys.stderr)
+    for name, reason in found.left_out.items():
+        print(f"left out: {name} ({reason})", file=sys.stderr)
+    if out is not None:
+        print(f"saved in {save_chart(found.plot(), out)}", file=sys.stderr)
+
+
+def _race_row(row: dict[str, Any]) -> dict[str, str]:
+    spread = "" if row["standard_error"] is None else f" ± {row['standard_error']:,.1f}"
+    return {
+        "policy": row["policy"],
+        "regret": f"{row['regret']:,.1f}{spread}",
+        "least": f"{row['least']:,.1f}",
+        "most": f"{row['most']:,.1f}",
+        "accuracy": f"{row['accuracy']:.2f}",
+        "ns a step": f"{row['nanoseconds']:,.0f}",
+        "conforms": row["conforms"],
+    }
+
+
 def merge(
     folders: Annotated[list[Path], typer.Argument(metavar="FOLDER", help="The folders of the shards.")],
     out: Annotated[Path | None, typer.Option(help="Folder for the whole; by default the first one.")] = None,
