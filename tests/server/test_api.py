@@ -117,6 +117,12 @@ def test_arms_come_and_go(admin, study):
     assert "bm25" not in names
 
 
+def test_an_arm_with_a_slash_in_its_name(admin):
+    admin.post("/api/studies", json={"name": "s", "arms": ["meta/llama", "b/retire", "c"]})
+    body = admin.post("/api/studies/s/arms/meta%2Fllama/retire").json()
+    assert [arm["active"] for arm in body["arms"]] == [False, True, True]
+
+
 def test_a_retired_study_asks_nothing_and_still_listens(admin, study):
     (duel,) = ask(admin, study)
     assert admin.post(f"{study}/retire").json()["retired"] is True

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from ..errors import InvalidInput
 from ..study import log
 from ..study.history import OPEN, SKIP, History
-from ..study.items import choose_item, item_of
+from ..study.items import can_show, choose_item, item_of
 from ..study.names import Duel
 from ..study.storage import Write
 from ..study.study import Study
@@ -41,9 +41,11 @@ def asking(study: Study, voter: str) -> Write:
 
     def about(connection: sa.Connection, duel: Duel) -> dict[str, Any]:
         study.storage.flush(connection)
-        seed = study.row.seed
-        drawn.append(choose_item(connection, study.id, duel.left, duel.right, seed, duel.id, voter))
-        return {} if drawn[0] is None else {"item": drawn[0]}
+        item = choose_item(connection, study.id, duel.left, duel.right, study.row.seed, duel.id, voter)
+        if item is None and not can_show(connection, study.id, duel.left, duel.right, None):
+            raise Refused(409, "what comes next has nothing to show yet: tell whoever gave you this link")
+        drawn.append(item)
+        return {} if item is None else {"item": item}
 
     new = study.asking(voter=voter, allow_self=False, about=about)
 
@@ -81,8 +83,11 @@ def undoing(study: Study, voter: str) -> Write:
         told = _told(connection, study, history, voter, skips=True)
         if not told:
             raise InvalidInput("there is no answer of yours to undo")
+        ballot = _ballot(connection, study, history, voter, told[-1])
+        if not _is_blind(connection, study, ballot):
+            raise Refused(409, "what you compared has been removed since: your answer stays")
         study.undoing(told[-1], blind=True).operation(connection)
-        return Ballot(study.duel_in(history, told[-1]), _item(_asked(connection, study, told[-1], voter)))
+        return ballot
 
     return Write(operation, study.id)
 
@@ -108,14 +113,18 @@ def standing(study: Study, voter: str, goal: int, more: bool) -> Standing:
 def outputs_of(study: Study, ballot: Ballot) -> tuple[str | None, list[Any]]:
     """The prompt and the two outputs of a question; without an item the arms' names are what is compared. Blocks."""
     arms = (ballot.duel.left, ballot.duel.right)
-    if ballot.item is not None:
-        try:
-            item = item_of(study, ballot.item, arms)
-        except InvalidInput:
-            item = None  # the items were removed since
-        if item is not None and all(arm in item.outputs for arm in arms):
-            return item.prompt, [item.outputs[arm] for arm in arms]
-    return None, list(arms)
+    if ballot.item is None:
+        return None, list(arms)
+    try:
+        item = item_of(study, ballot.item, arms)
+        return item.prompt, [item.outputs[arm] for arm in arms]
+    except (InvalidInput, KeyError):
+        raise Refused(404, "what this question is about was removed: reload the page") from None
+
+
+def _is_blind(connection: sa.Connection, study: Study, ballot: Ballot) -> bool:
+    """Whether a question can be shown as it was asked: arms' names are shown only by studies without items."""
+    return can_show(connection, study.id, ballot.duel.left, ballot.duel.right, ballot.item)
 
 
 def _locked(study: Study, look: Callable[[sa.Connection, History], Any]) -> Any:
@@ -135,8 +144,10 @@ def _waiting(connection: sa.Connection, study: Study, history: History, voter: s
     for duel, note in connection.execute(chosen.order_by(events.c.seq.desc()).limit(20)):
         arms_active = history.active[history.left[duel]] and history.active[history.right[duel]]
         fresh = log.clock() - history.asked[duel] < study.row.lease
-        if history.answer[duel] == OPEN and arms_active and fresh and not history.retired:
-            return Ballot(study.duel_in(history, duel), _item(note))
+        ballot = Ballot(study.duel_in(history, duel), _item(note))
+        is_open = history.answer[duel] == OPEN and arms_active and fresh and not history.retired
+        if is_open and _is_blind(connection, study, ballot):
+            return ballot
     return None
 
 

@@ -98,10 +98,14 @@ class Gate:
     def _counted(self, scope: Any, receive: Any) -> Any:
         """The request's body, cut off where it is longer than it may be, whatever it said of its length."""
         taken, most = 0, self._most(scope)
+        whole = scope["method"] in ("GET", "HEAD")
 
         async def receiving() -> Any:
-            nonlocal taken
+            nonlocal taken, whole
             message = await receive()
+            if message["type"] == "http.disconnect" and not whole:
+                raise HTTPException(400, "the request ended before its body did")
+            whole = whole or not message.get("more_body", False)
             taken += len(message.get("body", b""))
             if taken > most:
                 raise HTTPException(413, self._too_large(scope))

@@ -29,6 +29,7 @@ class Feed:
         self.message = b""
         self.changed = asyncio.Event()
         self.listeners = 0
+        self.lost = False  # whether the last look failed
 
 
 class Hub:
@@ -81,8 +82,8 @@ class Hub:
             yield b"event: bye\ndata: {}\n\n"
         finally:
             feed.listeners -= 1
-            if not feed.listeners:
-                self.feeds.pop(name, None)
+            if not feed.listeners and self.feeds.get(name) is feed:  # else it is of a study made anew
+                del self.feeds[name]
 
     async def _change(self, feed: Feed) -> bool:
         """Wait until there is something to say; False if there is not for long."""
@@ -103,13 +104,17 @@ class Hub:
     async def _look_at(self, name: str, feed: Feed) -> None:
         try:
             state = await asyncio.to_thread(feed.state)
-        except DuelsError as error:
+        except Exception as error:
             if getattr(error, "kind", "") != "study":
-                logger.warning("study %r cannot be followed now: %s", name, error)
-                return  # the database may come back
+                if not feed.lost:  # it is said once, and looked for until the database is back
+                    strange = not isinstance(error, DuelsError)
+                    logger.warning("study %r cannot be followed now: %s", name, error, exc_info=strange)
+                feed.lost = True
+                return
             self.feeds.pop(name, None)
             _tell(feed, DELETED, b"event: deleted\ndata: {}\n\n")
             return
+        feed.lost = False
         if state["seq"] != feed.seq:
             data = json.dumps(state, ensure_ascii=False)
             _tell(feed, state["seq"], f"event: change\nid: {state['seq']}\ndata: {data}\n\n".encode())

@@ -102,7 +102,7 @@ def favicon() -> Response:
 @router.get("/signin")
 def signin_page(request: Request, service: Here) -> Response:
     """The page that takes a token, also from the part of a link that browsers do not send: `/signin#TOKEN`."""
-    return page(request, service, "signin.html")
+    return RedirectResponse("/", 303) if service.open_to_all else page(request, service, "signin.html")
 
 
 @router.post("/signin")
@@ -246,4 +246,4 @@ async def vote_page(request: Request, link: str, service: Here) -> Response:
 @router.get("/docs")
 def docs_page(request: Request, service: Here) -> Response:
     """The API, documented by itself."""
-    return page(request, service, "docs.html", known=signed_in(request, service) is not None)
+    return page(request, service, "docs.html")

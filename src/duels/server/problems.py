@@ -26,6 +26,7 @@ KINDS = {
     503: "storage",
 }
 RETRY = 2  # seconds after which to try again when the database cannot be used
+MOST = 2000  # characters of a message: what somebody sent may be quoted in it
 ELSEWHERE = ("study", "arm")  # unknown names that stand in an address
 
 
@@ -38,7 +39,8 @@ class Refused(DuelsError):
 
 
 def problem(status: int, message: str, retry: int | None = None) -> Response:
-    body = {"error": {"kind": KINDS.get(status, "invalid"), "message": message}}
+    said = message if len(message) <= MOST else f"{message[:MOST]}…"
+    body = {"error": {"kind": KINDS.get(status, "invalid"), "message": said}}
     headers = {} if retry is None else {"Retry-After": str(retry)}
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"

@@ -7,14 +7,14 @@ from pydantic import BaseModel, ConfigDict, Field
 Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]*$")]
 Voter = Annotated[str | None, Field(max_length=200)]
 DuelId = Annotated[int, Field(ge=0, le=2**31 - 1)]
-Document = str | int
+Document = Annotated[str, Field(max_length=10_000)] | int
 Ranking = Annotated[list[Document], Field(min_length=1, max_length=10_000)]
 
 
 class Asked(BaseModel):
-    """A request: what it does not know is refused rather than ignored."""
+    """A request: what it does not know is refused rather than ignored, and a word is not taken for a number."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class ErrorBody(BaseModel):

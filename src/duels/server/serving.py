@@ -3,6 +3,7 @@
 import gc
 import ipaddress
 import logging
+import signal
 import socket
 import sys
 from typing import Any
@@ -19,6 +20,7 @@ from .limits import Limits
 
 logger = logging.getLogger("duels.server")
 SWITCH = 0.0002  # seconds: the thread that writes must not wait long for the one that reads requests
+BACKLOG = 2048  # connections that wait to be taken
 PATIENCE = 5  # seconds that requests under way have at the end
 
 
@@ -26,10 +28,16 @@ class Server(uvicorn.Server):
     """Streams are told to end as soon as the server is: else it would wait for them."""
 
     def handle_exit(self, sig: int, frame: Any) -> None:
+        """End gracefully, and at a second Ctrl-C at once. The signal is not sent again: that the server ended well is
+        exit code 0."""
+        self.force_exit = self.force_exit or (self.should_exit and sig == signal.SIGINT)
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         app = self.config.app
         assert isinstance(app, Application)
         app.service.hub.close()
-        super().handle_exit(sig, frame)
+        await super().shutdown(sockets)
 
 
 def serve(
@@ -78,7 +86,7 @@ def serve(
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=PATIENCE,
-        backlog=2048,
+        backlog=BACKLOG,
     )
     gc.collect()
     gc.freeze()  # else the libraries' million objects are looked through every second, which takes 0.15 s
@@ -123,6 +131,7 @@ def _socket(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
+        listening.listen(BACKLOG)  # from when the address is said, whoever comes waits and is not refused
     except (OSError, OverflowError) as error:
         listening.close()
         said = getattr(error, "strerror", None) or error

@@ -85,7 +85,7 @@ def add_arm(study: Found, body: NewArm, service: Here):
     return service.described(study)
 
 
-@router.post("/api/studies/{study}/arms/{arm}/retire", response_model=StudyOut)
+@router.post("/api/studies/{study}/arms/{arm:path}/retire", response_model=StudyOut)
 def retire_arm(study: Found, arm: Annotated[str, Path(min_length=1, max_length=200)], service: Here):
     """Take an arm out of the race; its answers are kept."""
     study.retire_arm(arm)

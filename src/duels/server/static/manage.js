@@ -1,0 +1,96 @@
+/** What runs a study: links, items, arms, votes in and out, and its end. */
+
+import { at, call } from "./api.js";
+import { refresh } from "./study.js";
+import { attempt, confirmed, onSubmit, say, showOnce } from "./ui.js";
+
+const study = document.getElementById("main").dataset.study;
+const place = (id) => document.getElementById(id);
+const count = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
+
+onSubmit(place("new-link"), place("link-said"), async (values) => {
+  const wanted = { name: values.get("name").trim(), votes: Number(values.get("votes")) };
+  const made = await call("POST", at(study, "links"), wanted);
+  showOnce(place("link-made"), "Keep this link now, it is not shown again:", made.url, made.url);
+  place("link-name").value = "";
+  await refresh();
+});
+
+onSubmit(place("new-items"), place("items-said"), async () => {
+  const input = place("items-file");
+  if (!input.files.length) throw new Error("choose a file first.");
+  const made = await call("POST", at(study, "items"), input.files[0]);
+  input.value = "";
+  await refresh();
+  say(place("items-said"), `${count(made.items, "item")} added, ${made.total.toLocaleString("en")} in all.`);
+});
+
+onSubmit(place("new-arm"), place("arm-said"), async (values) => {
+  await call("POST", at(study, "arms"), { name: values.get("name").trim() });
+  place("arm-name").value = "";
+  await refresh();
+});
+
+onSubmit(place("import"), place("import-said"), async () => {
+  const input = place("import-file");
+  if (!input.files.length) throw new Error("choose a file first.");
+  const made = await call("POST", at(study, "import"), input.files[0]);
+  input.value = "";
+  await refresh();
+  say(place("import-said"), `${count(made.imported, "vote")} imported.`);
+});
+
+/** Buttons that come and go with updates: one listener for all of them. */
+const clicks = {
+  "[data-revoke]": async (button) => {
+    const name = button.dataset.name || "this link";
+    const asked = { title: `Revoke ${name}?`, words: "Nobody can vote with it any more. The votes stay.", button: "Revoke" };
+    if (!(await confirmed(asked))) return;
+    await attempt(button, place("link-said"), async () => {
+      await call("DELETE", at(study, "links", button.dataset.revoke));
+      await refresh();
+      place("link-name").focus();
+    });
+  },
+  "#clear-items": async (button) => {
+    const asked = { title: "Remove all items?", words: "The answers stay. There is no way back.", button: "Remove" };
+    if (!(await confirmed(asked))) return;
+    await attempt(button, place("items-said"), async () => {
+      await call("DELETE", at(study, "items"));
+      await refresh();
+      say(place("items-said"), "All items are removed.");
+      place("items-file").focus();
+    });
+  },
+  "[data-retire]": async (button) => {
+    const name = button.dataset.retire;
+    const words = "It is not shown any more, and its duels no longer count for the verdict. There is no way back.";
+    if (!(await confirmed({ title: `Retire ${name}?`, words, button: "Retire" }))) return;
+    await attempt(button, place("arm-said"), async () => {
+      await call("POST", at(study, "arms", name, "retire"));
+      await refresh();
+      place("arm-name").focus();
+    });
+  },
+  "#retire-study": (button) =>
+    attempt(button, place("end-said"), async () => {
+      await call("POST", at(study, button.dataset.to));
+      await refresh();
+      place("retire-study").focus();
+    }),
+  "#delete-study": async (button) => {
+    const words = "All its answers, items and links are lost. There is no way back.";
+    if (!(await confirmed({ title: "Delete this study?", words, button: "Delete", typed: study }))) return;
+    await attempt(button, place("end-said"), async () => {
+      await call("DELETE", at(study));
+      location.assign("/");
+    });
+  },
+};
+
+document.getElementById("main").addEventListener("click", (event) => {
+  for (const [chosen, act] of Object.entries(clicks)) {
+    const button = event.target.closest(chosen);
+    if (button) act(button);
+  }
+});

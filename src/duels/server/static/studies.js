@@ -1,0 +1,50 @@
+/** The form for another study: arms pasted or out of a file, whose items are uploaded too. */
+
+import { at, call } from "./api.js";
+import { armsIn, lines } from "./files.js";
+import { onSubmit } from "./ui.js";
+
+const form = document.getElementById("create");
+const horizon = document.getElementById("horizon-field");
+
+function needsHorizon() {
+  return form.policy.selectedOptions[0]?.dataset.horizon === "yes";
+}
+
+function showHorizon() {
+  horizon.hidden = !needsHorizon();
+}
+
+async function create(values) {
+  const file = form.file.files[0];
+  let arms = lines(values.get("arms"));
+  if (file && !arms.length) {
+    try {
+      arms = armsIn(file.name, await file.text());
+    } catch (error) {
+      throw new Error(`${file.name} cannot be read: ${error.message}`);
+    }
+  }
+  const name = values.get("name").trim();
+  const wanted = { name, arms, policy: values.get("policy") };
+  if (needsHorizon()) wanted.horizon = Number(values.get("horizon"));
+  if (!name) throw new Error("the study needs a name.");
+  if (arms.length < 2) throw new Error("give at least two arms, one a line or in a file.");
+  await call("POST", "/api/studies", wanted);
+  if (file && !/\.txt$/i.test(file.name)) await upload(name, file);
+  location.assign(`/studies/${encodeURIComponent(name)}`);
+}
+
+/** If the items are refused there is no study either: the form can be corrected and sent again. */
+async function upload(name, file) {
+  try {
+    await call("POST", at(name, "items"), file);
+  } catch (error) {
+    await call("DELETE", at(name));
+    throw error;
+  }
+}
+
+form.policy.addEventListener("change", showHorizon);
+showHorizon();
+onSubmit(form, document.getElementById("create-said"), create);

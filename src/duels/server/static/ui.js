@@ -1,0 +1,121 @@
+/** Small parts of pages: what a form says, what is shown only once, and a question before something is lost. */
+
+import { Problem } from "./api.js";
+
+/** An element with attributes and children; text is only ever text. */
+export function element(tag, attributes = {}, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+export function say(place, words, bad = false) {
+  place.classList.toggle("bad", bad);
+  place.textContent = words;
+}
+
+/** Do something once at a time, and say in `place` what went wrong. */
+export async function attempt(button, place, work) {
+  if (button.getAttribute("aria-disabled") === "true") return;
+  button.setAttribute("aria-disabled", "true");
+  say(place, "");
+  try {
+    await work();
+  } catch (error) {
+    if (error instanceof Problem && error.status === 401) {
+      location.assign("/signin");
+      return;
+    }
+    say(place, error instanceof Problem ? error.message : `That did not work: ${error.message}`, true);
+  } finally {
+    button.removeAttribute("aria-disabled");
+  }
+}
+
+/** Let a form call `work` instead of leaving the page. */
+export function onSubmit(form, place, work) {
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    attempt(form.querySelector("button"), place, () => work(new FormData(form)));
+  });
+}
+
+/** A secret that cannot be had again, with a button that copies it. */
+export function showOnce(place, words, secret, href) {
+  const copy = element("button", { type: "button", class: "small" }, "Copy");
+  const text = href ? element("a", { href, class: "secret" }, secret) : element("span", { class: "secret" }, secret);
+  copy.addEventListener("click", async () => {
+    try {
+      await navigator.clipboard.writeText(secret);
+      copy.textContent = "Copied";
+    } catch {
+      getSelection().selectAllChildren(text);
+      copy.textContent = "Selected: copy it with the keyboard";
+    }
+  });
+  place.replaceChildren(element("div", { class: "made" }, element("p", {}, words), text, copy));
+}
+
+/** Whether somebody means it; with `typed`, only after typing that. */
+export function confirmed({ title, words, button, typed }) {
+  const dialog = document.getElementById("confirm");
+  const [field, input] = [dialog.querySelector("#confirm-field"), dialog.querySelector("#confirm-typed")];
+  const yes = dialog.querySelector(".yes");
+  dialog.querySelector("#confirm-title").textContent = title;
+  dialog.querySelector("#confirm-words").textContent = words;
+  yes.textContent = button;
+  field.hidden = typed === undefined;
+  input.value = "";
+  dialog.querySelector("label").textContent = typed === undefined ? "" : `Type ${typed} to go on`;
+  const check = () => {
+    yes.disabled = typed !== undefined && input.value !== typed;
+  };
+  check();
+  input.addEventListener("input", check);
+  dialog.returnValue = "no";
+  dialog.showModal();
+  (typed === undefined ? dialog.querySelector(".no") : input).focus();
+  return new Promise((resolve) => {
+    dialog.addEventListener(
+      "close",
+      () => {
+        input.removeEventListener("input", check);
+        resolve(dialog.returnValue === "yes");
+      },
+      { once: true },
+    );
+  });
+}
+
+/** Take over, out of the same page as it is now, the elements marked `data-live` that are different. */
+export function takeOver(page) {
+  const focused = document.activeElement?.id;
+  for (const old of document.querySelectorAll("[data-live]")) {
+    const fresh = page.getElementById(old.id);
+    if (!fresh || fresh.outerHTML === old.outerHTML) continue;
+    const scrolled = [...old.querySelectorAll(".scroll")].map((one) => [one.scrollLeft, one.scrollTop]);
+    old.replaceWith(document.adoptNode(fresh));
+    fresh.querySelectorAll(".scroll").forEach((one, i) => {
+      if (scrolled[i]) [one.scrollLeft, one.scrollTop] = scrolled[i];
+    });
+  }
+  if (focused && document.activeElement?.id !== focused) {
+    document.getElementById(focused)?.focus({ preventScroll: true });
+  }
+}
+
+/** This page as the server gives it now. Leaves it if it is gone, or if one has to sign in again. */
+export async function pageNow() {
+  const response = await fetch(location.pathname, { cache: "no-store", credentials: "same-origin" });
+  if (response.redirected) {
+    location.assign(response.url);
+    return null;
+  }
+  if (response.status === 404) {
+    location.assign("/");
+    return null;
+  }
+  if (!response.ok) throw new Problem(response.status, `the server answered ${response.status}`, null);
+  return new DOMParser().parseFromString(await response.text(), "text/html");
+}

@@ -1,0 +1,189 @@
+/** Voting: a question, an answer, the next question. One request at a time; a lost answer is sent again. */
+
+import { call, Problem } from "./api.js";
+import { element } from "./ui.js";
+
+const place = (id) => document.getElementById(id);
+const address = `/api/vote/${encodeURIComponent(place("main").dataset.link)}`;
+const KEYS = {
+  ArrowLeft: "a", a: "a", 1: "a",
+  ArrowRight: "b", b: "b", 2: "b",
+  t: "tie", ArrowDown: "tie",
+  x: "both_bad",
+  s: "skip",
+  u: "undo", Backspace: "undo",
+};
+const THANKS = {
+  goal: "That is all we wanted to ask you. If you like, go on.",
+  winner: "There is a winner: nothing more needs to be asked.",
+  retired: "This study asks nothing more.",
+};
+let duel = null; // the question that is shown
+let more = false; // go on after the goal
+let undoable = false;
+let busy = true;
+
+function setBusy(now) {
+  busy = now;
+  for (const button of document.querySelectorAll("#question button, #thanks button")) {
+    button.setAttribute("aria-disabled", String(now || ("undo" in button.dataset && !undoable)));
+  }
+}
+
+const wait = (seconds) => new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
+
+/** Until the server has taken it: an answer names its duel, so it counts once however often it is sent. */
+async function insist(path, body) {
+  for (let failed = 0; ; ) {
+    try {
+      const answer = await call("POST", `${address}/${path}`, body);
+      place("trouble").textContent = "";
+      return answer;
+    } catch (error) {
+      const passing = !(error instanceof Problem) || error.status === 429 || error.status >= 500;
+      if (!passing) throw error;
+      const pause = error.retry ?? Math.min(2 ** failed++, 15);
+      const why = error instanceof Problem ? error.message : "The server cannot be reached";
+      place("trouble").textContent = `${why}. Trying again in ${pause} s.`;
+      await wait(pause);
+    }
+  }
+}
+
+/** Do one thing at a time; keys and clicks in between are ignored. */
+async function alone(work) {
+  if (busy) return;
+  setBusy(true);
+  try {
+    await work();
+  } catch (error) {
+    await goOn(error);
+  } finally {
+    setBusy(false);
+  }
+}
+
+/** After an error that trying again would not mend: say it, and show the question that is open now. */
+async function goOn(error) {
+  if ([401, 404].includes(error.status)) {
+    location.reload(); // the page says that the link is gone
+    return;
+  }
+  const words = error instanceof Problem ? error.message : "The server could not be reached, so nothing was undone.";
+  await next().catch(() => {});
+  place("trouble").textContent = words;
+}
+
+async function next() {
+  show(await insist("ask", { more }));
+}
+
+async function vote(winner) {
+  if (duel === null) return;
+  await insist("tell", { duel, winner });
+  undoable = true;
+  await next();
+}
+
+/** Not sent again by itself: a second one would take back another answer. */
+async function undo() {
+  if (!undoable) return;
+  const question = await call("POST", `${address}/undo`);
+  place("trouble").textContent = "";
+  undoable = question.answered > 0;
+  show(question, "Your last answer was taken back.");
+}
+
+function show(question, news = "") {
+  place("loading").hidden = true;
+  undoable ||= question.answered > 0;
+  showProgress(question);
+  const was = duel;
+  duel = question.duel;
+  place("question").hidden = duel === null;
+  place("thanks").hidden = duel !== null;
+  if (duel === null) {
+    thank(question);
+    return;
+  }
+  const byName = question.a.kind === "name";
+  place("prompt").textContent = question.prompt ?? "Which is better?";
+  place("prompt").hidden = place("prompt").textContent === document.querySelector("h1").textContent;
+  if (was !== duel || news) for (const letter of ["a", "b"]) showSide(letter, question[letter]);
+  const names = byName ? `A: ${place("output-a").textContent}. B: ${place("output-b").textContent}.` : "";
+  const number = `Question ${(question.answered + 1).toLocaleString("en")}.`;
+  place("news").textContent = [news, number, place("prompt").textContent, names].filter(Boolean).join(" ");
+  if (document.activeElement === document.body || !document.activeElement.checkVisibility()) {
+    place("main").focus({ preventScroll: true });
+  }
+}
+
+function showProgress({ answered, goal }) {
+  place("so-far").hidden = false;
+  place("progress").max = goal;
+  place("progress").value = Math.min(answered, goal);
+  const said = answered.toLocaleString("en");
+  place("progress-words").textContent = answered > goal ? `${said} votes` : `${said} of ${goal.toLocaleString("en")}`;
+}
+
+function showSide(letter, side) {
+  const output = place(`output-${letter}`);
+  const title = `Output ${letter.toUpperCase()}`;
+  output.className = `output ${side.kind}`;
+  output.scrollTop = 0;
+  if (side.kind === "html") {
+    output.replaceChildren(element("iframe", { sandbox: "allow-scripts", src: side.src, title }));
+  } else if (side.kind === "image") {
+    const picture = element("img", { src: side.src, alt: title });
+    const link = { href: side.src, target: "_blank", rel: "noopener" };
+    output.replaceChildren(element("a", link, picture, element("span", {}, "See it large")));
+  } else {
+    output.innerHTML = side.html; // the server has cleaned it
+  }
+}
+
+function thank({ done, answered }) {
+  const votes = answered ? `You gave ${answered.toLocaleString("en")} vote${answered === 1 ? "" : "s"}. ` : "";
+  place("thanks-words").textContent = votes + THANKS[done];
+  place("more").hidden = done !== "goal";
+  place("undo-last").hidden = done !== "goal" || !undoable;
+  place("news").textContent = `Thank you! ${place("thanks-words").textContent}`;
+  place("thanks").focus({ preventScroll: true });
+}
+
+function act(what) {
+  if (what === "undo") alone(undo);
+  else if (duel !== null) alone(() => vote(what));
+}
+
+/** Where the arrow down is needed to read on, it does not vote. */
+function scrolls(event) {
+  const inside = event.target.closest?.(".output, .prompt");
+  const tall = (one) => one.scrollHeight > one.clientHeight + 1;
+  return event.key === "ArrowDown" && (inside ? tall(inside) : tall(document.documentElement));
+}
+
+/** Who speaks to the computer, or types by accident, can do without keys. */
+const keys = place("keys");
+keys.checked = localStorage.getItem("keys") !== "off";
+keys.addEventListener("change", () => localStorage.setItem("keys", keys.checked ? "on" : "off"));
+
+document.addEventListener("keydown", (event) => {
+  if (!keys.checked || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
+  if (event.target.closest?.("input:not([type=checkbox]), textarea, select") || scrolls(event)) return;
+  const what = KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key];
+  if (what === undefined) return;
+  event.preventDefault();
+  act(what);
+});
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (!button) return;
+  if (button.id === "more") {
+    more = true;
+    alone(next);
+  } else act("undo" in button.dataset ? "undo" : button.dataset.winner);
+});
+
+setBusy(false);
+alone(next);

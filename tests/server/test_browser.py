@@ -1,0 +1,456 @@
+"""The pages in a real browser: everything that people do there, by mouse and by keyboard, and what attackers try."""
+
+import base64
+import json
+import re
+from contextlib import contextmanager
+from urllib.parse import quote, urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+XSS = "<script>window.xss=1</script>\"'><img src=x onerror=window.xss=1>"
+PHONE, DESKTOP = {"width": 360, "height": 740}, {"width": 1280, "height": 900}
+NOT_FOUND = "status of 404"
+
+
+class Browser:
+    """Contexts of one test. Whatever went wrong in any of them is in `wrong`."""
+
+    def __init__(self, chromium, url):
+        self.chromium, self.url, self.wrong, self.contexts = chromium, url, [], []
+        self.expected = []  # parts of messages that a test brings about itself
+
+    def open(self, path="", **options):
+        """A page of a new person: no cookies."""
+        context = self.chromium.new_context(**{"viewport": DESKTOP, **options})
+        context.set_default_timeout(15_000)
+        self.contexts.append(context)
+        context.on("request", self._requested)
+        context.on("console", lambda message: self._said(message.type, message.text))
+        context.on("weberror", lambda error: self._said("error", str(error.error)))
+        context.on("dialog", self._asked)
+        page = context.new_page()
+        page.goto(self.url + path)
+        return page
+
+    def sign_in(self, token, path="/", **options):
+        page = self.open(f"/signin#{token}", **options)
+        page.wait_for_url(f"{self.url}/")
+        if path != "/":
+            page.goto(self.url + path)
+        return page
+
+    def _requested(self, request):
+        if urlsplit(request.url).netloc != urlsplit(self.url).netloc and not request.url.startswith("data:"):
+            self.wrong.append(f"a request to another host: {request.url}")
+
+    def _said(self, kind, text):
+        if kind == "error":
+            self.wrong.append(text)
+
+    def _asked(self, dialog):
+        self.wrong.append(f"a dialog: {dialog.message}")
+        dialog.dismiss()
+
+    def close(self):
+        for context in self.contexts:
+            context.close()
+        return [one for one in self.wrong if not any(part in one for part in self.expected)]
+
+
+@pytest.fixture
+def live(serve):
+    return serve()
+
+
+@pytest.fixture
+def browser(chromium, live):
+    """People with browsers; no console error, no dialog and no request to another host is allowed."""
+    found = Browser(chromium, live.url)
+    yield found
+    assert found.close() == []
+
+
+@pytest.fixture
+def api(live):
+    with live.client() as client:
+        yield client
+
+
+def make_study(api, name, arms=("concise", "friendly", "thorough"), items=(), votes=25, title="Which answer?"):
+    """A study with a voting link; the link's path."""
+    made = api.post("/api/studies", json={"name": name, "arms": list(arms)})
+    assert made.status_code == 201, made.text
+    at = f"/api/studies/{quote(name)}"
+    if items:
+        sent = api.post(f"{at}/items", content="\n".join(map(json.dumps, items)))
+        assert sent.status_code == 201, sent.text
+    return urlsplit(api.post(f"{at}/links", json={"name": title, "votes": votes}).json()["url"]).path
+
+
+def answers(api, study):
+    events = api.get(f"/api/studies/{quote(study)}/events").json()["events"]
+    return [(one["kind"], one["answer"]) for one in events if one["kind"] in ("tell", "undo")]
+
+
+def so_far(page, words):
+    expect(page.locator("#progress-words")).to_have_text(words, timeout=15_000)
+
+
+@contextmanager
+def no_reload(page):
+    page.evaluate("() => { window.same = true; }")
+    yield
+    assert page.evaluate("() => window.same") is True
+
+
+def test_create_by_pasting_vote_and_watch(browser, live, api):
+    board = browser.sign_in(live.token, permissions=["clipboard-read", "clipboard-write"])
+    board.get_by_label("Name", exact=True).first.fill("styles of answers?")
+    board.get_by_role("button", name="Create the study").click()
+    expect(board.locator("#create-said")).to_contain_text("at least two arms")
+    board.get_by_label("Arms, one a line").fill("concise\n friendly \n\nthorough\n")
+    board.get_by_role("button", name="Create the study").click()
+    board.wait_for_url("**/studies/styles%20of%20answers%3F")
+    expect(board.locator("#headline")).to_have_text("Not yet: no answers so far")
+    expect(board.locator("#live")).to_have_text("live")
+
+    board.get_by_label("Title that voters see").fill("Which style?")
+    board.get_by_label("Votes each").fill("3")
+    board.get_by_role("button", name="Create a link").click()
+    link = board.locator("#link-made .secret").inner_text()
+    board.get_by_role("button", name="Copy").click()
+    expect(board.get_by_role("button", name="Copied")).to_be_visible()
+    assert board.evaluate("() => navigator.clipboard.readText()") == link
+    assert link.startswith(f"{live.url}/vote/")
+    expect(board.locator("#links tbody tr")).to_have_count(1)
+
+    board.locator("#pairs-details summary").click()
+    board.locator("#link-name").focus()
+    with no_reload(board):
+        vote_by_mouse_and_keyboard(browser, link, api)
+        expect(board.locator("#answers")).to_have_text("4")
+        chart = board.locator("#figure-leaderboard svg")
+        expect(chart).to_have_attribute("role", "img")
+        assert "Leaderboard" in chart.get_attribute("aria-label")
+        expect(board.locator("#voters tbody tr")).to_have_count(1)
+        expect(board.locator("#pairs")).to_be_visible()
+        assert board.evaluate("() => document.activeElement.id") == "link-name"
+    board.wait_for_function("() => document.querySelectorAll('[data-chart]:not([hidden]) svg').length === 6")
+
+
+def vote_by_mouse_and_keyboard(browser, link, api):
+    voter = browser.open(urlsplit(link).path)
+    expect(voter.get_by_role("heading", level=1)).to_have_text("Which style?")
+    expect(voter.locator("#prompt")).to_have_text("Which is better?")
+    so_far(voter, "0 of 3")
+    shown = [voter.locator(f"#output-{side}").inner_text() for side in "ab"]
+    assert set(shown) < {"concise", "friendly", "thorough"}
+    duel = api.get("/api/studies/styles%20of%20answers%3F/duels").json()["duels"][0]
+    assert [duel["left"], duel["right"]] == shown
+    voter.get_by_role("button", name="A is better").click()
+    so_far(voter, "1 of 3")
+    voter.keyboard.press("ArrowRight")
+    so_far(voter, "2 of 3")
+    asked = voter.locator("#output-a").inner_text(), voter.locator("#output-b").inner_text()
+    voter.keyboard.press("t")
+    so_far(voter, "3 of 3")
+    expect(voter.get_by_role("heading", name="Thank you!")).to_be_visible()
+    voter.get_by_role("button", name="Undo the last answer").click()
+    so_far(voter, "2 of 3")
+    assert asked == (voter.locator("#output-a").inner_text(), voter.locator("#output-b").inner_text())
+    expect(voter.locator("#news")).to_contain_text("Your last answer was taken back.")
+    voter.keyboard.press("x")
+    so_far(voter, "3 of 3")
+    voter.get_by_role("button", name="Go on voting").click()
+    expect(voter.locator("#question")).to_be_visible()
+    voter.keyboard.press("s")
+    voter.wait_for_function("() => document.querySelector('[data-winner]').getAttribute('aria-disabled') === 'false'")
+    voter.keyboard.press("2")
+    so_far(voter, "4 votes")
+    voter.get_by_label("Keys").uncheck()
+    voter.keyboard.press("a")  # now means nothing
+    said = [("tell", "left"), ("tell", "right"), ("tell", "tie"), ("undo", None), ("tell", "both_bad")]
+    said += [("tell", "skip"), ("tell", "right")]
+    assert answers(api, "styles of answers?") == said
+
+
+def test_create_from_a_file_of_items(browser, live, api, tmp_path):
+    page = browser.sign_in(live.token)
+    browser.expected += ["status of 400"]
+    bad = tmp_path / "bad.csv"
+    bad.write_text("prompt,first,second\nq,one\n")
+    page.get_by_label("Name", exact=True).first.fill("files")
+    page.get_by_label("File").set_input_files(bad)
+    page.get_by_role("button", name="Create the study").click()
+    expect(page.locator("#create-said")).to_contain_text("line 2: 2 fields, expected 3")
+    assert api.get("/api/studies").json() == {"studies": []}
+
+    good = tmp_path / "good.csv"
+    good.write_text('prompt,kind,"first, really",second\n"What is\n2 + 2?",markdown,**four**,five\n')
+    page.get_by_label("File").set_input_files(good)
+    page.get_by_label("Policy").select_option("interleaved_filter")
+    page.get_by_label("Duels in all").fill("500")
+    page.get_by_role("button", name="Create the study").click()
+    page.wait_for_url("**/studies/files")
+    made = api.get("/api/studies/files").json()
+    assert [arm["name"] for arm in made["arms"]] == ["first, really", "second"]
+    assert (made["items"], made["policy"]) == (1, "interleaved_filter")
+
+    more = tmp_path / "more.jsonl"
+    more.write_text(json.dumps({"prompt": "2 + 3?", "outputs": {"first, really": "five", "second": "six"}}))
+    page.get_by_label("JSON lines or CSV").set_input_files(more)
+    page.get_by_role("button", name="Upload items").click()
+    expect(page.locator("#items-said")).to_have_text("1 item added, 2 in all.")
+    link = api.post("/api/studies/files/links", json={}).json()["url"]
+    voter = browser.open(urlsplit(link).path)
+    seen = set()
+    for n in range(8):
+        so_far(voter, f"{n} of 25")
+        seen.add(voter.locator("#prompt").inner_text())
+        voter.keyboard.press("b")
+    assert seen == {"What is\n2 + 2?", "2 + 3?"}
+
+    page.get_by_role("button", name="Remove all 2").click()
+    page.get_by_role("button", name="Remove", exact=True).click()
+    expect(page.locator("#items-said")).to_have_text("All items are removed.")
+    assert api.get("/api/studies/files").json()["items"] == 0
+
+
+def test_a_verdict_is_seen_live_and_voters_are_thanked(browser, live, api):
+    path = make_study(api, "race", ["ant", "bee", "cat"])
+    board, voter = browser.sign_in(live.token, "/studies/race"), browser.open(path)
+    expect(voter.locator("#question")).to_be_visible()
+    expect(board.locator("#live")).to_have_text("live")
+    with no_reload(board):
+        votes = "left,right,winner\n" + "ant,bee,left\nant,cat,left\n" * 40
+        assert api.post("/api/studies/race/import", content=votes).status_code == 200
+        expect(board.locator("#headline")).to_have_text("Winner: ant")
+        expect(board.locator("#news")).to_have_text("Winner: ant")
+        voter.keyboard.press("a")
+        expect(voter.locator("#thanks-words")).to_contain_text("There is a winner")
+        expect(voter.get_by_role("button", name="Go on voting")).to_be_hidden()
+        board.get_by_role("button", name="Retire the study").click()
+        expect(board.get_by_role("button", name="Resume the study")).to_be_focused()
+    voter.reload()
+    expect(voter.locator("#thanks-words")).to_contain_text("asks nothing more")
+
+
+def test_the_page_comes_back_by_itself_when_the_server_does(browser, live, serve, api):
+    make_study(api, "race", ["ant", "bee", "cat"])
+    board = browser.sign_in(live.token, "/studies/race")
+    expect(board.locator("#live")).to_have_text("live")
+    browser.expected += ["net::ERR_"]
+    with no_reload(board):
+        assert live.stop() == 0
+        expect(board.locator("#live")).to_have_text("reconnecting…")
+        again = serve(live.storage, "--port", str(urlsplit(live.url).port))
+        again.token = live.token
+        with again.client() as client:
+            client.post("/api/studies/race/import", content="left,right,winner\nant,bee,left\n")
+        expect(board.locator("#answers")).to_have_text("1", timeout=15_000)
+        expect(board.locator("#live")).to_have_text("live")
+
+
+def hostile_items(arms):
+    image = (
+        "data:image/svg+xml;base64,"
+        + base64.b64encode(
+            b'<svg xmlns="http://www.w3.org/2000/svg" onload="window.xss=1"><script>window.xss=1</script></svg>'
+        ).decode()
+    )
+    page = """<p id=found></p><script>
+      const found = [];
+      for (const [name, look] of Object.entries({
+        origin: () => self.origin,
+        cookie: () => document.cookie,
+        storage: () => localStorage.length,
+        parent: () => { parent.xss = 1; return parent.document.title; },
+        top: () => { top.location.href; return top.document.body.innerHTML; },
+      })) { try { found.push(name + ' ' + look()); } catch (error) { found.push(name + ' ' + error.name); } }
+      document.getElementById('found').textContent = found.join(', ');
+    </script>"""
+    link = "[x](javascript:window.xss=1) ![x](javascript:window.xss=1)"
+    outputs = {"text": XSS, "markdown": f"# {XSS}\n\n{XSS} {link}", "code": XSS, "image": image, "html": page}
+    return [{"prompt": f"{XSS} {kind}", "kind": kind, "outputs": dict.fromkeys(arms, o)} for kind, o in outputs.items()]
+
+
+def test_nothing_that_users_write_runs(browser, live, api):
+    arms, name = [f"{XSS} {k}" for k in range(2)], XSS.replace("/", "|")
+    path = make_study(api, name, arms, hostile_items(arms), votes=100, title=XSS)
+    for voter in (XSS, "other"):
+        duel = api.post(f"/api/studies/{quote(name)}/ask", json={"voter": voter, "allow_self": False}).json()["duels"][
+            0
+        ]
+        api.post(f"/api/studies/{quote(name)}/tell", json={"duel": duel["id"], "winner": "left", "voter": voter})
+    assert api.post("/api/tokens", json={"name": XSS}).status_code == 201
+
+    board = browser.sign_in(live.token)
+    expect(board.locator("#token-list")).to_contain_text("window.xss", use_inner_text=False)
+    unharmed(board)
+    board.get_by_role("link", name="window.xss").click()
+    board.wait_for_function("() => document.querySelectorAll('[data-chart]:not([hidden]) svg').length === 6")
+    board.locator("#figure-beats svg path").first.hover(force=True)
+    board.locator("#links [data-revoke]").click()
+    expect(board.locator("#confirm-title")).to_contain_text("window.xss")
+    board.get_by_role("button", name="Cancel").click()
+    unharmed(board)
+
+    voter = browser.open(path)
+    kinds = set()
+    for n in range(60):
+        so_far(voter, f"{n} of 100")
+        assert XSS in voter.locator("#prompt").inner_text()
+        kind = voter.locator("#prompt").inner_text().split()[-1]
+        if kind not in kinds:
+            kinds.add(kind)
+            if kind == "html":
+                frame_is_locked_up(voter)
+            unharmed(voter)
+        if len(kinds) == 5:
+            break
+        voter.keyboard.press("t")
+    assert len(kinds) == 5
+
+
+def unharmed(page):
+    page.wait_for_timeout(50)
+    assert page.evaluate("() => window.xss") is None
+    assert page.locator("main script:not([type='application/json']), main [onerror], main [onload]").count() == 0
+
+
+def frame_is_locked_up(voter):
+    frame = voter.locator("#output-a iframe")
+    assert frame.get_attribute("sandbox") == "allow-scripts"
+    found = frame.content_frame.locator("#found")
+    error = "SecurityError"
+    expect(found).to_have_text(f"origin null, cookie {error}, storage {error}, parent {error}, top {error}")
+
+
+def test_managing_a_study_to_its_end(browser, live, api):
+    path = make_study(api, "short life")
+    board, voter = browser.sign_in(live.token, "/studies/short%20life"), browser.open(path)
+    browser.expected += [NOT_FOUND]
+    board.get_by_label("Another arm").fill("formal")
+    board.get_by_role("button", name="Add").click()
+    expect(board.locator("#arms tbody tr")).to_have_count(4)
+    board.get_by_role("button", name="Retire concise").click()
+    board.get_by_role("button", name="Retire", exact=True).click()
+    expect(board.locator("#arms tr.off")).to_contain_text("concise")
+    expect(voter.locator("#question")).to_be_visible()
+    board.get_by_role("button", name="Revoke Which answer?").click()
+    board.get_by_role("button", name="Cancel").click()
+    assert api.get("/api/studies/short%20life/links").json()["links"][0]["revoked"] is None
+    board.get_by_role("button", name="Revoke Which answer?").click()
+    board.get_by_role("button", name="Revoke", exact=True).click()
+    expect(board.locator("#links tr.off")).to_contain_text("revoked")
+    voter.keyboard.press("a")
+    expect(voter.get_by_role("heading", level=1)).to_have_text("This link does not work any more")
+    with board.expect_download() as download:
+        board.get_by_role("link", name="Export as CSV").click()
+    assert download.value.suggested_filename == "votes.csv"
+    board.get_by_role("button", name="Delete the study").click()
+    board.get_by_label("Type short life to go on").fill("short")
+    expect(board.get_by_role("button", name="Delete", exact=True)).to_be_disabled()
+    board.get_by_label("Type short life to go on").fill("short life")
+    board.get_by_role("button", name="Delete", exact=True).click()
+    board.wait_for_url(f"{live.url}/")
+    assert api.get("/api/studies").json() == {"studies": []}
+    tokens_and_signing_out(browser, board, live)
+
+
+def tokens_and_signing_out(browser, board, live):
+    board.locator("#tokens summary").click()
+    board.locator("#token-name").fill("robot")
+    board.get_by_role("button", name="Create a token").click()
+    token = board.locator("#token-made .secret").inner_text()
+    with live.client() as robot:
+        robot.headers["Authorization"] = f"Bearer {token}"
+        assert robot.get("/api/studies").status_code == 200
+        board.get_by_role("button", name="Revoke robot").click()
+        board.get_by_role("button", name="Revoke", exact=True).click()
+        expect(board.locator("#token-list tr.off")).to_contain_text("robot")
+        assert robot.get("/api/studies").status_code == 401
+    board.get_by_role("button", name="Sign out").click()
+    board.wait_for_url("**/signin")
+    browser.expected += ["status of 401"]
+    board.get_by_label("Token").fill(token)
+    board.get_by_role("button", name="Sign in").click()
+    expect(board.get_by_role("alert")).to_contain_text("does not open the dashboard")
+
+
+def test_trouble_on_the_way_loses_no_vote_and_counts_none_twice(browser, api):
+    path = make_study(api, "tunnel")
+    voter = browser.open(path)
+    browser.expected += ["net::ERR_FAILED", "status of 429"]
+    so_far(voter, "0 of 25")
+    troubles = ["abort", "429", "lost"]
+
+    def hinder(route):
+        trouble = troubles.pop(0) if troubles else None
+        if trouble == "abort":
+            route.abort()
+        elif trouble == "429":
+            body = json.dumps({"error": {"kind": "too_many", "message": "too many requests"}})
+            route.fulfill(status=429, headers={"Retry-After": "1"}, body=body, content_type="application/json")
+        elif trouble == "lost":  # the server has it, but nobody is told
+            route.fetch()
+            route.abort()
+        else:
+            route.continue_()
+
+    voter.route("**/tell", hinder)
+    voter.keyboard.press("a")
+    voter.keyboard.press("b")  # while the first is under way: ignored
+    expect(voter.locator("#trouble")).to_contain_text("Trying again")
+    so_far(voter, "1 of 25")
+    expect(voter.locator("#trouble")).to_be_empty()
+    assert troubles == []
+    assert answers(api, "tunnel") == [("tell", "left")]
+
+
+def serious(page):
+    found = [one for one in Axe().run(page).response["violations"] if one["impact"] in ("serious", "critical")]
+    return [(one["id"], [node["html"] for node in one["nodes"]]) for one in found]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_pages_are_accessible_and_fit(browser, live, api, scheme):
+    name, arms = "w" * 80, ["concise", "a" * 60, "thorough", "vague"]
+    item = {"prompt": "q " * 40, "kind": "code", "outputs": dict.fromkeys(arms, "x" * 300)}
+    path = make_study(api, name, arms, [item])
+    votes = "left,right,winner\n" + f"concise,{arms[1]},left\nconcise,thorough,right\nvague,concise,right\n" * 4
+    assert api.post(f"/api/studies/{name}/import", content=votes).status_code == 200
+    assert api.post(f"/api/studies/{name}/arms/vague/retire").status_code == 200
+    browser.expected += [NOT_FOUND]
+    page = browser.sign_in(live.token, color_scheme=scheme)
+    ready = {
+        "/": "#create",
+        f"/studies/{name}": "#figure-regret svg",
+        path: "#question:not([hidden])",
+        "/docs": ".opblock",
+        "/signin": "#token",
+        "/vote/gone": "h1",
+        "/studies/none": "h1",
+    }
+    for address, sign in ready.items():
+        page.set_viewport_size(DESKTOP)
+        page.goto(live.url + address)
+        page.wait_for_selector(sign)
+        page.evaluate("() => document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
+        assert serious(page) == [], address
+        for size in (DESKTOP, PHONE):
+            page.set_viewport_size(size)
+            wide = page.evaluate("() => document.documentElement.scrollWidth")
+            assert wide <= size["width"], (address, size)
+
+
+def test_the_documentation_of_the_api_works_on_the_page(browser, live):
+    page = browser.sign_in(live.token, "/docs")
+    operation = page.locator("#operations-studies-studies_api_studies_get")
+    operation.locator(".opblock-summary-control").click()
+    operation.get_by_role("button", name=re.compile("Try it out")).click()
+    operation.get_by_role("button", name="Execute").click()
+    expect(operation.locator(".live-responses-table .response-col_status").last).to_have_text("200")

@@ -1,0 +1,308 @@
+"""The pages as the server sends them: who sees them, their headers, and nothing in them that users wrote as markup."""
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from duels.server import pages
+from duels.server.app import create_app
+from duels.server.gate import POLICY
+from duels.server.keys import csrf_token, make_key
+
+HERE = Path(pages.__file__).parent
+XSS = "<script>window.xss=1</script>\"'><img src=x onerror=window.xss=1>"
+ON_PAGES = ["/", "/studies/search", "/docs"]
+
+
+class Page(HTMLParser):
+    """The elements of a page as (tag, attributes), the text of its scripts and styles, and its other text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.elements, self.code, self.words, self._inside = [], [], [], None
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        if tag in ("script", "style"):
+            self._inside = dict(attributes).get("type", tag)
+
+    def handle_endtag(self, tag):
+        if tag in ("script", "style"):
+            self._inside = None
+
+    def handle_data(self, data):
+        if self._inside is None:
+            self.words.append(data)
+        elif data.strip():
+            self.code.append((self._inside, data))
+
+    def all(self, tag):
+        return [attributes for name, attributes in self.elements if name == tag]
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.words).split())
+
+
+@pytest.fixture
+def people(app, admin, study):
+    """A browser that has signed in; `page` parses what it gets."""
+    with TestClient(app, "http://localhost", follow_redirects=False) as client:
+        response = client.post("/signin", data={"token": admin.token})
+        assert (response.status_code, response.headers["location"]) == (303, "/")
+        client.page = lambda path: Page(client.get(path).text)
+        yield client
+
+
+def csrf(client):
+    (meta,) = [one for one in client.page("/").all("meta") if one.get("name") == "csrf-token"]
+    return meta["content"]
+
+
+@pytest.mark.parametrize("path", ["/", "/studies/search"])
+def test_who_has_not_signed_in_is_sent_to_do_so(anybody, study, path):
+    response = anybody.get(path)
+    assert (response.status_code, response.headers["location"]) == (303, "/signin")
+
+
+def test_the_session_cookie_is_for_the_server_only(app, admin):
+    with TestClient(app, "http://localhost", follow_redirects=False) as client:
+        cookie = client.post("/signin", data={"token": admin.token}).headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert re.search(r"samesite=(lax|strict)", cookie)
+    assert "path=/" in cookie
+    assert "secure" not in cookie  # this server is reached by http
+
+
+def test_behind_https_the_session_cookie_is_never_sent_without(storage):
+    _, token = make_key(storage, "admin", "test")
+    with TestClient(create_app(storage, public_url="https://duels.test"), "https://duels.test") as client:
+        response = client.post("/signin", data={"token": token}, follow_redirects=False)
+    assert "secure" in response.headers["set-cookie"].lower()
+
+
+@pytest.mark.parametrize("kind", ["api", "vote", "none"])
+def test_only_an_admin_signs_in(app, storage, anybody, study, kind):
+    token = "nobody's token at all" if kind == "none" else make_key(storage, kind, "x")[1]
+    response = anybody.post("/signin", data={"token": token})
+    assert response.status_code == 401
+    assert "does not open the dashboard" in Page(response.text).text
+    assert "set-cookie" not in response.headers
+    assert token not in response.text
+
+
+def test_signing_in_from_another_sites_page_is_refused_on_a_page(app, admin, anybody):
+    response = anybody.post("/signin", data={"token": admin.token}, headers={"Sec-Fetch-Site": "cross-site"})
+    assert response.status_code == 403
+    assert response.headers["content-type"].startswith("text/html")
+    assert "set-cookie" not in response.headers
+
+
+def test_guessing_tokens_is_slowed_down(anybody):
+    statuses = [anybody.post("/signin", data={"token": f"guess {n}"}).status_code for n in range(15)]
+    assert statuses[0] == 401
+    assert statuses[-1] == 429
+    assert int(anybody.post("/signin", data={"token": "again"}).headers["retry-after"]) >= 1
+
+
+def test_a_session_changes_something_only_with_the_pages_csrf_token(people):
+    arm = {"name": "splade"}
+    assert people.post("/api/studies/search/arms", json=arm).status_code == 403
+    assert people.post("/api/studies/search/arms", json=arm, headers={"X-CSRF-Token": "0" * 64}).status_code == 403
+    assert people.post("/api/studies/search/arms", json=arm, headers={"X-CSRF-Token": csrf(people)}).status_code == 201
+
+
+def test_the_csrf_token_is_that_of_the_session(people):
+    assert csrf(people) == csrf_token(people.cookies["duels_session"])
+
+
+def test_after_signing_out_the_session_is_over_also_for_who_kept_the_cookie(people):
+    kept = people.cookies["duels_session"]
+    assert people.post("/signout").headers["location"] == "/signin"
+    people.cookies.set("duels_session", kept)
+    assert people.get("/").status_code == 303
+    assert people.get("/api/studies").status_code == 401
+
+
+@pytest.mark.parametrize("path", [*ON_PAGES, "/signin", "/vote/nothing", "/studies/none"])
+def test_every_page_has_the_strict_policy(people, path):
+    headers = people.get(path).headers
+    assert headers["content-security-policy"] == POLICY
+    assert "unsafe" not in POLICY
+    assert headers["x-frame-options"] == "DENY"
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["referrer-policy"] == "no-referrer"
+    assert headers["cache-control"] == "no-store"
+
+
+def test_a_study_that_is_not_there_is_a_page(people):
+    response = people.get("/studies/<i>none")
+    assert (response.status_code, response.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "<i>none" in Page(response.text).text
+    assert "<i>" not in response.text
+
+
+def test_a_link_that_is_not_there_or_was_revoked_is_gone(people, admin):
+    made = admin.post("/api/studies/search/links", json={"votes": 3}).json()
+    path = f"/vote/{made['secret']}"
+    assert people.get(path).status_code == 200
+    assert admin.delete(f"/api/studies/search/links/{made['id']}").status_code == 204
+    for gone in (path, "/vote/nothing"):
+        response = people.get(gone)
+        assert response.status_code == 404
+        assert "does not work any more" in Page(response.text).text
+
+
+def test_without_sign_in_the_pages_have_no_sign_out(storage):
+    with TestClient(create_app(storage, open_to_all=True), "http://localhost") as client:
+        text = Page(client.get("/signin").text).text  # which leads on
+    assert "New study" in text
+    assert "Sign out" not in text
+
+
+def paths_of(people, admin):
+    link = admin.post("/api/studies/search/links", json={"name": "hello"}).json()["secret"]
+    return [*ON_PAGES, "/signin", f"/vote/{link}", "/vote/nothing", "/studies/none"]
+
+
+def test_pages_have_no_code_in_line_and_load_nothing_from_elsewhere(people, admin):
+    for path in paths_of(people, admin):
+        page = people.page(path)
+        assert {kind for kind, _ in page.code} <= {"application/json"}, path
+        for tag, attributes in page.elements:
+            assert not [name for name in attributes if name == "style" or name.startswith("on")], (path, tag)
+            for name in ("src", "href", "action", "srcset", "poster", "data"):
+                value = attributes.get(name) or ""
+                assert not re.match(r"(\w+:|//)", value), (path, tag, value)
+
+
+def test_templates_and_scripts_speak_of_no_other_host():
+    files = [*HERE.glob("templates/*"), *HERE.glob("static/*")]
+    assert len(files) > 20
+    for file in files:
+        found = re.findall(r"(?:https?:)?//[\w.-]+\.\w+[^\s\"']*", file.read_text())
+        assert [one for one in found if not one.startswith("http://www.w3.org/")] == [], file
+
+
+def test_our_files_and_those_of_libraries_are_served(people):
+    wanted = set()
+    for path in [*ON_PAGES, "/signin"]:
+        page = people.page(path)
+        wanted |= {one["src"] for one in [*page.all("script"), *page.all("img")] if "src" in one}
+        wanted |= {one["href"] for one in page.all("link")}
+    assert {"/static/vega.js", "/static/swagger/swagger-ui-bundle.js", "/static/duels.css"} <= wanted
+    for path in wanted:
+        assert people.get(path).status_code == 200, path
+
+
+@pytest.fixture
+def hostile(admin):
+    """A study in which everything that somebody can write is an attack."""
+    name, arms = XSS.replace("/", "|"), [f"{XSS} {k}" for k in range(3)]
+    made = admin.post("/api/studies", json={"name": name, "arms": arms})
+    assert made.status_code == 201, made.text
+    study = admin.get("/api/studies").json()["studies"][-1]["name"]
+    at = f"/api/studies/{study}"
+    for k in range(6):
+        duel = admin.post(f"{at}/ask", json={"allow_self": False}).json()["duels"][0]
+        told = {"duel": duel["id"], "winner": "left", "voter": f"{XSS} {k}"}
+        assert admin.post(f"{at}/tell", json=told).status_code == 200
+    link = admin.post(f"{at}/links", json={"name": XSS}).json()["secret"]
+    assert admin.post("/api/tokens", json={"name": XSS}).status_code == 201
+    return study, link
+
+
+def test_what_users_wrote_is_text_on_every_page(people, hostile):
+    study, link = hostile
+    expected = {"/": 2, f"/studies/{study}": 20, f"/vote/{link}": 1}
+    for path, times in expected.items():
+        response = people.get(path)
+        assert response.status_code == 200
+        page = Page(response.text)
+        assert page.text.count("<script>window.xss=1<") >= times, path
+        assert "<script>window.xss" not in response.text
+        assert {one["src"] for one in page.all("img")} <= {"/static/icon.svg"}
+        assert {kind for kind, _ in page.code} <= {"application/json"}
+
+
+def test_the_charts_of_a_hostile_study_are_still_data(people, hostile):
+    page = people.page(f"/studies/{hostile[0]}")
+    ((_, data),) = page.code
+    charts = json.loads(data)
+    assert set(charts) == {"leaderboard", "beats", "duels", "champions", "progress", "regret"}
+    arms = {row["arm"] for row in charts["leaderboard"]["chart"]["layer"][1]["data"]["values"]}
+    assert arms == {f"{XSS} {k}" for k in range(3)}
+
+
+def test_charts_of_pages_have_rows_since_the_policy_forbids_reading_csv(people, admin):
+    # The names look like numbers, and one has what CSV puts in quotes; a number of answers is a number.
+    admin.post("/api/studies", json={"name": "n", "arms": ["1", '2,"3"', "4"]})
+    for _ in range(4):
+        duel = admin.post("/api/studies/n/ask", json={"allow_self": False}).json()["duels"][0]
+        admin.post("/api/studies/n/tell", json={"duel": duel["id"], "winner": "left"})
+    ((_, data),) = people.page("/studies/n").code
+    assert '"csv"' not in data
+    charts = json.loads(data)
+    rows = charts["leaderboard"]["chart"]["layer"][1]["data"]["values"]
+    assert {row["arm"] for row in rows} == {"1", '2,"3"', "4"}
+    board = admin.get("/api/studies/n/board").json()
+    expected = {row["arm"]: (row["score"], row["lower"], row["upper"]) for row in board["leaderboard"]}
+    assert {row["arm"]: pytest.approx((row["score"], row["lower"], row["upper"])) for row in rows} == expected
+
+
+def test_the_study_page_says_and_tabulates_the_board(people, admin, study):
+    for voter in ("ann", "ben", "ann"):
+        duel = admin.post(f"{study}/ask", json={"allow_self": False}).json()["duels"][0]
+        admin.post(f"{study}/tell", json={"duel": duel["id"], "winner": "left", "voter": voter})
+    board = admin.get(f"{study}/board").json()
+    text = people.page("/studies/search").text
+    assert board["words"] in text
+    assert board["champions_note"] in text
+    assert "Answers 3" in text
+    for row in board["leaderboard"]:
+        assert f"{row['arm']} {row['score']:.2f} {row['lower']:.2f} – {row['upper']:.2f} {row['wins']}" in text
+    assert "ann 2 20" in text  # two answers, and a time
+    assert "ben 1 20" in text
+
+
+def test_every_input_has_a_label_and_every_table_a_caption(people, admin):
+    for path in paths_of(people, admin):
+        page = people.page(path)
+        labelled = {one.get("for") for one in page.all("label")} | {"keys"}  # that one stands in its label
+        inputs = [one for tag in ("input", "select", "textarea") for one in page.all(tag)]
+        assert {one["id"] for one in inputs} - {"confirm-typed"} <= labelled, path
+        assert len(page.all("caption")) == len(page.all("table")), path
+        assert all("scope" in one for one in page.all("th")), path
+        assert len(page.all("main")) == len(page.all("h1")) == 1, path
+        ids = [one["id"] for _, one in page.elements if "id" in one]
+        assert len(ids) == len(set(ids)), path
+
+
+@pytest.mark.parametrize(
+    ("verdict", "words"),
+    [
+        ({"kind": "winner", "leader": "a"}, "Winner: a"),
+        ({"kind": "no condorcet winner", "leader": None}, "No winner: every arm loses to another one"),
+        ({"kind": "practically tied", "leader": "a", "tied_with": ["b", "c"]}, "Practically tied: a, b, c"),
+        ({"kind": "not yet", "leader": None, "duels_to_go": None}, "Not yet: no answers so far"),
+        ({"kind": "not yet", "leader": "a", "duels_to_go": None}, "Not yet: a leads"),
+        ({"kind": "not yet", "leader": "a", "duels_to_go": 1280}, "Not yet: a leads, about 1,300 duels to go"),
+    ],
+)
+def test_headlines(verdict, words):
+    assert pages.headline(verdict) == words
+
+
+def test_a_winner_and_a_retired_study_are_marked_in_the_list(people, admin, study):
+    votes = "left,right,winner\n" + "bm25,dense,left\nbm25,hybrid,left\n" * 40
+    sent = admin.post(f"{study}/import", content=votes, headers={"Content-Type": "text/csv"})
+    assert sent.json() == {"imported": 80}
+    admin.post(f"{study}/retire")
+    text = people.page("/").text
+    assert "search retired Winner: bm25 3 arms · 80 answers" in text
+    assert "Winner: bm25" in people.page("/studies/search").text
