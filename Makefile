@@ -29,6 +29,7 @@ docs: $(READY)
 
 bench: $(READY)
 	$(BIN)/python benchmarks/core.py
+	$(BIN)/python benchmarks/policies.py
 	$(BIN)/python benchmarks/ranking.py
 	$(BIN)/python benchmarks/experiment.py
 	$(BIN)/python benchmarks/study.py

@@ -101,7 +101,7 @@ def test_both_say_the_same(pair, client, server):
 def test_verdicts_of_every_kind_are_those_of_the_study(client, server):
     """Tuples in tuples: a circle of three, and arms practically tied."""
     rows = [("a", "b", "left"), ("b", "c", "left"), ("c", "a", "left")]
-    circle = client.create_study("abc", "circle")
+    circle = client.create_study(iter("abc"), "circle")
     assert circle.import_votes(rows * 40) == 120
     assert circle.verdict() == duels.load_study("circle", server.storage).verdict()
     assert circle.verdict().kind == "no condorcet winner"
@@ -160,6 +160,22 @@ def test_names_of_all_kinds(client, server, name):
     client.delete_study(name)
     with pytest.raises(UnknownName, match="unknown study"):
         client.load_study(name)
+
+
+@pytest.mark.parametrize("name", ["", ".", ".."])
+def test_names_that_would_lead_elsewhere(client, pair, name):
+    """`arms/../retire` would retire the study."""
+    remote, local = pair
+    for act in (remote.retire_arm, client.load_study, client.delete_study):
+        with pytest.raises(InvalidInput, match="cannot be named here"):
+            act(name)
+    assert not local.retired
+
+
+def test_arms_may_have_slashes(client):
+    study = client.create_study(["a/b", "c", "d"], "slashes")
+    study.retire_arm("a/b")
+    assert (study.arms, study.retired) == (["c", "d"], False)
 
 
 def test_errors_are_those_of_a_study(client, server, pair):
@@ -257,8 +273,8 @@ def mocked(monkeypatch, *answers):
         status, body = answer
         return httpx.Response(status, json=body, headers={"Retry-After": "2"} if status in (429, 503) else {})
 
-    made = connect("http://localhost", TOKEN)
-    made.close()
+    made = object.__new__(Client)  # a real one reads the certificates of the machine, which takes longer than the rest
+    made.url, made._httpx = "http://localhost", httpx
     made._http = httpx.Client(transport=httpx.MockTransport(handle), base_url=made.url)
     monkeypatch.setattr(client_module, "sleep", pauses.append)
     return made, RemoteStudy(made, "s", "rucb"), sent, pauses
@@ -269,7 +285,7 @@ def failed(kind):
 
 
 DUEL = {"id": 0, "left": "a", "right": "b", "study": "s", "time": "t", "is_self": False}
-ASKED, TOLD = (200, {"duels": [DUEL]}), (200, {"duel": 0, "answer": "left"})
+ASKED, TOLD, ADDED = (200, {"duels": [DUEL]}), (200, {"duel": 0, "answer": "left"}), (201, {"items": 1})
 SHOWN = (200, {"impression": 0, "documents": [], "duel": 0, "left": "a", "right": "b", "is_self": False})
 REFUSED, BUSY, GATEWAY = (503, failed("storage")), (429, failed("too_many")), (502, {})
 CALLS = {
@@ -284,29 +300,27 @@ CALLS = {
     "forget": (lambda study: study.forget("v"), (200, {"answers": 1}), Again.UNSENT),
     "add_arm": (lambda study: study.add_arm("c"), (201, {}), Again.UNSENT),
     "import": (lambda study: study.import_votes([("a", "b", "left")]), (200, {"imported": 1}), Again.UNSENT),
-    "items": (lambda study: study.add_items([{"prompt": "p", "outputs": {"a": "", "b": ""}}]), ASKED, Again.UNSENT),
+    "items": (lambda study: study.add_items([{"prompt": "p", "outputs": {"a": "x", "b": "y"}}]), ADDED, Again.UNSENT),
 }
 # What goes wrong -> the least of `Again` that a request must have to be sent once more; None: never is.
-WRONG = {
-    httpx.ConnectError: Again.UNSENT,
-    httpx.ConnectTimeout: Again.UNSENT,
-    BUSY: Again.UNSENT,
-    REFUSED: Again.REFUSED,
-    httpx.ReadError: Again.ALWAYS,
-    httpx.RemoteProtocolError: Again.ALWAYS,
-    GATEWAY: Again.ALWAYS,
-    httpx.ReadTimeout: None,
-    (500, None): None,
-    (302, None): None,
-}
+WRONG = [
+    (httpx.ConnectError, Again.UNSENT),
+    (httpx.ConnectTimeout, Again.UNSENT),
+    (BUSY, Again.UNSENT),
+    (REFUSED, Again.REFUSED),
+    (httpx.ReadError, Again.ALWAYS),
+    (httpx.RemoteProtocolError, Again.ALWAYS),
+    (GATEWAY, Again.ALWAYS),
+    (httpx.ReadTimeout, None),
+    ((500, None), None),
+    ((302, None), None),
+]
 
 
 @pytest.mark.parametrize("call", CALLS)
 def test_requests_are_repeated_only_where_that_is_safe(call, monkeypatch):
     act, good, again = CALLS[call]
-    if call == "items":
-        good = (201, {"items": 1})
-    for wrong, least in ((tuple(key) if isinstance(key, tuple) else key, least) for key, least in WRONG.items()):
+    for wrong, least in WRONG:
         made, study, sent, pauses = mocked(monkeypatch, wrong, good)
         if least is not None and again >= least:
             act(study)
@@ -338,14 +352,63 @@ def test_what_is_no_server_of_ours_is_said(monkeypatch):
     made.close()
 
 
+def stream_of(monkeypatch, *streams):
+    """A study whose server's streams are these texts, one after another; the pauses between."""
+    pauses, left = [], list(streams)
+
+    def handle(request):
+        assert request.url.path == "/api/studies/s/stream"
+        text = left.pop(0)
+        if isinstance(text, type):
+            raise text("told to fail", request=request)
+        return httpx.Response(200, text=text) if isinstance(text, str) else httpx.Response(text[0], json=text[1])
+
+    made, study, _, _ = mocked(monkeypatch)
+    made._http.close()
+    made._http = httpx.Client(transport=httpx.MockTransport(handle), base_url=made.url)
+    monkeypatch.setattr(client_module, "sleep", pauses.append)
+    return study, pauses
+
+
+def change(seq):
+    said = {"seq": seq, "answers": 1, "open": 0, "retired": False}
+    return f"event: change\nid: {seq}\ndata: {json.dumps(said)}\n\n"
+
+
+def test_a_stream_that_broke_goes_on_without_saying_anything_twice(monkeypatch):
+    bye, deleted, here = "event: bye\ndata: {}\n\n", "event: deleted\ndata: {}\n\n", ": still here\n\n"
+    streams = (
+        change(1) + here + bye,
+        httpx.ConnectError,
+        change(1) + change(2),
+        REFUSED,
+        change(4) + deleted + change(5),
+    )
+    study, pauses = stream_of(monkeypatch, *streams)
+    assert [(one.seq, one.answers) for one in study.follow()] == [(1, 1), (2, 1), (4, 1)]
+    assert pauses == [PAUSES[0], PAUSES[1], PAUSES[0], PAUSES[1]]  # from the first again, once there was a change
+
+
+def test_a_stream_gives_up_where_there_is_nothing_to_follow(monkeypatch):
+    study, pauses = stream_of(monkeypatch, *[httpx.ReadError] * 20)
+    with pytest.raises(StorageError, match="the stream"):
+        next(study.follow())
+    assert pauses == list(PAUSES)
+    study, pauses = stream_of(monkeypatch, (404, failed("not_found")))
+    with pytest.raises(NotFound, match="because"):
+        next(study.follow())
+    assert pauses == []
+
+
 def free_port():
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         return str(one.getsockname()[1])
 
 
-def test_a_server_that_is_started_anew_is_found_again(tmp_path):
+def test_a_server_that_is_started_anew_is_found_again(tmp_path, monkeypatch):
     """Stopped and started on the same port: calls wait for it, streams go on, and nothing counts twice."""
+    monkeypatch.setattr(client_module, "PAUSES", (0.2,) * 150)  # a busy machine takes long to start a server
     storage, port = f"sqlite:///{tmp_path}/duels.db", free_port()
 
     def start():
@@ -380,15 +443,9 @@ def test_a_server_that_is_started_anew_is_found_again(tmp_path):
         assert gone.wait(10)
         following.join()
         again[0].stop()
+        monkeypatch.setattr(client_module, "PAUSES", (0.01,))
         with pytest.raises(StorageError, match="is it running"):
-            quickly_refused(made)
-
-
-def quickly_refused(made):
-    patch = pytest.MonkeyPatch()
-    with patch.context() as here:
-        here.setattr(client_module, "sleep", lambda seconds: None)
-        made.list_studies()
+            made.list_studies()
 
 
 def wait_for(condition, patience=20):
@@ -442,20 +499,21 @@ def test_interleaving_and_clicks(pair):
         remote.interleave({"bm25": [1]})
 
 
-def test_the_page_is_true(server, monkeypatch, tmp_path):
+def test_the_page_is_true(monkeypatch, tmp_path):
     """The sessions of docs/server/client.md, against a server of their own."""
-    live = Live(f"sqlite:///{tmp_path}/page.db", environment={"DUELS_TOKEN": TOKEN})
-    monkeypatch.setenv("DUELS_URL", live.url)
-    monkeypatch.setenv("DUELS_TOKEN", TOKEN)
-    monkeypatch.setattr(duels, "connect", connect, raising=False)
-    monkeypatch.chdir(tmp_path)
     kept, inside = [], False
     for line in PAGE.read_text().splitlines():
         inside = line.strip() == "```pycon" if line.startswith("```") else inside
         kept.append("" if line.startswith("```") or not inside else line)
     session = doctest.DocTestParser().get_doctest("\n".join(kept) + "\n", {}, PAGE.name, str(PAGE), 0)
     assert len(session.examples) > 20
+    monkeypatch.setenv("DUELS_TOKEN", TOKEN)
+    monkeypatch.chdir(tmp_path)
+    live = Live(f"sqlite:///{tmp_path}/page.db", environment={"DUELS_TOKEN": TOKEN})
     complaints: list[str] = []
-    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(session, out=complaints.append)
-    live.stop()
+    try:
+        monkeypatch.setenv("DUELS_URL", live.url)
+        doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(session, out=complaints.append)
+    finally:
+        live.stop()
     assert not complaints, "".join(complaints)

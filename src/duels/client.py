@@ -121,8 +121,7 @@ class Client:
         """Begin a study of the given arms on the server; as `duels.create_study`, with policies that are built in."""
         said: dict[str, Any] = {"name": study_name, "arms": arms, "policy": str(policy), "horizon": horizon}
         said |= {"seed": seed, "lease": lease, "load_if_exists": load_if_exists}
-        again = Again.ALWAYS if load_if_exists else Again.UNSENT
-        made = self._send("POST", ROOT[:-1], said, again).json()
+        made = self._send("POST", ROOT[:-1], said, Again.ALWAYS if load_if_exists else Again.UNSENT).json()
         return RemoteStudy(self, made["name"], made["policy"])
 
     def load_study(self, study_name: str) -> "RemoteStudy":
@@ -316,10 +315,9 @@ class RemoteStudy:
         duel: one that was asked before; then only its two rankings are needed, and the same list comes again.
         method, length, missing: as in `duels.interleave`.
         """
-        again = Again.REFUSED if duel is None else Again.ALWAYS
         body: dict[str, Any] = {"method": method, "length": length, "missing": missing, "voter": voter}
         body["duel"] = None if duel is None else self._number(duel)
-        shown = self._post("/interleave", again, rankings=rankings, **body)
+        shown = self._post("/interleave", Again.REFUSED if duel is None else Again.ALWAYS, rankings=rankings, **body)
         return _row(Impression, shown | {"id": shown["impression"]})
 
     def clicks(self, impression: Impression | int, clicks: Iterable[Any], *, voter: str | None = None) -> str:
@@ -380,6 +378,8 @@ def _error_of(response: Any, url: str) -> DuelsError:
 
 
 def _quoted(name: Any) -> str:
+    if name in ("", ".", ".."):  # it would lead to another address
+        raise InvalidInput(f"{name!r} cannot be named here: expected another name, or see the server's own pages")
     return quote(str(name), safe="", errors="replace")
 
 

@@ -1,0 +1,211 @@
+"""How fast the server is: a table, and benchmarks/out/server.json. Exit code 1 if a bar is missed.
+
+    python benchmarks/server.py
+
+Votes over HTTP, an ask and a tell each, durable, K = 64, by 64 clients on connections of their own; servers, clients
+and database share this machine. On SQLite, with 200 listeners as well, and with two servers on one PostgreSQL.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.request import Request, urlopen
+
+import numpy as np
+import uvloop
+from table import report
+
+ARMS = [f"model-{k}" for k in range(64)]
+RANKERS = {f"ranker-{k}": [f"doc-{(7 * k + 3 * rank) % 50}" for rank in range(10)] for k in range(8)}
+CLIENTS, LISTENERS = 64, 200
+WARM_UP, SECONDS = 4.0, 10.0  # the first is until all is compiled
+TOKEN = "a-token-for-benchmarks-only"
+VOTES, LATENCY = 1000.0, 60.0  # the bars: a second, and milliseconds
+
+
+async def vote(call):
+    duel = (await call("POST", "/api/studies/load/ask", {}))["duels"][0]
+    winner = "left" if duel["left"] < duel["right"] else "right"
+    await call("POST", "/api/studies/load/tell", {"duel": duel["id"], "winner": winner})
+
+
+async def click(call):
+    shown = await call("POST", "/api/studies/rankers/interleave", {"rankings": RANKERS, "missing": "last"})
+    body = {"impression": shown["impression"], "clicks": shown["documents"][:1]}
+    await call("POST", "/api/studies/rankers/clicks", body)
+
+
+async def health(call):
+    await call("GET", "/healthz", None)
+
+
+def head(method, path, length):
+    lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", f"Authorization: Bearer {TOKEN}"]
+    lines += ["Content-Type: application/json", f"Content-Length: {length}", "", ""]
+    return "\r\n".join(lines).encode()
+
+
+async def repeat(port, turn, begin, times):
+    """One client: a turn after the other on one connection. The times of turns since `begin`, by the last of a path."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**20)
+    taken = []
+
+    async def call(method, path, body):
+        content = b"" if body is None else json.dumps(body).encode()
+        started = time.perf_counter()
+        writer.write(head(method, path, len(content)) + content)
+        answer = await reader.readuntil(b"\r\n\r\n")
+        length = int(answer.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        said = await reader.readexactly(length)
+        taken.append((path.rpartition("/")[2], time.perf_counter() - started))
+        if answer[9:12] != b"200":
+            raise RuntimeError(f"{path}: {said.decode()}")
+        return json.loads(said)
+
+    while time.perf_counter() < begin + SECONDS:
+        taken.clear()
+        started = time.perf_counter()
+        await turn(call)
+        if started >= begin:
+            for name, took in [*taken, ("whole", time.perf_counter() - started)]:
+                times.setdefault(name, []).append(took)
+    writer.close()
+
+
+async def listen(port, begin):
+    """One listener: how many messages a second come."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(head("GET", "/api/studies/load/stream", 0))
+    count, end = 0, begin + SECONDS
+    while (left := end - time.perf_counter()) > 0:
+        try:
+            said = await asyncio.wait_for(reader.read(65536), left)
+        except TimeoutError:
+            break
+        count += said.count(b"event: change") if time.perf_counter() >= begin else 0
+    writer.close()
+    return count / SECONDS
+
+
+async def work(kind, ports):
+    """What a process of clients does, and what it has measured."""
+    begin = time.perf_counter() + WARM_UP
+    if kind == "listen":
+        return {"fewest": min(await asyncio.gather(*(listen(ports[k % len(ports)], begin) for k in range(LISTENERS))))}
+    times: dict[str, list[float]] = {}
+    turn = {"vote": vote, "click": click, "health": health}[kind]
+    await asyncio.gather(*(repeat(ports[k % len(ports)], turn, begin, times) for k in range(CLIENTS)))
+    ended = time.perf_counter() - begin
+    found = {name: [1000 * np.quantile(taken, q) for q in (0.5, 0.99)] for name, taken in times.items()}
+    return found | {"rate": len(times["whole"]) / ended}
+
+
+def clients(kind, ports):
+    """A process of clients, started."""
+    command = [sys.executable, __file__, kind, *map(str, ports)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+
+def measured(process):
+    said, _ = process.communicate()
+    if process.returncode:
+        raise SystemExit(f"the clients failed: {process.args}")
+    return json.loads(said)
+
+
+@contextmanager
+def server(url):
+    """`duels serve` in a process of its own; its port."""
+    command = [sys.executable, "-m", "duels", "serve", url, "--port", "0", "--log", "words"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "DUELS_TOKEN": TOKEN})
+    try:
+        assert process.stdout is not None
+        yield int(process.stdout.readline().rpartition(":")[2])
+    finally:
+        process.terminate()
+        process.communicate()
+
+
+def begin_studies(port):
+    for name, arms in (("load", ARMS), ("rankers", list(RANKERS))):
+        body = json.dumps({"name": name, "arms": arms}).encode()
+        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+        urlopen(Request(f"http://127.0.0.1:{port}/api/studies", body, headers)).close()
+
+
+@contextmanager
+def postgres():
+    """The URL of a PostgreSQL of its own, or None."""
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    binaries = found[-1].parent if found else Path(shutil.which("initdb") or "/nowhere/initdb").parent
+    if not (binaries / "initdb").exists():
+        yield None
+        return
+    folder = Path(tempfile.mkdtemp(prefix="duels-bench-", dir="/tmp"))
+    as_user = []
+    if os.geteuid() == 0:  # initdb refuses root
+        shutil.chown(folder, "postgres")
+        as_user = ["runuser", "-u", "postgres", "--"]
+
+    def run(*command):
+        subprocess.run([*as_user, *command], check=True, stdout=subprocess.DEVNULL, cwd="/tmp")
+
+    data, options = folder / "data", f"-c listen_addresses= -k {folder}"
+    run(binaries / "initdb", "-D", data, "-U", "postgres", "-A", "trust")
+    run(binaries / "pg_ctl", "-D", data, "-w", "-l", folder / "log", "-o", options, "start")
+    try:
+        yield f"postgresql://postgres@/postgres?host={folder}"
+    finally:
+        run(binaries / "pg_ctl", "-D", data, "-w", "-m", "immediate", "stop")
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def of_votes(found, where):
+    yield f"votes a second, {where}", found["rate"], "/s", None
+    yield f"  {VOTES:,.0f} a second over that", VOTES / found["rate"], "x", 1.0
+    for name, said in (("ask", "an ask"), ("tell", "a tell"), ("whole", "both together")):
+        median, worst = found[name]
+        yield f"  {said}: median", median, "ms", None
+        yield f"  {said}: 99 of 100 within", worst, "ms", None if name == "whole" else LATENCY
+
+
+def rows():
+    with (
+        tempfile.TemporaryDirectory(dir=Path(__file__).parent) as folder,
+        server(f"sqlite:///{folder}/duels.db") as port,
+    ):
+        begin_studies(port)
+        votes = measured(clients("vote", [port]))
+        yield from of_votes(votes, f"{CLIENTS} clients, SQLite")
+        plain = measured(clients("health", [port]))["rate"]
+        yield "plain requests a second, /healthz", plain, "/s", None
+        yield "  requests of votes over that", 2 * votes["rate"] / plain, "x", None
+        listeners = clients("listen", [port])
+        yield from of_votes(measured(clients("vote", [port])), f"{CLIENTS} clients, SQLite, {LISTENERS} listeners")
+        fewest = max(measured(listeners)["fewest"], 1e-9)
+        yield "  seconds between two messages, of the listener with the fewest", 1 / fewest, "s", 1.0
+        shown = measured(clients("click", [port]))
+        yield f"interleave + clicks a second, {len(RANKERS)} rankers", shown["rate"], "/s", None
+        yield "  an interleave: 99 of 100 within", shown["interleave"][1], "ms", None
+    with postgres() as url:
+        if url is None:
+            print("PostgreSQL is not installed: two servers on it are left out")
+            return
+        with server(url) as one, server(url) as two:
+            begin_studies(one)
+            yield from of_votes(measured(clients("vote", [one, two])), f"{CLIENTS} clients, two servers on PostgreSQL")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:]:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            print(json.dumps(runner.run(work(sys.argv[1], [int(port) for port in sys.argv[2:]]))))
+    else:
+        report("server", rows())
