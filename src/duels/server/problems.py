@@ -39,7 +39,8 @@ class Refused(DuelsError):
 
 
 def problem(status: int, message: str, retry: int | None = None) -> Response:
-    said = message if len(message) <= MOST else f"{message[:MOST]}…"
+    said = message.encode("utf-8", "backslashreplace").decode()  # what it quotes may be half a character
+    said = said if len(said) <= MOST else f"{said[:MOST]}…"
     body = {"error": {"kind": KINDS.get(status, "invalid"), "message": said}}
     headers = {} if retry is None else {"Retry-After": str(retry)}
     if status == 401:

@@ -22,6 +22,7 @@ logger = logging.getLogger("duels.server")
 SWITCH = 0.0002  # seconds: the thread that writes must not wait long for the one that reads requests
 BACKLOG = 2048  # connections that wait to be taken
 PATIENCE = 5  # seconds that requests under way have at the end
+LOCKED = 2  # seconds to wait for another process that writes: one commit under way and the next fit into PATIENCE
 
 
 class Server(uvicorn.Server):
@@ -61,6 +62,7 @@ def serve(
     """
     alone = is_loopback(host)
     store = open_storage(storage)
+    store.set_patience(LOCKED)
     if open_to_all and not alone:
         raise InvalidInput(f"--open on {host} would let everybody in: use it with --host 127.0.0.1 only")
     if token:

@@ -22,6 +22,7 @@ __all__ = [
     "Item",
     "Output",
     "add_items",
+    "can_show",
     "choose_item",
     "clear_items",
     "count_items",
@@ -147,6 +148,13 @@ def choose_item(
     least = min((seen.get(number, 0) for number in fitting), default=0)
     rarest = sorted(number for number in fitting if seen.get(number, 0) == least)
     return rarest[choice % len(rarest)] if rarest else None
+
+
+def can_show(connection: sa.Connection, study_id: int, left: str, right: str, number: int | None) -> bool:
+    """Whether an item still has outputs of both arms; without an item, whether the study has none at all."""
+    if number is None:
+        return not _rows(connection, "SELECT 1 FROM items WHERE study_id = ? LIMIT 1", (study_id,))
+    return bool(_with_both(connection, study_id, sorted({left, right}), [number]))
 
 
 def _random(seed: int, duel: int) -> list[int]:

@@ -21,7 +21,6 @@ from .database import DEFAULT, engine_for, prepare
 from .tables import EVENT_COLUMNS, studies
 from .wording import reason, shown, trouble
 
-
 WRITER = "duels-writer"  # the name of the thread that leads for those who do not wait
 
 
@@ -101,6 +100,11 @@ class Storage:
     @property
     def is_sqlite(self) -> bool:
         return self.engine.dialect.name == "sqlite"
+
+    def set_patience(self, seconds: float) -> None:
+        """Connections made from now on wait no longer than this for SQLite's lock, while another process writes."""
+        if self.is_sqlite:
+            sa.event.listen(self.engine, "do_connect", lambda *known: known[-1].update(timeout=seconds))
 
     @contextmanager
     def explained(self) -> Iterator[None]:

@@ -37,7 +37,6 @@ FORMATS = {  # the columns that a file is written with
 }
 MOST_ARMS = 10_000  # a tally of this size already fills 1.6 GB
 SHOWN = 5  # bad rows that an error lists
-
 # What a column is for -> the names it goes by, in lower case, with _ for all but letters and digits.
 COLUMNS = {
     "left": ("left", "model_a", "a", "arm_a", "item_a", "option_a", "player_a", "system_a", "first"),

@@ -18,7 +18,7 @@ def trouble(said: str) -> str:
         "disk is full": "cannot be written: the disk is full",
         "not a database": "is not a SQLite database",
         "malformed": "is damaged: restore it from a back-up",
-        "locked": f"was locked by others for {PATIENCE} seconds",
+        "locked": "was locked by others for too long",
     }
     for sign, words in known.items():
         if sign in said:

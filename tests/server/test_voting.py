@@ -1,0 +1,454 @@
+"""Voting by a link: blind, fair, one's own questions only, and nothing after the link is revoked."""
+
+import json
+import re
+from contextlib import ExitStack
+
+import pytest
+from scipy.stats import binom
+from starlette.testclient import TestClient
+
+from duels.server import voting
+from duels.server.keys import make_key, revoke_key
+from duels.server.limits import Limits, Rate
+from duels.study import log
+from duels.study.catalogue import create_study, delete_study, load_study
+from duels.study.items import add_items, clear_items
+
+ARMS = ["aardvark", "baboon", "cheetah"]
+SAYS = {"aardvark": "first words", "baboon": "second words", "cheetah": "third words"}
+PNG = "data:image/png;base64,iVBORw0KGgo="
+PAGE = "<script>document.title = 1</script>"
+
+
+@pytest.fixture
+def patient(app):
+    """No voter is too quick here."""
+    app.service.limits = Limits(voter=Rate(1e6, 10**6), address=Rate(1e6, 10**6))
+
+
+@pytest.fixture
+def zoo(storage, patient):
+    return create_study(ARMS, "zoo", storage)
+
+
+class Visitor:
+    """A voter with a link, in a browser of their own."""
+
+    def __init__(self, client, link, key=None):
+        self.client, self.link, self.key, self.seen = client, link, key, ""
+
+    def _taken(self, response):
+        self.seen += response.text
+        assert response.status_code == 200, response.text
+        assert response.headers["cache-control"] == "no-store"
+        return response.json()
+
+    def send(self, action, **body):
+        return self.client.post(f"/api/vote/{self.link}/{action}", json=body)
+
+    def ask(self, **body):
+        return self._taken(self.send("ask", **body))
+
+    def tell(self, duel, winner):
+        return self._taken(self.send("tell", duel=duel, winner=winner))
+
+    def undo(self):
+        return self._taken(self.client.post(f"/api/vote/{self.link}/undo"))
+
+    def progress(self):
+        return self._taken(self.client.get(f"/api/vote/{self.link}"))
+
+    def output(self, duel, side):
+        return self.client.get(f"/vote/{self.link}/output/{duel}/{side}")
+
+
+@pytest.fixture
+def browser(app):
+    """Opens browsers, each with cookies of its own."""
+    with ExitStack() as opened:
+        yield lambda: opened.enter_context(TestClient(app, "http://localhost"))
+
+
+@pytest.fixture
+def visitor(browser, storage, zoo):
+    """Makes voters of the zoo: by one link, or by another one with a goal."""
+
+    def link(votes):
+        return make_key(storage, "vote", "Which animal?", study_id=zoo.id, settings={"votes": votes})
+
+    shared = link(1000)
+
+    def make(votes=None):
+        key, secret = shared if votes is None else link(votes)
+        return Visitor(browser(), secret, key)
+
+    return make
+
+
+def words(prompt="What do you say?", **said):
+    return {"prompt": prompt, "outputs": said or SAYS}
+
+
+def refused(response, status, kind, *words):
+    assert response.status_code == status, response.text
+    body = response.json()
+    assert set(body) == {"error"}
+    assert body["error"]["kind"] == kind
+    for word in words:
+        assert word in body["error"]["message"]
+    return body["error"]["message"]
+
+
+def arm_on(question, side):
+    """Which arm's words are on that side, by what was uploaded."""
+    text = re.sub("<[^>]*>", "", question[side]["html"])
+    return next(arm for arm, said in SAYS.items() if said == text)
+
+
+def test_a_question_and_its_answer(zoo, visitor):
+    add_items(zoo, [words()])
+    ann = visitor(votes=3)
+    assert ann.progress() == {"title": "Which animal?", "goal": 3, "answered": 0, "total": 0, "done": None}
+    first = ann.ask()
+    assert set(first) == {"title", "goal", "answered", "total", "done", "duel", "prompt", "a", "b"}
+    assert (first["prompt"], first["duel"], first["a"]["kind"], first["a"]["src"]) == (
+        "What do you say?",
+        0,
+        "text",
+        None,
+    )
+    assert arm_on(first, "a") != arm_on(first, "b")
+    told = ann.tell(0, "a")
+    assert told == {"title": "Which animal?", "goal": 3, "answered": 1, "total": 1, "done": None}
+    assert ann.tell(0, "a") == told  # harmless
+    refused(ann.send("tell", duel=0, winner="b"), 409, "conflict", "already")
+    (vote,) = zoo.votes()
+    assert (vote.winner, vote.left) == ("left", arm_on(first, "a"))
+
+
+def test_names_are_hidden_and_sides_shuffled(zoo, visitor):
+    """Over 120 questions each pair's alphabetically first arm is on the left as often as a fair coin says.
+
+    The bounds are the exact binomial ones of a false alarm in a million; the study's seed makes the run repeatable.
+    """
+    add_items(zoo, [words(f"prompt {k}") for k in range(20)])
+    ann, on_left, answers = visitor(), 0, ("tie", "both_bad", "skip")
+    for k in range(120):
+        question = ann.ask()
+        a, b = arm_on(question, "a"), arm_on(question, "b")
+        assert a != b
+        on_left += a < b
+        ann.tell(question["duel"], answers[k % 3])
+        if k % 10 == 0:
+            ann.undo()
+            ann.tell(question["duel"], "tie")
+    low, high = binom.ppf([5e-7, 1 - 5e-7], 120, 0.5)
+    assert low <= on_left <= high
+    assert not any(name in ann.seen for name in [*ARMS, "zoo"])
+    assert zoo.check() > 240
+
+
+def test_an_answer_is_for_the_output_that_was_on_its_side(zoo, visitor):
+    add_items(zoo, [words()])
+    ann, wins = visitor(), dict.fromkeys(ARMS, 0)
+    for _ in range(15):
+        question = ann.ask()
+        better = min("ab", key=lambda side: arm_on(question, side))
+        wins[arm_on(question, better)] += 1
+        ann.tell(question["duel"], better)
+    assert {row.arm: row.wins for row in zoo.leaderboard()} == wins
+    assert wins["cheetah"] == 0
+
+
+def test_the_same_question_until_it_is_answered_or_old(zoo, visitor, monkeypatch):
+    ann, bob = visitor(), visitor()
+    first = ann.ask()
+    assert [ann.ask() for _ in range(3)] == [first] * 3
+    assert bob.ask()["duel"] == 1
+    assert len(zoo.open_duels()) == 2
+    now = log.clock()
+    monkeypatch.setattr(log, "clock", lambda: now + 599)
+    assert ann.ask()["duel"] == first["duel"]
+    monkeypatch.setattr(log, "clock", lambda: now + 601)
+    later = ann.ask()
+    assert later["duel"] == 2
+    assert ann.ask() == later
+    assert ann.tell(first["duel"], "tie")["answered"] == 1  # a late answer still counts
+
+
+def test_only_ones_own_questions(zoo, visitor, browser):
+    add_items(zoo, [{"prompt": "q", "outputs": {arm: {"kind": "image", "content": PNG} for arm in ARMS}}])
+    ann, bob, program = visitor(), visitor(), zoo.ask(voter="program")
+    mine = ann.ask()["duel"]
+    bob.ask()
+    for duel in (mine, program.id, 99):
+        refused(bob.send("tell", duel=duel, winner="a"), 404, "not_found", "not asked of you")
+        refused(bob.output(duel, "a"), 404, "not_found")
+    ann.tell(mine, "a")
+    refused(bob.client.post(f"/api/vote/{bob.link}/undo"), 400, "invalid", "no answer of yours")
+    assert len(zoo.votes()) == 1
+    assert ann.output(mine, "a").status_code == 200
+    refused(browser().get(f"/vote/{ann.link}/output/{mine}/a"), 404, "not_found")
+
+
+def test_a_name_that_is_none_is_replaced(zoo, visitor):
+    """The cookie is a random name that the server gave; anything of another form is not taken for one."""
+    ann = visitor()
+    for name in ("", "ann", "x" * 23, "\xff" * 22, "program"):
+        ann.client.cookies.clear()
+        sent = ann.client.get(f"/api/vote/{ann.link}", headers={"Cookie": f"duels_voter={name}".encode("latin-1")})
+        given = re.search(r"duels_voter=([\w-]{22});", sent.headers["set-cookie"])
+        assert given is not None
+        assert "HttpOnly" in sent.headers["set-cookie"]
+    ann.client.cookies.clear()
+    ann.progress()
+    assert "set-cookie" not in ann.client.get(f"/api/vote/{ann.link}").headers
+
+
+def test_undo_shows_the_same_question_and_keeps_the_promise(zoo, visitor, admin):
+    """It is blind: a voter has seen no results. The same by the API, which shows them, voids the verdict."""
+    add_items(zoo, [words(f"prompt {k}") for k in range(5)])
+    ann = visitor()
+    asked = [ann.ask()]
+    ann.tell(asked[0]["duel"], "skip")
+    asked.append(ann.ask())
+    ann.tell(asked[1]["duel"], "a")
+    for question in asked[::-1]:
+        again = ann.undo()
+        assert {key: again[key] for key in ("duel", "prompt", "a", "b")} == {
+            key: question[key] for key in ("duel", "prompt", "a", "b")
+        }
+    refused(ann.client.post(f"/api/vote/{ann.link}/undo"), 400, "invalid")
+    assert ann.progress()["answered"] == 0
+    assert len(zoo.votes()) == 0
+    assert ann.ask()["duel"] == asked[1]["duel"]  # open again
+    assert ann.tell(asked[1]["duel"], "b")["answered"] == 1
+    assert "void" not in str(zoo.verdict())
+    assert admin.get("/api/studies/zoo/verdict").json()["void"] is None
+    admin.post("/api/studies/zoo/undo", json={"duel": asked[1]["duel"]})
+    assert admin.get("/api/studies/zoo/verdict").json()["void"]
+
+
+def test_the_goal_is_reached_and_one_may_go_on(zoo, visitor):
+    ann = visitor(votes=2)
+    ann.tell(ann.ask()["duel"], "skip")
+    assert ann.progress()["answered"] == 0  # skipping is no answer
+    for count in (1, 2):
+        assert ann.tell(ann.ask()["duel"], "tie")["answered"] == count
+    over = ann.ask()
+    assert (over["done"], over["duel"], over["a"], over["b"], over["prompt"]) == ("goal", None, None, None, None)
+    assert ann.progress()["done"] == "goal"
+    before = zoo.history().seq
+    ann.ask()
+    assert zoo.history().seq == before
+    more = ann.ask(more=True)
+    assert (more["done"], more["answered"], more["goal"]) == (None, 2, 2)
+    assert ann.tell(more["duel"], "tie")["answered"] == 3
+    ann.undo()
+    ann.undo()
+    assert ann.progress() == {"title": "Which animal?", "goal": 2, "answered": 1, "total": 1, "done": None}
+    bob = visitor()
+    assert (bob.progress()["answered"], bob.progress()["total"]) == (0, 1)
+
+
+def test_a_study_with_a_winner_needs_no_more_votes(storage, browser, patient):
+    study = create_study(["x", "y"], "pair", storage)
+    _, secret = make_key(storage, "vote", study_id=study.id, settings={"votes": 1000})
+    ann = Visitor(browser(), secret)
+    for _ in range(200):
+        question = ann.ask()
+        if question["done"]:
+            break
+        ann.tell(question["duel"], "a" if question["a"]["html"] == "x" else "b")
+    assert (question["done"], question["duel"]) == ("winner", None)
+    assert study.verdict().winner == "x"
+    assert ann.ask(more=True)["duel"] is None
+
+
+def test_a_retired_study_thanks_its_voters(zoo, visitor):
+    ann = visitor()
+    question = ann.ask()
+    zoo.retire()
+    assert (ann.ask()["done"], ann.ask(more=True)["duel"]) == ("retired", None)
+    assert ann.tell(question["duel"], "a") == {
+        **{"title": "Which animal?", "goal": 1000, "answered": 1, "total": 1, "done": "retired"}
+    }
+    zoo.resume()
+    assert ann.ask()["done"] is None
+
+
+def test_without_items_the_names_are_compared(storage, browser, patient):
+    study = create_study(["<b>x</b>", "y & z"], "names", storage)
+    _, secret = make_key(storage, "vote", study_id=study.id, settings={"votes": 10})
+    question = Visitor(browser(), secret).ask()
+    sides = [question["a"], question["b"]]
+    assert question["prompt"] is None
+    assert all(side["kind"] == "name" and side["src"] is None for side in sides)
+    assert {side["html"] for side in sides} == {"&lt;b&gt;x&lt;/b&gt;", "y &amp; z"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "shown"),
+    [
+        ("text", PAGE, '<div class="text">&lt;script&gt;document.title = 1&lt;/script&gt;</div>'),
+        ("code", PAGE, '<pre tabindex="0"><code>&lt;script&gt;document.title = 1&lt;/script&gt;</code></pre>'),
+        ("markdown", "*x*", '<div class="markdown"><p><em>x</em></p>\n</div>'),
+    ],
+)
+def test_words_are_safe_html(zoo, visitor, kind, content, shown):
+    add_items(zoo, [{"prompt": PAGE, "outputs": {arm: {"kind": kind, "content": content} for arm in ARMS}}])
+    ann = visitor()
+    question = ann.ask()
+    assert question["a"] == question["b"] == {"kind": kind, "html": shown, "src": None}
+    assert question["prompt"] == PAGE  # text, which the page writes as text
+    refused(ann.output(question["duel"], "a"), 404, "not_found", "no image and no page")
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "media", "policy", "body"),
+    [
+        ("image", PNG, "image/png", voting.IMAGE, b"\x89PNG\r\n\x1a\n"),
+        ("image", "data:image/svg+xml;base64,PHN2Zy8+", "image/svg+xml", voting.IMAGE, b"<svg/>"),
+        ("html", PAGE, "text/html; charset=utf-8", voting.FRAME, PAGE.encode()),
+    ],
+)
+def test_images_and_pages_have_an_address_of_their_own(zoo, visitor, kind, content, media, policy, body):
+    add_items(zoo, [{"prompt": "q", "outputs": {arm: {"kind": kind, "content": content} for arm in ARMS}}])
+    ann = visitor()
+    question = ann.ask()
+    for side in "ab":
+        assert question[side] == {
+            "kind": kind,
+            "html": None,
+            "src": f"/vote/{ann.link}/output/{question['duel']}/{side}",
+        }
+        sent = ann.client.get(question[side]["src"])
+        assert (sent.status_code, sent.headers["content-type"], sent.content) == (200, media, body)
+        assert sent.headers.get_list("content-security-policy") == [policy]
+        assert sent.headers["x-content-type-options"] == "nosniff"
+        assert "private" in sent.headers["cache-control"]
+    refused(ann.output(question["duel"], "c"), 422, "invalid")
+    refused(visitor().output(question["duel"], "a"), 404, "not_found")
+
+
+def test_an_arm_that_retires_is_not_asked_about_again(zoo, visitor):
+    add_items(zoo, [words()])
+    ann = visitor()
+    question = ann.ask()
+    gone = arm_on(question, "a")
+    zoo.retire_arm(gone)
+    later = ann.ask()
+    assert later["duel"] != question["duel"]
+    assert gone not in (arm_on(later, "a"), arm_on(later, "b"))
+    assert ann.tell(question["duel"], "tie")["answered"] == 1
+    ann.tell(later["duel"], "tie")
+    assert {arm_on(ann.undo(), side) for side in "ab"}.isdisjoint({gone})
+
+
+def test_removed_items_do_not_unmask_arms(zoo, visitor):
+    """What was asked about an item is never shown by its arms' names: the next question is another one."""
+    outputs = {arm: {"kind": "image", "content": PNG} for arm in ARMS}
+    add_items(zoo, [{"prompt": "q", "outputs": outputs}])
+    ann = visitor()
+    answered = ann.ask()["duel"]
+    ann.tell(answered, "tie")
+    question = ann.ask()
+    clear_items(zoo)
+    refused(ann.output(question["duel"], "a"), 404, "not_found", "removed")
+    refused(ann.client.post(f"/api/vote/{ann.link}/undo"), 409, "conflict", "your answer stays")
+    assert len(zoo.votes()) == 1
+    add_items(zoo, [words()])
+    later = ann.ask()
+    assert later["duel"] > question["duel"]
+    assert later["prompt"] == "What do you say?"
+    assert not any(name in ann.seen for name in ARMS)
+    clear_items(zoo)
+    assert ann.ask()["a"]["kind"] == "name"  # a study without items compares names
+
+
+def test_items_that_come_later_hide_the_names(zoo, visitor):
+    ann = visitor()
+    assert ann.ask()["a"]["kind"] == "name"
+    add_items(zoo, [words()])
+    ann.seen = ""
+    assert ann.ask()["a"]["kind"] == "text"
+    assert not any(name in ann.seen for name in ARMS)
+
+
+def test_arms_without_a_common_item_are_not_unmasked(zoo, visitor):
+    """A study with items shows outputs or nothing; it goes on when there is something to show."""
+    zoo.retire_arm("cheetah")
+    add_items(zoo, [words(aardvark="x", cheetah="z")])
+    ann = visitor()
+    said = refused(ann.send("ask"), 409, "conflict", "nothing to show")
+    assert not any(name in said for name in ARMS)
+    assert zoo.open_duels() == []
+    add_items(zoo, [words(aardvark="x", baboon="y")])
+    assert ann.ask()["a"]["kind"] == "text"
+    assert zoo.check() > 0
+
+
+def everything(visitor, duel=0):
+    """An attempt at each route of a link."""
+    at = f"/api/vote/{visitor.link}"
+    return [
+        visitor.client.get(at),
+        visitor.client.post(f"{at}/ask"),
+        visitor.client.post(f"{at}/tell", json={"duel": duel, "winner": "a"}),
+        visitor.client.post(f"{at}/undo"),
+        visitor.output(duel, "a"),
+        visitor.client.get(f"/vote/{visitor.link}"),
+    ]
+
+
+def test_a_revoked_link_opens_nothing_at_once(zoo, visitor, storage):
+    ann, bob = visitor(), visitor(votes=7)
+    duel = ann.ask()["duel"]
+    bob.ask()
+    revoke_key(storage, ann.key.id, ("vote",))  # as another process would
+    before = zoo.history().seq
+    for answer in everything(ann, duel)[:-1]:
+        refused(answer, 404, "not_found", "does not work")
+    assert everything(ann, duel)[-1].status_code == 404
+    assert zoo.history().seq == before
+    assert bob.ask()["duel"] == 1  # another link is not affected
+
+
+def test_a_deleted_study_takes_its_links_along(zoo, visitor, storage):
+    ann = visitor()
+    duel = ann.ask()["duel"]
+    delete_study("zoo", storage)
+    create_study(ARMS, "zoo", storage)
+    assert [answer.status_code for answer in everything(ann, duel)] == [404] * 6
+    assert load_study("zoo", storage).history().seq == 1
+
+
+def test_a_link_is_for_its_own_study(zoo, visitor, storage):
+    """The same person with two links: what was asked by one is not there by the other."""
+    outputs = {arm: {"kind": "html", "content": PAGE} for arm in ARMS}
+    add_items(zoo, [{"prompt": "q", "outputs": outputs}])
+    other = create_study(["x", "y"], "other", storage)
+    _, secret = make_key(storage, "vote", study_id=other.id, settings={"votes": 10})
+    ann = visitor()
+    duel = ann.ask()["duel"]
+    ann.tell(duel, "a")
+    stranger = Visitor(ann.client, secret)
+    assert stranger.progress()["total"] == 0
+    refused(stranger.send("tell", duel=duel, winner="a"), 404, "not_found")
+    refused(stranger.output(duel, "a"), 404, "not_found")
+    refused(stranger.client.post(f"/api/vote/{secret}/undo"), 400, "invalid")
+    assert other.history().seq == 1
+    assert (len(zoo.votes()), "zoo" in stranger.seen) == (1, False)
+
+
+def test_what_is_no_answer_is_refused(zoo, visitor):
+    ann = visitor()
+    duel = ann.ask()["duel"]
+    for winner in ("left", "aardvark", "A", "", None, 1, ["a"]):
+        refused(ann.send("tell", duel=duel, winner=winner), 422, "invalid")
+    for wrong in (-1, 2**31, "0", 0.5, None):
+        refused(ann.send("tell", duel=wrong, winner="a"), 422, "invalid")
+    refused(ann.send("tell", duel=duel, winner="a", voter="bob"), 422, "invalid")
+    assert len(zoo.votes()) == 0
+    assert json.loads(ann.client.post(f"/api/vote/{ann.link}/ask").text)["duel"] == duel
