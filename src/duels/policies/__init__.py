@@ -1,7 +1,8 @@
 """The policies by name. A policy is a module that obeys the contract; its parameters are part of its name.
 
 A module offers `Params` (a NamedTuple with defaults), `init`, `select`, `update` and `recommend`; where it can, `skip`,
-`bounds`, `explored` and `check`; and says `NEEDS_HORIZON` and `PAPER`. See docs/policies.md.
+`bounds`, `explored` and `check`; and says `NEEDS_HORIZON` and `PAPER`. See docs/policies.md. A module that is made of
+other policies offers `wrap(given)` instead: the module that is played, for these parameters.
 """
 
 import importlib
@@ -16,7 +17,13 @@ from typing import Any
 from .. import specs
 from ..errors import DuelsError, InvalidInput, PolicyError, UnknownName
 
-BUILT_IN = ("rucb", "savage", "btm", "interleaved_filter", "random")
+BUILT_IN = (
+    *("rucb", "kl_rucb", "rcs", "dts", "dts_plus", "rmed1", "rmed2", "rmed2fh", "merge_rucb", "merge_dts"),
+    *("savage", "btm", "interleaved_filter", "doubling"),
+    *("ccb", "scb", "ecw_rmed", "borda_ucb"),
+    *("sparring", "self_sparring", "multisbm", "rex3", "versatile_db", "winner_stays"),
+    "random",
+)
 REQUIRED = ("Params", "init", "select", "update", "recommend")
 ARGUMENTS = {
     "init": "arms, horizon, params",
@@ -27,6 +34,7 @@ ARGUMENTS = {
     "bounds": "state, params, t",
     "explored": "state",
     "check": "params",
+    "restart": "state, params, horizon",
 }
 
 
@@ -72,7 +80,7 @@ class Policy:
         return getattr(self.module, name, otherwise)
 
 
-def policy(policy: Any, **parameters: Any) -> Policy:
+def policy(policy: Any, /, **parameters: Any) -> Policy:
     """The policy of that name (`"rucb"`, `"btm:gamma=2"`), of a file (`"./mine.py:c=1"`) or of a module of yours."""
     if isinstance(policy, Policy):
         if not parameters:
@@ -107,6 +115,8 @@ def defaults(module: Any) -> dict[str, Any]:
 
 
 def _with(name: str, module: Any, given: Mapping[str, Any], source: Any) -> Policy:
+    if hasattr(module, "wrap"):
+        module = module.wrap(given)
     missing = [part for part in REQUIRED if not hasattr(module, part)]
     if missing:
         raise InvalidInput(f"policy {name!r} has no {', '.join(missing)}: expected a module with {', '.join(REQUIRED)}")

@@ -14,6 +14,7 @@ from .kernels import FOREVER, choose, remove
 
 PAPER = "Yue, Joachims: Beat the Mean Bandit (ICML 2011)"
 NEEDS_HORIZON = True
+ASSUMES = "total order"
 
 
 class Params(NamedTuple):
@@ -35,7 +36,7 @@ class State(NamedTuple):
     extremes: np.ndarray  # (3,) float64: min P̂, max P̂, and c*
     due: np.ndarray  # (1,) bool: the worst arm leaves at the next step, where its ties can be broken
     explored: np.ndarray  # (1,) int64: the time at which one arm was left, 0 before
-    log_term: float  # ln(1/δ), δ = 1/(2TK)
+    log_term: np.ndarray  # (1,) float64: ln(1/δ), δ = 1/(2TK)
 
 
 def check(params):
@@ -44,23 +45,45 @@ def check(params):
 
 
 def init(arms, horizon, params):
-    return State(
+    state = State(
         wins=np.zeros((arms, arms)),
         plays=np.zeros((arms, arms)),
         total=np.zeros(arms),
         won=np.zeros(arms),
-        mean=np.full(arms, 0.5),
-        alive=np.arange(arms),
-        left=np.full(1, arms),
-        inside=np.ones(arms, np.bool_),
-        fewest=np.arange(arms),
-        size=np.full(1, arms),
+        mean=np.zeros(arms),
+        alive=np.zeros(arms, np.int64),
+        left=np.zeros(1, np.int64),
+        inside=np.zeros(arms, np.bool_),
+        fewest=np.zeros(arms, np.int64),
+        size=np.zeros(1, np.int64),
         least=np.zeros(1),
-        extremes=np.array([0.5, 0.5, 1.0]),
+        extremes=np.zeros(3),
         due=np.zeros(1, np.bool_),
         explored=np.zeros(1, np.int64),
-        log_term=math.log(2.0 * horizon * arms),
+        log_term=np.zeros(1),
     )
+    restart(state, params, horizon)
+    return state
+
+
+def restart(state, params, horizon):
+    """Begin anew, with this horizon."""
+    arms = len(state.alive)
+    state.wins[:] = 0.0
+    state.plays[:] = 0.0
+    state.total[:] = 0.0
+    state.won[:] = 0.0
+    state.mean[:] = 0.5
+    state.inside[:] = True
+    for b in range(arms):
+        state.alive[b] = state.fewest[b] = b
+    state.left[0] = state.size[0] = arms
+    state.least[0] = 0.0
+    state.extremes[0] = state.extremes[1] = 0.5
+    state.extremes[2] = 1.0
+    state.due[0] = False
+    state.explored[0] = 0
+    state.log_term[0] = math.log(2.0 * horizon * arms)
 
 
 def select(state, params, t, rng):
@@ -152,7 +175,7 @@ def find_fewest(state, params):
     state.size[0], state.least[0] = size, least
     radius = 1.0
     if least > 0.0:
-        radius = 3.0 * params.gamma * params.gamma * math.sqrt(state.log_term / least)
+        radius = 3.0 * params.gamma * params.gamma * math.sqrt(state.log_term[0] / least)
     state.extremes[2] = radius
 
 

@@ -14,6 +14,7 @@ from .kernels import FOREVER, choose, remove
 
 PAPER = "Yue, Broder, Kleinberg, Joachims: The K-armed Dueling Bandits Problem (JCSS 2012)"
 NEEDS_HORIZON = True
+ASSUMES = "total order"
 
 
 class Params(NamedTuple):
@@ -30,7 +31,7 @@ class State(NamedTuple):
     passes: np.ndarray  # (2,) float64: whole passes through W so far, and W's members still to come in this one
     beaten: np.ndarray  # (1,) bool: some arm beats the incumbent with confidence and takes its place at the next step
     explored: np.ndarray  # (1,) int64: the time at which one arm was left, 0 before
-    log_term: float  # 4 ln(1/δ), δ = 1/(TK²)
+    log_term: np.ndarray  # (1,) float64: 4 ln(1/δ), δ = 1/(TK²)
 
 
 def check(params):
@@ -38,18 +39,36 @@ def check(params):
 
 
 def init(arms, horizon, params):
-    return State(
-        incumbent=np.full(1, -1),
+    state = State(
+        incumbent=np.zeros(1, np.int64),
         won=np.zeros(arms),
         total=np.zeros(arms),
-        alive=np.arange(arms),
-        left=np.full(1, arms),
-        inside=np.ones(arms, np.bool_),
+        alive=np.zeros(arms, np.int64),
+        left=np.zeros(1, np.int64),
+        inside=np.zeros(arms, np.bool_),
         passes=np.zeros(2),
         beaten=np.zeros(1, np.bool_),
         explored=np.zeros(1, np.int64),
-        log_term=4.0 * math.log(float(horizon) * arms * arms),
+        log_term=np.zeros(1),
     )
+    restart(state, params, horizon)
+    return state
+
+
+def restart(state, params, horizon):
+    """Begin anew, with this horizon."""
+    arms = len(state.alive)
+    state.incumbent[0] = -1
+    state.won[:] = 0.0
+    state.total[:] = 0.0
+    for b in range(arms):
+        state.alive[b] = b
+    state.left[0] = arms
+    state.inside[:] = True
+    state.passes[:] = 0.0
+    state.beaten[0] = False
+    state.explored[0] = 0
+    state.log_term[0] = 4.0 * math.log(float(horizon) * arms * arms)
 
 
 def select(state, params, t, rng):
@@ -109,7 +128,7 @@ def challenger(state, rng):
 def certainty(state, b):
     """1 if the incumbent beats b with confidence, −1 if b beats it, 0 if ½ is inside the interval."""
     lead = state.won[b] / state.total[b] - 0.5
-    radius = math.sqrt(state.log_term / state.total[b])
+    radius = math.sqrt(state.log_term[0] / state.total[b])
     if lead > radius:
         return 1
     return -1 if lead < -radius else 0

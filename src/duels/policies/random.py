@@ -8,6 +8,7 @@ from .kernels import choose, choose_majority, nth_pair, record
 
 PAPER = "no paper: every pair of different arms is equally likely"
 NEEDS_HORIZON = False
+ASSUMES = "nothing"
 
 
 class Params(NamedTuple):

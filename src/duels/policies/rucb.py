@@ -16,6 +16,7 @@ from .kernels import FOREVER, choose, choose_majority, record
 
 PAPER = "Zoghi, Whiteson, Munos, de Rijke: Relative Upper Confidence Bound (ICML 2014)"
 NEEDS_HORIZON = False
+ASSUMES = "condorcet"
 
 
 class Params(NamedTuple):

@@ -14,6 +14,7 @@ from .kernels import FOREVER, choose, choose_majority, record, remove
 
 PAPER = "Urvoy, Clérot, Féraud, Naamane: Generic Exploration and K-armed Voting Bandits (ICML 2013)"
 NEEDS_HORIZON = True
+ASSUMES = "condorcet"
 
 
 class Params(NamedTuple):
@@ -30,7 +31,7 @@ class State(NamedTuple):
     pairs: np.ndarray  # (K(K−1)/2, 2) int64: the pairs to choose from, ascending: all remaining, or the least sampled …
     size: np.ndarray  # (1,) int64: … and how many they are
     fewest: np.ndarray  # (1,) float64: how often the least-sampled remaining pairs met
-    log_term: float  # ln(K(K−1)T/δ)
+    log_term: np.ndarray  # (1,) float64: ln(K(K−1)T/δ)
     least: bool
 
 
@@ -42,19 +43,36 @@ def check(params):
 
 
 def init(arms, horizon, params):
-    delta = params.delta or 1.0 / horizon
-    return State(
+    state = State(
         wins=np.zeros((arms, arms)),
-        alive=np.arange(arms),
-        left=np.full(1, arms),
-        inside=np.ones(arms, np.bool_),
+        alive=np.zeros(arms, np.int64),
+        left=np.zeros(1, np.int64),
+        inside=np.zeros(arms, np.bool_),
         explored=np.zeros(1, np.int64),
-        pairs=np.argwhere(np.triu(np.ones((arms, arms)), 1)),
-        size=np.full(1, arms * (arms - 1) // 2),
+        pairs=np.zeros((arms * (arms - 1) // 2, 2), np.int64),
+        size=np.zeros(1, np.int64),
         fewest=np.zeros(1),
-        log_term=math.log(arms * (arms - 1) * horizon / delta),
+        log_term=np.zeros(1),
         least=params.sampling == "least",
     )
+    restart(state, params, horizon)
+    return state
+
+
+def restart(state, params, horizon):
+    """Begin anew, with this horizon."""
+    arms, size = len(state.alive), 0
+    state.wins[:] = 0.0
+    state.inside[:] = True
+    for i in range(arms):
+        state.alive[i] = i
+        for j in range(i + 1, arms):
+            state.pairs[size, 0], state.pairs[size, 1] = i, j
+            size += 1
+    state.left[0], state.size[0] = arms, size
+    state.explored[0], state.fewest[0] = 0, 0.0
+    delta = params.delta if params.delta > 0.0 else 1.0 / horizon
+    state.log_term[0] = math.log(arms * (arms - 1) * horizon / delta)
 
 
 def select(state, params, t, rng):
@@ -92,7 +110,7 @@ def update(state, params, t, i, j, outcome):
     if state.least and n == state.fewest[0] + 1.0:
         drop_pairs(state, min(i, j), max(i, j))
     # w/n + √(log_term/2n) < ½ for the arm behind, multiplied out
-    if lead * lead > 2.0 * n * state.log_term:
+    if lead * lead > 2.0 * n * state.log_term[0]:
         leave(state, t, j if lead > 0.0 else i)
 
 
@@ -130,6 +148,6 @@ def bounds(state, params, t):
     """The intervals that decide who leaves, as two (K, K) arrays; an unplayed pair's is [−1, 2]."""
     n = state.wins + state.wins.T
     played = np.maximum(n, 1.0)
-    upper = np.where(n > 0, state.wins / played + np.sqrt(state.log_term / (2.0 * played)), 2.0)
+    upper = np.where(n > 0, state.wins / played + np.sqrt(state.log_term[0] / (2.0 * played)), 2.0)
     np.fill_diagonal(upper, 0.5)
     return 1.0 - upper.T, upper

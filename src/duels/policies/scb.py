@@ -1,0 +1,209 @@
+"""SCB, Scalable Copeland Bandits: Zoghi, Karnin, Whiteson & de Rijke, NIPS 2015, Algorithm 3 (with 2 and 4).
+
+Round r has T = 2^(2^r) steps. In it a Copeland winner is sought with failure probability δ = ln T / T, and then duels
+itself to the round's end. It is sought by a bandit method whose arms give the reward 1 if they beat an opponent drawn
+at random; each reward is found out by as many duels of the pair as that takes.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from .divergences import kl, kl_lower, kl_upper
+from .kernels import choose, record
+from .sparring import choose_largest
+
+PAPER = "Zoghi, Karnin, Whiteson, de Rijke: Copeland Dueling Bandits (NIPS 2015)"
+NEEDS_HORIZON = False
+ASSUMES = "nothing"
+LONGEST = 1 << 55  # steps of a round: past every horizon
+
+
+class Params(NamedTuple):
+    pass
+
+
+class State(NamedTuple):
+    wins: np.ndarray  # (K, K) float64: wins[i, j] = duels i won over j in this round; a tie adds a half to both
+    beats: np.ndarray  # (K, K) int64: in this round, 1 i beats j for certain, −1 j beats i, 0 not known
+    unknown: np.ndarray  # (K,) int64: opponents of i about whom that is not known
+    verdict: np.ndarray  # (K, K) int64: the same, of this round or else of the latest that found it out
+    lead: np.ndarray  # (K,) int64: the sum of a verdict's row
+    round: np.ndarray  # (3,) int64: r, the first step of the next round, and the winner found in this one, −1 before
+    log: np.ndarray  # (1,) float64: ln(1/δ)
+    alive: np.ndarray  # (K,) int64: the arms that may be Copeland winners, ascending …
+    left: np.ndarray  # (1,) int64: … and how many they are
+    opponent: np.ndarray  # (K,) int64: the opponent drawn for the reward that an arm waits for, −1 for none
+    pulls: np.ndarray  # (3,) int64: rewards that each had, arms that wait for their next, the place whose turn was last
+    reward: np.ndarray  # (K,) int64: the sum of an arm's rewards
+
+
+def check(params):
+    pass
+
+
+def init(arms, horizon, params):
+    return State(
+        wins=np.zeros((arms, arms)),
+        beats=np.zeros((arms, arms), np.int64),
+        unknown=np.full(arms, arms - 1),
+        verdict=np.zeros((arms, arms), np.int64),
+        lead=np.zeros(arms, np.int64),
+        round=np.array([0, 1, -1]),
+        log=np.zeros(1),
+        alive=np.arange(arms),
+        left=np.full(1, arms),
+        opponent=np.full(arms, -1),
+        pulls=np.zeros(3, np.int64),
+        reward=np.zeros(arms, np.int64),
+    )
+
+
+def select(state, params, t, rng):
+    while t >= state.round[1]:
+        begin(state)
+    while state.round[2] < 0:
+        if state.pulls[1] == 0:
+            pull(state, rng)
+        i = next_waiting(state)
+        j = state.opponent[i]
+        if state.beats[i, j] == 0:
+            return i, j
+        state.reward[i] += state.beats[i, j] > 0
+        state.opponent[i] = -1
+        state.pulls[1] -= 1
+        if state.pulls[1] == 0:
+            eliminate(state, rng)
+    return state.round[2], state.round[2]
+
+
+def begin(state):
+    """The next round, which knows nothing of those before."""
+    arms = len(state.alive)
+    state.round[0] += 1
+    steps = LONGEST if state.round[0] > 5 else 1 << (1 << state.round[0])
+    state.log[0] = math.log(steps / math.log(steps))
+    state.round[1] += steps
+    state.round[2] = -1
+    state.wins[:] = 0.0
+    state.beats[:] = 0
+    state.unknown[:] = arms - 1
+    for i in range(arms):
+        state.alive[i] = i
+    state.left[0] = arms
+    state.pulls[:] = 0
+    state.reward[:] = 0
+
+
+def pull(state, rng):
+    """Every remaining arm is to have one more reward, against an opponent drawn for it."""
+    for k in range(state.left[0]):
+        i = state.alive[k]
+        j = choose(len(state.alive) - 1, rng)
+        state.opponent[i] = j + (j >= i)
+    state.pulls[0] += 1
+    state.pulls[1], state.pulls[2] = state.left[0], choose(state.left[0], rng)
+
+
+def next_waiting(state):
+    """Those who wait take turns."""
+    k = state.pulls[2]
+    while True:
+        k = k + 1 if k + 1 < state.left[0] else 0
+        if state.opponent[state.alive[k]] >= 0:
+            state.pulls[2] = k
+            return state.alive[k]
+
+
+def eliminate(state, rng):
+    """Arms whose interval lies below another's leave; the winner is found when one is left or all left are level."""
+    most, known = 0, True
+    for k in range(state.left[0]):
+        most = max(most, state.reward[state.alive[k]])
+        known = known and state.unknown[state.alive[k]] == 0
+    if known:
+        keep_best_score(state)
+    elif state.pulls[0] > 1:
+        n, arms = state.pulls[0], len(state.alive)
+        budget = math.log(4.0 * n * arms) + state.log[0] + 2.0 * math.log(math.log(n))
+        lower = kl_lower(most / n, n, budget)
+        kept = 0
+        for k in range(state.left[0]):
+            i = state.alive[k]
+            share = state.reward[i] / n
+            state.alive[kept] = i
+            kept += share >= lower or n * kl(share, lower) <= budget
+        state.left[0] = kept
+        known = kl_upper(most / n, n, budget) - lower < 1.0 / (arms - 1)
+    if known or state.left[0] == 1:
+        state.round[2] = choose_rewarded(state, rng)
+
+
+def keep_best_score(state):
+    """Everything is known of those who remain: keep those that beat the most."""
+    most = -1
+    for k in range(state.left[0]):
+        state.reward[state.alive[k]] = score(state, state.alive[k])
+        most = max(most, state.reward[state.alive[k]])
+    kept = 0
+    for k in range(state.left[0]):
+        state.alive[kept] = state.alive[k]
+        kept += state.reward[state.alive[k]] == most
+    state.left[0] = kept
+
+
+def score(state, i):
+    beaten = 0
+    for j in range(len(state.alive)):
+        beaten += state.beats[i, j] > 0
+    return beaten
+
+
+def choose_rewarded(state, rng):
+    """One of the remaining arms with the most rewards."""
+    most, ties = -1, 0
+    for k in range(state.left[0]):
+        if state.reward[state.alive[k]] > most:
+            most, ties = state.reward[state.alive[k]], 0
+        ties += state.reward[state.alive[k]] == most
+    n = choose(ties, rng)
+    for k in range(state.left[0]):
+        if state.reward[state.alive[k]] == most:
+            if n == 0:
+                break
+            n -= 1
+    return state.alive[k]
+
+
+def update(state, params, t, i, j, outcome):
+    if i == j:
+        return
+    record(state.wins, i, j, outcome)
+    if state.beats[i, j] != 0:
+        return
+    arms = len(state.alive)
+    lead, n = state.wins[i, j] - state.wins[j, i], state.wins[i, j] + state.wins[j, i]
+    # |w/n − ½| > √(ln(2K²n(n+1)/δ) / 2n), multiplied out
+    if lead * lead > 2.0 * n * (math.log(2.0 * arms * arms * n * (n + 1.0)) + state.log[0]):
+        state.unknown[i] -= 1
+        state.unknown[j] -= 1
+        settle(state, i, j, 1 if lead > 0.0 else -1)
+        settle(state, j, i, 1 if lead < 0.0 else -1)
+
+
+def settle(state, i, j, won):
+    state.beats[i, j] = won
+    state.lead[i] += won - state.verdict[i, j]
+    state.verdict[i, j] = won
+
+
+def skip(state, params, t):
+    return state.round[1] if state.round[2] >= 0 else t + 1
+
+
+def recommend(state, rng):
+    """The winner found in this round; before, the arm with the most certain wins less certain losses."""
+    if state.round[2] >= 0:
+        return state.round[2]
+    return choose_largest(state.lead, rng)

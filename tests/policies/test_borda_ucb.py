@@ -1,0 +1,96 @@
+"""UCB on the Borda scores against the literal bandit, by hand, and where the Condorcet winner is another arm."""
+
+import importlib
+import math
+from copy import deepcopy
+
+import numpy as np
+import oracles
+import pytest
+
+import duels
+from duels import loop, testing
+from duels.errors import InvalidInput
+
+borda_ucb = duels.policy(importlib.import_module("duels.policies.borda_ucb"))
+
+
+@pytest.mark.parametrize("check", testing.CHECKS, ids=lambda check: check.__name__)
+def test_conformance(check):
+    check(borda_ucb)
+
+
+def listing(P, horizon, coin, luck, alpha):
+    """UCB1, where pulling i means a duel with another arm drawn uniformly."""
+    K = len(P)
+    plays, wins, history = [0] * K, [0.0] * K, []
+    for t in range(1, horizon + 1):
+        radius = math.sqrt(alpha * math.log(t))
+        index = [w / n + radius * (1 / math.sqrt(n)) if n else math.inf for w, n in zip(wins, plays)]
+        i = oracles.pick([k for k in range(K) if index[k] == max(index)], coin)
+        j = oracles.pick([k for k in range(K) if k != i], coin)
+        plays[i] += 1
+        wins[i] += oracles.duel(P, i, j, luck)
+        history.append((i, j))
+    return history
+
+
+@pytest.mark.parametrize(("arms", "alpha"), [(2, 2.0), (3, 0.5), (6, 2.0)])
+def test_same_duels_as_the_listing(arms, alpha):
+    rng = np.random.default_rng(arms)
+    for seed in range(3):
+        upper = np.triu(rng.random((arms, arms)), 1)
+        P = upper + np.tril(1 - upper.T, -1) + np.eye(arms) / 2
+        coin, luck = loop.streams(seed, 0)
+        expected = listing(P, 600, coin, luck, alpha)
+        chosen = duels.policy(borda_ucb, alpha=alpha)
+        ours, luck_of_ours = loop.streams(seed, 0)
+        state, history = chosen.start(arms), []
+        for t in range(1, 601):
+            i, j = map(int, chosen.module.select(state, chosen.params, t, ours))
+            chosen.module.update(state, chosen.params, t, i, j, oracles.duel(P, i, j, luck_of_ours))
+            history.append((i, j))
+        assert history == expected
+        assert ours.bit_generator.state == coin.bit_generator.state
+
+
+def test_the_index_by_hand():
+    # 0 won one of its two duels, 1 lost its only one, 2 won its only one; that 2 lost when 0 chose it does not count.
+    state = borda_ucb.start(3)
+    for t, (i, j, won) in enumerate([(0, 2, 1.0), (0, 1, 0.0), (1, 2, 0.0), (2, 0, 1.0), (1, 1, 1.0)], 1):
+        borda_ucb.module.update(state, borda_ucb.params, t, i, j, won)
+    assert state.score.tolist() == [0.5, 0.0, 1.0]  # the self-duel of 1 teaches nothing
+    # t = 6: √(2 ln 6) = 1.893. ½ + 1.893/√2 = 1.839, 0 + 1.893, 1 + 1.893 = 2.893: arm 2, with 0 or 1.
+    rng = np.random.default_rng(0)
+    assert {tuple(map(int, borda_ucb.module.select(deepcopy(state), borda_ucb.params, 6, rng))) for _ in range(60)} == {
+        (2, 0),
+        (2, 1),
+    }
+    assert int(borda_ucb.module.recommend(state, rng)) == 2
+
+
+def test_finds_the_borda_winner_where_another_arm_is_the_condorcet_winner():
+    # Arm 0, the Condorcet winner, beats both others with 0.55: its Borda score. Arm 1 loses to it, but beats arm 2 with
+    # 0.95: Borda score 0.70. In theory UCB1 pulls arm 0 some 8 ln(20,000)/0.15² = 3,521 times, arm 2 (0.25) 391 times.
+    P = np.array([[0.5, 0.55, 0.55], [0.45, 0.5, 0.95], [0.45, 0.05, 0.5]])
+    play = loop.ready(borda_ucb, 3, 20_000, P)
+    others = np.zeros(2)
+    for run in range(10):
+        state, tally = borda_ucb.start(3), np.zeros((3, 3))
+        coin, luck = loop.streams(0, run)
+        pulled = []
+        for begin, end in ((1, 10_000), (10_001, 20_000)):
+            adviser = loop.adviser(0, run, end)
+            _, arm = play(
+                state, borda_ucb.params, P, tally, begin, end, loop.FOREVER, loop.FOREVER, coin, luck, adviser
+            )
+            pulled.append(state.plays.sum() - state.plays[1])
+        assert arm == 1
+        others += [pulled[0], pulled[1] - pulled[0]]
+    assert others[1] < 0.5 * others[0]
+
+
+@pytest.mark.parametrize("alpha", [0.0, -1.0, math.nan, math.inf])
+def test_bad_parameters(alpha):
+    with pytest.raises(InvalidInput, match=r"alpha of borda_ucb is .* expected a positive number"):
+        duels.policy(borda_ucb, alpha=alpha)

@@ -1,0 +1,205 @@
+"""SCB against its listings duel for duel, by hand, and on a cycle, where there is no Condorcet winner."""
+
+import importlib
+import math
+
+import numpy as np
+import oracles
+import pytest
+from scipy.optimize import brentq
+from scipy.special import rel_entr
+
+import duels
+from duels import loop, testing
+
+scb = duels.policy(importlib.import_module("duels.policies.scb"))
+
+BEATS = {0: (1, 2, 3), 1: (2, 4), 2: (3, 4), 3: (1,), 4: (0, 3)}  # arm 0 is the Copeland winner, nobody beats all
+CYCLE = np.full((5, 5), 0.5)
+for winner, losers in BEATS.items():
+    for loser in losers:
+        CYCLE[winner, loser], CYCLE[loser, winner] = 0.8, 0.2
+
+
+@pytest.mark.parametrize("check", testing.CHECKS, ids=lambda check: check.__name__)
+def test_conformance(check):
+    check(scb)
+
+
+def kl(p, q):
+    return float(rel_entr(p, q) + rel_entr(1 - p, 1 - q))
+
+
+def ends(p, limit):
+    """The interval of all q with d(p, q) ≤ limit."""
+    low, high = 1e-300, 1 - 1e-16
+    return (
+        0.0 if kl(p, low) <= limit else brentq(lambda q: kl(p, q) - limit, low, p),
+        1.0 if kl(p, high) <= limit else brentq(lambda q: kl(p, q) - limit, p, high),
+    )
+
+
+def listing(P, horizon, coin, luck):
+    """Algorithm 3 with 2 and 4; a generator of duels, so that it can be cut off anywhere."""
+    history = []
+
+    def query(i, j):
+        won = oracles.duel(P, i, j, luck) if i != j else None
+        history.append((i, j, won))
+        return won
+
+    def solve(T, K):
+        delta = math.log(T) / T
+        W, known = np.zeros((K, K)), {}
+        rewards, remaining, n = dict.fromkeys(range(K), 0), list(range(K)), 0
+        while True:
+            n += 1
+            waiting = {i: oracles.pick(set(range(K)) - {i}, coin) for i in remaining}
+            place = int(coin.random() * len(remaining)) if len(remaining) > 1 else 0
+            while waiting:
+                place = (place + 1) % len(remaining)
+                i = remaining[place]
+                if i not in waiting:
+                    continue
+                j = waiting[i]
+                if (i, j) in known:
+                    rewards[i] += known[i, j]
+                    del waiting[i]
+                    continue
+                yield
+                won = query(i, j)
+                W[i, j] += won
+                W[j, i] += 1 - won
+                m = W[i, j] + W[j, i]
+                if abs(W[i, j] / m - 0.5) > math.sqrt(math.log(2 * K * K * m * (m + 1) / delta) / (2 * m)):
+                    known[i, j], known[j, i] = W[i, j] > W[j, i], W[j, i] > W[i, j]
+            if all((i, j) in known for i in remaining for j in range(K) if i != j):
+                rewards = {i: sum(known[i, j] for j in range(K) if i != j) for i in remaining}
+                remaining = [i for i in remaining if rewards[i] == max(rewards.values())]
+                break
+            if n == 1:
+                continue
+            limit = (math.log(4 * n * K / delta) + 2 * math.log(math.log(n))) / n
+            interval = {i: ends(rewards[i] / n, limit) for i in remaining}
+            top = max(low for low, _ in interval.values())
+            remaining = [i for i in remaining if interval[i][1] >= top]
+            if len(remaining) == 1 or max(high for _, high in interval.values()) - top < 1 / (K - 1):
+                break
+        return oracles.pick([i for i in remaining if rewards[i] == max(rewards[i] for i in remaining)], coin)
+
+    for r in range(1, 9):
+        T, end = 2**2**r, len(history) + 2**2**r
+        solver = solve(T, len(P))
+        while len(history) < min(end, horizon):
+            try:
+                next(solver)
+            except StopIteration as found:
+                while len(history) < min(end, horizon):
+                    query(found.value, found.value)
+        if len(history) == horizon:
+            return history
+    raise AssertionError
+
+
+def random_matrix(arms, seed):
+    rng = np.random.default_rng(seed)
+    upper = np.triu(np.where(rng.random((arms, arms)) < 0.5, 0.1, 0.9), 1)
+    return upper + np.tril(1 - upper.T, -1) + np.eye(arms) / 2
+
+
+ORDER = np.array([[0.5 if i == j else 0.98 if i < j else 0.02 for j in range(14)] for i in range(14)])
+
+
+@pytest.mark.parametrize("case", range(7))
+def test_same_duels_as_the_listing(case):
+    P = CYCLE if case == 0 else ORDER if case == 6 else random_matrix(case + 1, case)
+    horizon = 6000 if case == 6 else 3000  # with many arms some leave before all pairs are known
+    for seed in range(2):
+        coin, luck = loop.streams(seed, 0)
+        expected = listing(P, horizon, coin, luck)
+        ours, luck_of_ours = loop.streams(seed, 0)
+        state, history = scb.start(len(P)), []
+        for t in range(1, horizon + 1):
+            i, j = map(int, scb.module.select(state, scb.params, t, ours))
+            won = oracles.duel(P, i, j, luck_of_ours) if i != j else None
+            if won is not None:
+                scb.module.update(state, scb.params, t, i, j, won)
+            history.append((i, j, won))
+        assert history == expected
+        assert state.round[2] >= 0  # it has found a winner
+
+
+def test_arms_leave_by_hand():
+    # K = 14, δ = 1, 40 rewards each: limit = (ln(4·40·14) + 2 ln ln 40)/40 = (7.7142 + 2.6106)/40 = 0.25812. The best
+    # arm has all 40: d(1, q) = −ln q, so its interval begins at e^−0.25812 = 0.7725.
+    state = scb.start(14)
+    state.pulls[0] = 40
+    state.reward[:4] = [40, 20, 19, 0]
+    scb.module.eliminate(state, np.random.default_rng(0))
+    # d(20/40, 0.7725) = ½ ln(½/0.7725) + ½ ln(½/0.2275) = −0.2175 + 0.3937 = 0.1762: stays, it reaches 0.7725.
+    # d(0, 0.7725) = −ln 0.2275 = 1.48: out, as are all others without rewards; d(19/40, 0.7725) = 0.2065 stays.
+    assert state.alive[: state.left[0]].tolist() == [0, 1, 2]
+    # The best arm's interval ends at 1, 0.2275 away: more than a step of 1/13 between scores, so nothing is decided.
+    assert state.round[2] == -1
+    # With 200 of 200 the limit is (ln(4·200·14) + 2 ln ln 200)/200 = (9.3237 + 3.3347)/200 = 0.06329: the interval is
+    # [0.9387, 1], shorter than 1/13 = 0.0769. That arm is a Copeland winner.
+    state.pulls[0] = 200
+    state.reward[:3] = [200, 190, 19]
+    scb.module.eliminate(state, np.random.default_rng(0))
+    assert state.alive[: state.left[0]].tolist() == [0, 1]
+    assert state.round[2] == 0
+
+
+def test_a_pair_is_found_out_by_hand():
+    # K = 3, first round: T = 4, δ = ln 4/4 = 0.3466. After n duels all won by 0, n > 2·ln(2·9·n(n+1)/0.3466) is needed.
+    # n = 17: 2·ln(51.94·306) = 19.35 > 17; n = 19: 2·ln(51.94·380) = 19.78 > 19; n = 20: 2·ln(51.94·420) = 19.98 < 20.
+    state = scb.start(3)
+    scb.module.select(state, scb.params, 1, np.random.default_rng(0))
+    for n in range(1, 21):
+        assert state.beats[0, 1] == 0
+        scb.module.update(state, scb.params, n, 0, 1, 1.0)
+    assert (state.beats[0, 1], state.beats[1, 0]) == (1, -1)
+    assert state.unknown.tolist() == [1, 1, 2]
+    assert state.lead.tolist() == [1, -1, 0]
+    assert int(scb.module.recommend(state, np.random.default_rng(0))) == 0
+
+
+def test_rounds_are_squares_of_each_other():
+    # 4, 16, 256 and 65,536 steps: they begin at 1, 5, 21, 277 and 65,813. A verdict outlives its round, duels do not.
+    state, rng = scb.start(3), np.random.default_rng(0)
+    begins = []
+    for t in (1, 5, 21, 277):
+        scb.module.select(state, scb.params, t, rng)
+        begins.append(int(state.round[1]))
+    assert begins == [5, 21, 277, 65_813]
+    for n in range(60):
+        scb.module.update(state, scb.params, 277 + n, 0, 1, 1.0)
+    scb.module.select(state, scb.params, 65_813, rng)
+    assert not state.wins.any()
+    assert (state.beats[0, 1], state.lead[0]) == (0, 1)
+    assert state.round[1] == 65_813 + 2**32
+
+
+def test_the_winner_duels_itself_to_the_end_of_the_round():
+    matrix = np.array([[0.5, 0.9, 0.9], [0.1, 0.5, 0.9], [0.1, 0.1, 0.5]])
+    state, tally = scb.start(3), np.zeros((3, 3))
+    coin, luck = loop.streams(0, 0)
+    play = loop.bind(scb, compiled=False)
+    t, arm = play(state, scb.params, matrix, tally, 1, 30_000, loop.FOREVER, loop.FOREVER, coin, luck, coin)
+    assert (t, arm) == (30_001, 0)
+    assert scb.module.skip(state, scb.params, 30_001) == 65_813
+
+
+def test_finds_the_copeland_winner_on_a_cycle():
+    # Ten seeded runs: the fourth round has found arm 0 within 2,000 steps, and after that it duels itself. By design
+    # this goes wrong with probability δ = ln T / T = 0.0002 in a run at most.
+    play = loop.ready(scb, 5, 20_000, CYCLE)
+    for run in range(10):
+        state, tally = scb.start(5), np.zeros((5, 5))
+        coin, luck = loop.streams(0, run)
+        adviser = loop.adviser(0, run, 20_000)
+        play(state, scb.params, CYCLE, tally, 1, 10_000, loop.FOREVER, loop.FOREVER, coin, luck, adviser)
+        half = tally.copy()
+        _, arm = play(state, scb.params, CYCLE, tally, 10_001, 20_000, loop.FOREVER, loop.FOREVER, coin, luck, adviser)
+        assert arm == 0
+        assert (tally - half)[0, 0] == 10_000
