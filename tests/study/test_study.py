@@ -46,7 +46,7 @@ def test_answers_one_by_one_go_through_the_states_of_simulate(url, policy):
     counts = np.zeros((5, 5))
     for _ in range(steps):
         duel = study.ask()
-        history = study._looked_at()
+        history = study.history()
         swapped = history.swapped[duel.id]
         first, second = (matrix.index(arm) for arm in ((duel.right, duel.left) if swapped else (duel.left, duel.right)))
         counts[first, second] += 1
@@ -82,12 +82,12 @@ def test_the_log_replayed_gives_the_same_state_and_the_same_next_question(url, n
     assert again.leaderboard() == study.leaderboard()
     assert np.array_equal(again.tally().wins, study.tally().wins)
     assert again.events() == study.events()
-    state, replayed = study._looked_at().player(), again._looked_at().player()
+    state, replayed = study.history().player(), again.history().player()
     assert state.t == replayed.t
     for one, other in zip(state.state, replayed.state):
         assert np.array_equal(one, other)
     assert again.check() == len(study.events())
-    mine, theirs = study.ask(), reopened(url)._looked_at()
+    mine, theirs = study.ask(), reopened(url).history()
     assert (mine.left, mine.right) == (theirs.names[theirs.left[mine.id]], theirs.names[theirs.right[mine.id]])
 
 
@@ -186,7 +186,7 @@ def test_both_bad_counts_as_a_tie_and_is_kept_as_said(url):
     assert (tally.ties.sum(), tally.wins.sum()) == (2, 0)
     assert [entry.answer for entry in study.events() if entry.kind == "tell"] == ["both_bad", "skip"]
     assert study.open_duels() == []
-    assert study._looked_at().player().t == 2  # the skip was no step
+    assert study.history().player().t == 2  # the skip was no step
     with pytest.raises(Conflict, match="answered 'skip' already"):
         study.tell(1, "left")
 
@@ -204,7 +204,7 @@ def test_sides_are_shuffled_fairly(url):
     """Of 600 duels the policy's first arm is left in half: false alarm of 5 standard deviations 6e-7."""
     study = create_study(list("abc"), "study", url)
     study.ask(600)
-    swapped = study._looked_at().swapped
+    swapped = study.history().swapped
     assert abs(sum(swapped) - 300) < 5 * np.sqrt(150)
 
 
@@ -213,11 +213,11 @@ def test_a_lease_ends_and_a_late_answer_is_still_taken(url, now):
     first = study.ask()
     now[0] += 59
     assert study.ask() != (1, first.left, first.right, *first[3:])
-    with_lease = study._looked_at().question(now[0], True)
+    with_lease = study.history().question(now[0], True)
     now[0] += 1000
-    without = study._looked_at().question(now[0], True)
-    history = study._looked_at()
-    empty = reopened(url)._looked_at()
+    without = study.history().question(now[0], True)
+    history = study.history()
+    empty = reopened(url).history()
     empty.open.clear()
     assert without == empty.question(now[0], True)  # as if nothing were open
     assert (with_lease, history.open) != (without, {})
@@ -233,7 +233,7 @@ def test_no_arm_meets_itself_where_people_vote(url):
     assert "a" in (duel.left, duel.right)
     assert duel.left != duel.right
     # The rival is the arm with the largest u = w/n + √(α ln t / n) against the champion.
-    tally, t = study.tally(), study._looked_at().player().t + 1
+    tally, t = study.tally(), study.history().player().t + 1
     met = tally.wins + tally.wins.T
     upper = {
         arm: tally.wins[k, 0] / met[k, 0] + np.sqrt(0.51 * np.log(t) / met[k, 0]) for k, arm in ((1, "b"), (2, "c"))
@@ -512,11 +512,11 @@ def test_a_snapshot_gives_what_the_log_gives(url, monkeypatch):
     study.undo(3)
     answer_all(study, 60)
     study.ask(3)
-    quick = reopened(url)._looked_at()
+    quick = reopened(url).history()
     assert quick.snapshot_seq > 150
     with study._storage.engine.connect() as connection:
         connection.exec_driver_sql("DELETE FROM snapshots")
-    full = reopened(url)._looked_at()
+    full = reopened(url).history()
     assert full.snapshot_seq == 0
     for name in ("seq", "digest", "names", "active", "left", "right", "swapped", "answer", "attempt", "asked", "told"):
         assert getattr(quick, name) == getattr(full, name), name
@@ -536,7 +536,7 @@ def test_compiled_and_interpreted_studies_agree(url, tmp_path, monkeypatch):
         study = create_study(list("abcde"), name, url)
         answer_all(study, 80)
         asked.append([(entry.left, entry.right, entry.answer) for entry in study.events()[1:]])
-        assert study._looked_at().player()._compiled == (name == "fast")
+        assert study.history().player()._compiled == (name == "fast")
     assert asked[0] == asked[1]
 
 
@@ -594,9 +594,9 @@ def test_questions_one_after_another_are_those_of_a_fresh_look(url, now):
     dice = np.random.default_rng(5)
     for _ in range(150):
         now[0] += dice.exponential(5)
-        fresh = reopened(url)._looked_at().question(now[0], True)
+        fresh = reopened(url).history().question(now[0], True)
         duel = study.ask()
-        history = study._looked_at()
+        history = study.history()
         assert fresh == (history.left[duel.id], history.right[duel.id], history.swapped[duel.id])
         waiting = list(history.open)
         if dice.random() < 0.4:
