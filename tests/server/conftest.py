@@ -135,7 +135,7 @@ def study(admin):
     return "/api/studies/search"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # not longer: playwright keeps an event loop in this thread, where others want theirs
 def chromium():
     """Debian's chromium, through playwright; its absence is a failure in CI and a skip elsewhere."""
     path = shutil.which("chromium")

@@ -188,6 +188,14 @@ def test_streams(serve):
         took = time.monotonic() - started
         assert len(listener.events) - before <= 2 * took + 2, "at most two a second"
 
+        made = client.post("/api/tokens", json={"name": "guest"}).json()
+        guest = Listener(live.url, made["token"])
+        guest.wait_for(202)
+        assert client.delete(f"/api/tokens/{made['id']}").status_code == 204
+        until(lambda: guest.ended)  # revoked means revoked, for open streams too
+        assert guest.ended == "whole"
+        assert not listener.ended
+
         assert client.delete(STUDY).status_code == 204
         until(lambda: listener.ended)
         assert (listener.events[-1], listener.ended) == ("deleted", "whole")

@@ -8,11 +8,14 @@ import asyncio
 import contextlib
 import json
 import logging
+import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from ..errors import DuelsError
 from ..study.storage import Storage, Write
+from .keys import is_in_force
 
 logger = logging.getLogger("duels.server")
 PULSE = 0.5  # seconds between two looks at the logs that somebody follows
@@ -40,6 +43,9 @@ class Hub:
         self.feeds: dict[str, Feed] = {}
         self.closing = asyncio.Event()
         self._written: list[tuple[asyncio.Future, Any, BaseException | None]] = []
+        self._settling = threading.Lock()
+        self._keys: Counter[int] = Counter()  # how many listeners came with each key
+        self._revoked: set[int] = set()  # those of them that are not in force any more
         self._pulse: asyncio.Task | None = None
 
     async def write(self, write: Write) -> Any:
@@ -48,8 +54,10 @@ class Hub:
         future: asyncio.Future = loop.create_future()
 
         def then(value: Any, error: BaseException | None) -> None:
-            self._written.append((future, value, error))
-            if len(self._written) == 1:  # the first of a commit wakes the loop for all of it
+            with self._settling:
+                self._written.append((future, value, error))
+                first = len(self._written) == 1
+            if first:  # of a commit, for all of which it wakes the loop
                 with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
                     loop.call_soon_threadsafe(self._settle)
 
@@ -57,21 +65,26 @@ class Hub:
         return await future
 
     def _settle(self) -> None:
-        written, self._written = self._written, []
+        with self._settling:
+            written, self._written = self._written, []
         for future, value, error in written:
             if future.done():  # whoever asked has gone away
                 continue
             future.set_exception(error) if error is not None else future.set_result(value)
 
-    async def follow(self, name: str, state: Callable[[], dict[str, Any]]) -> AsyncIterator[bytes]:
-        """Server-sent events of a study: its state now, and again whenever its log has grown."""
+    async def follow(self, name: str, state: Callable[[], dict[str, Any]], key: int = 0) -> AsyncIterator[bytes]:
+        """Server-sent events of a study: its state now, and again whenever its log has grown.
+
+        key: the id of the listener's, with which the stream ends too; 0 for none.
+        """
         feed = self.feeds.setdefault(name, Feed(state))
         feed.listeners += 1
+        self._keys[key] += 1
         if self._pulse is None or self._pulse.done():
             self._pulse = asyncio.create_task(self._look())
         seen = -1
         try:
-            while not self.closing.is_set():
+            while not self.closing.is_set() and key not in self._revoked:
                 if feed.seq != seen:
                     seen = feed.seq
                     yield feed.message
@@ -82,6 +95,7 @@ class Hub:
             yield b"event: bye\ndata: {}\n\n"
         finally:
             feed.listeners -= 1
+            self._keys[key] -= 1
             if not feed.listeners and self.feeds.get(name) is feed:  # else it is of a study made anew
                 del self.feeds[name]
 
@@ -98,6 +112,7 @@ class Hub:
         while self.feeds and not self.closing.is_set():
             for name, feed in list(self.feeds.items()):
                 await self._look_at(name, feed)
+            await self._look_at_keys()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.closing.wait(), PULSE)
 
@@ -118,6 +133,16 @@ class Hub:
         if state["seq"] != feed.seq:
             data = json.dumps(state, ensure_ascii=False)
             _tell(feed, state["seq"], f"event: change\nid: {state['seq']}\ndata: {data}\n\n".encode())
+
+    async def _look_at_keys(self) -> None:
+        """End the streams of those whose keys were revoked or have expired."""
+        self._keys = +self._keys  # without those that nobody listens with
+        asked = [key for key in self._keys if key and key not in self._revoked]
+        with contextlib.suppress(DuelsError):  # the database is away: it is looked at again
+            gone = await asyncio.to_thread(lambda: {key for key in asked if not is_in_force(self.storage, key)})
+            self._revoked = {key for key in self._revoked if key in self._keys} | gone
+            for feed in self.feeds.values() if gone else ():
+                _tell(feed, feed.seq, feed.message)
 
     def close(self) -> None:
         """Let every stream say goodbye."""

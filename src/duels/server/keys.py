@@ -117,6 +117,12 @@ def in_force(storage: Storage, connection: sa.Connection, key: int) -> bool:
     return row is not None and not any(row[::2]) and all(end is None or now < end for end in row[1::2])
 
 
+def is_in_force(storage: Storage, key: int) -> bool:
+    """As `in_force`, outside a transaction."""
+    with storage.turn, storage.explained():
+        return in_force(storage, storage.connection(), key)
+
+
 def list_keys(storage: Storage, kinds: tuple[str, ...], study_id: int | None = None) -> list[Key]:
     """The keys of these kinds, oldest first; revoked ones too."""
     with storage.turn, storage.explained():

@@ -129,6 +129,8 @@ async def signin(request: Request, service: Here) -> Response:
 @router.post("/signout")
 def signout(request: Request, service: Here) -> Response:
     """End the session."""
+    if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        raise Refused(403, "signing out from another site's page is not taken: use this server's own")
     key = signed_in(request, service)
     if key is not None and key is not NOBODY:
         revoke_key(service.storage, key.id, ("session",))

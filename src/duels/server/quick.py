@@ -1,4 +1,4 @@
-"""The two requests that come by the thousand, past the framework: it takes longer over each than the answer does."""
+"""The requests that come by the thousand, past the framework: it takes longer over each than the answer does."""
 
 import json
 import logging
@@ -12,14 +12,20 @@ from starlette.responses import Response
 
 from ..errors import DuelsError
 from .api.duels import asked, told
+from .api.interleaving import clicked, shown
 from .problems import of_anything, of_duels, of_http, problem
-from .schemas import Ask, Tell
+from .schemas import Ask, Clicks, Interleave, Tell
 from .security import quick_caller
 from .service import Service
 
 logger = logging.getLogger("duels.server")
-ADDRESS = re.compile(r"/api/studies/([^/]{1,200})/(ask|tell)")
-ACTIONS: dict[str, tuple[Any, Any]] = {"ask": (Ask, asked), "tell": (Tell, told)}
+ADDRESS = re.compile(r"/api/studies/([^/]{1,200})/(ask|tell|interleave|clicks)")
+ACTIONS: dict[str, tuple[Any, Any]] = {
+    "ask": (Ask, asked),
+    "tell": (Tell, told),
+    "interleave": (Interleave, shown),
+    "clicks": (Clicks, clicked),
+}
 
 
 class Pattern(NamedTuple):
@@ -32,7 +38,7 @@ PATTERNS = {name: Pattern(f"/api/studies/{{study}}/{name}") for name in ACTIONS}
 
 
 class Quick:
-    """Answers `ask` and `tell` by the same functions as the routes that document them; all else goes on."""
+    """Answers its requests by the same functions as the routes that document them; all others go on."""
 
     def __init__(self, app: Any, service: Service) -> None:
         self.app, self.service = app, service

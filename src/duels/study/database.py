@@ -34,9 +34,17 @@ def engine_for(url: str) -> sa.Engine:
     if kind == "postgresql":
         parsed = parsed.set(drivername="postgresql+psycopg")
         try:
-            return sa.create_engine(parsed, isolation_level="AUTOCOMMIT", pool_size=2, pool_pre_ping=True)
+            engine = sa.create_engine(
+                parsed,
+                isolation_level="AUTOCOMMIT",
+                pool_size=2,
+                pool_pre_ping=True,
+                connect_args={} if "connect_timeout" in parsed.query else {"connect_timeout": 10},
+            )
         except ImportError:
             raise InvalidInput("PostgreSQL needs its driver: pip install 'duels[postgres]'") from None
+        sa.event.listen(engine, "connect", _set_up_postgres)
+        return engine
     raise InvalidInput(f"storage is {shown(url)}: expected sqlite:///file.db or postgresql://user@host/name")
 
 
@@ -50,6 +58,12 @@ def _set_up_sqlite(connection: Any, record: Any) -> None:
     cursor.execute("PRAGMA synchronous=FULL")  # a commit returns after it is on disk
     cursor.execute("PRAGMA foreign_keys=ON")
     cursor.close()
+
+
+def _set_up_postgres(connection: Any, record: Any) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET lock_timeout = '{PATIENCE:g}s'")  # another server may have frozen with a lock
+    connection.commit()
 
 
 def prepare(engine: sa.Engine, url: str) -> None:

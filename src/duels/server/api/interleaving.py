@@ -13,27 +13,33 @@ from ...study.names import Duel
 from ...study.storage import Write
 from ...study.study import Study
 from ...study.tables import impressions
+from ..keys import Key
 from ..problems import Refused, shape
 from ..schemas import Clicks, Impression, Interleave, Told
 from ..security import Here, QuickCaller
+from ..service import Service
 from .studies import StudyPath
 
 router = APIRouter(tags=["interleaving"], responses=shape(400, 401, 403, 404, 409, 413, 422, 503))
 OUTCOMES = {1.0: "left", 0.0: "right", 0.5: "tie"}
 
 
-@router.post("/api/studies/{study}/interleave", response_model=Impression)
-async def show(study: StudyPath, body: Interleave, service: Here, key: QuickCaller) -> JSONResponse:
-    """The list to show, from the rankings of the two arms that duel; for a self-duel the champion's own list.
-
-    Say one ranking for each arm, or ask first and say the asked `duel` with the rankings of its two arms.
-    """
+async def shown(service: Service, key: Key | None, study: str, body: Interleave) -> dict[str, Any]:
     method = find_method(body.method)
 
     def write(found: Study) -> Write:
         return _asked(found, body, method) if body.duel is None else _again(found, body, method)
 
-    return JSONResponse(await service.write(key, study, write))
+    return await service.write(key, study, write)
+
+
+@router.post("/api/studies/{study}/interleave", response_model=Impression)
+async def interleaved(study: StudyPath, body: Interleave, service: Here, key: QuickCaller) -> JSONResponse:
+    """The list to show, from the rankings of the two arms that duel; for a self-duel the champion's own list.
+
+    Say one ranking for each arm, or ask first and say the asked `duel` with the rankings of its two arms.
+    """
+    return JSONResponse(await shown(service, key, study, body))
 
 
 def _asked(study: Study, body: Interleave, method: Method) -> Write:
@@ -99,10 +105,7 @@ def _record(connection: sa.Connection, study: Study, duel: int) -> dict[str, Any
     return None if found is None else json.loads(found)
 
 
-@router.post("/api/studies/{study}/clicks", response_model=Told)
-async def clicks(study: StudyPath, body: Clicks, service: Here, key: QuickCaller) -> JSONResponse:
-    """The clicks on a list that was shown, all at once: they are the answer to its duel."""
-
+async def clicked(service: Service, key: Key | None, study: str, body: Clicks) -> dict[str, Any]:
     def write(found: Study) -> Write:
         def operation(connection: sa.Connection) -> str:
             record = _record(connection, found, body.impression)
@@ -112,7 +115,13 @@ async def clicks(study: StudyPath, body: Clicks, service: Here, key: QuickCaller
 
         return Write(operation, found.id)
 
-    return JSONResponse({"duel": body.impression, "answer": await service.write(key, study, write)})
+    return {"duel": body.impression, "answer": await service.write(key, study, write)}
+
+
+@router.post("/api/studies/{study}/clicks", response_model=Told)
+async def clicks(study: StudyPath, body: Clicks, service: Here, key: QuickCaller) -> JSONResponse:
+    """The clicks on a list that was shown, all at once: they are the answer to its duel."""
+    return JSONResponse(await clicked(service, key, study, body))
 
 
 def _winner(record: dict[str, Any], body: Clicks) -> str:

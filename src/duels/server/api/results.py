@@ -111,6 +111,6 @@ async def import_votes(study: StudyPath, request: Request, service: Here, key: C
 async def stream(study: StudyPath, service: Here, key: Caller) -> StreamingResponse:
     """Server-sent events: the study's state now and whenever it has changed, at most twice a second."""
     await asyncio.to_thread(service.study, study)
-    messages = service.hub.follow(study, lambda: service.state(study))
+    messages = service.hub.follow(study, lambda: service.state(study), key.id)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(messages, media_type="text/event-stream", headers=headers)
