@@ -91,6 +91,7 @@ def _wrapped(name: str) -> types.ModuleType:
         wrap=wrap,
         PAPER=PAPER,
         NEEDS_HORIZON=NEEDS_HORIZON,
+        ASSUMES=inner.ASSUMES,
     )
     if hasattr(inner, "bounds"):
         played.__dict__["bounds"] = lambda state, params, t: inner.bounds(state, params, t - int(state.start[0]) + 1)

@@ -358,8 +358,10 @@ def first_short(met, alpha):
 
 
 def recommend(state, rng):
-    """An arm that the fewest beat by observed majority, ties at random."""
+    """The surest winner while it is one that the fewest beat by observed majority, else any of these at random."""
     lowest, ties = min_losses(state.losses), 0
+    if state.sure[0] >= 0 and state.losses[state.sure[0]] == lowest:
+        return state.sure[0]
     for i in range(len(state.losses)):
         ties += state.losses[i] == lowest
     n = choose(ties, rng)

@@ -15,7 +15,7 @@ from .sparring import choose_largest, largest_index
 
 PAPER = "Ailon, Karnin, Joachims: Reducing Dueling Bandits to Cardinal Bandits (ICML 2014)"
 NEEDS_HORIZON = False
-ASSUMES = "condorcet"
+ASSUMES = "total order"
 
 
 class Params(NamedTuple):
