@@ -93,6 +93,8 @@ def unsuitable(policy: Policy, matrix: PreferenceMatrix) -> str:
         return "needs a Condorcet winner"
     if needs == "total order" and not matrix.is_total_order:
         return "needs a total order"
+    if needs == "no even pair" and (matrix.beats | matrix.beats.T).sum() < matrix.arms * (matrix.arms - 1):
+        return "needs that of every pair one beats the other"
     return ""
 
 

@@ -185,7 +185,7 @@ def test_items_are_kept_and_paged(admin, study):
         ({"name": "a/b", "arms": ["a", "b"]}, "without /"),
         ({"name": "..", "arms": ["a", "b"]}, "study_name"),
         ({"name": "x", "arms": ["a", "b"], "policy": "rucd"}, "rucb"),
-        ({"name": "x", "arms": ["a", "b"], "policy": "/tmp/mine.py"}, "not built in"),
+        ({"name": "x", "arms": ["a", "b"], "policy": "/tmp/mine.py"}, "unknown policy"),
         ({"name": "x", "arms": ["a", "b"], "policy": "rucb:alpha=x"}, "alpha"),
         ({"name": "x", "arms": ["a", "b"], "policy": "savage"}, "horizon"),
         ({"name": "x", "arms": ["a", "b"], "wings": 1}, "wings"),

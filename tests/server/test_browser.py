@@ -12,7 +12,9 @@ from playwright.sync_api import expect
 
 XSS = "<script>window.xss=1</script>\"'><img src=x onerror=window.xss=1>"
 PHONE, DESKTOP = {"width": 360, "height": 740}, {"width": 1280, "height": 900}
+SMALL_TABLET, TABLET = {"width": 600, "height": 900}, {"width": 800, "height": 1000}
 NOT_FOUND = "status of 404"
+UNKNOWN = "Unrecognized Content-Security-Policy directive 'webrtc'"  # for browsers that know it
 
 
 class Browser:
@@ -20,7 +22,7 @@ class Browser:
 
     def __init__(self, chromium, url):
         self.chromium, self.url, self.wrong, self.contexts = chromium, url, [], []
-        self.expected = []  # parts of messages that a test brings about itself
+        self.expected = [UNKNOWN]  # parts of messages that a test brings about itself
 
     def open(self, path="", **options):
         """A page of a new person: no cookies."""
@@ -111,11 +113,14 @@ def test_create_by_pasting_vote_and_watch(browser, live, api):
     board.get_by_label("Name", exact=True).first.fill("styles of answers?")
     board.get_by_role("button", name="Create the study").click()
     expect(board.locator("#create-said")).to_contain_text("at least two arms")
+    board.get_by_label("Arms, one a line").fill("concise\n friendly \n\nfriendly")
+    board.get_by_role("button", name="Create the study").click()
+    expect(board.locator("#create-said")).to_contain_text("two arms are called “friendly”")
     board.get_by_label("Arms, one a line").fill("concise\n friendly \n\nthorough\n")
     board.get_by_role("button", name="Create the study").click()
     board.wait_for_url("**/studies/styles%20of%20answers%3F")
     expect(board.locator("#headline")).to_have_text("Not yet: no answers so far")
-    expect(board.locator("#live")).to_have_text("live")
+    expect(board.locator("#live")).to_have_text("updates live")
 
     board.get_by_label("Title that voters see").fill("Which style?")
     board.get_by_label("Votes each").fill("3")
@@ -127,11 +132,17 @@ def test_create_by_pasting_vote_and_watch(browser, live, api):
     assert link.startswith(f"{live.url}/vote/")
     expect(board.locator("#links tbody tr")).to_have_count(1)
 
-    board.locator("#pairs-details summary").click()
-    board.locator("#link-name").focus()
     with no_reload(board):
+        expect(board.get_by_role("heading", name="Next steps")).to_be_visible()
+        expect(board.locator("#results")).to_be_hidden()
+        votes = "left,right,winner\nconcise,friendly,left\n"
+        assert api.post("/api/studies/styles%20of%20answers%3F/import", content=votes).status_code == 200
+        expect(board.locator("#results")).to_be_visible()
+        expect(board.get_by_role("heading", name="Next steps")).to_be_hidden()
+        board.locator("#pairs-details summary").click()
+        board.locator("#link-name").focus()
         vote_by_mouse_and_keyboard(browser, link, api)
-        expect(board.locator("#answers")).to_have_text("4")
+        expect(board.locator("#answers")).to_have_text("5")
         chart = board.locator("#figure-leaderboard svg")
         expect(chart).to_have_attribute("role", "img")
         assert "Leaderboard" in chart.get_attribute("aria-label")
@@ -188,6 +199,21 @@ def test_create_from_a_file_of_items(browser, live, api, tmp_path):
     expect(page.locator("#create-said")).to_contain_text("line 2: 2 fields, expected 3")
     assert api.get("/api/studies").json() == {"studies": []}
 
+    refused = {
+        "european.csv": (b"prompt;first;second\nq;1;2\n", "separates cells by ; — save it with commas"),
+        "empty.csv": (b"\n", "empty.csv is empty"),
+        "photo.png": (b"\x89PNG\r\n", "cannot be read as text in UTF-8: save it as CSV or JSON lines"),
+        "script.py": (b"print(1)\n", "neither CSV nor JSON lines nor text"),
+        "twice.csv": (b"prompt,first,first\nq,1,2\n", "two arms are called “first”"),
+        "list.txt": (b"first\nfirst\n", "two arms are called “first”"),
+        "half.jsonl": (b'{"prompt": "q"', "half.jsonl, line 1, is not JSON"),
+    }
+    for file, (content, words) in refused.items():
+        page.get_by_label("File").set_input_files({"name": file, "mimeType": "", "buffer": content})
+        page.get_by_role("button", name="Create the study").click()
+        expect(page.locator("#create-said")).to_contain_text(words)
+    assert api.get("/api/studies").json() == {"studies": []}
+
     good = tmp_path / "good.csv"
     good.write_text('prompt,kind,"first, really",second\n"What is\n2 + 2?",markdown,**four**,five\n')
     page.get_by_label("File").set_input_files(good)
@@ -199,13 +225,18 @@ def test_create_from_a_file_of_items(browser, live, api, tmp_path):
     assert [arm["name"] for arm in made["arms"]] == ["first, really", "second"]
     assert (made["items"], made["policy"]) == (1, "interleaved_filter")
 
+    european = {"name": "more.csv", "mimeType": "", "buffer": refused["european.csv"][0]}
+    page.get_by_label("JSON lines or CSV").set_input_files(european)
+    page.get_by_role("button", name="Upload items").click()
+    expect(page.locator("#items-said")).to_contain_text("separates cells by ;")
     more = tmp_path / "more.jsonl"
     more.write_text(json.dumps({"prompt": "2 + 3?", "outputs": {"first, really": "five", "second": "six"}}))
     page.get_by_label("JSON lines or CSV").set_input_files(more)
     page.get_by_role("button", name="Upload items").click()
     expect(page.locator("#items-said")).to_have_text("1 item added, 2 in all.")
-    link = api.post("/api/studies/files/links", json={}).json()["url"]
-    voter = browser.open(urlsplit(link).path)
+    page.get_by_role("button", name="Create a link").click()
+    voter = browser.open(urlsplit(page.locator("#link-made .secret").inner_text()).path)
+    expect(voter.get_by_role("heading", level=1)).to_have_text("Which answer is better?")
     seen = set()
     for n in range(8):
         so_far(voter, f"{n} of 25")
@@ -223,7 +254,7 @@ def test_a_verdict_is_seen_live_and_voters_are_thanked(browser, live, api):
     path = make_study(api, "race", ["ant", "bee", "cat"])
     board, voter = browser.sign_in(live.token, "/studies/race"), browser.open(path)
     expect(voter.locator("#question")).to_be_visible()
-    expect(board.locator("#live")).to_have_text("live")
+    expect(board.locator("#live")).to_have_text("updates live")
     with no_reload(board):
         votes = "left,right,winner\n" + "ant,bee,left\nant,cat,left\n" * 40
         assert api.post("/api/studies/race/import", content=votes).status_code == 200
@@ -232,8 +263,15 @@ def test_a_verdict_is_seen_live_and_voters_are_thanked(browser, live, api):
         voter.keyboard.press("a")
         expect(voter.locator("#thanks-words")).to_contain_text("There is a winner")
         expect(voter.get_by_role("button", name="Go on voting")).to_be_hidden()
+        late = browser.open(path)
+        expect(late.locator("#thanks-title")).to_have_text("This comparison is over: there is a winner.")
+        expect(late.locator("#thanks-words")).to_have_text("No votes are needed any more.")
+        expect(late.locator("#so-far")).to_be_hidden()
         board.get_by_role("button", name="Retire the study").click()
+        board.get_by_role("button", name="Retire", exact=True).click()
         expect(board.get_by_role("button", name="Resume the study")).to_be_focused()
+        expect(board.locator("#state")).to_have_text("retired")
+        expect(board.locator("#live")).to_be_hidden()
     voter.reload()
     expect(voter.locator("#thanks-words")).to_contain_text("asks nothing more")
 
@@ -241,7 +279,7 @@ def test_a_verdict_is_seen_live_and_voters_are_thanked(browser, live, api):
 def test_the_page_comes_back_by_itself_when_the_server_does(browser, live, serve, api):
     make_study(api, "race", ["ant", "bee", "cat"])
     board = browser.sign_in(live.token, "/studies/race")
-    expect(board.locator("#live")).to_have_text("live")
+    expect(board.locator("#live")).to_have_text("updates live")
     browser.expected += ["net::ERR_"]
     with no_reload(board):
         assert live.stop() == 0
@@ -251,7 +289,7 @@ def test_the_page_comes_back_by_itself_when_the_server_does(browser, live, serve
         with again.client() as client:
             client.post("/api/studies/race/import", content="left,right,winner\nant,bee,left\n")
         expect(board.locator("#answers")).to_have_text("1", timeout=15_000)
-        expect(board.locator("#live")).to_have_text("live")
+        expect(board.locator("#live")).to_have_text("updates live")
 
 
 def hostile_items(arms):
@@ -411,6 +449,69 @@ def test_trouble_on_the_way_loses_no_vote_and_counts_none_twice(browser, api):
     assert answers(api, "tunnel") == [("tell", "left")]
 
 
+def test_a_question_answered_in_another_tab_and_outputs_that_are_still_missing(browser, api):
+    def items(*arms):
+        return json.dumps({"prompt": "q", "kind": "html", "outputs": dict.fromkeys(arms, "<p>hello</p>")})
+
+    path = make_study(api, "tabs", ["ant", "bee"], votes=9)
+    voter = browser.open(path)
+    browser.expected += ["status of 409"]
+    so_far(voter, "0 of 9")
+    other = voter.context.new_page()
+    other.goto(voter.url)
+    so_far(other, "0 of 9")
+    other.keyboard.press("a")
+    so_far(other, "1 of 9")
+    voter.keyboard.press("b")
+    expect(voter.locator("#trouble")).to_have_text("You answered this question in another tab.")
+    so_far(voter, "1 of 9")
+    assert answers(api, "tabs") == [("tell", "left")]
+
+    api.post("/api/studies/tabs/arms", json={"name": "cat"})
+    api.post("/api/studies/tabs/arms", json={"name": "dog"})
+    for arm in ("ant", "bee"):
+        api.post(f"/api/studies/tabs/arms/{arm}/retire")
+    api.post("/api/studies/tabs/items", content=items("ant", "bee"))
+    voter.reload()
+    expect(voter.locator("#nothing-title")).to_contain_text("There is nothing to compare yet")
+    api.post("/api/studies/tabs/items", content=items("cat", "dog"))
+    voter.get_by_role("button", name="Try again").click()
+    expect(voter.locator("#question")).to_be_visible()
+
+    inside = voter.locator("#output-a iframe").content_frame.get_by_text("hello")
+    inside.click()
+    voter.wait_for_function("() => document.activeElement.tagName === 'IFRAME'")
+    voter.mouse.move(5, 5)
+    voter.wait_for_function("() => document.activeElement.id === 'main'")
+    with voter.context.expect_page() as opened:
+        voter.get_by_role("link", name="See it large").first.click()
+    expect(opened.value.get_by_text("hello")).to_be_visible()
+    assert opened.value.evaluate("() => self.origin") == "null"
+    voter.bring_to_front()
+    voter.mouse.move(5, 5)
+    voter.keyboard.press("b")
+    so_far(voter, "2 of 9")
+
+
+def test_outputs_and_answers_share_the_window(browser, api):
+    outputs = dict.fromkeys(["ant", "bee"], "words " * 2000)
+    voter = browser.open(make_study(api, "long", ["ant", "bee"], [{"prompt": "clause " * 300, "outputs": outputs}]))
+    expect(voter.locator("#question")).to_be_visible()
+    box = "(one) => { const at = one.getBoundingClientRect(); return [at.top, at.bottom]; }"
+    for width, height in ((360, 740), (375, 667), (667, 375), (1280, 720)):
+        voter.set_viewport_size({"width": width, "height": height})
+        top, bottom = voter.locator(".answers").evaluate(box)
+        assert bottom == pytest.approx(height, abs=1)
+        assert bottom - top <= {360: 120, 375: 120, 667: 60, 1280: 140}[width]
+        start, end = voter.locator("#output-a").evaluate(box)
+        if width > height:
+            assert end <= top
+            assert end - start >= {667: 0.5, 1280: 0.3}[width] * height
+        start, end = voter.locator("#prompt").evaluate(box)
+        assert end - start <= 0.36 * height
+    assert voter.locator("#prompt").evaluate("(one) => getComputedStyle(one).fontWeight") == "400"
+
+
 def serious(page):
     found = [one for one in Axe().run(page).response["violations"] if one["impact"] in ("serious", "critical")]
     return [(one["id"], [node["html"] for node in one["nodes"]]) for one in found]
@@ -441,10 +542,19 @@ def test_all_pages_are_accessible_and_fit(browser, live, api, scheme):
         page.wait_for_selector(sign)
         page.evaluate("() => document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
         assert serious(page) == [], address
-        for size in (DESKTOP, PHONE):
+        for size in (DESKTOP, TABLET, SMALL_TABLET, PHONE):
             page.set_viewport_size(size)
             wide = page.evaluate("() => document.documentElement.scrollWidth")
             assert wide <= size["width"], (address, size)
+            narrowest = page.evaluate(NARROWEST)
+            assert narrowest is None or narrowest >= 250, (address, size)
+
+
+# Of the tables and drawings that can be seen.
+NARROWEST = """() => {
+  const all = [...document.querySelectorAll('.scroll, .drawing svg')].filter((one) => one.checkVisibility());
+  return all.length ? Math.min(...all.map((one) => one.getBoundingClientRect().width)) : null;
+}"""
 
 
 def test_the_documentation_of_the_api_works_on_the_page(browser, live):

@@ -121,7 +121,8 @@ def test_the_first_start_prints_a_link_that_opens_and_later_ones_do_not(serve):
         assert f"cannot serve on 127.0.0.1:{port}: Address already in use" in again.stderr
     assert first.stop() == 0
     second = serve(first.storage)
-    assert "signin" not in "".join(second.out)
+    assert "/signin#" not in "".join(second.out)
+    assert "duels token create NAME --kind admin" in "".join(second.out)
     second.token = first.token
     with second.client() as client:
         assert client.get(STUDY).json()["answers"] == 1

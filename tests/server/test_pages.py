@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from duels.policies import BUILT_IN
 from duels.server import pages
 from duels.server.app import create_app
 from duels.server.gate import POLICY
@@ -67,7 +68,8 @@ def csrf(client):
 @pytest.mark.parametrize("path", ["/", "/studies/search"])
 def test_who_has_not_signed_in_is_sent_to_do_so(anybody, study, path):
     response = anybody.get(path)
-    assert (response.status_code, response.headers["location"]) == (303, "/signin")
+    assert response.status_code == 303
+    assert response.headers["location"] == ("/signin" if path == "/" else "/signin?next=%2Fstudies%2Fsearch")
 
 
 def test_the_session_cookie_is_for_the_server_only(app, admin):
@@ -275,6 +277,7 @@ def test_every_input_has_a_label_and_every_table_a_caption(people, admin):
         page = people.page(path)
         labelled = {one.get("for") for one in page.all("label")} | {"keys"}  # that one stands in its label
         inputs = [one for tag in ("input", "select", "textarea") for one in page.all(tag)]
+        inputs = [one for one in inputs if one.get("type") != "hidden"]
         assert {one["id"] for one in inputs} - {"confirm-typed"} <= labelled, path
         assert len(page.all("caption")) == len(page.all("table")), path
         assert all("scope" in one for one in page.all("th")), path
@@ -296,6 +299,42 @@ def test_every_input_has_a_label_and_every_table_a_caption(people, admin):
 )
 def test_headlines(verdict, words):
     assert pages.headline(verdict) == words
+
+
+def test_a_retired_study_does_not_look_ahead(people, admin, study):
+    votes = "left,right,winner\nbm25,dense,left\nbm25,hybrid,left\n"
+    assert admin.post(f"{study}/import", content=votes).status_code == 200
+    assert "duels to go" in people.page("/studies/search").text
+    admin.post(f"{study}/retire")
+    text = people.page("/studies/search").text
+    assert "search retired No verdict: bm25 led The study is retired" in text
+    assert "duels to go" not in text + people.page("/").text
+    assert "That takes about" not in text
+    assert pages.headline({"kind": "not yet", "leader": None, "duels_to_go": None}, retired=True) == (
+        "No verdict: no answers"
+    )
+
+
+def test_a_study_without_answers_says_what_comes_next(people, admin, study):
+    page = people.page("/studies/search")
+    assert "Next steps Upload what each arm produced , or skip this to compare names." in page.text
+    ids = {one["id"] for _, one in page.elements if "id" in one}
+    assert {one["href"][1:] for one in page.all("a") if one["href"].startswith("#")} <= ids
+    admin.post(f"{study}/import", content="left,right,winner\nbm25,dense,left\n")
+    assert "Next steps" not in people.page("/studies/search").text
+
+
+def test_a_study_can_be_looked_at_again_and_again(people, admin, study):
+    admin.post(f"{study}/import", content="left,right,winner\nbm25,dense,left\n")
+    first, again = (people.get("/studies/search") for _ in range(2))
+    assert (first.status_code, again.status_code) == (200, 200)
+    assert Page(first.text).code == Page(again.text).code
+
+
+def test_the_form_says_what_policies_are_for(people):
+    text = people.page("/").text
+    assert "rucb — a good default, with guarantees kl_rucb rcs dts — if" in text
+    assert set(pages.ABOUT) <= set(BUILT_IN)
 
 
 def test_a_winner_and_a_retired_study_are_marked_in_the_list(people, admin, study):

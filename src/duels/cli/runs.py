@@ -87,6 +87,7 @@ def run(
 ) -> None:
     """Play policies on problems and compare their regret."""
     from ..experiment import experiment, run_experiment
+    from ..race import unsuitable
 
     given: dict[str, Any] = {
         "policies": policy,
@@ -103,6 +104,10 @@ def run(
     for name, facts in planned.identity["problems"].items():
         if facts["regret"] != "condorcet":
             print(f"regret on {name} is {facts['regret']}'s" + _why(regret), file=sys.stderr)
+    for label, chosen in planned.policies.items():
+        for name, one in chosen.items():
+            if reason := unsuitable(one, planned.matrices[name]):
+                print(f"{label} is not made for {name}: it {reason}", file=sys.stderr)
     if out is not None:
         said = f"part {shard} is kept" if shard else "saved"
         print(f"{said} in {out}", file=sys.stderr)

@@ -1,5 +1,6 @@
 """`duels serve` and `duels token`: the server from the command line."""
 
+import sys
 from typing import Annotated
 
 import typer
@@ -57,7 +58,10 @@ def create_token(
 
     if kind not in ("api", "admin"):
         raise InvalidInput(f"--kind is {kind!r}: expected api or admin")
-    print(make_key(open_storage(storage), kind, name)[1])
+    token = make_key(open_storage(storage), kind, name)[1]
+    print(token)
+    if kind == "admin":
+        print("To sign in, paste it at the server's /signin, or open its address with /signin# and it", file=sys.stderr)
 
 
 @token_app.command("list")

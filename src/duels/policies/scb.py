@@ -16,7 +16,7 @@ from .sparring import choose_largest
 
 PAPER = "Zoghi, Karnin, Whiteson, de Rijke: Copeland Dueling Bandits (NIPS 2015)"
 NEEDS_HORIZON = False
-ASSUMES = "nothing"
+ASSUMES = "no even pair"
 LONGEST = 1 << 55  # steps of a round: past every horizon
 
 

@@ -57,7 +57,9 @@ def create_app(
     open_to_all: no sign-in is needed; only for a server that nobody else can reach.
     """
     store = open_storage(storage)
-    service = Service(store, Hub(store), limits or Limits(), Rates(), _checked(public_url), open_to_all)
+    service = Service(
+        store, Hub(store), limits or Limits(), Rates(), public_url=_checked(public_url), open_to_all=open_to_all
+    )
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

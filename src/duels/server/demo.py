@@ -13,7 +13,8 @@ from ..study.verdict import verdict
 
 logger = logging.getLogger("duels.server")
 NAME = "demo"
-STRENGTHS = {"concise": 1.6, "friendly": 1.15, "thorough": 1.0, "formal": 0.7, "vague": 0.4}
+STRENGTHS = {"concise": 3.0, "friendly": 1.1, "thorough": 1.0, "formal": 0.7, "vague": 0.4}
+SLOWER = 10  # times, once there is a winner
 ITEMS = Path(__file__).with_name("demo.jsonl")
 
 
@@ -37,10 +38,13 @@ class Demo:
 
     def _vote(self) -> None:
         luck = random.Random()
-        while not self._end.wait(self.pause * luck.uniform(0.5, 1.5)):
+        pause = self.pause
+        while not self._end.wait(pause * luck.uniform(0.5, 1.5)):
             try:
-                if self.study.retired or verdict(self.study.tally(), confidence=0.95).kind == "winner":
-                    return
+                if self.study.retired:
+                    continue
+                decided = verdict(self.study.tally(), confidence=0.95).kind == "winner"
+                pause = self.pause * (SLOWER if decided else 1)
                 voter = f"demo voter {luck.randint(1, 8)}"
                 duel = self.study.ask(voter=voter, allow_self=False)
                 left, right = STRENGTHS.get(duel.left, 1.0), STRENGTHS.get(duel.right, 1.0)

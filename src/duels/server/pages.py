@@ -1,29 +1,30 @@
 """The pages: signing in, studies, one study, voting, the API's documentation."""
 
 import asyncio
+import copy
 import csv
 import importlib.util
 import io
+import re
 from collections.abc import Callable, Collection, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, quote
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.routing import APIRoute
 from fastapi.staticfiles import StaticFiles
 from fastapi.templating import Jinja2Templates
+from starlette.exceptions import HTTPException
 
 from ..errors import DuelsError
 from ..policies import BUILT_IN, policy
-from ..study.board import board
-from ..study.board_charts import charts_of
 from ..study.catalogue import list_studies
 from .api.arena import links
 from .api.tokens import KINDS, token_out
 from .keys import Key, csrf_token, list_keys, make_key, revoke_key
-from .problems import Refused, of_duels
+from .problems import Refused, of_duels, of_http
 from .security import NOBODY, SESSION, SESSION_LASTS, Here, secret_of
 from .service import Service
 from .vega import vega_bundle
@@ -31,6 +32,14 @@ from .voting import opened
 
 HERE = Path(__file__).parent
 PAIRS_SHOWN = 300  # rows of the table of pairs; the API has all of them
+ABOUT = {  # policies that the form says something about
+    "rucb": "a good default, with guarantees",
+    "dts": "if perhaps no arm beats all others",
+    "dts_plus": "least regret where one arm beats all",
+    "rmed1": "least regret where one arm beats all",
+    "merge_dts": "for fifty arms or more",
+    "ccb": "if perhaps no arm beats all others",
+}
 HEADINGS = {404: "There is no such page", 429: "Too many attempts", 503: "The database does not answer"}
 
 
@@ -60,12 +69,23 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 templates = Jinja2Templates(HERE / "templates")
 
 
+async def of_http_for_people(request: Request, error: Exception) -> Response:
+    """A page where a browser asked for one, else the one shape of errors."""
+    plain = of_http(request, error)
+    if "text/html" not in request.headers.get("accept", "") or request.url.path.startswith("/api/"):
+        return plain
+    heading = HEADINGS.get(plain.status_code, "That did not work")
+    words = "There is nothing at this address."
+    return page(request, request.app.state.service, "error.html", plain.status_code, heading=heading, words=words)
+
+
 def add_files(app: FastAPI) -> None:
     """Our own files, and those of the libraries that the pages use; nothing comes from another host."""
     offline = importlib.util.find_spec("fastapi_offline")
     assert offline is not None
     assert offline.origin is not None
     app.mount("/static/swagger", StaticFiles(directory=Path(offline.origin).parent / "static"), "swagger")
+    app.add_exception_handler(HTTPException, of_http_for_people)
     app.mount("/static", StaticFiles(directory=HERE / "static"), "static")
 
 
@@ -102,7 +122,18 @@ def favicon() -> Response:
 @router.get("/signin")
 def signin_page(request: Request, service: Here) -> Response:
     """The page that takes a token, also from the part of a link that browsers do not send: `/signin#TOKEN`."""
-    return RedirectResponse("/", 303) if service.open_to_all else page(request, service, "signin.html")
+    if service.open_to_all:
+        return RedirectResponse("/", 303)
+    return page(request, service, "signin.html", next=_own_path(request.query_params.get("next", "")))
+
+
+def _own_path(path: str) -> str:
+    """Where to go after signing in: an address of this server, never another one."""
+    return path if re.fullmatch(r"/(?![/\\])[\x21-\x7e]*", path) else "/"
+
+
+def _to_signin(request: Request) -> Response:
+    return RedirectResponse(f"/signin?next={quote(request.url.path, safe='')}", 303)
 
 
 @router.post("/signin")
@@ -112,15 +143,16 @@ async def signin(request: Request, service: Here) -> Response:
         raise Refused(403, "signing in from another site's page is not taken: open this server's own")
     form = parse_qs((await request.body()).decode("utf-8", "replace"))
     token = (form.get("token") or [""])[0].strip()
+    after = _own_path((form.get("next") or ["/"])[0])
     address = request.client.host if request.client else ""
     key = await asyncio.to_thread(service.key, token) if token else None
     if key is None or key.kind != "admin":
         service.rates.spend(("signin", address), service.limits.signin)
-        return page(request, service, "signin.html", 401, failed=True)
+        return page(request, service, "signin.html", 401, failed=True, next=after)
     _, secret = await asyncio.to_thread(
         lambda: make_key(service.storage, "session", key.name, parent_id=key.id, lasts=SESSION_LASTS)
     )
-    response = RedirectResponse("/", 303)
+    response = RedirectResponse(after, 303)
     secure = service.public_url.startswith("https:")
     response.set_cookie(SESSION, secret, int(SESSION_LASTS), path="/", httponly=True, samesite="lax", secure=secure)
     return response
@@ -148,13 +180,16 @@ def studies_page(request: Request, service: Here) -> Response:
     for info in list_studies(service.storage):
         study = service.study(info.name)
         verdict = study.verdict().as_dict()
-        found.append(service.described(study) | {"kind": verdict["kind"], "headline": headline(verdict)})
+        shown = service.described(study)
+        found.append(shown | {"kind": verdict["kind"], "headline": headline(verdict, shown["retired"])})
     return page(
         request,
         service,
         "studies.html",
         studies=found[::-1],
-        policies=[{"name": name, "needs_horizon": policy(name).needs_horizon} for name in BUILT_IN],
+        policies=[
+            {"name": name, "about": ABOUT.get(name), "needs_horizon": policy(name).needs_horizon} for name in BUILT_IN
+        ],
         tokens=[token_out(key) for key in list_keys(service.storage, KINDS)],
     )
 
@@ -163,25 +198,25 @@ def studies_page(request: Request, service: Here) -> Response:
 def study_page(request: Request, study: str, service: Here) -> Response:
     """One study. Its script gets this page again whenever the study changes, and takes over what is different."""
     if signed_in(request, service) is None:
-        return RedirectResponse("/signin", 303)
+        return _to_signin(request)
     found = service.study(study)
-    shown = board(found)
+    described, shown = service.described(found), service.board(found)
     most_met = sorted(shown["pairs"], key=lambda pair: -pair["duels"])
     return page(
         request,
         service,
         "study.html",
-        study=service.described(found),
+        study=described,
         board=shown,
-        headline=headline(shown["verdict"]),
-        figures={name: figure(chart) for name, chart in charts_of(shown).items()},
+        headline=headline(shown["verdict"], described["retired"]),
+        figures={name: figure(chart) for name, chart in service.charts(shown).items()},
         pairs=most_met[:PAIRS_SHOWN],
         links=links(found, service)["links"],
     )
 
 
-def headline(verdict: dict[str, Any]) -> str:
-    """A verdict in few words."""
+def headline(verdict: dict[str, Any], retired: bool = False) -> str:
+    """A verdict in few words; a retired study's does not look ahead."""
     leader = verdict["leader"]
     if verdict["kind"] == "winner":
         return f"Winner: {leader}"
@@ -189,6 +224,8 @@ def headline(verdict: dict[str, Any]) -> str:
         return "No winner: every arm loses to another one"
     if verdict["kind"] == "practically tied":
         return f"Practically tied: {', '.join([leader, *verdict['tied_with']])}"
+    if retired:
+        return "No verdict: no answers" if leader is None else f"No verdict: {leader} led"
     if leader is None:
         return "Not yet: no answers so far"
     to_go = verdict["duels_to_go"]
@@ -201,6 +238,7 @@ def figure(chart: dict[str, Any]) -> dict[str, Any]:
 
     Vega reads CSV by making a function out of text, which the page's policy forbids.
     """
+    chart = copy.deepcopy(chart)  # the service keeps it
     title = chart.pop("title")
     words = [field["field"] for field in _parts(chart, "field") if field.get("type") in ("nominal", "ordinal")]
     for data in _parts(chart, "format"):

@@ -1,6 +1,7 @@
 """What the routes of one application share: the storage, its studies, the keys that were seen, the limits."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,6 +9,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from ..errors import UnknownName
+from ..study.board import board
+from ..study.board_charts import charts_of
 from ..study.catalogue import load_study
 from ..study.items import count_items
 from ..study.names import iso_time
@@ -19,6 +22,8 @@ from .keys import Key
 from .limits import Limits, Rates
 from .problems import Refused
 
+BOARDS = 16  # the most that are kept
+
 
 @dataclass
 class Service:
@@ -29,7 +34,10 @@ class Service:
     limits: Limits
     rates: Rates
     public_url: str = ""
+    shared_url: str = ""  # where others on the network reach it, if nothing stands in front
     open_to_all: bool = False  # no sign-in at all; only on loopback
+    _boards: dict[Any, tuple[dict[str, Any], Any]] = field(default_factory=dict)
+    _drawing: Any = field(default_factory=threading.Lock)
     _keys: dict[str, Key] = field(default_factory=dict)
     _studies: dict[str, Study] = field(default_factory=dict)
 
@@ -94,6 +102,26 @@ class Service:
             raise Refused(401, "the token was revoked or has expired: ask for another one")
         if not _exists(self.storage, connection, study.id):
             raise _Gone("the study was deleted")
+
+    def board(self, study: Study, confidence: float = 0.95) -> dict[str, Any]:
+        """What the dashboard shows, made once for each state of the log however many look. Blocks."""
+        with self._drawing:
+            key = (study.id, study.history().seq, confidence)
+            if key not in self._boards:
+                while len(self._boards) >= BOARDS:
+                    self._boards.pop(next(iter(self._boards)))
+                made = board(study, confidence)
+                self._boards[key] = (made, None)
+            return self._boards[key][0]
+
+    def charts(self, shown: dict[str, Any]) -> dict[str, Any]:
+        """The charts of a board, made once too. Blocks."""
+        with self._drawing:
+            for key, (known, drawn) in self._boards.items():
+                if known is shown:
+                    self._boards[key] = (known, charts_of(shown) if drawn is None else drawn)
+                    return self._boards[key][1]
+        return charts_of(shown)
 
     def state(self, name: str) -> dict[str, Any]:
         """What a stream says of a study. Blocks."""

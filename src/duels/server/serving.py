@@ -11,7 +11,7 @@ from typing import Any
 import uvicorn
 
 from ..errors import InvalidInput
-from ..study.storage import Storage, open_storage
+from ..study.storage import Storage, existing_storage, open_storage
 from . import logs
 from .app import LOOPBACK, Application, create_app
 from .demo import Demo
@@ -61,18 +61,19 @@ def serve(
     open_to_all: no sign-in; refused where others could reach the server.
     """
     alone = is_loopback(host)
-    store = open_storage(storage)
-    store.set_patience(LOCKED)
     if open_to_all and not alone:
         raise InvalidInput(f"--open on {host} would let everybody in: use it with --host 127.0.0.1 only")
-    if token:
-        make_key(store, "admin", "DUELS_TOKEN", secret=token)
-    fresh = not any(key.revoked is None for key in list_keys(store, ("admin",)))
-    if fresh and not alone and not open_to_all:
+    found = existing_storage(storage)  # refusing must not make a database
+    fresh = found is None or not any(key.revoked is None for key in list_keys(found, ("admin",)))
+    if fresh and not alone and not token:
         raise InvalidInput(
             f"serving on {host} without a token would leave the first visitor outside or everybody in: make one first "
             f"with `duels token create NAME --kind admin --storage {storage}`, or set DUELS_TOKEN"
         )
+    store = open_storage(storage)
+    store.set_patience(LOCKED)
+    if token:
+        make_key(store, "admin", "DUELS_TOKEN", secret=token)
     form = log_form or ("words" if sys.stderr.isatty() else "json")
     logs.set_up(form, verbose)
     sys.setswitchinterval(SWITCH)
@@ -80,8 +81,9 @@ def serve(
     address = f"http://{_in_url(host)}:{listening.getsockname()[1]}"
     hosts = [*LOOPBACK] if alone else []
     app = create_app(store, public_url=public_url, hosts=hosts, open_to_all=open_to_all, limits=limits)
+    app.service.shared_url = "" if alone else address
     player = Demo(store) if demo else None
-    _say_hello(store, public_url or address, fresh and not open_to_all, player)
+    _say_hello(store, public_url or address, fresh and not token, open_to_all, player)
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -101,12 +103,14 @@ def serve(
         store.close()
 
 
-def _say_hello(store: Storage, address: str, first: bool, demo: Demo | None) -> None:
-    """Where the server is and, the first time, how to get in. To standard output: it is for whoever started it."""
+def _say_hello(store: Storage, address: str, first: bool, open_to_all: bool, demo: Demo | None) -> None:
+    """Where the server is, and how to get in. To standard output: it is for whoever started it."""
     print(f"Duels is at {address}", flush=True)
-    if first:
+    if first and not open_to_all:
         _, secret = make_key(store, "admin", "first start")
         print(f"Open this to sign in (keep it, it is shown only once): {address}/signin#{secret}", flush=True)
+    elif not open_to_all:
+        print(f"Sign in at {address}/signin; another token: duels token create NAME --kind admin", flush=True)
     if demo is not None:
         print(f"The demo study: {address}/studies/{demo.study.name}", flush=True)
         demo.start()
@@ -123,8 +127,18 @@ def is_loopback(host: str) -> bool:
 
 
 def _in_url(host: str) -> str:
-    shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
+    shown = _own_address() if host in ("0.0.0.0", "::") else host
     return f"[{shown}]" if ":" in shown else shown
+
+
+def _own_address() -> str:
+    """An address of this machine that others may know it by. Nothing is sent to find out."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))  # reserved for documentation; a datagram socket only looks up the way
+            return str(probe.getsockname()[0])
+        except OSError:
+            return "127.0.0.1"
 
 
 def _socket(host: str, port: int) -> socket.socket:

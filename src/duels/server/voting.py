@@ -26,8 +26,10 @@ LinkPath = Annotated[str, Path(min_length=1, max_length=100, description="The se
 VOTER_LASTS = 400 * 24 * 3600
 FRAME = (  # a page of its own, without origin: it can neither reach this server's cookies nor any other host
     "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
-    "img-src data:; font-src data:; media-src data:; frame-ancestors 'self'"
+    "img-src data:; font-src data:; media-src data:; webrtc 'block'; frame-ancestors 'self'"
 )
+# Calls from browser to browser are what not every browser lets a policy stop.
+NO_CALLS = b"<script>delete self.RTCPeerConnection; delete self.webkitRTCPeerConnection</script>"
 IMAGE = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
 
 
@@ -156,6 +158,8 @@ async def output(voter: Voting, duel: Annotated[int, Path(ge=0, le=2**31 - 1)], 
         return bytes_of(chosen)
 
     kind, content = await asyncio.to_thread(work)
-    policy = FRAME if kind.startswith("text/html") else IMAGE
+    policy = IMAGE
+    if kind.startswith("text/html"):
+        policy, content = FRAME, NO_CALLS + content
     headers = {"Content-Security-Policy": policy, "Cache-Control": "private, max-age=3600"}
     return Response(content, media_type=kind, headers=headers)

@@ -134,13 +134,15 @@ def plot_progress(board: Board) -> Any:
     """How many answers there were, over time."""
     _must_show("progress", board)
     points, total = board["progress"], board["study"]["answers"]
-    x = alt.X("time:T", title=None, axis=alt.Axis(tickCount=4, labelOverlap=True))
+    points = [point | {"at": point["time"][:19].replace("T", " ")} for point in points]
+    axis = alt.Axis(tickCount=4, labelOverlap=True, format=_times(points))
+    x = alt.X("time:T", title="time (UTC)", scale=alt.Scale(type="utc"), axis=axis)
     y = alt.Y("answers:Q", title="answers", scale=alt.Scale(domain=[0, total]), axis=_whole(total))
     base = alt.Chart(charts.values(points)).encode(x, y, order="answers:Q")  # a clock may go back, answers do not
     layers = [
         base.mark_line(strokeWidth=2, color=BLUE),
         base.mark_point(filled=True, opacity=1, size=25 if len(points) <= 12 else 0, color=BLUE).encode(
-            tooltip=["answers:Q", alt.Tooltip("time:T", format="%Y-%m-%d %H:%M:%S")]
+            tooltip=["answers:Q", alt.Tooltip("at:N", title="time (UTC)")]
         ),
     ]
     said = f"{charts.count(total, 'answer')} from {_minute(points[0])} to {_minute(points[-1])} UTC"
@@ -244,6 +246,12 @@ def _percent(board: Board) -> str:
 
 def _minute(point: Board) -> str:
     return point["time"][:16].replace("T", " ")
+
+
+def _times(points: Sequence[Board]) -> str:
+    """How to write the times of an axis: as much as tells its ticks apart."""
+    span = abs(points[-1]["seconds"] - points[0]["seconds"])
+    return "%H:%M:%S" if span < 300 else "%H:%M" if span < 86_400 else "%d %b %H:%M" if span < 345_600 else "%Y-%m-%d"
 
 
 def _cut(name: str, most: int = 28) -> str:

@@ -19,7 +19,8 @@ def engine_for(url: str) -> sa.Engine:
         parsed = sa.make_url(url)
         parsed.get_dialect()
     except (sa.exc.SQLAlchemyError, ValueError):
-        raise InvalidInput(f"storage is {shown(url)}: expected a URL such as {DEFAULT}") from None
+        expected = f"{DEFAULT} or postgresql://user@host/name"
+        raise InvalidInput(f"storage is {shown(url)}: expected a URL such as {expected}") from None
     kind = parsed.get_backend_name()
     if kind == "sqlite":
         if parsed.host or (parsed.query and not str(parsed.database).startswith("file:")):

@@ -127,8 +127,9 @@ def choose_item(
 ) -> int | None:
     """The number of the item that a duel shows; None if no item has outputs of both arms.
 
-    Of the items that have both it is one that this voter was shown least often; which of those, the seed and the
-    duel's number decide, each with the same chance. The caller has flushed the events of the transaction under way.
+    Of the items that have both it is one that this voter was shown least often, and not the last one again if there are
+    others; which of those, the seed and the duel's number decide, each with the same chance. The caller has flushed the
+    events of the transaction under way.
     """
     spans = (
         "SELECT (SELECT min(number) FROM items WHERE study_id = ?), (SELECT max(number) FROM items WHERE study_id = ?)"
@@ -145,6 +146,7 @@ def choose_item(
         if number in fitting:
             return number
     fitting = _with_both(connection, study_id, arms)
+    fitting = fitting - set(list(seen)[-1:]) or fitting
     least = min((seen.get(number, 0) for number in fitting), default=0)
     rarest = sorted(number for number in fitting if seen.get(number, 0) == least)
     return rarest[choice % len(rarest)] if rarest else None
@@ -164,15 +166,15 @@ def _random(seed: int, duel: int) -> list[int]:
 
 
 def _seen(connection: sa.Connection, study_id: int, voter: str | None) -> dict[int, int]:
-    """How often a voter was shown which item."""
+    """How often a voter was shown which item; the one that was shown last comes last."""
     if voter is None:
         return {}
-    text = "SELECT note FROM events WHERE study_id = ? AND voter = ? AND kind = 'ask' AND note IS NOT NULL"
+    text = "SELECT note FROM events WHERE study_id = ? AND voter = ? AND kind = 'ask' AND note IS NOT NULL ORDER BY seq"
     seen: dict[int, int] = {}
     for (note,) in _rows(connection, text, (study_id, voter)):
         number = _item_in(note)
         if number is not None:
-            seen[number] = seen.get(number, 0) + 1
+            seen[number] = seen.pop(number, 0) + 1
     return seen
 
 

@@ -61,7 +61,7 @@ def arm_names(arms: Iterable[str], fewest: int = 2) -> list[str]:
 
 def study_name(name: Any) -> str:
     if not isinstance(name, str) or not name.strip() or len(name) > 200 or re.search(r"[\x00-\x1f/]|^\.\.?$", name):
-        raise InvalidInput(f"study_name is {name!r:.60}: expected text of 1 to 200 characters without /")
+        raise InvalidInput(f"study_name is {name!r:.60}: expected up to 200 characters without /, and not . or ..")
     return name
 
 

@@ -77,7 +77,7 @@ def new_link(study: Found, body: NewLink, request: Request, service: Here, key: 
         study_id=study.id,
         settings={"votes": body.votes},
     )
-    base = service.public_url or str(request.base_url).rstrip("/")
+    base = service.public_url or service.shared_url or str(request.base_url).rstrip("/")
     return {
         "id": made.id,
         "name": made.name,

@@ -9,8 +9,6 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from ...study.board import board as board_of
-from ...study.board_charts import charts_of
 from ...study.votes import read_votes, write_votes
 from ..problems import Refused, shape
 from ..schemas import Events, Imported, Leaderboard, Preferences
@@ -61,11 +59,11 @@ def verdict(
 
 
 @router.get("/api/studies/{study}/board")
-def board(study: Found, confidence: Confidence = 0.95, charts: bool = True) -> Response:
+def board(study: Found, service: Here, confidence: Confidence = 0.95, charts: bool = True) -> Response:
     """All that the dashboard shows of a study, with its charts as Vega-Lite."""
-    found = board_of(study, confidence)
+    found = service.board(study, confidence)
     if charts:
-        found = found | {"charts": charts_of(found)}
+        found = found | {"charts": service.charts(found)}
     return Response(json.dumps(found, ensure_ascii=False), media_type="application/json")
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Response
 
-from ...errors import InvalidInput
+from ...errors import UnknownName
 from ...policies import BUILT_IN
 from ...specs import split
 from ...study.catalogue import create_study, delete_study, list_studies
@@ -36,7 +36,7 @@ def create(body: NewStudy, service: Here, key: Caller):
     """Begin a study."""
     name, _ = split(body.policy, "policy")
     if name not in BUILT_IN:  # a file's name would have the server run what is in it
-        raise InvalidInput(f"policy {name!r:.60} is not built in: expected one of {', '.join(BUILT_IN)}")
+        raise UnknownName("policy", name[:60], BUILT_IN)
     study = create_study(
         body.arms,
         body.name,

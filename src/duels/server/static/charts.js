@@ -19,6 +19,9 @@ const IN_THE_DARK = {
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const drawn = new Map(); // by its name, each chart's text and its end
 
+const SMALLEST = 0.8; // of its size, to be read; a page that is narrower scrolls the chart
+const sizes = new ResizeObserver((all) => all.forEach(({ target }) => reachable(target)));
+
 let latest = {};
 
 export async function draw(charts) {
@@ -44,9 +47,18 @@ async function redraw(name, place, chart) {
   for (const part of picture.querySelectorAll("[role], [aria-label], [aria-roledescription]")) {
     for (const attribute of ["role", "aria-label", "aria-roledescription"]) part.removeAttribute(attribute);
   }
+  picture.style.minWidth = `${SMALLEST * picture.width.baseVal.value}px`;
   place.replaceChildren(sheet);
+  sizes.observe(place);
+  reachable(place);
   before?.finalize();
   drawn.set(name, { text, finalize });
+}
+
+/** What scrolls can be reached without a mouse. */
+function reachable(place) {
+  if (place.scrollWidth > place.clientWidth) place.tabIndex = 0;
+  else place.removeAttribute("tabindex");
 }
 
 /** A copy of a chart for a page: no ground of its own and, if asked for, light letters and outlines. */

@@ -1,22 +1,53 @@
 /** The arms that a file speaks of. The server checks the file; this reads only as much as is needed for that. */
 
 const ROLES = ["prompt", "query", "kind"];
+const TABLE = /\.(csv|tsv)$/i;
+
+/** The text of a file that may hold items, votes or arms; says why if it cannot. */
+export async function textOf(file) {
+  let text;
+  try {
+    text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    throw new Error(`${file.name} cannot be read as text in UTF-8: save it as CSV or JSON lines.`);
+  }
+  if (!text.trim()) throw new Error(`${file.name} is empty.`);
+  const header = text.trimStart().split("\n", 1)[0];
+  if (TABLE.test(file.name) && header.includes(";") && !/[,\t]/.test(header)) {
+    throw new Error(`${file.name}: this file separates cells by ; — save it with commas (or as JSON lines).`);
+  }
+  return text;
+}
 
 export function armsIn(name, text) {
-  const content = text.replace(/^\ufeff/, "");
-  if (/\.txt$/i.test(name)) return lines(content);
-  if (/\.(csv|tsv)$/i.test(name)) return ofTable(table(content, /\.tsv$/i.test(name) ? "\t" : ","));
-  return ofObjects(content);
+  if (/\.txt$/i.test(name)) return lines(text);
+  if (TABLE.test(name)) return ofTable(table(text, /\.tsv$/i.test(name) ? "\t" : ","));
+  if (/\.(json|jsonl|ndjson)$/i.test(name) || /^\s*[[{]/.test(text)) return ofObjects(name, text);
+  throw new Error(`${name} is neither CSV nor JSON lines nor text: its name has to end in .csv, .jsonl or .txt.`);
 }
 
 export function lines(text) {
-  return [...new Set(text.split(/\r?\n/).map((line) => line.trim()).filter(Boolean))];
+  return text.split(/\r?\n/).map((line) => line.trim()).filter(Boolean);
 }
 
-function ofObjects(text) {
+/** The first of the arms that is there twice. */
+export function repeated(arms) {
+  return arms.find((arm, i) => arms.indexOf(arm) < i);
+}
+
+function ofObjects(name, text) {
   const isList = text.trimStart().startsWith("[");
-  const items = isList ? JSON.parse(text) : text.split("\n").filter((line) => line.trim()).map((line) => JSON.parse(line));
+  const items = isList ? json(name, text) : text.split("\n").flatMap((line, i) => (line.trim() ? [json(`${name}, line ${i + 1},`, line)] : []));
   return [...new Set(items.flatMap((item) => Object.keys(item?.outputs ?? {})))];
+}
+
+function json(place, text) {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new Error(`${place} is not JSON: ${error.message}.`);
+  }
 }
 
 function ofTable(rows) {

@@ -1,6 +1,7 @@
 /** What runs a study: links, items, arms, votes in and out, and its end. */
 
 import { at, call } from "./api.js";
+import { textOf } from "./files.js";
 import { refresh } from "./study.js";
 import { attempt, confirmed, onSubmit, say, showOnce } from "./ui.js";
 
@@ -9,7 +10,7 @@ const place = (id) => document.getElementById(id);
 const count = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 
 onSubmit(place("new-link"), place("link-said"), async (values) => {
-  const wanted = { name: values.get("name").trim(), votes: Number(values.get("votes")) };
+  const wanted = { name: values.get("name").trim() || place("link-name").placeholder, votes: Number(values.get("votes")) };
   const made = await call("POST", at(study, "links"), wanted);
   showOnce(place("link-made"), "Keep this link now, it is not shown again:", made.url, made.url);
   place("link-name").value = "";
@@ -19,6 +20,7 @@ onSubmit(place("new-link"), place("link-said"), async (values) => {
 onSubmit(place("new-items"), place("items-said"), async () => {
   const input = place("items-file");
   if (!input.files.length) throw new Error("choose a file first.");
+  await textOf(input.files[0]);
   const made = await call("POST", at(study, "items"), input.files[0]);
   input.value = "";
   await refresh();
@@ -34,6 +36,7 @@ onSubmit(place("new-arm"), place("arm-said"), async (values) => {
 onSubmit(place("import"), place("import-said"), async () => {
   const input = place("import-file");
   if (!input.files.length) throw new Error("choose a file first.");
+  await textOf(input.files[0]);
   const made = await call("POST", at(study, "import"), input.files[0]);
   input.value = "";
   await refresh();
@@ -72,12 +75,16 @@ const clicks = {
       place("arm-name").focus();
     });
   },
-  "#retire-study": (button) =>
-    attempt(button, place("end-said"), async () => {
+  "#retire-study": async (button) => {
+    const words = "Voters are asked nothing more. The answers stay, and the study can be resumed.";
+    const asked = { title: "Retire this study?", words, button: "Retire" };
+    if (button.dataset.to === "retire" && !(await confirmed(asked))) return;
+    await attempt(button, place("end-said"), async () => {
       await call("POST", at(study, button.dataset.to));
       await refresh();
       place("retire-study").focus();
-    }),
+    });
+  },
   "#delete-study": async (button) => {
     const words = "All its answers, items and links are lost. There is no way back.";
     if (!(await confirmed({ title: "Delete this study?", words, button: "Delete", typed: study }))) return;

@@ -1,7 +1,7 @@
 /** The form for another study: arms pasted or out of a file, whose items are uploaded too. */
 
 import { at, call } from "./api.js";
-import { armsIn, lines } from "./files.js";
+import { armsIn, lines, repeated, textOf } from "./files.js";
 import { onSubmit } from "./ui.js";
 
 const form = document.getElementById("create");
@@ -17,19 +17,16 @@ function showHorizon() {
 
 async function create(values) {
   const file = form.file.files[0];
+  const text = file ? await textOf(file) : "";
   let arms = lines(values.get("arms"));
-  if (file && !arms.length) {
-    try {
-      arms = armsIn(file.name, await file.text());
-    } catch (error) {
-      throw new Error(`${file.name} cannot be read: ${error.message}`);
-    }
-  }
+  if (file && !arms.length) arms = armsIn(file.name, text);
   const name = values.get("name").trim();
   const wanted = { name, arms, policy: values.get("policy") };
   if (needsHorizon()) wanted.horizon = Number(values.get("horizon"));
   if (!name) throw new Error("the study needs a name.");
   if (arms.length < 2) throw new Error("give at least two arms, one a line or in a file.");
+  const twice = repeated(arms);
+  if (twice !== undefined) throw new Error(`two arms are called “${twice}”: names must be unique.`);
   await call("POST", "/api/studies", wanted);
   if (file && !/\.txt$/i.test(file.name)) await upload(name, file);
   location.assign(`/studies/${encodeURIComponent(name)}`);

@@ -38,7 +38,7 @@ async function look() {
     takeOver(page);
     await draw(charts());
     took = Date.now() - last;
-    if (stream.readyState === EventSource.OPEN) show("live", "live");
+    if (stream.readyState === EventSource.OPEN) show("live", "updates live");
   } catch {
     show("reconnecting", "reconnecting…");
     setTimeout(soon, 2 * PAUSE);
@@ -65,9 +65,9 @@ let seen = document.getElementById("facts").dataset.seq;
 
 function follow() {
   stream = new EventSource(at(study, "stream"));
-  stream.addEventListener("open", () => show("live", "live"));
+  stream.addEventListener("open", () => show("live", "updates live"));
   stream.addEventListener("change", (event) => {
-    show("live", "live");
+    show("live", "updates live");
     if (event.lastEventId !== seen) soon();
     seen = event.lastEventId;
   });

@@ -18,6 +18,11 @@ const THANKS = {
   winner: "There is a winner: nothing more needs to be asked.",
   retired: "This study asks nothing more.",
 };
+const TOO_LATE = { // for who comes when all is over
+  winner: ["This comparison is over: there is a winner.", "No votes are needed any more."],
+  retired: ["This comparison is over.", "This study asks nothing more."],
+};
+const LONG = 150; // characters of a prompt from which on it is not in bold
 let duel = null; // the question that is shown
 let more = false; // go on after the goal
 let undoable = false;
@@ -25,7 +30,7 @@ let busy = true;
 
 function setBusy(now) {
   busy = now;
-  for (const button of document.querySelectorAll("#question button, #thanks button")) {
+  for (const button of document.querySelectorAll("#question button, .thanks button")) {
     button.setAttribute("aria-disabled", String(now || ("undo" in button.dataset && !undoable)));
   }
 }
@@ -75,14 +80,26 @@ async function goOn(error) {
 }
 
 async function next() {
-  show(await insist("ask", { more }));
+  try {
+    show(await insist("ask", { more }));
+  } catch (error) {
+    if (error.status !== 409) throw error;
+    showNothing();
+  }
 }
 
 async function vote(winner) {
   if (duel === null) return;
-  await insist("tell", { duel, winner });
+  let news = "";
+  try {
+    await insist("tell", { duel, winner });
+  } catch (error) {
+    if (error.status !== 409 || !error.message.includes("was answered")) throw error;
+    news = "You answered this question in another tab.";
+  }
   undoable = true;
   await next();
+  place("trouble").textContent = news;
 }
 
 /** Not sent again by itself: a second one would take back another answer. */
@@ -94,22 +111,37 @@ async function undo() {
   show(question, "Your last answer was taken back.");
 }
 
-function show(question, news = "") {
+/** What the voter looks at: a question, thanks, or that there is nothing to compare. */
+function turnTo(chosen) {
   place("loading").hidden = true;
+  for (const id of ["question", "thanks", "nothing"]) place(id).hidden = id !== chosen;
+}
+
+function showNothing() {
+  duel = null;
+  place("trouble").textContent = "";
+  turnTo("nothing");
+  place("news").textContent = place("nothing-title").textContent;
+  place("nothing").focus({ preventScroll: true });
+}
+
+function show(question, news = "") {
   undoable ||= question.answered > 0;
   showProgress(question);
   const was = duel;
   duel = question.duel;
-  place("question").hidden = duel === null;
-  place("thanks").hidden = duel !== null;
+  turnTo(duel === null ? "thanks" : "question");
   if (duel === null) {
     thank(question);
     return;
   }
   const byName = question.a.kind === "name";
   place("prompt").textContent = question.prompt ?? "Which is better?";
+  place("prompt").classList.toggle("long", place("prompt").textContent.length > LONG);
+  place("prompt").scrollTop = 0;
   place("prompt").hidden = place("prompt").textContent === document.querySelector("h1").textContent;
   if (was !== duel || news) for (const letter of ["a", "b"]) showSide(letter, question[letter]);
+  place("keys-hint").hidden = ![question.a.kind, question.b.kind].includes("html");
   const names = byName ? `A: ${place("output-a").textContent}. B: ${place("output-b").textContent}.` : "";
   const number = `Question ${(question.answered + 1).toLocaleString("en")}.`;
   place("news").textContent = [news, number, place("prompt").textContent, names].filter(Boolean).join(" ");
@@ -131,23 +163,28 @@ function showSide(letter, side) {
   const title = `Output ${letter.toUpperCase()}`;
   output.className = `output ${side.kind}`;
   output.scrollTop = 0;
+  const large = { href: side.src, target: "_blank", rel: "noopener" };
   if (side.kind === "html") {
-    output.replaceChildren(element("iframe", { sandbox: "allow-scripts", src: side.src, title }));
+    const frame = element("iframe", { sandbox: "allow-scripts", src: side.src, title });
+    output.replaceChildren(frame, element("a", large, "See it large"));
   } else if (side.kind === "image") {
     const picture = element("img", { src: side.src, alt: title });
-    const link = { href: side.src, target: "_blank", rel: "noopener" };
-    output.replaceChildren(element("a", link, picture, element("span", {}, "See it large")));
+    output.replaceChildren(element("a", large, picture, element("span", {}, "See it large")));
   } else {
     output.innerHTML = side.html; // the server has cleaned it
   }
 }
 
 function thank({ done, answered }) {
-  const votes = answered ? `You gave ${answered.toLocaleString("en")} vote${answered === 1 ? "" : "s"}. ` : "";
-  place("thanks-words").textContent = votes + THANKS[done];
+  const votes = `You gave ${answered.toLocaleString("en")} vote${answered === 1 ? "" : "s"}.`;
+  const late = answered === 0 && TOO_LATE[done];
+  const [title, words] = late || ["Thank you!", `${votes} ${THANKS[done]}`];
+  place("so-far").hidden = Boolean(late);
+  place("thanks-title").textContent = title;
+  place("thanks-words").textContent = words;
   place("more").hidden = done !== "goal";
   place("undo-last").hidden = done !== "goal" || !undoable;
-  place("news").textContent = `Thank you! ${place("thanks-words").textContent}`;
+  place("news").textContent = `${title} ${words}`;
   place("thanks").focus({ preventScroll: true });
 }
 
@@ -182,8 +219,16 @@ document.addEventListener("click", (event) => {
   if (button.id === "more") {
     more = true;
     alone(next);
-  } else act("undo" in button.dataset ? "undo" : button.dataset.winner);
+  } else if (button.id === "again") alone(next);
+  else act("undo" in button.dataset ? "undo" : button.dataset.winner);
 });
+
+/** A frame that was clicked keeps the keys to itself: they come back with the pointer. */
+for (const output of document.querySelectorAll(".output")) {
+  output.addEventListener("pointerleave", () => {
+    if (document.activeElement?.tagName === "IFRAME") place("main").focus({ preventScroll: true });
+  });
+}
 
 setBusy(false);
 alone(next);
