@@ -485,8 +485,11 @@ def test_a_question_answered_in_another_tab_and_outputs_that_are_still_missing(b
     voter.wait_for_function("() => document.activeElement.id === 'main'")
     with voter.context.expect_page() as opened:
         voter.get_by_role("link", name="See it large").first.click()
-    expect(opened.value.get_by_text("hello")).to_be_visible()
-    assert opened.value.evaluate("() => self.origin") == "null"
+    large = opened.value.locator("iframe")
+    expect(large.content_frame.get_by_text("hello")).to_be_visible()
+    assert large.get_attribute("sandbox") == "allow-scripts"
+    assert large.bounding_box()["width"] == DESKTOP["width"]
+    assert urlsplit(opened.value.url).path == path
     voter.bring_to_front()
     voter.mouse.move(5, 5)
     voter.keyboard.press("b")

@@ -2,10 +2,12 @@
 
 import json
 import re
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+import vl_convert
 from starlette.testclient import TestClient
 
 from duels.policies import BUILT_IN
@@ -13,6 +15,7 @@ from duels.server import pages
 from duels.server.app import create_app
 from duels.server.gate import POLICY
 from duels.server.keys import csrf_token, make_key
+from duels.study.board_charts import charts_of
 
 HERE = Path(pages.__file__).parent
 XSS = "<script>window.xss=1</script>\"'><img src=x onerror=window.xss=1>"
@@ -255,6 +258,25 @@ def test_charts_of_pages_have_rows_since_the_policy_forbids_reading_csv(people, 
     board = admin.get("/api/studies/n/board").json()
     expected = {row["arm"]: (row["score"], row["lower"], row["upper"]) for row in board["leaderboard"]}
     assert {row["arm"]: pytest.approx((row["score"], row["lower"], row["upper"])) for row in rows} == expected
+
+
+@pytest.mark.parametrize(
+    ("hours", "label"), [(0.01, "13:00:10"), (5, "15:00"), (48, "02 Jan 12:00"), (240, "2026-01-07")]
+)
+def test_times_of_charts_are_utc_and_of_24_hours(admin, study, hours, label):
+    admin.post(f"{study}/import", content="left,right,winner\nbm25,dense,left\n")
+    board = admin.get(f"{study}/board").json()
+    start = datetime(2026, 1, 1, 13, tzinfo=UTC)
+    board["progress"] = [
+        {"answers": k, "time": (start + timedelta(hours=hours * k)).isoformat(), "seconds": 3600 * hours * k}
+        for k in range(2)
+    ]
+    chart = charts_of(board)["progress"]
+    assert chart["layer"][0]["encoding"]["x"]["scale"] == {"type": "utc"}
+    svg = vl_convert.vegalite_to_svg(chart)
+    assert f">{label}<" in svg
+    assert ">time (UTC)<" in svg
+    assert not re.search("[AP]M<", svg)
 
 
 def test_the_study_page_says_and_tabulates_the_board(people, admin, study):

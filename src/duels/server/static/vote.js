@@ -163,16 +163,28 @@ function showSide(letter, side) {
   const title = `Output ${letter.toUpperCase()}`;
   output.className = `output ${side.kind}`;
   output.scrollTop = 0;
-  const large = { href: side.src, target: "_blank", rel: "noopener" };
+  const tab = { target: "_blank", rel: "noopener" };
   if (side.kind === "html") {
-    const frame = element("iframe", { sandbox: "allow-scripts", src: side.src, title });
-    output.replaceChildren(frame, element("a", large, "See it large"));
+    const large = element("a", { href: `#large-${duel}-${letter}`, ...tab }, "See it large");
+    output.replaceChildren(frame(side.src, title), large);
   } else if (side.kind === "image") {
     const picture = element("img", { src: side.src, alt: title });
-    output.replaceChildren(element("a", large, picture, element("span", {}, "See it large")));
+    output.replaceChildren(element("a", { href: side.src, ...tab }, picture, element("span", {}, "See it large")));
   } else {
     output.innerHTML = side.html; // the server has cleaned it
   }
+}
+
+function frame(src, title) {
+  return element("iframe", { sandbox: "allow-scripts", src, title });
+}
+
+/** This page as a tab for one output. It stays in a frame: in a tab of its own it could go anywhere. */
+function showLarge(asked, letter) {
+  document.title = `Output ${letter.toUpperCase()}`;
+  const link = encodeURIComponent(place("main").dataset.link);
+  place("main").replaceChildren(frame(`/vote/${link}/output/${asked}/${letter}`, document.title));
+  document.body.classList.add("large");
 }
 
 function thank({ done, answered }) {
@@ -230,5 +242,9 @@ for (const output of document.querySelectorAll(".output")) {
   });
 }
 
-setBusy(false);
-alone(next);
+const large = /^#large-(\d+)-([ab])$/.exec(location.hash);
+if (large) showLarge(large[1], large[2]);
+else {
+  setBusy(false);
+  alone(next);
+}
