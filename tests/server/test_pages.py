@@ -261,7 +261,7 @@ def test_charts_of_pages_have_rows_since_the_policy_forbids_reading_csv(people, 
 
 
 @pytest.mark.parametrize(
-    ("hours", "label"), [(0.01, "13:00:10"), (5, "15:00"), (48, "02 Jan 12:00"), (240, "2026-01-07")]
+    ("hours", "label"), [(0.01, "13:00:15"), (5, "15:00"), (48, "02 Jan 12:00"), (240, "2026-01-07")]
 )
 def test_times_of_charts_are_utc_and_of_24_hours(admin, study, hours, label):
     admin.post(f"{study}/import", content="left,right,winner\nbm25,dense,left\n")

@@ -439,7 +439,14 @@ def chosen(study, draws, pair=("gpt", "llama"), voter=None, monkeypatch=None):
 
 @pytest.mark.parametrize(
     ("shown", "rarest"),
-    [([], [1, 2, 4]), ([1], [2, 4]), ([2, 3, 3], [1, 4]), ([1, 1, 2, 4], [2]), ([1, 2, 4], [1, 2]), ([1, 2, 4, 2, 4], [1])],
+    [
+        ([], [1, 2, 4]),
+        ([1], [2, 4]),
+        ([2, 3, 3], [1, 4]),
+        ([1, 1, 2, 4], [2]),
+        ([1, 2, 4], [1, 2]),
+        ([1, 2, 4, 2, 4], [1]),
+    ],
 )
 def test_every_rarest_item_has_exactly_the_same_chance(study, shown, rarest, monkeypatch):
     """Of items 1 to 4 the third lacks an arm. All outcomes of two draws of four, and of the last choice, are tried."""

@@ -602,3 +602,33 @@ def test_questions_one_after_another_are_those_of_a_fresh_look(url, now):
         if dice.random() < 0.4:
             study.tell(int(dice.choice(waiting)), ["left", "right", "tie", "skip"][dice.integers(4)])
     assert study.check()
+
+
+def test_an_answer_taken_back_blindly_leaves_the_promise(url):
+    study = duels.create_study(["a", "b", "c"], "blind", url)
+    first, second = study.ask(2)
+    study.tell(first, "left")
+    study.tell(second, "right")
+    study.undo(first, blind=True)
+    assert study.verdict().void is None
+    assert [duel.id for duel in study.open_duels()] == [first.id]
+    study.tell(first, "tie")
+    study.undo(second)
+    assert study.verdict().void == "1 answer was taken back"
+    assert study.check() == 8
+
+
+def test_a_retired_study_asks_nothing_until_it_is_resumed(url):
+    study = duels.create_study(["a", "b"], "retired", url)
+    duel = study.ask()
+    study.retire()
+    study.retire()  # once is enough
+    assert study.retired
+    with pytest.raises(Conflict, match="was retired"):
+        study.ask()
+    study.tell(duel, "tie")  # late, and taken
+    assert reopened(url, "retired").retired
+    study.resume()
+    study.ask()
+    assert [event.kind for event in study.events()] == ["create", "ask", "retire", "tell", "resume", "ask"]
+    assert study.check() == 6

@@ -32,7 +32,7 @@ class Standing(NamedTuple):
 
     answered: int  # by this voter
     total: int
-    done: str | None  # goal, winner or retired
+    done: str | None  # goal, winner, or retired for all else that ends a study
 
 
 def asking(study: Study, voter: str) -> Write:
@@ -100,10 +100,10 @@ def ballot_of(study: Study, voter: str, duel: int) -> Ballot:
 def standing(study: Study, voter: str, goal: int, more: bool) -> Standing:
     """How far this voter is, and whether there is anything left to vote on. Blocks."""
     history, told = _locked(study, lambda c, history: (history, _told(c, study, history, voter)))
-    done = None
-    if history.retired:
+    done, found = None, verdict(history.tally).kind
+    if history.retired or found == "no condorcet winner":
         done = "retired"
-    elif verdict(history.tally).kind in ("winner", "no condorcet winner"):
+    elif found == "winner":
         done = "winner"
     elif len(told) >= goal and not more:
         done = "goal"

@@ -26,9 +26,9 @@ LinkPath = Annotated[str, Path(min_length=1, max_length=100, description="The se
 VOTER_LASTS = 400 * 24 * 3600
 FRAME = (  # a page of its own, without origin: it can neither reach this server's cookies nor any other host
     "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
-    "img-src data:; font-src data:; media-src data:; webrtc 'block'; frame-ancestors 'self'"
+    "img-src data:; font-src data:; media-src data:; frame-ancestors 'self'"
 )
-# Calls from browser to browser are what not every browser lets a policy stop.
+# Calls from browser to browser are what no policy stops.
 NO_CALLS = b"<script>delete self.RTCPeerConnection; delete self.webkitRTCPeerConnection</script>"
 IMAGE = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
 
