@@ -216,7 +216,7 @@ def test_errors_are_those_of_a_study(client, server, pair):
     with pytest.raises(Conflict, match="already"):
         client.create_study(ARMS, remote.name)
     assert client.create_study(ARMS, remote.name, seed=5, load_if_exists=True).events() == local.events()
-    with pytest.raises(InvalidInput, match="not built in"):
+    with pytest.raises(InvalidInput, match="unknown policy"):
         client.create_study(ARMS, "fresh", "mine.py")
     with pytest.raises(InvalidInput):
         client.create_study("x", "fresh")

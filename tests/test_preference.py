@@ -366,6 +366,7 @@ def test_mslr(shared_data, click, gap):
     assert np.delete(p.gaps, 109).min() == pytest.approx(gap, abs=5e-5)
 
 
+@pytest.mark.deep
 def test_two_thousand_arms():
     p = problem("random-condorcet", arms=2000, gap=0.01, seed=0)
     assert p.gaps[p.condorcet_winner] == 0

@@ -376,6 +376,7 @@ def lemma_1_failures(spec, alpha, delta, runs, horizon, matrix):
     return failures / runs
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("spec", ["rucb", "savage", "random", "btm:gamma=0.3"])
 def test_lemma_1_covers_for_any_algorithm(spec):
     # C(0.2) = (5·9/(2·0.2))^½ = 10.6 at α = 1.5 and K = 3.

@@ -168,6 +168,7 @@ print(duels.__file__, sum(play.stats.cache_hits.values()), tally.tolist())
 """
 
 
+@pytest.mark.deep
 def test_compiled_code_is_kept_on_disk_and_never_stale(tmp_path):
     source = Path(duels.__file__).parent
     shutil.copytree(source, tmp_path / "duels", ignore=shutil.ignore_patterns("__pycache__"))

@@ -60,6 +60,7 @@ def run_tellers(url, tmp_path, count, seconds, kill):
     return acknowledged, errors
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("kills", [4, pytest.param(30, marks=pytest.mark.deep)])
 def test_killed_at_random_moments_no_acknowledged_answer_is_lost(url, tmp_path, kills):
     study = create_study(list("abcd"), "study", url)
@@ -79,6 +80,7 @@ def test_killed_at_random_moments_no_acknowledged_answer_is_lost(url, tmp_path, 
     assert study.tally().wins.sum() == kept.tally().wins.sum()
 
 
+@pytest.mark.deep
 def test_sixteen_processes_at_once(url, tmp_path):
     create_study(list("abcd"), "study", url)
     said, errors = run_tellers(url, tmp_path, 16, 2.0, signal.SIGTERM)

@@ -10,7 +10,6 @@ import sqlalchemy as sa
 
 from ..errors import UnknownName
 from ..study.board import board
-from ..study.board_charts import charts_of
 from ..study.catalogue import load_study
 from ..study.items import count_items
 from ..study.names import iso_time
@@ -116,6 +115,8 @@ class Service:
 
     def charts(self, shown: dict[str, Any]) -> dict[str, Any]:
         """The charts of a board, made once too. Blocks."""
+        from ..study.board_charts import charts_of  # when first drawn: it takes half a second to load
+
         with self._drawing:
             for key, (known, drawn) in self._boards.items():
                 if known is shown:
