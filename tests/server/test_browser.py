@@ -17,6 +17,9 @@ SMALL_TABLET, TABLET = {"width": 600, "height": 900}, {"width": 800, "height": 1
 NOT_FOUND = "status of 404"
 
 
+expect.set_options(timeout=30_000)  # a busy machine
+
+
 class Browser:
     """Contexts of one test. Whatever went wrong in any of them is in `wrong`."""
 
@@ -27,7 +30,7 @@ class Browser:
     def open(self, path="", **options):
         """A page of a new person: no cookies."""
         context = self.chromium.new_context(**{"viewport": DESKTOP, **options})
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(30_000)
         self.contexts.append(context)
         context.on("request", self._requested)
         context.on("console", lambda message: self._said(message.type, message.text))
