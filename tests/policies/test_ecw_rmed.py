@@ -248,6 +248,10 @@ def test_a_cycle_by_hand():
     assert state.depth.min(axis=1) == pytest.approx([2.7726, 0.5232, 0.5232], abs=1e-4)
     assert state.sure[0] == 0
     assert ecw_rmed.first_beyond(state.strength[0]) in (16, 17)
+    # Of the three winners it recommends the one whose self-duels it plays …
+    assert {ecw_rmed.recommend(state, np.random.default_rng(k)) for k in range(20)} == {0}
+    state.losses[0] = 2  # … while it is one of them
+    assert {ecw_rmed.recommend(state, np.random.default_rng(k)) for k in range(20)} == {1, 2}
 
 
 def test_times_are_exact():

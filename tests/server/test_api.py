@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from duels.server.keys import make_key
 from duels.study import catalogue
+from duels.study.board import board as plain_board
 from duels.study.tables import events
 
 ERROR = {"error"}
@@ -170,6 +171,8 @@ def test_items_are_kept_and_paged(admin, study):
     rest = admin.get(f"{study}/items?limit=3&after={page['next']}").json()
     assert [item["prompt"] for item in rest["items"]] == ["q3"]
     assert rest["next"] is None
+    assert len(admin.get(f"{study}/items?limit=500").json()["items"]) == 4  # the most
+    refused(admin.get(f"{study}/items?limit=501"), 422, "invalid", "limit")
     refused(admin.post(f"{study}/items", content=b"prompt,bm25,unknown\nq,u,v\n"), 400, "invalid", "unknown")
     assert admin.get(study).json()["items"] == 4
     assert admin.delete(f"{study}/items").status_code == 204
@@ -317,3 +320,27 @@ def test_tokens_are_made_listed_and_revoked(admin, anybody, study):
         body = {} if action == "ask" else {"duel": 0} | ({"winner": "left"} if action == "tell" else {})
         refused(anybody.post(f"{study}/{action}", json=body), 401, "unauthorized")
     refused(admin.delete("/api/tokens/999"), 404, "not_found")
+
+
+def test_links_lead_where_others_reach_the_server(admin, study, app):
+    at = f"{study}/links"
+    assert admin.post(at, json={}).json()["url"].startswith("http://localhost/vote/")
+    app.service.shared_url = "http://10.1.2.3:8080"
+    assert admin.post(at, json={}).json()["url"].startswith("http://10.1.2.3:8080/vote/")
+    app.service.public_url = "https://duels.example.org"
+    assert admin.post(at, json={}).json()["url"].startswith("https://duels.example.org/vote/")
+
+
+def test_a_board_is_made_once_for_each_state_of_the_log(admin, study, monkeypatch):
+    from duels.server import service
+
+    made = []
+    monkeypatch.setattr(service, "board", lambda *given: made.append(given) or plain_board(*given))
+    first = admin.get(f"{study}/board").json()
+    assert admin.get(f"{study}/board").json() == first
+    assert len(made) == 1
+    assert admin.get(f"{study}/board?confidence=0.9").json()["study"]["confidence"] == 0.9
+    (duel,) = ask(admin, study, allow_self=False)
+    tell(admin, study, duel["id"], "left")
+    assert admin.get(f"{study}/board").json()["study"]["answers"] == 1
+    assert len(made) == 3

@@ -143,6 +143,7 @@ def test_serving_to_others_without_a_token_is_refused(tmp_path, options, words):
     done = subprocess.run(command, capture_output=True, text=True, env=clean, timeout=60)
     assert (done.returncode, done.stdout) == (2, "")
     assert words in " ".join(done.stderr.split())
+    assert not list(tmp_path.iterdir())  # nor was a database made
 
 
 def test_serving_to_others_with_a_token(serve):

@@ -68,6 +68,15 @@ def csrf(client):
     return meta["content"]
 
 
+def test_addresses_that_lead_nowhere_are_a_page_for_people_and_one_shape_for_programs(anybody):
+    page = anybody.get("/studiesX", headers={"Accept": "text/html,*/*"})
+    assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
+    assert "There is no such page" in page.text
+    for path, accept in (("/studiesX", "*/*"), ("/api/x", "text/html")):
+        plain = anybody.get(path, headers={"Accept": accept})
+        assert (plain.status_code, plain.json()["error"]["kind"]) == (404, "not_found")
+
+
 @pytest.mark.parametrize("path", ["/", "/studies/search"])
 def test_who_has_not_signed_in_is_sent_to_do_so(anybody, study, path):
     response = anybody.get(path)

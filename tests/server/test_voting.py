@@ -266,6 +266,15 @@ def test_a_study_with_a_winner_needs_no_more_votes(storage, browser, patient):
     assert ann.ask(more=True)["duel"] is None
 
 
+def test_a_study_without_a_winner_for_certain_is_over(storage, browser, patient):
+    """Everybody loses to somebody: no vote can change that, and there is no winner to speak of."""
+    study = create_study(list("xyz"), "circle", storage)
+    study.import_votes([tuple(pair) for pair in ("xy", "yz", "zx") for _ in range(40)])
+    assert study.verdict().kind == "no condorcet winner"
+    _, secret = make_key(storage, "vote", study_id=study.id, settings={"votes": 5})
+    assert Visitor(browser(), secret).ask()["done"] == "retired"
+
+
 def test_a_retired_study_thanks_its_voters(zoo, visitor):
     ann = visitor()
     question = ann.ask()

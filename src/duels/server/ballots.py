@@ -99,15 +99,19 @@ def ballot_of(study: Study, voter: str, duel: int) -> Ballot:
 
 def standing(study: Study, voter: str, goal: int, more: bool) -> Standing:
     """How far this voter is, and whether there is anything left to vote on. Blocks."""
-    history, told = _locked(study, lambda c, history: (history, _told(c, study, history, voter)))
-    done, found = None, verdict(history.tally).kind
-    if history.retired or found == "no condorcet winner":
+
+    def look(connection: sa.Connection, history: History) -> tuple[Any, ...]:
+        return _told(connection, study, history, voter), history.tally, history.retired, len(history.told)
+
+    told, tally, retired, total = _locked(study, look)
+    done, found = None, verdict(tally).kind
+    if retired or found == "no condorcet winner":
         done = "retired"
     elif found == "winner":
         done = "winner"
     elif len(told) >= goal and not more:
         done = "goal"
-    return Standing(len(told), len(history.told), done)
+    return Standing(len(told), total, done)
 
 
 def outputs_of(study: Study, ballot: Ballot) -> tuple[str | None, list[Any]]:

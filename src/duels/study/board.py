@@ -44,7 +44,7 @@ class Moment(NamedTuple):
     seq: int
     tally: Tally
     retired: bool
-    withdrawn: int
+    void: str | None
     open: int
     told: list[int]
     left: list[int]
@@ -70,7 +70,7 @@ def board(study: Study, confidence: float = 0.95) -> dict[str, Any]:
     """
     moment = _moment(study)
     tally = moment.tally
-    verdict = verdicts.verdict(tally, confidence=confidence, void=_why_void(moment.withdrawn))
+    verdict = verdicts.verdict(tally, confidence=confidence, void=moment.void)
     confidence = verdict.confidence
     leaderboard = verdicts.leaderboard(tally, confidence)
     leader = _leader(tally, verdict)
@@ -179,7 +179,7 @@ def _moment(study: Study) -> Moment:
             seq=history.seq,
             tally=history.tally,
             retired=history.retired,
-            withdrawn=history.withdrawn,
+            void=history.void,
             open=len(history.open),
             told=history.told.copy(),
             left=history.left.copy(),
@@ -188,10 +188,6 @@ def _moment(study: Study) -> Moment:
             state=None if player is None else copy.deepcopy(player.state),
             t=1 if player is None else player.t,
         )
-
-
-def _why_void(withdrawn: int) -> str | None:
-    return f"{withdrawn} answer{'s were' if withdrawn > 1 else ' was'} taken back" if withdrawn else None
 
 
 def _leader(tally: Tally, verdict: Verdict) -> int | None:

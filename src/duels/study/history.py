@@ -165,6 +165,12 @@ class History:
         self._asked_last, self._places = None, None
 
     @property
+    def void(self) -> str | None:
+        """Why the verdict's promise does not hold, if it does not."""
+        count = self.withdrawn
+        return f"{count} answer{'s were' if count > 1 else ' was'} taken back" if count else None
+
+    @property
     def tally(self) -> Tally:
         counts = self.wins.copy(), self.ties.copy()
         return Tally(tuple(self.names), *counts, np.array(self.active, bool), self.started_with)

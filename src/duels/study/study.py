@@ -294,15 +294,15 @@ class Study(Log):
 
     def verdict(self, confidence: float = 0.95, margin: float = 0.0) -> Verdict:
         """Who is best, as far as that can be said for certain; valid however often it is looked at."""
-        history = self.history()
-        void = None
-        if history.withdrawn:
-            void = f"{history.withdrawn} answer{'s were' if history.withdrawn > 1 else ' was'} taken back"
-        return verdicts.verdict(history.tally, confidence=confidence, margin=margin, void=void)
+        with self._storage.turn:  # so that nobody adds an arm between one count and the next
+            history = self.history()
+            tally, void = history.tally, history.void
+        return verdicts.verdict(tally, confidence=confidence, margin=margin, void=void)
 
     def tally(self) -> Tally:
         """The answers, counted."""
-        return self.history().tally
+        with self._storage.turn:
+            return self.history().tally
 
     @property
     def best_arm(self) -> str:

@@ -33,7 +33,7 @@ async def upload(study: StudyPath, request: Request, service: Here, key: Caller)
 def items(
     study: Found,
     after: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
-    limit: Annotated[int, Query(ge=1, le=1000)] = 50,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
 ):
     """The items, in pages: say `next` as `after` to go on."""
     found = list_items(study, after, limit + 1)
