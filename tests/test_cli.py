@@ -17,24 +17,22 @@ import time
 from pathlib import Path
 
 import pytest
+from commands import duels_command
 
 import duels
-
-
-def duels_command(*arguments, cwd=None):
-    return subprocess.run(
-        [sys.executable, "-c", "from duels.cli import main; main()", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        timeout=120,
-    )
 
 
 def output(*arguments, cwd=None):
     done = duels_command(*arguments, cwd=cwd)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+@pytest.mark.parametrize("line", ["problems -f csv", "run cyclic-4 --horizon 100 --runs 2", "run nothing", "rnu", ""])
+def test_a_process_of_its_own_prints_the_same(line, tmp_path):
+    """What the other tests call without one."""
+    alone = subprocess.run([sys.executable, "-m", "duels", *line.split()], capture_output=True, text=True, cwd=tmp_path)
+    assert (alone.returncode, alone.stdout, alone.stderr) == duels_command(*line.split(), cwd=tmp_path)
 
 
 def test_policies():

@@ -3,10 +3,8 @@
 import csv
 import io
 import json
-import os
-import subprocess
-import sys
 
+import commands
 import pytest
 
 import duels
@@ -16,16 +14,7 @@ ARMS = ["fox", "owl", "wren"]
 
 
 def duels_command(*arguments, cwd, storage=None, stdin=""):
-    environment = {key: value for key, value in os.environ.items() if key != "DUELS_STORAGE"}
-    return subprocess.run(
-        [sys.executable, "-c", "from duels.cli import main; main()", *arguments],
-        capture_output=True,
-        text=True,
-        input=stdin,
-        cwd=cwd,
-        env=environment | ({"DUELS_STORAGE": storage} if storage else {}),
-        timeout=120,
-    )
+    return commands.duels_command(*arguments, cwd=cwd, stdin=stdin, environment={"DUELS_STORAGE": storage})
 
 
 def output(*arguments, cwd, **more):

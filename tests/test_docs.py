@@ -1,7 +1,6 @@
 """The documentation is true: its examples are run, every module and policy has its page, every page is reachable."""
 
 import doctest
-import os
 import re
 import shlex
 import subprocess
@@ -9,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from commands import duels_command
 
 from duels.policies import BUILT_IN
 
@@ -67,23 +67,8 @@ def bare(text):
 
 def run(command, folder):
     """What `duels …` prints, standard error included, in the order of a terminal."""
-    arguments = shlex.split(command)[1:]
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-u",
-            "-c",
-            "import sys; sys.argv[0] = 'duels'; from duels.cli import main; main()",
-            *arguments,
-        ],
-        cwd=folder,
-        env=os.environ | {"COLUMNS": "120", "PYTHONIOENCODING": "utf-8"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        timeout=120,
-    )
-    return done.stdout.decode()
+    done = duels_command(*shlex.split(command)[1:], cwd=folder, environment={"COLUMNS": "120"}, together=True)
+    return done.stdout
 
 
 def agrees(said, got):

@@ -114,16 +114,19 @@ class History:
             self.ties[left, right] += by
             self.ties[right, left] += by
 
-    def _withdraw(self, duel: int, becomes: int, blind: bool = False) -> None:
+    def _withdraw(self, duels: Sequence[int], becomes: int, blind: bool = False) -> None:
         self._asked_last = None
-        answer, self.answer[duel] = self.answer[duel], becomes
-        self.attempt[duel] += 1
-        if becomes == OPEN:
-            self.open[duel] = None
-        if answer != SKIP:
-            self.told.remove(duel)
-            self._count(duel, answer, -1)
-            self.withdrawn += not blind
+        counted = {duel for duel in duels if self.answer[duel] != SKIP}
+        for duel in duels:
+            answer, self.answer[duel] = self.answer[duel], becomes
+            self.attempt[duel] += 1
+            if becomes == OPEN:
+                self.open[duel] = None
+            if answer != SKIP:
+                self._count(duel, answer, -1)
+        if counted:
+            self.told = [duel for duel in self.told if duel not in counted]
+            self.withdrawn += 0 if blind else len(counted)
             self._start_again()
 
     def _create(self, event: Sequence[Any]) -> None:
@@ -149,12 +152,12 @@ class History:
         self._answer(event[2], ANSWERS.index(event[7]))
 
     def _undo(self, event: Sequence[Any]) -> None:
-        self._withdraw(event[2], OPEN, blind=event[10] is not None)
+        self._withdraw([event[2]], OPEN, blind=event[10] is not None)
 
     def _forget(self, event: Sequence[Any]) -> None:
-        for duel in json.loads(event[10])["duels"]:
-            self._withdraw(duel, SKIP)
-            self.forgotten.add(duel)
+        duels = json.loads(event[10])["duels"]
+        self._withdraw(duels, SKIP)
+        self.forgotten.update(duels)
 
     def _retire(self, event: Sequence[Any]) -> None:
         self.retired = event[1] == "retire"
