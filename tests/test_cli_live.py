@@ -5,10 +5,16 @@ import io
 import json
 
 import commands
+import numpy as np
 import pytest
 
 import duels
+from duels.errors import InvalidInput, StorageError
+from duels.study import catalogue
+from duels.study.names import arm_names, duel_number, study_name, voter_name
 from duels.study.storage import Storage
+from duels.study.study import Study
+from duels.study.wording import shown, without_password
 
 ARMS = ["fox", "owl", "wren"]
 
@@ -70,6 +76,81 @@ def test_create_ask_and_tell(tmp_path):
     assert output("undo", "logo", "0", cwd=tmp_path) == ""
     assert len(loaded(tmp_path).votes()) == 0
     assert "no answer to undo" in refusal("undo", "logo", "0", cwd=tmp_path)
+
+
+def test_what_was_done_as_json_and_csv(tmp_path):
+    made = output("create-study", "logo", *ARMS, "-f", "json", cwd=tmp_path)
+    assert json.loads(made) == {"study": "logo", "policy": "rucb", "arms": ARMS}
+    (asked,) = json.loads(output("ask", "logo", "--no-self", "-f", "json", cwd=tmp_path))
+    told = json.loads(output("tell", "logo", "0", "left", "--voter", "ann", "-f", "json", cwd=tmp_path))
+    assert told == {"study": "logo"} | asked | {"winner": "left", "voter": "ann"}
+    done = duels_command("export", "logo", "--out", "v.csv", "-f", "json", cwd=tmp_path)
+    assert (json.loads(done.stdout), done.stderr) == ({"study": "logo", "votes": 1, "file": "v.csv"}, "")
+    done = duels_command("import", "copy", "v.csv", "--create", "-f", "json", cwd=tmp_path)
+    said = {"study": "copy", "votes": 1, "skipped": 0, "columns": "left, right, winner, voter, time, duel"}
+    assert (json.loads(done.stdout), done.stderr) == (said, "")
+    assert json.loads(output("undo", "logo", "0", "-f", "json", cwd=tmp_path)) == {"study": "logo"} | asked
+    (row,) = rows_of(output("tell", "logo", "0", "tie", "-f", "csv", cwd=tmp_path))
+    assert (row["duel"], row["winner"], row["voter"]) == ("0", "tie", "")
+    (row,) = rows_of(output("create-study", "more", *ARMS, "-f", "csv", cwd=tmp_path))
+    assert row == {"study": "more", "policy": "rucb", "arms": "fox owl wren"}
+
+
+def test_open_duels(tmp_path):
+    output("create-study", "logo", *ARMS, cwd=tmp_path)
+    done = duels_command("open", "logo", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == "no duel of 'logo' is open. Ask for one: duels ask logo\n"
+    assert output("open", "logo", "-f", "json", cwd=tmp_path) == "[]\n"
+    asked = json.loads(output("ask", "logo", "-n", "3", "-f", "json", cwd=tmp_path))
+    output("tell", "logo", "1", "skip", cwd=tmp_path)
+    rows = json.loads(output("open", "logo", "-f", "json", cwd=tmp_path))
+    times = [row.pop("asked") for row in rows]
+    assert rows == [asked[0], asked[2]]
+    assert times == [duel.time for duel in loaded(tmp_path).open_duels()]
+    head, table = table_of(output("open", "logo", cwd=tmp_path))
+    assert (head, [row[0] for row in table]) == (["duel", "left", "right", "asked"], ["0", "2"])
+
+
+def test_arms_come_and_go(logo):
+    assert output("add-arm", "logo", "hen house", cwd=logo) == ""
+    assert loaded(logo).arms == [*ARMS, "hen house"]
+    assert "is there already" in refusal("add-arm", "logo", "fox", cwd=logo)
+    assert output("retire-arm", "logo", "owl", cwd=logo) == ""
+    assert loaded(logo).arms == ["fox", "wren", "hen house"]
+    said = output("retire-arm", "logo", "fox", "-f", "json", cwd=logo)
+    assert json.loads(said) == {"study": "logo", "arms": ["wren", "hen house"]}
+    assert "a study needs two active arms" in refusal("retire-arm", "logo", "wren", cwd=logo)
+
+
+def test_forget(logo):
+    loaded(logo).import_votes([("fox", "owl", "left", voter) for voter in ("ann", "bob", "ann", "cat")])
+    assert output("forget", "logo", "ann", cwd=logo) == "'ann' is forgotten, with 2 answers\n"
+    assert [vote.voter for vote in loaded(logo).votes()] == [None] * 4 + ["bob", "cat"]
+    assert "knows no voter 'ann'" in refusal("forget", "logo", "ann", cwd=logo)
+    assert output("forget", "logo", "bob", cwd=logo) == "'bob' is forgotten, with 1 answer\n"
+    assert json.loads(output("forget", "logo", "cat", "-f", "json", cwd=logo)) == {"study": "logo", "answers": 1}
+
+
+@pytest.mark.parametrize("answer", ["", "n\n", "\n", "perhaps\n"])
+def test_delete_study_asks(logo, answer):
+    done = duels_command("delete-study", "logo", cwd=logo, stdin=answer)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "Delete study 'logo' with its 4 answers? [y/N] "
+        "duels: study 'logo' was kept: answer y to delete it, or say --yes\n"
+    )
+    assert len(loaded(logo).votes()) == 4
+
+
+def test_delete_study(logo):
+    for name in "one", "two":
+        output("create-study", name, *ARMS, cwd=logo)
+    assert output("delete-study", "logo", cwd=logo, stdin="y\n") == "study 'logo' was deleted\n"
+    done = duels_command("delete-study", "one", "--yes", "-f", "json", cwd=logo)
+    assert (json.loads(done.stdout), done.stderr) == ({"study": "one"}, "")
+    assert [row["name"] for row in json.loads(output("studies", "-f", "json", cwd=logo))] == ["two"]
+    assert "unknown study 'logo'" in refusal("delete-study", "logo", cwd=logo)
 
 
 def test_ask_for_several_in_every_format(tmp_path):
@@ -214,6 +295,58 @@ def test_import_from_standard_input(tmp_path):
     assert loaded(tmp_path).leaderboard()[0].arm == "fox"
 
 
+def test_import_without_a_header(tmp_path):
+    """Arms called a and b look like a header; a column that is a number is a position from 0."""
+    pairs = ["--column", "winner=1", "--column", "loser=0"]
+    assert "(--column left=…)" in refusal("import", "logo", "-", "--create", cwd=tmp_path, stdin="a,b\nb,c\n")
+    output("import", "logo", "-", "--create", *pairs, cwd=tmp_path, stdin="a,b\nb,c\n")
+    assert [vote[:3] for vote in loaded(tmp_path).votes()] == [("b", "a", "left"), ("c", "b", "left")]
+
+
+def test_import_mentions_skips(tmp_path):
+    rows = "left;right;winner\nfox;owl;left\nfox;owl;skip\nowl;fox;pass\n"
+    done = duels_command("import", "logo", "-", "--create", cwd=tmp_path, stdin=rows)
+    assert (done.stdout, done.stderr) == (
+        "1 vote was taken into 'logo'\n",
+        "columns: left, right, winner\n2 skips left out\n",
+    )
+
+
+def test_import_with_a_horizon(tmp_path):
+    what = ["import", "logo", "-", "--create", "-p", "savage"]
+    assert "horizon" in refusal(*what, cwd=tmp_path, stdin="winner,loser\nfox,owl\n")
+    assert "horizon is 'few'" in refusal(*what, "--horizon", "few", cwd=tmp_path, stdin="winner,loser\nfox,owl\n")
+    output(*what, "--horizon", "1e4", cwd=tmp_path, stdin="winner,loser\nfox,owl\n")
+    assert (loaded(tmp_path).policy, loaded(tmp_path)._row.horizon) == ("savage", 10_000)
+
+
+def full(study, votes):
+    raise StorageError("the disk is full")
+
+
+def test_import_that_fails_begins_no_study(tmp_path, monkeypatch):
+    what = ["import", "logo", "-", "--create"]
+    with monkeypatch.context() as broken:
+        broken.setattr(Study, "import_votes", full)
+        assert refusal(*what, cwd=tmp_path, stdin="winner,loser\nfox,owl\n") == "the disk is full"
+        assert output("studies", "-f", "json", cwd=tmp_path) == "[]\n"
+        broken.setattr(catalogue, "delete_study", full)
+        said = refusal(*what, cwd=tmp_path, stdin="winner,loser\nfox,owl\n")
+        assert said == "the disk is full; study 'logo' is there without votes: duels delete-study logo"
+    said = refusal(*what, cwd=tmp_path, stdin="winner,loser\nfox,owl\n")
+    assert said.endswith("already: choose another name, or leave out --create to add the votes to it")
+    output(*what[:3], cwd=tmp_path, stdin="winner,loser\nfox,owl\n")
+    assert len(loaded(tmp_path).votes()) == 1
+
+
+def test_voters_that_could_not_be_forgotten(logo):
+    rows = f"left,right,winner,voter\nfox,owl,left,ann\nfox,owl,left,{'v' * 201}\n"
+    done = duels_command("import", "logo", "-", cwd=logo, stdin=rows)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "line 3: voter is 'vvv" in done.stderr
+    assert len(loaded(logo).votes()) == 4
+
+
 def test_import_takes_all_or_nothing(logo):
     (logo / "more.csv").write_text("left,right,winner\nfox,owl,left\nfox,hen,left\n")
     for more, said in ([], "does not have: hen"), (["--create"], "there is a study 'logo' already"):
@@ -237,6 +370,50 @@ def test_the_storage_is_an_option_or_the_environment(tmp_path):
     assert [info.name for info in duels.list_studies(Storage(url))] == ["logo"]
 
 
+def test_the_next_command_finds_the_storage(tmp_path):
+    said = output("create-study", "a", *ARMS, "--storage", "sqlite:///my file.db", cwd=tmp_path)
+    assert said.endswith("Next: duels ask a --storage 'sqlite:///my file.db'\n")
+    said = output("create-study", "b", *ARMS, cwd=tmp_path, storage="sqlite:///env.db")
+    assert said.endswith("Next: duels ask b\n")
+    said = output("create-study", "c", *ARMS, "--storage", "sqlite:///duels.db", cwd=tmp_path, storage="sqlite:///e.db")
+    assert said.endswith("Next: duels ask c --storage sqlite:///duels.db\n")
+
+
+SECRET = "postgresql://me:hunter2@host/name"
+
+
+@pytest.mark.parametrize(
+    ("option", "hint"), [(["--storage", SECRET], " --storage 'postgresql://me:***@host/name'"), ([], "")]
+)
+def test_no_password_is_printed(tmp_path, monkeypatch, option, hint):
+    here = Storage(f"sqlite:///{tmp_path / 'stand-in.db'}")
+    monkeypatch.setattr(catalogue, "open_storage", lambda url: here)
+    said = output("create-study", "logo", *ARMS, *option, cwd=tmp_path, storage=None if option else SECRET)
+    assert said == f"study 'logo': 3 arms, policy rucb. Next: duels ask logo{hint}\n"
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        (SECRET, "postgresql://me:***@host/name"),
+        ("postgresql://host/name?user=me&password=hunter2", "postgresql://host/name?user=me&password=***"),
+        ("postgresql://me:hunter2@host:port/name", "postgresql://me:***@host:port/name"),
+        (
+            "postgresql://me:hun@ter/2@host:port/name?sslpassword=hunter2",
+            "postgresql://me:***@host:port/name?sslpassword=***",
+        ),
+        ("me:hunter2@host", "me:***@host"),
+        ("sqlite:///duels.db", "sqlite:///duels.db"),
+        ("sqlite:////tmp/a:b@c.db", "sqlite:////tmp/a:b@c.db"),
+        ("postgresql://me@host:5432/name", "postgresql://me@host:5432/name"),
+        ("duels.db", "duels.db"),
+    ],
+)
+def test_urls_without_their_password(url, expected):
+    assert (without_password(url), shown(url)) == (expected, repr(expected))
+    assert shown(5) == "5"
+
+
 PLAN = ["plan", "--arms", "2", "--gap", "0.5", "--studies", "3", "-q"]
 
 
@@ -247,7 +424,7 @@ def test_plan(tmp_path):
     """
     rows = json.loads(output(*PLAN, "-f", "json", cwd=tmp_path))
     common = {"duels_median": 8, "duels_90": 8, "regret_median": 2, "regret_90": 2, "undecided": 0, "wrong": 0}
-    assert rows == [{"policy": policy} | common for policy in ("rucb", "savage", "random")]
+    assert rows == [{"policy": policy} | common for policy in ("rucb", "dts_plus", "random")]
     (row,) = rows_of(output(*PLAN, "-p", "rucb:alpha=0.6", "-f", "csv", cwd=tmp_path))
     assert (row["policy"], row["duels_90"], row["regret_90"]) == ("rucb:alpha=0.6", "8.0", "2.0")
     shown = output(*PLAN, "-p", "random", cwd=tmp_path).splitlines()
@@ -276,6 +453,9 @@ def test_a_plan_of_a_problem(tmp_path):
     assert [row["duels_90"] for row in rows] == [8]
 
 
+NEEDING_A_STUDY = [("open",), ("forget", "ann"), ("delete-study",), ("add-arm", "hen"), ("retire-arm", "fox")]
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -302,7 +482,20 @@ def test_a_plan_of_a_problem(tmp_path):
         (["studies", "--storage", "duels.db"], "storage is 'duels.db': expected a URL"),
         (["studies", "--storage", "mysql://host/name"], "expected sqlite:///file.db or postgresql://user@host/name"),
         (["create-study", "x", "a", "b", "--storage", "sqlite:///nowhere/duels.db"], "cannot be opened"),
-        (["verdict", "x", "--storage", "sqlite:///none.db"], "there is no database 'sqlite:///none.db'"),
+        (["verdict", "x", "--storage", "sqlite:///none.db"], "there is no database 'sqlite:///none.db', so no study"),
+        (["ask", "my x", "--storage", "sqlite:///none.db"], "begin it with duels create-study 'my x' …, or say where"),
+        (["delete-study", "x", "--storage", "sqlite:///none.db"], "(storage, --storage)"),
+        (["create-study", "x", "a\udcff", "b"], r"arm is 'a\udcff', which is not text"),
+        (["create-study", "x\udcff", "a", "b"], r"study_name is 'x\udcff', which is not text"),
+        (["tell", "logo", "0", "left", "--voter", "\udcff"], r"voter is '\udcff', which is not text"),
+        (["ask", "logo", "--voter", "\udcff"], r"voter is '\udcff', which is not text"),
+        (["forget", "logo", "\udcff"], r"voter is '\udcff', which is not text"),
+        (["ask", "\udcff"], r"unknown study '\udcff'"),
+        (["delete-study", "\udcff", "--yes"], r"unknown study '\udcff'"),
+        (["add-arm", "logo", "\udcff"], r"arm is '\udcff', which is not text"),
+        (["retire-arm", "logo", "\udcff"], r"unknown arm '\udcff'"),
+        (["retire-arm", "logo", "hen"], "unknown arm 'hen'"),
+        *(([command, "lego", *more], "unknown study 'lego'") for command, *more in NEEDING_A_STUDY),
         (["import", "x", "-", "--column", "left"], "--column left is not of the form left=NAME"),
         (["plan"], "say arms and gap"),
         (["plan", "--arms", "4"], "say arms and gap"),
@@ -313,10 +506,43 @@ def test_a_plan_of_a_problem(tmp_path):
         (["plan", "--arms", "4", "--gap", "0.1", "--limit", "few"], "limit is 'few'"),
         (["plan", "--arms", "4", "--gap", "0.1", "-p", "rucd"], "unknown policy 'rucd'"),
     ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+    ids=lambda value: ascii(" ".join(value)) if isinstance(value, list) else "",
 )
 def test_errors(logo, arguments, said):
     before = len(loaded(logo).events())
     assert said in refusal(*arguments, cwd=logo)
     assert len(loaded(logo).events()) == before
     assert [info.name for info in duels.list_studies(Storage(f"sqlite:///{logo / 'duels.db'}"))] == ["logo"]
+
+
+@pytest.mark.parametrize("broken", ["\ud800", "a\udcffb"])
+def test_names_that_no_file_can_hold(broken):
+    for check in (study_name, voter_name, lambda name: arm_names(["a", name])):
+        with pytest.raises(InvalidInput, match="is not text: expected characters that UTF-8 can write"):
+            check(broken)
+        check("größer 🦊 \ud7ff\ue000")  # next to the surrogates, and beyond them
+
+
+def test_numbers_of_duels():
+    for number in (7, np.int64(7), np.uint8(7), "7"):
+        found = duel_number(number)
+        assert (found, type(found)) == (7, int)
+    for wrong in (True, np.True_, 7.0, "seven", "", None, "7" * 5000):
+        with pytest.raises(InvalidInput, match="expected what ask gave, or its id"):
+            duel_number(wrong)
+
+
+def test_numbers_of_duels_may_be_numpys(logo):
+    study = loaded(logo)
+    duel = study.ask()
+    study.tell(np.int64(duel.id), "tie")
+    assert study.open_duels() == []
+
+
+def test_loading_a_study_reads_one_event(logo, monkeypatch):
+    def events(study, after=0, limit=None, before=Study.events):
+        assert limit == 1
+        return before(study, after, limit)
+
+    monkeypatch.setattr(Study, "events", events)
+    duels.create_study(ARMS, "logo", Storage(f"sqlite:///{logo / 'duels.db'}"), load_if_exists=True)

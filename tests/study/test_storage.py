@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from duels.errors import StorageError
 from duels.study import tables
 from duels.study.catalogue import create_study, delete_study, list_studies, load_study
-from duels.study.database import HEAD
+from duels.study.database import HEAD, engine_for, upgrade
 from duels.study.storage import Storage, Write
 
 
@@ -30,46 +30,47 @@ def url(request, tmp_path):
     return request.getfixturevalue("postgres")
 
 
-TELLER = """
-import sys
+TELLERS = """
+import os, sys
 from duels.study.catalogue import load_study
-study = load_study("study", sys.argv[1])
-said = open(sys.argv[2], "a", buffering=1)
-while True:
-    duel = study.ask()
-    study.tell(duel, "left", voter=sys.argv[3])
-    print(duel.id, file=said)      # acknowledged
+url, *files = sys.argv[1:]
+for number, file in enumerate(files):
+    if os.fork() == 0:
+        study = load_study("study", url)
+        said = open(file, "a", buffering=1)
+        while True:
+            duel = study.ask()
+            study.tell(duel, "left", voter=f"voter{number}")
+            print(duel.id, file=said)      # acknowledged
+for _ in files:
+    os.wait()
 """
 
 
 def run_tellers(url, tmp_path, count, seconds, kill):
     """Processes that ask and tell; the ids each was acknowledged."""
     files = [tmp_path / f"said{number}-{time.monotonic_ns()}" for number in range(count)]
-    processes = [
-        subprocess.Popen([sys.executable, "-c", TELLER, url, str(file), f"voter{number}"], stderr=subprocess.PIPE)
-        for number, file in enumerate(files)
-    ]
+    command = [sys.executable, "-c", TELLERS, url, *map(str, files)]
+    processes = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and not all(file.exists() and file.stat().st_size for file in files):
         time.sleep(0.02)
     time.sleep(seconds)
-    for process in processes:
-        process.send_signal(kill)
-    errors = [process.communicate()[1].decode() for process in processes]
+    os.killpg(processes.pid, kill)
+    errors = processes.communicate()[1].decode()
     acknowledged = [[int(line) for line in file.read_text().split("\n")[:-1]] for file in files]
     return acknowledged, errors
 
 
-@pytest.mark.deep
-@pytest.mark.parametrize("kills", [4, pytest.param(30, marks=pytest.mark.deep)])
-def test_killed_at_random_moments_no_acknowledged_answer_is_lost(url, tmp_path, kills):
+@pytest.mark.parametrize(("kills", "answers"), [(4, 100), pytest.param(30, 10_000, marks=pytest.mark.deep)])
+def test_killed_at_random_moments_no_acknowledged_answer_is_lost(url, tmp_path, kills, answers):
     study = create_study(list("abcd"), "study", url)
     dice = random.Random(1)
     acknowledged = []
-    for _ in range(kills):
+    while kills > 0 or len(acknowledged) < answers:
         said, _ = run_tellers(url, tmp_path, 2, dice.uniform(0.05, 0.4), signal.SIGKILL)
         acknowledged += [number for one in said for number in one]
-    assert len(acknowledged) > 10 * kills
+        kills -= 1
     assert len(set(acknowledged)) == len(acknowledged)  # nobody was given the same duel
     found = Storage(url)
     kept = load_study("study", found)
@@ -80,12 +81,13 @@ def test_killed_at_random_moments_no_acknowledged_answer_is_lost(url, tmp_path, 
     assert study.tally().wins.sum() == kept.tally().wins.sum()
 
 
-@pytest.mark.deep
 def test_sixteen_processes_at_once(url, tmp_path):
     create_study(list("abcd"), "study", url)
     said, errors = run_tellers(url, tmp_path, 16, 2.0, signal.SIGTERM)
-    assert all("locked" not in error and "Error" not in error for error in errors), errors
-    assert all(said)  # everyone got through
+    assert "locked" not in errors
+    assert "Error" not in errors
+    # Everyone gets through, and nobody much more often: where SQLite waits by itself, some get a hundredth of others'.
+    assert min(map(len, said)) > max(map(len, said)) / 10, [*map(len, said)]
     every = [number for one in said for number in one]
     assert len(set(every)) == len(every)
     kept = load_study("study", Storage(url))
@@ -383,6 +385,80 @@ def test_a_read_only_database_is_said(tmp_path):
     assert study.arms == ["a", "b", "c"]
 
 
+LOOK = """
+import sys, duels
+study = duels.load_study("study", sys.argv[1])
+print(study.verdict().duels, len(study.votes()), len(duels.list_studies(sys.argv[1])))
+try:
+    study.ask()
+except duels.errors.StorageError as error:
+    print(error)
+"""
+
+
+def test_a_study_where_nothing_can_be_written_is_looked_at(tmp_path):
+    """A folder and a file without permission to write, as on a medium or somebody else's disk."""
+    if shutil.which("setpriv") is None:
+        pytest.skip("setpriv of util-linux is not installed")
+    url = f"sqlite:///{tmp_path}/duels.db"
+    study = create_study(list("abc"), "study", url)
+    for duel in study.ask(3, allow_self=False):
+        study.tell(duel, "left")
+    study._storage.close()
+    (tmp_path / "duels.db").chmod(0o444)
+    tmp_path.chmod(0o555)
+    try:
+        caps = "-dac_override,-dac_read_search"
+        command = ["setpriv", f"--bounding-set={caps}", sys.executable, "-c", LOOK, url]
+        done = subprocess.run(command, capture_output=True, text=True)
+    finally:
+        tmp_path.chmod(0o755)
+    assert done.returncode == 0, done.stderr
+    counts, refusal = done.stdout.splitlines()
+    assert counts == "3 3 1"
+    assert "cannot be written: it is read-only" in refusal
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "CREATE TABLE recipes (name TEXT)",
+        "CREATE TABLE studies (study_id INTEGER)",
+        "CREATE TABLE alembic_version (version_num TEXT)",
+    ],
+)
+def test_somebody_else_s_database_is_left_alone(url, table):
+    engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        connection.exec_driver_sql(table)
+        if "alembic" in table:
+            connection.exec_driver_sql("INSERT INTO alembic_version VALUES ('v3.2.0.a')")
+        before = sa.inspect(connection).get_table_names()
+    if "recipes" in table and not url.startswith("sqlite"):
+        assert list_studies(Storage(url)) == []  # a server's database may hold other tables beside ours
+    else:
+        with pytest.raises(StorageError, match=r"is not one of Duels': it has the tables .*; expected a new or empty"):
+            Storage(url)
+        assert sa.inspect(engine).get_table_names() == before
+    engine.dispose()
+
+
+def test_a_file_that_is_removed_or_replaced_is_missed(tmp_path):
+    url, file = f"sqlite:///{tmp_path}/duels.db", tmp_path / "duels.db"
+    study = create_study(list("abc"), "study", url)
+    duel = study.ask()
+    for side in tmp_path.glob("duels.db*"):
+        side.unlink()
+    with pytest.raises(StorageError, match="was removed or replaced while it was in use: nothing was written"):
+        study.tell(duel, "left")
+    again = create_study(list("xyz"), "study", url)  # a new file, not the one that is gone
+    assert file.exists()
+    assert again.arms == ["x", "y", "z"]
+    with pytest.raises(StorageError, match="was removed or replaced"):
+        study.ask()
+    assert load_study("study", url).arms == ["x", "y", "z"]
+
+
 def test_what_is_no_database_is_said(tmp_path):
     (tmp_path / "duels.db").write_text("this is a text file, and a long enough one to be looked at " * 20)
     with pytest.raises(StorageError, match="is not a SQLite database"):
@@ -432,3 +508,25 @@ def test_the_log_is_plain_data(tmp_path):
     assert json.loads(rows[0][3]) == {"arms": ["a", "b"]}
     assert rows[2][1:3] == ("tie", "ann")
     assert os.path.exists(tmp_path / "duels.db")
+
+
+def test_a_database_of_the_first_version_is_brought_up_to_date(tmp_path):
+    """The same rows under the first schema, which the next use upgrades."""
+    study = create_study(list("abc"), "study", f"sqlite:///{tmp_path}/new.db")
+    for duel in study.ask(5):
+        study.tell(duel, "tie")
+    old = engine_for(f"sqlite:///{tmp_path}/old.db")
+    upgrade(old, "0001")
+    first = sa.MetaData()
+    first.reflect(old)
+    assert set(first.tables) < {*tables.metadata.tables, "alembic_version"}
+    with old.begin() as connection, study.storage.engine.connect() as source:
+        for name in ("studies", "events"):
+            columns = [column.name for column in first.tables[name].columns]
+            rows = source.exec_driver_sql(f"SELECT {', '.join(columns)} FROM {name}").fetchall()
+            connection.execute(sa.insert(first.tables[name]), [dict(zip(columns, row)) for row in rows])
+    old.dispose()
+    kept = load_study("study", Storage(f"sqlite:///{tmp_path}/old.db"))
+    assert kept.check() == study.check() == 11
+    with kept.storage.engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar() == HEAD

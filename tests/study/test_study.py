@@ -10,10 +10,13 @@ import pytest
 import duels
 from duels import loop
 from duels.errors import Conflict, InvalidInput, PolicyError, StorageError, UnknownName
+from duels.policies import BUILT_IN
 from duels.study import log as live
+from duels.study.board import board
 from duels.study.catalogue import create_study, delete_study, list_studies, load_study
 from duels.study.history import History
 from duels.study.storage import Storage
+from duels.study.study import Study
 
 POLICIES = ["rucb", "rucb:variant=icml", "savage", "btm:gamma=1", "interleaved_filter", "random"]
 
@@ -339,8 +342,17 @@ def test_a_policy_of_ones_own_works_live(url, tmp_path):
     assert study.best_arm == "a"
     assert reopened(url).check() == 121
     mine.unlink()
-    with pytest.raises(InvalidInput, match="does not exist"):
-        reopened(url)
+    left = reopened(url)  # what needs no policy can still be had
+    assert left.verdict().kind == study.verdict().kind
+    assert len(left.votes()) == len(study.votes())
+    left.tell(study.ask(), "left")
+    for needing in (left.ask, lambda: left.best_arm, left.check):
+        with pytest.raises(InvalidInput, match=r"mine\.py' does not exist"):
+            needing()
+    kept = tmp_path / "elsewhere" / "mine.py"
+    kept.parent.mkdir()
+    kept.write_text((Path(__file__).parents[2] / "examples" / "my_policy.py").read_text())
+    assert load_study("study", Storage(url), str(kept)).check() == 123
 
 
 def test_a_policy_that_chooses_no_arm_is_named(url, tmp_path):
@@ -350,6 +362,40 @@ def test_a_policy_that_chooses_no_arm_is_named(url, tmp_path):
     with pytest.raises(PolicyError, match="policy mine chose arms -1 and 0 of 3"):
         study.ask()
     assert len(study.events()) == 1
+
+
+def test_a_policy_that_fails_is_named_and_spoils_nothing(url, tmp_path):
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        "from duels.policies.random import *\nfrom duels.policies import random\n\n\n"
+        "def select(state, params, t, rng):\n    return 1 // (t < 3), 0\n\n\n"
+        "def recommend(state, rng):\n    return 1 // 0\n\n\n"
+        "def bounds(state, params, t):\n    return state.wins, state.wins\n"
+    )
+    study = create_study(list("abc"), "study", url, str(mine))
+    study.tell(study.ask(), "b")
+    duel = study.ask()
+    with pytest.raises(PolicyError, match="policy mine failed: ZeroDivisionError"):
+        study.ask()
+    with pytest.raises(PolicyError, match="policy mine failed: ZeroDivisionError"):
+        assert study.best_arm
+    study.tell(duel, "b")
+    study.import_votes([{"left": "b", "right": "a", "winner": "left"}])
+    assert study.tally().wins[1, 0] == 3
+    assert "policy mine failed" in board(study)["champions_note"]
+
+
+def test_a_policy_that_cannot_be_compiled_goes_on_without(url, tmp_path, monkeypatch):
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        "from duels.policies.random import *\nfrom duels.policies import random\n\n\n"
+        "def select(state, params, t, rng):\n    chosen = sorted({'a': 0, 1: 1}.values())\n    return chosen[0], 1\n"
+    )
+    monkeypatch.setattr("duels.study.player.PATIENCE", {True: 0.0, False: 0.0})
+    study = create_study(list("abc"), "study", url, str(mine))
+    for _ in range(5):
+        study.tell(study.ask(), "a")
+    assert study.check() == 11
 
 
 def test_policies_that_need_a_horizon_say_so(url):
@@ -527,6 +573,42 @@ def test_a_snapshot_gives_what_the_log_gives(url, monkeypatch):
     assert quick.question(now, True) == full.question(now, True)
 
 
+@pytest.mark.parametrize(
+    "tampering",
+    [
+        "UPDATE events SET answer = 'right' WHERE kind = 'tell' AND answer = 'left' AND seq < 50",
+        "DELETE FROM events WHERE seq = 15",
+        "DELETE FROM events WHERE seq > 30",
+        "UPDATE events SET digest = '0123456789abcdef' WHERE seq = (SELECT seq FROM snapshots)",
+    ],
+)
+def test_tampering_with_what_a_snapshot_covers_is_caught(url, tmp_path, monkeypatch, tampering):
+    """When the log is read: by `check` and on export; what was cut off is missed at once."""
+    monkeypatch.setattr(live, "SNAPSHOT_EVERY", 50)
+    study = create_study(list("abc"), "study", url)
+    answer_all(study, 40)
+    with sqlite3.connect(tmp_path / "duels.db") as database:
+        assert database.execute("SELECT seq FROM snapshots").fetchone()[0] >= 50
+        assert database.execute(tampering).rowcount > 0
+    for reading in (Study.votes, Study.check):
+        with pytest.raises(StorageError, match="tampered with"):
+            reading(reopened(url))
+    if "WHERE seq > 30" in tampering:
+        with pytest.raises(StorageError, match="gone: it was tampered with"):
+            reopened(url).verdict()
+
+
+def test_a_damaged_snapshot_is_done_without(url, tmp_path, monkeypatch):
+    monkeypatch.setattr(live, "SNAPSHOT_EVERY", 50)
+    study = create_study(list("abc"), "study", url)
+    answer_all(study, 40)
+    for content in (b"", b"nonsense", b"PK\x03\x04" + bytes(100)):
+        with sqlite3.connect(tmp_path / "duels.db") as database:
+            database.execute("UPDATE snapshots SET content = ?", (content,))
+        assert reopened(url).verdict() == study.verdict()
+        assert reopened(url).history().snapshot_seq == 0
+
+
 def test_compiled_and_interpreted_studies_agree(url, tmp_path, monkeypatch):
     from duels.study import player
 
@@ -632,3 +714,64 @@ def test_a_retired_study_asks_nothing_until_it_is_resumed(url):
     study.ask()
     assert [event.kind for event in study.events()] == ["create", "ask", "retire", "tell", "resume", "ask"]
     assert study.check() == 6
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_questions_are_those_of_a_fresh_look_whatever_the_clock_does(url, now, seed):
+    """Clocks of several hosts differ and are put back; leases end, and seem to run again."""
+    chance = np.random.default_rng(seed)
+    create_study(list("abcd"), "study", url, lease=600.0)
+    hosts = [reopened(url), reopened(url)]
+    for _ in range(60):
+        now[0] += float(chance.choice([0, 1, 250, 700, -10, -200, -700]))
+        study = hosts[chance.integers(2)]
+        answered = [duel for duel, answer in enumerate(study.history().answer) if answer != -1]
+        if chance.random() < 0.6:
+            study.ask(int(chance.integers(1, 4)), allow_self=bool(chance.random() < 0.3))
+        elif chance.random() < 0.2 and answered:
+            study.undo(int(chance.choice(answered)))
+        elif study.open_duels():
+            # a wins, so that the policy comes to want a against itself
+            duel = study.open_duels()[chance.integers(len(study.open_duels()))]
+            study.tell(duel, "a" if "a" in (duel.left, duel.right) else "left")
+    storage = hosts[0].storage
+    rows = storage.read_events(storage.connection(), hosts[0].id, 0)
+    for k, row in enumerate(rows):
+        if row[1] == "ask":
+            fresh = History(hosts[0].row, duels.policy("rucb"))
+            fresh.apply(rows[:k])
+            assert fresh.question(row[9], not row[10]) == row[4:7]
+    assert hosts[1].check() == len(rows)
+
+
+def test_abandoned_duels_are_not_looked_at_again(url, now):
+    study = create_study(list("abc"), "study", url)
+    study.ask(500)
+    now[0] += 601
+    study.ask()
+    assert len(study.history()._fresh) == 1
+    assert len(study.open_duels()) == 501
+    now[0] -= 300  # a clock put back: they count again
+    study.ask()
+    assert len(study.history()._fresh) == 502
+
+
+@pytest.mark.parametrize("policy", [*(name for name in BUILT_IN if name != "doubling"), "doubling:policy=savage"])
+def test_every_policy_works_live(url, policy):
+    """With answers that come late and in any order, ties, skips, what is taken back, arms that come and go."""
+    study = create_study(list("abcd"), "study", url, policy, horizon=1000)
+    chance = np.random.default_rng(3)
+    for step in range(40):
+        study.ask(2, allow_self=bool(step % 2))
+        duel = study.open_duels()[chance.integers(len(study.open_duels()))]
+        study.tell(duel, ["left", "right", "tie", "both_bad", "skip"][chance.integers(5)])
+        if step == 15:
+            study.add_arm("e")
+        elif step == 20:
+            study.retire_arm("b")
+        elif step == 25:
+            study.undo(duel)
+    assert study.best_arm in set("acde")
+    again = reopened(url)
+    assert again.check() == len(again.events())
+    assert [again.ask()[:3] for _ in range(3)] == [reopened(url).duel(number)[:3] for number in range(80, 83)]

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from duels.errors import InvalidInput, UnknownName
 from duels.study import votes as module
+from duels.study.names import voter_name
 from duels.study.votes import Vote, analyse, read_votes, tally_of, write_votes
 
 REAL = "votes/llmfao-crowd.csv.gz"
@@ -110,13 +111,47 @@ def test_pairs_without_header(tmp_path):
 
 def test_two_names_that_never_come_again_may_be_a_header(tmp_path):
     text = "good,bad\nx,y\ny,z\n"
-    with refused("votes.csv, line 1: good, bad may be a header or a vote", "{'winner': 'good', 'loser': 'bad'}"):
+    header = "votes.csv, line 1: good, bad may be a header or a vote"
+    with refused(header, "{'winner': 'good', 'loser': 'bad'}", "--column winner=… --column loser=…"):
         read_text(tmp_path, text)
     assert short(read_text(tmp_path, text, columns={"winner": "good", "loser": "bad"})) == [
         ("x", "y", "left"),
         ("y", "z", "left"),
     ]
     assert len(read_text(tmp_path, text, columns={"winner": 0, "loser": 1})) == 3
+
+
+@pytest.mark.parametrize("name", ["votes.csv", "votes", "votes.txt"])
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_csv_as_spreadsheets_write_it(tmp_path, name, mark):
+    text = 'left;right;winner\na;"b;c";right\n"b;c";d;tie\n'.replace(";", mark)
+    assert short(read_text(tmp_path, text, name)) == [("a", f"b{mark}c", "right"), (f"b{mark}c", "d", "tie")]
+    # A comma in the first line says that commas separate.
+    assert short(read_text(tmp_path, f"left,right,winner\na{mark}x,b,left\n", name)) == [(f"a{mark}x", "b", "left")]
+
+
+ARRAY = '[{"left": "a", "right": "b", "winner": "left"},\n {"left": "b", "right": "c", "winner": "tie"}]\n'
+
+
+@pytest.mark.parametrize("name", ["votes.json", "votes", "votes.jsonl"])
+def test_an_array_of_votes(tmp_path, name):
+    expected = [("a", "b", "left"), ("b", "c", "tie")]
+    assert short(read_text(tmp_path, ARRAY, name)) == expected
+    pairs = read_text(tmp_path, '\n[\n["a", "b"],\n["b", "c"]\n]', name)
+    assert [(*vote[:3], vote.line) for vote in pairs] == [("a", "b", "left", 1), ("b", "c", "left", 2)]
+    assert short(read_text(tmp_path, '["a", "b", "left"]\n["b", "c", "tie"]\n', name)) == expected  # one on each line
+    assert short(read_text(tmp_path, '["a", "b", "left"]\n', name)) == expected[:1]
+    assert len(read_text(tmp_path, "[]", name)) == 0
+    with refused(f"{name}: 1 of 2 rows cannot be read", "row 2: found 5, expected a dict or a tuple"):
+        read_text(tmp_path, '[["a", "b"], 5]', name)
+    # The second object lacks its brace: a blank, 14 + 14 + 15 characters of three entries and the first brace.
+    with refused(f"{name} is not JSON: Expecting ',' delimiter: line 2 column 45"):
+        read_text(tmp_path, ARRAY.replace("}]", "]"), name)
+
+
+def test_a_table_may_begin_with_a_bracket(tmp_path):
+    assert short(read_text(tmp_path, "[x],y\n[x],z\n")) == [("[x]", "y", "left"), ("[x]", "z", "left")]
+    assert len(read_text(tmp_path, "[x],y\n[x],z\n", "votes")) == 2
 
 
 def test_our_own(tmp_path):
@@ -459,7 +494,6 @@ def test_columns_by_position(tmp_path):
         ("foo,bar,baz", None, "no column is known to be left or right or winner. Found foo, bar, baz; expected left,"),
         ("left,right", None, "no column is known to be winner"),
         ("winner,x", None, "no column is known to be left or right"),
-        ("left;right;winner", None, "Found left;right;winner"),
         ("loser,x,y", None, "no column is known to be winner"),
         ("left,model_a,right,winner", None, "left may be left or model_a"),
         ("left,right,winner,winner", None, "winner may be winner or winner"),
@@ -471,7 +505,7 @@ def test_columns_by_position(tmp_path):
     ],
 )
 def test_unclear_columns(tmp_path, header, columns, problem):
-    with refused("votes.csv: ", problem, "Say which is which: columns={'left': '…'"):
+    with refused("votes.csv: ", problem, "Say which is which: columns={'left': '…'", "(--column left=…)"):
         read_text(tmp_path, header + "\na,b,c\n", columns=columns)
 
 
@@ -553,6 +587,31 @@ def test_json_without_any_good_row(tmp_path):
 def test_bad_rows_in_memory(rows, fault):
     with refused("the list: 1 of ", fault):
         read_votes(rows)
+
+
+@pytest.mark.parametrize("voter", ["v" * 201, "v\x00w", "v\ud800", "\udcff"])
+def test_voters_that_a_study_would_not_take(tmp_path, voter):
+    """What comes in must be a name that can be forgotten again."""
+    with pytest.raises(InvalidInput) as rule:
+        voter_name(voter)
+    rows = [{"left": "a", "right": "b", "winner": "left", "voter": one} for one in ("v" * 200, voter, None)]
+    with refused(f"the list: 1 of 3 rows cannot be read, so nothing was taken:\n  row 2: {rule.value}"):
+        read_votes(rows)
+    with refused("the DataFrame: 1 of 3 rows", f"row 2: {rule.value}"):
+        read_votes(pd.DataFrame(rows, dtype=object))
+    with refused("the list: 1 of 1 rows", "row 1: voter is "):
+        read_votes([("a", "b", "left", voter)])
+    with refused("votes.jsonl: 1 of 3 rows", f"line 2: {rule.value}"):
+        read_text(tmp_path, "\n".join(json.dumps(row) for row in rows), "votes.jsonl")
+    if voter.isascii():
+        text = f"left,right,winner,judge\na,b,left,ann\n\n{'a,b,left,' + voter}\n"
+        with refused("votes.csv: 1 of 2 rows", f"line 4: {rule.value}"):
+            read_text(tmp_path, text)
+
+
+def test_voters_are_names_or_nobody():
+    rows = [("a", "b", "left", voter) for voter in (" ann ", "  ", "", None, 7, float("nan"), "größer", "x\ty")]
+    assert read_votes(rows).voters == ("ann", None, None, None, "7", None, "größer", "x\ty")
 
 
 def test_one_error_lists_the_first_five_and_counts_all(tmp_path):
@@ -680,7 +739,7 @@ rows_of_votes = st.lists(
             "left": names,
             "right": names,
             "winner": st.sampled_from(["left", "right", "tie", "both_bad"]),
-            "voter": st.none() | texts,
+            "voter": st.none() | texts.filter(lambda text: "\x00" not in text),
             "time": st.none() | moments,
             "duel": st.none() | texts,
         }

@@ -1,6 +1,7 @@
 """`duels create-study`, `ask`, `tell`, … : live studies from the command line."""
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -9,13 +10,15 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import InvalidInput
+from ..errors import Conflict, DuelsError, InvalidInput
 from .printing import Format, FormatOption, JobsOption, QuietOption, SeedOption, number, print_rows, print_table
 
 StorageOption = Annotated[
     str, typer.Option(envvar="DUELS_STORAGE", help="The database: sqlite:///file.db or postgresql://user@host/name.")
 ]
 StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="The study's name.")]
+DuelArgument = Annotated[int, typer.Argument(metavar="DUEL", help="The duel's number.")]
+ArmArgument = Annotated[str, typer.Argument(metavar="ARM", help="The arm's name.")]
 VoterOption = Annotated[str | None, typer.Option(help="Who answers.")]
 ConfidenceOption = Annotated[float, typer.Option(help="The chance that no verdict is ever wrong.")]
 STORAGE = "sqlite:///duels.db"
@@ -31,6 +34,7 @@ def create_study(
     lease: Annotated[float, typer.Option(help="Seconds until an unanswered duel stops counting as under way.")] = 600.0,
     exists_ok: Annotated[bool, typer.Option("--load-if-exists", help="Do nothing if there is such a study.")] = False,
     storage: StorageOption = STORAGE,
+    format: FormatOption = Format.table,
 ) -> None:
     """Begin a study: which of these is best?"""
     from ..study.catalogue import create_study as create
@@ -43,19 +47,11 @@ def create_study(
             raise InvalidInput(f"{arms_file} cannot be read: {error}") from None
         names += [line.strip() for line in lines if line.strip()]
     steps = None if horizon is None else number("horizon", horizon)
-    made = create(
-        names,
-        study,
-        storage,
-        policy,
-        horizon=steps,
-        seed=number("seed", seed),
-        lease=lease,
-        load_if_exists=exists_ok,
-    )
-    where = "" if storage == STORAGE else f" --storage {shlex.quote(storage)}"
-    hint = f"Next: duels ask {shlex.quote(made.name)}{where}"
-    print(f"study {made.name!r}: {len(made.arms)} arms, policy {made.policy}. {hint}")
+    luck = number("seed", seed)
+    made = create(names, study, storage, policy, horizon=steps, seed=luck, lease=lease, load_if_exists=exists_ok)
+    hint = f"Next: duels ask {shlex.quote(made.name)}{_where(storage)}"
+    words = f"study {made.name!r}: {len(made.arms)} arms, policy {made.policy}. {hint}"
+    _say(format, words, study=made.name, policy=made.policy, arms=made.arms)
 
 
 def studies(storage: StorageOption = STORAGE, format: FormatOption = Format.table) -> None:
@@ -67,6 +63,47 @@ def studies(storage: StorageOption = STORAGE, format: FormatOption = Format.tabl
         print_rows(rows, format)
     else:
         print("no studies yet. Begin one: duels create-study NAME ARM ARM …", file=sys.stderr)
+
+
+def delete_study(
+    study: StudyArgument,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    storage: StorageOption = STORAGE,
+    format: FormatOption = Format.table,
+) -> None:
+    """Remove a study with all its answers, for good."""
+    from ..study.catalogue import delete_study as delete
+    from ..study.catalogue import list_studies
+
+    answers = {info.name: info.answers for info in list_studies(storage)}
+    if study in answers and not yes:
+        print(f"Delete study {study!r} with its {_counted(answers[study], 'answer')}? [y/N] ", end="", file=sys.stderr)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise InvalidInput(f"study {study!r} was kept: answer y to delete it, or say --yes")
+    delete(study, storage)
+    _say(format, f"study {study!r} was deleted", study=study)
+
+
+def add_arm(
+    study: StudyArgument, arm: ArmArgument, storage: StorageOption = STORAGE, format: FormatOption = Format.table
+) -> None:
+    """Add an arm while the study runs."""
+    from ..study.catalogue import load_study
+
+    one = load_study(study, storage)
+    one.add_arm(arm)
+    _say(format, "", study=study, arms=one.arms)
+
+
+def retire_arm(
+    study: StudyArgument, arm: ArmArgument, storage: StorageOption = STORAGE, format: FormatOption = Format.table
+) -> None:
+    """Take an arm out of the race; its answers are kept."""
+    from ..study.catalogue import load_study
+
+    one = load_study(study, storage)
+    one.retire_arm(arm)
+    _say(format, "", study=study, arms=one.arms)
 
 
 def ask(
@@ -86,28 +123,58 @@ def ask(
     print_rows(rows, format)
 
 
+def open_duels(study: StudyArgument, storage: StorageOption = STORAGE, format: FormatOption = Format.table) -> None:
+    """List the duels without an answer."""
+    from ..study.catalogue import load_study
+
+    duels = load_study(study, storage).open_duels()
+    rows = [{"duel": duel.id, "left": duel.left, "right": duel.right, "asked": duel.time} for duel in duels]
+    if rows or format is Format.json:
+        print_rows(rows, format)
+    else:
+        print(f"no duel of {study!r} is open. Ask for one: duels ask {shlex.quote(study)}", file=sys.stderr)
+
+
 def tell(
     study: StudyArgument,
-    duel: Annotated[int, typer.Argument(metavar="DUEL", help="The duel's number.")],
+    duel: DuelArgument,
     winner: Annotated[str, typer.Argument(metavar="WINNER", help="left, right, tie, both_bad, skip or an arm's name.")],
     voter: VoterOption = None,
     storage: StorageOption = STORAGE,
+    format: FormatOption = Format.table,
 ) -> None:
     """Tell who won a duel."""
     from ..study.catalogue import load_study
 
-    load_study(study, storage).tell(duel, winner, voter=voter)
+    one = load_study(study, storage)
+    one.tell(duel, winner, voter=voter)
+    asked = one.duel(duel)
+    _say(format, "", study=study, duel=duel, left=asked.left, right=asked.right, winner=winner, voter=voter)
 
 
 def undo(
-    study: StudyArgument,
-    duel: Annotated[int, typer.Argument(metavar="DUEL", help="The duel's number.")],
-    storage: StorageOption = STORAGE,
+    study: StudyArgument, duel: DuelArgument, storage: StorageOption = STORAGE, format: FormatOption = Format.table
 ) -> None:
     """Take back the answer to a duel."""
     from ..study.catalogue import load_study
 
-    load_study(study, storage).undo(duel)
+    one = load_study(study, storage)
+    one.undo(duel)
+    asked = one.duel(duel)
+    _say(format, "", study=study, duel=duel, left=asked.left, right=asked.right)
+
+
+def forget(
+    study: StudyArgument,
+    voter: Annotated[str, typer.Argument(metavar="VOTER", help="Whom to forget.")],
+    storage: StorageOption = STORAGE,
+    format: FormatOption = Format.table,
+) -> None:
+    """Take back all answers of a voter and erase their name."""
+    from ..study.catalogue import load_study
+
+    answers = load_study(study, storage).forget(voter)
+    _say(format, f"{voter!r} is forgotten, with {_counted(answers, 'answer')}", study=study, answers=answers)
 
 
 def leaderboard(
@@ -150,21 +217,29 @@ def import_votes(
     file: Annotated[str, typer.Argument(metavar="FILE", help="Votes as CSV or JSONL, also .gz; - for standard input.")],
     create: Annotated[bool, typer.Option("--create", help="Begin the study with the arms of the votes.")] = False,
     column: Annotated[
-        list[str] | None, typer.Option(help="Which column is what, e.g. left=system_x; repeatable.")
+        list[str] | None,
+        typer.Option(help="Which column is what, e.g. left=system_x, or left=0 without a header; repeatable."),
     ] = None,
     policy: Annotated[str, typer.Option("--policy", "-p", help="What chooses the duels, with --create.")] = "rucb",
+    horizon: Annotated[str | None, typer.Option(help="How many duels there will be, with --create.")] = None,
     storage: StorageOption = STORAGE,
+    format: FormatOption = Format.table,
 ) -> None:
     """Take past votes into a study: all of them, or after an error none."""
-    from ..study.catalogue import create_study as begin
     from ..study.catalogue import load_study
     from ..study.votes import read_votes
 
     votes = read_votes(file, columns=_columns(column))
-    one = begin(votes.names, study, storage, policy) if create else load_study(study, storage)
-    taken = one.import_votes(votes)
-    print(f"columns: {votes.said}", file=sys.stderr)
-    print(f"{taken:,} vote{'s were' if taken != 1 else ' was'} taken into {study!r}")
+    if create:
+        taken = _begun_with(votes, study, storage, policy, None if horizon is None else number("horizon", horizon))
+    else:
+        taken = load_study(study, storage).import_votes(votes)
+    if format is Format.table:
+        print(f"columns: {votes.said}", file=sys.stderr)
+        if votes.skipped:
+            print(f"{_counted(votes.skipped, 'skip')} left out", file=sys.stderr)
+    words = f"{taken:,} vote{'s were' if taken != 1 else ' was'} taken into {study!r}"
+    _say(format, words, study=study, votes=taken, skipped=votes.skipped, columns=votes.said)
 
 
 def export(
@@ -172,6 +247,7 @@ def export(
     out: Annotated[Path, typer.Option(help="The file to write: .csv or .jsonl, also .gz.")],
     form: Annotated[str, typer.Option("--form", help="duels (left, right), or arena (model_a, model_b).")] = "duels",
     storage: StorageOption = STORAGE,
+    format: FormatOption = Format.table,
 ) -> None:
     """Write the answers of a study to a file."""
     from ..study.catalogue import load_study
@@ -179,7 +255,9 @@ def export(
 
     votes = load_study(study, storage).votes()
     write_votes(votes, out, form)
-    print(f"{len(votes):,} votes are in {out}", file=sys.stderr)
+    if format is Format.table:
+        print(f"{len(votes):,} votes are in {out}", file=sys.stderr)
+    _say(format, "", study=study, votes=len(votes), file=str(out))
 
 
 def plan(
@@ -217,12 +295,55 @@ def plan(
         print_rows([{key: _finite(value) for key, value in row._asdict().items()} for row in rows], format)
 
 
-def _columns(given: list[str] | None) -> dict[str, str]:
+def _say(format: Format, words: str, **facts: Any) -> None:
+    """What was done: in words, if there are any, or as facts for programs."""
+    if format is Format.json:
+        print(json.dumps(facts, indent=2, ensure_ascii=False))
+    elif format is Format.csv:
+        print_rows([facts], format)
+    elif words:
+        print(words)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'s' if count != 1 else ''}"
+
+
+def _where(storage: str) -> str:
+    """How the next command finds the storage. It may hold a password, which is nothing for a screen or a log."""
+    from ..study.wording import without_password
+
+    known = storage == os.environ.get("DUELS_STORAGE", STORAGE)
+    return "" if known else f" --storage {shlex.quote(without_password(storage))}"
+
+
+def _begun_with(votes: Any, study: str, storage: str, policy: str, horizon: int | None) -> int:
+    """Begin a study with the arms of the votes, and take them; if they cannot be taken, there is no study either."""
+    from ..study.catalogue import create_study as begin
+    from ..study.catalogue import delete_study as delete
+
+    try:
+        one = begin(votes.names, study, storage, policy, horizon=horizon)
+    except Conflict:
+        raise Conflict(
+            f"there is a study {study!r} already: choose another name, or leave out --create to add the votes to it"
+        ) from None
+    try:
+        return one.import_votes(votes)
+    except BaseException as error:
+        try:
+            delete(study, storage)
+        except DuelsError:
+            error.add_note(f"study {study!r} is there without votes: duels delete-study {shlex.quote(study)}")
+        raise
+
+
+def _columns(given: list[str] | None) -> dict[str, str | int]:
     pairs = [one.partition("=") for one in given or []]
     for what, equals, name in pairs:
         if not (what and equals and name):
             raise InvalidInput(f"--column {what} is not of the form left=NAME: say what a column is for, and its name")
-    return {what: name for what, _, name in pairs}
+    return {what: int(name) if name.isdecimal() else name for what, _, name in pairs}
 
 
 def _leaderboard_row(row: dict[str, Any]) -> dict[str, str]:
@@ -263,9 +384,14 @@ def _finite(value: Any) -> Any:
 COMMANDS: dict[str, Callable[..., None]] = {
     "create-study": create_study,
     "studies": studies,
+    "delete-study": delete_study,
+    "add-arm": add_arm,
+    "retire-arm": retire_arm,
     "ask": ask,
+    "open": open_duels,
     "tell": tell,
     "undo": undo,
+    "forget": forget,
     "leaderboard": leaderboard,
     "verdict": verdict,
     "import": import_votes,

@@ -12,6 +12,7 @@ import uvicorn
 
 from ..errors import InvalidInput
 from ..study.storage import Storage, existing_storage, open_storage
+from ..study.wording import without_password
 from . import logs
 from .app import LOOPBACK, Application, create_app
 from .demo import Demo
@@ -68,7 +69,7 @@ def serve(
     if fresh and not alone and not token:
         raise InvalidInput(
             f"serving on {host} without a token would leave the first visitor outside or everybody in: make one first "
-            f"with `duels token create NAME --kind admin --storage {storage}`, or set DUELS_TOKEN"
+            f"with `duels token create NAME --kind admin --storage {without_password(storage)}`, or set DUELS_TOKEN"
         )
     store = open_storage(storage)
     store.set_patience(LOCKED)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import sqlalchemy as sa
 
-from ..errors import PolicyError, StorageError
+from ..errors import DuelsError, PolicyError, StorageError
 from ..policies import Policy, rucb
 from . import verdict as verdicts
 from .names import iso_time
@@ -40,7 +40,8 @@ class Moment(NamedTuple):
     """What is copied of a study's history, so that all numbers are of one event and nobody waits for the rest."""
 
     row: StudyRow
-    policy: Policy
+    policy: Policy | None  # None if it is not to be had, or fails
+    trouble: str  # why
     seq: int
     tally: Tally
     retired: bool
@@ -118,6 +119,8 @@ def champions_of(moment: Moment, leaderboard: Sequence[LeaderboardRow]) -> tuple
     the policy's choices, and promise less than the verdict's intervals.
     """
     policy, t, tally = moment.policy, moment.t, moment.tally
+    if policy is None:
+        return None, f"There are no potential champions to show: {moment.trouble}."
     names = [tally.names[arm] for arm in np.flatnonzero(tally.active)]  # as the policy knows them
     bounds = policy.kernel("bounds")
     if bounds is None:
@@ -171,11 +174,16 @@ def regret_so_far(
 
 def _moment(study: Study) -> Moment:
     with study.storage.turn:
-        history = study.history()
-        player = history.player() if history.policy.kernel("bounds") is not None else None
+        history, policy, player, trouble = study.history(), None, None, ""
+        try:
+            player = history.player() if history.policy.kernel("bounds") is not None else None
+            policy = history.policy
+        except DuelsError as error:
+            trouble = str(error)
         return Moment(
             row=study.row,
-            policy=history.policy,
+            policy=policy,
+            trouble=trouble,
             seq=history.seq,
             tally=history.tally,
             retired=history.retired,

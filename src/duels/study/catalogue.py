@@ -1,6 +1,7 @@
 """Studies by name: begin one, find it again, list them, delete one."""
 
 import json
+import shlex
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -12,11 +13,12 @@ from ..policies import policy as find_policy
 from ..specs import whole
 from . import log
 from .history import History, made
-from .names import arm_names, iso_time
+from .names import arm_names, is_text, iso_time
 from .names import study_name as checked_name
-from .storage import DEFAULT, StudyRow, Write, existing_storage, open_storage
+from .storage import DEFAULT, Storage, StudyRow, Write, existing_storage, open_storage
 from .study import Study
 from .tables import events, snapshots, studies
+from .wording import shown
 
 LEASE = 600.0  # seconds
 
@@ -96,16 +98,11 @@ def create_study(
 
 def load_study(study_name: str, storage: Any = None, policy: Any = None) -> Study:
     """A study that exists. `policy` is needed where it was a module of your own rather than a name or a file."""
-    store = existing_storage(storage or DEFAULT)
-    if store is None:
-        raise StorageError(f"there is no database {storage or DEFAULT!r}, so no study {study_name!r}: see storage")
+    store = _storage_of(study_name, storage)
     with store.turn, store.explained():
-        row = store.find(store.connection(), study_name)
-        if row is None:
-            known = [one.name for one in store.listed(store.connection())]
-            raise UnknownName("study", study_name, known, "duels studies")
-    chosen = find_policy(policy) if policy is not None else _policy_of(row)
-    if str(chosen) != row.policy:
+        row = _found(store, store.connection(), study_name)
+    chosen = None if policy is None else find_policy(policy)
+    if chosen is not None and str(chosen) != row.policy:
         raise InvalidInput(
             f"study {study_name!r} has the policy {row.policy}, not {chosen}: its answers were to that one"
         )
@@ -114,15 +111,10 @@ def load_study(study_name: str, storage: Any = None, policy: Any = None) -> Stud
 
 def delete_study(study_name: str, storage: Any = None) -> None:
     """Remove a study with all its answers; there is no way back."""
-    store = existing_storage(storage or DEFAULT)
-    if store is None:
-        raise StorageError(f"there is no database {storage or DEFAULT!r}, so no study {study_name!r}: see storage")
+    store = _storage_of(study_name, storage)
 
     def operation(connection: sa.Connection) -> int:
-        row = store.find(connection, study_name)
-        if row is None:
-            known = [one.name for one in store.listed(connection)]
-            raise UnknownName("study", study_name, known, "duels studies")
+        row = _found(store, connection, study_name)
         store.flush(connection)
         for table in (snapshots, events):
             connection.execute(sa.delete(table).where(table.c.study_id == row.id))
@@ -139,6 +131,23 @@ def list_studies(storage: Any = None) -> list[StudyInfo]:
         return []
     with store.turn, store.explained():
         return [_info(store.connection(), row) for row in store.listed(store.connection())]
+
+
+def _storage_of(study_name: str, storage: Any) -> Storage:
+    store = existing_storage(storage or DEFAULT)
+    if store is None:
+        raise StorageError(
+            f"there is no database {shown(storage or DEFAULT)}, so no study {study_name!r}: begin it with duels "
+            f"create-study {shlex.quote(str(study_name))} …, or say where its database is (storage, --storage)"
+        )
+    return store
+
+
+def _found(store: Storage, connection: sa.Connection, name: str) -> StudyRow:
+    row = store.find(connection, name) if is_text(str(name)) and "\x00" not in str(name) else None
+    if row is None:
+        raise UnknownName("study", name, [one.name for one in store.listed(connection)], "duels studies")
+    return row
 
 
 def _info(connection: sa.Connection, row: StudyRow) -> StudyInfo:
@@ -162,15 +171,8 @@ def _info(connection: sa.Connection, row: StudyRow) -> StudyInfo:
     return StudyInfo(row.name, row.policy, arms, answers, waiting, iso_time(row.created))
 
 
-def _policy_of(row: StudyRow) -> Policy:
-    """The policy a study was created with."""
-    parameters = row.policy.partition(":")[2]
-    source = row.settings.get("source")
-    return find_policy(f"{source}:{parameters}" if source and parameters else source or row.policy)
-
-
 def _refuse_different(study: Study, names: list[str], policy: Policy, horizon: int | None) -> None:
-    started = study.events()[0].note["arms"]
+    started = study.events(limit=1)[0].note["arms"]
     if started != names:
         raise Conflict(f"study {study.name!r} exists with other arms ({', '.join(started)}): choose another name")
     if (study.policy, study._row.horizon) != (str(policy), horizon):

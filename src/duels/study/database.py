@@ -1,5 +1,7 @@
 """The databases behind a storage: how they are reached, and how their tables are made."""
 
+import os
+import re
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -7,9 +9,11 @@ from typing import Any
 import sqlalchemy as sa
 
 from ..errors import InvalidInput, StorageError
+from .tables import metadata
 from .wording import PATIENCE, shown
 
 HEAD = "0002"  # the newest migration
+OURS = re.compile(r"\d{4}")  # what migrations are called
 DEFAULT = "sqlite:///duels.db"
 
 
@@ -25,6 +29,9 @@ def engine_for(url: str) -> sa.Engine:
     if kind == "sqlite":
         if parsed.host or (parsed.query and not str(parsed.database).startswith("file:")):
             raise InvalidInput(f"storage is {shown(url)}: expected three slashes and a file, such as {DEFAULT}")
+        path = sqlite_path(parsed)
+        if path is not None and _cannot_change(path):
+            parsed = parsed.set(database=f"file:{path}", query={"immutable": "1", "uri": "true"})
         engine = sa.create_engine(
             parsed,
             poolclass=sa.StaticPool if parsed.database in (None, "", ":memory:") else sa.NullPool,
@@ -47,6 +54,28 @@ def engine_for(url: str) -> sa.Engine:
         sa.event.listen(engine, "connect", _set_up_postgres)
         return engine
     raise InvalidInput(f"storage is {shown(url)}: expected sqlite:///file.db or postgresql://user@host/name")
+
+
+def sqlite_path(url: sa.URL) -> Path | None:
+    """SQLite's file, if it is a plain one."""
+    name = url.database
+    plain = url.get_backend_name() == "sqlite" and name and name != ":memory:" and not name.startswith("file:")
+    return Path(str(name)) if plain else None
+
+
+def _cannot_change(path: Path) -> bool:
+    """Whether nobody can write there, as on a medium: SQLite would look for its side files in vain."""
+    here = path.exists() and not os.access(path, os.W_OK) and not os.access(path.parent, os.W_OK)
+    return here and not Path(f"{path}-wal").exists()
+
+
+def file_at(path: Path | None) -> tuple[int, int] | None:
+    """Which file SQLite's is, so that another one in its place is noticed."""
+    try:
+        found = None if path is None else os.stat(path)
+    except OSError:
+        return 0, 0
+    return None if found is None else (found.st_dev, found.st_ino)
 
 
 def _set_up_sqlite(connection: Any, record: Any) -> None:
@@ -73,12 +102,30 @@ def prepare(engine: sa.Engine, url: str) -> None:
         found = _revision(connection)
     if found == HEAD:
         return
-    if found is not None and found > HEAD:
+    if found is None or not OURS.fullmatch(found):
+        refuse_foreign(engine, url)
+    elif found > HEAD:
         raise StorageError(
             f"the database {shown(url)} was written by a newer version of Duels (its schema is {found}, this "
             f"version knows up to {HEAD}): upgrade Duels; nothing was changed"
         )
     upgrade(engine)
+
+
+def refuse_foreign(engine: sa.Engine, url: str) -> None:
+    """Nothing is made in a database of somebody else's: in a file with other tables, or where ours would clash."""
+    with engine.connect() as connection:
+        found = set(sa.inspect(connection).get_table_names())
+        if OURS.fullmatch(_revision(connection) or ""):  # another process made them meanwhile
+            return
+    ours = {*metadata.tables, "alembic_version"}
+    foreign = sorted(found if engine.dialect.name == "sqlite" else found & ours)
+    if foreign:
+        shortened = ", ".join(foreign[:5]) + (", …" if len(foreign) > 5 else "")
+        raise StorageError(
+            f"the database {shown(url)} is not one of Duels': it has the tables {shortened}; expected a new or empty "
+            "one; nothing was changed"
+        )
 
 
 def _revision(connection: sa.Connection) -> str | None:

@@ -6,14 +6,16 @@ The same log gives the same history, the same policy state and the same next que
 import hashlib
 import io
 import json
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from .. import loop
-from ..errors import StorageError
+from ..errors import DuelsError, StorageError
 from ..policies import Policy
+from ..policies import policy as find_policy
 from .player import Player, rival, rival_alpha
 from .storage import Event, StudyRow
 from .tally import Tally
@@ -29,8 +31,8 @@ MANY = 2000  # answers to fold at once that are worth compiling for
 class History:
     """What a study's events amount to: arms, duels, answers, and the policy's state after them."""
 
-    def __init__(self, row: StudyRow, policy: Policy) -> None:
-        self.row, self.policy = row, policy
+    def __init__(self, row: StudyRow, policy: Policy | None = None) -> None:
+        self.row, self._policy = row, policy
         self.seq, self.digest = 0, ""
         self.names: list[str] = []
         self.active: list[bool] = []
@@ -54,8 +56,25 @@ class History:
         self._folded = 0  # how many of `told` the player knows
         self._asked_last: tuple[int, int] | None = None  # places of the pair that the player's scratch copy awaits …
         self._asked_number = 0  # … and the number of that duel
+        self._looked = 0.0  # when the scratch copy was made
         self._expiry = 0.0  # when the first lease of those in the scratch copy ends
+        self._awaited = 0  # how many duels the scratch copy takes for ties …
+        self._hoped: np.ndarray | None = None  # … and the wins with them, if a rival was looked for
+        self._fresh: dict[int, None] = {}  # the open duels but for those that were seen to be past their lease
+        self._stale = -math.inf  # the latest time at which one of those was asked
         self._places: dict[int, int] | None = None
+
+    @property
+    def policy(self) -> Policy:
+        """What chooses the duels; looked for when it is needed, since results can be had without."""
+        if self._policy is None:
+            source, parameters = self.row.settings.get("source"), self.row.policy.partition(":")[2]
+            self._policy = find_policy(f"{source}:{parameters}" if source and parameters else source or self.row.policy)
+        return self._policy
+
+    def use(self, policy: Policy | None) -> None:
+        """Have a policy that cannot be found by its name."""
+        self._policy = self._policy or policy
 
     def apply(self, events: Iterable[Sequence[Any]]) -> None:
         """Take in events, which must follow the last one; what does not fit is refused."""
@@ -80,7 +99,7 @@ class History:
     def _ask(self, left: int, right: int, swapped: int, time: float) -> None:
         if self._asked_last is not None and self._pair_of(left, right, swapped) != self._asked_last:
             self._asked_last = None  # another process asked something else
-        self.open[len(self.left)] = None
+        self.open[len(self.left)] = self._fresh[len(self.left)] = None
         self.left.append(left)
         self.right.append(right)
         self.swapped.append(swapped)
@@ -98,6 +117,7 @@ class History:
         self._asked_last = None
         self.answer[duel] = answer
         self.open.pop(duel, None)
+        self._fresh.pop(duel, None)
         if answer != SKIP:
             self.told.append(duel)
             self._count(duel, answer, 1)
@@ -121,26 +141,26 @@ class History:
             answer, self.answer[duel] = self.answer[duel], becomes
             self.attempt[duel] += 1
             if becomes == OPEN:
-                self.open[duel] = None
+                self.open[duel] = self._fresh[duel] = None
             if answer != SKIP:
                 self._count(duel, answer, -1)
         if counted:
             self.told = [duel for duel in self.told if duel not in counted]
-            self.withdrawn += 0 if blind else len(counted)
+            self.withdrawn += 0 if blind else sum(self.left[duel] != self.right[duel] for duel in counted)
             self._start_again()
 
     def _create(self, event: Sequence[Any]) -> None:
-        for name in json.loads(event[10])["arms"]:
-            self._add(name)
+        self._add(json.loads(event[10])["arms"])
         self.started_with = len(self.names)
 
     def _add_arm(self, event: Sequence[Any]) -> None:
-        self._add(json.loads(event[10])["arm"])
+        self._add([json.loads(event[10])["arm"]])
 
-    def _add(self, name: str) -> None:
-        self.names.append(name)
-        self.active.append(True)
-        self.wins, self.ties = (np.pad(counts, ((0, 1), (0, 1))) for counts in (self.wins, self.ties))
+    def _add(self, names: list[str]) -> None:
+        more = (0, len(names))
+        self.names += names
+        self.active += [True] * len(names)
+        self.wins, self.ties = (np.pad(counts, (more, more)) for counts in (self.wins, self.ties))
         self._start_again()
 
     def _retire_arm(self, event: Sequence[Any]) -> None:
@@ -195,7 +215,11 @@ class History:
         if waiting:
             if len(waiting) > MANY:
                 self._player.compile()
-            self._player.enter(*self._pairs(waiting, places), self._outcomes(waiting, places))
+            try:
+                self._player.enter(*self._pairs(waiting, places), self._outcomes(waiting, places))
+            except BaseException:
+                self._start_again()  # it may have taken in some of them
+                raise
             self._folded = len(self.told)
         return self._player
 
@@ -226,32 +250,44 @@ class History:
         places = self.places
         arms = list(places)
         player = self.player()
-        if self._asked_last is not None and len(self.left) == self._asked_number + 1 and now < self._expiry:
-            i, j = player.look_further(*self._asked_last)
+        last = self._asked_last
+        # A scratch copy is gone on from while the same duels are under way; a clock may have been put back.
+        if last is not None and len(self.left) == self._asked_number + 1 and self._looked <= now < self._expiry:
+            i, j = player.look_further(*last)
+            self._awaited += 1
+            if self._hoped is not None:
+                _tie(self._hoped, *last)
         else:
             waiting = self._under_way(now)
             i, j = player.look_ahead(*self._pairs(waiting, places))
-            self._expiry = min((self.asked[duel] for duel in waiting), default=now) + self.row.lease
+            self._looked, self._expiry = now, min((self.asked[duel] for duel in waiting), default=now) + self.row.lease
+            self._awaited, self._hoped = len(waiting), None
+        self._expiry = min(self._expiry, now + self.row.lease)
         first, second = arms[i], arms[j]
         if first == second and not allow_self:
-            waiting = self._under_way(now)
-            second = arms[self._rival(i, player.t + len(waiting), waiting, places)]
+            second = arms[self._rival(i, now)]
         self._asked_last, self._asked_number = (i, places[second]), len(self.left)
         swapped = self._side(len(self.left))
         return (second, first, 1) if swapped else (first, second, 0)
 
     def _under_way(self, now: float) -> list[int]:
-        """The open duels within their lease."""
-        return [duel for duel in self.open if now - self.asked[duel] < self.row.lease]
+        """The open duels within their lease, in the order they were asked. Those past it are not looked at again."""
+        if now - self._stale < self.row.lease:  # a clock was put back
+            self._fresh, self._stale = dict(self.open), -math.inf
+        expired = [duel for duel in self._fresh if now - self.asked[duel] >= self.row.lease]
+        for duel in expired:
+            del self._fresh[duel]
+            self._stale = max(self._stale, self.asked[duel])
+        return list(self._fresh)
 
-    def _rival(self, champion: int, t: int, waiting: list[int], places: dict[int, int]) -> int:
+    def _rival(self, champion: int, now: float) -> int:
         """Whom the champion meets in place of itself; open duels count as ties here too."""
-        arms = list(places)
-        wins = (self.wins + 0.5 * self.ties)[np.ix_(arms, arms)]
-        for i, j in zip(*self._pairs(waiting, places)):
-            wins[i, j] += 0.5
-            wins[j, i] += 0.5
-        return rival(wins, champion, t, rival_alpha(self.policy))
+        if self._hoped is None:
+            arms = list(self.places)
+            self._hoped = (self.wins + 0.5 * self.ties)[np.ix_(arms, arms)]
+            for i, j in zip(*self._pairs(self._under_way(now), self.places)):
+                _tie(self._hoped, i, j)
+        return rival(self._hoped, champion, self.player().t + self._awaited, rival_alpha(self.policy))
 
     def _side(self, duel: int) -> int:
         """A fair coin for each duel, the same at every replay."""
@@ -303,10 +339,15 @@ class History:
             setattr(self, name, arrays.pop(name).tolist())
         self.wins, self.ties = arrays.pop("wins"), arrays.pop("ties")
         self.open = dict.fromkeys(plain["open"])
+        self._fresh, self._stale = dict(self.open), -math.inf
         self.forgotten = set(plain["forgotten"])
         self.retired = plain.get("retired", False)
         self._start_again()
-        if plain["code"] == loop.code_of(self.policy):  # else the answers are folded anew, by the code of today
+        try:
+            code = loop.code_of(self.policy)
+        except DuelsError:  # it is not to be had; whoever needs it will hear
+            return
+        if plain["code"] == code:  # else the answers are folded anew, by the code of today
             self._player = Player(self.policy, sum(self.active), self.row.horizon, self.row.seed)
             self._player.restore({"t": plain["t"], "coin": plain["coin"], "arrays": arrays})
             self._folded = len(self.told)
@@ -322,6 +363,11 @@ _KINDS = {
     "undo": History._undo,
     "forget": History._forget,
 }
+
+
+def _tie(wins: np.ndarray, i: int, j: int) -> None:
+    wins[i, j] += 0.5
+    wins[j, i] += 0.5
 
 
 def chained(before: str, event: Sequence[Any]) -> str:

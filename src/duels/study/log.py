@@ -6,21 +6,21 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ..errors import InvalidInput, StorageError
+from ..errors import DuelsError, InvalidInput, StorageError
 from ..policies import Policy
 from .history import ANSWERS, TIE, History, made
 from .names import Duel, duel_number, iso_time
 from .storage import Event, Storage, StudyRow
 from .tables import snapshots
 
-SNAPSHOT_EVERY = 20_000  # events, and a tenth of the log
+SNAPSHOT_EVERY = 20_000  # events, and a twenty-fifth of the log
 clock: Callable[[], float] = time.time
 
 
 class Log:
     """What `Study` is built on: the events of one study in a storage, and the history they amount to."""
 
-    def __init__(self, storage: Storage, row: StudyRow, policy: Policy) -> None:
+    def __init__(self, storage: Storage, row: StudyRow, policy: Policy | None = None) -> None:
         self._storage, self._row, self._policy = storage, row, policy
 
     @property
@@ -55,11 +55,9 @@ class Log:
         followers, key = self._storage.followers, self._row.id
         history = followers.get(key)
         if history is None:
-            history = History(self._row, self._policy)
-            row = connection.execute(sa.select(snapshots).where(snapshots.c.study_id == key)).first()
-            if row is not None:
-                history.restore(row.content)
+            history = self._from_snapshot(connection) or History(self._row, self._policy)
             history.snapshot_seq = history.seq
+        history.use(self._policy)
         rows = self._storage.read_events(connection, key, history.seq)
         try:
             history.apply(rows)
@@ -70,6 +68,23 @@ class Log:
             raise StorageError(f"study {self.name!r} was deleted")
         followers[key] = history
         return history
+
+    def _from_snapshot(self, connection: sa.Connection) -> History | None:
+        """The history up to the snapshot, if there is one that can be read."""
+        row = connection.execute(sa.select(snapshots).where(snapshots.c.study_id == self._row.id)).first()
+        if row is None:
+            return None
+        last = self._storage.read_events(connection, self._row.id, row.seq - 1, 1)
+        if not last or (last[0][0], last[0][-1]) != (row.seq, row.digest):
+            raise StorageError(
+                f"event {row.seq} of study {self.name!r} is not what was written, or gone: it was tampered with"
+            )
+        history = History(self._row, self._policy)
+        try:
+            history.restore(row.content)
+        except Exception:  # damaged, whatever its reader makes of that; the log says the same
+            return None
+        return history if (history.seq, history.digest) == (row.seq, row.digest) else None
 
     def history(self) -> History:
         """What the study amounts to now; not to be changed."""
@@ -83,11 +98,15 @@ class Log:
 
     def _append(self, connection: sa.Connection, history: History, new: Sequence[Event]) -> None:
         self._storage.append(connection, self._row.id, new)
-        if history.seq - history.snapshot_seq >= max(SNAPSHOT_EVERY, history.seq // 10):
+        if history.seq - history.snapshot_seq >= max(SNAPSHOT_EVERY, history.seq // 25):
+            history.snapshot_seq = history.seq
+            try:
+                content = history.snapshot()
+            except DuelsError:  # the policy is not to be had, or fails: answers are taken all the same
+                return
             connection.execute(sa.delete(snapshots).where(snapshots.c.study_id == self._row.id))
             values = {"study_id": self._row.id, "seq": history.seq, "digest": history.digest}
-            connection.execute(sa.insert(snapshots).values(values | {"content": history.snapshot()}))
-            history.snapshot_seq = history.seq
+            connection.execute(sa.insert(snapshots).values(values | {"content": content}))
 
     def duel_in(self, history: History, duel: Any) -> Duel:
         """A duel by its id, with the history at hand."""

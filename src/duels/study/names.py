@@ -1,6 +1,7 @@
 """What arms, studies and voters may be called, and how duels are told apart."""
 
 import json
+import operator
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -50,6 +51,7 @@ def arm_names(arms: Iterable[str], fewest: int = 2) -> list[str]:
     for name in names:
         if not isinstance(name, str) or not name.strip() or len(name) > 200 or re.search(r"[\x00-\x1f]", name):
             raise InvalidInput(f"arm {name!r:.60} has no usable name: expected text of 1 to 200 characters")
+        _refuse_broken("arm", name)
         if name != name.strip():
             raise InvalidInput(f"arm {name!r:.60} has blanks around its name: leave them out")
         if name in ANSWERS:
@@ -62,22 +64,37 @@ def arm_names(arms: Iterable[str], fewest: int = 2) -> list[str]:
 def study_name(name: Any) -> str:
     if not isinstance(name, str) or not name.strip() or len(name) > 200 or re.search(r"[\x00-\x1f/]|^\.\.?$", name):
         raise InvalidInput(f"study_name is {name!r:.60}: expected up to 200 characters without /, and not . or ..")
+    _refuse_broken("study_name", name)
     return name
 
 
 def voter_name(voter: Any) -> str | None:
     if voter is not None and (not isinstance(voter, str) or not voter or len(voter) > 200 or "\x00" in voter):
         raise InvalidInput(f"voter is {voter!r:.60}: expected up to 200 characters of text, or None")
+    _refuse_broken("voter", voter or "")
     return voter
+
+
+def is_text(name: str) -> bool:
+    """Whether UTF-8 can write it. Half a pair of surrogates stands for a byte, or an escape, that is no character."""
+    return name.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in name)
+
+
+def _refuse_broken(what: str, name: str) -> None:
+    if not is_text(name):
+        raise InvalidInput(f"{what} is {name!r:.60}, which is not text: expected characters that UTF-8 can write")
 
 
 def duel_number(duel: Any) -> int:
     number = duel.id if isinstance(duel, Duel) else duel
-    if isinstance(number, str) and number.isdecimal():
-        number = int(number)
-    if isinstance(number, bool) or not isinstance(number, int):
-        raise InvalidInput(f"duel is {duel!r:.60}: expected what ask gave, or its id")
-    return number
+    if isinstance(number, str) and number.isdecimal() and len(number) < 20:
+        return int(number)
+    try:
+        if not isinstance(number, bool):
+            return operator.index(number)
+    except TypeError:
+        pass
+    raise InvalidInput(f"duel is {duel!r:.60}: expected what ask gave, or its id")
 
 
 def iso_time(seconds: float) -> str:

@@ -18,7 +18,7 @@ from .player import rival, rival_alpha
 from .tally import Tally
 from .verdict import NOT_YET, log_thresholds, new_standing, note, settled
 
-POLICIES = ("rucb", "savage", "random")
+POLICIES = ("rucb", "dts_plus", "random")
 LIMIT = 1_000_000
 
 select: Any = None

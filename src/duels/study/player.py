@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import loop
-from ..errors import PolicyError
+from ..errors import DuelsError, InvalidInput, PolicyError
 from ..policies import Policy
 
 PATIENCE = {True: 0.5, False: 5.0}  # seconds in the interpreter before a built-in policy, or one's own, is compiled
@@ -81,7 +81,7 @@ class Player:
         self._spare = np.random.default_rng(0)  # the coin of the scratch copy
         self._ahead: _Ahead | None = None
         self._fold, self._choose, self._choose_after = _interpreted(policy)
-        self._spent, self._compiled = 0.0, False
+        self._spent, self._compiled, self._patience = 0.0, False, PATIENCE[_is_ours(policy)]
 
     def enter(self, first: Any, second: Any, outcomes: Any) -> None:
         """Fold answered duels in; outcomes are the first arm's, ties a half."""
@@ -114,7 +114,7 @@ class Player:
 
     def recommend(self, seed: int) -> int:
         """The arm that the policy would name now."""
-        return int(self.policy.module.recommend(_copied(self.state), loop.adviser(seed, 0, self.t)))
+        return int(self._heard(self.policy.module.recommend, _copied(self.state), loop.adviser(seed, 0, self.t)))
 
     def saved(self) -> dict[str, Any]:
         """All that `restore` needs: arrays, and plain values that survive JSON."""
@@ -130,20 +130,30 @@ class Player:
         )
 
     def _timed(self, kernel: Any, state: Any, *arguments: Any) -> Any:
-        if self._compiled:
-            return kernel(state, self.policy.params, *arguments)
         started = time.perf_counter()
-        answer = kernel(state, self.policy.params, *arguments)
+        answer = self._heard(kernel, state, self.policy.params, *arguments)
         self._spent += time.perf_counter() - started
-        if self._spent > PATIENCE[_is_ours(self.policy)]:
+        if not self._compiled and self._spent > self._patience:
             self.compile()
         return answer
 
+    def _heard(self, kernel: Any, *arguments: Any) -> Any:
+        """What a kernel answers; an error of the policy's own is named as such."""
+        try:
+            return kernel(*arguments)
+        except DuelsError:
+            raise
+        except Exception as error:
+            raise PolicyError(f"policy {self.policy} failed: {type(error).__name__}: {error}") from error
+
     def compile(self) -> None:
-        """Compile now: there is much to fold."""
-        if not self._compiled:
-            self._fold, self._choose, self._choose_after = _compiled(self.policy, self.arms, self.state)
-            self._compiled = True
+        """Compile now, if numba can: there is much to fold."""
+        if not self._compiled and self._patience < math.inf:
+            try:
+                self._fold, self._choose, self._choose_after = _compiled(self.policy, self.arms, self.state)
+                self._compiled = True
+            except InvalidInput:
+                self._patience = math.inf  # it works as it is, only more slowly
 
 
 def _is_ours(policy: Policy) -> bool:

@@ -7,7 +7,10 @@ itself refuses two questions of one number and two answers to one question.
 import atexit
 import json
 import os
+import random
+import sqlite3
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,9 +20,9 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from ..errors import DuelsError, InvalidInput, StorageError
-from .database import DEFAULT, engine_for, prepare
+from .database import DEFAULT, engine_for, file_at, prepare, sqlite_path
 from .tables import EVENT_COLUMNS, studies
-from .wording import reason, shown, trouble
+from .wording import PATIENCE, reason, shown, trouble
 
 WRITER = "duels-writer"  # the name of the thread that leads for those who do not wait
 
@@ -88,6 +91,7 @@ class Storage:
         self._held: sa.Connection | None = None
         self._posting: ThreadPoolExecutor | None = None  # the thread that leads for those who do not wait
         self._process = os.getpid()
+        self._patience = float(PATIENCE)
         self.followers: dict[int, Any] = {}  # study id → what this process knows of it
         self.current: set[int] = set()  # studies that are locked and up to date in the transaction under way
         self.checked: set[Any] = set()  # what callers have made sure of in the transaction under way
@@ -96,13 +100,22 @@ class Storage:
         self._insert = f"INSERT INTO events ({', '.join(names)}) VALUES ({', '.join([mark] * len(names))})"
         with self.explained():
             prepare(self.engine, url)
+        self._path = sqlite_path(sa.make_url(url))
+        self._file, self._gone = file_at(self._path), False
 
     @property
     def is_sqlite(self) -> bool:
         return self.engine.dialect.name == "sqlite"
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether SQLite's file was removed, or another one is in its place."""
+        self._gone = self._gone or file_at(self._path) != self._file  # for good: a later file may get the same number
+        return self._gone
+
     def set_patience(self, seconds: float) -> None:
-        """Connections made from now on wait no longer than this for SQLite's lock, while another process writes."""
+        """Wait no longer than this for SQLite's lock from now on, while another process writes."""
+        self._patience = seconds
         if self.is_sqlite:
             sa.event.listen(self.engine, "do_connect", lambda *known: known[-1].update(timeout=seconds))
 
@@ -231,8 +244,13 @@ class Storage:
 
     @contextmanager
     def _transaction(self) -> Iterator[sa.Connection]:
+        if self.is_gone:
+            raise StorageError(
+                f"the file of the database {shown(self.url)} was removed or replaced while it was in use: nothing was "
+                "written; load the study again"
+            )
         connection = self.connection()
-        self._run(connection, "BEGIN IMMEDIATE" if self.is_sqlite else "BEGIN")
+        self._begin(connection)
         try:
             yield connection
             self._run(connection, "COMMIT")
@@ -242,6 +260,23 @@ class Storage:
             except (sa.exc.SQLAlchemyError, self.engine.dialect.loaded_dbapi.Error):
                 self.release()
             raise
+
+    def _begin(self, connection: sa.Connection) -> None:
+        if not self.is_sqlite:
+            self._run(connection, "BEGIN")
+            return
+        # Left to itself SQLite looks for the lock ever more rarely, and those who wait long wait longest.
+        deadline = time.monotonic() + self._patience
+        self._run(connection, "PRAGMA busy_timeout = 0")
+        while True:
+            try:
+                self._run(connection, "BEGIN IMMEDIATE")
+                break
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > deadline:
+                    raise
+            time.sleep(random.uniform(0.0005, 0.002))
+        self._run(connection, f"PRAGMA busy_timeout = {1000 * self._patience:.0f}")
 
     def _run(self, connection: sa.Connection, text: str, rows: list[tuple] | None = None) -> Any:
         """A statement by the driver itself: the few that every answer needs."""
@@ -333,6 +368,8 @@ def open_storage(url: Any) -> Storage:
         raise InvalidInput(f"storage is {url!r}: expected a URL such as {DEFAULT} or postgresql://user@host/name")
     url = _absolute(url)
     with _opening:
+        if url in _opened and _opened[url].is_gone:
+            _opened.pop(url).close()
         if url not in _opened:
             _opened[url] = Storage(url)
         return _opened[url]

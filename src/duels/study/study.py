@@ -5,7 +5,7 @@ once: whoever writes first takes in what others have written.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,7 +14,7 @@ from ..errors import Conflict, InvalidInput, StorageError, UnknownName
 from ..specs import whole
 from . import log
 from . import verdict as verdicts
-from .history import ANSWERS, OPEN, SKIP, History, made
+from .history import ANSWERS, OPEN, SKIP, History, chained, made
 from .log import Log
 from .names import Duel, LogEntry, arm_names, iso_time, log_entry, voter_name
 from .storage import Event, Write
@@ -23,6 +23,7 @@ from .tally import LeaderboardRow, PairRow, Tally
 from .verdict import Verdict
 from .votes import Votes, read_votes
 
+PAGE = 50_000  # events to read at a time
 About = Callable[[sa.Connection, Duel], dict[str, Any]]
 
 
@@ -196,7 +197,7 @@ class Study(Log):
             if arm in history.names:
                 state = "is there already" if history.active[history.names.index(arm)] else "was retired"
                 raise Conflict(f"arm {arm!r} {state}: choose another name")
-            self._policy.start(sum(history.active) + 1, self._row.horizon)
+            history.policy.start(sum(history.active) + 1, self._row.horizon)
             self._write(connection, history, "add_arm", note=json.dumps({"arm": arm}, ensure_ascii=False))
 
         self._storage.write(Write(operation, self._row.id))
@@ -269,20 +270,43 @@ class Study(Log):
 
     def votes(self) -> Votes:
         """The answers as votes, for export: without self-duels, skips and what was taken back."""
+        with self._storage.turn:
+            history = self.history()
+            last, names, left, right = history.seq, list(history.names), list(history.left), list(history.right)
+            counted = {duel for duel in history.told if left[duel] != right[duel]}
         rows: dict[int, dict[str, Any]] = {}
-        for entry in self.events():
-            if entry.kind in ("tell", "vote"):
-                rows[entry.duel or 0] = {
-                    "left": entry.left,
-                    "right": entry.right,
-                    "winner": entry.answer,
-                    "voter": entry.voter,
-                    "time": entry.note.get("voted", entry.time),
-                    "duel": str(entry.duel),
+        for event in self._read(last):
+            if event.kind in ("tell", "vote") and event.duel in counted:
+                note = json.loads(event.note) if event.note else {}
+                rows[event.duel] = {
+                    "left": names[left[event.duel]],
+                    "right": names[right[event.duel]],
+                    "winner": event.answer,
+                    "voter": event.voter,
+                    "time": note.get("voted", iso_time(event.time)),
+                    "duel": str(event.duel),
                 }
-        answer = self.history().answer
-        kept = [row for duel, row in rows.items() if answer[duel] not in (OPEN, SKIP) and row["left"] != row["right"]]
-        return read_votes(kept)
+        return read_votes(list(rows.values()))
+
+    def _read(self, last: int) -> Iterator[Event]:
+        """The log up to an event, every digest checked; others may ask and tell between its pages."""
+        digest, done = "", 0
+        while done < last:
+            with self._storage.turn, self._storage.explained():
+                connection = self._storage.connection()
+                page = self._storage.read_events(connection, self._row.id, done, min(PAGE, last - done))
+            for row in page:
+                event = Event(*row)
+                done, digest = done + 1, chained(digest, event)
+                if (event.seq, event.digest) != (done, digest):
+                    raise StorageError(
+                        f"event {done} of study {self.name!r} is not what was written: it was tampered with"
+                    )
+                yield event
+            if not page:
+                raise StorageError(
+                    f"the log of study {self.name!r} ends after event {done}: it was deleted, or cut off"
+                )
 
     def leaderboard(self, confidence: float = 0.95) -> list[LeaderboardRow]:
         """The arms, best first."""
@@ -333,11 +357,8 @@ class Study(Log):
 
     def check(self) -> int:
         """Replay the whole log: every digest, and that each question is the one the policy asks. How many events."""
-        with self._storage.turn, self._storage.explained():
-            rows = self._storage.read_events(self._storage.connection(), self._row.id, 0)
         replayed = History(self._row, self._policy)
-        for row in rows:
-            event = Event(*row)
+        for event in self._read(self.history().seq):
             if event.kind == "ask":
                 note = json.loads(event.note) if event.note else {}
                 asked = replayed.question(event.time, note.get("allow_self", True))
@@ -346,5 +367,5 @@ class Study(Log):
                         f"event {event.seq} of study {self.name!r} asks what policy {self.policy} would not: the log "
                         "was tampered with, or the policy's code has changed"
                     )
-            replayed.apply([row])
-        return len(rows)
+            replayed.apply([event])
+        return replayed.seq

@@ -25,6 +25,8 @@ import numpy as np
 
 from ..errors import InvalidInput, UnknownName
 from ..ranking.collection import written
+from .columns import Table, columns_said, headed, plain, roles_of
+from .names import is_text, voter_name
 from .tally import LeaderboardRow, PairRow, Tally
 from .verdict import Verdict, leaderboard, preferences, verdict
 
@@ -37,16 +39,6 @@ FORMATS = {  # the columns that a file is written with
 }
 MOST_ARMS = 10_000  # a tally of this size already fills 1.6 GB
 SHOWN = 5  # bad rows that an error lists
-# What a column is for -> the names it goes by, in lower case, with _ for all but letters and digits.
-COLUMNS = {
-    "left": ("left", "model_a", "a", "arm_a", "item_a", "option_a", "player_a", "system_a", "first"),
-    "right": ("right", "model_b", "b", "arm_b", "item_b", "option_b", "player_b", "system_b", "second"),
-    "winner": ("winner", "outcome", "vote", "preference", "preferred", "choice", "better"),
-    "loser": ("loser", "worse"),
-    "voter": ("voter", "judge", "worker", "annotator", "rater", "user", "voter_id", "judge_id", "worker_id", "user_id"),
-    "time": ("time", "tstamp", "timestamp", "datetime", "created_at", "voted_at"),
-    "duel": ("duel", "duel_id"),
-}
 # What a winner is called -> its code: words that come before the arms' names, and words that come after them.
 WORDS = {"left": 0, "model_a": 0, "right": 1, "model_b": 1, "tie": 2, "both_bad": 3, "bothbad": 3, "tie_bothbad": 3}
 WORDS |= {"skip": SKIP, "skipped": SKIP}
@@ -117,7 +109,7 @@ class Analysis(NamedTuple):
 
 
 def read_votes(source: Any, *, columns: Mapping[str, Any] | None = None, format: str | None = None) -> Votes:
-    """The votes of a CSV, TSV or JSON Lines file (.gz too), of a data frame, or of rows that are dicts or tuples.
+    """The votes of a CSV, TSV, JSON or JSON Lines file (.gz too), of a data frame, or of rows that are dicts or tuples.
 
     source: a path, `-` for standard input, `bytes` of such a file, a polars or pandas frame, or an iterable of rows.
     columns: which column is for what, `{"left": "model_x", "voter": None}`: its name, or its position from 0 if there
@@ -131,7 +123,7 @@ def read_votes(source: Any, *, columns: Mapping[str, Any] | None = None, format:
     if format is not None and f".{format}" not in KINDS:
         raise UnknownName("format of votes", format, [suffix[1:] for suffix in KINDS])
     table = _opened(source, columns or {}, format)
-    roles = _roles(table, columns or {})
+    roles = roles_of(table, columns or {})
     found, faults = _judged(table, roles)
     if faults:
         listed = "".join(f"\n  {table.unit} {line}: {fault}" for line, fault in faults[:SHOWN])
@@ -139,7 +131,7 @@ def read_votes(source: Any, *, columns: Mapping[str, Any] | None = None, format:
             f"{table.source}: {len(faults):,} of {len(found) + len(faults):,} rows cannot be read, so nothing was taken"
             f"{f'; the first {SHOWN}' if len(faults) > SHOWN else ''}:{listed}"
         )
-    return _votes(found, _said(table.header, roles), table.source)
+    return _votes(found, columns_said(table.header, roles), table.source)
 
 
 def write_votes(votes: Any, path: str | os.PathLike[str], format: str = "duels") -> None:
@@ -190,31 +182,27 @@ def analyse(source: Any, *, confidence: float = 0.95, margin: float = 0.0) -> An
     return Analysis(*rows, said, len(votes), int(tally.ties.sum()) // 2, votes.said)
 
 
-class _Table(NamedTuple):
-    """A source, before its cells are understood."""
-
-    source: str
-    unit: str  # what its rows are counted in: line or row
-    header: list[Any]  # names; positions if there are none
-    rows: Iterable[tuple[int, Any]]  # where a row begins, and the list of its cells, or an error if it has none
-
-
-def _opened(source: Any, columns: Mapping[str, Any], format: str | None) -> _Table:
+def _opened(source: Any, columns: Mapping[str, Any], format: str | None) -> Table:
     if isinstance(source, str | bytes | os.PathLike):
         called = "standard input" if source == "-" else "the votes" if isinstance(source, bytes) else str(source)
         text = _text_of(source, called)
         first = text[:10_000].lstrip().partition("\n")[0]
-        begins = "{" if first.startswith("{") else "\t" if "\t" in first and "," not in first else ","
+        begins = "{" if re.match(r"\{|\[\s*([\[{\"]|\]?\s*$)", first) else ","
         kind = KINDS.get(_suffix(called) if format is None else f".{format}", begins)
-        rows = _unpacked(list(_json_rows(text))) if kind == "{" else _headed(called, _csv_rows(text, kind), columns)
-        return _Table(called, "line", *rows)
+        if kind == "," and "," not in first:  # what spreadsheets call CSV
+            kind = next((mark for mark in "\t;" if mark in first), ",")
+        if kind != "{":
+            return Table(called, "line", *headed(called, _csv_rows(text, kind), columns))
+        if (array := _json_array(text, called)) is not None:
+            return Table(called, "row", *_unpacked(list(enumerate(array, 1))))
+        return Table(called, "line", *_unpacked(list(_json_rows(text))))
     called = f"the {type(source).__name__}"
     if hasattr(source, "to_dict") or hasattr(source, "to_dicts"):  # pandas, polars
         source = source.to_dicts() if hasattr(source, "to_dicts") else source.to_dict("records")
     if not isinstance(source, Iterable):
         raise InvalidInput(f"{source!r} holds no votes: expected a path, a data frame, or rows as dicts or tuples")
     named = (row._asdict() if hasattr(row, "_asdict") else row for row in source)
-    return _Table(called, "row", *_unpacked(list(enumerate(named, 1))))
+    return Table(called, "row", *_unpacked(list(enumerate(named, 1))))
 
 
 def _text_of(source: str | bytes | os.PathLike[str], called: str) -> str:
@@ -244,26 +232,6 @@ def _csv_rows(text: str, delimiter: str) -> Iterator[tuple[int, Any]]:
         yield line, ValueError(f"not a table from here on: {error}")
 
 
-def _headed(called: str, rows: Iterator[tuple[int, Any]], columns: Mapping[str, Any]) -> tuple[list[Any], Iterable]:
-    """Header and rows. There is no header if columns are positions, or if two columns have no name that we know."""
-    line, first = next(rows, (1, "empty"))
-    if not isinstance(first, list):
-        raise InvalidInput(f"{called} is {first}: expected a header, such as left,right,winner, and a row a vote")
-    known = {name for names in COLUMNS.values() for name in names}
-    if not columns and len(first) == 2 and known.isdisjoint(map(_plain, first)):
-        rest = list(rows)
-        later = {cell.strip() for _, cells in rest if isinstance(cells, list) for cell in cells}
-        if rest and later.isdisjoint(map(str.strip, first)):
-            raise InvalidInput(
-                f"{called}, line {line}: {', '.join(first)} may be a header or a vote, as neither appears again. Say "
-                f"which: columns={{'winner': {first[0]!r}, 'loser': {first[1]!r}}}, or {{'winner': 0, 'loser': 1}}"
-            )
-        return [0, 1], [(line, first), *rest]
-    if any(isinstance(column, int) for column in columns.values()):
-        return list(range(len(first))), itertools.chain([(line, first)], rows)
-    return first, rows
-
-
 def _json_rows(text: str) -> Iterator[tuple[int, Any]]:
     for number, line in enumerate(text.split("\n"), 1):
         try:
@@ -271,6 +239,19 @@ def _json_rows(text: str) -> Iterator[tuple[int, Any]]:
                 yield number, json.loads(line)
         except (ValueError, RecursionError) as error:
             yield number, ValueError(f"not JSON: {str(error).partition(': line')[0]}")
+
+
+def _json_array(text: str, called: str) -> list[Any] | None:
+    """The rows of a file that is a single array of them, rather than one on each line."""
+    try:
+        rows = json.loads(text) if text.lstrip().startswith("[") else None
+    except json.JSONDecodeError as error:
+        if error.msg == "Extra data":  # an array on each line
+            return None
+        raise InvalidInput(f"{called} is not JSON: {error}") from None
+    except (ValueError, RecursionError):
+        return None
+    return rows if isinstance(rows, list) and (not rows or isinstance(rows[0], list | dict)) else None
 
 
 def _unpacked(rows: list[tuple[int, Any]]) -> tuple[list[Any], Iterable]:
@@ -289,52 +270,12 @@ def _cells(row: Any, keys: list[Any]) -> list[Any] | Exception:
     return row if isinstance(row, Exception) else ValueError(f"found {row!r:.40}, expected a dict or a tuple")
 
 
-def _plain(name: Any) -> str:
-    text = str(name).strip().lower()
-    return re.sub(r"\W+", "_", text).strip("_") or text if isinstance(name, str) else text
-
-
-def _roles(table: _Table, columns: Mapping[str, Any]) -> dict[str, int]:
-    """What the columns in use are for -> their positions: as asked for, else by their usual names."""
-    if isinstance(table.header[0], int) and not columns:
-        order = ("winner", "loser") if len(table.header) == 2 else ("left", "right", "winner", "voter", "time")
-        columns = dict(zip(order, table.header))
-    if unknown := [role for role in columns if role not in COLUMNS]:
-        raise UnknownName("column of votes", unknown[0], COLUMNS)
-    asked = {role: _plain(name) for role, name in columns.items() if name is not None}
-    roles: dict[str, int] = {}
-    for role in [role for role in COLUMNS if role in asked or role not in columns]:
-        names = {asked[role]} if role in asked else set(COLUMNS[role]) - set(asked.values())
-        found = [at for at, name in enumerate(table.header) if _plain(name) in names]
-        if len(found) > 1 or (role in asked and not found):
-            these = " or ".join(str(table.header[at]) for at in found)
-            raise _unclear(table, f"{role} may be {these}" if found else f"no column {columns[role]!r} for {role}")
-        roles |= dict(zip([role], found))
-    pairs = "loser" in asked or ("loser" in roles and not {"left", "right"} <= roles.keys())
-    needed = ("winner", "loser") if pairs else ("left", "right", "winner")
-    if missing := [role for role in needed if role not in roles]:
-        raise _unclear(table, f"no column is known to be {' or '.join(missing)}")
-    return {role: at for role, at in roles.items() if role in (*needed, "voter", "time", "duel")}
-
-
-def _unclear(table: _Table, problem: str) -> InvalidInput:
-    return InvalidInput(
-        f"{table.source}: {problem}. Found {', '.join(map(str, table.header))}; expected left, right and winner, or "
-        "winner and loser. Say which is which: columns={'left': '…', 'right': '…', 'winner': '…'}"
-    )
-
-
-def _said(header: list[Any], roles: dict[str, int]) -> str:
-    names = {role: header[at] if isinstance(header[at], str) else f"column {at + 1}" for role, at in roles.items()}
-    return ", ".join(role if name == role else f"{name} → {role}" for role, name in names.items())
-
-
-def _judged(table: _Table, roles: dict[str, int]) -> tuple[list[tuple], list[tuple[int, str]]]:
+def _judged(table: Table, roles: dict[str, int]) -> tuple[list[tuple], list[tuple[int, str]]]:
     """The rows as fields of a Vote, the winner as its code; and those that cannot be read."""
     width = len(table.header)
     pairs = {"left": roles["winner"], "right": roles["loser"], "winner": width} if "loser" in roles else {}
     sides = [table.header[roles[side]] for side in ("left", "right") if side in roles]
-    words = WORDS | {_plain(name): code for code, name in enumerate(sides) if isinstance(name, str)}
+    words = WORDS | {plain(name): code for code, name in enumerate(sides) if isinstance(name, str)}
     pick = operator.itemgetter(*((roles | pairs).get(role, width + 1) for role in FORMATS["duels"]))
     judge = lru_cache(1 << 16, typed=True)(partial(_judge, words))  # few of many rows are different
     found, faults = list[tuple](), list[tuple[int, str]]()
@@ -346,7 +287,7 @@ def _judged(table: _Table, roles: dict[str, int]) -> tuple[list[tuple], list[tup
                 raise ValueError(f"{len(row)} fields, expected {width}")
             # Two cells more: of winner and loser the left one has won, and what no column says is None.
             left, right, winner, voter, time, duel = pick([*row, "left", None])
-            found.append((*judge(left, right, winner), _text(voter), _utc(time), line, _text(duel)))
+            found.append((*judge(left, right, winner), _voter(voter), _utc(time), line, _text(duel)))
         except TypeError:  # what cannot be looked up
             faults.append((line, "found a list or an object, expected text"))
         except ValueError as error:
@@ -360,8 +301,8 @@ def _judge(words: dict[str, int], *cells: Any) -> tuple[str, str, int]:
         raise ValueError(f"the {'second' if left else 'first'} arm is empty or no text, expected its name")
     if left == right:
         raise ValueError(f"{left!r:.40} is compared with itself, expected two different arms")
-    named = {right: 1, left: 0}.get(winner or "", OTHER_WORDS.get(_plain(winner)))
-    code = words.get(_plain(winner), named)
+    named = {right: 1, left: 0}.get(winner or "", OTHER_WORDS.get(plain(winner)))
+    code = words.get(plain(winner), named)
     if code is None:
         raise ValueError(f"winner is {winner!r:.40}, expected {', '.join(WINNERS)}, skip or one of the two names")
     return left, right, code
@@ -373,8 +314,12 @@ def _text(cell: Any) -> str | None:
         number = cell is not None and isinstance(cell, int | float | np.number)
         return str(cell) if number and cell == cell else None
     text = cell.strip()
-    fits = text.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in text)
-    return text if text and fits else None
+    return text if text and is_text(text) else None
+
+
+def _voter(cell: Any) -> str | None:
+    """A voter's name; one that a study would not take is refused here, while its line is known."""
+    return voter_name((cell.strip() or None) if isinstance(cell, str) else _text(cell))
 
 
 def _utc(cell: Any) -> str | None:

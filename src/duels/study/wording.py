@@ -1,6 +1,7 @@
 """What a database says, in words for people."""
 
-import sqlalchemy as sa
+import re
+from typing import Any
 
 PATIENCE = 60  # seconds to wait for other processes' locks
 
@@ -26,9 +27,12 @@ def trouble(said: str) -> str:
     return f"does not answer as expected: {said}"
 
 
-def shown(url: str) -> str:
-    """The URL without its password."""
-    try:
-        return repr(sa.make_url(url).render_as_string(hide_password=True))
-    except (sa.exc.ArgumentError, ValueError):
-        return repr(url)
+def shown(url: Any) -> str:
+    """The URL without its passwords, in quotes."""
+    return repr(without_password(url) if isinstance(url, str) else url)
+
+
+def without_password(url: str) -> str:
+    """Hides too much rather than too little: up to the last @, as people forget to escape those of a password."""
+    hidden = re.sub(r"^((?:[^/]*://)?+[^/@:]*):.*@", r"\1:***@", url)
+    return re.sub(r"(password=)[^&]*", r"\1***", hidden, flags=re.IGNORECASE)
