@@ -10,7 +10,7 @@ from typing import NamedTuple
 from unittest import mock
 
 from duels.cli import main
-from duels.study import storage
+from duels.study import opening
 
 
 class Done(NamedTuple):
@@ -24,7 +24,7 @@ def duels_command(*arguments, cwd=None, stdin="", environment=None, together=Fal
     out = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
     err = out if together else io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
     given = {"COLUMNS": "80"} | (environment or {})
-    opened = set(storage._opened)
+    opened = set(opening._opened)
     with (
         contextlib.chdir(cwd or os.getcwd()),
         mock.patch.dict(os.environ, {key: value for key, value in given.items() if value is not None}),
@@ -47,8 +47,8 @@ def duels_command(*arguments, cwd=None, stdin="", environment=None, together=Fal
             traceback.print_exc()
             code = 1
         finally:  # as a process does when it ends
-            for url in set(storage._opened) - opened:
-                storage._opened.pop(url).close()
+            for url in set(opening._opened) - opened:
+                opening._opened.pop(url).close()
     return Done(code, _text(out), "" if together else _text(err))
 
 

@@ -79,7 +79,7 @@ def postgres(postgres_server):
 @pytest.fixture(autouse=True)
 def no_open_databases(monkeypatch):
     """Closes what a test opened."""
-    from duels.study import storage
+    from duels.study import opening, storage
 
     opened = []
     begin = storage.Storage.__init__
@@ -93,4 +93,4 @@ def no_open_databases(monkeypatch):
     for one in opened:
         if hasattr(one, "engine"):
             one.close()
-    storage._opened.clear()
+    opening._opened.clear()

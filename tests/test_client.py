@@ -20,7 +20,7 @@ from duels.client import PAUSES, Again, Change, Client, Impression, NotFound, Re
 from duels.errors import Conflict, DuelsError, InvalidInput, StorageError, UnknownName
 from duels.server.keys import make_key
 from duels.study.items import list_items
-from duels.study.storage import open_storage
+from duels.study.opening import open_storage
 
 TOKEN = "a-token-that-was-chosen-for-tests"
 ARMS = ["bm25", "dense", "hybrid"]

@@ -309,6 +309,16 @@ def test_undoing_voids_the_promise(url):
         study.undo(0)
 
 
+def test_a_self_duel_taken_back_leaves_the_promise(url):
+    """It is not in the tally, so nothing that the verdict knows was dropped."""
+    study = create_study(list("abc"), "study", url)
+    answer_all(study, 200)
+    duel = next(duel for duel in (study.ask() for _ in range(50)) if duel.left == duel.right)
+    study.tell(duel, "tie")
+    study.undo(duel)
+    assert study.verdict().void is None
+
+
 def test_arms_come_and_go(url):
     study = create_study(list("bcd"), "study", url)
     answer_all(study, 200)

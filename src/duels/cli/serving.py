@@ -54,7 +54,7 @@ def create_token(
 ) -> None:
     """Make a token. It is shown only now."""
     from ..server.keys import make_key
-    from ..study.storage import open_storage
+    from ..study.opening import open_storage
 
     if kind not in ("api", "admin"):
         raise InvalidInput(f"--kind is {kind!r}: expected api or admin")
@@ -69,7 +69,7 @@ def list_tokens(storage: StorageOption = STORAGE, format: FormatOption = Format.
     """List the tokens, without their secrets."""
     from ..server.keys import list_keys
     from ..study.names import iso_time
-    from ..study.storage import existing_storage
+    from ..study.opening import existing_storage
 
     store = existing_storage(storage)
     found = [] if store is None else list_keys(store, ("admin", "api"))
@@ -93,7 +93,7 @@ def revoke_token(
 ) -> None:
     """Revoke a token: from now on it opens nothing, nor do the sessions that began with it."""
     from ..server.keys import revoke_key
-    from ..study.storage import existing_storage
+    from ..study.opening import existing_storage
 
     store = existing_storage(storage)
     if store is None or not revoke_key(store, number, ("admin", "api")):

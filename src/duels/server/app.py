@@ -10,7 +10,8 @@ from fastapi import FastAPI, Response
 
 from .. import __version__
 from ..errors import InvalidInput
-from ..study.storage import Storage, open_storage
+from ..study.opening import open_storage
+from ..study.storage import Storage
 from . import pages, voting
 from .api import arena, duels, interleaving, results, studies, tokens
 from .gate import Gate, Metrics

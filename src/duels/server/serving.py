@@ -11,7 +11,8 @@ from typing import Any
 import uvicorn
 
 from ..errors import InvalidInput
-from ..study.storage import Storage, existing_storage, open_storage
+from ..study.opening import existing_storage, open_storage
+from ..study.storage import Storage
 from ..study.wording import without_password
 from . import logs
 from .app import LOOPBACK, Application, create_app

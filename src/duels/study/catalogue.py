@@ -12,10 +12,12 @@ from ..policies import Policy
 from ..policies import policy as find_policy
 from ..specs import whole
 from . import log
+from .database import DEFAULT
 from .history import History, made
 from .names import arm_names, is_text, iso_time
 from .names import study_name as checked_name
-from .storage import DEFAULT, Storage, StudyRow, Write, existing_storage, open_storage
+from .opening import existing_storage, open_storage
+from .storage import Storage, StudyRow, Write
 from .study import Study
 from .tables import events, snapshots, studies
 from .wording import shown

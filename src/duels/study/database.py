@@ -12,7 +12,7 @@ from ..errors import InvalidInput, StorageError
 from .tables import metadata
 from .wording import PATIENCE, shown
 
-HEAD = "0002"  # the newest migration
+HEAD = "0003"  # the newest migration
 OURS = re.compile(r"\d{4}")  # what migrations are called
 DEFAULT = "sqlite:///duels.db"
 
@@ -69,7 +69,7 @@ def _cannot_change(path: Path) -> bool:
     return here and not Path(f"{path}-wal").exists()
 
 
-def file_at(path: Path | None) -> tuple[int, int] | None:
+def file_at(path: str | None) -> tuple[int, int] | None:
     """Which file SQLite's is, so that another one in its place is noticed."""
     try:
         found = None if path is None else os.stat(path)

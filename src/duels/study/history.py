@@ -25,6 +25,7 @@ LEFT, RIGHT, TIE, BOTH_BAD, SKIP = range(5)
 OPEN = -1
 OUTCOME = (1.0, 0.0, 0.5, 0.5)  # of the arm on the left, by answer
 EVENT_FIELDS = Event._fields[2:-1]
+NONE = np.zeros(0, np.int64)
 MANY = 2000  # answers to fold at once that are worth compiling for
 
 
@@ -79,7 +80,7 @@ class History:
     def apply(self, events: Iterable[Sequence[Any]]) -> None:
         """Take in events, which must follow the last one; what does not fit is refused."""
         for event in events:
-            seq, kind, duel, _, left, right, swapped, answer, _, time, _, digest = event
+            seq, digest = event[0], event[-1]
             if seq != self.seq + 1:
                 raise StorageError(
                     f"the log of study {self.row.name!r} has no event {self.seq + 1}: it was tampered with"
@@ -88,13 +89,18 @@ class History:
                 raise StorageError(
                     f"event {seq} of study {self.row.name!r} is not what was written: it was tampered with"
                 )
-            self.seq, self.digest = seq, digest
-            if kind == "ask":
-                self._ask(left, right, swapped, time)
-            elif kind == "tell":
-                self._answer(duel, ANSWERS.index(answer))
-            else:
-                _KINDS[kind](self, event)
+            self.take(event)
+
+    def take(self, event: Sequence[Any]) -> None:
+        """Take in an event that is known to follow the last one, such as one just `made`."""
+        seq, kind, duel, _, left, right, swapped, answer, _, time, _, digest = event
+        self.seq, self.digest = seq, digest
+        if kind == "ask":
+            self._ask(left, right, swapped, time)
+        elif kind == "tell":
+            self._answer(duel, ANSWERS.index(answer))
+        else:
+            _KINDS[kind](self, event)
 
     def _ask(self, left: int, right: int, swapped: int, time: float) -> None:
         if self._asked_last is not None and self._pair_of(left, right, swapped) != self._asked_last:
@@ -226,8 +232,10 @@ class History:
     def _counted(self, duels: Iterable[int], places: dict[int, int]) -> list[int]:
         return [duel for duel in duels if self.left[duel] in places and self.right[duel] in places]
 
-    def _pairs(self, duels: Iterable[int], places: dict[int, int]) -> tuple[np.ndarray, np.ndarray]:
+    def _pairs(self, duels: Sequence[int], places: dict[int, int]) -> tuple[np.ndarray, np.ndarray]:
         """The policy's first and second arms of the duels in which both arms are active."""
+        if not duels:
+            return NONE, NONE
         pairs = [
             (self.right[duel], self.left[duel]) if self.swapped[duel] else (self.left[duel], self.right[duel])
             for duel in self._counted(duels, places)

@@ -93,7 +93,7 @@ class Log:
 
     def _write(self, connection: sa.Connection, history: History, kind: str, **fields: Any) -> None:
         event = made(history, kind, clock(), **fields)
-        history.apply([event])
+        history.take(event)
         self._append(connection, history, [event])
 
     def _append(self, connection: sa.Connection, history: History, new: Sequence[Event]) -> None:

@@ -79,6 +79,7 @@ class Player:
         self.t = 1
         self.coin = loop.streams(seed, 0)[0]
         self._spare = np.random.default_rng(0)  # the coin of the scratch copy
+        self._scratch: Any = None  # a state's arrays, to be written over
         self._ahead: _Ahead | None = None
         self._fold, self._choose, self._choose_after = _interpreted(policy)
         self._spent, self._compiled, self._patience = 0.0, False, PATIENCE[_is_ours(policy)]
@@ -90,7 +91,7 @@ class Player:
 
     def look_ahead(self, first: Any, second: Any) -> tuple[int, int]:
         """The next pair, if the given open duels ended in ties; nothing is changed."""
-        state = _copied(self.state)
+        state = self._scratch = _copied_to(self._scratch, self.state)
         self._spare.bit_generator.state = self.coin.bit_generator.state
         t = self.t
         if len(first):
@@ -180,6 +181,15 @@ def _entry(policy: Policy, kernel: Any, arguments: tuple) -> Any:
     compiled: Any = loop.compiled_for(policy, kernel, lambda call: call(*arguments))
     types = tuple(compiled.typeof_pyval(argument) for argument in arguments)
     return compiled.overloads[types].entry_point
+
+
+def _copied_to(scratch: Any, state: Any) -> Any:
+    if scratch is None:
+        return _copied(state)
+    for old, new in zip(scratch, state):
+        if isinstance(new, np.ndarray):
+            old[...] = new
+    return scratch
 
 
 def _copied(state: Any) -> Any:

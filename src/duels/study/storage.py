@@ -4,7 +4,6 @@ Whatever waits is written in one commit, and each writer is answered only after 
 itself refuses two questions of one number and two answers to one question.
 """
 
-import atexit
 import json
 import os
 import random
@@ -14,13 +13,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from ..errors import DuelsError, InvalidInput, StorageError
-from .database import DEFAULT, engine_for, file_at, prepare, sqlite_path
+from ..errors import DuelsError, StorageError
+from .database import engine_for, file_at, prepare, sqlite_path
 from .tables import EVENT_COLUMNS, studies
 from .wording import PATIENCE, reason, shown, trouble
 
@@ -89,6 +87,8 @@ class Storage:
         self._queue = threading.Lock()
         self._led = False  # whether some thread is writing for those that wait
         self._held: sa.Connection | None = None
+        self._driver: Any = None  # what it is a connection of
+        self._waits = -1.0  # how long that waits for locks by itself, if known
         self._posting: ThreadPoolExecutor | None = None  # the thread that leads for those who do not wait
         self._process = os.getpid()
         self._patience = float(PATIENCE)
@@ -100,7 +100,8 @@ class Storage:
         self._insert = f"INSERT INTO events ({', '.join(names)}) VALUES ({', '.join([mark] * len(names))})"
         with self.explained():
             prepare(self.engine, url)
-        self._path = sqlite_path(sa.make_url(url))
+        path = sqlite_path(sa.make_url(url))
+        self._path = None if path is None else str(path)
         self._file, self._gone = file_at(self._path), False
 
     @property
@@ -249,48 +250,59 @@ class Storage:
                 f"the file of the database {shown(self.url)} was removed or replaced while it was in use: nothing was "
                 "written; load the study again"
             )
-        connection = self.connection()
-        self._begin(connection)
+        connection = self._connected()
+        self._begin()
         try:
             yield connection
-            self._run(connection, "COMMIT")
+            self._run("COMMIT")
         except BaseException:
             try:
-                self._run(connection, "ROLLBACK")
+                self._run("ROLLBACK")
             except (sa.exc.SQLAlchemyError, self.engine.dialect.loaded_dbapi.Error):
                 self.release()
             raise
 
-    def _begin(self, connection: sa.Connection) -> None:
+    def _begin(self) -> None:
         if not self.is_sqlite:
-            self._run(connection, "BEGIN")
+            self._run("BEGIN")
             return
         # Left to itself SQLite looks for the lock ever more rarely, and those who wait long wait longest.
+        self._set_waiting(0)
         deadline = time.monotonic() + self._patience
-        self._run(connection, "PRAGMA busy_timeout = 0")
         while True:
             try:
-                self._run(connection, "BEGIN IMMEDIATE")
-                break
+                self._run("BEGIN IMMEDIATE")
+                return
             except sqlite3.OperationalError as error:
                 if "locked" not in str(error) or time.monotonic() > deadline:
                     raise
             time.sleep(random.uniform(0.0005, 0.002))
-        self._run(connection, f"PRAGMA busy_timeout = {1000 * self._patience:.0f}")
 
-    def _run(self, connection: sa.Connection, text: str, rows: list[tuple] | None = None) -> Any:
-        """A statement by the driver itself: the few that every answer needs."""
-        cursor = connection.connection.cursor()
+    def _set_waiting(self, seconds: float) -> None:
+        """How long SQLite itself waits for locks on the held connection."""
+        if self.is_sqlite and seconds != self._waits:
+            self._run(f"PRAGMA busy_timeout = {1000 * seconds:.0f}")
+            self._waits = seconds
+
+    def _run(self, text: str, rows: list[tuple] | None = None) -> Any:
+        """A statement by the driver itself on the held connection: the few that every answer needs."""
+        cursor = self._driver.cursor()
         return cursor.execute(text) if rows is None else cursor.executemany(text, rows)
 
     def connection(self) -> sa.Connection:
-        """The held connection; only whoever has the turn uses it."""
+        """The held connection, to read from; only whoever has the turn uses it."""
+        held = self._connected()
+        self._set_waiting(self._patience)
+        return held
+
+    def _connected(self) -> sa.Connection:
         if self._process != os.getpid():  # after a fork the parent's connection is not ours to use
             self._process, self._held = os.getpid(), None
             self.followers.clear()
             self.engine.dispose(close=False)
         if self._held is None:
             self._held = self.engine.connect()
+            self._driver, self._waits = self._held.connection.driver_connection, -1.0
         return self._held
 
     def release(self) -> None:
@@ -323,7 +335,7 @@ class Storage:
     def flush(self, connection: sa.Connection) -> None:
         """Write the events of the transaction under way, for queries that must see them."""
         if self._unwritten:
-            self._run(connection, self._insert, self._unwritten)
+            self._run(self._insert, self._unwritten)
             self._unwritten.clear()
 
     def read_events(
@@ -348,45 +360,3 @@ class Storage:
 
 def _study_row(row: Any) -> StudyRow:
     return StudyRow(**(row._asdict() | {"settings": json.loads(row.settings)}))
-
-
-_opened: dict[str, Storage] = {}
-_opening = threading.Lock()
-
-
-@atexit.register
-def _close_all() -> None:
-    for storage in _opened.values():
-        storage.close()
-
-
-def open_storage(url: Any) -> Storage:
-    """The storage at a URL; one for each in a process, so that all its threads share commits."""
-    if isinstance(url, Storage):
-        return url
-    if not isinstance(url, str) or "://" not in url:
-        raise InvalidInput(f"storage is {url!r}: expected a URL such as {DEFAULT} or postgresql://user@host/name")
-    url = _absolute(url)
-    with _opening:
-        if url in _opened and _opened[url].is_gone:
-            _opened.pop(url).close()
-        if url not in _opened:
-            _opened[url] = Storage(url)
-        return _opened[url]
-
-
-def existing_storage(url: Any) -> Storage | None:
-    """The storage at a URL, unless that is a file which does not exist: looking must not make one."""
-    if isinstance(url, str) and _absolute(url).startswith("sqlite:////"):
-        path = Path(_absolute(url).removeprefix("sqlite:///"))
-        if not path.exists():
-            return None
-    return open_storage(url)
-
-
-def _absolute(url: str) -> str:
-    """A relative file is the one of the folder one is in now, also after that has changed."""
-    scheme, slashes, path = url.partition(":///")
-    if not scheme.startswith("sqlite") or not slashes or path.startswith(("/", ":", "file:")) or not path:
-        return url
-    return f"{scheme}:///{Path.cwd() / path}"

@@ -93,7 +93,7 @@ class Study(Log):
                     voter=asked,
                     note=json.dumps(note, ensure_ascii=False) if note else None,
                 )
-                history.apply([event])
+                history.take(event)
                 new.append(event)
                 duels.append(duel)
             self._append(connection, history, new)
@@ -261,7 +261,7 @@ class Study(Log):
                     voter=vote.voter,
                     note=None if vote.time is None else json.dumps({"voted": vote.time}),
                 )
-                history.apply([event])
+                history.take(event)
                 new.append(event)
             self._append(connection, history, new)
             return len(new)

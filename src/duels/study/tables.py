@@ -16,6 +16,7 @@ studies = sa.Table(
     sa.Column("settings", sa.Text, nullable=False),  # JSON: what the policy's file was, and the like
     sqlite_autoincrement=True,  # the id of a deleted study is never given again
 )
+_named = sa.text("voter IS NOT NULL")
 events = sa.Table(
     "events",
     metadata,
@@ -33,7 +34,7 @@ events = sa.Table(
     sa.Column("note", sa.Text),  # JSON of what only some kinds have
     sa.Column("digest", sa.Text, nullable=False),  # of this event and all before it
     sa.UniqueConstraint("study_id", "duel", "kind", "attempt", name="one_event_of_a_kind"),
-    sa.Index("events_by_voter", "study_id", "voter"),
+    sa.Index("events_by_voter", "study_id", "voter", sqlite_where=_named, postgresql_where=_named),
 )
 snapshots = sa.Table(
     "snapshots",

@@ -1,0 +1,19 @@
+"""The index of voters has those events only that name one: every page less makes a commit quicker."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+
+NAMED = sa.text("voter IS NOT NULL")
+
+
+def upgrade() -> None:
+    op.drop_index("events_by_voter", "events")
+    op.create_index("events_by_voter", "events", ["study_id", "voter"], sqlite_where=NAMED, postgresql_where=NAMED)
+
+
+def downgrade() -> None:
+    op.drop_index("events_by_voter", "events")
+    op.create_index("events_by_voter", "events", ["study_id", "voter"])
