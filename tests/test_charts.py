@@ -84,6 +84,12 @@ def test_labels_of_an_axis_as_drawn(tmp_path):
     assert shown[:5] == ["0.02", "0.05", "0.1", "0.2", "0.5"]
 
 
+def test_a_label_stands_below_its_tick_at_the_ends_too(tmp_path):
+    svg = svg_of(charts.titled(line(1, 1000), "t"), tmp_path)
+    labels = re.search(r'role-axis-label".*?</g>', svg)[0]
+    assert re.findall(r'text-anchor="(\w+)"', labels) == ["middle"] * labels.count("<text")
+
+
 def test_grid_lines_stand_at_powers_of_ten(tmp_path):
     svg = svg_of(line(1, 1000), tmp_path)
     grid = re.search(r'role-axis-grid".*?</g>', svg)[0]
@@ -129,7 +135,10 @@ def test_the_papers_colours():
 def test_as_many_colours_as_names():
     names = [f"policy {k}" for k in range(25)]
     assert charts.colour_of(names).range == [charts.SPARE[k % len(charts.SPARE)] for k in range(25)]
-    assert charts.shape_of(names).range[8:10] == list(charts.SHAPES[:2])
+    assert charts.shape_of(names).range[12:14] == list(charts.SHAPES[:2])
+    # Colours come again after ten names and shapes after twelve: no two of 60 lines look alike.
+    many = [f"policy {k}" for k in range(60)]
+    assert len(set(zip(charts.colour_of(many).range, charts.shape_of(many).range))) == 60
     assert len(set(charts.colour_of(["rucb", "savage", "btm", *names[:10]]).range)) == 13
 
 
@@ -142,6 +151,10 @@ def test_glyphs():
         numbers = [float(number) for number in re.findall(r"-?\d*\.\d+|-?\d+", path)]
         assert path.startswith("M-1,0H")
         assert all(-1 <= number <= 1 for number in numbers)
+        full = charts.line_glyph(shape, full=True)
+        assert full.endswith(charts.OUTLINES[shape][0])
+        assert full.count("M") == path.count("M") + 2  # the outline twice more, smaller
+        assert full.count("Z") == 1  # Vega closes only the last part of a path
 
 
 def test_columns_of_a_legend():
@@ -166,6 +179,9 @@ def symbols(svg):
     return [(label, *look) for label, look in zip(labels, found, strict=True)]
 
 
+LATE_TIMES = [*range(100, 1000, 10), *range(1000, 10_001, 100)]
+
+
 def two_lines(names, key, marked=True):
     rows = pl.DataFrame(
         {
@@ -184,7 +200,8 @@ def test_a_legend_shows_colour_and_mark(tmp_path):
     key = charts.key_of(names, ["btm"])
     entries = symbols(svg_of(two_lines(names, key), tmp_path))
     assert [(label, stroke) for label, stroke, _ in entries] == [("rucb", charts.VERMILION), ("btm", charts.GREEN)]
-    assert entries[0][2] == "M-12,0L12,0"  # a line of 24 pixels
+    assert entries[0][2].count("M") == 5  # full: the line before and after the circle, and three circles
+    assert entries[0][2].startswith("M-12,0L-4.08,0M4.08,0L12,0M")  # 24 pixels; the circle's radius is 0.34 · 12
     assert entries[1][2].count("M") == 3  # the line before and after the square, and the square
     assert entries[1][2].count("Z") == 1
 
@@ -206,11 +223,34 @@ def test_a_single_panel_is_left_alone():
 def test_marks_are_a_layer_of_their_own():
     names = ["rucb", "btm"]
     drawn = two_lines(names, charts.key_of(names, ["btm"])).to_dict()["layer"]
-    assert [layer["mark"]["type"] for layer in drawn] == ["line", "point", "point"]
+    assert [layer["mark"]["type"] for layer in drawn] == ["line", "point", "point", "point"]  # the last is the legend
     assert [row["t"] for row in drawn[0]["data"]["values"]] == [1, 10, 1, 10]
-    assert [(row["policy"], row["mark"]) for row in drawn[1]["data"]["values"]] == [("btm", "square")] * 2
+    full, hollow = (layer["data"]["values"] for layer in drawn[1:3])
+    assert [(row["policy"], row["mark"], row["ink"]) for row in full] == [("rucb", "circle", charts.VERMILION)] * 2
+    assert [(row["policy"], row["mark"]) for row in hollow] == [("btm", "square")] * 2
+    assert drawn[2]["mark"]["fill"] == "white"
     plain = two_lines(names, charts.key_of(names), marked=False).to_dict()["layer"]
-    assert [layer["mark"]["type"] for layer in plain] == ["line", "point"]  # the lines and the legend
+    assert [layer["mark"]["type"] for layer in plain] == ["line", "point", "point"]
+    assert {row["policy"] for row in plain[1]["data"]["values"]} == {"rucb", "btm"}
+
+
+def test_marks_of_two_lines_stand_apart():
+    # Five marks on four decades: the j-th is (j + ¼)/5 or (j + ¾)/5 of the way.
+    rows = [
+        {"policy": name, "t": t, "marked": False} for name in ("a", "b") for t in sorted({*range(1, 100), *LATE_TIMES})
+    ]
+    few = charts.few_of_each(pl.DataFrame(rows), ["a", "b"], "policy", "t")
+    for name, start in (("a", 0.25), ("b", 0.75)):
+        wanted = [10 ** (4 * (place + start) / 5) for place in range(5)]
+        assert few.filter(policy=name)["t"].to_list() == pytest.approx(wanted, rel=0.3)
+    assert not set(few.filter(policy="a")["t"]) & set(few.filter(policy="b")["t"])
+
+
+def test_marks_that_vega_has_no_name_for():
+    assert [charts.mark_path(shape) for shape in charts.SHAPES[:8]] == list(charts.SHAPES[:8])
+    for shape in charts.SHAPES[8:]:
+        numbers = [abs(float(number)) for number in re.findall(r"-?\d*\.?\d+", charts.mark_path(shape))]
+        assert 0.9 < max(numbers) < 1.2  # about as large as a circle
 
 
 # Heat maps -------------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 import duels
-from duels.claims import LEVELS, MARKS, PAPER, claims_text, paper_claims, ratio_of_means, settled
+from duels.claim_numbers import Accuracy, arrival, ratio_of_means, share_of_time
+from duels.claims import LEVELS, MARKS, PAPER, claims_text, paper_claims
 from duels.errors import InvalidInput
 from duels.preference import PreferenceMatrix
 from duels.results import SCHEMA, Results
@@ -49,11 +50,14 @@ def about(mean, spread=0.01):
     return [mean * (1 - spread), mean * (1 + spread)]
 
 
-def compared(savage, *, rucb=100.0, problem="p"):
-    """Two runs of RUCB and of SAVAGE with these mean regrets."""
-    return pl.concat(
-        [rows("rucb", 1000, about(rucb), problem=problem), rows("savage", 1000, about(savage), problem=problem)]
-    )
+def compared(savage, btm=None, *, rucb=100.0, problem="p", t=1000):
+    """Two runs of RUCB, of SAVAGE and, if given, of BTM with these mean regrets.
+
+    The two differ by a hundredth to either side, so each mean has the share 2·0.01²/2 = 10⁻⁴ of the variance, at two
+    degrees of freedom (t₀.₉₇₅ = 4.3027): a ratio's interval reaches a factor exp(4.3027·√(2·10⁻⁴)) = 1.063 each way.
+    """
+    regrets = {"rucb": rucb, "savage": savage} | ({} if btm is None else {"btm": btm})
+    return pl.concat([rows(policy, t, about(mean), problem=problem) for policy, mean in regrets.items()])
 
 
 def curve(policy, accuracies, *, problem="p", fresh=True):
@@ -120,26 +124,41 @@ def test_five_times_less_regret_holds():
 @pytest.mark.parametrize(
     ("frames", "verdict", "said"),
     [
-        ([compared(499)], "holds in part", "below 5 on p"),
-        ([compared(900, problem="a"), compared(300, problem="b")], "holds in part", "below 5 on b"),
-        ([compared(80)], "fails", "On p these runs do not show that RUCB has less regret"),
-        ([compared(900, problem="a"), compared(80, problem="b")], "fails", "On b these runs do not show"),
+        # 4.6·1.063 = 4.89 is below 5, 4.9·1.063 = 5.2 is not.
+        ([compared(460)], "fails", ""),
+        ([compared(490)], "not measured", "These runs do not tell on p."),
+        ([compared(110)], "fails", ""),
+        ([compared(80)], "fails", ""),
+        ([compared(286, problem="a"), compared(246, problem="b"), compared(170, problem="c")], "fails", ""),
+        ([compared(900, problem="a"), compared(300, problem="b")], "holds in part", "It holds on a. It fails on b."),
+        ([compared(900, problem="a"), compared(80, problem="b")], "holds in part", "It holds on a. It fails on b."),
+        ([compared(900, problem="a"), compared(490, problem="b")], "holds in part", "It holds on a. These runs do not"),
+        (
+            [compared(490, problem="a"), compared(300, problem="b")],
+            "fails",
+            "It fails on b. These runs do not tell on a.",
+        ),
         # Means 600 and 100, but the two runs differ wildly: with 200 and 1000 the interval reaches below 1.
         (
             [rows("rucb", 10, about(100)), rows("savage", 10, [200, 1000])],
-            "holds in part",
-            "On p these runs do not show that RUCB has less regret",
+            "not measured",
+            "These runs do not tell on p.",
         ),
         (
             [rows("rucb", 10, about(100)), rows("savage", 10, [100, 500])],
-            "fails",
-            "below 5 on p. On p these runs do not",
+            "not measured",
+            "These runs do not tell on p.",
         ),
     ],
 )
 def test_less_regret_in_part_or_not(frames, verdict, said):
     claim = judge(*frames)["regret-savage"]
     assert (claim.verdict, said in claim.found) == (verdict, True), claim.found
+    verdicts = [row["verdict"] for row in claim.numbers["problems"].values()]
+    assert ("It holds on" in claim.found, "It fails on" in claim.found) == (
+        len(set(verdicts)) > 1 and "holds" in verdicts,
+        len(set(verdicts)) > 1 and "fails" in verdicts,
+    )
 
 
 def test_a_regret_is_read_where_all_have_the_last_time():
@@ -162,7 +181,7 @@ def test_checkpoints_before_a_fresh_horizon_do_not_count():
     found = judge(*rucb, *savage)
     row = found["regret-savage"].numbers["problems"]["p"]
     assert (row["t"], row["runs"], row["savage"]["ratio"]) == (10, 20, pytest.approx(10))
-    assert found["time-to-accuracy"].numbers["problems"]["p"]["times"] == [10]
+    assert found["time-to-accuracy"].numbers["problems"]["p"]["t"] == 10
     assert found["accuracy-final"].verdict == "holds"
 
 
@@ -181,17 +200,47 @@ def test_the_first_policy_of_a_name_counts():
 
 
 @pytest.mark.parametrize(
-    ("btm", "verdict"),
-    [((700, 900), "holds"), ((700, 100), "holds in part"), ((599, 799), "fails"), ((600, 800), "fails")],
+    ("regrets", "verdicts", "verdict"),
+    [
+        # SAVAGE's regret and BTM's on each problem; RUCB's is 100.
+        ([(600, 700), (800, 900)], ["holds", "holds"], "holds"),
+        ([(600, 700), (800, 810)], ["holds", "not measured"], "holds in part"),  # 810/800 is within 1.063 of 1
+        ([(600, 700), (800, 600)], ["holds", "fails"], "holds in part"),
+        ([(600, 500), (800, 750)], ["fails", "fails"], "fails"),  # 750·1.063 = 797
+        ([(600, 600), (800, 800)], ["not measured", "not measured"], "not measured"),
+        ([(600, 600), (800, 600)], ["not measured", "fails"], "fails"),
+        ([(50, 60)], ["fails"], "fails"),  # more than SAVAGE's, and less than RUCB's
+        ([(50, 102)], ["not measured"], "not measured"),
+        ([(90, 110)], ["holds"], "holds"),
+    ],
 )
-def test_an_even_starker_contrast(btm, verdict):
-    """SAVAGE's ratios are 6 and 8; BTM's as given, over 100."""
-    frames = [compared(600, problem="a"), compared(800, problem="b")]
-    frames += [rows("btm:gamma=own", 1000, about(regret), problem=problem) for problem, regret in zip("ab", btm)]
+def test_an_even_starker_contrast(regrets, verdicts, verdict):
+    frames = [compared(*both, problem=name, t=100_000) for name, both in zip("ab", regrets)]
     claim = judge(*frames)["regret-btm"]
     assert claim.verdict == verdict
-    assert claim.numbers["problems"]["a"]["btm"]["ratio"] == pytest.approx(btm[0] / 100)
-    assert "Condorcet SAVAGE's is 6 on a and 8 on b" in claim.found
+    found = claim.numbers["problems"]
+    assert [row["verdict"] for row in found.values()] == verdicts
+    savage, btm = regrets[0]
+    assert found["a"]["btm"]["ratio"] == pytest.approx(btm / 100)
+    over = found["a"]["btm"]["over_savage"]
+    assert (over["ratio"], *over["interval"]) == pytest.approx(
+        [btm / savage * k for k in (1, 1 / 1.0627, 1.0627)], 1e-3
+    )
+    assert "; over Condorcet SAVAGE's it is " in claim.found
+
+
+def test_btm_that_differs_wildly_shows_nothing():
+    """Means 100, 50 and 505, but BTM's two runs are 1,000 and 10: the interval goes from 0.003 to 10,000."""
+    frames = [compared(50, t=100_000), rows("btm", 100_000, [1000, 10])]
+    assert judge(*frames)["regret-btm"].verdict == "not measured"
+
+
+def test_random_play_of_btm_shows_no_starker_contrast():
+    """γ = 4.85 lets no arm leave within two million steps (below); where BTM has less regret than RUCB, it fails."""
+    for btm, verdict in ((9000, "not measured"), (60, "fails")):
+        spec = rows("btm:gamma=4.85", 2_000_000, about(btm))
+        claim = judge(compared(700, t=2_000_000), spec)["regret-btm"]
+        assert (claim.verdict, "that of random play" in claim.found) == (verdict, True)
 
 
 @pytest.mark.parametrize(
@@ -213,11 +262,42 @@ def test_when_arms_can_leave_beat_the_mean(gamma, expected):
     assert ("lets no arm leave" in found[2_000_000].found) == (expected == 4.85)
 
 
-def test_settled_by_hand():
-    accuracy = {1000: 0.95, 10: 0.9, 100: 0.4, 10_000: 1.0}
-    assert [settled(accuracy, level) for level in (0.4, 0.5, 0.95, 0.96, 1.0)] == [10, 1000, 1000, 10_000, 10_000]
-    assert settled({1: 1.0, 2: 0.9}, 0.95) is None
-    assert settled({}, 0.5) is None
+def test_arrival_by_hand():
+    """After 100, where it was short for the last time, and by 1,000; before the first time, and never."""
+    times, accuracy = np.array([10, 100, 1000, 10_000]), np.array([0.9, 0.4, 0.95, 1.0])
+    expected = {0.4: (0, 10), 0.5: (100, 1000), 0.95: (100, 1000), 0.96: (1000, 10_000), 1.0: (1000, 10_000)}
+    assert {level: arrival(times, accuracy, level) for level in expected} == expected
+    assert arrival(times[:2], np.array([1.0, 0.9]), 0.95) == (100, math.inf)
+    several = arrival(times[:2], np.array([[1.0, 1.0], [0.0, 1.0], [1.0, 0.0]]), 0.5)
+    assert np.array(several).tolist() == [[0, 10, 100], [10, 100, math.inf]]
+
+
+def test_runs_that_are_alike_leave_the_gaps_only():
+    times = np.array([100, 200, 400, 800, 1600])
+    first, second = (Accuracy(times, np.tile(times >= since, (5, 1))) for since in (200, 1600))
+    found = share_of_time(first, second, 0.95)
+    assert (found.rucb, found.savage, found.share) == (200, 1600, 0.125)
+    assert found.between == found.interval == [0.0625, 0.25]
+    assert share_of_time(second, first, 0.95).between == [4, 16]
+
+
+def test_the_interval_of_a_share_of_times_covers():
+    """100 runs that are right from lognormal times on, SAVAGE's four times RUCB's, looked at thirty times a decade.
+
+    The share of the times at which 90 % are right is 1/4, whatever the spread. The interval, which has the gaps to
+    spare, covers it in 989 of 1,000 trials, so fewer than 52 of 60 have a chance under 1e-7. Without the scatter of
+    the runs it covers 434, so 45 of 60 or more have a chance under 1e-6.
+    """
+    rng = np.random.default_rng(5)
+    times = 10 ** np.arange(1, 5, 1 / 30)
+    covered, bare = 0, 0
+    for _ in range(60):
+        first, second = (Accuracy(times, rng.lognormal(np.log(scale), 0.5, (100, 1)) <= times) for scale in (100, 400))
+        found = share_of_time(first, second, 0.9)
+        covered += found.interval[0] <= 0.25 <= found.interval[1]
+        bare += found.between[0] <= 0.25 <= found.between[1]
+    assert covered >= 52
+    assert bare < 45
 
 
 # Accuracies of RUCB and SAVAGE at t = 100, 200, 400, 800, 1600; then RUCB's and SAVAGE's time to 0.95, the share, the
@@ -225,20 +305,20 @@ def test_settled_by_hand():
 TIMES = [
     # 200/1600; RUCB came after 100, SAVAGE after 800: between 100/1600 and 200/800.
     ([0, 1, 1, 1, 1], [0, 0, 0.5, 0.9, 1], 200, 1600, 0.125, [0.0625, 0.25], "holds"),
-    # Just a quarter, and just over.
-    ([0, 1, 1, 1, 1], [0, 0, 0, 1, 1], 200, 800, 0.25, [0.125, 0.5], "holds"),
-    ([0, 0, 1, 1, 1], [0, 0, 0, 1, 1], 400, 800, 0.5, [0.25, 1.0], "holds in part"),
+    # A quarter, or a half at the most: that is open, and so is whether a half is a quarter.
+    ([0, 1, 1, 1, 1], [0, 0, 0, 1, 1], 200, 800, 0.25, [0.125, 0.5], "not measured"),
+    ([0, 0, 1, 1, 1], [0, 0, 0, 1, 1], 400, 800, 0.5, [0.25, 1.0], "not measured"),
     # A relapse at 400 puts RUCB off to 800.
-    ([0, 1, 0.9, 1, 1], [0, 0, 0, 0, 1], 800, 1600, 0.5, [0.25, 1.0], "holds in part"),
+    ([0, 1, 0.9, 1, 1], [0, 0, 0, 0, 1], 800, 1600, 0.5, [0.25, 1.0], "not measured"),
     ([0, 0, 1, 1, 1], [0, 0, 1, 1, 1], 400, 400, 1.0, [0.5, 2.0], "fails"),
     ([0, 0, 0, 0, 1], [0, 1, 1, 1, 1], 1600, 200, 8.0, [4.0, 16.0], "fails"),
     # RUCB was there at the first time, so the span starts at 0; SAVAGE was, so it has no end.
-    ([1, 1, 1, 1, 1], [0, 0, 1, 1, 1], 100, 400, 0.25, [0.0, 0.5], "holds"),
+    ([1, 1, 1, 1, 1], [0, 0, 1, 1, 1], 100, 400, 0.25, [0.0, 0.5], "not measured"),
     ([0, 1, 1, 1, 1], [1, 1, 1, 1, 1], 200, 100, 2.0, [1.0, None], "fails"),
     ([1, 1, 1, 1, 1], [1, 1, 1, 1, 1], 100, 100, 1.0, [0.0, None], "not measured"),
     # SAVAGE never gets there: its time is beyond 1600.
     ([0, 1, 1, 1, 1], [0, 0, 0, 0, 0.9], 200, None, None, [0.0, 0.125], "holds"),
-    ([0, 0, 0, 0, 1], [0, 0, 0, 0, 0.9], 1600, None, None, [0.0, 1.0], "holds in part"),
+    ([0, 0, 0, 0, 1], [0, 0, 0, 0, 0.9], 1600, None, None, [0.0, 1.0], "not measured"),
     ([0, 0, 0, 0, 0.9], [0, 0, 0, 1, 1], None, 800, None, [2.0, None], "fails"),
     ([0, 0, 0, 0, 0.9], [0, 1, 1, 1, 0.9], None, None, None, [0.0, None], "not measured"),
 ]
@@ -256,20 +336,46 @@ def test_time_to_accuracy(rucb, savage, first, second, share, between, verdict, 
     assert [one["level"] for one in row["levels"]] == [0.5, 0.75, 0.9, 0.95, 1.0]
 
 
-QUICK = ([0, 1, 1, 1], [0, 0, 0, 1])
-EARLIER = ([0, 0, 1, 1], [0, 0, 0, 1])
-LATER = ([0, 0, 0, 1], [0, 0, 1, 1])
-UNKNOWN = ([0, 0, 0, 0], [0, 0, 0, 0])
+@pytest.mark.parametrize(
+    ("rucb", "savage", "certain", "shaky"),
+    [
+        ([0, 1, 1, 1, 1], [0, 0, 0, 0, 1], "holds", "not measured"),
+        ([0, 0, 0, 1, 1], [0, 1, 1, 1, 1], "fails", "not measured"),
+    ],
+)
+def test_a_time_that_hangs_on_one_run_is_left_open(rucb, savage, certain, shaky):
+    """If one of 20 runs is wrong all the time, the first to arrive just is at 0.95.
+
+    Of 20 runs drawn anew it has that one twice or more with a chance of 1 − 0.95²⁰ − 20·0.05·0.95¹⁹ = 26 %, and then it
+    never arrives.
+    """
+    claims = []
+    for most in (1, 0.95):
+        first, second = (
+            ([min(one, most) for one in rucb], savage) if rucb[1] else (rucb, [min(x, most) for x in savage])
+        )
+        claims.append(judge(curve("rucb", first), curve("savage", second))["time-to-accuracy"])
+    assert [claim.verdict for claim in claims] == [certain, shaky]
+    spans = [claim.numbers["problems"]["p"]["levels"][LEVELS.index(0.95)]["between"] for claim in claims]
+    assert spans[0] == spans[1]
+
+
+QUICK = ([0, 1, 1, 1, 1], [0, 0, 0, 0, 1])  # under a quarter
+OPEN = ([0, 0, 1, 1, 1], [0, 0, 0, 1, 1])  # a quarter to all of the time
+LATER = ([0, 0, 0, 1, 1], [0, 0, 1, 1, 1])
+UNKNOWN = ([0, 0, 0, 0, 0], [0, 0, 0, 0, 0])
 
 
 @pytest.mark.parametrize(
     ("first", "second", "verdict"),
     [
         (QUICK, QUICK, "holds"),
-        (QUICK, UNKNOWN, "holds"),
-        (QUICK, EARLIER, "holds in part"),
-        (QUICK, LATER, "fails"),
-        (UNKNOWN, UNKNOWN, "not measured"),
+        (QUICK, UNKNOWN, "holds in part"),
+        (QUICK, OPEN, "holds in part"),
+        (QUICK, LATER, "holds in part"),
+        (OPEN, LATER, "fails"),
+        (LATER, LATER, "fails"),
+        (OPEN, UNKNOWN, "not measured"),
     ],
 )
 def test_time_to_accuracy_on_two_problems(first, second, verdict):
@@ -283,39 +389,85 @@ def test_time_to_accuracy_on_two_problems(first, second, verdict):
 
 @pytest.mark.parametrize(
     ("rucb", "said", "verdict"),
-    [(4, "0.4 %", "holds"), (260, "26 %", "holds in part"), (1000, "100 %", "fails")],
+    [
+        (4, "0.4 %, within 0.2 % to 0.7 %", "holds"),
+        (200, "20 %, within 0.4 % to 33 %", "holds"),  # 200/600 is a third, at the most
+        (201, "20 %, within 20 % to 34 %", "not measured"),
+        (340, "34 %, within 20 % to 57 %", "not measured"),
+        (600, "60 %, within 34 % to 100 %", "fails"),
+        (1000, "100 %, within 60 % to 167 %", "fails"),
+    ],
 )
 def test_shares_between_powers_of_two(rucb, said, verdict):
-    """RUCB is right from t = 4, 260 or 1,000 on, SAVAGE from 1,000; between 260 and 1,000 it cannot be a quarter."""
+    """RUCB is right from t on, SAVAGE from 1,000; the one before is 600."""
     frames = [
-        rows(policy, t, [1.0], float(t >= since), horizon=1000)
-        for t in (2, 4, 260, 1000)
+        rows(policy, t, [1.0] * 20, float(t >= since), horizon=1000)
+        for t in (2, 4, 200, 201, 340, 600, 1000)
         for policy, since in (("rucb", rucb), ("savage", 1000))
     ]
     claim = judge(*frames)["time-to-accuracy"]
     assert claim.verdict == verdict
-    assert f"{rucb:,} with RUCB, 1,000 with Condorcet SAVAGE ({said}, within" in claim.found
+    assert f"{rucb:,} with RUCB, 1,000 with Condorcet SAVAGE ({said}; 95 % interval" in claim.found
+
+
+def test_each_policy_has_its_own_times():
+    """RUCB is looked at between SAVAGE's 400 and 800 as well: (500, 600] of (800, 1600] is 31 to 75 %, not 25 to 100.
+
+    What RUCB does after SAVAGE's last time does not count.
+    """
+    savage = curve("savage", [0, 0, 0, 0, 1])
+    times = {100: 0, 200: 0, 400: 0, 500: 0, 600: 1, 800: 1, 1600: 1, 2000: 0}
+    rucb = pl.concat([rows("rucb", t, [1.0] * 20, right, horizon=2000) for t, right in times.items()])
+    row = judge(rucb, savage)["time-to-accuracy"].numbers["problems"]["p"]
+    assert row["t"] == 1600
+    at = row["levels"][LEVELS.index(0.95)]
+    assert (at["rucb"], at["savage"], at["share"]) == (600, 1600, 0.375)
+    assert at["between"] == [500 / 1600, 600 / 800]
+
+
+@pytest.mark.parametrize(("runs", "quick", "final"), [(20, "holds", "holds"), (19, "not measured", "not measured")])
+def test_few_runs_show_no_accuracy(runs, quick, final):
+    """RUCB is right at 100, SAVAGE at 800; with one run that would be a share under a quarter, for certain."""
+    frames = [
+        rows(policy, t, [1.0] * (runs if t == 100 else 30), float(t >= since), horizon=800)
+        for t in (100, 200, 400, 800)
+        for policy, since in (("rucb", 100), ("savage", 800))
+    ]
+    found = judge(*frames)
+    assert (found["time-to-accuracy"].verdict, found["accuracy-final"].verdict) == (quick, final)
+    for key in ("time-to-accuracy", "accuracy-final"):
+        assert ("To show that it holds takes 20 runs, not 19." in found[key].found) == (runs == 19)
+
+
+def test_a_wrong_run_in_the_end_is_a_failure_however_few_there_are():
+    frames = [rows("rucb", 10, [1.0] * 3, 1.0), rows("savage", 10, [1.0] * 3, 0.5)]
+    assert judge(*frames)["accuracy-final"].verdict == "fails"
 
 
 def test_times_too_far_apart_to_tell():
     """Both get there between 100 and 1,000: RUCB may have taken a tenth of the time, or ten times as long."""
     frames = [
-        rows(policy, t, [1.0], float(t == 1000), horizon=1000) for t in (100, 1000) for policy in ("rucb", "savage")
+        rows(policy, t, [1.0] * 20, float(t == 1000), horizon=1000)
+        for t in (100, 1000)
+        for policy in ("rucb", "savage")
     ]
     claim = judge(*frames)["time-to-accuracy"]
-    assert (claim.verdict, "(100 %, within 10 % to 1,000 %)" in claim.found) == ("not measured", True)
+    assert (claim.verdict, "(100 %, within 10 % to 1,000 %; 95 % interval 10 % to 1,000 %)" in claim.found) == (
+        "not measured",
+        True,
+    )
 
 
 def test_time_to_accuracy_in_words():
     # By level: RUCB is at 0.5 from 100, at 0.75 to 0.95 from 200, at 1 never; SAVAGE from 200, 400, 400, 800 and never.
     claim = judge(curve("rucb", [0.5, 0.95, 0.95, 0.95]), curve("savage", [0, 0.5, 0.9, 0.95]))["time-to-accuracy"]
-    assert "on p 200 with RUCB, 800 with Condorcet SAVAGE (25 %, within 12 % to 50 %)" in claim.found
+    assert "on p 200 with RUCB, 800 with Condorcet SAVAGE (25 %, within 12 % to 50 %; 95 % interval" in claim.found
     assert "Shares at 50 %, 75 %, 90 %, 95 %, 100 % of the runs: 50 %, 50 %, 50 %, 25 %, neither on p." in claim.found
     never = judge(curve("rucb", [0, 0.95, 1.0]), curve("savage", [0, 0, 0.9]))["time-to-accuracy"]
     assert "400 % of" not in never.found
     assert "50 %, 50 %, 50 %, under 50 %, under 100 % on p" in never.found
     late = judge(curve("rucb", [0, 0.9]), curve("savage", [1, 1]))["time-to-accuracy"]
-    assert "none up to 200 with RUCB, 100 with Condorcet SAVAGE (RUCB never)" in late.found
+    assert "none up to 200 with RUCB, 100 with Condorcet SAVAGE (RUCB never; 95 % interval" in late.found
 
 
 @pytest.mark.parametrize(
@@ -329,10 +481,11 @@ def test_accuracy_in_the_end(accuracies, verdict):
         frames.append(curve(("rucb", "savage")[place % 2], [0, end], problem="ab"[place // 2]))
     claim = judge(*frames)["accuracy-final"]
     assert claim.verdict == verdict
-    assert claim.numbers["problems"]["a"] == {"t": 200, "rucb": accuracies[0], "savage": accuracies[1]}
+    row = claim.numbers["problems"]["a"]
+    assert (row["t"], row["runs"], row["rucb"], row["savage"]) == (200, 20, *accuracies[:2])
 
 
-TIED = ["regret-btm", "time-to-accuracy"]  # both are right at the first time looked at
+FEW = ["regret-btm", "time-to-accuracy", "accuracy-final"]  # two runs
 
 
 @pytest.mark.parametrize(
@@ -343,14 +496,14 @@ TIED = ["regret-btm", "time-to-accuracy"]  # both are right at the first time lo
             ["regret-savage", "regret-btm", "time-to-accuracy", "accuracy-final"],
             "Condorcet SAVAGE was not run.",
         ),
-        ([compared(700)], TIED, "BTM was not run."),
+        ([compared(700)], FEW, "BTM was not run."),
         (
             [rows("random", 10, about(9))],
             ["regret-savage", "regret-btm", "time-to-accuracy", "accuracy-final"],
             "RUCB and Condorcet SAVAGE were not run.",
         ),
-        ([rows("rucb", 10, [1]), rows("savage", 10, [9])], ["regret-savage", *TIED], "two runs or more"),
-        ([rows("rucb", 10, [0, 0]), rows("savage", 10, [9, 9])], ["regret-savage", *TIED], "and some regret"),
+        ([rows("rucb", 10, [1]), rows("savage", 10, [9])], ["regret-savage", *FEW], "two runs or more"),
+        ([rows("rucb", 10, [0, 0]), rows("savage", 10, [9, 9])], ["regret-savage", *FEW], "and some regret"),
         (
             [rows("rucb", 10, about(1)), rows("savage", 20, about(9))],
             ["regret-savage", "regret-btm", "time-to-accuracy", "accuracy-final"],
@@ -369,6 +522,30 @@ def test_a_problem_without_a_policy_is_named():
     for key in ("regret-savage", "time-to-accuracy", "accuracy-final"):
         assert found[key].found.endswith("Not measured on b.")
     assert list(found["regret-savage"].numbers["problems"]) == ["a"]
+    assert found["regret-savage"].verdict == "holds in part"
+
+
+CIRCLE = PreferenceMatrix([[0.5, 0.6, 0.4], [0.4, 0.5, 0.6], [0.6, 0.4, 0.5]], name="circle")
+
+
+def test_problems_without_a_winner_are_not_measured():
+    """Of their own, all claims but those of the pool; beside others, a problem that keeps a claim from holding."""
+    found = judge(compared(700), matrices={"p": CIRCLE})
+    assert [claim.verdict for claim in found.values()] == ["not measured"] * 4 + ["fails"] + ["not measured"] * 2
+    assert "No problem has a Condorcet winner" in found["regret-savage"].found
+    assert "No problem has a Condorcet winner" in found["gamma"].found
+    both = judge(compared(700, problem="a"), compared(700, problem="b"), matrices={"a": ARXIV, "b": CIRCLE})
+    for key in ("regret-savage", "gamma"):
+        assert (both[key].verdict, list(both[key].numbers["problems"])) == ("holds in part", ["a"])
+        assert both[key].found.endswith("Not measured on b.")
+
+
+def test_another_notion_of_regret_is_not_the_paper_s():
+    results = Results(pl.concat([compared(700, 900, t=100_000)]), {"regret": "borda"})
+    found = {claim.key: claim for claim in paper_claims(results, {"p": ARXIV})}
+    assert [found[key].verdict for key in ("regret-savage", "regret-btm")] == ["not measured"] * 2
+    assert "The regret is borda's" in found["regret-savage"].found
+    assert found["gamma"].verdict == "holds"
 
 
 def random_matrix(arms, seed):
@@ -398,8 +575,7 @@ def test_condorcet_probability_by_brute_force():
 
 
 def test_a_pool_without_a_winner():
-    circle = PreferenceMatrix([[0.5, 0.6, 0.4], [0.4, 0.5, 0.6], [0.6, 0.4, 0.5]])
-    assert judge(compared(700), pool=circle)["condorcet-probability"].numbers["size"] == 3
+    assert judge(compared(700), pool=CIRCLE)["condorcet-probability"].numbers["size"] == 3
 
 
 def test_total_order_by_brute_force():
@@ -454,8 +630,8 @@ def test_gamma_is_listed():
     """1.25 in arxiv-6 (its errata page works it out); 1 in a chain of equal gaps."""
     frames = [compared(700, problem="a"), compared(700, problem="b")]
     both = judge(*frames, matrices={"a": ARXIV, "b": chain(6)})["gamma"]
-    assert both.found == "γ is 1.25 on a and 1 on b."
-    assert both.numbers == {"problems": {"a": pytest.approx(1.25), "b": 1.0}}
+    assert both.found == "γ is 1.25 on a and 1 on b. It holds on a. It fails on b."
+    assert [row["gamma"] for row in both.numbers["problems"].values()] == pytest.approx([1.25, 1])
     assert both.verdict == "holds in part"
     assert judge(frames[0])["gamma"].verdict == "holds"
     assert judge(frames[0], matrices={"a": chain(6)})["gamma"].verdict == "fails"
@@ -499,15 +675,15 @@ def test_real_results_as_plain_data():
 
 
 def test_the_text_has_marks_and_words_and_fits():
-    claims = list(judge(compared(499), rows("btm", 1000, about(9000)), pool=random_matrix(9, 3)).values())
+    claims = list(judge(compared(300, 9000, t=100_000), pool=random_matrix(9, 3)).values())
     text = claims_text(claims, width=60)
     assert max(map(len, text.splitlines())) <= 60
     heads = [line for line in text.splitlines() if line and line[0] != " "]
     assert heads == [
-        "~ holds in part: regret-savage",
+        "✗ fails: regret-savage",
         "✓ holds: regret-btm",
         "– not measured: time-to-accuracy",
-        "✓ holds: accuracy-final",
+        "– not measured: accuracy-final",
         "✗ fails: condorcet-probability",
         "✓ holds: total-order",
         "✓ holds: gamma",

@@ -292,12 +292,29 @@ def test_figures_are_drawn_from_a_folder_and_from_a_matrix(tmp_path):
     assert "Condorcet SAVAGE" in (tmp_path / "o" / "report.html").read_text()
     for arguments, said in (
         (["o", "--figure", "regrets"], "unknown figure 'regrets'. Did you mean 'regret'?"),
-        (["o", "--out", "one.png"], "one.png is one file, but there are 2 figures"),
+        (
+            ["o", "--out", "one.pdf"],
+            "one.pdf is one file, but there are 2 figures: name a folder (--out one --format pdf)",
+        ),
+        (["o", "--format", "gif"], "unknown format 'gif': expected png, svg, pdf, html or json"),
+        (["o", "--figure", "regret", "--out", "r.svg", "--format", "pdf"], "r.svg is no .pdf file"),
         (["o", "--figure", "regret", "--out", "r.gif"], "cannot write a figure as 'r.gif': expected"),
         (["nowhere"], "unknown problem 'nowhere'"),
     ):
         done = duels_command("plot", *arguments, cwd=tmp_path)
         assert said in done.stderr
+
+
+def test_all_figures_in_one_format_and_the_matrices_of_a_folder(tmp_path):
+    output("run", "arxiv-6", "cyclic-4", "-p", "rucb", "--horizon", "100", "--runs", "2", "--out", "o", cwd=tmp_path)
+    output("plot", "o", "--out", "f", "--format", "pdf", cwd=tmp_path)
+    assert sorted(path.name for path in (tmp_path / "f").iterdir()) == ["accuracy.pdf", "regret.pdf"]
+    assert all(path.read_bytes().startswith(b"%PDF") for path in (tmp_path / "f").iterdir())
+    output("plot", "o", "--figure", "preferences,subsets", "--out", "m", "-f", "svg", cwd=tmp_path)
+    names = ["preferences-0.svg", "preferences-1.svg", "subsets-0.svg", "subsets-1.svg"]
+    assert sorted(path.name for path in (tmp_path / "m").iterdir()) == names
+    for place, problem in enumerate(("arxiv-6", "cyclic-4")):
+        assert f"Preferences of {problem}" in (tmp_path / "m" / f"preferences-{place}.svg").read_text()
 
 
 def test_an_interrupted_experiment_says_how_to_go_on(tmp_path):

@@ -201,9 +201,9 @@ def test_damaged_parts_are_done_again_aloud(problems, undisturbed, tmp_path):
     part = tmp_path / "parts" / "00002.parquet"
     part.write_bytes(part.read_bytes()[:100])
     duels.run_experiment(problems, **SMALL, shard="2/2", out=tmp_path)
-    with pytest.raises(InvalidInput, match=r"00002.parquet is not a readable Parquet file.*run that shard again"):
+    with pytest.raises(InvalidInput, match=r"00002.parquet is damaged: .*run that shard again"):
         duels.merge([tmp_path])
-    with pytest.warns(UserWarning, match=r"00002.parquet is not a readable Parquet file.*done again"):
+    with pytest.warns(UserWarning, match=r"00002.parquet is damaged: .*done again"):
         resumed = duels.run_experiment(problems, **SMALL, out=tmp_path)
     assert resumed.frame.equals(undisturbed.frame)
 
@@ -305,10 +305,18 @@ def test_an_experiment_is_a_file(tmp_path):
         ('problems = ["arxiv-6"]\npolicies = []', "e.toml: there are no policies"),
         ("problems = []", "e.toml: there are no problems"),
         ('[problems]\na = {matrix = "arxiv-6"}', "expected the keys matrix and subset"),
-        ('[problems]\na = {matrix = "arxiv-6", size = 3}', "e.toml: unknown key of a problem 'size'"),
+        ('[problems]\na = {matrix = "arxiv-6", size = 3}', "e.toml: problem 'a': unknown key of a problem 'size'"),
         ('problems = ["arxiv-6", "arxiv-6"]', "e.toml: two problems are called 'arxiv-6'"),
         ('problems = ["arxiv-6"]\npolicies = ["rucb", "rucb:alpha=0.51"]', "two policies are called 'rucb'"),
         ('problems = ["arxiv-6"]\npolicies = ["rucb:alpha=own"]', "no alpha"),
+        ('[problems]\nsix = "arxiv-6"\nhorizons = 100', "e.toml: horizons stands below [problems] and so is taken for"),
+        ('[problems]\nsix = "arxiv-6"\npolicies = ["rucb"]', "move it above [problems]"),
+        ('[problems]\nsix = "arxiv-6"\nregret = "weak"', "move it above [problems]"),
+        ('[problems]\nsix = "arxiv-6"\nbad = 3', "e.toml: problem 'bad': 3 is not a problem: expected a name such as"),
+        ('[problems]\nsix = "arxiv-6"\nbad = [[1, 2]]', "e.toml: problem 'bad': the matrix has shape (1, 2)"),
+        ("problems = 3", "e.toml: 3 is not a problem: expected a name such as 'arxiv-6'"),
+        ('problems = ["arxiv-6", true]', "e.toml: problem 2: True is not a problem"),
+        ('problems = ["arxiv-6"]\npolicies = 5', "e.toml: 5 is not a policy: expected a name such as 'rucb'"),
     ],
 )
 def test_bad_files_are_refused_in_words(tmp_path, text, said):
@@ -337,6 +345,8 @@ def test_bad_arguments_are_refused(tmp_path):
         duels.merge([tmp_path])
     with pytest.raises(UnknownName, match="unknown policy"):
         duels.experiment("arxiv-6", "rucd")
+    with pytest.raises(InvalidInput, match=r"a\.toml is the file of an experiment, which is run alone"):
+        duels.experiment(["a.toml", "b.toml"])
     assert not (tmp_path / "x").exists()
 
 

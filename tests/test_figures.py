@@ -15,6 +15,7 @@ from test_preference import has_winner, is_ordered, matrices
 import duels
 from duels import charts, figures
 from duels.errors import InvalidInput, UnknownName
+from duels.figures import DOTTED
 from duels.preference import PreferenceMatrix
 from duels.results import SCHEMA, Results
 
@@ -47,8 +48,12 @@ def parts(chart):
 
 
 def drawn(chart, field, mark="line"):
-    """The rows of the layers with that mark and that field on y."""
-    return [row for kind, y, rows in parts(chart) if kind["type"] == mark and y == field for row in rows]
+    """The rows of the layers with that mark and that field on y; a `point` is hollow, a `full` one is not."""
+    return [row for kind, y, rows in parts(chart) if mark_of(kind) == mark and y == field for row in rows]
+
+
+def mark_of(kind):
+    return "full" if kind["type"] == "point" and kind.get("fill") != "white" else kind["type"]
 
 
 def line_of(chart, field, policy, mark="line", problem="m"):
@@ -92,7 +97,9 @@ def test_regret_of_one_horizon_by_hand():
     assert line_of(chart, "regret", "btm") == {1: 0.5, 10: 1.5, 100: 20.0}
     assert line_of(chart, "regret_min", "btm") == {1: 0.5, 10: 1.0, 100: 10.0}
     assert line_of(chart, "regret_max", "btm") == {1: 0.5, 10: 2.0, 100: 30.0}
-    assert drawn(chart, "regret", "point") == []  # a line over checkpoints has no marks
+    assert drawn(chart, "regret", "point") == []  # a line over checkpoints has full marks only, to be told apart by
+    assert line_of(chart, "regret", "rucb", "full") == {10: 2.0, 100: 6.0}
+    assert {row["mark"] for row in drawn(chart, "regret", "full")} == {"circle", "square"}
     assert domain(chart, "x") == [1, 100]
     low, high = domain(chart, "y")
     assert 0.4 < low < 0.5
@@ -103,10 +110,10 @@ def test_regret_of_one_horizon_by_hand():
 def test_the_mean_is_solid_and_the_extremes_are_dotted(tmp_path):
     chart = figures.plot_regret(ONE_HORIZON)
     dashes = {field: kind.get("strokeDash") for kind, field, _ in parts(chart) if kind["type"] == "line"}
-    assert dashes == {"regret": None, "regret_min": list(figures.DOTTED), "regret_max": list(figures.DOTTED)}
+    assert dashes == {"regret": None, "regret_min": list(DOTTED), "regret_max": list(DOTTED)}
     entries = legend(chart, tmp_path)
     assert [label for label, _, _ in entries] == ["rucb", "btm", "best and worst run"]
-    assert [path.count("M") for _, _, path in entries[:2]] == [1, 1]  # plain lines
+    assert [path.count("M") for _, _, path in entries[:2]] == [5, 5]  # lines with full marks
     assert entries[2][2].count("M") == 6  # dots of 1.5 pixels every 4 on 24
 
 
@@ -142,8 +149,8 @@ def test_several_horizons_count_in_their_own_runs(tmp_path):
     assert line_of(chart, "regret", "rucb", "point") == {}
     assert domain(chart, "x") == [10, 100]
     assert heading(chart)[1] == ["K = 2 · 2 runs · horizons 10 to 100"]
-    assert [(label, "Z" in path) for label, _, path in legend(chart, tmp_path)] == [
-        *(("rucb", False), ("btm", True), ("best and worst run", False)),
+    assert [(label, path.count("M")) for label, _, path in legend(chart, tmp_path)] == [
+        *(("rucb", 5), ("btm", 3), ("best and worst run", 6)),  # full, hollow, dots
     ]
 
 
@@ -226,8 +233,34 @@ def test_results_that_cannot_be_drawn():
             plot(Results(pl.DataFrame(schema=SCHEMA)))
         with pytest.raises(UnknownName, match=r"unknown problem 'M'\. Did you mean 'm'"):
             plot(HORIZONS, problem="M")
-    with pytest.raises(InvalidInput, match="every regret is 0"):
-        figures.plot_regret(results_of(("m", "rucb", 10, 10, [0.0, 0.0])))
+
+
+def test_regrets_that_are_all_0(tmp_path):
+    nothing = results_of(("m", "rucb", 10, 1, [0.0, 0.0]), ("m", "rucb", 10, 10, [0.0, 0.0]))
+    for bounds in (None, TWO):
+        chart = figures.plot_regret(nothing, bounds=bounds)
+        assert line_of(chart, "regret", "rucb") == {1: 0.0, 10: 0.0}
+        assert domain(chart, "y") == [0, 1]
+        assert heading(chart)[1][1] == "every regret is 0"
+        assert drawn(chart, "bound") == []
+        assert charts.save_chart(chart, tmp_path / "0.svg").exists()
+    assert "both axes" not in chart.to_dict()["description"]
+
+
+def test_the_pool_is_named_and_its_size_said_once():
+    rows = [(f"{arms} arms", "rucb", 10, t, [1.0 * t, 2.0 * t]) for arms in (16, 32) for t in (1, 10)]
+    both = Results(pl.concat(results_of(*part, arms=arms).frame for part, arms in ((rows[:2], 16), (rows[2:], 32))))
+    for plot, title in ((figures.plot_regret, "Cumulative regret"), (figures.plot_accuracy, "Accuracy")):
+        chart = plot(both, pool="mslr")
+        assert heading(chart)[0] == f"{title} on arms of mslr"
+        assert heading(chart)[1][0] == "2 runs · horizon 10"
+        assert [panel["title"]["text"] for panel in chart.to_dict()["concat"]] == ["K = 16", "K = 32"]
+        assert f"{title} on arms of mslr" in chart.to_dict()["description"]
+        one = plot(both, problem="16 arms", pool="mslr")
+        assert heading(one)[0] == f"{title} on 16 arms of mslr"
+        assert heading(one)[1][0] == "2 runs · horizon 10"
+        assert heading(plot(both))[0] == title
+        assert heading(plot(both, problem="32 arms"))[0] == f"{title} on 32 arms"
 
 
 # The theorems' bounds --------------------------------------------------------------------------------
@@ -357,6 +390,7 @@ def test_accuracy_by_hand(tmp_path):
     chart = figures.plot_accuracy(results)
     assert line_of(chart, "accuracy", "rucb") == {1: 0.25, 10: 0.75}
     assert drawn(chart, "accuracy", "point") == []
+    assert line_of(chart, "accuracy", "rucb", "full") == {1: 0.25, 10: 0.75}
     assert drawn(chart, "accuracy_low", "rule") == []
     assert domain(chart, "y") == [0, 1]
     title, below = heading(chart)
@@ -384,6 +418,28 @@ def test_accuracy_at_the_horizons(tmp_path):
     assert len(drawn(chart, "accuracy_low", "rule")) == 4
     assert heading(chart)[1][1] == "bars: 95% intervals"
     assert [path.count("M") for _, _, path in legend(chart, tmp_path)] == [3, 3]  # a line around a mark
+
+
+def test_bars_stand_side_by_side():
+    for policies, aside in ((2, [-1.5, 1.5]), (3, [-3, 0, 3]), (9, [2 * place - 8 for place in range(9)])):
+        rows = [("m", f"p{k}", 10, 10, [1.0] * 4, [1, 1, 1, 0]) for k in range(policies)]
+        chart = figures.plot_accuracy(results_of(*rows))
+        assert [kind["xOffset"] for kind, _, _ in parts(chart) if kind["type"] == "rule"] == pytest.approx(aside)
+
+
+@pytest.mark.parametrize(
+    ("provenance", "winner"),
+    [
+        ({}, "the Condorcet winner"),
+        ({"regret": "strong"}, "the Condorcet winner"),
+        ({"regret": "copeland"}, "a Copeland winner"),
+        ({"regret": "borda"}, "a Borda winner"),
+        ({"problems": {"m": {"regret": "condorcet"}, "n": {"regret": "copeland"}}}, "the problem's winner"),
+    ],
+)
+def test_whom_a_run_must_name(provenance, winner):
+    chart = figures.plot_accuracy(Results(HORIZONS.frame, provenance=provenance))
+    assert f"Share of runs that recommend {winner} against time" in chart.to_dict()["description"]
 
 
 def test_accuracy_of_a_policy_without_those_times():

@@ -10,7 +10,7 @@ import pytest
 from scipy import integrate
 
 import duels
-from duels import charts, loop
+from duels import charts, gallery, loop
 from duels.errors import InvalidInput, UnknownName
 from duels.illustrations import (
     gamma_points,
@@ -25,6 +25,7 @@ from duels.illustrations import (
     state_points,
     tail_points,
 )
+from duels.illustrations.horizons import COLOURS
 from duels.results import SCHEMA, Results
 
 THREE = duels.PreferenceMatrix([[0.5, 0.7, 0.8], [0.3, 0.5, 0.6], [0.2, 0.4, 0.5]], ["a", "b", "c"], name="three")
@@ -164,6 +165,15 @@ def test_figure_1_without_a_T_and_with_one_at_once(tmp_path):
     always = plot_intervals(recorded(BY_HAND[4:]), THREE)
     assert "p is inside at every recorded time; T = 16 is the first of them" in words(always)
     assert "p is outside" not in svg(always, tmp_path)
+    assert "T = 16<" not in svg(always, tmp_path)  # a line of T would stand on the axis
+
+
+def test_figure_1_begins_at_the_first_duel():
+    drawn = plot_intervals(recorded(BY_HAND), THREE).to_dict()["layer"]
+    assert drawn[0]["encoding"]["x"]["scale"]["domain"][0] == 2
+    assert "\n1," not in drawn[0]["data"]["values"]
+    apart = plot_intervals(recorded(BY_HAND[:1]), THREE)  # never met
+    assert "\n1," in apart.to_dict()["layer"][0]["data"]["values"]
 
 
 def test_the_tails_have_the_area_of_the_bound():
@@ -217,6 +227,20 @@ def test_figure_1_with_tails(tmp_path):
     widest = [max(row["right"] for row in rows) for rows in graphs_of(chart)]
     # Each takes 0.8 of the least room that there is, that from 16 to 32; from 32 to 128 there is more.
     assert widest == pytest.approx([16 * 2**0.8, 32 * 2**0.8])
+    assert "×" not in drawn
+
+
+def test_small_tails_are_drawn_wider(tmp_path):
+    # n = 9 at t = 20 and 40: ε = 0.45 and 0.6 give 2 exp(−18·0.2025) = 0.0522 and 2 exp(−18·0.36) = 0.00307.
+    rows = [(20, 9.0, 4.5, 0.05, 0.95), (40, 9.0, 4.5, -0.1, 1.1), (200, 9.0, 4.5, -0.1, 1.1)]
+    chart = plot_intervals(recorded(rows), THREE, tails=[20, 40])
+    drawn = svg(chart, tmp_path)
+    for text in (">0.052<", ">0.0031 (×10)<", "×10: drawn ten times as wide"):
+        assert text in drawn
+    tails = [row for rows in data_of(chart) for row in rows if row.get("outside")]
+    for t, times in ((20, 1), (40, 10)):
+        for row in (row for row in tails if row["t"] == t):
+            assert math.log(row["tail"] / t) == pytest.approx(times * math.log(row["right"] / t))
 
 
 def graphs_of(chart):
@@ -227,7 +251,7 @@ def graphs_of(chart):
 
 
 def data_of(chart):
-    said = chart.to_dict()
+    said = chart if isinstance(chart, dict) else chart.to_dict()
     return [
         layer["data"]["values"]
         for layer in said["layer"]
@@ -675,6 +699,29 @@ def test_what_the_figure_of_horizons_shows(tmp_path):
     assert "four" not in svg(plot_horizons(two, problem="three"), tmp_path)
 
 
+def test_of_many_horizons_six_are_shown(tmp_path):
+    results = Results(pl.concat(told(10 * 2**k, [(1.0 + k, 0.1)], times=(5,)) for k in range(12)))
+    chart = plot_horizons(results)
+    shown = {row["label"] for data in data_of(chart) for row in data if "label" in row}
+    # Places 0, 2.2, 4.4, 6.6, 8.8 and 11, rounded.
+    assert shown == {f"T = {10 * 2**k:,}" for k in (0, 2, 4, 7, 9, 11)}
+    assert words(chart) == "K = 3 · mean of 1 runs · 6 of 12 horizons"
+    drawn = svg(chart, tmp_path).lower()
+    assert sum(colour.lower() in drawn for colour in COLOURS) == 6
+
+
+def test_horizons_name_the_pool_and_say_the_size_once():
+    results = Results(pl.concat(part.with_columns(problem=pl.lit("3 arms")) for part in HORIZONS))
+    chart = plot_horizons(results, pool="mslr")
+    assert chart.title.text == "savage on 3 arms, told different horizons"
+    assert words(chart) == "mean of 2 runs | arms of mslr"
+
+
+def test_horizons_without_regret():
+    with pytest.raises(InvalidInput, match="every regret is 0"):
+        plot_horizons(Results(told(10, [(0.0, 0.0)])))
+
+
 def test_a_regret_of_0_is_left_out():
     rows = frame([{"t": 1, "regret": 0.0}, {"t": 10, "regret": 2.0}], policy="savage")
     chart = plot_horizons(Results(rows))
@@ -690,3 +737,54 @@ def test_horizons_that_are_not_there():
         horizon_points(results, policy="savag")
     with pytest.raises(UnknownName, match=r"unknown problem for this figure 'tree'\. Did you mean 'three'"):
         horizon_points(results, problem="tree")
+
+
+# The figures of `duels reproduce`
+
+
+@pytest.fixture(scope="module")
+def reproduced():
+    """An experiment on two problems, its proof figures with few runs, and the γ that were tried."""
+    pool = duels.problem("bradley-terry:arms=9")
+    problems = {"4 arms": pool.subset(range(4)), "8 arms": pool.subset(range(8))}
+    results = duels.run_experiment(problems, ["rucb", "savage"], [100, 1_000], runs=3, progress=False)
+    matrices = {name: duels.PreferenceMatrix(one.array, one.names, name) for name, one in problems.items()}
+    pictures = gallery.results_pictures(results, matrices, pool)
+    return pool, pictures, gallery.proof_pictures(results, matrices, runs=2, seed=0, jobs=None, pool=pool)
+
+
+def test_gamma_is_tried_on_both_sides_of_the_true_one(reproduced):
+    """That runs of γ ≥ 1 are right up to 4 has no chance of a false alarm to speak of: each pair met 10⁵ times."""
+    _, _, proofs = reproduced
+    rows = [row for data in data_of(proofs["gamma"].chart.to_dict()["concat"][0]) for row in data]
+    right = {row["gamma"]: row["value"] for row in rows if row.get("label") == "names the Condorcet winner"}
+    assert gallery.misleading_problem().gamma == pytest.approx(3)
+    assert {gamma: right[gamma] for gamma in (1, 3, 4, 6)} == {1: 1, 3: 1, 4: 1, 6: 0}
+    costs = [row for data in data_of(proofs["gamma"].chart.to_dict()["concat"][1]) for row in data]
+    regret = {row["gamma"]: row["value"] for row in costs if row.get("label") == "mean regret"}
+    assert 10 * regret[1] < regret[3] < regret[4] / 2 < regret[6] / 2
+
+
+def test_lemma_1_is_drawn_of_a_run_in_which_something_happens(reproduced):
+    _, _, proofs = reproduced
+    assert "p is inside at every recorded time from T = 115 on" in words(proofs["lemma-1"].chart)
+    tails = [row for data in data_of(proofs["lemma-1-tails"].chart) for row in data if row.get("outside")]
+    for t in {row["t"] for row in tails}:  # each is seen: at least a fifteenth of its graph wide
+        here = [row for row in data_of(proofs["lemma-1-tails"].chart)[1] if row["t"] == t]
+        widest = max(math.log(row["right"] / t) for row in here)
+        assert max(math.log(row["tail"] / t) for row in tails if row["t"] == t) > widest / 15
+
+
+def test_bounds_are_drawn(reproduced):
+    _, pictures, proofs = reproduced
+    rows = [row for data in data_of(proofs["bounds"].chart) for row in data if "bound" in row]
+    assert {row["theorem"] for row in rows} == {2, 3}
+    assert "bounds" not in pictures  # with α = 0.51 there is none to draw
+
+
+def test_figures_name_the_pool(reproduced):
+    pool, pictures, proofs = reproduced
+    for picture in ("regret", "accuracy", "assumptions", "preferences"):
+        assert pool.name in pictures[picture].chart.title.text
+    for picture in ("theorem-2", "horizons"):
+        assert pool.name in words(proofs[picture].chart)

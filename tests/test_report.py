@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import contextmanager
 from html.parser import HTMLParser
 from urllib.parse import unquote
 from xml.etree import ElementTree
@@ -199,6 +200,51 @@ def test_what_was_run(page, results):
     # arxiv-6: the winner is 0, γ = 1.25 and the smallest gap 0.04, to arm 3; there is no cycle.
     assert rows["arxiv-6"] == ["6", "0", "1.25", "0.04", str(ARXIV.three_cycles), ARXIV.digest]
     assert rows["cyclic-4"][-1] == CYCLIC.digest
+
+
+def test_problems_without_a_condorcet_winner(tmp_path):
+    """A circle of three is played for Copeland regret: no winner, no γ, no gap, no claim of the paper's problems."""
+    circle = PreferenceMatrix([[0.5, 0.6, 0.2], [0.4, 0.5, 0.6], [0.8, 0.4, 0.5]], name="circle")
+    parts = [duels.simulate(circle, policy, horizon=300, runs=2) for policy in ("rucb", "savage")]
+    parts.append(duels.simulate("cyclic-4", "rucb:alpha=2", horizon=300, runs=2))
+    both = {"circle": circle, "cyclic-4": CYCLIC}
+    for claims in (None, []):
+        page = Page(write_report(tmp_path / "r.html", duels.combine(parts), both, claims=claims).read_text())
+        rows = {row[0]: row[1:] for row in cells(page.inside("what-was-run"))}
+        assert rows["circle"] == ["3", "–", "–", "–", "1", circle.digest]
+        assert rows["cyclic-4"][1] == CYCLIC.names[0]
+        kinds = {one["text"]: one.get("class") for one in page.all("td")}
+        assert kinds[CYCLIC.names[0]] is None  # a name, to the left
+    assert any("name a best arm (condorcet, copeland)" in one for one in page.texts("figcaption"))
+    alone = Page(write_report(tmp_path / "r.html", duels.combine(parts[:2]), {"circle": circle}).read_text())
+    assert alone.source.count('not-measured"') == 6
+    assert "bounds" not in [one["id"] for one in alone.all("figure")]
+
+
+def test_no_regret_at_all_leaves_its_figure_out(tmp_path):
+    found = duels.simulate("cyclic-4", "rucb", horizon=50, runs=2)
+    nothing = Results(found.frame.with_columns(regret=pl.lit(0.0)), found.provenance)
+    page = Page(write_report(tmp_path / "r.html", nothing, {"cyclic-4": CYCLIC}).read_text())
+    assert [one["id"] for one in page.all("figure")] == ["accuracy", "assumptions", "preferences-0"]
+
+
+def test_facts_stand_with_what_was_run(tmp_path, results):
+    told = {"Comparisons of each pair": "4,000", "Collection": f"a {EVIL}"}
+    page = Page(write_report(tmp_path / "r.html", results, MATRICES, claims=[], facts=told).read_text())
+    assert page_fact(page, "Comparisons of each pair") == "4,000"
+    assert f"a {EVIL}" in page.texts("td")
+
+
+def test_the_bar_goes_through_the_figures(tmp_path, results, monkeypatch):
+    shares = []
+
+    @contextmanager
+    def bar(progress, title):
+        yield lambda share: shares.append((progress, title, share))
+
+    monkeypatch.setattr("duels.report.bar", bar)
+    write_report(tmp_path / "r.html", results, MATRICES, claims=[], progress=True)
+    assert shares == [(True, "report", k / 5) for k in range(1, 6)]
 
 
 def test_notes(page):

@@ -1,6 +1,9 @@
 """Results: summaries by hand, a round trip through files, combination, damaged files."""
 
+import hashlib
+import json
 import math
+from concurrent.futures import ThreadPoolExecutor
 
 import polars as pl
 import pytest
@@ -8,7 +11,7 @@ from polars.testing import assert_frame_equal
 
 import duels
 from duels.errors import InvalidInput
-from duels.results import SCHEMA, Results, combine, load_results
+from duels.results import SCHEMA, Results, combine, load_results, prepare_folder
 
 
 def frame(regrets, policy="p", t=10):
@@ -121,12 +124,88 @@ def test_damaged_results(tmp_path):
     with pytest.raises(InvalidInput, match="holds no results"):
         load_results(tmp_path)
     Results(frame([1.0])).save(tmp_path)
-    (tmp_path / "provenance.json").write_text("{")
-    with pytest.raises(InvalidInput, match=r"provenance\.json cannot be read"):
-        load_results(tmp_path)
+    said = (tmp_path / "provenance.json").read_text()
+    for text, why in (("{", "cannot be read"), ("[1]", "is no provenance"), ('{"sha256": 3}', "is no provenance")):
+        (tmp_path / "provenance.json").write_text(text)
+        with pytest.raises(InvalidInput, match=rf"provenance\.json {why}"):
+            load_results(tmp_path)
     (tmp_path / "frame.parquet").write_bytes(b"PAR1 no more")
+    (tmp_path / "provenance.json").write_text(said)
+    with pytest.raises(InvalidInput, match=r"frame\.parquet is damaged: its sha256 is [0-9a-f]{12}…, expected"):
+        load_results(tmp_path)
+    (tmp_path / "provenance.json").write_text("{}")  # as older versions wrote it
     with pytest.raises(InvalidInput, match=r"frame\.parquet is not a readable Parquet file"):
         load_results(tmp_path)
+
+
+def test_any_changed_byte_is_noticed(tmp_path):
+    """Parquet itself reads about a third of such files as if nothing had happened."""
+    results = duels.simulate("cyclic-4", "rucb", horizon=100, runs=2, record=["pairs"])
+    results.save(tmp_path)
+    for name in ("frame", "pairs"):
+        file = tmp_path / f"{name}.parquet"
+        whole = file.read_bytes()
+        for place in range(0, len(whole), len(whole) // 60):
+            file.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+            with pytest.raises(InvalidInput, match=f"{name}.parquet is damaged"):
+                load_results(tmp_path)
+        file.write_bytes(whole)
+    assert_frame_equal(load_results(tmp_path).frame, results.frame)
+
+
+def test_results_without_checksums_are_read(tmp_path):
+    results = Results(frame([1.0, 2.0]), {"seed": 3})
+    results.save(tmp_path)
+    said = json.loads((tmp_path / "provenance.json").read_text())
+    content = (tmp_path / "frame.parquet").read_bytes()
+    assert said == {"seed": 3, "sha256": {"frame.parquet": hashlib.sha256(content).hexdigest()}}
+    (tmp_path / "provenance.json").write_text('{"seed": 3}')
+    back = load_results(tmp_path)
+    assert_frame_equal(back.frame, results.frame)
+    assert back.provenance == {"seed": 3}
+
+
+def test_other_tables_are_not_results(tmp_path):
+    Results(frame([1.0])).save(tmp_path)
+    (tmp_path / "provenance.json").write_text("{}")
+    frame([1.0]).drop("regret").write_parquet(tmp_path / "frame.parquet")
+    with pytest.raises(InvalidInput, match="its column 'regret' is not there, expected Float64"):
+        load_results(tmp_path)
+    frame([1.0]).cast({"run": pl.String}).write_parquet(tmp_path / "frame.parquet")
+    with pytest.raises(InvalidInput, match="its column 'run' is String, expected Int64"):
+        load_results(tmp_path)
+    frame([1.0]).with_columns(mine=pl.lit(1)).write_parquet(tmp_path / "frame.parquet")
+    assert load_results(tmp_path).frame["mine"].to_list() == [1]
+    frame([1.0]).write_parquet(tmp_path / "pairs.parquet")
+    with pytest.raises(InvalidInput, match=r"pairs.parquet does not hold results: its column 'first' is not there"):
+        load_results(tmp_path)
+
+
+def test_a_panic_of_the_reader_is_an_error_in_words(tmp_path, monkeypatch):
+    Results(frame([1.0])).save(tmp_path)
+
+    def panic(source):
+        raise pl.exceptions.PanicException("index out of bounds")
+
+    monkeypatch.setattr(pl, "read_parquet", panic)
+    with pytest.raises(InvalidInput, match=r"frame\.parquet is not a readable Parquet file: index out of bounds"):
+        load_results(tmp_path)
+
+
+def test_where_else_results_may_be(tmp_path):
+    Results(frame([1.0])).save(tmp_path / "results")
+    with pytest.raises(InvalidInput, match=r"holds no results: .*; look in '.*/results'$"):
+        load_results(tmp_path)
+
+
+def test_two_may_prepare_one_folder(tmp_path):
+    def often(_):
+        for _ in range(300):
+            prepare_folder(tmp_path / "out")
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(often, range(4)))
+    assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_summary_all_columns():

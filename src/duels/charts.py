@@ -1,12 +1,13 @@
 """How every figure looks: colours, marks, axes, titles; and how it becomes a file.
 
-Colours are those of Okabe and Ito, which colour-blind people can tell apart; where lines have marks, these tell them
-apart without colour too.
+Colours are those of Okabe and Ito, which colour-blind people can tell apart; the marks on each line tell it apart
+without colour too. Hollow marks are at what was measured there, full ones anywhere along a line.
 """
 
 import itertools
 import json
 import math
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,14 +23,17 @@ VERMILION, BLUE, GREEN, PURPLE = "#D55E00", "#0072B2", "#009E73", "#CC79A7"
 ORANGE, SKY, YELLOW, BLACK, GREY = "#E69F00", "#56B4E9", "#F0E442", "#000000", "#767676"
 USUAL = {"rucb": VERMILION, "savage": BLUE, "btm": GREEN}  # the paper's red, blue and green
 SPARE = (PURPLE, ORANGE, SKY, BLACK, GREY, "#882255", "#44AA99", "#999933", "#6699CC", "#661100")
-SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right", "triangle-left")
 WIDTH, HEIGHT = 360, 260
 COLUMNS = 3  # panels in a row
 NUMBERED = 12  # the most arms whose cells have numbers
 ENDINGS = (".png", ".svg", ".pdf", ".html", ".json")
 # Each mark as a path between −1 and 1, and where a line through it would enter and leave.
 OUTLINES = {
-    "circle": ("M.34,0A.34,.34,0,1,1,-.34,0A.34,.34,0,1,1,.34,0", -0.34, 0.34),
+    "circle": (
+        "M.34,0C.34,.19,.19,.34,0,.34C-.19,.34,-.34,.19,-.34,0C-.34,-.19,-.19,-.34,0,-.34C.19,-.34,.34,-.19,.34,0Z",
+        -0.34,
+        0.34,
+    ),
     "square": ("M-.3,-.3H.3V.3H-.3Z", -0.3, 0.3),
     "triangle-up": ("M0,-.36L.4,.33H-.4Z", -0.21, 0.21),
     "diamond": ("M0,-.42L.42,0L0,.42L-.42,0Z", -0.42, 0.42),
@@ -37,7 +41,14 @@ OUTLINES = {
     "triangle-down": ("M0,.36L.4,-.33H-.4Z", -0.21, 0.21),
     "triangle-right": ("M.36,0L-.33,.4V-.4Z", -0.33, 0.36),
     "triangle-left": ("M-.36,0L.33,.4V-.4Z", -0.36, 0.33),
+    "hourglass": ("M-.36,-.4H.36L-.36,.4H.36Z", 0, 0),
+    "star": ("M0,-.44L.13,-.13L.44,0L.13,.13L0,.44L-.13,.13L-.44,0L-.13,-.13Z", -0.44, 0.44),
+    "bar": ("M-.13,-.46H.13V.46H-.13Z", -0.13, 0.13),
+    "half": ("M-.4,.17C-.4,-.4,.4,-.4,.4,.17Z", -0.36, 0.36),
 }
+SHAPES = tuple(OUTLINES)
+UNNAMED = ("hourglass", "star", "bar", "half")  # shapes that Vega has no names for
+SPARSE = 5  # full marks on a line
 GLYPH, GRADIENT = 24, 160  # pixels that a piece of line and a scale of colours take in a legend
 IS_POWER = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-9"
 # 0.1, 1, 10, 1k, 10M, 1e9. (The format "~s" alone would say 100m for 0.1 and 1G for 1e9.)
@@ -113,17 +124,24 @@ def count(number: int | str, noun: str) -> str:
     return f"{number} {noun}{'' if str(number) == '1' else 's'}"
 
 
-def line_glyph(shape: str = "", dash: Sequence[float] = ()) -> str:
-    """A piece of line as a legend shows it: with a mark of `SHAPES` in its middle, or dashed."""
+def line_glyph(shape: str = "", dash: Sequence[float] = (), full: bool = False) -> str:
+    """A piece of line as a legend shows it: with a mark of `SHAPES` in its middle, hollow or full, or dashed."""
     if shape:
         outline, enter, leave = OUTLINES[shape]
-        return f"M-1,0H{enter:g}M{leave:g},0H1{outline}"
+        start = re.split("[A-Z]", outline)[1]
+        closed = outline.replace("Z", f"L{start}")  # Vega closes only the last part of a path
+        inside = "".join(_scaled(closed, size) for size in (0.67, 0.33) if full)  # and a legend fills none
+        return f"M-1,0H{enter:g}M{leave:g},0H1{inside}{outline}"
     path, x, k = "", -1.0, 0
     while x < 1:
         end = min(x + 2 * dash[k % len(dash)] / GLYPH, 1) if dash else 1.0
         path += f"M{x:.3g},0H{end:.3g}" if k % 2 == 0 else ""
         x, k = end, k + 1
     return path
+
+
+def _scaled(outline: str, size: float) -> str:
+    return re.sub(r"-?\d*\.?\d+", lambda number: f"{size * float(number[0]):.3g}", outline)
 
 
 class Key(NamedTuple):
@@ -166,20 +184,52 @@ class Key(NamedTuple):
 
 
 def key_of(names: Sequence[str], marked: Collection[str] = (), colours: Sequence[str] = ()) -> Key:
-    """A line for each name, in the policy's colour or the given ones, with its mark if it is one of `marked`."""
+    """A line for each name, in the policy's colour or the given ones; its mark is hollow if it is one of `marked`."""
     key = Key()
     for name, colour, shape in zip(names, colours or colour_of(names).range, shape_of(names).range):
-        key = key.with_entry(name, colour, line_glyph(shape if name in marked else ""))
+        key = key.with_entry(name, colour, line_glyph(shape, full=name not in marked))
     return key
 
 
 def lines(rows: pl.DataFrame, x: alt.X, y: alt.Y, key: Key, by: str) -> list[Any]:
-    """A line for each name in the column `by` of the key and, above all lines, marks where the row is `marked`."""
-    drawn = alt.Chart(values(rows)).mark_line(strokeWidth=2).encode(x, y, key.colour(by))
-    shapes = dict(zip(key.labels, shape_of(key.labels).range))
-    marked = [{**row, "mark": shapes[row[by]]} for row in rows.filter("marked").to_dicts()]
-    marks = alt.Chart(values(marked)).mark_point(fill="white", opacity=1, size=50)
-    return [drawn, marks.encode(x, y, key.colour(by), alt.Shape("mark:N", scale=None))] if marked else [drawn]
+    """A line for each name in the column `by` of the key and, above all lines, their marks.
+
+    Hollow ones where the row is `marked`; a line without such rows has a few full ones.
+    """
+    layers = [alt.Chart(values(rows)).mark_line(strokeWidth=2).encode(x, y, key.colour(by))]
+    looks = {name: {"mark": mark_path(shape)} for name, shape in zip(key.labels, shape_of(key.labels).range)}
+    along, height = (str(axis.shorthand).partition(":")[0] for axis in (x, y))
+    shape = alt.Shape("mark:N", scale=None)
+    if few := few_of_each(rows.drop_nulls(height), key.labels, by, along).to_dicts():
+        inks = dict(zip(key.labels, key.colours))
+        full = alt.Chart(values([{**row, **looks[row[by]], "ink": inks[row[by]]} for row in few]))
+        full = full.mark_point(stroke="white", strokeWidth=0.8, opacity=1, size=60)
+        layers.append(full.encode(x, y, shape, alt.Fill("ink:N", scale=None)))  # a scale would fill the legend too
+    if marked := rows.filter("marked").to_dicts():
+        hollow = alt.Chart(values([{**row, **looks[row[by]]} for row in marked]))
+        layers.append(hollow.mark_point(fill="white", opacity=1, size=50).encode(x, y, key.colour(by), shape))
+    return layers
+
+
+def few_of_each(rows: pl.DataFrame, names: Sequence[str], by: str, along: str) -> pl.DataFrame:
+    """About five rows of each name that has none `marked`, evenly spaced on a logarithmic axis.
+
+    Each name begins a little further on than the one before, so that marks on lines that are close stay apart.
+    """
+    found = [rows.clear()]
+    ends = [math.log(end) for end in np.sort(rows[along].to_numpy())[[0, -1]]] if len(rows) else [0.0, 0.0]
+    for (name,), line in rows.group_by(by, maintain_order=True):
+        start = (names.index(str(name)) + 0.5) / len(names)
+        wanted = ends[0] + (np.arange(SPARSE) + start) / SPARSE * (ends[1] - ends[0])
+        places = np.abs(np.log(line[along].to_numpy())[:, None] - wanted).argmin(axis=0)
+        if not line["marked"].any():
+            found.append(line[np.unique(places)])
+    return pl.concat(found)
+
+
+def mark_path(shape: str) -> str:
+    """A mark as Vega draws it: by its name, or by its outline if Vega knows no such name."""
+    return _scaled(OUTLINES[shape][0], 2.4) if shape in UNNAMED else shape
 
 
 class Cells(NamedTuple):
@@ -269,7 +319,9 @@ def titled(chart: Any, title: str, subtitle: str | Sequence[str] = "", descripti
         chart.properties(title=heading, description=said)
         .configure(font="Helvetica, Arial, sans-serif", background="white")
         .configure_title(fontSize=14, subtitleFontSize=11, subtitleColor="#444444", offset=12)
-        .configure_axis(labelFontSize=11, titleFontSize=12, titleFontWeight="normal", gridColor="#E6E6E6")
+        .configure_axis(
+            labelFontSize=11, titleFontSize=12, titleFontWeight="normal", gridColor="#E6E6E6", labelFlush=False
+        )
         .configure_legend(labelFontSize=11, titleFontSize=12, titleFontWeight="normal", symbolSize=80, labelLimit=260)
         .configure_header(labelFontSize=12, titleFontSize=12, labelFontWeight="bold", titleFontWeight="normal")
         .configure_view(stroke="#CCCCCC")

@@ -3,10 +3,12 @@
 Zoghi, Whiteson, Munos & de Rijke, ICML 2014: section "Experiments" and the appendix on the Condorcet assumption.
 A policy that was run afresh for several horizons counts at the end of each (t = horizon), as the markers of the paper's
 figure do; one that was run once counts at all its checkpoints.
+
+Each problem is judged by itself: the claim holds there, fails, or is not measured. Over all problems it holds if it
+does in every one, holds in part if it does in some, fails if it does in none and fails in one or more.
 """
 
 import math
-import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,6 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from .claim_numbers import Accuracy, ratio_of_means, share_of_time
+from .claim_words import NO_BREAK, chance, each, listed, percent, share_said, share_shown, spanned, unbroken
 from .errors import InvalidInput
 from .preference import PreferenceMatrix
 from .results import Results
@@ -22,10 +26,11 @@ from .specs import split
 HOLDS, IN_PART, FAILS, NOT_MEASURED = "holds", "holds in part", "fails", "not measured"
 MARKS = {HOLDS: "✓", IN_PART: "~", FAILS: "✗", NOT_MEASURED: "–"}
 CALLED = {"rucb": "RUCB", "savage": "Condorcet SAVAGE", "btm": "BTM"}
+TIMES_LESS = 5  # the least of the paper's 5 to 10
+ROUGHLY_A_FIFTH = 1 / 3  # the most that is still called so: times are known to a factor of 2 or so
+ENOUGH = 20  # runs, for a share of them to say something
 LEVELS = (0.5, 0.75, 0.9, 0.95, 1.0)
 HEADLINE = 0.95  # with 100 runs the last five may come late by bad luck, so 1.0 would speak of the worst run alone
-NO_BREAK = "\N{NO-BREAK SPACE}"
-ROUGHLY_A_FIFTH = 0.25  # what rounds to 20 % in tenths
 
 
 PAPER = {
@@ -37,6 +42,7 @@ PAPER = {
     "total-order": "The probability that K random rankers are totally ordered decreases rapidly as K grows.",
     "gamma": "All the dueling bandit problems of the experiments require γ > 1 (4.85, 11.6 and 47.3).",
 }
+OF_THE_POOL = ("condorcet-probability", "total-order")  # the others are of the problems
 
 
 class Claim(NamedTuple):
@@ -49,24 +55,33 @@ class Claim(NamedTuple):
     numbers: dict[str, Any]  # the same as plain data
 
 
-class Ratio(NamedTuple):
-    """A ratio of means and its confidence interval; floats, or arrays of one shape."""
-
-    ratio: Any
-    low: Any
-    high: Any
-
-
 class _Curve(NamedTuple):
     """One policy on one problem, over time."""
 
     policy: str
     regret: dict[int, np.ndarray]  # by time, (runs,)
-    accuracy: dict[int, float]  # by time
+    right: dict[int, np.ndarray]  # by time, (runs,) bool
+
+    @property
+    def runs(self) -> int:
+        """The fewest at any time."""
+        return min(map(len, self.regret.values()))
+
+    def accuracy(self, last: int) -> Accuracy:
+        """Over time, up to the last one."""
+        times = sorted(t for t in self.right if t <= last)
+        return Accuracy(np.array(times), np.stack([self.right[t][: self.runs] for t in times], axis=1))
 
 
 Curves = dict[str, dict[str, _Curve]]  # by problem and base name
-Finding = tuple[str, str, dict[str, Any]]  # found, verdict and numbers of a claim
+
+
+class Finding(NamedTuple):
+    """What is found of a claim: the last three fields of a `Claim`."""
+
+    found: str
+    verdict: str
+    numbers: dict[str, Any]
 
 
 def paper_claims(
@@ -77,7 +92,8 @@ def paper_claims(
     matrices: the preference matrix of every problem in the results, by the problem's name.
     pool: the matrix that the problems are subsets of; by default the largest of the matrices.
 
-    The policies are the first of each problem whose name, without parameters, is rucb, savage or btm.
+    The policies are the first of each problem whose name, without parameters, is rucb, savage or btm. Problems without
+    a Condorcet winner are not measured.
     """
     curves = _curves(results)
     if not curves:
@@ -85,6 +101,8 @@ def paper_claims(
     for problem in curves:
         if problem not in matrices:
             raise InvalidInput(f"no matrix was given for problem {problem!r}: expected one by that name")
+        if matrices[problem].condorcet_winner is None:
+            curves[problem] = {}
     pool = max(matrices.values(), key=len) if pool is None else pool
     findings = {
         "regret-savage": _regret_savage(curves),
@@ -95,6 +113,12 @@ def paper_claims(
         "total-order": _total_order(pool),
         "gamma": _gamma({problem: matrices[problem] for problem in curves}),
     }
+    if all(matrices[problem].condorcet_winner is None for problem in curves):
+        none = Finding("No problem has a Condorcet winner, which the paper assumes.", NOT_MEASURED, {"problems": {}})
+        findings |= dict.fromkeys([key for key in findings if key not in OF_THE_POOL], none)
+    elif "condorcet" not in results.notion:
+        other = f"The regret is {results.notion}'s, and the paper's is against the Condorcet winner."
+        findings |= dict.fromkeys(("regret-savage", "regret-btm"), Finding(other, NOT_MEASURED, {"problems": {}}))
     return [Claim(key, PAPER[key], *finding) for key, finding in findings.items()]
 
 
@@ -110,40 +134,6 @@ def claims_text(claims: Sequence[Claim], width: int = 100) -> str:
     return "\n\n".join(paragraphs)
 
 
-def unbroken(text: str) -> str:
-    """The text with spaces at which no line breaks in `95 %` and `K = 8`."""
-    return re.sub(" (?=[%=])|(?<==) ", NO_BREAK, text)
-
-
-def ratio_of_means(top: Any, bottom: Any) -> Ratio:
-    """mean(top) / mean(bottom) over the last axis, with its 95 % confidence interval.
-
-    For independent samples of positive numbers, at least two of each. The logarithm of the ratio is nearly normal with
-    variance Σ var/(n·mean²) (delta method); Student's quantile at Welch's degrees of freedom allows for few runs.
-    """
-    from scipy.special import stdtrit
-
-    samples = [np.asarray(sample, dtype=np.float64) for sample in (top, bottom)]
-    ratio = samples[0].mean(axis=-1) / samples[1].mean(axis=-1)
-    shares = [s.var(axis=-1, ddof=1) / (s.shape[-1] * s.mean(axis=-1) ** 2) for s in samples]
-    variance = shares[0] + shares[1]
-    slack = sum(share**2 / (s.shape[-1] - 1) for share, s in zip(shares, samples))
-    spread = variance > 0  # else all runs are alike, and the interval is a point
-    freedom = np.where(spread, variance**2, 1) / np.where(spread, slack, 1)
-    reach = np.exp(stdtrit(freedom, 0.975) * np.sqrt(variance))
-    return Ratio(*(one.tolist() if one.ndim == 0 else one for one in (ratio, ratio / reach, ratio * reach)))
-
-
-def settled(accuracy: Mapping[int, float], level: float) -> int | None:
-    """The first time from which on the accuracy stays at or above the level; None if it does not."""
-    since = None
-    for t in sorted(accuracy, reverse=True):
-        if accuracy[t] < level:
-            break
-        since = t
-    return since
-
-
 def _curves(results: Results) -> Curves:
     curves: Curves = {}
     for (problem, policy), rows in results.frame.group_by("problem", "policy", maintain_order=True):
@@ -154,9 +144,9 @@ def _curves(results: Results) -> Curves:
         if rows["horizon"].n_unique() > 1:
             rows = rows.filter(pl.col("t") == pl.col("horizon"))
         curve = of_problem[base] = _Curve(str(policy), {}, {})
-        for (t,), some in rows.group_by("t"):
+        for (t,), some in rows.sort("run").group_by("t", maintain_order=True):
             curve.regret[int(t)] = some["regret"].to_numpy()
-            curve.accuracy[int(t)] = float(some["correct"].to_numpy().mean())
+            curve.right[int(t)] = some["correct"].to_numpy()
     return curves
 
 
@@ -166,7 +156,7 @@ def _together(curves: Curves, *bases: str) -> dict[str, tuple[list[int], list[_C
     for problem, of_problem in curves.items():
         if all(base in of_problem for base in bases):
             chosen = [of_problem[base] for base in bases]
-            times = sorted(set.intersection(*(set(curve.accuracy) for curve in chosen)))
+            times = sorted(set.intersection(*(set(curve.regret) for curve in chosen)))
             if times:
                 found[problem] = times, chosen
     return found
@@ -195,18 +185,14 @@ def _regret_savage(curves: Curves) -> Finding:
     rows = _ratios(curves, "rucb", "savage")
     if not rows:
         return _unmeasured(curves, "rucb", "savage")
-    ratios = {problem: row["savage"]["ratio"] for problem, row in rows.items()}
-    unsure = [problem for problem, row in rows.items() if row["savage"]["interval"][0] <= 1]
-    small = [problem for problem, ratio in ratios.items() if ratio < 5]
-    verdict = HOLDS if not (unsure or small) else FAILS if unsure and small else IN_PART
+    for row in rows.values():
+        ratio, (low, high) = row["savage"]["ratio"], row["savage"]["interval"]
+        held = ratio >= TIMES_LESS and low > 1
+        row["verdict"] = HOLDS if held else FAILS if high < TIMES_LESS else NOT_MEASURED
     found = f"Condorcet SAVAGE's mean regret over RUCB's is {_ratios_said(rows, 'savage')}."
-    remarks = (
-        ("It is above 10 on {}.", [problem for problem, ratio in ratios.items() if ratio > 10]),
-        ("It is below 5 on {}.", small),
-        ("On {} these runs do not show that RUCB has less regret at all.", unsure),
-    )
-    found = " ".join([found, *(text.format(_and(problems)) for text, problems in remarks if problems)])
-    return found + _left_out(curves, rows), verdict, {"problems": rows}
+    if above := [problem for problem, row in rows.items() if row["savage"]["ratio"] > 10]:
+        found += f" It is above 10 on {listed(above)}."
+    return _over_all(found, rows, curves)
 
 
 def _regret_btm(curves: Curves, matrices: Mapping[str, PreferenceMatrix]) -> Finding:
@@ -215,15 +201,20 @@ def _regret_btm(curves: Curves, matrices: Mapping[str, PreferenceMatrix]) -> Fin
         return _unmeasured(curves, "rucb", "savage", "btm")
     idle = []
     for problem, row in rows.items():
-        row["btm"]["first_departure"] = _first_departure(row["btm"]["policy"], matrices[problem], row["t"])
-        if (row["btm"]["first_departure"] or 0) > row["t"]:
+        t, of_problem = row["t"], curves[problem]
+        ratio, *interval = ratio_of_means(of_problem["btm"].regret[t], of_problem["savage"].regret[t])
+        row["btm"]["over_savage"] = {"ratio": ratio, "interval": interval}
+        lows, highs = zip(row["btm"]["interval"], interval)
+        row["verdict"] = HOLDS if min(lows) > 1 else FAILS if min(highs) < 1 else NOT_MEASURED
+        row["btm"]["first_departure"] = _first_departure(row["btm"]["policy"], matrices[problem], t)
+        if (row["btm"]["first_departure"] or 0) > t:
             idle.append(problem)
-    against = _each((problem, _shown(row["savage"]["ratio"])) for problem, row in rows.items())
-    found = f"BTM's mean regret over RUCB's is {_ratios_said(rows, 'btm')}; Condorcet SAVAGE's is {against}."
+            row["verdict"] = FAILS if row["verdict"] == FAILS else NOT_MEASURED
+    against = each((problem, spanned(*row["btm"]["over_savage"].values())) for problem, row in rows.items())
+    found = f"BTM's mean regret over RUCB's is {_ratios_said(rows, 'btm')}; over Condorcet SAVAGE's it is {against}."
     if idle:
-        found += f" On {_and(idle)} BTM's γ lets no arm leave within that time: its regret is that of random play."
-    verdict = _of_all([row["btm"]["ratio"] > row["savage"]["ratio"] for row in rows.values()])
-    return found + _left_out(curves, rows), verdict, {"problems": rows}
+        found += f" On {listed(idle)} BTM's γ lets no arm leave within that time: its regret is that of random play."
+    return _over_all(found, rows, curves)
 
 
 def _first_departure(policy: str, matrix: PreferenceMatrix, horizon: int) -> float | None:
@@ -238,73 +229,42 @@ def _first_departure(policy: str, matrix: PreferenceMatrix, horizon: int) -> flo
 
 def _time_to_accuracy(curves: Curves) -> Finding:
     rows: dict[str, dict[str, Any]] = {}
-    for problem, (times, chosen) in _together(curves, "rucb", "savage").items():
-        rucb, savage = ({t: curve.accuracy[t] for t in times} for curve in chosen)
-        levels = [{"level": level, **_share(times, settled(rucb, level), settled(savage, level))} for level in LEVELS]
-        rows[problem] = {"times": times, "levels": levels}
+    for problem, (times, (rucb, savage)) in _together(curves, "rucb", "savage").items():
+        last = times[-1]
+        levels = [share_of_time(rucb.accuracy(last), savage.accuracy(last), level)._asdict() for level in LEVELS]
+        headline = levels[LEVELS.index(HEADLINE)]
+        most, (least, top) = headline["between"][1], headline["interval"]
+        held = most is not None and most <= ROUGHLY_A_FIFTH and top is not None and top < 1
+        verdict = HOLDS if held else FAILS if least >= ROUGHLY_A_FIFTH else NOT_MEASURED
+        runs = min(rucb.runs, savage.runs)
+        rows[problem] = {"t": last, "runs": runs, "verdict": verdict if runs >= ENOUGH else NOT_MEASURED}
+        rows[problem]["levels"] = levels
     if not rows:
         return _unmeasured(curves, "rucb", "savage")
-    headline = {problem: row["levels"][LEVELS.index(HEADLINE)] for problem, row in rows.items()}
-    said = "; ".join(f"on {problem} {_share_said(one, rows[problem]['times'])}" for problem, one in headline.items())
-    listed = "; ".join(f"{', '.join(map(_share_shown, row['levels']))} on {problem}" for problem, row in rows.items())
+    place = LEVELS.index(HEADLINE)
+    said = "; ".join(f"on {problem} {share_said(row['levels'][place], row['t'])}" for problem, row in rows.items())
+    shares = "; ".join(f"{', '.join(map(share_shown, row['levels']))} on {problem}" for problem, row in rows.items())
     found = (
-        f"The time from which on at least {_percent(HEADLINE)} of the runs are right: {said}. The spans allow for the "
-        f"gaps between the times looked at. Shares at {', '.join(map(_percent, LEVELS))} of the runs: {listed}."
+        f"The time from which on at least {percent(HEADLINE)} of the runs are right: {said}. The first "
+        f"spans allow for the gaps between the times looked at, the intervals for these and the scatter of the runs. "
+        f"Shares at {', '.join(map(percent, LEVELS))} of the runs: {shares}."
     )
-    paces = {one["pace"] for one in headline.values()} - {None}
-    verdict = NOT_MEASURED if not paces else FAILS if "not earlier" in paces else IN_PART
-    verdict = HOLDS if paces == {"quick"} else verdict
-    return found + _left_out(curves, rows), verdict, {"level": HEADLINE, "problems": rows}
-
-
-def _share(times: Sequence[int], rucb: int | None, savage: int | None) -> dict[str, Any]:
-    """RUCB's time as a share of SAVAGE's, and the span it is in: both came after the time looked at before.
-
-    `share` is None unless both are known, an end of the span if it is not; `pace` if these times cannot tell.
-    """
-    last, before = times[-1], {times[0]: 0, **dict(zip(times[1:], times))}
-    low, high, share = 0.0, None, None
-    if savage is not None:
-        low = (last if rucb is None else before[rucb]) / savage
-    if rucb is not None:
-        passed = last if savage is None else before[savage]
-        high = rucb / passed if passed else None
-    if rucb is not None and savage is not None:
-        share = rucb / savage
-    if rucb == savage and low <= ROUGHLY_A_FIFTH:
-        pace = None
-    elif rucb is None or (savage is not None and rucb >= savage):
-        pace = "not earlier"
-    else:
-        pace = "quick" if rucb <= ROUGHLY_A_FIFTH * (savage or last) else "earlier"
-    return {"rucb": rucb, "savage": savage, "share": share, "between": [low, high], "pace": pace}
-
-
-def _share_said(one: Mapping[str, Any], times: Sequence[int]) -> str:
-    rucb, savage = (f"{one[base]:,}" if one[base] else f"none up to {times[-1]:,}" for base in ("rucb", "savage"))
-    low, high = one["between"]
-    span = f", within {_percent(low)} to {'any' if high is None else _percent(high)}" if one["share"] else ""
-    return f"{rucb} with RUCB, {savage} with Condorcet SAVAGE ({_share_shown(one)}{span})"
-
-
-def _share_shown(one: Mapping[str, Any]) -> str:
-    if one["share"] is not None:
-        return _percent(one["share"])
-    if one["rucb"] is not None:
-        return f"under {_percent(one['between'][1])}"
-    return "neither" if one["savage"] is None else "RUCB never"
+    finding = _over_all(found + _too_few(rows), rows, curves)
+    return finding._replace(numbers={"level": HEADLINE, **finding.numbers})
 
 
 def _accuracy_final(curves: Curves) -> Finding:
     rows = {}
-    for problem, (times, chosen) in _together(curves, "rucb", "savage").items():
-        rows[problem] = {"t": times[-1], **{base: one.accuracy[times[-1]] for base, one in zip(CALLED, chosen)}}
+    for problem, (times, (rucb, savage)) in _together(curves, "rucb", "savage").items():
+        t, runs = times[-1], min(rucb.runs, savage.runs)
+        ends = {"rucb": float(rucb.right[t].mean()), "savage": float(savage.right[t].mean())}
+        verdict = FAILS if min(ends.values()) < 1 else HOLDS if runs >= ENOUGH else NOT_MEASURED
+        rows[problem] = {"t": t, "runs": runs, "verdict": verdict, **ends}
     if not rows:
         return _unmeasured(curves, "rucb", "savage")
-    said = _each((problem, f"{row['rucb']:.4g} and {row['savage']:.4g}") for problem, row in rows.items())
+    said = each((problem, f"{row['rucb']:.4g} and {row['savage']:.4g}") for problem, row in rows.items())
     found = f"The shares of runs that are right, RUCB's and Condorcet SAVAGE's, are {said}, {_when(rows)}."
-    verdict = _of_all([row[base] == 1 for row in rows.values() for base in ("rucb", "savage")])
-    return found + _left_out(curves, rows), verdict, {"problems": rows}
+    return _over_all(found + _too_few(rows), rows, curves)
 
 
 def _condorcet_probability(pool: PreferenceMatrix) -> Finding:
@@ -312,77 +272,75 @@ def _condorcet_probability(pool: PreferenceMatrix) -> Finding:
     least = min(values)
     where = values.index(least) + 1
     found = f"The smallest P_K of {pool.name} is {least:.4f}, at K = {where} of {pool.arms}."
-    return found, HOLDS if least > 0.97 else FAILS, {"pool": pool.name, "least": least, "size": where}
+    return Finding(found, _whether(least > 0.97), {"pool": pool.name, "least": least, "size": where})
 
 
 def _total_order(pool: PreferenceMatrix) -> Finding:
     sizes = [2**k for k in range(2, pool.arms.bit_length()) if 2**k < pool.arms]
     if not sizes:
         found = f"{pool.name} has {pool.arms} arms: too few to draw subsets of 4 from."
-        return found, NOT_MEASURED, {"pool": pool.name, "sizes": []}
+        return Finding(found, NOT_MEASURED, {"pool": pool.name, "sizes": []})
     chances = [pool.total_order_probability(size) for size in sizes]
-    said = _and([f"{_chance(chance.value)} at K = {size}" for size, chance in zip(sizes, chances)])
+    said = listed([f"{chance(one.value)} at K = {size}" for size, one in zip(sizes, chances)])
     # It cannot rise, as part of an ordered subset is ordered too; the question is how far it falls.
     last = chances[-1].value
     verdict = HOLDS if last < 0.05 else IN_PART if last < 0.5 else FAILS
-    rows = [{"size": size, **chance._asdict()} for size, chance in zip(sizes, chances)]
-    return f"In {pool.name} it is {said}.", verdict, {"pool": pool.name, "sizes": rows}
+    rows = [{"size": size, **one._asdict()} for size, one in zip(sizes, chances)]
+    return Finding(f"In {pool.name} it is {said}.", verdict, {"pool": pool.name, "sizes": rows})
 
 
 def _gamma(matrices: Mapping[str, PreferenceMatrix]) -> Finding:
-    values = {problem: matrix.gamma for problem, matrix in matrices.items()}
-    found = f"γ is {_each((problem, f'{value:.4g}') for problem, value in values.items())}."
-    return found, _of_all([value > 1 for value in values.values()]), {"problems": values}
+    values = {name: one.gamma for name, one in matrices.items() if one.condorcet_winner is not None}
+    rows = {problem: {"gamma": value, "verdict": _whether(value > 1)} for problem, value in values.items()}
+    found = f"γ is {each((problem, f'{value:.4g}') for problem, value in values.items())}."
+    return _over_all(found, rows, matrices)
+
+
+def _over_all(found: str, rows: Mapping[str, Mapping[str, Any]], problems: Iterable[str]) -> Finding:
+    """The finding on all problems, from the verdict in the row of each; a problem without a row is not measured."""
+    verdicts = {problem: rows[problem]["verdict"] if problem in rows else NOT_MEASURED for problem in problems}
+    kinds = set(verdicts.values())
+    if HOLDS in kinds:
+        verdict = HOLDS if kinds == {HOLDS} else IN_PART
+    else:
+        verdict = FAILS if FAILS in kinds else NOT_MEASURED
+    told = {
+        "It holds on": [problem for problem in rows if verdicts[problem] == HOLDS] if len(kinds) > 1 else [],
+        "It fails on": [problem for problem in rows if verdicts[problem] == FAILS] if len(kinds) > 1 else [],
+        "These runs do not tell on": [problem for problem in rows if verdicts[problem] == NOT_MEASURED],
+        "Not measured on": [problem for problem in verdicts if problem not in rows],
+    }
+    said = [f"{words} {listed(some)}." for words, some in told.items() if some]
+    return Finding(" ".join([found, *said]), verdict, {"problems": rows})
+
+
+def _too_few(rows: Mapping[str, Mapping[str, Any]]) -> str:
+    fewest = min(row["runs"] for row in rows.values())
+    return f" To show that it holds takes {ENOUGH} runs, not {fewest}." if fewest < ENOUGH else ""
+
+
+def _whether(right: bool) -> str:
+    return HOLDS if right else FAILS
 
 
 def _unmeasured(curves: Curves, *bases: str) -> Finding:
     missing = [CALLED[base] for base in bases if not any(base in of_problem for of_problem in curves.values())]
     if missing:
-        found = f"{_and(missing)} {'was' if len(missing) == 1 else 'were'} not run."
+        found = f"{listed(missing)} {'was' if len(missing) == 1 else 'were'} not run."
     elif _together(curves, *bases):
         found = "A ratio needs two runs or more, and some regret."
     else:
-        found = f"No problem has {_and([CALLED[base] for base in bases])} at one and the same time."
-    return found, NOT_MEASURED, {"problems": {}}
-
-
-def _of_all(right: Sequence[bool]) -> str:
-    return HOLDS if all(right) else IN_PART if any(right) else FAILS
+        found = f"No problem has {listed([CALLED[base] for base in bases])} at one and the same time."
+    return Finding(found, NOT_MEASURED, {"problems": {}})
 
 
 def _ratios_said(rows: Mapping[str, Mapping[str, Any]], base: str) -> str:
     """`6.1 (5.8 to 6.4) on a and 7 (6 to 8) on b, at t = 1,000 (95 % intervals from 20 runs)`."""
-    spans = {problem: " to ".join(map(_shown, row[base]["interval"])) for problem, row in rows.items()}
-    said = _each((problem, f"{_shown(row[base]['ratio'])} ({spans[problem]})") for problem, row in rows.items())
+    said = each((problem, spanned(row[base]["ratio"], row[base]["interval"])) for problem, row in rows.items())
     return f"{said}, {_when(rows)} (95 % intervals from {min(row['runs'] for row in rows.values())} runs)"
 
 
 def _when(rows: Mapping[str, Mapping[str, Any]]) -> str:
     times = [row["t"] for row in rows.values()]
-    shown = [f"{t:,}" for t in (times[:1] if len(set(times)) == 1 else times)]
-    return f"at t = {_and(shown)}"
-
-
-def _left_out(curves: Curves, rows: Mapping[str, Any]) -> str:
-    others = [problem for problem in curves if problem not in rows]
-    return f" Not measured on {_and(others)}." if others else ""
-
-
-def _shown(number: float) -> str:
-    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1g} %" if 0 < share < 0.01 else f"{100 * share:,.0f} %"
-
-
-def _chance(value: float) -> str:
-    return "under 0.0001" if 0 < value < 1e-4 else f"{value:.2g}"
-
-
-def _each(said: Iterable[tuple[str, str]]) -> str:
-    return _and([f"{text} on {problem}" for problem, text in said])
-
-
-def _and(words: Sequence[str]) -> str:
-    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+    told = [f"{t:,}" for t in (times[:1] if len(set(times)) == 1 else times)]
+    return f"at t = {listed(told)}"

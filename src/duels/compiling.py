@@ -40,8 +40,8 @@ def _compiled(function: Callable, kernels: dict[str, Callable], name: str, count
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": True, "_nrt": counted}
     name = f"{name}_{fingerprint(function, kernels, options)}"
     # Only the entry is called from Python. Without the others' wrappers compiling takes two thirds of the time.
-    inner = numba.njit(**options, no_cpython_wrapper=True, no_cfunc_wrapper=True)
-    entry = _copied(function, kernels, inner, {}).py_func
+    inner = options | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    entry = _copied(function, kernels, numba.njit(**inner), {}).py_func
     code = entry.__code__.replace(co_name=name, co_qualname=name)
     entry = types.FunctionType(code, entry.__globals__, name, entry.__defaults__, entry.__closure__)
     ours = all(one.__module__.startswith("duels.") for one in (function, *kernels.values()))

@@ -4,12 +4,10 @@ An experiment is data. The same experiment gives the same table, bit for bit, wh
 is run.
 """
 
-import sys
-import time
+import contextlib
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,15 +16,16 @@ import polars as pl
 
 from . import loop, specs
 from .errors import InvalidInput, NoCondorcetWinner, UnknownName
-from .executors import Task, dask_client, on_dask, on_threads, pieces, shard_of
-from .folder import Folder, folder_matrices, gather, refuse_other
+from .executors import Done, Task, dask_client, on_dask, on_threads, pieces, shard_of
+from .folder import Folder, folder_matrices, gather, refuse_other, sessions
 from .policies import Policy
 from .policies import policy as find_policy
 from .preference import PreferenceMatrix
 from .problems import as_matrix
 from .regrets import AUTO, find_regret
-from .results import Results, load_results
-from .simulate import checkpoint_times, machine, version
+from .results import Results
+from .sessions import Session, provenance
+from .simulate import checkpoint_times, version
 from .specs import whole
 from .subsets import draw_subset
 from .threads import cores
@@ -156,31 +155,29 @@ def run_experiment(
                 f"shard {shard} needs a folder to keep its part in: say out (on the command line, --out)"
             )
         frames: dict[int, pl.DataFrame] = {}
-        session = _Session(planned, executor, jobs, progress)
-        session.do(mine, lambda task, frame: frames.__setitem__(task.number, frame))
-        return Results(pl.concat([frames[task.number] for task in mine]), session.provenance())
+        session = Session(executor, jobs)
+        _do(planned, mine, session.entering(frames), executor, jobs, progress)
+        table = pl.concat([frames[task.number] for task in mine])
+        return Results(table, provenance(planned.identity, [session.record]))
     folder = Folder(out)
     folder.claim(planned.identity, planned.matrices)
     with folder.locked(shard or ""):
-        if (folder.path / "provenance.json").exists():
-            try:
-                return load_results(folder.path)
-            except InvalidInput as error:
-                raise InvalidInput(f"{error}; remove the folder {str(folder.path)!r} to run it again") from None
-        session = _Session(planned, executor, jobs, progress)
+        if folder.finished:
+            return folder.results(planned.identity)
+        done = Session(executor, jobs, shard).keeping(folder)
         waiting = [task for task in mine if folder.kept(task.number) is None]
         try:
-            session.do(waiting, lambda task, frame: folder.keep(task.number, frame))
+            _do(planned, waiting, done, executor, jobs, progress)
         except BaseException as error:
             kept = sum(folder.part(task.number).exists() for task in mine)
             error.add_note(
                 f"{kept} of {len(mine)} tasks are kept in {folder.path}: the same command goes on from there"
             )
             raise
-        if shard is not None:
-            parts = [folder.kept(task.number) for task in mine]
-            return Results(pl.concat([part for part in parts if part is not None]), session.provenance())
-        return _finish([folder], folder, session.provenance(len(waiting)))
+        if shard is None:
+            return _finish([folder], folder, planned.identity, [])
+        own = [record for record in sessions([folder]) if record.get("shard") == shard]
+        return Results(gather([folder], [task.number for task in mine]), provenance(planned.identity, own))
 
 
 def merge(folders: Iterable[str | Path], out: str | Path | None = None) -> Results:
@@ -197,46 +194,34 @@ def merge(folders: Iterable[str | Path], out: str | Path | None = None) -> Resul
             refuse_other(identity, identities[0], f"the folder {str(source.path)!r}")
         identities.append(identity)
     target = Folder(sources[0].path if out is None else out)
-    for source in sources:
-        if (source.path / "provenance.json").exists():
-            results = load_results(source.path)
-            results.save(target.path)
-            return results
     target.claim(identities[0], folder_matrices(sources[0].path))
-    said = {**identities[0], "command": sys.argv, "merged": [str(source.path) for source in sources]}
-    return _finish(sources, target, said)
+    with contextlib.ExitStack() as held:
+        held.enter_context(target.locked())
+        for source in sources:
+            if not source.path.samefile(target.path):
+                held.enter_context(source.unchanging())
+        for source in sources:
+            if source.finished:
+                results = source.results(identities[0])
+                results.save(target.path)
+                target.forget_parts()
+                return results
+        return _finish(sources, target, identities[0], [str(source.path) for source in sources])
 
 
-class _Session:
-    """One go at an experiment: where it is done, and what its provenance says of that."""
-
-    def __init__(self, planned: Experiment, executor: Any, jobs: int, progress: bool | None) -> None:
-        self.planned, self.executor, self.jobs, self.progress = planned, executor, jobs, progress
-        self.started, self.clock = datetime.now(UTC), time.perf_counter()
-
-    def do(self, tasks: list[Task], done: Any) -> None:
-        if not tasks:
-            return
-        if self.executor is None:
-            on_threads(tasks, done, self.jobs, self.progress, str(self.planned))
-        else:
-            on_dask(tasks, done, dask_client(self.executor), self.progress, str(self.planned))
-
-    def provenance(self, done: int | None = None) -> dict[str, Any]:
-        where = f"{self.jobs} threads" if self.executor is None else f"Dask at {self.executor}"
-        return {
-            **self.planned.identity,
-            "command": sys.argv,
-            "executor": where,
-            **({"tasks_in_this_session": done} if done not in (None, len(self.planned.tasks)) else {}),
-            "started": self.started.isoformat(timespec="seconds"),
-            "seconds": round(time.perf_counter() - self.clock, 3),
-            **machine(),
-        }
+def _do(planned: Experiment, tasks: list[Task], done: Done, executor: Any, jobs: int, progress: bool | None) -> None:
+    if not tasks:
+        return
+    if executor is None:
+        on_threads(tasks, done, jobs, progress, str(planned))
+        return
+    with dask_client(executor) as client:
+        on_dask(tasks, done, client, progress, str(planned))
 
 
-def _finish(sources: list[Folder], target: Folder, provenance: dict[str, Any]) -> Results:
-    results = Results(pl.concat(gather(sources, provenance["tasks"])), provenance)
+def _finish(sources: list[Folder], target: Folder, identity: Mapping[str, Any], merged: list[str]) -> Results:
+    table = gather(sources, range(identity["tasks"]))
+    results = Results(table, provenance(identity, sessions(sources), merged))
     results.save(target.path)
     target.forget_parts()
     return results
@@ -266,10 +251,14 @@ def _checked(
 
 def _problems(problems: Any) -> dict[str, Any]:
     if isinstance(problems, Mapping):
-        named = {str(name): _named(as_problem(problem), str(name)) for name, problem in problems.items()}
+        named = {str(name): _named(_entry(problem, name), str(name)) for name, problem in problems.items()}
     else:
         several = isinstance(problems, list | tuple) and not _is_array(problems)
-        found = [as_problem(problem) for problem in (problems if several else [problems])]
+        listed = problems if several else [problems]
+        found = [
+            as_problem(problem) if isinstance(problem, str) or not several else _entry(problem, place)
+            for place, problem in enumerate(listed, 1)
+        ]
         named = {_matrix(problem).name: problem for problem in found}
         if len(named) < len(found):
             names = [_matrix(problem).name for problem in found]
@@ -280,10 +269,29 @@ def _problems(problems: Any) -> dict[str, Any]:
     return named
 
 
+def _entry(problem: Any, called: Any) -> Any:
+    """One of several problems, whose name or place an error says."""
+    try:
+        return as_problem(problem)
+    except InvalidInput as error:
+        if called in KEYS:
+            raise InvalidInput(
+                f"{called} stands below [problems] and so is taken for a problem, which it is not: move it above "
+                f"[problems] ({error})"
+            ) from None
+        raise InvalidInput(f"problem {called!r}: {error}") from error
+
+
 def as_problem(problem: Any) -> Any:
     """A matrix or an environment; `{"matrix": "p.csv", "subset": 16, "seed": 0}` draws a subset with a winner."""
     if hasattr(problem, "outcome"):
         return problem
+    if problem is None or isinstance(problem, int | float):
+        raise InvalidInput(
+            f"{problem!r} is not a problem: expected a name such as 'arxiv-6', a matrix file or a matrix"
+        )
+    if isinstance(problem, str | Path) and str(problem).endswith(".toml"):
+        raise InvalidInput(f"{problem} is the file of an experiment, which is run alone: run one after the other")
     if not isinstance(problem, Mapping):
         return as_matrix(problem)
     for key in problem:
@@ -298,6 +306,8 @@ def _policies(policies: Any, matrices: Mapping[str, PreferenceMatrix]) -> dict[s
     listed = ["rucb"] if policies is None else policies if isinstance(policies, list | tuple) else [policies]
     chosen: dict[str, dict[str, Policy]] = {}
     for spec in listed:
+        if isinstance(spec, int | float):
+            raise InvalidInput(f"{spec!r} is not a policy: expected a name such as 'rucb', a Python file or a module")
         if _has_own(spec):
             per_problem = {name: _policy_for(spec, matrix) for name, matrix in matrices.items()}
             label = f"{next(iter(per_problem.values())).name}:{spec.partition(':')[2]}"

@@ -4,28 +4,26 @@ The page is one file that asks for nothing else and holds no scripts: figures ar
 text from outside (names of problems, arms and policies, notes) is escaped.
 """
 
-import html
 import json
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from string import Template
 from typing import Any, NamedTuple
-from urllib.parse import quote
 from xml.etree import ElementTree
 
 import polars as pl
 
 from . import figures
-from .claims import MARKS, Claim, paper_claims, unbroken
+from .claims import MARKS, Claim, paper_claims
 from .errors import InvalidInput
 from .files import whole_file
 from .preference import PreferenceMatrix
+from .progress import bar
+from .report_page import download, escaped, readable, table_of, whole_page
 from .results import Results
 
 WIDE = 1.4  # times as wide as high; a narrower figure shares its row with another one
-LONG = 40  # characters; a longer text may break in a table
 LARGEST = 100  # arms of a matrix that is drawn: its picture has a cell for each pair
 FACTS = {"Duels": "duels", "Command": "command", "Seed": "seed", "Threads": "jobs", "Carried out by": "executor"}
 FACTS |= {"Machine": "machine", "Python": "python", "numpy": "numpy"}  # of the provenance
@@ -45,7 +43,9 @@ def write_report(
     claims: Sequence[Claim] | None = None,
     title: str | None = None,
     more: Mapping[str, Any] | None = None,
+    facts: Mapping[str, str] | None = None,
     notes: Iterable[str] = (),
+    progress: bool | None = None,
 ) -> Path:
     """Write the report of results to an HTML file, which opens offline.
 
@@ -53,7 +53,9 @@ def write_report(
     pool: the matrix that the problems are subsets of; by default the largest of the matrices.
     claims: what to say of the paper's statements; by default `paper_claims`. An empty list leaves them out.
     more: further figures by name, each with a title, a caption and a chart.
+    facts: what else to say of what was run, by its name.
     notes: paragraphs for the end of the page.
+    progress: whether to show a bar; None means on a terminal only.
     """
     parts = _parts(results.provenance)
     _check(results, matrices, parts)
@@ -66,17 +68,22 @@ def write_report(
     claims = paper_claims(results, matrices, pool) if claims is None else claims
     policies, problems = (", ".join(_unique(results.frame, column)) for column in ("policy", "problem"))
     played = {problem: matrices[problem] for problem in _unique(results.frame, "problem")}
+    drawn = _drawings(results, played, pool)
+    proofs = [Drawing(key, one.title, one.caption, one.chart.to_dict(), "") for key, one in (more or {}).items()]
+    pictures = []
+    with bar(progress, "report") as show:
+        for drawing in [*drawn, *proofs]:
+            pictures.append(_figure(drawing))
+            show(len(pictures) / len([*drawn, *proofs]))
     sections = {
         "Claims of the paper": _claims(claims),
         "Final numbers": _final(results),
-        "Figures": "".join(_figure(drawing) for drawing in _drawings(results, played, pool)),
-        "Proofs and arguments": "".join(
-            _figure(Drawing(key, one.title, one.caption, one.chart.to_dict(), "")) for key, one in (more or {}).items()
-        ),
-        "What was run": _run(results, played, parts),
-        "Notes": "".join(f"<p>{_text(note)}</p>\n" for note in notes),
+        "Figures": "".join(pictures[: len(drawn)]),
+        "Proofs and arguments": "".join(pictures[len(drawn) :]),
+        "What was run": _run(results, played, parts, facts or {}),
+        "Notes": "".join(f"<p>{escaped(note)}</p>\n" for note in notes),
     }
-    page = _page(
+    page = whole_page(
         title or f"{policies} on {problems}", _subtitle(results.frame, parts), {k: v for k, v in sections.items() if v}
     )
     with whole_file(target) as unfinished:
@@ -97,6 +104,8 @@ class Drawing(NamedTuple):
 def _drawings(results: Results, matrices: Matrices, pool: PreferenceMatrix) -> list[Drawing]:
     afresh = _afresh(results.frame)
     drawn = []
+    known = {matrix.digest for matrix in matrices.values()}
+    origin = "" if len(matrices) == 1 or pool is max(matrices.values(), key=len) else pool.name
 
     def draw(key: str, title: str, caption: str, chart: Any, columns: Sequence[str]) -> None:
         spec = chart.to_dict()
@@ -105,17 +114,21 @@ def _drawings(results: Results, matrices: Matrices, pool: PreferenceMatrix) -> l
 
     caption = f"Mean over runs; dotted, the best and the worst run. {afresh}"
     columns = ["problem", "policy", "t", "runs", "regret", "regret_min", "regret_max"]
-    draw("regret", "Regret over time", caption, figures.plot_regret(results), columns)
-    if any(policy.partition(":")[0] == "rucb" for policy in _unique(results.frame, "policy")):
-        caption, bounded = "The same, with RUCB's bounds where in sight.", figures.plot_regret(results, bounds=matrices)
+    seen = bool((results.frame["regret"] > 0).any())  # else a logarithmic axis has nothing to show
+    if seen:
+        draw("regret", "Regret over time", caption, figures.plot_regret(results, pool=origin), columns)
+    won = {name: matrix for name, matrix in matrices.items() if matrix.condorcet_winner is not None}
+    if seen and won and any(policy.partition(":")[0] == "rucb" for policy in _unique(results.frame, "policy")):
+        caption = "The same, with RUCB's bounds where in sight."
+        bounded = figures.plot_regret(results, bounds=won, pool=origin)
         draw("bounds", "Regret and its bounds", caption, bounded, ["problem", "label", "t", "bound"])
-    caption = f"The share of runs that name the Condorcet winner. {afresh}"
+    best = "the Condorcet winner" if results.notion == "condorcet" else f"a best arm ({results.notion})"
+    caption = f"The share of runs that name {best}. {afresh}"
     columns = ["problem", "policy", "t", "runs", "accuracy", "accuracy_low", "accuracy_high"]
-    draw("accuracy", "Accuracy over time", caption, figures.plot_accuracy(results), columns)
+    draw("accuracy", "Accuracy over time", caption, figures.plot_accuracy(results, pool=origin), columns)
     caption = f"How likely it is that K arms drawn from {pool.name} have a Condorcet winner, and a total order."
     chances, columns = figures.plot_condorcet_probability(pool), ["size", "assumption", "probability", "exact"]
     draw("assumptions", "Assumptions on subsets", caption, chances, columns)
-    known = {matrix.digest for matrix in matrices.values()}
     shown = {**matrices, **({} if pool.digest in known else {pool.name: pool})}
     for place, (name, matrix) in enumerate(shown.items()):
         if matrix.arms <= LARGEST:
@@ -135,16 +148,16 @@ def _afresh(frame: pl.DataFrame) -> str:
 def _figure(drawing: Drawing) -> str:
     import vl_convert
 
-    key, title = drawing.key, _text(drawing.title)
+    key, title = drawing.key, escaped(drawing.title)
     spec = json.dumps(drawing.spec, ensure_ascii=False)
     spec = re.sub(r"\\u00[01][0-9a-f]", "\N{REPLACEMENT CHARACTER}", spec)  # XML has no control characters
     picture, width, height = _inline(vl_convert.vegalite_to_svg(spec), key, json.loads(spec)["description"])
-    svg = _download("SVG", f"{key}.svg", "image/svg+xml", picture)
-    source = _download("Vega-Lite", f"{key}.vl.json", "application/json", spec)
+    svg = download("SVG", f"{key}.svg", "image/svg+xml", picture)
+    source = download("Vega-Lite", f"{key}.vl.json", "application/json", spec)
     return f"""<figure id="{key}" class="{"wide" if width > WIDE * height else "narrow"}" style="--natural: {width}px">
 <h3>{title}</h3>
 <div class="card scroll" tabindex="0" role="group" aria-label="{title}">{picture}</div>
-<figcaption>{_text(drawing.caption)} <span class="links">Download: {svg}, {source}</span></figcaption>
+<figcaption>{escaped(drawing.caption)} <span class="links">Download: {svg}, {source}</span></figcaption>
 {drawing.table and f"<details><summary>The data of this figure</summary>{drawing.table}</details>"}
 </figure>
 """
@@ -181,13 +194,13 @@ def _data(spec: dict[str, Any], columns: Sequence[str]) -> str:
                 gather(inner)
 
     gather(spec)
-    return _table(columns, list(rows))
+    return table_of(columns, list(rows))
 
 
 def _square(matrix: PreferenceMatrix) -> str:
     """The matrix as a table, in the order of its picture."""
     names = figures.preference_points(matrix)["row"].unique(maintain_order=True).to_list()
-    return _table(["", *names], [(i, *(f"{matrix[i, j]:.3f}" for j in names)) for i in names], heads_of_rows=True)
+    return table_of(["", *names], [(i, *(f"{matrix[i, j]:.3f}" for j in names)) for i in names], heads_of_rows=True)
 
 
 def _claims(claims: Sequence[Claim]) -> str:
@@ -198,15 +211,15 @@ def _claims(claims: Sequence[Claim]) -> str:
     cards = [
         f"""<li class="claim {claim.verdict.replace(" ", "-")}">
 <p class="badge"><span aria-hidden="true">{MARKS[claim.verdict]}</span> {claim.verdict}</p>
-<blockquote>{_text(claim.paper)}</blockquote>
-<p>{_text(claim.found)}</p>
+<blockquote>{escaped(claim.paper)}</blockquote>
+<p>{escaped(claim.found)}</p>
 </li>"""
         for claim in claims
     ]
     numbers = json.dumps([claim._asdict() for claim in claims], ensure_ascii=False, indent=1)
     return f"""<p>{len(claims)} statements of the paper, and what these results say of them ({said}).</p>
 <ol class="claims">{"".join(cards)}</ol>
-<p class="links">Download: {_download("these findings as JSON", "claims.json", "application/json", numbers)}</p>"""
+<p class="links">Download: {download("these findings as JSON", "claims.json", "application/json", numbers)}</p>"""
 
 
 def _final(results: Results) -> str:
@@ -218,15 +231,16 @@ def _final(results: Results) -> str:
     counts = [f"{last['t'][0]:,} steps"] * ("t" in alike) + [f"{last['runs'][0]:,} runs"] * ("runs" in alike)
     return f"""<p>At the end of the longest horizon{"".join(f", {count}" for count in counts)}. Duels are comparisons of
 two different arms; explored is the median time at which one arm was left, among the runs that got there.</p>
-{_table(list(shown), [[row[column] for column in shown.values()] for row in rows])}"""
+{table_of(list(shown), [[row[column] for column in shown.values()] for row in rows])}"""
 
 
-def _run(results: Results, matrices: Matrices, parts: Sequence[Mapping[str, Any]]) -> str:
+def _run(results: Results, matrices: Matrices, parts: Sequence[Mapping[str, Any]], more: Mapping[str, str]) -> str:
     facts = [(name, "; ".join(_said(parts, key))) for name, key in FACTS.items()]
     facts.append(("Started", min(_said(parts, "started"), default="")))
     seconds = sum(part.get("seconds", 0) for part in parts)
     facts.append(("Wall time", f"{seconds:,.1f} s" if seconds else ""))
-    provenance = _table((), [fact for fact in facts if fact[1]], heads_of_rows=True)
+    facts += more.items()
+    provenance = table_of((), [fact for fact in facts if fact[1]], heads_of_rows=True)
     policies = [
         (
             policy,
@@ -236,13 +250,18 @@ def _run(results: Results, matrices: Matrices, parts: Sequence[Mapping[str, Any]
         )
         for (policy,), rows in results.frame.group_by("policy", maintain_order=True)
     ]
-    problems = [
-        (name, p.arms, p.names[p.condorcet_winner or 0], p.gamma, float(sorted(p.gaps)[1]), p.three_cycles, p.digest)
-        for name, p in matrices.items()
-    ]
+    problems = [(name, p.arms, *_winner(p), p.three_cycles, p.digest) for name, p in matrices.items()]
     return f"""{provenance}
-<h3>Policies</h3>{_table(("policy", "parameters", "horizons", "runs"), policies)}
-<h3>Problems</h3>{_table(("problem", "K", "winner", "γ", "smallest gap", "three-cycles", "digest"), problems)}"""
+<h3>Policies</h3>{table_of(("policy", "parameters", "horizons", "runs"), policies)}
+<h3>Problems</h3>{table_of(("problem", "K", "winner", "γ", "smallest gap", "three-cycles", "digest"), problems)}"""
+
+
+def _winner(matrix: PreferenceMatrix) -> tuple[str, float | None, float | None]:
+    """The Condorcet winner's name, γ and the smallest gap; nothing where nobody beats all others."""
+    winner = matrix.condorcet_winner
+    if winner is None:
+        return "–", None, None
+    return matrix.names[winner], matrix.gamma, float(sorted(matrix.gaps)[1])
 
 
 def _check(results: Results, matrices: Matrices, parts: Sequence[Mapping[str, Any]]) -> None:
@@ -278,7 +297,7 @@ def _parameters(parts: Sequence[Mapping[str, Any]], policy: str) -> str:
         by_problem |= part.get("policies", {}).get(policy, {}).get("parameters", {})
     said = []
     for name in dict.fromkeys(name for given in by_problem.values() for name in given):
-        values = {problem: _shown(given[name]) for problem, given in by_problem.items() if name in given}
+        values = {problem: readable(given[name]) for problem, given in by_problem.items() if name in given}
         alike = len(set(values.values())) == 1
         each = [value if alike else f"{value} on {problem}" for problem, value in values.items()]
         said.append(f"{name} = {', '.join(each[:1] if alike else each)}")
@@ -292,109 +311,5 @@ def _subtitle(frame: pl.DataFrame, parts: Sequence[Mapping[str, Any]]) -> str:
     return " · ".join([*said, f"up to {steps:,} steps", *(date[:10] for date in sorted(_said(parts, "started"))[:1])])
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[Any]], *, heads_of_rows: bool = False) -> str:
-    """A table that scrolls if it must, numbers to the right; nothing if it has no rows."""
-    right = [" class=n" * (not isinstance(value, str)) for value in rows[0]] if rows else []
-    top = "".join(f'<th scope="col"{side}>{_text(head)}</th>' for head, side in zip(heads, right))
-    lines = [f"<thead><tr>{top}</tr></thead>"] if top else []
-    for row in rows:
-        sides = [side or " class=long" * (len(str(value)) > LONG) for value, side in zip(row, right)]
-        cells = [f"<td{side}>{_text(_shown(value))}</td>" for value, side in zip(row, sides)]
-        if heads_of_rows:
-            cells[0] = f'<th scope="row">{_text(row[0])}</th>'
-        lines.append(f"<tr>{''.join(cells)}</tr>")
-    scroll = '<div class="scroll" tabindex="0" role="group" aria-label="table">'
-    return f"{scroll}<table>{''.join(lines)}</table></div>" if rows else ""
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _text(text: str) -> str:
-    return html.escape(unbroken(text))
-
-
-def _download(label: str, name: str, kind: str, content: str) -> str:
-    address = quote(content, safe=' "!$()*+,-./:;=?@[]^_`{|}~')  # all but what ends an attribute or an address
-    return f"<a download=\"{name}\" href='data:{kind};charset=utf-8,{address}'>{label}</a>"
-
-
 def _unique(frame: pl.DataFrame, column: str) -> list[Any]:
     return frame[column].unique(maintain_order=True).to_list()
-
-
-def _page(title: str, subtitle: str, sections: Mapping[str, str]) -> str:
-    keys = {heading: heading.lower().replace(" ", "-") for heading in sections}
-    links = "".join(f'<a href="#{key}">{heading}</a>' for heading, key in keys.items())
-    body = "".join(f'<section id="{keys[head]}"><h2>{head}</h2>\n{text}</section>\n' for head, text in sections.items())
-    return PAGE.substitute(title=_text(title), subtitle=_text(subtitle), links=links, body=body, style=STYLE)
-
-
-STYLE = """
-:root { color-scheme: light dark; --ink: #1a1c1f; --soft: #555b63; --back: #fafaf8; --card: #fff; --line: #d9dbdf;
-  --link: #0b57a4; --good: #0a6b4b; --part: #8a5300; --bad: #b3261e; --none: #5c6169; }
-@media screen and (prefers-color-scheme: dark) { :root { --ink: #e8e6e3; --soft: #a8adb5; --back: #16181b;
-  --card: #1f2226; --line: #3a3f46; --link: #8ec2ff; --good: #5fd3a8; --part: #f0b35a; --bad: #ff8f86;
-  --none: #a8adb5; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; padding: 2.5rem 1.25rem 4rem; max-width: 68rem; background: var(--back); color: var(--ink);
-  font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; overflow-wrap: anywhere; }
-h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .3rem; text-wrap: balance; }
-h2 { font-size: 1.35rem; margin: 3rem 0 .75rem; padding-top: .75rem; border-top: 1px solid var(--line); }
-h3 { font-size: 1.05rem; margin: 2rem 0 .6rem; } p { max-width: 46rem; margin: .5rem 0; } a { color: var(--link); }
-figure h3 { position: absolute; clip-path: inset(50%); width: 1px; height: 1px; overflow: hidden; }
-.subtitle, figcaption, .links, summary { color: var(--soft); }
-nav { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; margin-top: 1rem; }
-.claims { list-style: none; padding: 0; margin: 1rem 0; display: grid; gap: .75rem; }
-.claim { background: var(--card); border: 1px solid var(--line); border-left: .35rem solid var(--tone);
-  border-radius: .4rem; padding: .9rem 1.1rem; break-inside: avoid; }
-.claim p { margin: 0; max-width: none; }
-.claim .badge { float: right; margin: 0 0 .3rem 1rem; padding: .05rem .6rem; border: 1.5px solid var(--tone);
-  border-radius: 1rem; color: var(--tone); font-weight: 600; font-size: .9rem; white-space: nowrap; }
-.claim blockquote { margin: 0 0 .4rem; font-weight: 600; }
-.holds { --tone: var(--good); } .holds-in-part { --tone: var(--part); }
-.fails { --tone: var(--bad); } .not-measured { --tone: var(--none); }
-#figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 28rem), 1fr)); gap: 0 1.5rem; }
-#figures h2, .wide { grid-column: 1 / -1; }
-figure { position: relative; margin: 0 0 2.25rem; min-width: 0; break-inside: avoid; }
-figcaption { max-width: 46rem; margin-top: .5rem; font-size: .95rem; }
-.card { background: #fff; border: 1px solid var(--line); border-radius: .4rem; padding: 1rem; }
-.card svg { display: block; margin: 0 auto; height: auto; width: 100%; max-width: var(--natural); }
-.wide svg { min-width: calc(.7 * var(--natural)); } [id^=preferences] svg { shape-rendering: crispEdges; }
-.scroll { overflow: auto; max-width: 100%; } details { margin-top: .4rem; }
-summary { cursor: pointer; width: fit-content; font-size: .95rem; }
-details .scroll { max-height: 26rem; margin-top: .5rem; border: 1px solid var(--line); border-radius: .4rem; }
-table { border-collapse: collapse; font-size: .9rem; font-variant-numeric: tabular-nums; overflow-wrap: normal; }
-th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line); white-space: nowrap;
-  vertical-align: baseline; }
-.n { text-align: right; } .long { white-space: normal; min-width: 16rem; overflow-wrap: anywhere; }
-thead th { position: sticky; top: 0; background: var(--card); }
-footer { margin-top: 3rem; color: var(--soft); font-size: .9rem; }
-@media print { html { font-size: 68%; } body { max-width: none; padding: 0; background: #fff; }
-  nav, details, .links { display: none; } .wide svg { min-width: 0; } .scroll { overflow: visible; } }
-"""
-
-# The policy lets nothing in from outside and nothing run: what a name contains stays text.
-PAGE = Template("""<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
-<link rel="icon" href="data:,">
-<title>$title</title>
-<style>$style</style></head>
-<body><header>
-<h1>$title</h1>
-<p class="subtitle">$subtitle</p>
-<nav aria-label="On this page">$links</nav></header>
-<main>$body</main>
-<footer>The paper: M. Zoghi, S. Whiteson, R. Munos and M. de Rijke, <cite>Relative Upper Confidence Bound for the
-K-Armed Dueling Bandit Problem</cite>, ICML 2014.</footer>
-</body></html>
-""")

@@ -1,8 +1,10 @@
 """Results of simulations: one table with a row per run and checkpoint, and where it came from."""
 
+import hashlib
 import io
 import json
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,7 +30,10 @@ SCHEMA = {
     "correct": pl.Boolean,
     "explored": pl.Int64,  # when an elimination method had one arm left; null before, and for other policies
 }
-TABLES = ("frame", "pairs", "intervals")
+PAIRS = {"problem": pl.String, "policy": pl.String, **dict.fromkeys(("run", "t", "first", "second"), pl.Int64)}
+PAIRS |= {"duels": pl.Float64, "wins": pl.Float64}
+TABLES = {"frame": SCHEMA, "pairs": PAIRS, "intervals": {**PAIRS, "lower": pl.Float64, "upper": pl.Float64}}
+DIGESTS = "sha256"  # in provenance.json, of each table's file
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,13 +96,15 @@ class Results:
         Results that the folder held before are replaced.
         """
         target = prepare_folder(directory)
-        text = json.dumps(self.provenance, indent=2, ensure_ascii=False)
+        text = json.dumps(self.provenance, ensure_ascii=False)  # what cannot be written is refused before anything is
+        digests = {}
         for name in TABLES:
             table, file = getattr(self, name), target / f"{name}.parquet"
             if table is None:
                 file.unlink(missing_ok=True)
                 continue
-            write_parquet(table, file)
+            digests[file.name] = write_parquet(table, file)
+        text = json.dumps(self.provenance | {DIGESTS: digests}, indent=2, ensure_ascii=False)
         with whole_file(target / "provenance.json") as unfinished:
             unfinished.write_text(text + "\n", encoding="utf-8")
 
@@ -133,20 +140,33 @@ def _notions(said: dict[str, Any]) -> list[str]:
 
 
 def load_results(directory: str | Path) -> Results:
-    """Read what `Results.save` wrote."""
+    """Read what `Results.save` wrote; files that were changed since are refused."""
     source = Path(directory)
     if not (source / "frame.parquet").is_file():
         raise InvalidInput(
             f"{str(source)!r} holds no results: expected a folder with frame.parquet, as `save` writes it"
+            + look_below(source)
         )
-    tables = {
-        name: read_parquet(source / f"{name}.parquet") for name in TABLES if (source / f"{name}.parquet").is_file()
-    }
     try:
         provenance = json.loads((source / "provenance.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{source / 'provenance.json'} cannot be read: {error}") from None
+    digests = provenance.pop(DIGESTS, {}) if isinstance(provenance, dict) else None  # older results have none
+    if not isinstance(digests, dict):
+        raise InvalidInput(f"{source / 'provenance.json'} is no provenance: expected what `save` writes")
+    tables = {}
+    for name, columns in TABLES.items():
+        file = source / f"{name}.parquet"
+        if file.is_file():
+            tables[name] = read_parquet(file, columns, digests.get(file.name))
     return Results(provenance=provenance, **tables)
+
+
+def look_below(folder: Path) -> str:
+    """Where else to look, as the end of an error: `reproduce` keeps its experiment in the folder `results`."""
+    below = folder / "results"
+    found = any((below / name).is_file() for name in ("experiment.json", "frame.parquet"))
+    return f"; look in {str(below)!r}" if found else ""
 
 
 def combine(parts: Sequence[Results]) -> Results:
@@ -191,24 +211,43 @@ def prepare_folder(directory: str | Path) -> Path:
     folder = Path(directory)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / ".writable").touch()
-        (folder / ".writable").unlink()
+        with tempfile.TemporaryFile(prefix=".writable", dir=folder):
+            pass
     except OSError as error:
         raise InvalidInput(f"cannot write to the folder {str(folder)!r}: {error.strerror or error}") from None
     return folder
 
 
-def write_parquet(table: pl.DataFrame, path: Path) -> None:
-    """A Parquet file that appears whole or not at all, or an error that says why it cannot."""
+def write_parquet(table: pl.DataFrame, path: Path) -> str:
+    """A Parquet file that appears whole or not at all, or an error that says why it cannot; gives its sha256."""
     content = io.BytesIO()
     table.write_parquet(content)  # in memory first: polars' own error for a full disk speaks of Parquet
     with whole_file(path) as unfinished:
         unfinished.write_bytes(content.getbuffer())
+    return hashlib.sha256(content.getbuffer()).hexdigest()
 
 
-def read_parquet(path: Path) -> pl.DataFrame:
-    """A Parquet file, or an error that names it."""
+def read_parquet(path: Path, columns: Mapping[str, Any] = SCHEMA, digest: str | None = None) -> pl.DataFrame:
+    """A Parquet file with at least these columns, or an error that names it.
+
+    digest: the file's sha256 when it was written. Parquet alone does not notice most damage.
+    """
     try:
-        return pl.read_parquet(path)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise InvalidInput(f"{path} is not a readable Parquet file: {str(error).splitlines()[0]}") from None
+        content = path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
+    found = hashlib.sha256(content).hexdigest()
+    if digest is not None and found != digest:
+        raise InvalidInput(
+            f"{path} is damaged: its sha256 is {found[:12]}…, expected {digest[:12]}… as when it was written"
+        )
+    try:
+        table = pl.read_parquet(io.BytesIO(content))
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        said = (str(error) or type(error).__name__).splitlines()[0]
+        raise InvalidInput(f"{path} is not a readable Parquet file: {said}") from None
+    for name, kind in columns.items():
+        if table.schema.get(name) != kind:
+            has = table.schema.get(name, "not there")
+            raise InvalidInput(f"{path} does not hold results: its column {name!r} is {has}, expected {kind}")
+    return table

@@ -25,7 +25,10 @@ DaskOption = Annotated[
 
 
 def reproduce(
-    out: Annotated[Path, typer.Option(help="Folder for matrix, results, figures and report.")] = Path("reproduction"),
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder to write to; by default reproduction, with --quick reproduction-quick."),
+    ] = None,
     letor: Annotated[
         list[str] | None, typer.Option(help="LETOR files or a fold's folder instead of generated ones; repeatable.")
     ] = None,
@@ -36,7 +39,7 @@ def reproduce(
         list[str] | None, typer.Option("--policies", "-p", help="A further policy; repeatable, or with commas.")
     ] = None,
     quick: Annotated[bool, typer.Option(help="Fewer comparisons, runs and steps: under a minute.")] = False,
-    runs: Annotated[str | None, typer.Option(help="Runs of each policy instead of 100.")] = None,
+    runs: Annotated[str | None, typer.Option(help="Runs of each policy instead of 100, or 20.")] = None,
     seed: SeedOption = "0",
     jobs: JobsOption = None,
     dask: DaskOption = None,
@@ -47,7 +50,7 @@ def reproduce(
 
     with interruptible():
         redo(
-            out,
+            out or Path("reproduction-quick" if quick else "reproduction"),
             letor=letor,
             matrix=matrix,
             policies=_separated(policies),
@@ -190,23 +193,34 @@ def plot(
     figure: Annotated[
         list[str] | None,
         typer.Option(
-            "--figure", help="Of results: regret, bounds, accuracy, horizons. Of a matrix: preferences, subsets."
+            "--figure",
+            help="Of results: regret, bounds, accuracy, horizons. Of a matrix or an experiment: preferences, subsets.",
         ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="A file (.png, .svg, .pdf, .html, .json) or a folder; by default SOURCE.")
     ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option("--format", "-f", help="What to write into a folder: png, svg, pdf, html or json (png)."),
+    ] = None,
 ) -> None:
     """Draw the figures of an experiment's folder or of a preference matrix."""
-    from ..charts import save_chart
+    from ..charts import ENDINGS, save_chart
 
-    drawn = _charts(source, figure)
+    ending = None if kind is None else f".{kind.lower().removeprefix('.')}"
+    if ending is not None and ending not in ENDINGS:
+        raise InvalidInput(f"unknown format {kind!r}: expected png, svg, pdf, html or json")
     single = out is not None and bool(out.suffix) and not out.is_dir()
-    if single and len(drawn) > 1:
-        raise InvalidInput(f"{out} is one file, but there are {len(drawn)} figures: name a folder, or one --figure")
+    if single and out is not None and ending not in (None, out.suffix.lower()):
+        raise InvalidInput(f"{out} is no {ending} file: name it so, or leave out --format")
+    drawn = _charts(source, figure)
+    if single and out is not None and len(drawn) > 1:
+        remedy = f"a folder (--out {out.stem} --format {out.suffix[1:]})"
+        raise InvalidInput(f"{out} is one file, but there are {len(drawn)} figures: name {remedy}, or one --figure")
     for name, chart in drawn.items():
         folder = out or (Path(source) if Path(source).is_dir() else Path())
-        path = out if single and out is not None else folder / f"{name}.png"
+        path = out if single and out is not None else folder / f"{name}{ending or '.png'}"
         print(f"saved in {save_chart(chart, path)}", file=sys.stderr)
 
 
@@ -215,21 +229,25 @@ def report(
     out: Annotated[Path | None, typer.Option(help="The page to write; by default report.html in the folder.")] = None,
 ) -> None:
     """Write one HTML page of a finished experiment, which opens offline."""
-    from ..folder import folder_matrices
+    from ..folder import IDENTITY, folder_matrices
     from ..report import write_report
     from ..results import load_results
 
+    if (folder / "results" / IDENTITY).exists() and not (folder / IDENTITY).exists():
+        raise InvalidInput(f"{folder} is a reproduction: its experiment is {folder / 'results'}, name that one")
     path = write_report(out or folder / "report.html", load_results(folder), folder_matrices(folder))
     print(f"saved in {path}", file=sys.stderr)
 
 
 def _charts(source: str, wanted: list[str] | None) -> dict[str, Any]:
+    """The figures by the names of their files; those of matrices are numbered if an experiment has several."""
     from .. import figures, illustrations
     from ..errors import UnknownName
     from ..folder import IDENTITY, folder_matrices
     from ..problems import as_matrix
     from ..results import load_results
 
+    matrices = {}
     if Path(source).is_dir():
         results = load_results(source)
         known = {
@@ -238,20 +256,22 @@ def _charts(source: str, wanted: list[str] | None) -> dict[str, Any]:
             "horizons": lambda: illustrations.plot_horizons(results),
         }
         if (Path(source) / IDENTITY).exists():
-            known["bounds"] = lambda: figures.plot_regret(results, bounds=folder_matrices(source))
+            matrices = folder_matrices(source)
+            known["bounds"] = lambda: figures.plot_regret(results, bounds=matrices)
         usual = ["regret", "accuracy"]
     else:
-        matrix = as_matrix(source)
-        known = {
-            "preferences": lambda: figures.plot_preferences(matrix),
-            "subsets": lambda: figures.plot_condorcet_probability(matrix),
-        }
-        usual = list(known)
-    chosen = _separated(wanted) or usual
-    for name in chosen:
-        if name not in known:
-            raise UnknownName("figure", name, known)
-    return {name: known[name]() for name in chosen}
+        matrices, known, usual = {source: as_matrix(source)}, {}, ["preferences", "subsets"]
+    of_matrix: dict[str, Any] = {"preferences": figures.plot_preferences, "subsets": figures.plot_condorcet_probability}
+    drawn: dict[str, Any] = {}
+    for name in _separated(wanted) or usual:
+        if name in known:
+            drawn[name] = known[name]()
+        elif name in of_matrix and matrices:
+            for place, matrix in enumerate(matrices.values()):
+                drawn[name if len(matrices) == 1 else f"{name}-{place}"] = of_matrix[name](matrix)
+        else:
+            raise UnknownName("figure", name, [*known, *(of_matrix if matrices else ())])
+    return drawn
 
 
 def _separated(texts: list[str] | None) -> list[str]:

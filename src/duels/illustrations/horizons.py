@@ -19,19 +19,25 @@ COLOURS = ("#440154", "#472D7B", "#3B528B", "#2C728E", "#21918C", "#28AE80", "#5
 DASHED = (6, 3)
 AFTER = "after T: plays the arm it names"
 LATER = 40  # points of a line after T
+MOST = 6  # horizons that can be told apart
 
 
-def plot_horizons(results: Results, *, policy: str | None = None, problem: str | None = None) -> Any:
+def plot_horizons(results: Results, *, policy: str | None = None, problem: str | None = None, pool: str = "") -> Any:
     """Mean regret against time for each horizon T that a policy was told, both axes logarithmic.
 
     A mark is at T. From there on, dashed, the policy plays the arm that it names. Policies in the results that need no
-    horizon are there for comparison. Time begins at a tenth of the shortest horizon.
+    horizon are there for comparison. Time begins at a tenth of the shortest horizon. Of many horizons six are shown.
 
     policy, problem: those to show; by default every problem and every policy that needs a horizon has its panel.
+    pool: what the problems' arms were drawn from, for the title.
     """
     points = horizon_points(results, policy=policy, problem=problem).filter(pl.col("regret") > 0)
+    if not len(points):
+        raise InvalidInput("every regret is 0: there is nothing to draw on a logarithmic axis")
     points = points.filter(pl.col("t") >= pl.col("horizon").min() / 10)  # before, they are alike
-    horizons = points["horizon"].drop_nulls().unique().sort().to_list()
+    known = points["horizon"].drop_nulls().unique().sort().to_list()
+    horizons = [known[round(place)] for place in np.linspace(0, len(known) - 1, min(len(known), MOST))]
+    points = points.filter(pl.col("horizon").is_null() | pl.col("horizon").is_in(horizons))
     others = points.filter(pl.col("horizon").is_null())["label"].unique(maintain_order=True).to_list()
     shades = [COLOURS[round(place)] for place in np.linspace(0, len(COLOURS) - 1, len(horizons))]
     told = [_label(horizon) for horizon in horizons]
@@ -50,9 +56,13 @@ def plot_horizons(results: Results, *, policy: str | None = None, problem: str |
         lines = charts.lines(rows.filter(~pl.col("after")), x, y, key, "label")
         layers = alt.layer(later.encode(x, y, key.colour("label")), *lines, legend)
         panels[f"{rows['policy'][0]} on {rows['problem'][0]}"] = layers.properties(width=width, height=height)
-    sizes = f"K = {span(points['arms'])} · " if len(groups) == 1 else ""
+    arms = points["arms"][0]
+    sizes = "" if len(groups) > 1 or points["problem"][0] == f"{arms} arms" else f"K = {arms} · "
     title = f"{next(iter(panels))}, told different horizons" if len(groups) == 1 else "Different horizons"
-    return charts.titled(charts.side_by_side(panels), title, f"{sizes}mean of {span(points['runs'])} runs")
+    below = [f"{sizes}mean of {span(points['runs'])} runs", f"arms of {pool}" if pool else ""]
+    if len(known) > len(horizons):
+        below[0] += f" · {len(horizons)} of {len(known)} horizons"
+    return charts.titled(charts.side_by_side(panels), title, below)
 
 
 def horizon_points(results: Results, *, policy: str | None = None, problem: str | None = None) -> pl.DataFrame:

@@ -19,7 +19,8 @@ from .rows import alpha_of, called, matrix_of, of_run, power
 DELTA = 0.05  # of C(δ)
 TAILS, FEWEST = 5, 4  # graphs in the appendix's form, and the duels at the first
 TALL = 0.8  # how much of the room until the next graph one takes
-DASHED, DOTTED, UPRIGHT = (6, 3), (2, 2), "M0,-.4V.4"
+SEEN = 0.03  # a smaller area is drawn ten times as wide, or a hundred times, …
+DASHED, DOTTED, UPRIGHT, TICK = (6, 3), (2, 2), "M0,-.4V.4", "M0,.05V.35"
 Y = Callable[[str], alt.Y]  # the y axis for a column
 
 
@@ -34,7 +35,8 @@ def plot_intervals(
 ) -> Any:
     """The interval of one pair over time, its mean, the true p, and the time T from which on p is inside.
 
-    The results must have recorded the pair: `simulate(..., record=[(i, j)])`.
+    The results must have recorded the pair: `simulate(..., record=[(i, j)])`. Time begins at the first duel; before it
+    the interval is [−1, 2].
 
     pair: one of the recorded pairs, in either order; by default the first.
     policy: whose interval; needed if several policies were recorded.
@@ -44,9 +46,10 @@ def plot_intervals(
     one, arms = points.row(0, named=True), as_matrix(matrix).arms
     i, j = called(one["first"]), called(one["second"])
     graphs = None if tails is False else tail_points(points, () if tails is True else tails)
+    drawn = points.filter(pl.col("duels") > 0) if points["duels"].max() else points
     width, height = (charts.WIDTH * 1.5, charts.HEIGHT) if graphs is None else (charts.WIDTH * 2, charts.HEIGHT * 1.4)
     reach = [0.0, 1.0] if graphs is None else [*graphs["x"], 0.0, 1.0]
-    axis = charts.log_axis("time t", one["t"], points["t"][-1])
+    axis = charts.log_axis("time t", drawn["t"][0], points["t"][-1])
     x = alt.X("t:Q", **axis)
     scale = alt.Scale(domain=[min(reach), max(reach)], nice=False)
 
@@ -54,10 +57,11 @@ def plot_intervals(
         return alt.Y(f"{column}:Q", title=f"probability that {i} beats {j}", scale=scale)
 
     notes = [f"{one['policy']} on {one['problem']}, run {run} · p = {one['p']:.4g}", _settling(points)]
-    layers = _layers(points, x, y)
+    layers = _layers(drawn, _settled(points), x, y)
     if graphs is not None:
         layers += _upright(graphs, x, alt.X("right:Q", **axis), y, points["t"][-1])
         notes.append("above each graph its green area: Chernoff and Hoeffding's bound on the chance that p is outside")
+        notes.append("×10: drawn ten times as wide" if (graphs["area"] < SEEN).any() else "")
     chart = alt.layer(*layers, _key(points).layer(width)).properties(width=width, height=height)
     return charts.titled(chart, f"The interval of {i} against {j}", [*notes, _lemma(one["policy"], arms)])
 
@@ -128,17 +132,22 @@ def _graph(t: int, n: float, mean: float, upper: float) -> pl.DataFrame:
 
 def _key(points: pl.DataFrame) -> charts.Key:
     key = charts.Key().with_entry("interval [l, u]", BLUE, line_glyph()).with_entry("mean μ", ORANGE, line_glyph())
-    key = key.with_entry("true p", BLACK, line_glyph(dash=DASHED)).with_entry("compared", GREY, UPRIGHT)
+    key = key.with_entry("true p", BLACK, line_glyph(dash=DASHED)).with_entry("compared", GREY, TICK)
     if not points["holds"].all():
         key = key.with_entry("p is outside", VERMILION, UPRIGHT)
-    for t in points.filter("settled")["t"].head(1):
+    for t in _settled(points)["t"]:
         key = key.with_entry(f"T = {t:,}", PURPLE, line_glyph(dash=DOTTED))
     return key
 
 
-def _layers(points: pl.DataFrame, x: alt.X, y: Y) -> list[Any]:
+def _settled(points: pl.DataFrame) -> pl.DataFrame:
+    """The row of T; none if p was never outside, where T would be the beginning."""
+    return points.filter("settled").head(0 if points["holds"].all() else 1)
+
+
+def _layers(points: pl.DataFrame, settled: pl.DataFrame, x: alt.X, y: Y) -> list[Any]:
     base, met, compared = _chart(points), _chart(points.drop_nulls("mean")), _chart(points.filter("compared"))
-    missed, start = _chart(points.filter(~pl.col("holds"))), _chart(points.filter("settled").head(1))
+    missed, start = _chart(points.filter(~pl.col("holds"))), _chart(settled)
     edge = base.mark_line(color=BLUE, strokeWidth=1.2, clip=True)
     return [
         base.mark_area(color=SKY, opacity=0.3, clip=True).encode(x, y("lower"), alt.Y2("upper")),
@@ -157,22 +166,30 @@ def _chart(rows: pl.DataFrame) -> alt.Chart:
 
 
 def _upright(graphs: pl.DataFrame, x: alt.X, right: alt.X, y: Y, end: float) -> list[Any]:
-    """The graphs on their sides, each from its time to the right, all equally wide."""
-    feet = graphs.select("t", text=pl.col("area").map_elements("{:.2g}".format, return_dtype=pl.String)).unique()
+    """The graphs on their sides, each from its time to the right, all equally wide; small tails are magnified."""
+    times = (SEEN / pl.col("area")).log10().ceil().clip(0)
+    graphs = graphs.with_columns(times=10**times)
+    feet = graphs.select("t", text=pl.struct("area", "times").map_elements(_said, return_dtype=pl.String)).unique()
     room = np.diff(np.log(sorted([*feet["t"], end])))  # in which the next graph begins, or the figure ends
     wide = TALL * min(room[room > 0], default=1.0)
-    graphs = graphs.with_columns(right=pl.col("t") * (wide * pl.col("f") / pl.col("f").max().over("t")).exp())
+    up = wide * pl.col("f") / pl.col("f").max().over("t")
+    graphs = graphs.with_columns(right=pl.col("t") * up.exp(), tail=pl.col("t") * (pl.col("times") * up).exp())
     base, shaded = (alt.Chart(charts.values(rows)) for rows in (graphs, graphs.drop_nulls("outside")))
     labels = alt.Chart(charts.values(feet))
     tails = shaded.mark_area(orient="horizontal", color=GREEN, clip=True)
     return [
-        tails.encode(x, alt.X2("right"), y("x"), alt.Detail(["t:Q", "outside:N"])),
+        tails.encode(x, alt.X2("tail"), y("x"), alt.Detail(["t:Q", "outside:N"])),
         base.mark_line(color=BLACK, strokeWidth=1, clip=True).encode(
             right, y("x"), alt.Detail("t:Q"), alt.Order("x:Q")
         ),
         labels.mark_rule(color=BLACK, strokeWidth=0.5).encode(x),
         labels.mark_text(align="left", fontSize=11).encode(x, y=alt.value(-7), text="text:N"),
     ]
+
+
+def _said(graph: dict[str, float]) -> str:
+    """The area; `(×10)` if it is drawn ten times as wide."""
+    return f"{graph['area']:.2g}" + (f" (×{graph['times']:,.0f})" if graph["times"] > 1 else "")
 
 
 def _settling(points: pl.DataFrame) -> str:

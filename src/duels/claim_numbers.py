@@ -1,0 +1,98 @@
+"""The numbers behind claims: ratios of mean regrets and of times to an accuracy, with their 95 % intervals."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+RESAMPLED = 1000  # times, for the interval of a share of times
+
+
+class Ratio(NamedTuple):
+    """A ratio of means and its confidence interval; floats, or arrays of one shape."""
+
+    ratio: Any
+    low: Any
+    high: Any
+
+
+class Accuracy(NamedTuple):
+    """Which runs were right, at rising times."""
+
+    times: np.ndarray  # (T,)
+    right: np.ndarray  # (runs, T) bool
+
+
+class Share(NamedTuple):
+    """RUCB's time to an accuracy as a share of SAVAGE's; None where a policy did not come there or an end is open."""
+
+    level: float
+    rucb: int | None
+    savage: int | None
+    share: float | None
+    between: list[float | None]  # given these runs: both came after the time looked at before
+    interval: list[float | None]  # allows for the scatter of the runs too
+
+
+def ratio_of_means(top: Any, bottom: Any) -> Ratio:
+    """mean(top) / mean(bottom) over the last axis, with its 95 % confidence interval.
+
+    For independent samples of positive numbers, at least two of each. The logarithm of the ratio is nearly normal with
+    variance Σ var/(n·mean²) (delta method); Student's quantile at Welch's degrees of freedom allows for few runs.
+    """
+    from scipy.special import stdtrit
+
+    samples = [np.asarray(sample, dtype=np.float64) for sample in (top, bottom)]
+    ratio = samples[0].mean(axis=-1) / samples[1].mean(axis=-1)
+    shares = [s.var(axis=-1, ddof=1) / (s.shape[-1] * s.mean(axis=-1) ** 2) for s in samples]
+    variance = shares[0] + shares[1]
+    slack = sum(share**2 / (s.shape[-1] - 1) for share, s in zip(shares, samples))
+    spread = variance > 0  # else all runs are alike, and the interval is a point
+    freedom = np.where(spread, variance**2, 1) / np.where(spread, slack, 1)
+    reach = np.exp(stdtrit(freedom, 0.975) * np.sqrt(variance))
+    return Ratio(*(one.tolist() if one.ndim == 0 else one for one in (ratio, ratio / reach, ratio * reach)))
+
+
+def arrival(times: np.ndarray, accuracy: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+    """When accuracies of shape (…, T) came to a level and stayed there: later than the first, by the second.
+
+    The second is infinite for those that did not.
+    """
+    short = accuracy < level
+    behind = np.where(short.any(axis=-1), len(times) - 1 - short[..., ::-1].argmax(axis=-1), -1)
+    edges = np.array([0.0, *times, np.inf])
+    return edges[behind + 1], edges[behind + 2]
+
+
+def share_of_time(rucb: Accuracy, savage: Accuracy, level: float) -> Share:
+    """RUCB's time to an accuracy over SAVAGE's; the interval comes from runs drawn anew, with replacement."""
+    rng = np.random.default_rng(0)
+    came = [arrival(one.times, one.right.mean(axis=0), level) for one in (rucb, savage)]
+    drawn = [arrival(one.times, _resampled(one.right, rng), level) for one in (rucb, savage)]
+    between, spans = _span(*came), _span(*drawn)
+    interval = np.quantile(spans[0], 0.025, method="lower"), np.quantile(spans[1], 0.975, method="higher")
+    first, second = (_known(by) for _, by in came)
+    return Share(
+        level,
+        None if first is None else int(first),
+        None if second is None else int(second),
+        None if first is None or second is None else first / second,
+        [_known(end) for end in between],
+        [_known(end) for end in interval],
+    )
+
+
+def _resampled(right: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Accuracies (RESAMPLED, T) of as many runs, drawn from these with replacement."""
+    runs = len(right)
+    counts = rng.multinomial(runs, np.full(runs, 1 / runs), RESAMPLED)
+    return counts.astype(np.float64) @ right.astype(np.float64) / runs  # of floats the product is quick, and exact here
+
+
+def _span(rucb: tuple[np.ndarray, np.ndarray], savage: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The least and the most that one time can be of the other, from when each came at the earliest and the latest."""
+    with np.errstate(divide="ignore"):
+        return rucb[0] / savage[1], rucb[1] / savage[0]
+
+
+def _known(number: Any) -> float | None:
+    return float(number) if np.isfinite(number) else None
