@@ -240,7 +240,8 @@ class Study(Log):
 
         def operation(connection: sa.Connection) -> int:
             history = self.current(connection)
-            unknown = [name for name in past.names if name not in history.names]
+            arm = {name: number for number, name in enumerate(history.names)}
+            unknown = [name for name in past.names if name not in arm]
             if unknown:
                 raise InvalidInput(
                     f"the votes are about arms that study {self.name!r} does not have: {', '.join(unknown[:5])}"
@@ -254,8 +255,8 @@ class Study(Log):
                     now,
                     duel=len(history.left),
                     attempt=0,
-                    left_arm=history.names.index(vote.left),
-                    right_arm=history.names.index(vote.right),
+                    left_arm=arm[vote.left],
+                    right_arm=arm[vote.right],
                     swapped=0,
                     answer=vote.winner,
                     voter=vote.voter,
