@@ -13,7 +13,7 @@ demo: $(READY)
 		-p rucb -p savage -p interleaved_filter -p btm -p random
 
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 deep: $(READY)
 	$(BIN)/python -m pytest -n 2 -m "deep or not deep"

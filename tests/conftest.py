@@ -13,6 +13,26 @@ import pytest
 SHARED_DATA = Path(os.environ.get("DUELS_DATA") or Path(__file__).parents[2] / "shared" / "data")
 
 
+# Files that take long by themselves: begun first, so that two workers end together.
+LONG = (
+    "test_docs",
+    "test_browser",
+    "test_testing",
+    "test_two_servers",
+    "test_executors",
+    "test_storage",
+    "test_study",
+    "test_report",
+    "test_live",
+    "test_experiment",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    place = {name: number for number, name in enumerate(LONG)}
+    items.sort(key=lambda item: place.get(item.path.stem, len(LONG)))
+
+
 @pytest.fixture(autouse=True, scope="session")
 def cache_of_our_own(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Tests leave nothing in the user's cache, and find nothing there."""
