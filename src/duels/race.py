@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from . import figures, loop, testing
+from . import loop, testing
 from .errors import DuelsError, InvalidInput
 from .policies import BUILT_IN, Policy
 from .policies import policy as find_policy
@@ -42,6 +42,8 @@ class Race(NamedTuple):
 
     def plot(self) -> Any:
         """The regrets over time."""
+        from . import figures  # slow to load, and most races are not drawn
+
         return figures.plot_regret(self.results)
 
 
