@@ -162,6 +162,17 @@ def compiled_for(
     ) from cause
 
 
+def direct(bound: Any, *arguments: Any) -> Callable:
+    """What is compiled for arguments of these very types, past numba's look at them at every call.
+
+    That look takes longer than a short stretch of play.
+    """
+    if not hasattr(bound, "overloads"):
+        return bound  # interpreted
+    found = bound.overloads.get(tuple(bound.typeof_pyval(argument) for argument in arguments))
+    return bound if found is None else found.entry_point
+
+
 def _complaint(error: Exception) -> str:
     """What numba objects to, and where, in a line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]

@@ -125,6 +125,7 @@ class Simulation:
         coin, luck = loop.streams(self.seed, run)
         world = self.arena.world()
         explored = self.policy.kernel("explored")
+        play = loop.direct(self._play, state, self.policy.params, world, tally, 1, 1, 1, 1, coin, luck, coin)
         t, budget = 1, 1000
         for place, until in enumerate(self.times):
             adviser = loop.adviser(self.seed, run, until)
@@ -133,7 +134,7 @@ class Simulation:
                     return
                 before = time.perf_counter()
                 try:
-                    t, arm = self._play(
+                    t, arm = play(
                         state, self.policy.params, world, tally, t, until, loop.FOREVER, budget, coin, luck, adviser
                     )
                 except DuelsError:

@@ -177,10 +177,8 @@ def _compiled(policy: Policy, arms: int, state: Any) -> list[Any]:
 
 
 def _entry(policy: Policy, kernel: Any, arguments: tuple) -> Any:
-    """The compiled kernel for arguments of these types, past numba's look at them: that costs more than the kernel."""
-    compiled: Any = loop.compiled_for(policy, kernel, lambda call: call(*arguments))
-    types = tuple(compiled.typeof_pyval(argument) for argument in arguments)
-    return compiled.overloads[types].entry_point
+    """The compiled kernel for arguments of these types."""
+    return loop.direct(loop.compiled_for(policy, kernel, lambda call: call(*arguments)), *arguments)
 
 
 def _copied_to(scratch: Any, state: Any) -> Any:
