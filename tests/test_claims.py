@@ -126,7 +126,7 @@ def test_five_times_less_regret_holds():
     [
         # 4.6·1.063 = 4.89 is below 5, 4.9·1.063 = 5.2 is not.
         ([compared(460)], "fails", ""),
-        ([compared(490)], "not measured", "These runs do not tell on p."),
+        ([compared(490)], "not decided", "These runs do not tell on p."),
         ([compared(110)], "fails", ""),
         ([compared(80)], "fails", ""),
         ([compared(286, problem="a"), compared(246, problem="b"), compared(170, problem="c")], "fails", ""),
@@ -141,12 +141,12 @@ def test_five_times_less_regret_holds():
         # Means 600 and 100, but the two runs differ wildly: with 200 and 1000 the interval reaches below 1.
         (
             [rows("rucb", 10, about(100)), rows("savage", 10, [200, 1000])],
-            "not measured",
+            "not decided",
             "These runs do not tell on p.",
         ),
         (
             [rows("rucb", 10, about(100)), rows("savage", 10, [100, 500])],
-            "not measured",
+            "not decided",
             "These runs do not tell on p.",
         ),
     ],
@@ -204,13 +204,13 @@ def test_the_first_policy_of_a_name_counts():
     [
         # SAVAGE's regret and BTM's on each problem; RUCB's is 100.
         ([(600, 700), (800, 900)], ["holds", "holds"], "holds"),
-        ([(600, 700), (800, 810)], ["holds", "not measured"], "holds in part"),  # 810/800 is within 1.063 of 1
+        ([(600, 700), (800, 810)], ["holds", "not decided"], "holds in part"),  # 810/800 is within 1.063 of 1
         ([(600, 700), (800, 600)], ["holds", "fails"], "holds in part"),
         ([(600, 500), (800, 750)], ["fails", "fails"], "fails"),  # 750·1.063 = 797
-        ([(600, 600), (800, 800)], ["not measured", "not measured"], "not measured"),
-        ([(600, 600), (800, 600)], ["not measured", "fails"], "fails"),
+        ([(600, 600), (800, 800)], ["not decided", "not decided"], "not decided"),
+        ([(600, 600), (800, 600)], ["not decided", "fails"], "fails"),
         ([(50, 60)], ["fails"], "fails"),  # more than SAVAGE's, and less than RUCB's
-        ([(50, 102)], ["not measured"], "not measured"),
+        ([(50, 102)], ["not decided"], "not decided"),
         ([(90, 110)], ["holds"], "holds"),
     ],
 )
@@ -232,12 +232,12 @@ def test_an_even_starker_contrast(regrets, verdicts, verdict):
 def test_btm_that_differs_wildly_shows_nothing():
     """Means 100, 50 and 505, but BTM's two runs are 1,000 and 10: the interval goes from 0.003 to 10,000."""
     frames = [compared(50, t=100_000), rows("btm", 100_000, [1000, 10])]
-    assert judge(*frames)["regret-btm"].verdict == "not measured"
+    assert judge(*frames)["regret-btm"].verdict == "not decided"
 
 
 def test_random_play_of_btm_shows_no_starker_contrast():
     """γ = 4.85 lets no arm leave within two million steps (below); where BTM has less regret than RUCB, it fails."""
-    for btm, verdict in ((9000, "not measured"), (60, "fails")):
+    for btm, verdict in ((9000, "not decided"), (60, "fails")):
         spec = rows("btm:gamma=4.85", 2_000_000, about(btm))
         claim = judge(compared(700, t=2_000_000), spec)["regret-btm"]
         assert (claim.verdict, "that of random play" in claim.found) == (verdict, True)
@@ -306,21 +306,21 @@ TIMES = [
     # 200/1600; RUCB came after 100, SAVAGE after 800: between 100/1600 and 200/800.
     ([0, 1, 1, 1, 1], [0, 0, 0.5, 0.9, 1], 200, 1600, 0.125, [0.0625, 0.25], "holds"),
     # A quarter, or a half at the most: that is open, and so is whether a half is a quarter.
-    ([0, 1, 1, 1, 1], [0, 0, 0, 1, 1], 200, 800, 0.25, [0.125, 0.5], "not measured"),
-    ([0, 0, 1, 1, 1], [0, 0, 0, 1, 1], 400, 800, 0.5, [0.25, 1.0], "not measured"),
+    ([0, 1, 1, 1, 1], [0, 0, 0, 1, 1], 200, 800, 0.25, [0.125, 0.5], "not decided"),
+    ([0, 0, 1, 1, 1], [0, 0, 0, 1, 1], 400, 800, 0.5, [0.25, 1.0], "not decided"),
     # A relapse at 400 puts RUCB off to 800.
-    ([0, 1, 0.9, 1, 1], [0, 0, 0, 0, 1], 800, 1600, 0.5, [0.25, 1.0], "not measured"),
+    ([0, 1, 0.9, 1, 1], [0, 0, 0, 0, 1], 800, 1600, 0.5, [0.25, 1.0], "not decided"),
     ([0, 0, 1, 1, 1], [0, 0, 1, 1, 1], 400, 400, 1.0, [0.5, 2.0], "fails"),
     ([0, 0, 0, 0, 1], [0, 1, 1, 1, 1], 1600, 200, 8.0, [4.0, 16.0], "fails"),
     # RUCB was there at the first time, so the span starts at 0; SAVAGE was, so it has no end.
-    ([1, 1, 1, 1, 1], [0, 0, 1, 1, 1], 100, 400, 0.25, [0.0, 0.5], "not measured"),
+    ([1, 1, 1, 1, 1], [0, 0, 1, 1, 1], 100, 400, 0.25, [0.0, 0.5], "not decided"),
     ([0, 1, 1, 1, 1], [1, 1, 1, 1, 1], 200, 100, 2.0, [1.0, None], "fails"),
-    ([1, 1, 1, 1, 1], [1, 1, 1, 1, 1], 100, 100, 1.0, [0.0, None], "not measured"),
+    ([1, 1, 1, 1, 1], [1, 1, 1, 1, 1], 100, 100, 1.0, [0.0, None], "not decided"),
     # SAVAGE never gets there: its time is beyond 1600.
     ([0, 1, 1, 1, 1], [0, 0, 0, 0, 0.9], 200, None, None, [0.0, 0.125], "holds"),
-    ([0, 0, 0, 0, 1], [0, 0, 0, 0, 0.9], 1600, None, None, [0.0, 1.0], "not measured"),
+    ([0, 0, 0, 0, 1], [0, 0, 0, 0, 0.9], 1600, None, None, [0.0, 1.0], "not decided"),
     ([0, 0, 0, 0, 0.9], [0, 0, 0, 1, 1], None, 800, None, [2.0, None], "fails"),
-    ([0, 0, 0, 0, 0.9], [0, 1, 1, 1, 0.9], None, None, None, [0.0, None], "not measured"),
+    ([0, 0, 0, 0, 0.9], [0, 1, 1, 1, 0.9], None, None, None, [0.0, None], "not decided"),
 ]
 
 
@@ -339,8 +339,8 @@ def test_time_to_accuracy(rucb, savage, first, second, share, between, verdict, 
 @pytest.mark.parametrize(
     ("rucb", "savage", "certain", "shaky"),
     [
-        ([0, 1, 1, 1, 1], [0, 0, 0, 0, 1], "holds", "not measured"),
-        ([0, 0, 0, 1, 1], [0, 1, 1, 1, 1], "fails", "not measured"),
+        ([0, 1, 1, 1, 1], [0, 0, 0, 0, 1], "holds", "not decided"),
+        ([0, 0, 0, 1, 1], [0, 1, 1, 1, 1], "fails", "not decided"),
     ],
 )
 def test_a_time_that_hangs_on_one_run_is_left_open(rucb, savage, certain, shaky):
@@ -375,7 +375,7 @@ UNKNOWN = ([0, 0, 0, 0, 0], [0, 0, 0, 0, 0])
         (QUICK, LATER, "holds in part"),
         (OPEN, LATER, "fails"),
         (LATER, LATER, "fails"),
-        (OPEN, UNKNOWN, "not measured"),
+        (OPEN, UNKNOWN, "not decided"),
     ],
 )
 def test_time_to_accuracy_on_two_problems(first, second, verdict):
@@ -392,8 +392,8 @@ def test_time_to_accuracy_on_two_problems(first, second, verdict):
     [
         (4, "0.4 %, within 0.2 % to 0.7 %", "holds"),
         (200, "20 %, within 0.4 % to 33 %", "holds"),  # 200/600 is a third, at the most
-        (201, "20 %, within 20 % to 34 %", "not measured"),
-        (340, "34 %, within 20 % to 57 %", "not measured"),
+        (201, "20 %, within 20 % to 34 %", "not decided"),
+        (340, "34 %, within 20 % to 57 %", "not decided"),
         (600, "60 %, within 34 % to 100 %", "fails"),
         (1000, "100 %, within 60 % to 167 %", "fails"),
     ],
@@ -425,7 +425,7 @@ def test_each_policy_has_its_own_times():
     assert at["between"] == [500 / 1600, 600 / 800]
 
 
-@pytest.mark.parametrize(("runs", "quick", "final"), [(20, "holds", "holds"), (19, "not measured", "not measured")])
+@pytest.mark.parametrize(("runs", "quick", "final"), [(20, "holds", "holds"), (19, "not decided", "not decided")])
 def test_few_runs_show_no_accuracy(runs, quick, final):
     """RUCB is right at 100, SAVAGE at 800; with one run that would be a share under a quarter, for certain."""
     frames = [
@@ -453,7 +453,7 @@ def test_times_too_far_apart_to_tell():
     ]
     claim = judge(*frames)["time-to-accuracy"]
     assert (claim.verdict, "(100 %, within 10 % to 1,000 %; 95 % interval 10 % to 1,000 %)" in claim.found) == (
-        "not measured",
+        "not decided",
         True,
     )
 
@@ -513,7 +513,7 @@ FEW = ["regret-btm", "time-to-accuracy", "accuracy-final"]  # two runs
 )
 def test_what_was_not_run_is_not_measured(frames, unmeasured, said):
     found = judge(*frames)
-    assert [key for key in list(found)[:4] if found[key].verdict == "not measured"] == unmeasured
+    assert [key for key in list(found)[:4] if found[key].verdict == "not decided"] == unmeasured
     assert said in found[unmeasured[0]].found
 
 
@@ -531,7 +531,7 @@ CIRCLE = PreferenceMatrix([[0.5, 0.6, 0.4], [0.4, 0.5, 0.6], [0.6, 0.4, 0.5]], n
 def test_problems_without_a_winner_are_not_measured():
     """Of their own, all claims but those of the pool; beside others, a problem that keeps a claim from holding."""
     found = judge(compared(700), matrices={"p": CIRCLE})
-    assert [claim.verdict for claim in found.values()] == ["not measured"] * 4 + ["fails"] + ["not measured"] * 2
+    assert [claim.verdict for claim in found.values()] == ["not decided"] * 4 + ["fails"] + ["not decided"] * 2
     assert "No problem has a Condorcet winner" in found["regret-savage"].found
     assert "No problem has a Condorcet winner" in found["gamma"].found
     both = judge(compared(700, problem="a"), compared(700, problem="b"), matrices={"a": ARXIV, "b": CIRCLE})
@@ -543,7 +543,7 @@ def test_problems_without_a_winner_are_not_measured():
 def test_another_notion_of_regret_is_not_the_paper_s():
     results = Results(pl.concat([compared(700, 900, t=100_000)]), {"regret": "borda"})
     found = {claim.key: claim for claim in paper_claims(results, {"p": ARXIV})}
-    assert [found[key].verdict for key in ("regret-savage", "regret-btm")] == ["not measured"] * 2
+    assert [found[key].verdict for key in ("regret-savage", "regret-btm")] == ["not decided"] * 2
     assert "The regret is borda's" in found["regret-savage"].found
     assert found["gamma"].verdict == "holds"
 
@@ -612,7 +612,7 @@ def test_a_total_order_that_hardly_falls_or_falls_by_half():
 
 def test_too_few_arms_for_subsets():
     claim = judge(compared(700), pool=chain(4))["total-order"]
-    assert (claim.verdict, claim.numbers["sizes"]) == ("not measured", [])
+    assert (claim.verdict, claim.numbers["sizes"]) == ("not decided", [])
     assert "4 arms: too few" in claim.found
 
 
@@ -682,8 +682,8 @@ def test_the_text_has_marks_and_words_and_fits():
     assert heads == [
         "✗ fails: regret-savage",
         "✓ holds: regret-btm",
-        "– not measured: time-to-accuracy",
-        "– not measured: accuracy-final",
+        "– not decided: time-to-accuracy",
+        "– not decided: accuracy-final",
         "✗ fails: condorcet-probability",
         "✓ holds: total-order",
         "✓ holds: gamma",

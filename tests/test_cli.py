@@ -35,6 +35,15 @@ def test_a_process_of_its_own_prints_the_same(line, tmp_path):
     assert (alone.returncode, alone.stdout, alone.stderr) == duels_command(*line.split(), cwd=tmp_path)
 
 
+def test_every_horizon_has_a_row_of_every_policy(tmp_path):
+    """Also of policies that are run once, to the longest."""
+    command = ("run", "cyclic-4", "-p", "rucb", "-p", "savage", "--horizon", "100", "--horizon", "1000", "--runs", "3")
+    rows = json.loads(output(*command, "-f", "json", cwd=tmp_path))
+    assert {(row["policy"], row["t"]) for row in rows} == {(p, t) for p in ("rucb", "savage") for t in (100, 1000)}
+    assert len(rows) == 4
+    assert {(row["policy"], row["horizon"]) for row in rows if row["t"] == 100} == {("rucb", 1000), ("savage", 100)}
+
+
 def test_policies():
     listed = json.loads(output("policies", "-f", "json"))
     assert [set(policy) for policy in listed] == [{"name", "parameters", "needs_horizon", "paper"}] * len(listed)

@@ -72,6 +72,7 @@ def test_create_ask_and_tell(tmp_path):
     (vote,) = loaded(tmp_path).votes()
     assert (vote.left, vote.right, vote.winner, vote.voter) == (asked["left"], asked["right"], "right", "ann")
     assert output("tell", "logo", "0", asked["right"], cwd=tmp_path) == ""  # the same again
+    assert output("tell", "logo", "0", "RIGHT", cwd=tmp_path) == ""
     assert "was answered 'right' already" in refusal("tell", "logo", "0", "tie", cwd=tmp_path)
     assert output("undo", "logo", "0", cwd=tmp_path) == ""
     assert len(loaded(tmp_path).votes()) == 0
@@ -254,6 +255,21 @@ def test_verdict(tmp_path):
     assert "confidence" in refusal("verdict", "logo", "--confidence", "1.5", cwd=tmp_path)
 
 
+def test_lists_of_a_verdict_are_json_in_csv(logo):
+    """Names may have blanks, and pairs are lists of lists; what is empty is a list as well."""
+    loaded(logo).add_arm("snow owl")
+    for _ in range(2):
+        (row,) = rows_of(output("verdict", "logo", "-f", "csv", cwd=logo))
+        found = json.loads(output("verdict", "logo", "-f", "json", cwd=logo))
+        lists = ("tied_with", "losses", "cycle", "open_pairs")
+        assert {key: json.loads(row[key]) for key in lists} == {key: found[key] for key in lists}
+        assert found["open_pairs" if found["kind"] == "not yet" else "losses"]
+        # Fifty wins each: of the circle all lose for certain, and so does the snow owl.
+        circle = [("fox", "owl"), ("owl", "wren"), ("wren", "fox"), ("fox", "snow owl")]
+        loaded(logo).import_votes(circle * 50)
+    assert found["kind"] == "no condorcet winner"
+
+
 def test_a_margin(tmp_path):
     study = duels.create_study(["old", "new"], "logo", Storage(f"sqlite:///{tmp_path / 'duels.db'}"))
     study.import_votes([("old", "new", "tie")] * 500)
@@ -273,8 +289,49 @@ def test_export_and_import(logo, name):
     assert (copy.policy, copy.arms) == ("random", ARMS)
     assert [vote[:5] for vote in copy.votes()] == [vote[:5] for vote in original.votes()]
     assert copy.leaderboard() == original.leaderboard()
-    assert output("import", "logo", name, cwd=logo) == "4 votes were taken into 'logo'\n"
+    assert refusal("import", "logo", name, cwd=logo) == (
+        "4 of these 4 votes are in 'logo' already (same arms, answer, voter and time): say --again to count them "
+        "twice; nothing was taken"
+    )
+    assert len(loaded(logo).votes()) == 4
+    assert output("import", "logo", name, "--again", cwd=logo) == "4 votes were taken into 'logo'\n"
     assert len(loaded(logo).votes()) == 8
+
+
+def test_import_refuses_votes_that_are_there(tmp_path):
+    """The same vote has the same arms, answer, voter and time; without a time nobody can tell."""
+    head = "left,right,winner,voter,time\n"
+    first = "fox,owl,left,ann,2025-01-31T12:00:00Z\nfox,owl,tie,,1738324800\nfox,owl,left,bob,\n"
+    output("import", "logo", "-", "--create", cwd=tmp_path, stdin=head + first)
+    for row in [
+        "owl,fox,right,ann,2025-01-31T13:00:00+01:00",  # the sides are swapped, the zone is another
+        "fox,owl,tie,,2025-01-31T12:00:00",
+    ]:
+        said = refusal("import", "logo", "-", cwd=tmp_path, stdin=f"{head}{row}\nfox,owl,right,cat,\n")
+        assert said.startswith("1 of these 2 votes is in 'logo' already")
+        assert "say --again to count it twice" in said
+    for row in [
+        "fox,owl,right,ann,2025-01-31T12:00:00Z",
+        "owl,fox,left,ann,2025-01-31T12:00:00Z",
+        "fox,owl,both_bad,,1738324800",
+        "fox,owl,left,cat,2025-01-31T12:00:00Z",
+        "fox,owl,left,ann,2025-01-31T12:00:01Z",
+        "fox,owl,left,bob,",
+    ]:
+        assert output("import", "logo", "-", cwd=tmp_path, stdin=f"{head}{row}\n") == "1 vote was taken into 'logo'\n"
+        loaded(tmp_path).undo(len(loaded(tmp_path).history().left) - 1)
+    assert len(loaded(tmp_path).votes()) == 3
+
+
+def test_votes_are_the_same_one_by_one(tmp_path):
+    """Of a vote that is there once and given twice, one is there already; what was taken back is not there."""
+    text = "left,right,winner,time\n" + "fox,owl,left,0\n" * 2
+    output("import", "logo", "-", "--create", cwd=tmp_path, stdin=text)
+    output("undo", "logo", "0", cwd=tmp_path)
+    assert refusal("import", "logo", "-", cwd=tmp_path, stdin=text).startswith("1 of these 2 votes is in")
+    output("undo", "logo", "1", cwd=tmp_path)
+    output("import", "logo", "-", cwd=tmp_path, stdin=text)
+    assert len(loaded(tmp_path).votes()) == 2
 
 
 def test_export_in_the_arena_form(logo):
@@ -296,11 +353,29 @@ def test_import_from_standard_input(tmp_path):
 
 
 def test_import_without_a_header(tmp_path):
-    """Arms called a and b look like a header; a column that is a number is a position from 0."""
+    """Arms called a and b look like a header, unless they come again; a number is a position from 0."""
     pairs = ["--column", "winner=1", "--column", "loser=0"]
-    assert "(--column left=…)" in refusal("import", "logo", "-", "--create", cwd=tmp_path, stdin="a,b\nb,c\n")
-    output("import", "logo", "-", "--create", *pairs, cwd=tmp_path, stdin="a,b\nb,c\n")
+    said = refusal("import", "logo", "-", "--create", cwd=tmp_path, stdin="a,b\nc,d\n")
+    assert said.endswith("of pairs without a header, by --column winner=0 --column loser=1")
+    done = duels_command("import", "logo", "-", "--create", *pairs, cwd=tmp_path, stdin="a,b\nb,c\n")
+    assert done.stderr == "columns: column 1 → winner, column 0 → loser\n"
     assert [vote[:3] for vote in loaded(tmp_path).votes()] == [("b", "a", "left"), ("c", "b", "left")]
+    said = output("import", "more", "-", "--create", cwd=tmp_path, stdin="a,b\na,c\nb,c\na,b\n")
+    assert said == "4 votes were taken into 'more'\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("v.csv", "left,right,winner\n", "v.csv has a header and no votes"),
+        ("v.csv", "left,right,winner\nfox,owl,skip\n", "v.csv has 1 skip and no votes"),
+        ("v.json", "[]", "v.json has no votes"),
+    ],
+)
+def test_no_votes_begin_no_study(tmp_path, name, text, said):
+    (tmp_path / name).write_text(text)
+    assert refusal("import", "logo", name, "--create", cwd=tmp_path).startswith(said)
+    assert output("studies", "-f", "json", cwd=tmp_path) == "[]\n"
 
 
 def test_import_mentions_skips(tmp_path):
@@ -356,6 +431,9 @@ def test_import_takes_all_or_nothing(logo):
         assert error.startswith("duels: ")
         assert said in error
     assert len(loaded(logo).votes()) == 4
+    assert refusal("import", "logo", "more.csv", cwd=logo).endswith(
+        "add them with add_arm first; here: duels add-arm logo ARM"
+    )
     assert "none.csv" in refusal("import", "logo", "none.csv", cwd=logo)
 
 

@@ -88,6 +88,12 @@ def test_shards_in_one_folder(problems, undisturbed, tmp_path):
 
 def test_a_missing_shard_is_named(problems, tmp_path):
     duels.run_experiment(problems, **SMALL, shard="1/2", out=tmp_path)
+    with pytest.raises(InvalidInput, match=r"holds an experiment that is not finished: .* `duels merge`"):
+        duels.load_results(tmp_path)
+    with pytest.raises(DuelsError, match=r"of \d+ tasks are not finished \(shard 2/2\): run those"):
+        duels.merge([tmp_path])
+    for record in tmp_path.glob("parts/session-*.json"):
+        record.unlink()
     with pytest.raises(DuelsError, match=r"of \d+ tasks are not finished \(numbers 1, 3, 5, "):
         duels.merge([tmp_path])
     assert not (tmp_path / "frame.parquet").exists()
@@ -96,7 +102,9 @@ def test_a_missing_shard_is_named(problems, tmp_path):
 def test_shards_of_different_experiments_are_not_merged(problems, tmp_path):
     duels.run_experiment(problems, **SMALL, shard="1/2", out=tmp_path / "a")
     duels.run_experiment(problems, **SMALL | {"seed": 4}, shard="2/2", out=tmp_path / "b")
-    with pytest.raises(InvalidInput, match="b' was written by another experiment: its seed is 4, expected 3"):
+    with pytest.raises(
+        InvalidInput, match=r"b' was written by another experiment: its seed is 4, expected 3\. Leave it out"
+    ):
         duels.merge([tmp_path / "a", tmp_path / "b"], tmp_path / "c")
 
 
@@ -104,10 +112,10 @@ def test_shards_of_different_experiments_are_not_merged(problems, tmp_path):
     ("changed", "said"),
     [
         ({"seed": 4}, "its seed is 3, expected 4"),
-        ({"runs": 41}, "its runs is 40, expected 41"),
-        ({"horizons": [1000, 4000]}, r"its horizons is \[1000, 3000\], expected \[1000, 4000\]"),
-        ({"policies": ["rucb:alpha=0.6", "savage", "btm:gamma=own"]}, "its policies is"),
-        ({"policies": ["rucb", "savage", "btm:gamma=2"]}, "its policies is"),
+        ({"runs": 41}, "its runs are 40, expected 41"),
+        ({"horizons": [1000, 4000]}, r"its horizons are \[1000, 3000\], expected \[1000, 4000\]"),
+        ({"policies": ["rucb:alpha=0.6", "savage", "btm:gamma=own"]}, "its policies are"),
+        ({"policies": ["rucb", "savage", "btm:gamma=2"]}, "its policies are"),
     ],
 )
 def test_a_folder_keeps_to_its_experiment(problems, tmp_path, changed, said):

@@ -141,11 +141,11 @@ def test_claims_are_those_of_the_results(page, results):
 
 
 def test_own_claims_and_none(results, tmp_path):
-    own = [Claim("k", "The moon < cheese.", "It is.", "fails", {}), Claim("l", "b", "c", "not measured", {})]
+    own = [Claim("k", "The moon < cheese.", "It is.", "fails", {}), Claim("l", "b", "c", "not decided", {})]
     page = Page(write_report(tmp_path / "own.html", results, MATRICES, claims=own).read_text())
-    assert page.texts("p", **{"class": "badge"}) == ["✗ fails", "– not measured"]
+    assert page.texts("p", **{"class": "badge"}) == ["✗ fails", "– not decided"]
     assert page.texts("blockquote") == ["The moon < cheese.", "b"]
-    assert "(fails: 1, not measured: 1)" in page.source
+    assert "(fails: 1, not decided: 1)" in page.source
     without = Page(write_report(tmp_path / "none.html", results, MATRICES, claims=[]).read_text())
     assert without.texts("h2") == ["Final numbers", "Figures", "What was run"]
 
@@ -217,7 +217,7 @@ def test_problems_without_a_condorcet_winner(tmp_path):
         assert kinds[CYCLIC.names[0]] is None  # a name, to the left
     assert any("name a best arm (condorcet, copeland)" in one for one in page.texts("figcaption"))
     alone = Page(write_report(tmp_path / "r.html", duels.combine(parts[:2]), {"circle": circle}).read_text())
-    assert alone.source.count('not-measured"') == 6
+    assert alone.source.count('not-decided"') == 6
     assert "bounds" not in [one["id"] for one in alone.all("figure")]
 
 

@@ -4,7 +4,7 @@ Zoghi, Whiteson, Munos & de Rijke, ICML 2014: section "Experiments" and the appe
 A policy that was run afresh for several horizons counts at the end of each (t = horizon), as the markers of the paper's
 figure do; one that was run once counts at all its checkpoints.
 
-Each problem is judged by itself: the claim holds there, fails, or is not measured. Over all problems it holds if it
+Each problem is judged by itself: the claim holds there, fails, or is not decided. Over all problems it holds if it
 does in every one, holds in part if it does in some, fails if it does in none and fails in one or more.
 """
 
@@ -23,8 +23,8 @@ from .preference import PreferenceMatrix
 from .results import Results
 from .specs import split
 
-HOLDS, IN_PART, FAILS, NOT_MEASURED = "holds", "holds in part", "fails", "not measured"
-MARKS = {HOLDS: "✓", IN_PART: "~", FAILS: "✗", NOT_MEASURED: "–"}
+HOLDS, IN_PART, FAILS, UNDECIDED = "holds", "holds in part", "fails", "not decided"
+MARKS = {HOLDS: "✓", IN_PART: "~", FAILS: "✗", UNDECIDED: "–"}
 CALLED = {"rucb": "RUCB", "savage": "Condorcet SAVAGE", "btm": "BTM"}
 TIMES_LESS = 5  # the least of the paper's 5 to 10
 ROUGHLY_A_FIFTH = 1 / 3  # the most that is still called so: times are known to a factor of 2 or so
@@ -114,11 +114,11 @@ def paper_claims(
         "gamma": _gamma({problem: matrices[problem] for problem in curves}),
     }
     if all(matrices[problem].condorcet_winner is None for problem in curves):
-        none = Finding("No problem has a Condorcet winner, which the paper assumes.", NOT_MEASURED, {"problems": {}})
+        none = Finding("No problem has a Condorcet winner, which the paper assumes.", UNDECIDED, {"problems": {}})
         findings |= dict.fromkeys([key for key in findings if key not in OF_THE_POOL], none)
     elif "condorcet" not in results.notion:
         other = f"The regret is {results.notion}'s, and the paper's is against the Condorcet winner."
-        findings |= dict.fromkeys(("regret-savage", "regret-btm"), Finding(other, NOT_MEASURED, {"problems": {}}))
+        findings |= dict.fromkeys(("regret-savage", "regret-btm"), Finding(other, UNDECIDED, {"problems": {}}))
     return [Claim(key, PAPER[key], *finding) for key, finding in findings.items()]
 
 
@@ -188,7 +188,7 @@ def _regret_savage(curves: Curves) -> Finding:
     for row in rows.values():
         ratio, (low, high) = row["savage"]["ratio"], row["savage"]["interval"]
         held = ratio >= TIMES_LESS and low > 1
-        row["verdict"] = HOLDS if held else FAILS if high < TIMES_LESS else NOT_MEASURED
+        row["verdict"] = HOLDS if held else FAILS if high < TIMES_LESS else UNDECIDED
     found = f"Condorcet SAVAGE's mean regret over RUCB's is {_ratios_said(rows, 'savage')}."
     if above := [problem for problem, row in rows.items() if row["savage"]["ratio"] > 10]:
         found += f" It is above 10 on {listed(above)}."
@@ -205,11 +205,11 @@ def _regret_btm(curves: Curves, matrices: Mapping[str, PreferenceMatrix]) -> Fin
         ratio, *interval = ratio_of_means(of_problem["btm"].regret[t], of_problem["savage"].regret[t])
         row["btm"]["over_savage"] = {"ratio": ratio, "interval": interval}
         lows, highs = zip(row["btm"]["interval"], interval)
-        row["verdict"] = HOLDS if min(lows) > 1 else FAILS if min(highs) < 1 else NOT_MEASURED
+        row["verdict"] = HOLDS if min(lows) > 1 else FAILS if min(highs) < 1 else UNDECIDED
         row["btm"]["first_departure"] = _first_departure(row["btm"]["policy"], matrices[problem], t)
         if (row["btm"]["first_departure"] or 0) > t:
             idle.append(problem)
-            row["verdict"] = FAILS if row["verdict"] == FAILS else NOT_MEASURED
+            row["verdict"] = FAILS if row["verdict"] == FAILS else UNDECIDED
     against = each((problem, spanned(*row["btm"]["over_savage"].values())) for problem, row in rows.items())
     found = f"BTM's mean regret over RUCB's is {_ratios_said(rows, 'btm')}; over Condorcet SAVAGE's it is {against}."
     if idle:
@@ -235,9 +235,9 @@ def _time_to_accuracy(curves: Curves) -> Finding:
         headline = levels[LEVELS.index(HEADLINE)]
         most, (least, top) = headline["between"][1], headline["interval"]
         held = most is not None and most <= ROUGHLY_A_FIFTH and top is not None and top < 1
-        verdict = HOLDS if held else FAILS if least >= ROUGHLY_A_FIFTH else NOT_MEASURED
+        verdict = HOLDS if held else FAILS if least >= ROUGHLY_A_FIFTH else UNDECIDED
         runs = min(rucb.runs, savage.runs)
-        rows[problem] = {"t": last, "runs": runs, "verdict": verdict if runs >= ENOUGH else NOT_MEASURED}
+        rows[problem] = {"t": last, "runs": runs, "verdict": verdict if runs >= ENOUGH else UNDECIDED}
         rows[problem]["levels"] = levels
     if not rows:
         return _unmeasured(curves, "rucb", "savage")
@@ -258,7 +258,7 @@ def _accuracy_final(curves: Curves) -> Finding:
     for problem, (times, (rucb, savage)) in _together(curves, "rucb", "savage").items():
         t, runs = times[-1], min(rucb.runs, savage.runs)
         ends = {"rucb": float(rucb.right[t].mean()), "savage": float(savage.right[t].mean())}
-        verdict = FAILS if min(ends.values()) < 1 else HOLDS if runs >= ENOUGH else NOT_MEASURED
+        verdict = FAILS if min(ends.values()) < 1 else HOLDS if runs >= ENOUGH else UNDECIDED
         rows[problem] = {"t": t, "runs": runs, "verdict": verdict, **ends}
     if not rows:
         return _unmeasured(curves, "rucb", "savage")
@@ -279,7 +279,7 @@ def _total_order(pool: PreferenceMatrix) -> Finding:
     sizes = [2**k for k in range(2, pool.arms.bit_length()) if 2**k < pool.arms]
     if not sizes:
         found = f"{pool.name} has {pool.arms} arms: too few to draw subsets of 4 from."
-        return Finding(found, NOT_MEASURED, {"pool": pool.name, "sizes": []})
+        return Finding(found, UNDECIDED, {"pool": pool.name, "sizes": []})
     chances = [pool.total_order_probability(size) for size in sizes]
     said = listed([f"{chance(one.value)} at K = {size}" for size, one in zip(sizes, chances)])
     # It cannot rise, as part of an ordered subset is ordered too; the question is how far it falls.
@@ -297,17 +297,17 @@ def _gamma(matrices: Mapping[str, PreferenceMatrix]) -> Finding:
 
 
 def _over_all(found: str, rows: Mapping[str, Mapping[str, Any]], problems: Iterable[str]) -> Finding:
-    """The finding on all problems, from the verdict in the row of each; a problem without a row is not measured."""
-    verdicts = {problem: rows[problem]["verdict"] if problem in rows else NOT_MEASURED for problem in problems}
+    """The finding on all problems, from the verdict in the row of each; a problem without a row is not decided."""
+    verdicts = {problem: rows[problem]["verdict"] if problem in rows else UNDECIDED for problem in problems}
     kinds = set(verdicts.values())
     if HOLDS in kinds:
         verdict = HOLDS if kinds == {HOLDS} else IN_PART
     else:
-        verdict = FAILS if FAILS in kinds else NOT_MEASURED
+        verdict = FAILS if FAILS in kinds else UNDECIDED
     told = {
         "It holds on": [problem for problem in rows if verdicts[problem] == HOLDS] if len(kinds) > 1 else [],
         "It fails on": [problem for problem in rows if verdicts[problem] == FAILS] if len(kinds) > 1 else [],
-        "These runs do not tell on": [problem for problem in rows if verdicts[problem] == NOT_MEASURED],
+        "These runs do not tell on": [problem for problem in rows if verdicts[problem] == UNDECIDED],
         "Not measured on": [problem for problem in verdicts if problem not in rows],
     }
     said = [f"{words} {listed(some)}." for words, some in told.items() if some]
@@ -331,7 +331,7 @@ def _unmeasured(curves: Curves, *bases: str) -> Finding:
         found = "A ratio needs two runs or more, and some regret."
     else:
         found = f"No problem has {listed([CALLED[base] for base in bases])} at one and the same time."
-    return Finding(found, NOT_MEASURED, {"problems": {}})
+    return Finding(found, UNDECIDED, {"problems": {}})
 
 
 def _ratios_said(rows: Mapping[str, Mapping[str, Any]], base: str) -> str:

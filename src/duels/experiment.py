@@ -191,7 +191,7 @@ def merge(folders: Iterable[str | Path], out: str | Path | None = None) -> Resul
         if identity is None:
             raise InvalidInput(f"{str(source.path)!r} is not an experiment's folder: it has no experiment.json")
         if identities:
-            refuse_other(identity, identities[0], f"the folder {str(source.path)!r}")
+            refuse_other(identity, identities[0], f"the folder {str(source.path)!r}", "Leave it out")
         identities.append(identity)
     target = Folder(sources[0].path if out is None else out)
     target.claim(identities[0], folder_matrices(sources[0].path))

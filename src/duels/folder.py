@@ -174,7 +174,12 @@ def folder_matrices(path: str | Path) -> dict[str, PreferenceMatrix]:
     return found
 
 
-def refuse_other(found: Mapping[str, Any], expected: Mapping[str, Any], holder: str) -> None:
+def refuse_other(
+    found: Mapping[str, Any],
+    expected: Mapping[str, Any],
+    holder: str,
+    remedy: str = "Choose another folder, or remove that one",
+) -> None:
     """An error that names the first thing in which two experiments differ."""
     for key in [*expected, *found]:
         one, other = found.get(key), expected.get(key)
@@ -182,8 +187,8 @@ def refuse_other(found: Mapping[str, Any], expected: Mapping[str, Any], holder: 
             if isinstance(one, dict) and isinstance(other, dict):
                 key, one, other = _first_difference(key, one, other)
             raise InvalidInput(
-                f"{holder} was written by another experiment: its {key} is {_short(one)}, "
-                f"expected {_short(other)}. Choose another folder, or remove that one"
+                f"{holder} was written by another experiment: its {key} {'are' if key.endswith('s') else 'is'} "
+                f"{_short(one)}, expected {_short(other)}. {remedy}"
             )
 
 
@@ -212,12 +217,20 @@ def gather(folders: Sequence[Folder], numbers: Sequence[int]) -> pl.DataFrame:
         except InvalidInput as error:
             raise InvalidInput(f"{error}: remove it and run that shard again, with the same command") from None
     if missing:
-        shown = ", ".join(map(str, missing[:8])) + (", …" if len(missing) > 8 else "")
         raise DuelsError(
-            f"{len(missing)} of {len(numbers)} tasks are not finished (numbers {shown}): run the shards they belong "
-            "to, with the same command, and merge again"
+            f"{len(missing)} of {len(numbers)} tasks are not finished ({_which(folders, missing)}): run those "
+            "with the same command, and merge again"
         )
     return pl.concat(frames)
+
+
+def _which(folders: Sequence[Folder], missing: Sequence[int]) -> str:
+    """The shards that tasks belong to, if all sessions had the same number of them; else the tasks' numbers."""
+    counts = {str(record.get("shard", "")).partition("/")[2] for record in sessions(folders)}
+    count = counts.pop() if len(counts) == 1 else ""
+    shards = sorted({number % int(count) + 1 for number in missing}) if count.isdecimal() else []
+    listed = [f"{shard}/{count}" for shard in shards] or list(map(str, missing))
+    return ("shard " if shards else "numbers ") + ", ".join(listed[:8]) + (", …" if len(listed) > 8 else "")
 
 
 def sessions(folders: Sequence[Folder]) -> list[dict[str, Any]]:

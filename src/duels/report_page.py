@@ -75,7 +75,7 @@ nav { display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; margin-top: 1rem; }
   border-radius: 1rem; color: var(--tone); font-weight: 600; font-size: .9rem; white-space: nowrap; }
 .claim blockquote { margin: 0 0 .4rem; font-weight: 600; }
 .holds { --tone: var(--good); } .holds-in-part { --tone: var(--part); }
-.fails { --tone: var(--bad); } .not-measured { --tone: var(--none); }
+.fails { --tone: var(--bad); } .not-decided { --tone: var(--none); }
 #figures { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 28rem), 1fr)); gap: 0 1.5rem; }
 #figures h2, .wide { grid-column: 1 / -1; }
 figure { position: relative; margin: 0 0 2.25rem; min-width: 0; break-inside: avoid; }

@@ -129,7 +129,7 @@ def _bands(summary: pl.DataFrame, confidence: float) -> dict[str, pl.Series]:
         "regret_low": summary["regret"] - width,
         "regret_high": summary["regret"] + width,
         "accuracy_low": pl.Series(np.maximum(centre - half, 0)),
-        "accuracy_high": pl.Series(np.minimum(centre + half, 1)),
+        "accuracy_high": pl.Series(np.where(accuracy == 1, 1, np.minimum(centre + half, 1))),
     }
 
 
@@ -143,10 +143,7 @@ def load_results(directory: str | Path) -> Results:
     """Read what `Results.save` wrote; files that were changed since are refused."""
     source = Path(directory)
     if not (source / "frame.parquet").is_file():
-        raise InvalidInput(
-            f"{str(source)!r} holds no results: expected a folder with frame.parquet, as `save` writes it"
-            + look_below(source)
-        )
+        raise InvalidInput(f"{str(source)!r} {_why_none(source)}")
     try:
         provenance = json.loads((source / "provenance.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
@@ -160,6 +157,14 @@ def load_results(directory: str | Path) -> Results:
         if file.is_file():
             tables[name] = read_parquet(file, columns, digests.get(file.name))
     return Results(provenance=provenance, **tables)
+
+
+def _why_none(folder: Path) -> str:
+    if not folder.is_dir():
+        return "is no folder: expected one with results, as `duels run --out` or `save` leaves it"
+    if (folder / "experiment.json").is_file():
+        return "holds an experiment that is not finished: the same command goes on with it; shards need `duels merge`"
+    return "holds no results: expected a folder with frame.parquet, as `save` writes it" + look_below(folder)
 
 
 def look_below(folder: Path) -> str:

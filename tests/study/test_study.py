@@ -181,6 +181,23 @@ def test_telling_twice_is_harmless_and_telling_otherwise_is_not(url):
     assert study.tally().wins.sum() == 0
 
 
+@pytest.mark.parametrize("said", ["Left", "RIGHT", "Tie", "Both_Bad", "SKIP"])
+def test_answers_are_taken_in_any_case(url, said):
+    study = create_study(list("abc"), "study", url)
+    study.tell(study.ask(), said)
+    assert [entry.answer for entry in study.events() if entry.kind == "tell"] == [said.lower()]
+
+
+def test_the_name_of_an_arm_goes_before_an_answer_in_another_case(url):
+    """An arm on the right called Left: its name is the right side, and LEFT is nobody's name."""
+    study = create_study(["Left", "owl"], "study", url)
+    duel = next(duel for duel in iter(lambda: study.ask(allow_self=False), None) if duel.right == "Left")
+    study.tell(duel, "Left")
+    study.undo(duel)
+    study.tell(duel, "LEFT")
+    assert [entry.answer for entry in study.events() if entry.kind == "tell"] == ["right", "left"]
+
+
 def test_both_bad_counts_as_a_tie_and_is_kept_as_said(url):
     study = create_study(list("abc"), "study", url)
     study.tell(study.ask(), "both_bad", voter="ann")

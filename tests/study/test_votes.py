@@ -104,9 +104,23 @@ def test_pairs_without_header(tmp_path):
         ("y", "z", "left", 2),
         ("x", "z", "left", 4),
     ]
-    assert found.said == "column 1 → winner, column 2 → loser"
+    assert found.said == "column 0 → winner, column 1 → loser"
     assert short(read_text(tmp_path, "x, y\ny , z\n")) == [("x", "y", "left"), ("y", "z", "left")]
     assert short(read_text(tmp_path, "x,y\n")) == [("x", "y", "left")]
+
+
+@pytest.mark.parametrize("first", ["a,b", "b,a", "A,B", "first,second", "a,x", "user,b"])
+def test_pairs_of_arms_that_are_called_as_columns_are(tmp_path, first):
+    """A file of two columns needs winner and loser, so that other known words are names if they come again."""
+    one, two = first.split(",")
+    found = read_text(tmp_path, f"{first}\n{one},c\n{two} ,c\n")
+    assert short(found) == [(one, two, "left"), (one, "c", "left"), (two, "c", "left")]
+    for text in (f"{first}\nc,d\n", f"{first}\n"):
+        with refused(f"no column is known to be winner. Found {one}, {two};", "--column winner=0 --column loser=1"):
+            read_text(tmp_path, text)
+    assert len(read_text(tmp_path, f"{first}\nc,d\n", columns={"winner": 0, "loser": 1})) == 2
+    # Of winner and loser the names may come again.
+    assert short(read_text(tmp_path, "better,worse\nbetter,c\n")) == [("better", "c", "left")]
 
 
 def test_two_names_that_never_come_again_may_be_a_header(tmp_path):
@@ -126,7 +140,12 @@ def test_two_names_that_never_come_again_may_be_a_header(tmp_path):
 def test_csv_as_spreadsheets_write_it(tmp_path, name, mark):
     text = 'left;right;winner\na;"b;c";right\n"b;c";d;tie\n'.replace(";", mark)
     assert short(read_text(tmp_path, text, name)) == [("a", f"b{mark}c", "right"), (f"b{mark}c", "d", "tie")]
-    # A comma in the first line says that commas separate.
+    # Whatever makes most cells of the first line separates, of equals the comma.
+    text = f"left{mark}right{mark}winner{mark}why, if known\na{mark}b{mark}left{mark}x,y\n"
+    assert short(read_text(tmp_path, text, name)) == [("a", "b", "left")]
+    text = f'left,right,winner,"x{mark}y{mark}z{mark}u{mark}v"\na,b,left,x\n'
+    assert short(read_text(tmp_path, text, name)) == [("a", "b", "left")]
+    assert short(read_text(tmp_path, f"x{mark}y,z\nz,u\n", name)) == [(f"x{mark}y", "z", "left"), ("z", "u", "left")]
     assert short(read_text(tmp_path, f"left,right,winner\na{mark}x,b,left\n", name)) == [(f"a{mark}x", "b", "left")]
 
 
@@ -298,7 +317,7 @@ def test_pairs_of_numbers():
     expected = [("0", "1", "left"), ("5", "0", "left"), ("1", "5", "left")]
     assert short(read_votes(pairs)) == expected
     assert short(read_votes(np.array(pairs))) == expected
-    assert read_votes(pairs).said == "column 1 → winner, column 2 → loser"
+    assert read_votes(pairs).said == "column 0 → winner, column 1 → loser"
     assert read_votes(pairs).source == "the list"
 
 
@@ -475,7 +494,7 @@ def test_columns_by_their_usual_names(tmp_path, header, said):
             {"winner": "right", "left": "winner", "right": "left"},
             "winner → left, left → right, right → winner",
         ),
-        ("p,q,left", {"left": 0, "right": 1, "winner": 2}, "column 1 → left, column 2 → right, column 3 → winner"),
+        ("p,q,left", {"left": 0, "right": 1, "winner": 2}, "column 0 → left, column 1 → right, column 2 → winner"),
     ],
 )
 def test_columns_as_asked(tmp_path, header, columns, said):
@@ -847,13 +866,13 @@ def test_no_tally_of_nothing(monkeypatch):
         analyse([("a", "b", "skip")])
     monkeypatch.setattr(module, "MOST_ARMS", 3)
     assert len(tally_of([("a", "b"), ("b", "c")]).names) == 3
-    with refused("the list has 4 arms, expected 2 to 3 (columns: column 1 → winner, column 2 → loser)"):
+    with refused("the list has 4 arms, expected 2 to 3 (columns: column 0 → winner, column 1 → loser)"):
         tally_of([("a", "b"), ("c", "d")])
 
 
 def test_analysis_of_a_clear_case():
     found = analyse([("a", "b", "left")] * 40 + [("b", "a", "tie")] * 2, confidence=0.9)
-    assert (found.votes, found.ties, found.said) == (42, 2, "column 1 → left, column 2 → right, column 3 → winner")
+    assert (found.votes, found.ties, found.said) == (42, 2, "column 0 → left, column 1 → right, column 2 → winner")
     assert (found.verdict.kind, found.verdict.winner, found.verdict.confidence) == ("winner", "a", 0.9)
     assert [(row.arm, row.wins, row.losses, row.ties) for row in found.leaderboard] == [
         ("a", 40, 0, 2),
@@ -862,7 +881,7 @@ def test_analysis_of_a_clear_case():
     assert [(pair.first, pair.second, pair.certain) for pair in found.preferences] == [("a", "b", "first")]
     lines = str(found).split("\n")
     assert lines[:5] == [
-        "42 votes, 2 of them ties (column 1 → left, column 2 → right, column 3 → winner)",
+        "42 votes, 2 of them ties (column 0 → left, column 1 → right, column 2 → winner)",
         "",
         "rank  arm  duels   wins losses   ties  score",
         "   1  a       42     40      0      2  0.976",  # (40 + 2/2) / 42

@@ -93,7 +93,10 @@ def main() -> None:
         if type(error).__name__ == "NoArgsIsHelpError":
             print(error.format_message())
             sys.exit(0)
-        _fail(f"{error.format_message()} See: duels --help", 2)
+        context = getattr(error, "ctx", None)
+        said = error.format_message()
+        said += "" if said.endswith((".", "?")) else "."
+        _fail(f"{said} See: {context.command_path if context else 'duels'} --help", 2)
 
 
 def _fail(message: str, code: int) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import Conflict, DuelsError, InvalidInput
-from .printing import Format, FormatOption, JobsOption, QuietOption, SeedOption, number, print_rows, print_table
+from .planning import plan
+from .printing import ConfidenceOption, Format, FormatOption, SeedOption, number, print_rows, print_table
 
 StorageOption = Annotated[
     str, typer.Option(envvar="DUELS_STORAGE", help="The database: sqlite:///file.db or postgresql://user@host/name.")
@@ -20,7 +22,6 @@ StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="The study's
 DuelArgument = Annotated[int, typer.Argument(metavar="DUEL", help="The duel's number.")]
 ArmArgument = Annotated[str, typer.Argument(metavar="ARM", help="The arm's name.")]
 VoterOption = Annotated[str | None, typer.Option(help="Who answers.")]
-ConfidenceOption = Annotated[float, typer.Option(help="The chance that no verdict is ever wrong.")]
 STORAGE = "sqlite:///duels.db"
 
 
@@ -207,7 +208,8 @@ def verdict(
     if format is Format.json:
         print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
     elif format is Format.csv:
-        print_rows([found.as_dict()], format)
+        facts = found.as_dict().items()
+        print_rows([{key: _json_of(value) if isinstance(value, list) else value for key, value in facts}], format)
     else:
         print(found)
 
@@ -222,18 +224,18 @@ def import_votes(
     ] = None,
     policy: Annotated[str, typer.Option("--policy", "-p", help="What chooses the duels, with --create.")] = "rucb",
     horizon: Annotated[str | None, typer.Option(help="How many duels there will be, with --create.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Also votes that the study has already.")] = False,
     storage: StorageOption = STORAGE,
     format: FormatOption = Format.table,
 ) -> None:
     """Take past votes into a study: all of them, or after an error none."""
-    from ..study.catalogue import load_study
     from ..study.votes import read_votes
 
     votes = read_votes(file, columns=_columns(column))
     if create:
         taken = _begun_with(votes, study, storage, policy, None if horizon is None else number("horizon", horizon))
     else:
-        taken = load_study(study, storage).import_votes(votes)
+        taken = _added_to(votes, study, storage, again)
     if format is Format.table:
         print(f"columns: {votes.said}", file=sys.stderr)
         if votes.skipped:
@@ -260,41 +262,6 @@ def export(
     _say(format, "", study=study, votes=len(votes), file=str(out))
 
 
-def plan(
-    problem: Annotated[str | None, typer.Argument(help="A matrix or problem, instead of --arms and --gap.")] = None,
-    arms: Annotated[int | None, typer.Option(help="How many alternatives.")] = None,
-    gap: Annotated[float | None, typer.Option(help="How far above one half the best one wins, e.g. 0.05.")] = None,
-    policy: Annotated[list[str] | None, typer.Option("--policy", "-p", help="A policy; repeatable.")] = None,
-    confidence: ConfidenceOption = 0.95,
-    studies: Annotated[int, typer.Option(help="How many studies to simulate.")] = 200,
-    limit: Annotated[str, typer.Option(help="Duels after which a study is given up.")] = "1e6",
-    seed: SeedOption = "0",
-    jobs: JobsOption = None,
-    format: FormatOption = Format.table,
-    quiet: QuietOption = False,
-) -> None:
-    """Say how many duels a verdict will take."""
-    from ..study.plan import POLICIES
-    from ..study.plan import plan as simulate
-
-    rows = simulate(
-        problem,
-        arms=arms,
-        gap=gap,
-        policies=policy or POLICIES,
-        confidence=confidence,
-        studies=studies,
-        limit=number("limit", limit),
-        seed=number("seed", seed),
-        jobs=jobs,
-        progress=False if quiet else None,
-    )
-    if format is Format.table:
-        print_table([_plan_row(row._asdict()) for row in rows])
-    else:
-        print_rows([{key: _finite(value) for key, value in row._asdict().items()} for row in rows], format)
-
-
 def _say(format: Format, words: str, **facts: Any) -> None:
     """What was done: in words, if there are any, or as facts for programs."""
     if format is Format.json:
@@ -303,6 +270,10 @@ def _say(format: Format, words: str, **facts: Any) -> None:
         print_rows([facts], format)
     elif words:
         print(words)
+
+
+def _json_of(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _counted(count: int, what: str) -> str:
@@ -317,11 +288,46 @@ def _where(storage: str) -> str:
     return "" if known else f" --storage {shlex.quote(without_password(storage))}"
 
 
+def _added_to(votes: Any, study: str, storage: str, again: bool) -> int:
+    """Take votes into a study that is there; those that it has already only if they are to count `again`."""
+    from ..study.catalogue import load_study
+
+    one = load_study(study, storage)
+    if votes.times and not again:
+        known = (_counts_of(votes) & _counts_of(one.votes())).total()
+        if known:
+            are, them = ("is", "it") if known == 1 else ("are", "them")
+            raise InvalidInput(
+                f"{known:,} of these {_counted(len(votes), 'vote')} {are} in {study!r} already (same arms, answer, "
+                f"voter and time): say --again to count {them} twice; nothing was taken"
+            )
+    try:
+        return one.import_votes(votes)
+    except InvalidInput as error:
+        if set(votes.names) - set(one.history().names):
+            error.add_note(f"here: duels add-arm {shlex.quote(study)} ARM")
+        raise
+
+
+def _counts_of(votes: Any) -> Counter[tuple]:
+    """How often each vote that has a time is there, whichever side its arms were on."""
+
+    def what(vote: Any) -> tuple:
+        answer = {"left": vote.left, "right": vote.right}.get(vote.winner, vote.winner)
+        return *sorted((vote.left, vote.right)), answer, vote.voter, vote.time
+
+    return Counter(what(vote) for vote in votes if vote.time)
+
+
 def _begun_with(votes: Any, study: str, storage: str, policy: str, horizon: int | None) -> int:
     """Begin a study with the arms of the votes, and take them; if they cannot be taken, there is no study either."""
     from ..study.catalogue import create_study as begin
     from ..study.catalogue import delete_study as delete
 
+    if not len(votes):
+        header = "" if "json" in votes.source else "a header and "
+        found = f"{_counted(votes.skipped, 'skip')} and " if votes.skipped else header
+        raise InvalidInput(f"{votes.source} has {found}no votes: expected some, to begin a study with their arms")
     try:
         one = begin(votes.names, study, storage, policy, horizon=horizon)
     except Conflict:
@@ -360,25 +366,6 @@ def _leaderboard_row(row: dict[str, Any]) -> dict[str, str]:
         "certain wins": str(row["certain_wins"]),
         "certain losses": str(row["certain_losses"]),
     }
-
-
-def _plan_row(row: dict[str, Any]) -> dict[str, str]:
-    def shown(value: float) -> str:
-        return f"{value:,.0f}" if value != float("inf") else "beyond the limit"
-
-    return {
-        "policy": row["policy"],
-        "duels, half of the studies": shown(row["duels_median"]),
-        "nine in ten": shown(row["duels_90"]),
-        "regret, half": f"{row['regret_median']:,.0f}",
-        "nine in ten ": f"{row['regret_90']:,.0f}",
-        "no verdict": f"{row['undecided']:.1%}",
-        "wrong verdict": f"{row['wrong']:.1%}",
-    }
-
-
-def _finite(value: Any) -> Any:
-    return None if value == float("inf") else value
 
 
 COMMANDS: dict[str, Callable[..., None]] = {

@@ -33,6 +33,7 @@ class Format(StrEnum):
 
 
 FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How to print.")]
+ConfidenceOption = Annotated[float, typer.Option(help="The chance that no verdict is ever wrong.")]
 SeedOption = Annotated[str, typer.Option(help="Where all randomness comes from.")]
 JobsOption = Annotated[int | None, typer.Option(help="Threads; by default one per core.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]

@@ -69,7 +69,8 @@ def run(
         list[str], typer.Argument(metavar="PROBLEM", help="Problem names, matrix files, or one experiment's TOML file.")
     ],
     policy: Annotated[
-        list[str] | None, typer.Option("--policy", "-p", help="A policy, e.g. rucb:alpha=0.6 or ./mine.py; repeatable.")
+        list[str] | None,
+        typer.Option("--policy", "-p", help="A policy, e.g. rucb:alpha=0.6 or ./mine.py (rucb); repeatable."),
     ] = None,
     horizon: Annotated[
         list[str] | None, typer.Option(help="Steps to play, e.g. 4500000 or 1e9 (100000); repeatable.")
@@ -198,7 +199,10 @@ def plot(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="A file (.png, .svg, .pdf, .html, .json) or a folder; by default SOURCE.")
+        Path | None,
+        typer.Option(
+            help="A file (.png, .svg, .pdf, .html, .json) or a folder; by default that of the results, or this one."
+        ),
     ] = None,
     kind: Annotated[
         str | None,
@@ -212,6 +216,8 @@ def plot(
     if ending is not None and ending not in ENDINGS:
         raise InvalidInput(f"unknown format {kind!r}: expected png, svg, pdf, html or json")
     single = out is not None and bool(out.suffix) and not out.is_dir()
+    if single and out is not None and out.suffix.lower() not in ENDINGS:
+        raise InvalidInput(f"cannot write a figure as {str(out)!r}: expected a folder, or one of {', '.join(ENDINGS)}")
     if single and out is not None and ending not in (None, out.suffix.lower()):
         raise InvalidInput(f"{out} is no {ending} file: name it so, or leave out --format")
     drawn = _charts(source, figure)
@@ -287,12 +293,23 @@ def _separated(texts: list[str] | None) -> list[str]:
 
 
 def _print_final(results: Any, format: Format) -> None:
-    final = results.final()
+    final = _at_horizons(results)
     if format is Format.table:
         spare = ("least", "most", "runs", "arms", "explored", "duels")
         print_table([_final_row(row) for row in final.iter_rows(named=True)], spare)
     else:
         print_rows(final.to_dicts(), format)
+
+
+def _at_horizons(results: Any) -> Any:
+    """The summary at every horizon that was asked for; a policy that is run once counts at the shorter ones too."""
+    import polars as pl
+
+    summary, t, horizon = results.summarise(), pl.col("t"), pl.col("horizon")
+    once = horizon.n_unique().over("problem", "policy") == 1
+    asked = summary.select("problem", t=horizon).unique()
+    rows = summary.filter(once | (t == horizon)).join(asked, on=["problem", "t"])
+    return rows.sort("problem", "t", "regret")
 
 
 def _final_row(row: dict[str, Any]) -> dict[str, str]:

@@ -17,6 +17,7 @@ COLUMNS = {
     "time": ("time", "tstamp", "timestamp", "datetime", "created_at", "voted_at"),
     "duel": ("duel", "duel_id"),
 }
+PAIRS = {*COLUMNS["winner"], *COLUMNS["loser"]}
 
 
 class Table(NamedTuple):
@@ -29,15 +30,22 @@ class Table(NamedTuple):
 
 
 def headed(called: str, rows: Iterator[tuple[int, Any]], columns: Mapping[str, Any]) -> tuple[list[Any], Iterable]:
-    """Header and rows. There is no header if columns are positions, or if two columns have no name that we know."""
+    """Header and rows. There is no header if columns are positions, or if two columns are neither winner nor loser.
+
+    Arms may be called as a side is, such as a and b: that is a vote if one of them comes again.
+    """
     line, first = next(rows, (1, "empty"))
     if not isinstance(first, list):
         raise InvalidInput(f"{called} is {first}: expected a header, such as left,right,winner, and a row a vote")
     known = {name for names in COLUMNS.values() for name in names}
-    if not columns and len(first) == 2 and known.isdisjoint(map(plain, first)):
+    if not columns and len(first) == 2 and PAIRS.isdisjoint(map(plain, first)):
         rest = list(rows)
         later = {cell.strip() for _, cells in rest if isinstance(cells, list) for cell in cells}
-        if rest and later.isdisjoint(map(str.strip, first)):
+        again = not later.isdisjoint(map(str.strip, first))
+        if not again and not known.isdisjoint(map(plain, first)):
+            without = "; of pairs without a header, by --column winner=0 --column loser=1"
+            raise _unclear(Table(called, "line", first, rest), "no column is known to be winner", without)
+        if rest and not again:
             raise InvalidInput(
                 f"{called}, line {line}: {', '.join(first)} may be a header or a vote, as neither appears again. Say "
                 f"which: columns={{'winner': {first[0]!r}, 'loser': {first[1]!r}}}, or {{'winner': 0, 'loser': 1}} "
@@ -77,14 +85,14 @@ def roles_of(table: Table, columns: Mapping[str, Any]) -> dict[str, int]:
     return {role: at for role, at in roles.items() if role in (*needed, "voter", "time", "duel")}
 
 
-def _unclear(table: Table, problem: str) -> InvalidInput:
+def _unclear(table: Table, problem: str, more: str = "") -> InvalidInput:
     return InvalidInput(
         f"{table.source}: {problem}. Found {', '.join(map(str, table.header))}; expected left, right and winner, or "
         "winner and loser. Say which is which: columns={'left': '…', 'right': '…', 'winner': '…'} (--column left=…), "
-        "by name, or by position from 0 if there is no header"
+        f"by name, or by position from 0 if there is no header{more}"
     )
 
 
 def columns_said(header: list[Any], roles: dict[str, int]) -> str:
-    names = {role: header[at] if isinstance(header[at], str) else f"column {at + 1}" for role, at in roles.items()}
+    names = {role: header[at] if isinstance(header[at], str) else f"column {at}" for role, at in roles.items()}
     return ", ".join(role if name == role else f"{name} → {role}" for role, name in names.items())

@@ -134,6 +134,8 @@ class Log:
             return ANSWERS.index(winner)
         if winner in (left, right):
             return TIE if left == right else (0 if winner == left else 1)
+        if isinstance(winner, str) and winner.lower() in ANSWERS:
+            return ANSWERS.index(winner.lower())
         raise InvalidInput(
             f"winner is {winner!r}: duel {number} is {left!r} against {right!r}; expected one of these, left, right, "
             "tie, both_bad or skip"

@@ -189,8 +189,8 @@ def _opened(source: Any, columns: Mapping[str, Any], format: str | None) -> Tabl
         first = text[:10_000].lstrip().partition("\n")[0]
         begins = "{" if re.match(r"\{|\[\s*([\[{\"]|\]?\s*$)", first) else ","
         kind = KINDS.get(_suffix(called) if format is None else f".{format}", begins)
-        if kind == "," and "," not in first:  # what spreadsheets call CSV
-            kind = next((mark for mark in "\t;" if mark in first), ",")
+        if kind == ",":  # spreadsheets call it CSV with other marks too
+            kind = max(",\t;", key=re.sub(r'"[^"]*"?', "", first).count)
         if kind != "{":
             return Table(called, "line", *headed(called, _csv_rows(text, kind), columns))
         if (array := _json_array(text, called)) is not None:
