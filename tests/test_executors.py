@@ -71,6 +71,7 @@ def test_the_machine_is_that_of_the_workers(client, monkeypatch):
     assert {key: said[key] for key in machine()} == machine()
 
 
+@pytest.mark.deep
 def test_an_environment_is_sent_once(client, tmp_path, monkeypatch):
     from duels.ranking.rankers import feature_rankers
     from duels.ranking.synthetic import synthetic_letor

@@ -323,7 +323,9 @@ def test_theorem_2_holds_for_rucb(problem):
     assert not too_many(regret)
 
 
-@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize(
+    "problem", [*PROBLEMS[:2], *(pytest.param(one, marks=pytest.mark.deep) for one in PROBLEMS[2:])]
+)
 def test_theorem_2_is_no_empty_promise(problem):
     """`random` put to the same test fails it, in counts and in regret."""
     counts, regret = share_of_violations(duels.problem(problem), "random")

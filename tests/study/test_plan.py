@@ -79,7 +79,13 @@ def quantile(values, share):
     return sorted(values)[math.ceil(share * (len(values) - 1))]
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    "policy",
+    [
+        pytest.param(one, marks=pytest.mark.deep) if one in ("interleaved_filter", "dts_plus") else one
+        for one in POLICIES
+    ],
+)
 def test_the_kernel_is_the_literal_simulation(policy):
     array = one_better(3, 0.3)
     for number in range(6):
