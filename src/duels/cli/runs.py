@@ -215,18 +215,18 @@ def plot(
     ending = None if kind is None else f".{kind.lower().removeprefix('.')}"
     if ending is not None and ending not in ENDINGS:
         raise InvalidInput(f"unknown format {kind!r}: expected png, svg, pdf, html or json")
-    single = out is not None and bool(out.suffix) and not out.is_dir()
-    if single and out is not None and out.suffix.lower() not in ENDINGS:
-        raise InvalidInput(f"cannot write a figure as {str(out)!r}: expected a folder, or one of {', '.join(ENDINGS)}")
-    if single and out is not None and ending not in (None, out.suffix.lower()):
-        raise InvalidInput(f"{out} is no {ending} file: name it so, or leave out --format")
+    file = out if out is not None and out.suffix and not out.is_dir() else None
+    if file is not None and file.suffix.lower() not in ENDINGS:
+        raise InvalidInput(f"cannot write a figure as {str(file)!r}: expected a folder, or one of {', '.join(ENDINGS)}")
+    if file is not None and ending not in (None, file.suffix.lower()):
+        raise InvalidInput(f"{file} is no {ending} file: name it so, or leave out --format")
     drawn = _charts(source, figure)
-    if single and out is not None and len(drawn) > 1:
-        remedy = f"a folder (--out {out.stem} --format {out.suffix[1:]})"
-        raise InvalidInput(f"{out} is one file, but there are {len(drawn)} figures: name {remedy}, or one --figure")
+    if file is not None and len(drawn) > 1:
+        remedy = f"a folder (--out {file.stem} --format {file.suffix[1:]})"
+        raise InvalidInput(f"{file} is one file, but there are {len(drawn)} figures: name {remedy}, or one --figure")
+    folder = out or (Path(source) if Path(source).is_dir() else Path())
     for name, chart in drawn.items():
-        folder = out or (Path(source) if Path(source).is_dir() else Path())
-        path = out if single and out is not None else folder / f"{name}{ending or '.png'}"
+        path = file or folder / f"{name}{ending or '.png'}"
         print(f"saved in {save_chart(chart, path)}", file=sys.stderr)
 
 
