@@ -375,7 +375,7 @@ def test_long_curves_are_thinned_evenly(url, now):
 def test_all_numbers_are_of_one_moment(url, monkeypatch, in_memory):
     """Answers that come or are undone between the look and the queries change nothing."""
     study = lived("sqlite://" if in_memory else url)
-    before, reading, last = board(study), boards._reading, study.history().told[-1]
+    before, reading, last = board(study), Storage.reading, study.history().told[-1]
 
     @contextmanager
     def meanwhile(storage):
@@ -389,7 +389,7 @@ def test_all_numbers_are_of_one_moment(url, monkeypatch, in_memory):
         with reading(storage) as connection:
             yield connection
 
-    monkeypatch.setattr(boards, "_reading", meanwhile)
+    monkeypatch.setattr(Storage, "reading", meanwhile)
     after = board(study)
     assert [part for part in before if after[part] != before[part]] == []
     monkeypatch.undo()
@@ -397,7 +397,7 @@ def test_all_numbers_are_of_one_moment(url, monkeypatch, in_memory):
 
 
 def test_a_study_deleted_meanwhile(url, monkeypatch):
-    study, reading = lived(url), boards._reading
+    study, reading = lived(url), Storage.reading
 
     @contextmanager
     def meanwhile(storage):
@@ -405,7 +405,7 @@ def test_a_study_deleted_meanwhile(url, monkeypatch):
         with reading(storage) as connection:
             yield connection
 
-    monkeypatch.setattr(boards, "_reading", meanwhile)
+    monkeypatch.setattr(Storage, "reading", meanwhile)
     with pytest.raises(StorageError, match="study 'lived' was deleted"):
         board(study)
 

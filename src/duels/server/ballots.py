@@ -132,10 +132,7 @@ def _is_blind(connection: sa.Connection, study: Study, ballot: Ballot) -> bool:
 
 
 def _locked(study: Study, look: Callable[[sa.Connection, History], Any]) -> Any:
-    storage = study.storage
-    with storage.turn, storage.explained():
-        history = study.history()
-        return look(storage.connection(), history)
+    return study.read(look)
 
 
 def _theirs(study: Study, voter: str, kind: str) -> Any:

@@ -11,15 +11,19 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from ..errors import DuelsError
-from ..study.storage import Storage, Write
+from ..study.catalogue import list_policies
+from ..study.storage import NotReady, Storage, Write
+from ..study.study import Study
 from .keys import is_in_force
 
 logger = logging.getLogger("duels.server")
 PULSE = 0.5  # seconds between two looks at the logs that somebody follows
 DELETED = -2  # the sequence number of a study that is gone
+SLOW = 8  # studies that are loaded or compiled at once
 KEEP_ALIVE = 15.0  # seconds after which a silent stream says that it is there
 
 
@@ -47,9 +51,32 @@ class Hub:
         self._keys: Counter[int] = Counter()  # how many listeners came with each key
         self._revoked: set[int] = set()  # those of them that are not in force any more
         self._pulse: asyncio.Task | None = None
+        self._slow = ThreadPoolExecutor(SLOW, "duels-slow")  # loading and compiling, out of everybody's way
 
     async def write(self, write: Write) -> Any:
         """As `Storage.write`: returns after it is on disk."""
+        while True:
+            try:
+                return await self._write(write)
+            except NotReady as slow:
+                await asyncio.get_running_loop().run_in_executor(self._slow, slow.prepare)
+
+    def prepare(self, study: Study) -> None:
+        """Load a study and compile its policy in the background, before anybody asks."""
+        if self.storage.compile is not None:
+            self._slow.submit(study.prepare)
+
+    def prepare_all(self) -> None:
+        """Compile the policies of all studies in the background."""
+        if self.storage.compile is not None:
+            self._slow.submit(self._compile_all)
+
+    def _compile_all(self) -> None:
+        for policy in list_policies(self.storage):
+            assert self.storage.compile is not None
+            self.storage.compile(policy)
+
+    async def _write(self, write: Write) -> Any:
         loop = asyncio.get_running_loop()
         future: asyncio.Future = loop.create_future()
 

@@ -11,6 +11,7 @@ from typing import Any
 import uvicorn
 
 from ..errors import InvalidInput
+from ..study.elsewhere import compile_policy
 from ..study.opening import existing_storage, open_storage
 from ..study.storage import Storage
 from ..study.wording import without_password
@@ -83,6 +84,8 @@ def serve(
     address = f"http://{_in_url(host)}:{listening.getsockname()[1]}"
     hosts = [*LOOPBACK] if alone else []
     app = create_app(store, public_url=public_url, hosts=hosts, open_to_all=open_to_all, limits=limits)
+    store.compile = compile_policy
+    app.service.hub.prepare_all()
     app.service.shared_url = "" if alone else address
     player = Demo(store) if demo else None
     _say_hello(store, public_url or address, fresh and not token, open_to_all, player)

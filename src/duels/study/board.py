@@ -3,7 +3,6 @@
 import copy
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,19 +11,20 @@ import sqlalchemy as sa
 from ..errors import DuelsError, PolicyError, StorageError
 from ..policies import Policy, rucb
 from . import verdict as verdicts
+from .batches import unpack_voters
+from .history import History
 from .names import iso_time
-from .storage import Storage, StudyRow
+from .storage import NotReady, StudyRow
 from .study import Study
-from .tables import events
+from .tables import events, votes
 from .tally import LeaderboardRow, Tally, estimates, ranking
 from .verdict import Verdict
-from .wording import reason, shown, trouble
 
 PROGRESS_POINTS, REGRET_POINTS, VOTERS = 120, 60, 50  # the most that are given
 
 # An undo has the duel and the attempt of the answer that it takes back. Forgotten voters have no name any more.
-VOTERS_BY_ANSWERS = """
-SELECT voter, SUM(one), MAX(time), COUNT(*) OVER (), SUM(SUM(one)) OVER () FROM (
+ANSWERS_BY_VOTER = """
+SELECT voter, SUM(one), MAX(time) FROM (
   SELECT voter, 1 AS one, time FROM events
   WHERE study_id = :study AND seq <= :seq AND kind IN ('tell', 'vote') AND answer <> 'skip' AND voter IS NOT NULL
   UNION ALL
@@ -32,7 +32,7 @@ SELECT voter, SUM(one), MAX(time), COUNT(*) OVER (), SUM(SUM(one)) OVER () FROM 
   ON told.study_id = undone.study_id AND told.duel = undone.duel AND told.attempt = undone.attempt
   WHERE undone.study_id = :study AND undone.seq <= :seq AND undone.kind = 'undo'
   AND told.kind IN ('tell', 'vote') AND told.answer <> 'skip' AND told.voter IS NOT NULL
-) AS answers GROUP BY voter HAVING SUM(one) > 0 ORDER BY SUM(one) DESC, voter LIMIT :most
+) AS answers GROUP BY voter HAVING SUM(one) > 0
 """
 
 
@@ -47,10 +47,11 @@ class Moment(NamedTuple):
     retired: bool
     void: str | None
     open: int
-    told: list[int]
-    left: list[int]
-    right: list[int]
-    attempt: list[int]
+    told: np.ndarray  # (answers,) int64: the answered duels, in the order of the answers
+    left: np.ndarray  # (duels,) int64
+    right: np.ndarray  # (duels,) int64
+    attempt: np.ndarray  # (duels,) int64: how often an answer was undone
+    asked: np.ndarray  # (duels,) float64: when; of imported votes when they were imported
     state: Any  # the policy's, None if it has no bounds
     t: int  # the time of its next choice
 
@@ -75,9 +76,9 @@ def board(study: Study, confidence: float = 0.95) -> dict[str, Any]:
     confidence = verdict.confidence
     leaderboard = verdicts.leaderboard(tally, confidence)
     leader = _leader(tally, verdict)
-    told = np.array(moment.told, np.int64)
-    left, right = (np.array(arms, np.int64)[told] for arms in (moment.left, moment.right))
-    with _reading(study.storage) as connection:
+    told = moment.told
+    left, right = moment.left[told], moment.right[told]
+    with study.storage.reading() as connection:
         progress = _progress(connection, moment)
         voters, voters_total, named = _voters(connection, moment)
     champions, note = champions_of(moment, leaderboard)
@@ -173,11 +174,13 @@ def regret_so_far(
 
 
 def _moment(study: Study) -> Moment:
-    with study.storage.turn:
-        history, policy, player, trouble = study.history(), None, None, ""
+    def look(connection: sa.Connection, history: History) -> Moment:
+        policy, player, trouble = None, None, ""
         try:
-            player = history.player() if history.policy.kernel("bounds") is not None else None
+            player = study.player(history) if history.policy.kernel("bounds") is not None else None
             policy = history.policy
+        except NotReady:
+            raise
         except DuelsError as error:
             trouble = str(error)
         return Moment(
@@ -189,13 +192,16 @@ def _moment(study: Study) -> Moment:
             retired=history.retired,
             void=history.void,
             open=len(history.open),
-            told=history.told.copy(),
-            left=history.left.copy(),
-            right=history.right.copy(),
-            attempt=history.attempt.copy(),
+            told=np.array(history.told, np.int64),
+            left=np.array(history.left, np.int64),
+            right=np.array(history.right, np.int64),
+            attempt=np.array(history.attempt, np.int64),
+            asked=np.array(history.asked, np.float64),
             state=None if player is None else copy.deepcopy(player.state),
             t=1 if player is None else player.t,
         )
+
+    return study.read(look)
 
 
 def _leader(tally: Tally, verdict: Verdict) -> int | None:
@@ -215,33 +221,23 @@ def _self_duels(tally: Tally, left: np.ndarray, right: np.ndarray) -> list[dict[
     return [{"arm": tally.names[arm], "duels": int(counts[arm])} for arm in np.flatnonzero(counts)]
 
 
-@contextmanager
-def _reading(storage: Storage) -> Iterator[sa.Connection]:
-    """A connection of one's own: the log is only ever added to, so nobody has to wait for those who read it."""
-    if isinstance(storage.engine.pool, sa.StaticPool):  # in memory there is but one
-        with storage.turn, storage.explained():
-            yield storage.connection()
-        return
-    try:
-        with storage.engine.connect() as connection:
-            yield connection
-    except sa.exc.SQLAlchemyError as error:
-        raise StorageError(f"the database {shown(storage.url)} {trouble(reason(error))}") from error
-
-
 def _progress(connection: sa.Connection, moment: Moment) -> list[dict[str, Any]]:
     """From the beginning on; the times are those of the log, also of votes that were imported."""
     begin, after = moment.row.created, _spread(len(moment.told), PROGRESS_POINTS).tolist()
     if not after:
         return []
-    last = [moment.told[n - 1] for n in after[1:]]
-    found = connection.execute(
-        sa.select(events.c.duel, events.c.attempt, events.c.time).where(
-            events.c.study_id == moment.row.id, events.c.duel.in_(last), events.c.kind.in_(("tell", "vote"))
-        )
+    last = [int(moment.told[n - 1]) for n in after[1:]]
+    chosen = sa.select(events.c.duel, events.c.attempt, events.c.time, events.c.kind).where(
+        events.c.study_id == moment.row.id, events.c.duel.in_(last), events.c.kind.in_(("ask", "tell", "vote"))
     )
-    times = {duel: time for duel, attempt, time in found if moment.attempt[duel] == attempt}
-    if len(times) < len(last):
+    times, asked = {}, set()
+    for duel, attempt, time, kind in connection.execute(chosen):
+        if kind == "ask":
+            asked.add(duel)
+        elif moment.attempt[duel] == attempt:
+            times[duel] = time
+    times = {duel: float(moment.asked[duel]) for duel in last if duel not in asked} | times  # imported votes
+    if len(times) < len(set(last)):
         raise StorageError(f"study {moment.row.name!r} was deleted")
     return [
         {"answers": n, "time": iso_time(time), "seconds": round(time - begin, 3)}
@@ -251,7 +247,29 @@ def _progress(connection: sa.Connection, moment: Moment) -> list[dict[str, Any]]
 
 def _voters(connection: sa.Connection, moment: Moment) -> tuple[list[dict[str, Any]], int, int]:
     """Those with most answers, how many voters there are, and how many answers are theirs together."""
-    given = {"study": moment.row.id, "seq": moment.seq, "most": VOTERS}
-    rows = connection.execute(sa.text(VOTERS_BY_ANSWERS), given).all()
-    voters = [{"voter": voter, "answers": int(count), "last": iso_time(last)} for voter, count, last, _, _ in rows]
-    return voters, int(rows[0][3]) if rows else 0, int(rows[0][4]) if rows else 0
+    given = {"study": moment.row.id, "seq": moment.seq}
+    answers = {voter: (int(count), last) for voter, count, last in connection.execute(sa.text(ANSWERS_BY_VOTER), given)}
+    for voter, count, last in _imported(connection, moment):
+        before = answers.get(voter, (0, last))
+        answers[voter] = (before[0] + count, max(before[1], last))
+    most = sorted(answers, key=lambda voter: (-answers[voter][0], voter))[:VOTERS]
+    shown = [{"voter": voter, "answers": answers[voter][0], "last": iso_time(answers[voter][1])} for voter in most]
+    return shown, len(answers), sum(count for count, _ in answers.values())
+
+
+def _imported(connection: sa.Connection, moment: Moment) -> Iterator[tuple[str, int, float]]:
+    """Voters of imported votes: how many of them count, and when they were imported."""
+    stored = (
+        sa.select(events.c.duel, events.c.time, votes.c.voters)
+        .join(votes, (votes.c.study_id == events.c.study_id) & (votes.c.seq == events.c.seq))
+        .where(events.c.study_id == moment.row.id, events.c.seq <= moment.seq, votes.c.voters.is_not(None))
+    )
+    counts = np.zeros(len(moment.left), bool)
+    counts[moment.told] = True
+    counts &= moment.attempt == 0  # what was undone is nobody's, or was answered again by another
+    for first, time, content in connection.execute(stored):
+        voters = unpack_voters(content)
+        theirs = voters.given[counts[first : first + len(voters.given)] & (voters.given >= 0)]
+        for number, count in enumerate(np.bincount(theirs, minlength=len(voters.names)).tolist()):
+            if count:
+                yield voters.names[number], count, time

@@ -3,11 +3,12 @@
 import json
 import shlex
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from ..errors import Conflict, InvalidInput, StorageError, UnknownName
+from ..errors import Conflict, DuelsError, InvalidInput, StorageError, UnknownName
 from ..policies import Policy
 from ..policies import policy as find_policy
 from ..specs import whole
@@ -19,7 +20,7 @@ from .names import study_name as checked_name
 from .opening import existing_storage, open_storage
 from .storage import Storage, StudyRow, Write
 from .study import Study
-from .tables import events, snapshots, studies
+from .tables import events, snapshots, studies, votes
 from .wording import shown
 
 LEASE = 600.0  # seconds
@@ -118,7 +119,7 @@ def delete_study(study_name: str, storage: Any = None) -> None:
     def operation(connection: sa.Connection) -> int:
         row = _found(store, connection, study_name)
         store.flush(connection)
-        for table in (snapshots, events):
+        for table in (snapshots, votes, events):
             connection.execute(sa.delete(table).where(table.c.study_id == row.id))
         connection.execute(sa.delete(studies).where(studies.c.id == row.id))
         return row.id
@@ -133,6 +134,17 @@ def list_studies(storage: Any = None) -> list[StudyInfo]:
         return []
     with store.turn, store.explained():
         return [_info(store.connection(), row) for row in store.listed(store.connection())]
+
+
+def list_policies(storage: Storage) -> list[Policy]:
+    """The built-in policies that studies of a storage have."""
+    with storage.turn, storage.explained():
+        specs = sorted({row.policy for row in storage.listed(storage.connection()) if "source" not in row.settings})
+    found = []
+    for spec in specs:
+        with suppress(DuelsError):  # a module of somebody's own
+            found.append(find_policy(spec))
+    return found
 
 
 def _storage_of(study_name: str, storage: Any) -> Storage:
@@ -157,19 +169,20 @@ def _info(connection: sa.Connection, row: StudyRow) -> StudyInfo:
     counted = sa.select(events.c.kind, sa.func.count()).where(here).group_by(events.c.kind)
     counts: dict[str, int] = {kind: count for kind, count in connection.execute(counted)}  # noqa: C416
     undone = sa.alias(events)
-    taken_back = sa.exists().where(
-        undone.c.study_id == row.id,
-        undone.c.kind == "undo",
-        undone.c.duel == events.c.duel,
-        undone.c.attempt == events.c.attempt,
-    )
+    undoes = (undone.c.study_id == row.id, undone.c.kind == "undo")
+    taken_back = sa.exists().where(*undoes, undone.c.duel == events.c.duel, undone.c.attempt == events.c.attempt)
     said = sa.select(sa.func.count()).where(here, events.c.kind.in_(("tell", "vote")), events.c.answer != "skip")
-    forgotten = connection.execute(sa.select(events.c.note).where(here, events.c.kind == "forget")).scalars()
+    notes = sa.select(events.c.note, events.c.duel)
+    forgotten = connection.execute(notes.where(here, events.c.kind == "forget")).all()
     answers = connection.execute(said.where(~taken_back)).scalar_one()
-    answers -= sum(len(json.loads(note)["duels"]) for note in forgotten)
-    first = connection.execute(sa.select(events.c.note).where(here, events.c.seq == 1)).scalar_one()
-    arms = len(json.loads(first)["arms"]) + counts.get("add_arm", 0) - counts.get("retire_arm", 0)
+    answers -= sum(len(json.loads(note)["duels"]) for note, _ in forgotten)
     waiting = counts.get("ask", 0) - counts.get("tell", 0) + counts.get("undo", 0)
+    for note, first in connection.execute(notes.where(here, events.c.kind == "import")).all():
+        size = json.loads(note)["votes"]
+        among = undone.c.duel.between(first, first + size - 1) & (undone.c.attempt == 0)
+        answers += size - connection.execute(sa.select(sa.func.count()).where(*undoes, among)).scalar_one()
+    first_note = connection.execute(sa.select(events.c.note).where(here, events.c.seq == 1)).scalar_one()
+    arms = len(json.loads(first_note)["arms"]) + counts.get("add_arm", 0) - counts.get("retire_arm", 0)
     return StudyInfo(row.name, row.policy, arms, answers, waiting, iso_time(row.created))
 
 

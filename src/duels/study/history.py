@@ -7,8 +7,9 @@ import hashlib
 import io
 import json
 import math
-from collections.abc import Iterable, Sequence
-from typing import Any
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,17 +17,39 @@ from .. import loop
 from ..errors import DuelsError, StorageError
 from ..policies import Policy
 from ..policies import policy as find_policy
+from .batches import Batch, unpack
 from .player import Player, rival, rival_alpha
-from .storage import Event, StudyRow
+from .storage import Event, NotReady, StudyRow
 from .tally import Tally
 
 ANSWERS = ("left", "right", "tie", "both_bad", "skip")
 LEFT, RIGHT, TIE, BOTH_BAD, SKIP = range(5)
 OPEN = -1
-OUTCOME = (1.0, 0.0, 0.5, 0.5)  # of the arm on the left, by answer
+OUTCOME = np.array([1.0, 0.0, 0.5, 0.5])  # of the arm on the left, by answer
 EVENT_FIELDS = Event._fields[2:-1]
 NONE = np.zeros(0, np.int64)
-MANY = 2000  # answers to fold at once that are worth compiling for
+COLUMNS = {  # of each duel, and the numbers of those that were answered
+    "left": np.int32,
+    "right": np.int32,
+    "swapped": np.int8,
+    "answer": np.int8,
+    "attempt": np.int32,
+    "asked": np.float64,
+    "told": np.int64,
+}
+LARGE = 2**25  # bytes of a policy's state that is not worth keeping in a snapshot
+FEW = 256  # answers that the policy's state takes in while others wait
+
+
+class Catching(NamedTuple):
+    """A policy's state that is out to take in answers, and these."""
+
+    player: Player
+    first: np.ndarray  # (n,) int64: the policy's first arms
+    second: np.ndarray  # (n,) int64
+    outcomes: np.ndarray  # (n,) float64: of the first arms
+    upto: int  # how many answers of the history it then knows
+    start: int  # how often the history had started again
 
 
 class History:
@@ -39,13 +62,13 @@ class History:
         self.active: list[bool] = []
         self.started_with = 0
         # Of each duel, by its number:
-        self.left: list[int] = []
-        self.right: list[int] = []
-        self.swapped: list[int] = []  # 1 where the policy's first arm was shown on the right
-        self.answer: list[int] = []
-        self.attempt: list[int] = []  # how often its answer was undone
-        self.asked: list[float] = []
-        self.told: list[int] = []  # numbers of the duels with an outcome, in the order of their answers
+        self.left = array("i")
+        self.right = array("i")
+        self.swapped = array("b")  # 1 where the policy's first arm was shown on the right
+        self.answer = array("b")
+        self.attempt = array("i")  # how often its answer was undone
+        self.asked = array("d")
+        self.told = array("q")  # numbers of the duels with an outcome, in the order of their answers
         self.open: dict[int, None] = {}  # numbers of the duels without an answer, in the order they were asked
         self.retired = False  # whether it asks nothing more
         self.withdrawn = 0  # answers undone or forgotten, by somebody who may have seen results
@@ -53,8 +76,11 @@ class History:
         self.wins = np.zeros((0, 0), np.int64)
         self.ties = np.zeros((0, 0), np.int64)
         self.snapshot_seq = 0  # the last event that a snapshot has
+        self.compiles = False  # whether the policy is compiled before it is first asked
         self._player: Player | None = None
         self._folded = 0  # how many of `told` the player knows
+        self._starts = 0  # how often the player had to begin again
+        self._lent = False  # whether the player is out to take in answers
         self._asked_last: tuple[int, int] | None = None  # places of the pair that the player's scratch copy awaits …
         self._asked_number = 0  # … and the number of that duel
         self._looked = 0.0  # when the scratch copy was made
@@ -64,6 +90,7 @@ class History:
         self._fresh: dict[int, None] = {}  # the open duels but for those that were seen to be past their lease
         self._stale = -math.inf  # the latest time at which one of those was asked
         self._places: dict[int, int] | None = None
+        self._place: np.ndarray | None = None  # (K,) int64: the same, −1 for a retired arm
 
     @property
     def policy(self) -> Policy:
@@ -77,8 +104,11 @@ class History:
         """Have a policy that cannot be found by its name."""
         self._policy = self._policy or policy
 
-    def apply(self, events: Iterable[Sequence[Any]]) -> None:
-        """Take in events, which must follow the last one; what does not fit is refused."""
+    def apply(self, events: Iterable[Sequence[Any]], votes: Callable[[int], bytes | None] = lambda seq: None) -> None:
+        """Take in events, which must follow the last one; what does not fit is refused.
+
+        votes: what was stored beside the import event of that number.
+        """
         for event in events:
             seq, digest = event[0], event[-1]
             if seq != self.seq + 1:
@@ -89,9 +119,13 @@ class History:
                 raise StorageError(
                     f"event {seq} of study {self.row.name!r} is not what was written: it was tampered with"
                 )
-            self.take(event)
+            batch = None
+            if event[1] == "import":
+                what = f"the votes of event {seq} of study {self.row.name!r}"
+                batch = unpack(votes(seq), json.loads(event[10]), what)
+            self.take(event, batch)
 
-    def take(self, event: Sequence[Any]) -> None:
+    def take(self, event: Sequence[Any], batch: Batch | None = None) -> None:
         """Take in an event that is known to follow the last one, such as one just `made`."""
         seq, kind, duel, _, left, right, swapped, answer, _, time, _, digest = event
         self.seq, self.digest = seq, digest
@@ -99,6 +133,8 @@ class History:
             self._ask(left, right, swapped, time)
         elif kind == "tell":
             self._answer(duel, ANSWERS.index(answer))
+        elif batch is not None:
+            self._import(batch, time)
         else:
             _KINDS[kind](self, event)
 
@@ -151,7 +187,8 @@ class History:
             if answer != SKIP:
                 self._count(duel, answer, -1)
         if counted:
-            self.told = [duel for duel in self.told if duel not in counted]
+            told = np.frombuffer(self.told, np.int64)
+            self.told = array("q", told[~np.isin(told, list(counted))].tobytes())
             self.withdrawn += 0 if blind else sum(self.left[duel] != self.right[duel] for duel in counted)
             self._start_again()
 
@@ -177,6 +214,26 @@ class History:
         self._ask(event[4], event[5], event[6], event[9])
         self._answer(event[2], ANSWERS.index(event[7]))
 
+    def _import(self, batch: Batch, time: float) -> None:
+        first, count = len(self.left), len(batch.answer)
+        self._asked_last = None
+        for column, values in (
+            (self.left, batch.left),
+            (self.right, batch.right),
+            (self.swapped, np.zeros(count, np.int8)),
+            (self.answer, batch.answer),
+            (self.attempt, np.zeros(count, np.int32)),
+            (self.asked, np.full(count, time)),
+            (self.told, np.arange(first, first + count)),
+        ):
+            column.frombytes(values.tobytes())
+        won = batch.answer == RIGHT
+        winner, loser = np.where(won, batch.right, batch.left), np.where(won, batch.left, batch.right)
+        decided = batch.answer < TIE
+        np.add.at(self.wins, (winner[decided], loser[decided]), 1)
+        for i, j in ((winner, loser), (loser, winner)):
+            np.add.at(self.ties, (i[~decided], j[~decided]), 1)
+
     def _undo(self, event: Sequence[Any]) -> None:
         self._withdraw([event[2]], OPEN, blind=event[10] is not None)
 
@@ -189,9 +246,10 @@ class History:
         self.retired = event[1] == "retire"
 
     def _start_again(self) -> None:
-        """The policy's state is folded anew: over other arms, or without some answers."""
+        """The policy's state is computed from the beginning: over other arms, or without some answers."""
         self._player, self._folded = None, 0
-        self._asked_last, self._places = None, None
+        self._starts += 1
+        self._asked_last, self._places, self._place = None, None, None
 
     @property
     def void(self) -> str | None:
@@ -213,42 +271,83 @@ class History:
         return self._places
 
     def player(self) -> Player:
-        """The policy's state after all answers about active arms."""
-        places = self.places
+        """The policy's state after all answers about active arms; `NotReady` if that takes long."""
+        if self._lent or not self._is_quick(self._begun()):
+            raise NotReady(lambda: None)
+        player = self._begun()
+        self._enter(player, *self._waiting())
+        self._folded = len(self.told)
+        return player
+
+    def _begun(self) -> Player:
         if self._player is None:
-            self._player = Player(self.policy, len(places), self.row.horizon, self.row.seed)
-        waiting = self.told[self._folded :]
-        if waiting:
-            if len(waiting) > MANY:
-                self._player.compile()
+            self._player = Player(self.policy, len(self.places), self.row.horizon, self.row.seed)
+        return self._player
+
+    def _is_quick(self, player: Player) -> bool:
+        return len(self.told) - self._folded <= FEW and not player.wants_compiling(self.compiles)
+
+    def _waiting(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The answers that the policy's state does not have yet."""
+        return self._outcomes(self.told[self._folded :]) if len(self.told) > self._folded else (NONE, NONE, NONE)
+
+    def _enter(self, player: Player, first: np.ndarray, second: np.ndarray, outcomes: np.ndarray) -> None:
+        if len(first):
             try:
-                self._player.enter(*self._pairs(waiting, places), self._outcomes(waiting, places))
+                player.enter(first, second, outcomes)
             except BaseException:
                 self._start_again()  # it may have taken in some of them
                 raise
-            self._folded = len(self.told)
-        return self._player
 
-    def _counted(self, duels: Iterable[int], places: dict[int, int]) -> list[int]:
-        return [duel for duel in duels if self.left[duel] in places and self.right[duel] in places]
+    def lend(self) -> Catching | None:
+        """The policy's state and what it has to take in, for somebody who does that; None if it is up to date."""
+        if self._lent or self._is_quick(self._begun()):
+            return None
+        self._lent = True
+        return Catching(self._begun(), *self._waiting(), len(self.told), self._starts)
 
-    def _pairs(self, duels: Sequence[int], places: dict[int, int]) -> tuple[np.ndarray, np.ndarray]:
-        """The policy's first and second arms of the duels in which both arms are active."""
+    def take_back(self, work: Catching, done: bool) -> None:
+        """The policy's state again, after it took in the answers, or else failed."""
+        self._lent = False
+        if done and work.start == self._starts:
+            self._folded = work.upto
+        else:
+            self._start_again()
+
+    def catch_up(self) -> Player:
+        """The policy's state after all answers, however long that takes."""
+        work = self.lend()
+        if work is not None:
+            done = False
+            try:
+                work.player.catch_up(work.first, work.second, work.outcomes, self.compiles)
+                done = True
+            finally:
+                self.take_back(work, done)
+        return self.player()
+
+    def _pairs(self, duels: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of the duels in which both arms are active: the policy's first and second arms, and which duels they are."""
         if not duels:
-            return NONE, NONE
-        pairs = [
-            (self.right[duel], self.left[duel]) if self.swapped[duel] else (self.left[duel], self.right[duel])
-            for duel in self._counted(duels, places)
-        ]
-        both = np.array([(places[i], places[j]) for i, j in pairs], np.int64).reshape(-1, 2)
-        return np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
+            return NONE, NONE, NONE
+        if self._place is None:
+            self._place = np.full(len(self.names), -1, np.int64)
+            self._place[list(self.places)] = range(len(self.places))
+        number = np.array(duels, np.int64)
+        shown = [self._place[np.frombuffer(side, np.int32)[number]] for side in (self.left, self.right)]
+        swapped = np.frombuffer(self.swapped, np.int8)[number] == 1
+        first, second = np.where(swapped, shown[1], shown[0]), np.where(swapped, shown[0], shown[1])
+        counted = (first >= 0) & (second >= 0)
+        return first[counted], second[counted], number[counted]
 
-    def _outcomes(self, duels: Iterable[int], places: dict[int, int]) -> np.ndarray:
-        found = [
-            1.0 - OUTCOME[self.answer[duel]] if self.swapped[duel] else OUTCOME[self.answer[duel]]
-            for duel in self._counted(duels, places)
-        ]
-        return np.array(found, np.float64)
+    def _outcomes(self, duels: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The policy's first and second arms of answered duels, and the outcomes of the first arms."""
+        first, second, number = self._pairs(duels)
+        if not len(number):
+            return NONE, NONE, NONE
+        outcome = OUTCOME[np.frombuffer(self.answer, np.int8)[number]]
+        swapped = np.frombuffer(self.swapped, np.int8)[number] == 1
+        return first, second, np.where(swapped, 1.0 - outcome, outcome)
 
     def question(self, now: float, allow_self: bool) -> tuple[int, int, int]:
         """The next duel: the arms on the left and on the right, and whether they are swapped.
@@ -267,7 +366,7 @@ class History:
                 _tie(self._hoped, *last)
         else:
             waiting = self._under_way(now)
-            i, j = player.look_ahead(*self._pairs(waiting, places))
+            i, j = player.look_ahead(*self._pairs(waiting)[:2])
             self._looked, self._expiry = now, min((self.asked[duel] for duel in waiting), default=now) + self.row.lease
             self._awaited, self._hoped = len(waiting), None
         self._expiry = min(self._expiry, now + self.row.lease)
@@ -293,7 +392,7 @@ class History:
         if self._hoped is None:
             arms = list(self.places)
             self._hoped = (self.wins + 0.5 * self.ties)[np.ix_(arms, arms)]
-            for i, j in zip(*self._pairs(self._under_way(now), self.places)):
+            for i, j in zip(*self._pairs(self._under_way(now))[:2]):
                 _tie(self._hoped, i, j)
         return rival(self._hoped, champion, self.player().t + self._awaited, rival_alpha(self.policy))
 
@@ -301,40 +400,33 @@ class History:
         """A fair coin for each duel, the same at every replay."""
         return hashlib.blake2b(f"{self.row.seed}/{duel}".encode(), digest_size=1).digest()[0] & 1
 
-    def snapshot(self) -> bytes:
-        """All of it, to be read back at once."""
-        player = self.player()
-        saved = player.saved()
-        plain = {
+    def snapshot(self) -> Callable[[], bytes]:
+        """A copy of all of it; what is returned writes it down, to be read back at once. That may take a while."""
+        plain: dict[str, Any] = {
             "seq": self.seq,
             "digest": self.digest,
-            "names": self.names,
+            "names": self.names.copy(),
             "started_with": self.started_with,
             "withdrawn": self.withdrawn,
             "retired": self.retired,
             "open": list(self.open),
             "forgotten": sorted(self.forgotten),
-            "t": saved["t"],
-            "coin": saved["coin"],
-            "code": loop.code_of(self.policy),
         }
-        file = io.BytesIO()
-        np.savez(
-            file,
-            plain=np.frombuffer(json.dumps(plain).encode(), np.uint8),
-            active=np.array(self.active, bool),
-            left=np.array(self.left, np.int32),
-            right=np.array(self.right, np.int32),
-            swapped=np.array(self.swapped, np.int8),
-            answer=np.array(self.answer, np.int8),
-            attempt=np.array(self.attempt, np.int32),
-            asked=np.array(self.asked, np.float64),
-            told=np.array(self.told, np.int64),
-            wins=self.wins,
-            ties=self.ties,
-            **saved["arrays"],
-        )
-        return file.getvalue()
+        arrays = {name: np.array(getattr(self, name), kind) for name, kind in COLUMNS.items()}
+        arrays |= {"active": np.array(self.active, bool), "wins": self.wins.copy(), "ties": self.ties.copy()}
+        player = None if self._lent or self._folded < len(self.told) else self._player
+        if player is not None and player.size <= LARGE:
+            saved = player.saved()
+            plain |= {"t": saved["t"], "coin": saved["coin"], "code": loop.code_of(self.policy)}
+            arrays |= {name: array.copy() for name, array in saved["arrays"].items()}
+
+        def written() -> bytes:
+            file = io.BytesIO()
+            columns: Any = arrays | {"plain": np.frombuffer(json.dumps(plain).encode(), np.uint8)}
+            np.savez_compressed(file, **columns)
+            return file.getvalue()
+
+        return written
 
     def restore(self, content: bytes) -> None:
         """Go on from a snapshot."""
@@ -343,8 +435,10 @@ class History:
         plain = json.loads(arrays.pop("plain").tobytes())
         self.seq, self.digest = plain["seq"], plain["digest"]
         self.names, self.started_with, self.withdrawn = plain["names"], plain["started_with"], plain["withdrawn"]
-        for name in ("active", "left", "right", "swapped", "answer", "attempt", "asked", "told"):
-            setattr(self, name, arrays.pop(name).tolist())
+        self.active = arrays.pop("active").tolist()
+        for name, kind in COLUMNS.items():
+            column = getattr(self, name)
+            setattr(self, name, array(column.typecode, arrays.pop(name).astype(kind).tobytes()))
         self.wins, self.ties = arrays.pop("wins"), arrays.pop("ties")
         self.open = dict.fromkeys(plain["open"])
         self._fresh, self._stale = dict(self.open), -math.inf
@@ -352,13 +446,25 @@ class History:
         self.retired = plain.get("retired", False)
         self._start_again()
         try:
-            code = loop.code_of(self.policy)
-        except DuelsError:  # it is not to be had; whoever needs it will hear
+            same = "code" in plain and plain["code"] == loop.code_of(self.policy)
+        except DuelsError:  # the policy cannot be found; whoever needs it will hear
             return
-        if plain["code"] == code:  # else the answers are folded anew, by the code of today
+        if same:  # else the answers are folded again, by the code of today
             self._player = Player(self.policy, sum(self.active), self.row.horizon, self.row.seed)
             self._player.restore({"t": plain["t"], "coin": plain["coin"], "arrays": arrays})
             self._folded = len(self.told)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether somebody brings the policy's state up to date."""
+        return self._lent
+
+    @property
+    def size(self) -> int:
+        """About how many bytes of memory it takes."""
+        columns = sum(getattr(self, name).itemsize for name in COLUMNS)
+        player = 0 if self._player is None else self._player.size
+        return self.wins.nbytes + self.ties.nbytes + len(self.left) * columns + 100 * len(self.open) + player
 
 
 _KINDS = {

@@ -2,18 +2,21 @@
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from ..errors import DuelsError, InvalidInput, StorageError
+from ..errors import InvalidInput, StorageError
 from ..policies import Policy
 from .history import ANSWERS, TIE, History, made
 from .names import Duel, duel_number, iso_time
-from .storage import Event, Storage, StudyRow
-from .tables import snapshots
+from .player import Player
+from .storage import Event, NotReady, Storage, StudyRow, Write
+from .tables import snapshots, studies
 
 SNAPSHOT_EVERY = 20_000  # events, and a twenty-fifth of the log
+PAGE = 4_000  # events to take in while others wait
+T = TypeVar("T")
 clock: Callable[[], float] = time.time
 
 
@@ -41,33 +44,81 @@ class Log:
     def storage(self) -> Storage:
         return self._storage
 
+    def read(self, look: Callable[[sa.Connection, History], T]) -> T:
+        """What `look` makes of the study as it is now. Nobody writes meanwhile, so it must be quick."""
+        while True:
+            try:
+                with self._storage.turn, self._storage.explained():
+                    connection = self._storage.connection()
+                    return look(connection, self._caught_up(connection))
+            except NotReady as slow:
+                slow.prepare()
+
+    def history(self) -> History:
+        """What the study amounts to now; not to be changed."""
+        return self.read(lambda connection, history: history)
+
     def current(self, connection: sa.Connection) -> History:
-        """What the study amounts to now, with nobody else appending to it."""
+        """What the study amounts to now, with nobody else appending to it; inside an operation that writes."""
         storage, key = self._storage, self._row.id
         if key in storage.current:  # by an operation before this one in the same commit
-            return storage.followers[key]
+            found: History = storage.followers[key]
+            return found
         storage.flush(connection)
         history = self._caught_up(connection)
         storage.current.add(key)
         return history
 
-    def _caught_up(self, connection: sa.Connection) -> History:
-        followers, key = self._storage.followers, self._row.id
-        history = followers.get(key)
-        if history is None:
-            history = self._from_snapshot(connection) or History(self._row, self._policy)
-            history.snapshot_seq = history.seq
-        history.use(self._policy)
-        rows = self._storage.read_events(connection, key, history.seq)
+    def player(self, history: History) -> Player:
+        """The policy's state after all answers; `NotReady` if that takes long."""
         try:
-            history.apply(rows)
+            return history.player()
+        except NotReady:
+            raise NotReady(self._catch_up) from None
+
+    def _caught_up(self, connection: sa.Connection) -> History:
+        """Takes in a page of events; `NotReady` if there are more, or a snapshot to begin with."""
+        followers, key = self._storage.followers, self._row.id
+        history: History | None = followers.get(key)
+        if history is None:
+            if _has_snapshot(connection, key):
+                raise NotReady(self._restore)
+            history = self._begun()
+        else:
+            followers.move_to_end(key)
+        history.use(self._policy)
+        rows = self._storage.read_events(connection, key, history.seq, PAGE)
+        try:
+            history.apply(rows, lambda seq: self._storage.read_votes(connection, key, seq)[0])
         except BaseException:
             followers.pop(key, None)
             raise
         if not history.seq:
+            followers.pop(key, None)
             raise StorageError(f"study {self.name!r} was deleted")
-        followers[key] = history
+        if followers.get(key) is not history:
+            self._storage.follow(key, history)
+        if len(rows) == PAGE:
+            raise NotReady(_let_others)
+        assert history is not None
         return history
+
+    def _begun(self) -> History:
+        history = History(self._row, self._policy)
+        history.compiles = self._storage.compile is not None
+        return history
+
+    def _restore(self) -> None:
+        """Begin with the snapshot, without anybody waiting; with an empty history if there is none to be read."""
+        with self._storage.preparing(self._row.id):
+            if self._row.id in self._storage.followers:
+                return
+            with self._storage.reading() as connection:
+                history = self._from_snapshot(connection) or self._begun()
+            history.snapshot_seq = history.seq
+            with self._storage.turn:
+                if self._row.id not in self._storage.followers:
+                    self._storage.follow(self._row.id, history)
 
     def _from_snapshot(self, connection: sa.Connection) -> History | None:
         """The history up to the snapshot, if there is one that can be read."""
@@ -79,17 +130,30 @@ class Log:
             raise StorageError(
                 f"event {row.seq} of study {self.name!r} is not what was written, or gone: it was tampered with"
             )
-        history = History(self._row, self._policy)
+        history = self._begun()
         try:
             history.restore(row.content)
         except Exception:  # damaged, whatever its reader makes of that; the log says the same
             return None
         return history if (history.seq, history.digest) == (row.seq, row.digest) else None
 
-    def history(self) -> History:
-        """What the study amounts to now; not to be changed."""
-        with self._storage.turn, self._storage.explained():
-            return self._caught_up(self._storage.connection())
+    def _catch_up(self) -> None:
+        """Have the policy's state take in all answers, compiled where that pays, without anybody waiting."""
+        with self._storage.preparing(self._row.id):
+            with self._storage.turn:
+                history = self._storage.followers.get(self._row.id)
+                work = None if history is None else history.lend()
+            if history is None or work is None:
+                return
+            done = False
+            try:
+                if self._storage.compile is not None and not work.player.compiled:
+                    self._storage.compile(history.policy)
+                work.player.catch_up(work.first, work.second, work.outcomes, history.compiles)
+                done = True
+            finally:
+                with self._storage.turn:
+                    history.take_back(work, done)
 
     def _write(self, connection: sa.Connection, history: History, kind: str, **fields: Any) -> None:
         event = made(history, kind, clock(), **fields)
@@ -100,13 +164,26 @@ class Log:
         self._storage.append(connection, self._row.id, new)
         if history.seq - history.snapshot_seq >= max(SNAPSHOT_EVERY, history.seq // 25):
             history.snapshot_seq = history.seq
-            try:
-                content = history.snapshot()
-            except DuelsError:  # the policy is not to be had, or fails: answers are taken all the same
+            self._storage.after_commit(self._save)
+
+    def _save(self) -> None:
+        """Keep a snapshot, from which the study is loaded more quickly. Only copying it keeps others waiting."""
+        key = self._row.id
+        with self._storage.turn:
+            history = self._storage.followers.get(key)
+            if history is None:
                 return
-            connection.execute(sa.delete(snapshots).where(snapshots.c.study_id == self._row.id))
-            values = {"study_id": self._row.id, "seq": history.seq, "digest": history.digest}
-            connection.execute(sa.insert(snapshots).values(values | {"content": content}))
+            seq, digest, snapshot = history.seq, history.digest, history.snapshot()
+        content = snapshot()
+
+        def operation(connection: sa.Connection) -> None:
+            if connection.execute(sa.select(studies.c.id).where(studies.c.id == key)).first() is None:
+                return
+            connection.execute(sa.delete(snapshots).where(snapshots.c.study_id == key))
+            values = {"study_id": key, "seq": seq, "digest": digest, "content": content}
+            connection.execute(sa.insert(snapshots).values(values))
+
+        self._storage.write(Write(operation, key))
 
     def duel_in(self, history: History, duel: Any) -> Duel:
         """A duel by its id, with the history at hand."""
@@ -140,3 +217,11 @@ class Log:
             f"winner is {winner!r}: duel {number} is {left!r} against {right!r}; expected one of these, left, right, "
             "tie, both_bad or skip"
         )
+
+
+def _has_snapshot(connection: sa.Connection, study: int) -> bool:
+    return connection.execute(sa.select(snapshots.c.seq).where(snapshots.c.study_id == study)).first() is not None
+
+
+def _let_others() -> None:
+    time.sleep(0.001)  # whoever releases a lock and takes it again at once leaves nobody else in

@@ -31,7 +31,7 @@ class LogEntry(NamedTuple):
     """One event of a study, for people and programs."""
 
     seq: int
-    kind: str  # create, ask, tell, vote, undo, forget, add_arm, retire_arm, retire, resume
+    kind: str  # create, ask, tell, import, undo, forget, add_arm, retire_arm, retire, resume
     duel: int | None
     left: str | None
     right: str | None
@@ -108,7 +108,7 @@ def log_entry(history: History, event: Event) -> LogEntry:
         return None if arm is None else history.names[arm]
 
     left, right = event.left_arm, event.right_arm
-    if event.duel is not None and left is None:
+    if event.duel is not None and left is None and event.kind != "import":
         left, right = history.left[event.duel], history.right[event.duel]
     note = json.loads(event.note) if event.note else {}
     return LogEntry(

@@ -15,6 +15,9 @@ from ..errors import DuelsError, InvalidInput, PolicyError
 from ..policies import Policy
 
 PATIENCE = {True: 0.5, False: 5.0}  # seconds in the interpreter before a built-in policy, or one's own, is compiled
+MANY = 2000  # answers to fold at once that are worth compiling for
+SMALL = 200  # arms with which the interpreter is quick enough
+SLICE = 50  # answers to fold in the interpreter before looking at the clock
 
 select: Any = None
 update: Any = None
@@ -82,12 +85,35 @@ class Player:
         self._scratch: Any = None  # a state's arrays, to be written over
         self._ahead: _Ahead | None = None
         self._fold, self._choose, self._choose_after = _interpreted(policy)
-        self._spent, self._compiled, self._patience = 0.0, False, PATIENCE[_is_ours(policy)]
+        self.compiled, self._can_compile = False, True
+        self._spent, self._patience = 0.0, PATIENCE[is_built_in(policy)]
+
+    def wants_compiling(self, at_once: bool = False) -> bool:
+        """Whether compiling, which takes seconds, pays: it has been slow for long, or has many arms."""
+        slow = at_once or self._spent > self._patience or self.arms > SMALL
+        return slow and not self.compiled and self._can_compile
+
+    @property
+    def size(self) -> int:
+        """Bytes of its state, twice: the scratch copy is as large."""
+        return 2 * sum(value.nbytes for value in self.state if isinstance(value, np.ndarray))
 
     def enter(self, first: Any, second: Any, outcomes: Any) -> None:
         """Fold answered duels in; outcomes are the first arm's, ties a half."""
         self._ahead = None
         self.t = self._timed(self._fold, self.state, first, second, outcomes, self.t, self.coin)
+
+    def catch_up(self, first: Any, second: Any, outcomes: Any, compiled: bool = False) -> None:
+        """As `enter`, with many answers; compiles when that pays, or at once."""
+        start, at_once = 0, compiled or len(first) > MANY
+        while True:
+            if self.wants_compiling(at_once):
+                self.compile()
+            if start >= len(first):
+                return
+            end = len(first) if self.compiled else start + SLICE
+            self.enter(first[start:end], second[start:end], outcomes[start:end])
+            start = end
 
     def look_ahead(self, first: Any, second: Any) -> tuple[int, int]:
         """The next pair, if the given open duels ended in ties; nothing is changed."""
@@ -134,8 +160,6 @@ class Player:
         started = time.perf_counter()
         answer = self._heard(kernel, state, self.policy.params, *arguments)
         self._spent += time.perf_counter() - started
-        if not self._compiled and self._spent > self._patience:
-            self.compile()
         return answer
 
     def _heard(self, kernel: Any, *arguments: Any) -> Any:
@@ -148,16 +172,16 @@ class Player:
             raise PolicyError(f"policy {self.policy} failed: {type(error).__name__}: {error}") from error
 
     def compile(self) -> None:
-        """Compile now, if numba can: there is much to fold."""
-        if not self._compiled and self._patience < math.inf:
+        """Compile now, if numba can."""
+        if not self.compiled and self._can_compile:
             try:
                 self._fold, self._choose, self._choose_after = _compiled(self.policy, self.arms, self.state)
-                self._compiled = True
+                self.compiled = True
             except InvalidInput:
-                self._patience = math.inf  # it works as it is, only more slowly
+                self._can_compile = False  # it works as it is, only more slowly
 
 
-def _is_ours(policy: Policy) -> bool:
+def is_built_in(policy: Policy) -> bool:
     return str(getattr(policy.module, "__name__", "")).startswith("duels.")
 
 

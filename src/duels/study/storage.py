@@ -10,6 +10,7 @@ import random
 import sqlite3
 import threading
 import time
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -19,10 +20,11 @@ import sqlalchemy as sa
 
 from ..errors import DuelsError, StorageError
 from .database import engine_for, file_at, prepare, sqlite_path
-from .tables import EVENT_COLUMNS, studies
+from .tables import EVENT_COLUMNS, studies, votes
 from .wording import PATIENCE, reason, shown, trouble
 
 WRITER = "duels-writer"  # the name of the thread that leads for those who do not wait
+MEMORY = 256 * 2**20  # bytes of studies that stay loaded; beyond that those not used for longest are dropped
 
 
 class StudyRow(NamedTuple):
@@ -63,6 +65,14 @@ class Write(NamedTuple):
     last: bool = False  # behind the others of its commit: questions are cheaper after all answers than between them
 
 
+class NotReady(DuelsError):
+    """Something slow comes first, which nobody else should wait for: call `prepare` without the lock, and try again."""
+
+    def __init__(self, prepare: Callable[[], None]) -> None:
+        super().__init__("the study is still being loaded: try again in a moment")
+        self.prepare = prepare
+
+
 class _Waiting:
     """Something to be written, and what came of it."""
 
@@ -92,7 +102,14 @@ class Storage:
         self._posting: ThreadPoolExecutor | None = None  # the thread that leads for those who do not wait
         self._process = os.getpid()
         self._patience = float(PATIENCE)
-        self.followers: dict[int, Any] = {}  # study id → what this process knows of it
+        self.followers: OrderedDict[int, Any] = (
+            OrderedDict()
+        )  # study id → what this process knows of it, last used last
+        self.memory = MEMORY
+        self.compile: Callable[[Any], None] | None = None  # how a policy is compiled before its first question, if so
+        self._preparing: defaultdict[int, threading.RLock] = defaultdict(threading.RLock)
+        self._afterwards: list[Callable[[], None]] = []  # what the transaction under way leaves to be done
+        self._background: ThreadPoolExecutor | None = None
         self.current: set[int] = set()  # studies that are locked and up to date in the transaction under way
         self.checked: set[Any] = set()  # what callers have made sure of in the transaction under way
         self._unwritten: list[tuple] = []  # events of the transaction under way
@@ -140,17 +157,20 @@ class Storage:
         Operations that wait while a commit is under way share the next one. An operation that raises a `DuelsError`
         must not have written anything; the others are not affected by it.
         """
-        mine = _Waiting(write)
-        with self._queue:
-            self._waiting.append(mine)
-            leads, self._led = not self._led, True
-        if not leads:
-            self._wait(mine)
-        if not mine.done:
-            self._lead()
-        if mine.error is not None:
-            raise mine.error
-        return mine.value
+        while True:
+            mine = _Waiting(write)
+            with self._queue:
+                self._waiting.append(mine)
+                leads, self._led = not self._led, True
+            if not leads:
+                self._wait(mine)
+            if not mine.done:
+                self._lead()
+            if mine.error is None:
+                return mine.value
+            if not isinstance(mine.error, NotReady):
+                raise mine.error
+            mine.error.prepare()
 
     def post(self, write: Write, then: Callable[[Any, BaseException | None], None]) -> None:
         """As `write`, without waiting: `then` is called with the value or the error, in the thread that wrote it."""
@@ -220,6 +240,8 @@ class Storage:
                             self.followers.pop(one.study, None)  # it knows of events that will not be written
                             self.current.discard(one.study)
                 self.flush(connection)
+            for task in self._afterwards:
+                self._later(task)
         except BaseException as error:
             self.followers.clear()  # they may know of events that were not written after all
             for one in batch:
@@ -230,6 +252,7 @@ class Storage:
                 raise
         finally:
             self._unwritten.clear()
+            self._afterwards.clear()
             self.current.clear()
             self.checked.clear()
             for one in batch:
@@ -305,6 +328,46 @@ class Storage:
             self._driver, self._waits = self._held.connection.driver_connection, -1.0
         return self._held
 
+    @contextmanager
+    def reading(self) -> Iterator[sa.Connection]:
+        """A connection of one's own: the log is only ever added to, so nobody has to wait for those who read it."""
+        if isinstance(self.engine.pool, sa.StaticPool):  # in memory there is but one
+            with self.turn, self.explained():
+                yield self.connection()
+            return
+        try:
+            with self.engine.connect() as connection:
+                yield connection
+        except sa.exc.SQLAlchemyError as error:
+            raise StorageError(f"the database {shown(self.url)} {trouble(reason(error))}") from error
+
+    @contextmanager
+    def preparing(self, study: int) -> Iterator[None]:
+        """One thread at a time does what is slow for a study, while all others go on."""
+        assert not self.turn._is_owned()  # type: ignore[attr-defined]  # others would wait
+        with self._preparing[study]:
+            yield
+
+    def follow(self, study: int, history: Any) -> None:
+        """Keep what is known of a study; those that were not used for longest leave when memory runs short."""
+        self.followers[study] = history
+        self.followers.move_to_end(study)
+        total = sum(one.size for one in self.followers.values())
+        for key in list(self.followers)[:-1]:
+            if total <= self.memory:
+                break
+            if key not in self.current and not self.followers[key].is_busy:
+                total -= self.followers.pop(key).size
+
+    def after_commit(self, task: Callable[[], None]) -> None:
+        """Do something in the background once the transaction under way is on disk; if it fails, nobody hears."""
+        self._afterwards.append(task)
+
+    def _later(self, task: Callable[[], None]) -> None:
+        if self._background is None:
+            self._background = ThreadPoolExecutor(1, "duels-background")
+        self._background.submit(task)
+
     def release(self) -> None:
         """Let go of the connection, so that the next use makes another one."""
         held, self._held = self._held, None
@@ -316,6 +379,9 @@ class Storage:
                 pass
 
     def close(self) -> None:
+        if self._background is not None:
+            self._background.shutdown()
+            self._background = None
         if self._posting is not None:
             self._posting.shutdown()
             self._posting = None
@@ -348,6 +414,12 @@ class Storage:
         cursor = connection.connection.cursor()
         cursor.execute(text, (study_id, after))  # by the driver itself: a million rows in a second
         return list(cursor.fetchall())
+
+    def read_votes(self, connection: sa.Connection, study_id: int, seq: int) -> tuple[bytes | None, bytes | None]:
+        """What was stored beside an import event: the votes, and their voters."""
+        chosen = sa.select(votes.c.content, votes.c.voters).where(votes.c.study_id == study_id, votes.c.seq == seq)
+        row = connection.execute(chosen).first()
+        return (None, None) if row is None else (row.content, row.voters)
 
     def find(self, connection: sa.Connection, name: str) -> StudyRow | None:
         row = connection.execute(sa.select(studies).where(studies.c.name == name)).first()

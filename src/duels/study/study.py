@@ -8,22 +8,25 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import sqlalchemy as sa
 
 from ..errors import Conflict, InvalidInput, StorageError, UnknownName
 from ..specs import whole
 from . import log
 from . import verdict as verdicts
+from .batches import Packed, Voters, note_of, pack, pack_voters, time_of, unpack, unpack_voters
 from .history import ANSWERS, OPEN, SKIP, History, chained, made
 from .log import Log
 from .names import Duel, LogEntry, arm_names, iso_time, log_entry, voter_name
 from .storage import Event, Write
 from .tables import events
+from .tables import votes as votes_table
 from .tally import LeaderboardRow, PairRow, Tally
 from .verdict import Verdict
 from .votes import Votes, read_votes
 
-PAGE = 50_000  # events to read at a time
+PAGE = 10_000  # events to read at a time
 About = Callable[[sa.Connection, Duel], dict[str, Any]]
 
 
@@ -51,6 +54,10 @@ class Study(Log):
     def __repr__(self) -> str:
         return f"Study({self.name!r}, {self.policy}, {len(self.arms)} arms)"
 
+    def prepare(self) -> None:
+        """Load the study and compile its policy now, rather than when the first question is asked."""
+        self.read(lambda connection, history: self.player(history))
+
     def ask(self, n: int = 1, *, voter: str | None = None, allow_self: bool = True) -> Any:
         """The next duel, or a list of `n` if that is not 1. It is on disk when this returns.
 
@@ -77,6 +84,7 @@ class Study(Log):
                 raise Conflict(f"study {self.name!r} was retired: it asks nothing any more, unless it is resumed")
             now, new, duels = log.clock(), [], []
             for _ in range(n):
+                self.player(history)
                 left, right, swapped = history.question(now, allow_self)
                 number = len(history.left)
                 duel = Duel(number, history.names[left], history.names[right], self.name, iso_time(now))
@@ -170,15 +178,16 @@ class Study(Log):
             self._storage.flush(connection)
             theirs = (events.c.study_id == self._row.id) & (events.c.voter == name)
             rows = connection.execute(sa.select(events.c.kind, events.c.duel, events.c.attempt).where(theirs)).all()
-            if not rows:
-                raise InvalidInput(f"study {self.name!r} knows no voter {name!r}")
+            imported = self._forget_imported(connection, name)
+            if not rows and imported is None:
+                raise InvalidInput(f"study {self.name!r} has no voter named {name!r}")
+            given = [(duel, attempt) for kind, duel, attempt in rows if kind in ("tell", "vote")]
+            given += [(duel, 0) for duel in imported or ()]
             answered = sorted(
                 {
                     duel
-                    for kind, duel, attempt in rows
-                    if kind in ("tell", "vote")
-                    and history.attempt[duel] == attempt
-                    and history.answer[duel] not in (OPEN, SKIP)
+                    for duel, attempt in given
+                    if history.attempt[duel] == attempt and history.answer[duel] not in (OPEN, SKIP)
                 }
             )
             if answered:
@@ -187,6 +196,25 @@ class Study(Log):
             return len(answered)
 
         return self._storage.write(Write(operation, self._row.id))
+
+    def _forget_imported(self, connection: sa.Connection, name: str) -> list[int] | None:
+        """Erase a voter's name from imported votes; their duels, or None if the name is in none."""
+        here = (votes_table.c.study_id == self._row.id) & votes_table.c.voters.is_not(None)
+        begins = (events.c.study_id == votes_table.c.study_id) & (events.c.seq == votes_table.c.seq)
+        stored = sa.select(votes_table.c.seq, events.c.duel, votes_table.c.voters).join(events, begins).where(here)
+        duels = None
+        for seq, first, content in connection.execute(stored).all():
+            voters = unpack_voters(content)
+            if name not in voters.names:
+                continue
+            number = voters.names.index(name)
+            theirs = voters.given == number
+            duels = (duels or []) + (first + np.flatnonzero(theirs)).tolist()
+            names = voters.names[:number] + voters.names[number + 1 :]
+            index = np.where(theirs, -1, voters.given - (voters.given > number)).astype(np.int32)
+            kept = pack_voters(Voters(names, index))
+            connection.execute(sa.update(votes_table).where(here & (votes_table.c.seq == seq)).values(voters=kept))
+        return duels
 
     def add_arm(self, name: str) -> None:
         """Add an arm while the study runs."""
@@ -236,65 +264,80 @@ class Study(Log):
 
     def import_votes(self, votes: Any) -> int:
         """Take in past votes as if they had been asked and answered here: all of them or, after an error, none."""
-        past = read_votes(votes)
+        return self.import_packed(pack(read_votes(votes)))
+
+    def import_packed(self, packed: Packed) -> int:
+        """As `import_votes`, with votes that are packed already."""
+        if not packed.size:
+            return 0
+        names = self.history().names  # an arm keeps its number
+        unknown = [name for name in packed.names if name not in set(names)]
+        if unknown:
+            raise InvalidInput(
+                f"the votes are about arms that study {self.name!r} does not have: {', '.join(unknown[:5])}"
+                f"{', …' if len(unknown) > 5 else ''}; add them with add_arm first"
+            )
+        arm = {name: number for number, name in enumerate(names)}
+        note = note_of(packed, [arm[name] for name in packed.names])
+        batch = unpack(packed.content, note, "the votes")
 
         def operation(connection: sa.Connection) -> int:
             history = self.current(connection)
-            arm = {name: number for number, name in enumerate(history.names)}
-            unknown = [name for name in past.names if name not in arm]
-            if unknown:
-                raise InvalidInput(
-                    f"the votes are about arms that study {self.name!r} does not have: {', '.join(unknown[:5])}"
-                    f"{', …' if len(unknown) > 5 else ''}; add them with add_arm first"
-                )
-            now, new = log.clock(), []
-            for vote in past:
-                event = made(
-                    history,
-                    "vote",
-                    now,
-                    duel=len(history.left),
-                    attempt=0,
-                    left_arm=arm[vote.left],
-                    right_arm=arm[vote.right],
-                    swapped=0,
-                    answer=vote.winner,
-                    voter=vote.voter,
-                    note=None if vote.time is None else json.dumps({"voted": vote.time}),
-                )
-                history.take(event)
-                new.append(event)
-            self._append(connection, history, new)
-            return len(new)
+            first, now = len(history.left), log.clock()
+            event = made(history, "import", now, duel=first, attempt=0, note=json.dumps(note))
+            history.take(event, batch)
+            self._append(connection, history, [event])
+            self._storage.flush(connection)
+            values = {"study_id": self._row.id, "seq": event.seq, "content": packed.content, "voters": packed.voters}
+            connection.execute(sa.insert(votes_table).values(values))
+            return packed.size
 
         return self._storage.write(Write(operation, self._row.id))
 
     def votes(self) -> Votes:
         """The answers as votes, for export: without self-duels, skips and what was taken back."""
-        with self._storage.turn:
-            history = self.history()
-            last, names, left, right = history.seq, list(history.names), list(history.left), list(history.right)
-            counted = {duel for duel in history.told if left[duel] != right[duel]}
+
+        def look(connection: sa.Connection, history: History) -> tuple[Any, ...]:
+            columns = (history.left, history.right, history.attempt, history.told)
+            return history.seq, history.names.copy(), *(np.array(column, np.int64) for column in columns)
+
+        last, names, left, right, attempt, told = self.read(look)
+        counts = np.zeros(len(left), bool)
+        counts[told] = True
+        counts &= left != right
         rows: dict[int, dict[str, Any]] = {}
+
+        def add(duel: int, winner: str, voter: str | None, time: str | None) -> None:
+            sides = {"left": names[left[duel]], "right": names[right[duel]]}
+            rows[duel] = sides | {"winner": winner, "voter": voter, "time": time, "duel": str(duel)}
+
         for event in self._read(last):
-            if event.kind in ("tell", "vote") and event.duel in counted:
+            if event.kind == "import":
+                for duel, vote in enumerate(self._imported(event), event.duel or 0):
+                    if counts[duel] and attempt[duel] == 0:
+                        add(duel, *vote)
+            elif event.kind in ("tell", "vote") and counts[event.duel] and attempt[event.duel] == event.attempt:
                 note = json.loads(event.note) if event.note else {}
-                rows[event.duel] = {
-                    "left": names[left[event.duel]],
-                    "right": names[right[event.duel]],
-                    "winner": event.answer,
-                    "voter": event.voter,
-                    "time": note.get("voted", iso_time(event.time)),
-                    "duel": str(event.duel),
-                }
+                add(event.duel or 0, event.answer or "", event.voter, note.get("voted", iso_time(event.time)))
         return read_votes(list(rows.values()))
 
+    def _imported(self, event: Event) -> Iterator[tuple[str, str | None, str | None]]:
+        """Winner, voter and time of each vote of an import."""
+        with self._storage.reading() as connection:
+            content, named = self._storage.read_votes(connection, self._row.id, event.seq)
+        batch = unpack(content, json.loads(event.note or "{}"), f"the votes of event {event.seq} of {self.name!r}")
+        voters = None if named is None else unpack_voters(named)
+        for number, answer in enumerate(batch.answer.tolist()):
+            voter = None if voters is None else voters.given[number]
+            time = None if batch.times is None else time_of(batch.times[number])
+            name = None if voter is None or voter < 0 else voters.names[voter]  # type: ignore[union-attr]
+            yield ANSWERS[answer], name, time or iso_time(event.time)
+
     def _read(self, last: int) -> Iterator[Event]:
-        """The log up to an event, every digest checked; others may ask and tell between its pages."""
+        """The log up to an event, every digest checked; nobody waits for it."""
         digest, done = "", 0
         while done < last:
-            with self._storage.turn, self._storage.explained():
-                connection = self._storage.connection()
+            with self._storage.reading() as connection:
                 page = self._storage.read_events(connection, self._row.id, done, min(PAGE, last - done))
             for row in page:
                 event = Event(*row)
@@ -319,48 +362,51 @@ class Study(Log):
 
     def verdict(self, confidence: float = 0.95, margin: float = 0.0) -> Verdict:
         """Who is best, as far as that can be said for certain; valid however often it is looked at."""
-        with self._storage.turn:  # so that nobody adds an arm between one count and the next
-            history = self.history()
-            tally, void = history.tally, history.void
+        tally, void = self.read(lambda connection, history: (history.tally, history.void))
         return verdicts.verdict(tally, confidence=confidence, margin=margin, void=void)
 
     def tally(self) -> Tally:
         """The answers, counted."""
-        with self._storage.turn:
-            return self.history().tally
+        return self.read(lambda connection, history: history.tally)
 
     @property
     def best_arm(self) -> str:
         """The arm that the policy would name now; `verdict` says how certain that is."""
-        with self._storage.turn, self._storage.explained():
-            history = self._caught_up(self._storage.connection())
+
+        def look(connection: sa.Connection, history: History) -> str:
             arms = list(history.places)
-            return history.names[arms[history.player().recommend(self._row.seed)]]
+            return history.names[arms[self.player(history).recommend(self._row.seed)]]
+
+        return self.read(look)
 
     def open_duels(self) -> list[Duel]:
         """The duels without an answer, oldest first."""
-        with self._storage.turn, self._storage.explained():
-            history = self._caught_up(self._storage.connection())
-            return [self._duel(history, number) for number in history.open]
+        return self.read(lambda connection, history: [self._duel(history, number) for number in history.open])
 
     def duel(self, number: int) -> Duel:
         """A duel by its id."""
-        with self._storage.turn, self._storage.explained():
-            history = self._caught_up(self._storage.connection())
-            return self.duel_in(history, number)
+        return self.read(lambda connection, history: self.duel_in(history, number))
 
     def events(self, after: int = 0, limit: int | None = None) -> list[LogEntry]:
         """The log, from the event after that sequence number on; at most `limit` events."""
-        with self._storage.turn, self._storage.explained():
-            history = self._caught_up(self._storage.connection())
-            rows = self._storage.read_events(self._storage.connection(), self._row.id, after, limit)
+
+        def look(connection: sa.Connection, history: History) -> list[LogEntry]:
+            rows = self._storage.read_events(connection, self._row.id, after, limit)
             return [log_entry(history, Event(*row)) for row in rows]
+
+        return self.read(look)
 
     def check(self) -> int:
         """Replay the whole log: every digest, and that each question is the one the policy asks. How many events."""
         replayed = History(self._row, self._policy)
+
+        def votes(seq: int) -> bytes | None:
+            with self._storage.reading() as connection:
+                return self._storage.read_votes(connection, self._row.id, seq)[0]
+
         for event in self._read(self.history().seq):
             if event.kind == "ask":
+                replayed.catch_up()
                 note = json.loads(event.note) if event.note else {}
                 asked = replayed.question(event.time, note.get("allow_self", True))
                 if asked != (event.left_arm, event.right_arm, event.swapped):
@@ -368,5 +414,5 @@ class Study(Log):
                         f"event {event.seq} of study {self.name!r} asks what policy {self.policy} would not: the log "
                         "was tampered with, or the policy's code has changed"
                     )
-            replayed.apply([event])
+            replayed.apply([event], votes)
         return replayed.seq

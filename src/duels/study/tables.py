@@ -44,6 +44,14 @@ snapshots = sa.Table(
     sa.Column("digest", sa.Text, nullable=False),
     sa.Column("content", sa.LargeBinary, nullable=False),
 )
+votes = sa.Table(
+    "votes",  # those of an import; see batches.py
+    metadata,
+    sa.Column("study_id", sa.Integer, sa.ForeignKey("studies.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("seq", sa.Integer, primary_key=True),  # of the event
+    sa.Column("content", sa.LargeBinary, nullable=False),
+    sa.Column("voters", sa.LargeBinary),
+)
 keys = sa.Table(
     "keys",
     metadata,

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from ...study.votes import read_votes, write_votes
+from ...study.elsewhere import read_packed
+from ...study.votes import write_votes
 from ..problems import Refused, shape
 from ..schemas import Events, Imported, Leaderboard, Preferences
 from ..security import Caller, Here
@@ -100,10 +101,10 @@ async def import_votes(study: StudyPath, request: Request, service: Here, key: C
     content = plain(await request.body())
 
     def work() -> int:
-        found, votes = service.study(study), read_votes(content)
-        if not len(votes):
+        found, votes = service.study(study), read_packed(content)
+        if not votes.size:
             raise Refused(400, "the upload holds no votes: send the rows as CSV or JSON lines in the body")
-        return found.import_votes(votes)
+        return found.import_packed(votes)
 
     return {"imported": await asyncio.to_thread(work)}
 

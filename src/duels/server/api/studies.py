@@ -47,6 +47,7 @@ def create(body: NewStudy, service: Here, key: Caller):
         lease=body.lease,
         load_if_exists=body.load_if_exists,
     )
+    service.hub.prepare(study)
     return service.described(study)
 
 

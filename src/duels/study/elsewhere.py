@@ -1,0 +1,87 @@
+"""Work in a process of its own, so that the threads of a server never wait for it.
+
+Reading a million votes and compiling a policy keep Python's lock for seconds. A child process does them: it reads the
+votes and gives them back packed, or leaves the compiled policy in numba's cache on disk.
+"""
+
+import logging
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections import defaultdict
+from typing import Any
+
+from ..errors import DuelsError, InvalidInput, StorageError
+from ..policies import Policy
+from ..policies import policy as find_policy
+from .batches import Packed, pack
+from .player import Player, is_built_in
+from .votes import read_votes
+
+LARGE = 300_000  # bytes of votes that are worth a process
+AT_ONCE = 2  # processes
+HORIZON = 1000  # for policies that need one; what is compiled does not depend on it
+_locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+_compiled: set[str] = set()
+_children = threading.Semaphore(AT_ONCE)
+logger = logging.getLogger("duels.server")
+
+
+def read_packed(content: bytes) -> Packed:
+    """The votes of a file, packed; large files are read by a child process."""
+    return pack(read_votes(content)) if len(content) <= LARGE else _child("votes", content)
+
+
+def compile_policy(policy: Policy) -> None:
+    """Have a child process fill the cache on disk; one per policy, and once while this process lives."""
+    name = str(policy)
+    if not is_built_in(policy):  # what is compiled from somebody's own code is never kept on disk
+        return
+    with _locks[name]:
+        if name not in _compiled:
+            _compiled.add(name)
+            try:
+                _child("policy", name.encode())
+            except DuelsError as error:
+                logger.warning("policy %s is compiled by the server itself: %s", name, error)
+
+
+def _child(task: str, content: bytes) -> Any:
+    with _children:
+        done = subprocess.run([sys.executable, "-m", __name__, task], input=content, capture_output=True, check=False)
+    try:
+        refused, value = pickle.loads(done.stdout)
+    except (pickle.UnpicklingError, EOFError):
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        raise StorageError(f"a process of the server ended without an answer ({task}): {''.join(last)}") from None
+    if refused:
+        raise InvalidInput(value)
+    return value
+
+
+def _main() -> None:
+    if hasattr(os, "nice"):
+        os.nice(5)  # the server's own threads come first
+    content = sys.stdin.buffer.read()
+    try:
+        answer: tuple[bool, Any] = False, TASKS[sys.argv[1]](content)
+    except InvalidInput as error:
+        answer = True, str(error)
+    sys.stdout.buffer.write(pickle.dumps(answer))
+
+
+def _votes(content: bytes) -> Packed:
+    return pack(read_votes(content))
+
+
+def _policy(content: bytes) -> None:
+    policy = find_policy(content.decode())
+    Player(policy, 3, HORIZON if policy.needs_horizon else None, 0).compile()
+
+
+TASKS = {"votes": _votes, "policy": _policy}
+
+if __name__ == "__main__":
+    _main()
