@@ -15,7 +15,6 @@ from scipy import optimize
 
 from duels.errors import InvalidInput, PolicyError, StorageError
 from duels.policies import random as random_policy
-from duels.study import board as boards
 from duels.study import log
 from duels.study.board import board
 from duels.study.board_charts import (

@@ -10,7 +10,8 @@ import pytest
 
 import duels
 from duels.study.catalogue import create_study
-from duels.study.history import History, made
+from duels.study.history import History
+from duels.study.record import made
 from duels.study.storage import StudyRow
 from duels.study.verdict import NOT_YET, log_thresholds, new_standing, note, settled
 

@@ -12,6 +12,7 @@ from duels import loop
 from duels.errors import Conflict, InvalidInput, PolicyError, StorageError, UnknownName
 from duels.policies import BUILT_IN
 from duels.study import log as live
+from duels.study.batches import stored
 from duels.study.board import board
 from duels.study.catalogue import create_study, delete_study, list_studies, load_study
 from duels.study.history import History
@@ -787,7 +788,7 @@ def test_rivals_asked_for_at_once_are_those_of_a_fresh_look(url, now, tmp_path):
     rivals = []
     for k in starts:
         fresh = History(study.row)
-        fresh.apply(rows[:k], lambda seq: study.storage.read_votes(connection, study.id, seq)[0])
+        fresh.apply(rows[:k], lambda seq: stored(connection, study.id, seq)[0])
         assert fresh.question(rows[k][9], False) == rows[k][4:7]
         rivals.append(max(rows[k][4:6]))
     assert len(rivals) == 40

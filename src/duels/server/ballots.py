@@ -8,9 +8,10 @@ import sqlalchemy as sa
 
 from ..errors import InvalidInput
 from ..study import log
-from ..study.history import OPEN, SKIP, History
+from ..study.history import History
 from ..study.items import can_show, choose_item, item_of
 from ..study.names import Duel
+from ..study.record import OPEN, SKIP
 from ..study.storage import Write
 from ..study.study import Study
 from ..study.tables import events

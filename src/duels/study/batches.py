@@ -7,13 +7,15 @@ can be erased; the log's digests cover everything else.
 import hashlib
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import sqlalchemy as sa
 
 from ..errors import StorageError
+from .tables import events, votes
 
 if TYPE_CHECKING:
     from .votes import Votes
@@ -49,22 +51,22 @@ class Voters(NamedTuple):
     given: np.ndarray  # (n,) int32: index into names, −1 for nobody
 
 
-def pack(votes: "Votes") -> Packed:
+def pack(given: "Votes") -> Packed:
     """Votes in the form in which they are stored."""
-    smallest = next(kind for kind in SMALLEST if len(votes.names) <= np.iinfo(kind).max)
+    smallest = next(kind for kind in SMALLEST if len(given.names) <= np.iinfo(kind).max)
     columns: dict[str, Any] = {
-        "left": votes.left.astype(smallest),
-        "right": votes.right.astype(smallest),
-        "answer": votes.winner,
+        "left": given.left.astype(smallest),
+        "right": given.right.astype(smallest),
+        "answer": given.winner,
     }
-    if votes.times is not None:
-        columns["times"] = np.array([NEVER if time is None else _microseconds(time) for time in votes.times], np.int64)
+    if given.times is not None:
+        columns["times"] = np.array([NEVER if time is None else _microseconds(time) for time in given.times], np.int64)
     voters = None
-    if votes.voters is not None:
+    if given.voters is not None:
         number: dict[str | None, int] = {None: -1}
-        index = [number.setdefault(voter, len(number) - 1) for voter in votes.voters]
+        index = [number.setdefault(voter, len(number) - 1) for voter in given.voters]
         voters = pack_voters(Voters([name for name in number if name is not None], np.array(index, np.int32)))
-    return Packed(votes.names, len(votes), _written(columns), voters)
+    return Packed(given.names, len(given), _written(columns), voters)
 
 
 def pack_voters(voters: Voters) -> bytes:
@@ -93,6 +95,44 @@ def unpack(content: bytes | None, note: dict[str, Any], what: str) -> Batch:
 def unpack_voters(content: bytes) -> Voters:
     columns = _read(content)
     return Voters(json.loads(columns["names"].tobytes()), columns["given"])
+
+
+def store(connection: sa.Connection, study: int, seq: int, packed: Packed) -> None:
+    """Keep the votes of an import event."""
+    values = {"study_id": study, "seq": seq, "content": packed.content, "voters": packed.voters}
+    connection.execute(sa.insert(votes).values(values))
+
+
+def stored(connection: sa.Connection, study: int, seq: int) -> tuple[bytes | None, bytes | None]:
+    """What was kept of an import event: the votes, and their voters."""
+    chosen = sa.select(votes.c.content, votes.c.voters).where(votes.c.study_id == study, votes.c.seq == seq)
+    row = connection.execute(chosen).first()
+    return (None, None) if row is None else (row.content, row.voters)
+
+
+def stored_voters(connection: sa.Connection, study: int, last: int) -> Iterator[tuple[Any, Voters]]:
+    """The import events up to one (seq, duel, time) whose votes have voters, with these."""
+    theirs = (votes.c.study_id == events.c.study_id) & (votes.c.seq == events.c.seq)
+    chosen = sa.select(events.c.seq, events.c.duel, events.c.time, votes.c.voters).join(votes, theirs)
+    chosen = chosen.where(events.c.study_id == study, events.c.seq <= last, votes.c.voters.is_not(None))
+    for row in connection.execute(chosen).all():
+        yield row, unpack_voters(row.voters)
+
+
+def forget_voter(connection: sa.Connection, study: int, last: int, name: str) -> list[int] | None:
+    """Erase a voter's name from imported votes; the numbers of their duels, None if the name is nowhere."""
+    duels: list[int] | None = None
+    for event, voters in stored_voters(connection, study, last):
+        if name not in voters.names:
+            continue
+        number = voters.names.index(name)
+        theirs = voters.given == number
+        duels = (duels or []) + (event.duel + np.flatnonzero(theirs)).tolist()
+        names = voters.names[:number] + voters.names[number + 1 :]
+        given = np.where(theirs, -1, voters.given - (voters.given > number)).astype(np.int32)
+        here = (votes.c.study_id == study) & (votes.c.seq == event.seq)
+        connection.execute(sa.update(votes).where(here).values(voters=pack_voters(Voters(names, given))))
+    return duels
 
 
 def time_of(microseconds: int) -> str | None:

@@ -11,12 +11,12 @@ import sqlalchemy as sa
 from ..errors import DuelsError, PolicyError, StorageError
 from ..policies import Policy, rucb
 from . import verdict as verdicts
-from .batches import unpack_voters
+from .batches import stored_voters
 from .history import History
 from .names import iso_time
 from .storage import NotReady, StudyRow
 from .study import Study
-from .tables import events, votes
+from .tables import events
 from .tally import LeaderboardRow, Tally, estimates, ranking
 from .verdict import Verdict
 
@@ -259,17 +259,11 @@ def _voters(connection: sa.Connection, moment: Moment) -> tuple[list[dict[str, A
 
 def _imported(connection: sa.Connection, moment: Moment) -> Iterator[tuple[str, int, float]]:
     """Voters of imported votes: how many of them count, and when they were imported."""
-    stored = (
-        sa.select(events.c.duel, events.c.time, votes.c.voters)
-        .join(votes, (votes.c.study_id == events.c.study_id) & (votes.c.seq == events.c.seq))
-        .where(events.c.study_id == moment.row.id, events.c.seq <= moment.seq, votes.c.voters.is_not(None))
-    )
     counts = np.zeros(len(moment.left), bool)
     counts[moment.told] = True
     counts &= moment.attempt == 0  # what was undone is nobody's, or was answered again by another
-    for first, time, content in connection.execute(stored):
-        voters = unpack_voters(content)
-        theirs = voters.given[counts[first : first + len(voters.given)] & (voters.given >= 0)]
+    for event, voters in stored_voters(connection, moment.row.id, moment.seq):
+        theirs = voters.given[counts[event.duel : event.duel + len(voters.given)] & (voters.given >= 0)]
         for number, count in enumerate(np.bincount(theirs, minlength=len(voters.names)).tolist()):
             if count:
-                yield voters.names[number], count, time
+                yield voters.names[number], count, event.time

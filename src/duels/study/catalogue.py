@@ -14,10 +14,11 @@ from ..policies import policy as find_policy
 from ..specs import whole
 from . import log
 from .database import DEFAULT
-from .history import History, made
+from .history import History
 from .names import arm_names, is_text, iso_time
 from .names import study_name as checked_name
 from .opening import existing_storage, open_storage
+from .record import made
 from .storage import Storage, StudyRow, Write
 from .study import Study
 from .tables import events, snapshots, studies, votes

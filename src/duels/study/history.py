@@ -1,4 +1,4 @@
-"""A study's state: a pure fold over its events.
+"""A study's state: what happened in it, and what its policy makes of that.
 
 The same log gives the same history, the same policy state and the same next question, on every machine.
 """
@@ -8,35 +8,22 @@ import io
 import json
 import math
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import loop
-from ..errors import DuelsError, StorageError
+from ..errors import DuelsError
 from ..policies import Policy
 from ..policies import policy as find_policy
-from .batches import Batch, unpack
+from .batches import Batch
 from .player import Player, rival, rival_alpha
-from .storage import Event, NotReady, StudyRow
-from .tally import Tally
+from .record import COLUMNS, OPEN, Record
+from .storage import NotReady, StudyRow
 
-ANSWERS = ("left", "right", "tie", "both_bad", "skip")
-LEFT, RIGHT, TIE, BOTH_BAD, SKIP = range(5)
-OPEN = -1
 OUTCOME = np.array([1.0, 0.0, 0.5, 0.5])  # of the arm on the left, by answer
-EVENT_FIELDS = Event._fields[2:-1]
 NONE = np.zeros(0, np.int64)
-COLUMNS = {  # of each duel, and the numbers of those that were answered
-    "left": np.int32,
-    "right": np.int32,
-    "swapped": np.int8,
-    "answer": np.int8,
-    "attempt": np.int32,
-    "asked": np.float64,
-    "told": np.int64,
-}
 LARGE = 2**25  # bytes of a policy's state that is not worth keeping in a snapshot
 FEW = 256  # answers that the policy's state takes in while others wait
 
@@ -52,30 +39,12 @@ class Catching(NamedTuple):
     start: int  # how often the history had started again
 
 
-class History:
-    """What a study's events amount to: arms, duels, answers, and the policy's state after them."""
+class History(Record):
+    """A record, the policy's state after its answers, and the next question."""
 
     def __init__(self, row: StudyRow, policy: Policy | None = None) -> None:
-        self.row, self._policy = row, policy
-        self.seq, self.digest = 0, ""
-        self.names: list[str] = []
-        self.active: list[bool] = []
-        self.started_with = 0
-        # Of each duel, by its number:
-        self.left = array("i")
-        self.right = array("i")
-        self.swapped = array("b")  # 1 where the policy's first arm was shown on the right
-        self.answer = array("b")
-        self.attempt = array("i")  # how often its answer was undone
-        self.asked = array("d")
-        self.told = array("q")  # numbers of the duels with an outcome, in the order of their answers
-        self.open: dict[int, None] = {}  # numbers of the duels without an answer, in the order they were asked
-        self.retired = False  # whether it asks nothing more
-        self.withdrawn = 0  # answers undone or forgotten, by somebody who may have seen results
-        self.forgotten: set[int] = set()  # numbers of the duels whose voter was forgotten; they stay closed
-        self.wins = np.zeros((0, 0), np.int64)
-        self.ties = np.zeros((0, 0), np.int64)
-        self.snapshot_seq = 0  # the last event that a snapshot has
+        super().__init__(row)
+        self._policy = policy
         self.compiles = False  # whether the policy is compiled before it is first asked
         self._player: Player | None = None
         self._folded = 0  # how many of `told` the player knows
@@ -104,50 +73,11 @@ class History:
         """Have a policy that cannot be found by its name."""
         self._policy = self._policy or policy
 
-    def apply(self, events: Iterable[Sequence[Any]], votes: Callable[[int], bytes | None] = lambda seq: None) -> None:
-        """Take in events, which must follow the last one; what does not fit is refused.
-
-        votes: what was stored beside the import event of that number.
-        """
-        for event in events:
-            seq, digest = event[0], event[-1]
-            if seq != self.seq + 1:
-                raise StorageError(
-                    f"the log of study {self.row.name!r} has no event {self.seq + 1}: it was tampered with"
-                )
-            if chained(self.digest, event) != digest:
-                raise StorageError(
-                    f"event {seq} of study {self.row.name!r} is not what was written: it was tampered with"
-                )
-            batch = None
-            if event[1] == "import":
-                what = f"the votes of event {seq} of study {self.row.name!r}"
-                batch = unpack(votes(seq), json.loads(event[10]), what)
-            self.take(event, batch)
-
-    def take(self, event: Sequence[Any], batch: Batch | None = None) -> None:
-        """Take in an event that is known to follow the last one, such as one just `made`."""
-        seq, kind, duel, _, left, right, swapped, answer, _, time, _, digest = event
-        self.seq, self.digest = seq, digest
-        if kind == "ask":
-            self._ask(left, right, swapped, time)
-        elif kind == "tell":
-            self._answer(duel, ANSWERS.index(answer))
-        elif batch is not None:
-            self._import(batch, time)
-        else:
-            _KINDS[kind](self, event)
-
     def _ask(self, left: int, right: int, swapped: int, time: float) -> None:
         if self._asked_last is not None and self._pair_of(left, right, swapped) != self._asked_last:
             self._asked_last = None  # another process asked something else
-        self.open[len(self.left)] = self._fresh[len(self.left)] = None
-        self.left.append(left)
-        self.right.append(right)
-        self.swapped.append(swapped)
-        self.answer.append(OPEN)
-        self.attempt.append(0)
-        self.asked.append(time)
+        self._fresh[len(self.left)] = None
+        super()._ask(left, right, swapped, time)
 
     def _pair_of(self, left: int, right: int, swapped: int) -> tuple[int, int] | None:
         """The places of the policy's first and second arm, if both are active."""
@@ -157,110 +87,24 @@ class History:
 
     def _answer(self, duel: int, answer: int) -> None:
         self._asked_last = None
-        self.answer[duel] = answer
-        self.open.pop(duel, None)
         self._fresh.pop(duel, None)
-        if answer != SKIP:
-            self.told.append(duel)
-            self._count(duel, answer, 1)
+        super()._answer(duel, answer)
 
-    def _count(self, duel: int, answer: int, by: int) -> None:
-        left, right = self.left[duel], self.right[duel]
-        if left == right:
-            return
-        if answer == LEFT:
-            self.wins[left, right] += by
-        elif answer == RIGHT:
-            self.wins[right, left] += by
-        else:
-            self.ties[left, right] += by
-            self.ties[right, left] += by
+    def _import(self, batch: Batch, time: float) -> None:
+        self._asked_last = None
+        super()._import(batch, time)
 
     def _withdraw(self, duels: Sequence[int], becomes: int, blind: bool = False) -> None:
         self._asked_last = None
-        counted = {duel for duel in duels if self.answer[duel] != SKIP}
-        for duel in duels:
-            answer, self.answer[duel] = self.answer[duel], becomes
-            self.attempt[duel] += 1
-            if becomes == OPEN:
-                self.open[duel] = self._fresh[duel] = None
-            if answer != SKIP:
-                self._count(duel, answer, -1)
-        if counted:
-            told = np.frombuffer(self.told, np.int64)
-            self.told = array("q", told[~np.isin(told, list(counted))].tobytes())
-            self.withdrawn += 0 if blind else sum(self.left[duel] != self.right[duel] for duel in counted)
-            self._start_again()
-
-    def _create(self, event: Sequence[Any]) -> None:
-        self._add(json.loads(event[10])["arms"])
-        self.started_with = len(self.names)
-
-    def _add_arm(self, event: Sequence[Any]) -> None:
-        self._add([json.loads(event[10])["arm"]])
-
-    def _add(self, names: list[str]) -> None:
-        more = (0, len(names))
-        self.names += names
-        self.active += [True] * len(names)
-        self.wins, self.ties = (np.pad(counts, (more, more)) for counts in (self.wins, self.ties))
-        self._start_again()
-
-    def _retire_arm(self, event: Sequence[Any]) -> None:
-        self.active[event[4]] = False
-        self._start_again()
-
-    def _vote(self, event: Sequence[Any]) -> None:
-        self._ask(event[4], event[5], event[6], event[9])
-        self._answer(event[2], ANSWERS.index(event[7]))
-
-    def _import(self, batch: Batch, time: float) -> None:
-        first, count = len(self.left), len(batch.answer)
-        self._asked_last = None
-        for column, values in (
-            (self.left, batch.left),
-            (self.right, batch.right),
-            (self.swapped, np.zeros(count, np.int8)),
-            (self.answer, batch.answer),
-            (self.attempt, np.zeros(count, np.int32)),
-            (self.asked, np.full(count, time)),
-            (self.told, np.arange(first, first + count)),
-        ):
-            column.frombytes(values.tobytes())
-        won = batch.answer == RIGHT
-        winner, loser = np.where(won, batch.right, batch.left), np.where(won, batch.left, batch.right)
-        decided = batch.answer < TIE
-        np.add.at(self.wins, (winner[decided], loser[decided]), 1)
-        for i, j in ((winner, loser), (loser, winner)):
-            np.add.at(self.ties, (i[~decided], j[~decided]), 1)
-
-    def _undo(self, event: Sequence[Any]) -> None:
-        self._withdraw([event[2]], OPEN, blind=event[10] is not None)
-
-    def _forget(self, event: Sequence[Any]) -> None:
-        duels = json.loads(event[10])["duels"]
-        self._withdraw(duels, SKIP)
-        self.forgotten.update(duels)
-
-    def _retire(self, event: Sequence[Any]) -> None:
-        self.retired = event[1] == "retire"
+        if becomes == OPEN:
+            self._fresh |= dict.fromkeys(duels)
+        super()._withdraw(duels, becomes, blind)
 
     def _start_again(self) -> None:
         """The policy's state is computed from the beginning: over other arms, or without some answers."""
         self._player, self._folded = None, 0
         self._starts += 1
         self._asked_last, self._places, self._place = None, None, None
-
-    @property
-    def void(self) -> str | None:
-        """Why the verdict's promise does not hold, if it does not."""
-        count = self.withdrawn
-        return f"{count} answer{'s were' if count > 1 else ' was'} taken back" if count else None
-
-    @property
-    def tally(self) -> Tally:
-        counts = self.wins.copy(), self.ties.copy()
-        return Tally(tuple(self.names), *counts, np.array(self.active, bool), self.started_with)
 
     @property
     def places(self) -> dict[int, int]:
@@ -467,33 +311,6 @@ class History:
         return self.wins.nbytes + self.ties.nbytes + len(self.left) * columns + 100 * len(self.open) + player
 
 
-_KINDS = {
-    "create": History._create,
-    "add_arm": History._add_arm,
-    "retire_arm": History._retire_arm,
-    "retire": History._retire,
-    "resume": History._retire,
-    "vote": History._vote,
-    "undo": History._undo,
-    "forget": History._forget,
-}
-
-
 def _tie(wins: np.ndarray, i: int, j: int) -> None:
     wins[i, j] += 0.5
     wins[j, i] += 0.5
-
-
-def chained(before: str, event: Sequence[Any]) -> str:
-    """The digest of an event and, through the one before it, of the whole log so far; names of voters do not count."""
-    seq, kind, duel, attempt, left, right, swapped, answer, _, time, note, _ = event
-    text = f"{before}|{seq}|{kind}|{duel}|{attempt}|{left}|{right}|{swapped}|{answer}|{time!r}|{note}"
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
-
-
-def made(history: History, kind: str, now: float, **fields: Any) -> Event:
-    """The next event of a history, with its digest."""
-    values = [fields.pop(name, None) for name in EVENT_FIELDS]
-    values[7] = now
-    event = (history.seq + 1, kind, *values, "")
-    return Event._make((*event[:-1], chained(history.digest, event)))

@@ -8,9 +8,11 @@ import sqlalchemy as sa
 
 from ..errors import InvalidInput, StorageError
 from ..policies import Policy
-from .history import ANSWERS, TIE, History, made
+from .batches import stored
+from .history import History
 from .names import Duel, duel_number, iso_time
 from .player import Player
+from .record import ANSWERS, TIE, made
 from .storage import Event, NotReady, Storage, StudyRow, Write
 from .tables import snapshots, studies
 
@@ -52,6 +54,7 @@ class Log:
                     connection = self._storage.connection()
                     return look(connection, self._caught_up(connection))
             except NotReady as slow:
+                assert not self._storage.turn._is_owned()  # type: ignore[attr-defined]  # all others would wait
                 slow.prepare()
 
     def history(self) -> History:
@@ -89,7 +92,7 @@ class Log:
         history.use(self._policy)
         rows = self._storage.read_events(connection, key, history.seq, PAGE)
         try:
-            history.apply(rows, lambda seq: self._storage.read_votes(connection, key, seq)[0])
+            history.apply(rows, lambda seq: stored(connection, key, seq)[0])
         except BaseException:
             followers.pop(key, None)
             raise
@@ -97,7 +100,7 @@ class Log:
             followers.pop(key, None)
             raise StorageError(f"study {self.name!r} was deleted")
         if followers.get(key) is not history:
-            self._storage.follow(key, history)
+            self._storage.followers.add(key, history)
         if len(rows) == PAGE:
             raise NotReady(_let_others)
         assert history is not None
@@ -110,7 +113,7 @@ class Log:
 
     def _restore(self) -> None:
         """Begin with the snapshot, without anybody waiting; with an empty history if there is none to be read."""
-        with self._storage.preparing(self._row.id):
+        with self._storage.followers.preparing(self._row.id):
             if self._row.id in self._storage.followers:
                 return
             with self._storage.reading() as connection:
@@ -118,7 +121,7 @@ class Log:
             history.snapshot_seq = history.seq
             with self._storage.turn:
                 if self._row.id not in self._storage.followers:
-                    self._storage.follow(self._row.id, history)
+                    self._storage.followers.add(self._row.id, history)
 
     def _from_snapshot(self, connection: sa.Connection) -> History | None:
         """The history up to the snapshot, if there is one that can be read."""
@@ -139,7 +142,7 @@ class Log:
 
     def _catch_up(self) -> None:
         """Have the policy's state take in all answers, compiled where that pays, without anybody waiting."""
-        with self._storage.preparing(self._row.id):
+        with self._storage.followers.preparing(self._row.id):
             with self._storage.turn:
                 history = self._storage.followers.get(self._row.id)
                 work = None if history is None else history.lend()

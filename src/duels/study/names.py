@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from ..errors import InvalidInput
-from .history import ANSWERS, History
+from .history import History
+from .record import ANSWERS
 from .storage import Event
 
 

@@ -10,7 +10,6 @@ import random
 import sqlite3
 import threading
 import time
-from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -20,11 +19,11 @@ import sqlalchemy as sa
 
 from ..errors import DuelsError, StorageError
 from .database import engine_for, file_at, prepare, sqlite_path
-from .tables import EVENT_COLUMNS, studies, votes
+from .followers import Followers
+from .tables import EVENT_COLUMNS, studies
 from .wording import PATIENCE, reason, shown, trouble
 
 WRITER = "duels-writer"  # the name of the thread that leads for those who do not wait
-MEMORY = 256 * 2**20  # bytes of studies that stay loaded; beyond that those not used for longest are dropped
 
 
 class StudyRow(NamedTuple):
@@ -102,12 +101,8 @@ class Storage:
         self._posting: ThreadPoolExecutor | None = None  # the thread that leads for those who do not wait
         self._process = os.getpid()
         self._patience = float(PATIENCE)
-        self.followers: OrderedDict[int, Any] = (
-            OrderedDict()
-        )  # study id → what this process knows of it, last used last
-        self.memory = MEMORY
+        self.followers = Followers()  # study id → what this process knows of it
         self.compile: Callable[[Any], None] | None = None  # how a policy is compiled before its first question, if so
-        self._preparing: defaultdict[int, threading.RLock] = defaultdict(threading.RLock)
         self._afterwards: list[Callable[[], None]] = []  # what the transaction under way leaves to be done
         self._background: ThreadPoolExecutor | None = None
         self.current: set[int] = set()  # studies that are locked and up to date in the transaction under way
@@ -341,24 +336,6 @@ class Storage:
         except sa.exc.SQLAlchemyError as error:
             raise StorageError(f"the database {shown(self.url)} {trouble(reason(error))}") from error
 
-    @contextmanager
-    def preparing(self, study: int) -> Iterator[None]:
-        """One thread at a time does what is slow for a study, while all others go on."""
-        assert not self.turn._is_owned()  # type: ignore[attr-defined]  # others would wait
-        with self._preparing[study]:
-            yield
-
-    def follow(self, study: int, history: Any) -> None:
-        """Keep what is known of a study; those that were not used for longest leave when memory runs short."""
-        self.followers[study] = history
-        self.followers.move_to_end(study)
-        total = sum(one.size for one in self.followers.values())
-        for key in list(self.followers)[:-1]:
-            if total <= self.memory:
-                break
-            if key not in self.current and not self.followers[key].is_busy:
-                total -= self.followers.pop(key).size
-
     def after_commit(self, task: Callable[[], None]) -> None:
         """Do something in the background once the transaction under way is on disk; if it fails, nobody hears."""
         self._afterwards.append(task)
@@ -414,12 +391,6 @@ class Storage:
         cursor = connection.connection.cursor()
         cursor.execute(text, (study_id, after))  # by the driver itself: a million rows in a second
         return list(cursor.fetchall())
-
-    def read_votes(self, connection: sa.Connection, study_id: int, seq: int) -> tuple[bytes | None, bytes | None]:
-        """What was stored beside an import event: the votes, and their voters."""
-        chosen = sa.select(votes.c.content, votes.c.voters).where(votes.c.study_id == study_id, votes.c.seq == seq)
-        row = connection.execute(chosen).first()
-        return (None, None) if row is None else (row.content, row.voters)
 
     def find(self, connection: sa.Connection, name: str) -> StudyRow | None:
         row = connection.execute(sa.select(studies).where(studies.c.name == name)).first()

@@ -15,13 +15,13 @@ from ..errors import Conflict, InvalidInput, StorageError, UnknownName
 from ..specs import whole
 from . import log
 from . import verdict as verdicts
-from .batches import Packed, Voters, note_of, pack, pack_voters, time_of, unpack, unpack_voters
-from .history import ANSWERS, OPEN, SKIP, History, chained, made
+from .batches import Packed, forget_voter, note_of, pack, store, stored, time_of, unpack, unpack_voters
+from .history import History
 from .log import Log
 from .names import Duel, LogEntry, arm_names, iso_time, log_entry, voter_name
+from .record import ANSWERS, OPEN, SKIP, chained, made
 from .storage import Event, Write
 from .tables import events
-from .tables import votes as votes_table
 from .tally import LeaderboardRow, PairRow, Tally
 from .verdict import Verdict
 from .votes import Votes, read_votes
@@ -178,7 +178,7 @@ class Study(Log):
             self._storage.flush(connection)
             theirs = (events.c.study_id == self._row.id) & (events.c.voter == name)
             rows = connection.execute(sa.select(events.c.kind, events.c.duel, events.c.attempt).where(theirs)).all()
-            imported = self._forget_imported(connection, name)
+            imported = forget_voter(connection, self._row.id, history.seq, name)
             if not rows and imported is None:
                 raise InvalidInput(f"study {self.name!r} has no voter named {name!r}")
             given = [(duel, attempt) for kind, duel, attempt in rows if kind in ("tell", "vote")]
@@ -196,25 +196,6 @@ class Study(Log):
             return len(answered)
 
         return self._storage.write(Write(operation, self._row.id))
-
-    def _forget_imported(self, connection: sa.Connection, name: str) -> list[int] | None:
-        """Erase a voter's name from imported votes; their duels, or None if the name is in none."""
-        here = (votes_table.c.study_id == self._row.id) & votes_table.c.voters.is_not(None)
-        begins = (events.c.study_id == votes_table.c.study_id) & (events.c.seq == votes_table.c.seq)
-        stored = sa.select(votes_table.c.seq, events.c.duel, votes_table.c.voters).join(events, begins).where(here)
-        duels = None
-        for seq, first, content in connection.execute(stored).all():
-            voters = unpack_voters(content)
-            if name not in voters.names:
-                continue
-            number = voters.names.index(name)
-            theirs = voters.given == number
-            duels = (duels or []) + (first + np.flatnonzero(theirs)).tolist()
-            names = voters.names[:number] + voters.names[number + 1 :]
-            index = np.where(theirs, -1, voters.given - (voters.given > number)).astype(np.int32)
-            kept = pack_voters(Voters(names, index))
-            connection.execute(sa.update(votes_table).where(here & (votes_table.c.seq == seq)).values(voters=kept))
-        return duels
 
     def add_arm(self, name: str) -> None:
         """Add an arm while the study runs."""
@@ -288,8 +269,7 @@ class Study(Log):
             history.take(event, batch)
             self._append(connection, history, [event])
             self._storage.flush(connection)
-            values = {"study_id": self._row.id, "seq": event.seq, "content": packed.content, "voters": packed.voters}
-            connection.execute(sa.insert(votes_table).values(values))
+            store(connection, self._row.id, event.seq, packed)
             return packed.size
 
         return self._storage.write(Write(operation, self._row.id))
@@ -324,7 +304,7 @@ class Study(Log):
     def _imported(self, event: Event) -> Iterator[tuple[str, str | None, str | None]]:
         """Winner, voter and time of each vote of an import."""
         with self._storage.reading() as connection:
-            content, named = self._storage.read_votes(connection, self._row.id, event.seq)
+            content, named = stored(connection, self._row.id, event.seq)
         batch = unpack(content, json.loads(event.note or "{}"), f"the votes of event {event.seq} of {self.name!r}")
         voters = None if named is None else unpack_voters(named)
         for number, answer in enumerate(batch.answer.tolist()):
@@ -402,7 +382,7 @@ class Study(Log):
 
         def votes(seq: int) -> bytes | None:
             with self._storage.reading() as connection:
-                return self._storage.read_votes(connection, self._row.id, seq)[0]
+                return stored(connection, self._row.id, seq)[0]
 
         for event in self._read(self.history().seq):
             if event.kind == "ask":

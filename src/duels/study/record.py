@@ -1,0 +1,224 @@
+"""What happened in a study: arms, duels and answers, counted by a pure fold over its events."""
+
+import hashlib
+import json
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import StorageError
+from .batches import Batch, unpack
+from .storage import Event, StudyRow
+from .tally import Tally
+
+ANSWERS = ("left", "right", "tie", "both_bad", "skip")
+LEFT, RIGHT, TIE, BOTH_BAD, SKIP = range(5)
+OPEN = -1
+EVENT_FIELDS = Event._fields[2:-1]
+COLUMNS = {  # of each duel, and the numbers of those that were answered
+    "left": np.int32,
+    "right": np.int32,
+    "swapped": np.int8,
+    "answer": np.int8,
+    "attempt": np.int32,
+    "asked": np.float64,
+    "told": np.int64,
+}
+
+
+class Record:
+    """The arms, duels and answers of a study after some of its events."""
+
+    def __init__(self, row: StudyRow) -> None:
+        self.row = row
+        self.seq, self.digest = 0, ""
+        self.names: list[str] = []
+        self.active: list[bool] = []
+        self.started_with = 0
+        # Of each duel, by its number:
+        self.left = array("i")
+        self.right = array("i")
+        self.swapped = array("b")  # 1 where the policy's first arm was shown on the right
+        self.answer = array("b")
+        self.attempt = array("i")  # how often its answer was undone
+        self.asked = array("d")
+        self.told = array("q")  # numbers of the duels with an outcome, in the order of their answers
+        self.open: dict[int, None] = {}  # numbers of the duels without an answer, in the order they were asked
+        self.retired = False  # whether it asks nothing more
+        self.withdrawn = 0  # answers undone or forgotten, by somebody who may have seen results
+        self.forgotten: set[int] = set()  # numbers of the duels whose voter was forgotten; they stay closed
+        self.wins = np.zeros((0, 0), np.int64)
+        self.ties = np.zeros((0, 0), np.int64)
+        self.snapshot_seq = 0  # the last event that a snapshot has
+
+    def apply(self, events: Iterable[Sequence[Any]], votes: Callable[[int], bytes | None] = lambda seq: None) -> None:
+        """Take in events, which must follow the last one; what does not fit is refused.
+
+        votes: what was stored beside the import event of that number.
+        """
+        for event in events:
+            seq, digest = event[0], event[-1]
+            if seq != self.seq + 1:
+                raise StorageError(
+                    f"the log of study {self.row.name!r} has no event {self.seq + 1}: it was tampered with"
+                )
+            if chained(self.digest, event) != digest:
+                raise StorageError(
+                    f"event {seq} of study {self.row.name!r} is not what was written: it was tampered with"
+                )
+            batch = None
+            if event[1] == "import":
+                what = f"the votes of event {seq} of study {self.row.name!r}"
+                batch = unpack(votes(seq), json.loads(event[10]), what)
+            self.take(event, batch)
+
+    def take(self, event: Sequence[Any], batch: Batch | None = None) -> None:
+        """Take in an event that is known to follow the last one, such as one just `made`."""
+        seq, kind, duel, _, left, right, swapped, answer, _, time, _, digest = event
+        self.seq, self.digest = seq, digest
+        if kind == "ask":
+            self._ask(left, right, swapped, time)
+        elif kind == "tell":
+            self._answer(duel, ANSWERS.index(answer))
+        elif batch is not None:
+            self._import(batch, time)
+        else:
+            _KINDS[kind](self, event)
+
+    def _ask(self, left: int, right: int, swapped: int, time: float) -> None:
+        self.open[len(self.left)] = None
+        self.left.append(left)
+        self.right.append(right)
+        self.swapped.append(swapped)
+        self.answer.append(OPEN)
+        self.attempt.append(0)
+        self.asked.append(time)
+
+    def _answer(self, duel: int, answer: int) -> None:
+        self.answer[duel] = answer
+        self.open.pop(duel, None)
+        if answer != SKIP:
+            self.told.append(duel)
+            self._count(duel, answer, 1)
+
+    def _count(self, duel: int, answer: int, by: int) -> None:
+        left, right = self.left[duel], self.right[duel]
+        if left == right:
+            return
+        if answer == LEFT:
+            self.wins[left, right] += by
+        elif answer == RIGHT:
+            self.wins[right, left] += by
+        else:
+            self.ties[left, right] += by
+            self.ties[right, left] += by
+
+    def _withdraw(self, duels: Sequence[int], becomes: int, blind: bool = False) -> None:
+        counted = {duel for duel in duels if self.answer[duel] != SKIP}
+        for duel in duels:
+            answer, self.answer[duel] = self.answer[duel], becomes
+            self.attempt[duel] += 1
+            if becomes == OPEN:
+                self.open[duel] = None
+            if answer != SKIP:
+                self._count(duel, answer, -1)
+        if counted:
+            told = np.frombuffer(self.told, np.int64)
+            self.told = array("q", told[~np.isin(told, list(counted))].tobytes())
+            self.withdrawn += 0 if blind else sum(self.left[duel] != self.right[duel] for duel in counted)
+            self._start_again()
+
+    def _create(self, event: Sequence[Any]) -> None:
+        self._add(json.loads(event[10])["arms"])
+        self.started_with = len(self.names)
+
+    def _add_arm(self, event: Sequence[Any]) -> None:
+        self._add([json.loads(event[10])["arm"]])
+
+    def _add(self, names: list[str]) -> None:
+        more = (0, len(names))
+        self.names += names
+        self.active += [True] * len(names)
+        self.wins, self.ties = (np.pad(counts, (more, more)) for counts in (self.wins, self.ties))
+        self._start_again()
+
+    def _retire_arm(self, event: Sequence[Any]) -> None:
+        self.active[event[4]] = False
+        self._start_again()
+
+    def _vote(self, event: Sequence[Any]) -> None:
+        self._ask(event[4], event[5], event[6], event[9])
+        self._answer(event[2], ANSWERS.index(event[7]))
+
+    def _import(self, batch: Batch, time: float) -> None:
+        first, count = len(self.left), len(batch.answer)
+        for column, values in (
+            (self.left, batch.left),
+            (self.right, batch.right),
+            (self.swapped, np.zeros(count, np.int8)),
+            (self.answer, batch.answer),
+            (self.attempt, np.zeros(count, np.int32)),
+            (self.asked, np.full(count, time)),
+            (self.told, np.arange(first, first + count)),
+        ):
+            column.frombytes(values.tobytes())
+        won = batch.answer == RIGHT
+        winner, loser = np.where(won, batch.right, batch.left), np.where(won, batch.left, batch.right)
+        decided = batch.answer < TIE
+        np.add.at(self.wins, (winner[decided], loser[decided]), 1)
+        for i, j in ((winner, loser), (loser, winner)):
+            np.add.at(self.ties, (i[~decided], j[~decided]), 1)
+
+    def _undo(self, event: Sequence[Any]) -> None:
+        self._withdraw([event[2]], OPEN, blind=event[10] is not None)
+
+    def _forget(self, event: Sequence[Any]) -> None:
+        duels = json.loads(event[10])["duels"]
+        self._withdraw(duels, SKIP)
+        self.forgotten.update(duels)
+
+    def _retire(self, event: Sequence[Any]) -> None:
+        self.retired = event[1] == "retire"
+
+    def _start_again(self) -> None:
+        """What was computed from the answers in their order is not valid any more: other arms, or fewer answers."""
+
+    @property
+    def void(self) -> str | None:
+        """Why the verdict's promise does not hold, if it does not."""
+        count = self.withdrawn
+        return f"{count} answer{'s were' if count > 1 else ' was'} taken back" if count else None
+
+    @property
+    def tally(self) -> Tally:
+        counts = self.wins.copy(), self.ties.copy()
+        return Tally(tuple(self.names), *counts, np.array(self.active, bool), self.started_with)
+
+
+_KINDS = {
+    "create": Record._create,
+    "add_arm": Record._add_arm,
+    "retire_arm": Record._retire_arm,
+    "retire": Record._retire,
+    "resume": Record._retire,
+    "vote": Record._vote,
+    "undo": Record._undo,
+    "forget": Record._forget,
+}
+
+
+def chained(before: str, event: Sequence[Any]) -> str:
+    """The digest of an event and, through the one before it, of the whole log so far; names of voters do not count."""
+    seq, kind, duel, attempt, left, right, swapped, answer, _, time, note, _ = event
+    text = f"{before}|{seq}|{kind}|{duel}|{attempt}|{left}|{right}|{swapped}|{answer}|{time!r}|{note}"
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def made(history: Record, kind: str, now: float, **fields: Any) -> Event:
+    """The next event of a history, with its digest."""
+    values = [fields.pop(name, None) for name in EVENT_FIELDS]
+    values[7] = now
+    event = (history.seq + 1, kind, *values, "")
+    return Event._make((*event[:-1], chained(history.digest, event)))
