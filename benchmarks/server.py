@@ -4,6 +4,8 @@
 
 Votes over HTTP, an ask and a tell each, durable, K = 64, by 64 clients on connections of their own; servers, clients
 and database share this machine. On SQLite, with 200 listeners as well, and with two servers on one PostgreSQL.
+Then what others notice while one study imports a million votes and another, whose policy was never compiled on this
+machine, asks its first question.
 """
 
 import asyncio
@@ -14,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import Request, urlopen
@@ -28,6 +31,8 @@ CLIENTS, LISTENERS = 64, 200
 WARM_UP, SECONDS = 4.0, 10.0  # the first is until all is compiled
 TOKEN = "a-token-for-benchmarks-only"
 VOTES, LATENCY = 1000.0, 60.0  # the bars: a second, and milliseconds
+OTHERS, IMPORTED = 8, 1_000_000  # clients that vote meanwhile, and votes
+CALM, HEALTH = 250.0, 100.0  # the bars: milliseconds within which 99 of 100 of their requests are answered
 
 
 async def vote(call):
@@ -52,8 +57,9 @@ def head(method, path, length):
     return "\r\n".join(lines).encode()
 
 
-async def repeat(port, turn, begin, times):
+async def repeat(port, turn, begin, times, ended=None):
     """One client: a turn after the other on one connection. The times of turns since `begin`, by the last of a path."""
+    ended = ended or (lambda: time.perf_counter() >= begin + SECONDS)
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**20)
     taken = []
 
@@ -69,7 +75,7 @@ async def repeat(port, turn, begin, times):
             raise RuntimeError(f"{path}: {said.decode()}")
         return json.loads(said)
 
-    while time.perf_counter() < begin + SECONDS:
+    while not ended():
         taken.clear()
         started = time.perf_counter()
         await turn(call)
@@ -77,6 +83,34 @@ async def repeat(port, turn, begin, times):
             for name, took in [*taken, ("whole", time.perf_counter() - started)]:
                 times.setdefault(name, []).append(took)
     writer.close()
+
+
+async def others(port):
+    """Votes and looks at the server's health, from when a line comes on standard input until another one does."""
+    times: dict[str, list[float]] = {}
+    lines = asyncio.Queue()
+    asyncio.get_running_loop().run_in_executor(None, lambda: [lines.put_nowait(line) for line in sys.stdin])
+
+    async def paced(call):
+        await health(call)
+        await asyncio.sleep(0.02)
+
+    stop = False
+    begin = time.perf_counter() + 1e9
+    clients = [asyncio.create_task(repeat(port, vote, 0, times, lambda: stop)) for _ in range(OTHERS)]
+    clients.append(asyncio.create_task(repeat(port, paced, 0, times, lambda: stop)))
+    while lines.empty():
+        await asyncio.sleep(0.05)
+    lines.get_nowait()
+    for taken in times.values():
+        taken.clear()
+    begin = time.perf_counter()
+    while lines.empty():
+        await asyncio.sleep(0.05)
+    stop = True
+    await asyncio.gather(*clients)
+    found = {name: [1000 * np.quantile(taken, q) for q in (0.5, 0.99, 1)] for name, taken in times.items()}
+    return found | {"rate": len(times["tell"]) / (time.perf_counter() - begin)}
 
 
 async def listen(port, begin):
@@ -96,6 +130,8 @@ async def listen(port, begin):
 
 async def work(kind, ports):
     """What a process of clients does, and what it has measured."""
+    if kind == "others":
+        return await others(ports[0])
     begin = time.perf_counter() + WARM_UP
     if kind == "listen":
         return {"fewest": min(await asyncio.gather(*(listen(ports[k % len(ports)], begin) for k in range(LISTENERS))))}
@@ -110,7 +146,7 @@ async def work(kind, ports):
 def clients(kind, ports):
     """A process of clients, started."""
     command = [sys.executable, __file__, kind, *map(str, ports)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def measured(process):
@@ -121,10 +157,11 @@ def measured(process):
 
 
 @contextmanager
-def server(url):
+def server(url, **environment):
     """`duels serve` in a process of its own; its port."""
     command = [sys.executable, "-m", "duels", "serve", url, "--port", "0", "--log", "words"]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "DUELS_TOKEN": TOKEN})
+    environment = {**os.environ, "DUELS_TOKEN": TOKEN, **environment}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     try:
         assert process.stdout is not None
         yield int(process.stdout.readline().rpartition(":")[2])
@@ -133,11 +170,58 @@ def server(url):
         process.communicate()
 
 
+def post(port, path, body, kind="application/json"):
+    """A request, and how many seconds it took."""
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": kind}
+    started = time.perf_counter()
+    urlopen(Request(f"http://127.0.0.1:{port}{path}", content, headers)).close()
+    return time.perf_counter() - started
+
+
 def begin_studies(port):
     for name, arms in (("load", ARMS), ("rankers", list(RANKERS))):
-        body = json.dumps({"name": name, "arms": arms}).encode()
-        headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
-        urlopen(Request(f"http://127.0.0.1:{port}/api/studies", body, headers)).close()
+        post(port, "/api/studies", {"name": name, "arms": arms})
+
+
+def past_votes():
+    dice = np.random.default_rng(0)
+    left = dice.integers(20, size=IMPORTED)
+    right = (left + dice.integers(1, 20, size=IMPORTED)) % 20
+    winner = np.where(dice.random(IMPORTED) < 0.6, "left", "right")
+    rows = [f"m{i},m{j},{won}" for i, j, won in zip(left.tolist(), right.tolist(), winner.tolist())]
+    return "\n".join(["left,right,winner", *rows]).encode()
+
+
+def while_busy(folder):
+    """What others notice of a large import and of a policy that has to be compiled."""
+    content = past_votes()
+    cold = Path(folder) / "compiled"
+    cold.mkdir()
+    with server(f"sqlite:///{folder}/busy.db", NUMBA_CACHE_DIR=str(cold)) as port, ThreadPoolExecutor(2) as threads:
+        begin_studies(port)
+        post(port, "/api/studies", {"name": "big", "arms": [f"m{k}" for k in range(20)]})
+        process = clients("others", [port])
+        time.sleep(60)  # until the policy of "load" is compiled
+        process.stdin.write("begin\n")
+        process.stdin.flush()
+
+        def ask_cold():
+            post(port, "/api/studies", {"name": "cold", "arms": ARMS[:20], "policy": "dts_plus"})
+            return post(port, "/api/studies/cold/ask", {})
+
+        imported = threads.submit(post, port, "/api/studies/big/import", content, "text/csv")
+        asked = threads.submit(ask_cold)
+        took = imported.result(), asked.result()
+        after = post(port, "/api/studies/big/ask", {})
+        found = json.loads(process.communicate("end\n")[0])
+    yield f"import of {IMPORTED:,} votes over HTTP", took[0], "s", None
+    yield "first question after it", after, "s", None
+    yield "first question of dts_plus, never compiled before", took[1], "s", None
+    for name, said, bar in (("ask", "an ask", CALM), ("tell", "a tell", CALM), ("healthz", "/healthz", HEALTH)):
+        yield f"  meanwhile {said} of {OTHERS} others: median", found[name][0], "ms", None
+        yield f"  meanwhile {said} of {OTHERS} others: 99 of 100 within", found[name][1], "ms", bar
+        yield f"  meanwhile {said} of {OTHERS} others: longest", found[name][2], "ms", None
 
 
 @contextmanager
@@ -194,6 +278,8 @@ def rows():
         shown = measured(clients("click", [port]))
         yield f"interleave + clicks a second, {len(RANKERS)} rankers", shown["rate"], "/s", None
         yield "  an interleave: 99 of 100 within", shown["interleave"][1], "ms", None
+    with tempfile.TemporaryDirectory(dir=Path(__file__).parent) as folder:
+        yield from while_busy(folder)
     with postgres() as url:
         if url is None:
             print("PostgreSQL is not installed: two servers on it are left out")

@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import DuelsError
 from ..study.catalogue import list_policies
@@ -23,7 +23,8 @@ from .keys import is_in_force
 logger = logging.getLogger("duels.server")
 PULSE = 0.5  # seconds between two looks at the logs that somebody follows
 DELETED = -2  # the sequence number of a study that is gone
-SLOW = 8  # studies that are loaded or compiled at once
+SLOW = 8  # uploads, and studies that are loaded or compiled, at once
+T = TypeVar("T")
 KEEP_ALIVE = 15.0  # seconds after which a silent stream says that it is there
 
 
@@ -51,7 +52,7 @@ class Hub:
         self._keys: Counter[int] = Counter()  # how many listeners came with each key
         self._revoked: set[int] = set()  # those of them that are not in force any more
         self._pulse: asyncio.Task | None = None
-        self._slow = ThreadPoolExecutor(SLOW, "duels-slow")  # loading and compiling, out of everybody's way
+        self._slow = ThreadPoolExecutor(SLOW, "duels-slow")  # for what may take long
 
     async def write(self, write: Write) -> Any:
         """As `Storage.write`: returns after it is on disk."""
@@ -59,7 +60,11 @@ class Hub:
             try:
                 return await self._write(write)
             except NotReady as slow:
-                await asyncio.get_running_loop().run_in_executor(self._slow, slow.prepare)
+                await self.slowly(slow.prepare)
+
+    async def slowly(self, work: Callable[[], T]) -> T:
+        """Do what may take long in a thread that nothing else waits for."""
+        return await asyncio.get_running_loop().run_in_executor(self._slow, work)
 
     def prepare(self, study: Study) -> None:
         """Load a study and compile its policy in the background, before anybody asks."""

@@ -118,6 +118,9 @@ class History(Record):
         """The policy's state after all answers about active arms; `NotReady` if that takes long."""
         if self._lent or not self._is_quick(self._begun()):
             raise NotReady(lambda: None)
+        return self._entered()
+
+    def _entered(self) -> Player:
         player = self._begun()
         self._enter(player, *self._waiting())
         self._folded = len(self.told)
@@ -194,13 +197,13 @@ class History(Record):
         return first, second, np.where(swapped, 1.0 - outcome, outcome)
 
     def question(self, now: float, allow_self: bool) -> tuple[int, int, int]:
-        """The next duel: the arms on the left and on the right, and whether they are swapped.
+        """The next duel, once `player` is ready: the arms on the left and on the right, and whether they are swapped.
 
         Open duels within their lease count as ties, so that many questions at once spread out.
         """
         places = self.places
         arms = list(places)
-        player = self.player()
+        player = self._entered()
         last = self._asked_last
         # A scratch copy is gone on from while the same duels are under way; a clock may have been put back.
         if last is not None and len(self.left) == self._asked_number + 1 and self._looked <= now < self._expiry:
@@ -238,7 +241,7 @@ class History(Record):
             self._hoped = (self.wins + 0.5 * self.ties)[np.ix_(arms, arms)]
             for i, j in zip(*self._pairs(self._under_way(now))[:2]):
                 _tie(self._hoped, i, j)
-        return rival(self._hoped, champion, self.player().t + self._awaited, rival_alpha(self.policy))
+        return rival(self._hoped, champion, self._begun().t + self._awaited, rival_alpha(self.policy))
 
     def _side(self, duel: int) -> int:
         """A fair coin for each duel, the same at every replay."""

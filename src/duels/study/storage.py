@@ -229,6 +229,8 @@ class Storage:
                     before = self._known(one.study)
                     try:
                         one.value = one.operation(connection)
+                    except NotReady as error:  # before it changed anything; what was loaded so far is kept
+                        one.error = error
                     except DuelsError as error:  # its own; what the database says comes as the driver's
                         one.error = error
                         if one.study is not None and self._known(one.study) != before:

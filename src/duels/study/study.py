@@ -82,9 +82,9 @@ class Study(Log):
             history = self.current(connection)
             if history.retired:
                 raise Conflict(f"study {self.name!r} was retired: it asks nothing any more, unless it is resumed")
+            self.player(history)
             now, new, duels = log.clock(), [], []
             for _ in range(n):
-                self.player(history)
                 left, right, swapped = history.question(now, allow_self)
                 number = len(history.left)
                 duel = Duel(number, history.names[left], history.names[right], self.name, iso_time(now))

@@ -1,6 +1,5 @@
 """Items: what the arms produced; and the links by which people vote on it."""
 
-import asyncio
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -26,7 +25,7 @@ async def upload(study: StudyPath, request: Request, service: Here, key: Caller)
         found = service.study(study)
         return {"items": add_items(found, read_items(content)), "total": count_items(found)}
 
-    return await asyncio.to_thread(work)
+    return await service.hub.slowly(work)
 
 
 @router.get("/api/studies/{study}/items", response_model=Items)

@@ -106,7 +106,7 @@ async def import_votes(study: StudyPath, request: Request, service: Here, key: C
             raise Refused(400, "the upload holds no votes: send the rows as CSV or JSON lines in the body")
         return found.import_packed(votes)
 
-    return {"imported": await asyncio.to_thread(work)}
+    return {"imported": await service.hub.slowly(work)}
 
 
 @router.get("/api/studies/{study}/stream", response_class=StreamingResponse)

@@ -1,0 +1,226 @@
+"""What is slow for one study keeps nobody else waiting."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from duels.policies import policy
+from duels.study import log, opening
+from duels.study.catalogue import create_study, load_study
+from duels.study.history import FEW, History
+from duels.study.player import Player
+
+SOON = 20  # seconds; what waits for the slow study would wait for ever
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path}/duels.db"
+
+
+@pytest.fixture
+def threads():
+    with ThreadPoolExecutor(4) as pool:
+        yield pool
+
+
+class Slow:
+    """Stands in for something slow: says when it has begun, and ends when it may."""
+
+    def __init__(self, function):
+        self.function, self.begun, self.may_end = function, threading.Event(), threading.Event()
+
+    def __call__(self, *given, **named):
+        self.begun.set()
+        assert self.may_end.wait(60)
+        return self.function(*given, **named)
+
+
+def past(count):
+    return [("a", "b", "left"), ("b", "c", "right")] * (count // 2)
+
+
+def others_go_on(other, threads):
+    """Ask, tell and look at another study of the same storage, as another thread would."""
+
+    def work():
+        duel = other.ask()
+        other.tell(duel, duel.left)
+        return other.verdict()
+
+    assert threads.submit(work).result(SOON)
+
+
+def slowly(threads, slow, work, other):
+    """Do the work while something in it is slow, and others meanwhile."""
+    asked = threads.submit(work)
+    assert slow.begun.wait(SOON)
+    try:
+        others_go_on(other, threads)
+        assert not asked.done()
+    finally:
+        slow.may_end.set()
+    return asked.result(SOON)
+
+
+def test_compiling_keeps_nobody_waiting(url, threads, monkeypatch):
+    monkeypatch.setattr("duels.study.player.PATIENCE", {True: -1.0, False: -1.0})
+    study, other = create_study(list("abc"), "study", url), create_study(list("abc"), "other", url)
+    other.ask()  # compiled from here on
+    slow = Slow(Player.compile)
+    monkeypatch.setattr(Player, "compile", lambda self: slow(self))
+    assert slowly(threads, slow, study.ask, other).id == 0
+    assert study.history().player().compiled
+
+
+def test_taking_in_many_answers_keeps_nobody_waiting(url, threads, monkeypatch):
+    study, other = create_study(list("abc"), "study", url), create_study(list("abc"), "other", url)
+    slow = Slow(Player.catch_up)
+    monkeypatch.setattr(Player, "catch_up", lambda self, *given: slow(self, *given))
+    study.import_votes(past(FEW + 2))
+    assert slowly(threads, slow, study.ask, other).id == FEW + 2
+    monkeypatch.undo()
+    assert study.check()
+
+
+def test_a_snapshot_is_read_while_others_go_on(url, threads, monkeypatch):
+    monkeypatch.setattr(log, "SNAPSHOT_EVERY", 2)
+    create_study(list("abc"), "study", url).import_votes(past(10))
+    create_study(list("abc"), "other", url)
+    opening._opened.pop(url).close()
+    slow = Slow(History.restore)
+    monkeypatch.setattr(History, "restore", lambda self, content: slow(self, content))
+    study, other = load_study("study", url), load_study("other", url)
+    assert slowly(threads, slow, study.ask, other).id == 10
+
+
+def test_a_snapshot_is_written_while_others_go_on(url, threads, monkeypatch):
+    study, other = create_study(list("abc"), "study", url), create_study(list("abc"), "other", url)
+    monkeypatch.setattr(log, "SNAPSHOT_EVERY", 2)
+    slow = Slow(np.savez_compressed)
+    packed = past(10)
+    study.import_votes(packed[:2])
+    study.storage._background.submit(lambda: None).result()
+    monkeypatch.setattr(np, "savez_compressed", slow)
+    study.storage.write(log.Write(lambda connection: study.storage.after_commit(study._save)))
+    assert slow.begun.wait(SOON)
+    try:
+        others_go_on(other, threads)
+    finally:
+        slow.may_end.set()
+
+
+def test_a_long_log_is_loaded_in_pages(url, monkeypatch):
+    study, other = create_study(list("abc"), "study", url), create_study(list("abc"), "other", url)
+    for _ in range(20):
+        study.tell(study.ask(), "left")
+    other.ask()
+    expected = study.tally().wins.tolist()
+    opening._opened.pop(url).close()
+    study, other, turns = load_study("study", url), load_study("other", url), []
+    monkeypatch.setattr(log, "PAGE", 5)
+
+    def between():
+        assert not study.storage.turn._is_owned()
+        turns.append(other.ask())
+
+    monkeypatch.setattr(log, "_let_others", between)
+    assert study.tally().wins.tolist() == expected
+    assert len(turns) == 8  # 41 events in pages of five
+    assert study.check() == 41
+
+
+@pytest.mark.parametrize("meanwhile", ["nothing", "answer", "undo", "add_arm", "retire_arm"])
+def test_what_happens_while_the_policy_takes_in_answers_is_not_lost(url, meanwhile):
+    study = create_study(list("abcd"), "study", url, "dts")
+    duel = study.ask()
+    study.import_votes(past(FEW + 10))
+    history = study.history()
+    work = history.lend()
+    assert len(work.first) == FEW + 10
+    assert history.lend() is None
+    if meanwhile == "answer":
+        study.tell(duel, "right")
+    elif meanwhile == "undo":
+        study.undo(3)
+    elif meanwhile == "add_arm":
+        study.add_arm("e")
+    elif meanwhile == "retire_arm":
+        study.retire_arm("d")
+    work.player.catch_up(work.first, work.second, work.outcomes)
+    history.take_back(work, True)
+    asked = study.ask()
+    assert study.check()
+    fresh = History(study.row, policy("dts"))
+    rows = study.storage.read_events(study.storage.connection(), study.id, 0)[:-1]
+    from duels.study.batches import stored
+
+    fresh.apply(rows, lambda seq: stored(study.storage.connection(), study.id, seq)[0])
+    fresh.catch_up()
+    last = study.history()
+    place = (last.left[asked.id], last.right[asked.id], last.swapped[asked.id])
+    assert fresh.question(last.asked[asked.id], True) == place
+
+
+def test_a_policy_that_fails_while_it_takes_in_answers_is_named_and_answers_are_taken(url, tmp_path):
+    from duels.errors import PolicyError
+
+    mine = tmp_path / "mine.py"
+    mine.write_text(
+        "from duels.policies.random import *\n\n\ndef select(state, params, t, rng):\n"
+        "    if t > 100:\n        raise ValueError('enough')\n    return 0, 1\n"
+    )
+    study = create_study(list("abc"), "study", url, str(mine))
+    duel = study.ask()
+    study.import_votes(past(FEW + 2))
+    for _ in range(2):
+        with pytest.raises(PolicyError, match="enough"):
+            study.ask()
+    study.tell(duel, "left")
+    assert len(study.votes()) == FEW + 3
+
+
+def test_studies_leave_memory_and_come_back(url):
+    storage = opening.open_storage(url)
+    studies = [create_study([f"arm {k}" for k in range(50)], f"study {n}", url) for n in range(4)]
+    for study in studies:
+        for _ in range(3):
+            study.tell(study.ask(), "left")
+    assert list(storage.followers) == [study.id for study in studies]
+    storage.followers.memory = 2 * studies[0].history().size + 1000
+    before = [study.tally() for study in studies]
+    fifth = create_study(["a", "b"], "fifth", url)
+    fifth.ask()
+    assert len(storage.followers) <= 3
+    assert fifth.id in storage.followers
+    for study, tally in zip(studies, before):
+        assert np.array_equal(study.tally().wins, tally.wins)
+        assert study.ask().id == 3
+        assert study.check() == 8
+    assert sum(history.size for history in storage.followers.values()) <= storage.followers.memory
+
+
+def test_a_study_that_is_busy_stays_in_memory(url):
+    storage = opening.open_storage(url)
+    busy = create_study(list("abc"), "busy", url)
+    busy.import_votes(past(FEW + 2))
+    work = busy.history().lend()
+    storage.followers.memory = 0
+    other = create_study(list("abc"), "other", url)
+    other.ask()
+    assert set(storage.followers) == {busy.id, other.id}
+    busy.history().take_back(work, False)
+    create_study(list("abc"), "third", url).ask()
+    assert busy.id not in storage.followers
+    assert busy.ask().id == FEW + 2
+
+
+def test_a_server_compiles_before_it_asks(url):
+    storage, compiled = opening.open_storage(url), []
+    storage.compile = compiled.append
+    study = create_study(list("abc"), "study", url)
+    study.ask()
+    assert [str(one) for one in compiled] == ["rucb"]
+    assert study.history().player().compiled
