@@ -20,7 +20,7 @@ from ..policies import policy as find_policy
 from .batches import Batch
 from .player import Player, rival, rival_alpha
 from .record import COLUMNS, OPEN, Record
-from .storage import NotReady, StudyRow
+from .storage import StudyRow
 
 OUTCOME = np.array([1.0, 0.0, 0.5, 0.5])  # of the arm on the left, by answer
 NONE = np.zeros(0, np.int64)
@@ -115,10 +115,14 @@ class History(Record):
         return self._places
 
     def player(self) -> Player:
-        """The policy's state after all answers about active arms; `NotReady` if that takes long."""
-        if self._lent or not self._is_quick(self._begun()):
-            raise NotReady(lambda: None)
+        """The policy's state after all answers about active arms, which must be ready."""
+        assert self.is_ready
         return self._entered()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the policy's state is up to date, or can be at once."""
+        return not self._lent and self._is_quick(self._begun())
 
     def _entered(self) -> Player:
         player = self._begun()
@@ -286,7 +290,7 @@ class History(Record):
         for name, kind in COLUMNS.items():
             column = getattr(self, name)
             setattr(self, name, array(column.typecode, arrays.pop(name).astype(kind).tobytes()))
-        self.wins, self.ties = arrays.pop("wins"), arrays.pop("ties")
+        self.wins, self.ties = (arrays.pop(name).astype(np.int32) for name in ("wins", "ties"))
         self.open = dict.fromkeys(plain["open"])
         self._fresh, self._stale = dict(self.open), -math.inf
         self.forgotten = set(plain["forgotten"])

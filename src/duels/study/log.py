@@ -74,10 +74,9 @@ class Log:
 
     def player(self, history: History) -> Player:
         """The policy's state after all answers; `NotReady` if that takes long."""
-        try:
-            return history.player()
-        except NotReady:
-            raise NotReady(self._catch_up) from None
+        if not history.is_ready:
+            raise NotReady(self._catch_up)
+        return history.player()
 
     def _caught_up(self, connection: sa.Connection) -> History:
         """Takes in a page of events; `NotReady` if there are more, or a snapshot to begin with."""

@@ -49,8 +49,8 @@ class Record:
         self.retired = False  # whether it asks nothing more
         self.withdrawn = 0  # answers undone or forgotten, by somebody who may have seen results
         self.forgotten: set[int] = set()  # numbers of the duels whose voter was forgotten; they stay closed
-        self.wins = np.zeros((0, 0), np.int64)
-        self.ties = np.zeros((0, 0), np.int64)
+        self.wins = np.zeros((0, 0), np.int32)
+        self.ties = np.zeros((0, 0), np.int32)
         self.snapshot_seq = 0  # the last event that a snapshot has
 
     def apply(self, events: Iterable[Sequence[Any]], votes: Callable[[int], bytes | None] = lambda seq: None) -> None:
@@ -193,7 +193,7 @@ class Record:
 
     @property
     def tally(self) -> Tally:
-        counts = self.wins.copy(), self.ties.copy()
+        counts = self.wins.astype(np.int64), self.ties.astype(np.int64)
         return Tally(tuple(self.names), *counts, np.array(self.active, bool), self.started_with)
 
 

@@ -230,7 +230,7 @@ class Storage:
                     try:
                         one.value = one.operation(connection)
                     except NotReady as error:  # before it changed anything; what was loaded so far is kept
-                        one.error = error
+                        one.error = error.with_traceback(None)  # whose frames would keep the study in memory
                     except DuelsError as error:  # its own; what the database says comes as the driver's
                         one.error = error
                         if one.study is not None and self._known(one.study) != before:
