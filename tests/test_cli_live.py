@@ -237,6 +237,19 @@ def test_leaderboard(logo):
     assert shown[0].split()[:4] == ["rank", "arm", "score", "between"]
     assert shown[2].split()[:3] == ["1", "fox", "1.000"]
     assert shown[4].split()[:2] == ["wren", "(retired)"]
+    assert "leads" in shown[0].split()
+    assert shown[5] == "ranked by leads, the number of arms that an arm is ahead of, then by score"
+
+
+def test_verdict_and_leaderboard_agree_on_who_is_first(tmp_path):
+    """Of a cycle of three and an arm that never met them, the last row is not said to be first."""
+    study = duels.create_study([*"abcd"], "logo", Storage(f"sqlite:///{tmp_path / 'duels.db'}"))
+    study.import_votes([("a", "b", "left"), ("b", "c", "left"), ("c", "a", "left")] * 60)
+    assert output("verdict", "logo", cwd=tmp_path).startswith("No verdict yet: a, b and c share the first rank, but")
+    rows = json.loads(output("leaderboard", "logo", "-f", "json", cwd=tmp_path))
+    assert [(row["rank"], row["arm"]) for row in rows] == [(1, "a"), (1, "b"), (1, "c"), (4, "d")]
+    found = json.loads(output("verdict", "logo", "-f", "json", cwd=tmp_path))
+    assert (found["leader"], found["level_with"]) == ("a", ["b", "c"])
 
 
 def test_verdict(tmp_path):
@@ -261,7 +274,7 @@ def test_lists_of_a_verdict_are_json_in_csv(logo):
     for _ in range(2):
         (row,) = rows_of(output("verdict", "logo", "-f", "csv", cwd=logo))
         found = json.loads(output("verdict", "logo", "-f", "json", cwd=logo))
-        lists = ("tied_with", "losses", "cycle", "open_pairs")
+        lists = ("level_with", "tied_with", "losses", "cycle", "open_pairs")
         assert {key: json.loads(row[key]) for key in lists} == {key: found[key] for key in lists}
         assert found["open_pairs" if found["kind"] == "not yet" else "losses"]
         # Fifty wins each: of the circle all lose for certain, and so does the snow owl.

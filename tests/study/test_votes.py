@@ -880,14 +880,29 @@ def test_analysis_of_a_clear_case():
     ]
     assert [(pair.first, pair.second, pair.certain) for pair in found.preferences] == [("a", "b", "first")]
     lines = str(found).split("\n")
-    assert lines[:5] == [
+    assert lines == [
         "42 votes, 2 of them ties (column 0 → left, column 1 → right, column 2 → winner)",
         "",
-        "rank  arm  duels   wins losses   ties  score",
-        "   1  a       42     40      0      2  0.976",  # (40 + 2/2) / 42
-        "   2  b       42      0     40      2  0.024",
+        "rank  arm  leads  score  duels   wins losses   ties",
+        "   1  a        1  0.976     42     40      0      2",  # (40 + 2/2) / 42
+        "   2  b        0  0.024     42      0     40      2",
+        "ranked by leads, the number of arms that an arm is ahead of, then by score",
+        "",
+        str(found.verdict),
     ]
-    assert lines[6] == str(found.verdict)
+
+
+def test_an_analysis_shows_what_it_ranks_by():
+    """x beats y and z 6 to 4, and y beats z 10 to 0: y has the higher score, 0.7, and x ranks first with 0.6."""
+    wins = {("x", "y"): (6, 4), ("x", "z"): (6, 4), ("y", "z"): (10, 0)}
+    votes = [(a, b, side) for (a, b), won in wins.items() for side, n in zip(("left", "right"), won) for _ in range(n)]
+    head, *rows = [line.split() for line in str(analyse(votes)).splitlines()[2:6]]
+    table = [dict(zip(head, row)) for row in rows]
+    assert [(row["arm"], row["leads"], row["score"]) for row in table] == [
+        ("x", "2", "0.600"),
+        ("y", "1", "0.700"),
+        ("z", "0", "0.200"),
+    ]
 
 
 def test_analysis_uses_confidence_and_margin():

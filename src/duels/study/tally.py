@@ -7,6 +7,8 @@ import numpy as np
 
 from ..errors import InvalidInput
 
+RANKED = "ranked by leads, the number of arms that an arm is ahead of, then by score"  # what `ranking` does
+
 
 class Tally(NamedTuple):
     """The answers of a study, counted. Arms are known by index and by name; retired arms keep their counts.

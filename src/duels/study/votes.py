@@ -27,7 +27,7 @@ from ..errors import InvalidInput, UnknownName
 from ..ranking.collection import written
 from .columns import Table, columns_said, headed, plain, roles_of
 from .names import is_text, voter_name
-from .tally import LeaderboardRow, PairRow, Tally
+from .tally import RANKED, LeaderboardRow, PairRow, Tally
 from .verdict import Verdict, leaderboard, preferences, verdict
 
 WINNERS = ("left", "right", "tie", "both_bad")
@@ -91,7 +91,7 @@ class Votes:
 
 
 class Analysis(NamedTuple):
-    """What votes show; `str` gives it as a table and in words."""
+    """What votes show; `str` gives it as a table and as text."""
 
     leaderboard: list[LeaderboardRow]
     preferences: list[PairRow]
@@ -101,11 +101,11 @@ class Analysis(NamedTuple):
     said: str
 
     def __str__(self) -> str:
-        form = f"{{:>4}}  {{:<{max(3, *(len(row.arm) for row in self.leaderboard))}}}" + " {:>6}" * 5
-        rows = [(*row[:6], f"{row.score:.3f}") for row in self.leaderboard]
-        table = [form.format(*row) for row in [("rank", "arm", "duels", "wins", "losses", "ties", "score"), *rows]]
+        heads = ("rank", "arm", "leads", "score", "duels", "wins", "losses", "ties")
+        rows = [(r.rank, r.arm, r.beats, f"{r.score:.3f}", r.duels, r.wins, r.losses, r.ties) for r in self.leaderboard]
+        form = f"{{:>4}}  {{:<{max(3, *(len(row.arm) for row in self.leaderboard))}}}" + " {:>6}" * 6
         head = f"{self.votes:,} votes, {self.ties:,} of them ties ({self.said})"
-        return "\n".join([head, "", *table, "", str(self.verdict)])
+        return "\n".join([head, "", *(form.format(*row) for row in [heads, *rows]), RANKED, "", str(self.verdict)])
 
 
 def read_votes(source: Any, *, columns: Mapping[str, Any] | None = None, format: str | None = None) -> Votes:
