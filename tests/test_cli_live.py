@@ -268,6 +268,20 @@ def test_verdict(tmp_path):
     assert "confidence" in refusal("verdict", "logo", "--confidence", "1.5", cwd=tmp_path)
 
 
+def test_names_that_a_spreadsheet_would_run(tmp_path):
+    study = duels.create_study(["-O2", "=x", "-1.5"], "flags", Storage(f"sqlite:///{tmp_path / 'duels.db'}"))
+    study.import_votes([("-O2", "=x", "left"), ("-O2", "-1.5", "left"), ("=x", "-1.5", "left")])
+    rows = rows_of(output("leaderboard", "flags", "-f", "csv", cwd=tmp_path))
+    assert [row["arm"] for row in rows] == ["'-O2", "'=x", "-1.5"]
+    rows = json.loads(output("leaderboard", "flags", "-f", "json", cwd=tmp_path))
+    assert [row["arm"] for row in rows] == ["-O2", "=x", "-1.5"]
+    assert output("leaderboard", "flags", cwd=tmp_path).splitlines()[2].split()[1] == "-O2"
+    output("export", "flags", "--out", "votes.csv", cwd=tmp_path)
+    output("import", "copy", "votes.csv", "--create", cwd=tmp_path)
+    assert loaded(tmp_path, "copy").arms == ["-O2", "=x", "-1.5"]
+    assert loaded(tmp_path, "copy").votes() == study.votes()
+
+
 def test_lists_of_a_verdict_are_json_in_csv(logo):
     """Names may have blanks, and pairs are lists of lists; what is empty is a list as well."""
     loaded(logo).add_arm("snow owl")
