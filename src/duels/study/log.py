@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from ..errors import DuelsError, InvalidInput, StorageError
 from ..policies import Policy
 from .history import ANSWERS, TIE, History, made
-from .names import Duel, duel_number, iso_time
+from .names import Duel, duel_number, iso_time, place_of
 from .storage import Event, Storage, StudyRow
 from .tables import snapshots
 
@@ -132,8 +132,9 @@ class Log:
         left, right = history.names[history.left[number]], history.names[history.right[number]]
         if winner in ANSWERS:
             return ANSWERS.index(winner)
-        if winner in (left, right):
-            return TIE if left == right else (0 if winner == left else 1)
+        side = place_of(winner, (left, right))
+        if side is not None:
+            return TIE if left == right else side
         if isinstance(winner, str) and winner.lower() in ANSWERS:
             return ANSWERS.index(winner.lower())
         raise InvalidInput(

@@ -16,7 +16,7 @@ from . import log
 from . import verdict as verdicts
 from .history import ANSWERS, OPEN, SKIP, History, chained, made
 from .log import Log
-from .names import Duel, LogEntry, arm_names, iso_time, log_entry, voter_name
+from .names import Duel, LogEntry, arm_names, composed, iso_time, log_entry, past_voter, place_of, voter_name
 from .storage import Event, Write
 from .tables import events
 from .tally import LeaderboardRow, PairRow, Tally
@@ -161,14 +161,14 @@ class Study(Log):
 
     def forget(self, voter: str) -> int:
         """Take back all answers of a voter and erase their name from the log; how many answers there were."""
-        name = voter_name(voter)
+        name = past_voter(voter)
         if name is None:
             raise InvalidInput("voter is None: expected the name of the voter to forget")
 
         def operation(connection: sa.Connection) -> int:
             history = self.current(connection)
             self._storage.flush(connection)
-            theirs = (events.c.study_id == self._row.id) & (events.c.voter == name)
+            theirs = (events.c.study_id == self._row.id) & events.c.voter.in_({name, composed(name)})
             rows = connection.execute(sa.select(events.c.kind, events.c.duel, events.c.attempt).where(theirs)).all()
             if not rows:
                 raise InvalidInput(f"study {self.name!r} knows no voter {name!r}")
@@ -194,8 +194,9 @@ class Study(Log):
 
         def operation(connection: sa.Connection) -> None:
             history = self.current(connection)
-            if arm in history.names:
-                state = "is there already" if history.active[history.names.index(arm)] else "was retired"
+            place = place_of(arm, history.names)
+            if place is not None:
+                state = "is there already" if history.active[place] else "was retired"
                 raise Conflict(f"arm {arm!r} {state}: choose another name")
             history.policy.start(sum(history.active) + 1, self._row.horizon)
             self._write(connection, history, "add_arm", note=json.dumps({"arm": arm}, ensure_ascii=False))
@@ -207,9 +208,9 @@ class Study(Log):
 
         def operation(connection: sa.Connection) -> None:
             history = self.current(connection)
-            if name not in history.names:
+            arm = place_of(name, history.names)
+            if arm is None:
                 raise UnknownName("arm", name, history.names)
-            arm = history.names.index(name)
             if not history.active[arm]:
                 raise Conflict(f"arm {name!r} was retired already")
             if sum(history.active) <= 2:
@@ -240,8 +241,9 @@ class Study(Log):
 
         def operation(connection: sa.Connection) -> int:
             history = self.current(connection)
-            arm = {name: number for number, name in enumerate(history.names)}
-            unknown = [name for name in past.names if name not in arm]
+            exact = {name: number for number, name in enumerate(history.names)}
+            arm = {name: exact[name] if name in exact else place_of(name, history.names) for name in past.names}
+            unknown = [name for name, number in arm.items() if number is None]
             if unknown:
                 raise InvalidInput(
                     f"the votes are about arms that study {self.name!r} does not have: {', '.join(unknown[:5])}"
@@ -249,6 +251,10 @@ class Study(Log):
                 )
             now, new = log.clock(), []
             for vote in past:
+                if arm[vote.left] == arm[vote.right]:
+                    raise InvalidInput(
+                        f"vote {vote.line} compares {vote.left!r} with itself, written in another way: expected two arms"
+                    )
                 event = made(
                     history,
                     "vote",

@@ -27,7 +27,7 @@ from ..errors import InvalidInput, UnknownName
 from ..files import read_cell, safe_cell
 from ..ranking.collection import written
 from .columns import Table, columns_said, headed, plain, roles_of
-from .names import is_text, voter_name
+from .names import is_text, past_voter
 from .tally import RANKED, LeaderboardRow, PairRow, Tally
 from .verdict import Verdict, leaderboard, preferences, verdict
 
@@ -323,8 +323,8 @@ def _text(cell: Any) -> str | None:
 
 
 def _voter(cell: Any) -> str | None:
-    """A voter's name; one that a study would not take is refused here, while its line is known."""
-    return voter_name((cell.strip() or None) if isinstance(cell, str) else _text(cell))
+    """A voter's name; one that a study could not forget is refused here, while its line is known."""
+    return past_voter((cell.strip() or None) if isinstance(cell, str) else _text(cell))
 
 
 def _utc(cell: Any) -> str | None:
