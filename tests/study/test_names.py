@@ -114,7 +114,7 @@ def test_a_study_and_its_arms_are_found_in_either_form(storage):
     assert study.leaderboard()[0][:4] == (1, COMPOSED, 4, 4)
     assert {vote.voter for vote in study.votes()} == {COMPOSED, None}
     assert {arm for _, item in list_items(study, 0, 9) for arm in item.outputs} == {COMPOSED, "tea"}
-    with pytest.raises(InvalidInput, match="vote 2 compares .* with itself"):
+    with pytest.raises(InvalidInput, match=r"vote 2 compares .* with itself"):
         study.import_votes([("tea", COMPOSED, "left"), (COMPOSED, TAKEN_APART, "left")])
     with pytest.raises(InvalidInput, match="item 1 has two outputs of one arm"):
         add_items(study, [{"prompt": "?", "outputs": {COMPOSED: "x", TAKEN_APART: "y"}}])

@@ -55,13 +55,13 @@ def create_study(
     lease: seconds after which a duel that nobody answered stops counting as one under way. A late answer still counts.
     load_if_exists: take the study of that name if there is one; it must have these arms and this policy.
     """
-    arms = arms if isinstance(arms, str) or not isinstance(arms, Iterable) else list(arms)
+    given: Any = arms if isinstance(arms, str) or not isinstance(arms, Iterable) else list(arms)
     try:
-        names, name = arm_names(arms), checked_name(study_name)
+        names, name = arm_names(given), checked_name(study_name)
     except InvalidInput:
-        if not (load_if_exists and _is_there(arms, study_name, storage)):
+        if not (load_if_exists and _is_there(given, study_name, storage)):
             raise
-        names, name = arms, study_name  # a study from before there were these rules keeps its names
+        names, name = given, study_name  # a study from before there were these rules keeps its names
     chosen = find_policy(policy)
     horizon = None if horizon is None else whole("horizon", horizon, 1)
     chosen.start(len(names), horizon)  # refuses a missing horizon

@@ -46,8 +46,9 @@ def add_items(study: Log, items: Any) -> int:
 
     def operation(connection: sa.Connection) -> int:
         names = study.current(connection).names
-        place = {arm: place_of(arm, names) for arm in arms}
-        unknown = [arm for arm, number in place.items() if number is None]
+        found_at = {arm: place_of(arm, names) for arm in arms}
+        place = {arm: number for arm, number in found_at.items() if number is not None}
+        unknown = [arm for arm in arms if arm not in place]
         if unknown:
             raise InvalidInput(
                 f"the items have outputs of arms that study {study.name!r} does not have: {listed(unknown)}; "
