@@ -253,7 +253,7 @@ class Study(Log):
             for vote in past:
                 if arm[vote.left] == arm[vote.right]:
                     raise InvalidInput(
-                        f"vote {vote.line} compares {vote.left!r} with itself, written in another way: expected two arms"
+                        f"vote {vote.line} compares {vote.left!r} with itself, spelled differently: expected two arms"
                     )
                 event = made(
                     history,
