@@ -237,6 +237,19 @@ def test_leaderboard(logo):
     assert shown[0].split()[:4] == ["rank", "arm", "score", "between"]
     assert shown[2].split()[:3] == ["1", "fox", "1.000"]
     assert shown[4].split()[:2] == ["wren", "(retired)"]
+    assert "leads" in shown[0].split()
+    assert shown[5] == "ranked by leads, the number of arms that an arm is ahead of, then by score"
+
+
+def test_verdict_and_leaderboard_agree_on_who_is_first(tmp_path):
+    """Of a cycle of three and an arm that never met them, the last row is not said to be first."""
+    study = duels.create_study([*"abcd"], "logo", Storage(f"sqlite:///{tmp_path / 'duels.db'}"))
+    study.import_votes([("a", "b", "left"), ("b", "c", "left"), ("c", "a", "left")] * 60)
+    assert output("verdict", "logo", cwd=tmp_path).startswith("No verdict yet: a, b and c share the first rank, but")
+    rows = json.loads(output("leaderboard", "logo", "-f", "json", cwd=tmp_path))
+    assert [(row["rank"], row["arm"]) for row in rows] == [(1, "a"), (1, "b"), (1, "c"), (4, "d")]
+    found = json.loads(output("verdict", "logo", "-f", "json", cwd=tmp_path))
+    assert (found["leader"], found["level_with"]) == ("a", ["b", "c"])
 
 
 def test_verdict(tmp_path):
@@ -255,13 +268,27 @@ def test_verdict(tmp_path):
     assert "confidence" in refusal("verdict", "logo", "--confidence", "1.5", cwd=tmp_path)
 
 
+def test_names_that_a_spreadsheet_would_run(tmp_path):
+    study = duels.create_study(["-O2", "=x", "-1.5"], "flags", Storage(f"sqlite:///{tmp_path / 'duels.db'}"))
+    study.import_votes([("-O2", "=x", "left"), ("-O2", "-1.5", "left"), ("=x", "-1.5", "left")])
+    rows = rows_of(output("leaderboard", "flags", "-f", "csv", cwd=tmp_path))
+    assert [row["arm"] for row in rows] == ["'-O2", "'=x", "-1.5"]
+    rows = json.loads(output("leaderboard", "flags", "-f", "json", cwd=tmp_path))
+    assert [row["arm"] for row in rows] == ["-O2", "=x", "-1.5"]
+    assert output("leaderboard", "flags", cwd=tmp_path).splitlines()[2].split()[1] == "-O2"
+    output("export", "flags", "--out", "votes.csv", cwd=tmp_path)
+    output("import", "copy", "votes.csv", "--create", cwd=tmp_path)
+    assert loaded(tmp_path, "copy").arms == ["-O2", "=x", "-1.5"]
+    assert loaded(tmp_path, "copy").votes() == study.votes()
+
+
 def test_lists_of_a_verdict_are_json_in_csv(logo):
     """Names may have blanks, and pairs are lists of lists; what is empty is a list as well."""
     loaded(logo).add_arm("snow owl")
     for _ in range(2):
         (row,) = rows_of(output("verdict", "logo", "-f", "csv", cwd=logo))
         found = json.loads(output("verdict", "logo", "-f", "json", cwd=logo))
-        lists = ("tied_with", "losses", "cycle", "open_pairs")
+        lists = ("level_with", "tied_with", "losses", "cycle", "open_pairs")
         assert {key: json.loads(row[key]) for key in lists} == {key: found[key] for key in lists}
         assert found["open_pairs" if found["kind"] == "not yet" else "losses"]
         # Fifty wins each: of the circle all lose for certain, and so does the snow owl.

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from duels.errors import InvalidInput, UnknownName
@@ -256,12 +256,20 @@ def test_round_trip_with_names(tmp_path, suffix):
     suffix=st.sampled_from([".csv", ".txt", ".npz"]),
     seed=st.integers(0, 100),
 )
+@example(names=["=x", "-O2", "'=x", "'", "-1.5", "@a"], suffix=".csv", seed=0)
 @settings(deadline=None)
 def test_any_names_round_trip(tmp_path_factory, names, suffix, seed):
     path = tmp_path_factory.mktemp("names") / f"p{suffix}"
     matrix = PreferenceMatrix(problem("random-condorcet", arms=len(names), seed=seed).array, names)
     save_matrix(matrix, path)
     assert load_matrix(path) == matrix
+
+
+def test_names_that_a_spreadsheet_would_run(tmp_path):
+    matrix = PreferenceMatrix([[0.5, 0.6], [0.4, 0.5]], ["=x", "-O2"])
+    save_matrix(matrix, tmp_path / "p.csv")
+    assert (tmp_path / "p.csv").read_text() == '"","\'=x","\'-O2"\n"\'=x",0.5,0.6\n"\'-O2",0.4,0.5\n'
+    assert load_matrix(tmp_path / "p.csv") == matrix
 
 
 def test_saves_arrays_too(tmp_path):

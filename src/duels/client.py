@@ -3,7 +3,6 @@
 What was asked twice must not count twice: a request is repeated by itself only where that is safe, see `Again`.
 """
 
-import dataclasses
 import json
 import re
 import tempfile
@@ -283,7 +282,7 @@ class RemoteStudy:
     def verdict(self, confidence: float = 0.95, margin: float = 0.0) -> Verdict:
         """Who is best, as far as that can be said for certain; valid however often it is looked at."""
         said = self._get("/verdict", confidence=confidence, margin=margin)
-        return Verdict(**{field.name: _tuples(said[field.name]) for field in dataclasses.fields(Verdict)})
+        return Verdict(**{key: _tuples(value) for key, value in said.items() if key in Verdict.__dataclass_fields__})
 
     def open_duels(self) -> list[Duel]:
         """The duels without an answer, oldest first; the first 10,000 of them."""

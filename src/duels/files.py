@@ -1,12 +1,16 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and cells of CSV files that a spreadsheet does not run."""
 
 import contextlib
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
 from .errors import InvalidInput
+
+FORMULA = re.compile(r"'*[=+\-@\t\r]")  # what a spreadsheet may run, also behind apostrophes
+NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|nan)", re.ASCII | re.IGNORECASE)
 
 
 @contextlib.contextmanager
@@ -23,3 +27,17 @@ def whole_file(path: Path) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):
             unfinished.unlink(missing_ok=True)
+
+
+def safe_cell(cell: str) -> str:
+    """Text for a CSV file: with an apostrophe in front if a spreadsheet would run it as a formula.
+
+    Numbers stay as they are. Text that begins with apostrophes and then such a character gets one more, so that
+    `read_cell` gives back every text exactly.
+    """
+    return f"'{cell}" if FORMULA.match(cell) and not NUMBER.fullmatch(cell) else cell
+
+
+def read_cell(cell: str) -> str:
+    """What `safe_cell` was given, for a cell of a file that Duels or a spreadsheet wrote."""
+    return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell

@@ -17,7 +17,7 @@ import numpy as np
 
 from . import specs
 from .errors import InvalidInput, UnknownName
-from .files import whole_file
+from .files import read_cell, safe_cell, whole_file
 from .preference import PreferenceMatrix
 
 SUFFIXES = (".csv", ".txt", ".npy", ".npz")
@@ -275,7 +275,8 @@ def _encoded(matrix: PreferenceMatrix, path: Path, suffix: str) -> bytes:
     if suffix == ".csv":
         text = io.StringIO()
         writer = csv.writer(text, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
-        writer.writerows(rows if names is None else [["", *names], *([n, *row] for n, row in zip(names, rows))])
+        safe = [safe_cell(name) for name in names or ()]
+        writer.writerows(rows if names is None else [["", *safe], *([n, *row] for n, row in zip(safe, rows))])
         return text.getvalue().encode()
     if suffix == ".txt":
         head = "" if names is None else f"# names: {json.dumps(names)}\n"
@@ -326,7 +327,8 @@ def _read_text(path: Path, content: bytes, suffix: str) -> tuple[list[list[float
 
 def _csv_rows(text: str) -> tuple[None, Rows]:
     reader = csv.reader(io.StringIO(text, newline=""), skipinitialspace=True, strict=True)
-    return None, [(reader.line_num, row) for row in reader if len(row) > 1 or "".join(row).strip()]
+    rows = [(reader.line_num, row) for row in reader if len(row) > 1 or "".join(row).strip()]
+    return None, [(line, list(map(read_cell, row))) for line, row in rows]
 
 
 def _txt_rows(path: Path, text: str) -> tuple[list[str] | None, Rows]:

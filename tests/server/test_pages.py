@@ -298,7 +298,9 @@ def test_the_study_page_says_and_tabulates_the_board(people, admin, study):
     assert board["champions_note"] in text
     assert "Answers 3" in text
     for row in board["leaderboard"]:
-        assert f"{row['arm']} {row['score']:.2f} {row['lower']:.2f} – {row['upper']:.2f} {row['wins']}" in text
+        counts = f"{row['wins']} {row['losses']} {row['ties']} {row['beats']} {row['certain_wins']}"
+        assert f"{row['arm']} {row['score']:.2f} {row['lower']:.2f} – {row['upper']:.2f} {counts}" in text
+    assert "Ranked by leads, the number of active arms that an arm is ahead of, then by score" in text
     assert "ann 2 20" in text  # two answers, and a time
     assert "ben 1 20" in text
 
@@ -317,19 +319,27 @@ def test_every_input_has_a_label_and_every_table_a_caption(people, admin):
         assert len(ids) == len(set(ids)), path
 
 
+NOT_YET = {"kind": "not yet", "leader": "a", "level_with": [], "arms": 4, "duels": 9, "duels_to_go": None}
+NOT_YET |= {"open_pairs": [["a", "b"]]}
+
+
 @pytest.mark.parametrize(
     ("verdict", "words"),
     [
         ({"kind": "winner", "leader": "a"}, "Winner: a"),
+        ({"kind": "winner", "leader": "a", "arms": 1}, "Only arm left: a"),
         ({"kind": "no condorcet winner", "leader": None}, "No winner: every arm loses to another one"),
-        ({"kind": "practically tied", "leader": "a", "tied_with": ["b", "c"]}, "Practically tied: a, b, c"),
-        ({"kind": "not yet", "leader": None, "duels_to_go": None}, "Not yet: no answers so far"),
-        ({"kind": "not yet", "leader": "a", "duels_to_go": None}, "Not yet: a leads"),
-        ({"kind": "not yet", "leader": "a", "duels_to_go": 1280}, "Not yet: a leads, about 1,300 duels to go"),
+        ({"kind": "practically tied", "leader": "a", "tied_with": ["b", "c"]}, "Practically as good as any: a"),
+        ({"leader": None, "duels": 0}, "Not yet: no two arms have met"),
+        ({"leader": None}, "Not yet: no two active arms have met"),
+        ({}, "Not yet: a leads"),
+        ({"duels_to_go": 1280}, "Not yet: a leads, about 1,300 duels to go"),
+        ({"level_with": ["b"], "duels_to_go": 9}, "Not yet: a and b share the first rank, about 9 duels to go"),
+        ({"open_pairs": [["d", "a"]]}, "Not yet: a leads, d may still win"),
     ],
 )
 def test_headlines(verdict, words):
-    assert pages.headline(verdict) == words
+    assert pages.headline(NOT_YET | verdict) == words
 
 
 def test_a_retired_study_does_not_look_ahead(people, admin, study):
@@ -341,9 +351,10 @@ def test_a_retired_study_does_not_look_ahead(people, admin, study):
     assert "search retired No verdict: bm25 led The study is retired" in text
     assert "duels to go" not in text + people.page("/").text
     assert "That takes about" not in text
-    assert pages.headline({"kind": "not yet", "leader": None, "duels_to_go": None}, retired=True) == (
-        "No verdict: no answers"
-    )
+    nobody = NOT_YET | {"leader": None, "duels": 0}
+    assert pages.headline(nobody, retired=True) == "No verdict: no two arms have met"
+    level = NOT_YET | {"level_with": ["b"]}
+    assert pages.headline(level, retired=True) == "No verdict: a and b shared the first rank"
 
 
 def test_a_study_without_answers_says_what_comes_next(people, admin, study):

@@ -8,7 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duels.errors import InvalidInput
-from duels.study.tally import Tally, as_tally, beaten, estimates, leads, met, over_others, ranking, scores
+from duels.study.tally import (
+    Tally,
+    as_tally,
+    beaten,
+    compared,
+    estimates,
+    leaders,
+    leads,
+    met,
+    over_others,
+    ranking,
+    scores,
+)
 
 # a beat b 3 to 1 with 2 ties; a never met c; b lost to c 0 to 4; d is retired, beat a 5 to 0 and tied with c once.
 NAMES = ("a", "b", "c", "d")
@@ -92,6 +104,19 @@ def test_an_arm_without_others_has_half():
 def test_ranking_is_by_leads_then_score_and_retired_arms_come_last():
     # c and a lead one arm each and c scores higher; d leads one but is retired.
     assert ranking(FOUR) == [(1, 2), (2, 0), (3, 1), (4, 3)]
+
+
+def test_an_arm_that_was_not_compared_ranks_below_its_equals():
+    # x met only r, which is retired. y and z tied, so that all three lead nobody and score a half.
+    wins, ties = np.zeros((4, 4)), np.zeros((4, 4))
+    wins[0, 3], ties[1, 2], ties[2, 1] = 5, 1, 1
+    tally = as_tally(list("xyzr"), wins, ties, [True, True, True, False])
+    assert compared(tally).tolist() == [False, True, True, True]
+    assert ranking(tally) == [(1, 1), (1, 2), (3, 0), (4, 3)]
+    assert leaders(tally) == [1, 2]
+    assert leaders(tally._replace(ties=np.zeros((4, 4)))) == []
+    # It stays above arms with a lower score: nothing is known against it.
+    assert ranking(as_tally(list("xyz"), [[0, 0, 0], [0, 0, 2], [0, 0, 0]])) == [(1, 1), (2, 0), (3, 2)]
 
 
 def test_leads_rank_before_scores():

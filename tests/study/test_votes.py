@@ -712,14 +712,14 @@ def test_what_is_written(tmp_path):
     write_votes(votes, tmp_path / "v.csv")
     assert (tmp_path / "v.csv").read_bytes().decode() == (
         '"left","right","winner","voter","time","duel"\n'
-        '"a,b","=1+1","left","v","1970-01-01T00:00:00.500000Z","d1"\n'
-        '"=1+1","c""","both_bad","","",""\n'
+        '"a,b","\'=1+1","left","v","1970-01-01T00:00:00.500000Z","d1"\n'
+        '"\'=1+1","c""","both_bad","","",""\n'
     )
     write_votes(votes, tmp_path / "v.tsv", format="arena")
     assert (tmp_path / "v.tsv").read_text() == (
         '"model_a"\t"model_b"\t"winner"\t"judge"\t"tstamp"\n'
-        '"a,b"\t"=1+1"\t"model_a"\t"v"\t0.5\n'
-        '"=1+1"\t"c"""\t"both_bad"\t""\t""\n'
+        '"a,b"\t"\'=1+1"\t"model_a"\t"v"\t0.5\n'
+        '"\'=1+1"\t"c"""\t"both_bad"\t""\t""\n'
     )
     write_votes(votes, tmp_path / "v.jsonl", format="arena")
     assert [json.loads(line) for line in (tmp_path / "v.jsonl").read_text().splitlines()] == [
@@ -731,6 +731,41 @@ def test_what_is_written(tmp_path):
         **WRITTEN[0],
         "time": "1970-01-01T00:00:00.500000Z",
     }
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv"])
+@pytest.mark.parametrize(
+    ("name", "cell"),
+    [
+        ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
+        ("-O2", "'-O2"),
+        ("+x", "'+x"),
+        ("@sum", "'@sum"),
+        ("'=x", "''=x"),
+        ("''-O2", "'''-O2"),
+        ("'x", "'x"),
+        ("x=1", "x=1"),
+        ("-1.5", "-1.5"),
+        ("+3e-4", "+3e-4"),
+        ("-1.5+2", "'-1.5+2"),
+        ("'-1.5", "''-1.5"),
+    ],
+)
+def test_cells_that_a_spreadsheet_would_run(tmp_path, suffix, name, cell):
+    votes = read_votes([{"left": name, "right": "b", "winner": "left", "voter": name, "time": None, "duel": name}])
+    write_votes(votes, tmp_path / f"v{suffix}")
+    with open(tmp_path / f"v{suffix}", newline="") as file:
+        _, row = csv.reader(file, delimiter={".csv": ",", ".tsv": "\t"}[suffix])
+    assert (row[0], row[3], row[5]) == (cell, cell, cell)
+    assert read_votes(tmp_path / f"v{suffix}") == votes
+    write_votes(votes, tmp_path / "v.jsonl")
+    assert json.loads((tmp_path / "v.jsonl").read_text())["left"] == name
+
+
+def test_an_apostrophe_before_a_formula_is_taken_off_cells_from_elsewhere():
+    assert read_votes(b"left,right,winner\n'=x,'b,'=x\n").names == ("=x", "'b")
+    assert read_votes([("'=x", "b", "left")]).names == ("'=x", "b")
+    assert read_votes(b'{"left": "\'=x", "right": "b", "winner": "left"}').names == ("'=x", "b")
 
 
 def test_json_is_written_for_people(tmp_path):
@@ -750,6 +785,7 @@ texts = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=5
 names = st.one_of(
     texts,
     st.sampled_from(["left", "right", "tie", "model_a", "skip", "a", "b", "winner", "x\ry", "x\u2028y\x85z", "nan"]),
+    st.text("'=+-@\t\r1e.x", min_size=1, max_size=6).map(str.strip).filter(bool),  # formulas, numbers, nearly so
 )
 moments = st.datetimes(datetime(1970, 1, 1), datetime(2199, 1, 1), timezones=st.just(UTC))
 rows_of_votes = st.lists(
@@ -880,14 +916,29 @@ def test_analysis_of_a_clear_case():
     ]
     assert [(pair.first, pair.second, pair.certain) for pair in found.preferences] == [("a", "b", "first")]
     lines = str(found).split("\n")
-    assert lines[:5] == [
+    assert lines == [
         "42 votes, 2 of them ties (column 0 → left, column 1 → right, column 2 → winner)",
         "",
-        "rank  arm  duels   wins losses   ties  score",
-        "   1  a       42     40      0      2  0.976",  # (40 + 2/2) / 42
-        "   2  b       42      0     40      2  0.024",
+        "rank  arm  leads  score  duels   wins losses   ties",
+        "   1  a        1  0.976     42     40      0      2",  # (40 + 2/2) / 42
+        "   2  b        0  0.024     42      0     40      2",
+        "ranked by leads, the number of arms that an arm is ahead of, then by score",
+        "",
+        str(found.verdict),
     ]
-    assert lines[6] == str(found.verdict)
+
+
+def test_an_analysis_shows_what_it_ranks_by():
+    """x beats y and z 6 to 4, and y beats z 10 to 0: y has the higher score, 0.7, and x ranks first with 0.6."""
+    wins = {("x", "y"): (6, 4), ("x", "z"): (6, 4), ("y", "z"): (10, 0)}
+    votes = [(a, b, side) for (a, b), won in wins.items() for side, n in zip(("left", "right"), won) for _ in range(n)]
+    head, *rows = [line.split() for line in str(analyse(votes)).splitlines()[2:6]]
+    table = [dict(zip(head, row)) for row in rows]
+    assert [(row["arm"], row["leads"], row["score"]) for row in table] == [
+        ("x", "2", "0.600"),
+        ("y", "1", "0.700"),
+        ("z", "0", "0.200"),
+    ]
 
 
 def test_analysis_uses_confidence_and_margin():

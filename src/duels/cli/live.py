@@ -186,10 +186,12 @@ def leaderboard(
 ) -> None:
     """Show the arms, best first."""
     from ..study.catalogue import load_study
+    from ..study.tally import RANKED
 
     rows = [row._asdict() for row in load_study(study, storage).leaderboard(confidence)]
     if format is Format.table:
         print_table([_leaderboard_row(row) for row in rows], ("ties", "losses", "wins", "certain losses"))
+        print(RANKED)
     else:
         print_rows(rows, format)
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import DuelsError, InvalidInput
+from ..files import safe_cell
 
 
 class Interrupted(DuelsError):
@@ -57,7 +58,7 @@ def print_rows(rows: Sequence[dict[str, Any]], format: Format) -> None:
 
         writer = csv.DictWriter(sys.stdout, rows[0].keys(), lineterminator="\n")
         writer.writeheader()
-        writer.writerows({key: plain(value) for key, value in row.items()} for row in rows)
+        writer.writerows({key: safe_cell(plain(value)) for key, value in row.items()} for row in rows)
     else:
         print_table([{key: plain(value) for key, value in row.items()} for row in rows])
 

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from ..errors import InvalidInput
 from ..study import log
+from ..study.names import label
 from ..study.storage import Storage, Write
 from ..study.tables import keys
 
@@ -63,6 +64,7 @@ def make_key(
             f"the token has {len(secret)} characters: expected at least {SHORTEST} printable ASCII characters, "
             "such as `openssl rand -hex 24` gives"
         )
+    name = label(name)
     if len(name) > 200 or not name.isprintable():
         raise InvalidInput(f"name is {name!r:.60}: expected up to 200 printable characters")
     secret = secret or secrets.token_urlsafe(16 if kind == "vote" else 32)

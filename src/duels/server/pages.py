@@ -21,6 +21,7 @@ from starlette.exceptions import HTTPException
 from ..errors import DuelsError
 from ..policies import BUILT_IN, policy
 from ..study.catalogue import list_studies
+from ..study.verdict_words import headline
 from .api.arena import links
 from .api.tokens import KINDS, token_out
 from .keys import Key, csrf_token, list_keys, make_key, revoke_key
@@ -213,24 +214,6 @@ def study_page(request: Request, study: str, service: Here) -> Response:
         pairs=most_met[:PAIRS_SHOWN],
         links=links(found, service)["links"],
     )
-
-
-def headline(verdict: dict[str, Any], retired: bool = False) -> str:
-    """A verdict in few words; a retired study's does not look ahead."""
-    leader = verdict["leader"]
-    if verdict["kind"] == "winner":
-        return f"Winner: {leader}"
-    if verdict["kind"] == "no condorcet winner":
-        return "No winner: every arm loses to another one"
-    if verdict["kind"] == "practically tied":
-        return f"Practically tied: {', '.join([leader, *verdict['tied_with']])}"
-    if retired:
-        return "No verdict: no answers" if leader is None else f"No verdict: {leader} led"
-    if leader is None:
-        return "Not yet: no answers so far"
-    to_go = verdict["duels_to_go"]
-    about = "" if to_go is None else f", about {float(f'{to_go:.2g}'):,.0f} duels to go"
-    return f"Not yet: {leader} leads{about}"
 
 
 def figure(chart: dict[str, Any]) -> dict[str, Any]:

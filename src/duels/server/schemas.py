@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]*$")]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
 Voter = Annotated[str | None, Field(max_length=200)]
 DuelId = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Document = Annotated[str, Field(max_length=10_000)] | int
@@ -191,7 +191,7 @@ class Clicks(Asked):
 
 
 class NewLink(Asked):
-    name: Annotated[str, Field(max_length=200, pattern=r"^[^\x00-\x1f]*$", description="What voters see.")] = ""
+    name: Annotated[str, Field(max_length=200, description="What voters see.")] = ""
     votes: Annotated[int, Field(ge=1, le=100_000, description="After so many votes a voter is thanked.")] = 25
 
 
@@ -216,7 +216,7 @@ class Links(BaseModel):
 
 
 class NewToken(Asked):
-    name: Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f]*$")]
+    name: Annotated[str, Field(min_length=1, max_length=200)]
     kind: Literal["api", "admin"] = "api"
 
 

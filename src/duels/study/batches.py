@@ -7,7 +7,7 @@ can be erased; the log's digests cover everything else.
 import hashlib
 import io
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -74,7 +74,7 @@ def pack_voters(voters: Voters) -> bytes:
     return _written({"names": names, "given": voters.given})
 
 
-def note_of(packed: Packed, arms: Sequence[int]) -> dict[str, Any]:
+def note_of(packed: Packed, arms: Sequence[Any]) -> dict[str, Any]:
     """The note of the event: which of the study's arms the numbers stand for, and what the votes must be."""
     return {"votes": packed.size, "arms": list(arms), "digest": digest_of(packed.content)}
 
@@ -119,19 +119,20 @@ def stored_voters(connection: sa.Connection, study: int, last: int) -> Iterator[
         yield row, unpack_voters(row.voters)
 
 
-def forget_voter(connection: sa.Connection, study: int, last: int, name: str) -> list[int] | None:
-    """Erase a voter's name from imported votes; the numbers of their duels, None if the name is nowhere."""
+def forget_voter(connection: sa.Connection, study: int, last: int, called: Collection[str]) -> list[int] | None:
+    """Erase a voter's names from imported votes; the numbers of their duels, None if the names are nowhere."""
     duels: list[int] | None = None
     for event, voters in stored_voters(connection, study, last):
-        if name not in voters.names:
+        kept = [number for number, name in enumerate(voters.names) if name not in called]
+        if len(kept) == len(voters.names):
             continue
-        number = voters.names.index(name)
-        theirs = voters.given == number
-        duels = (duels or []) + (event.duel + np.flatnonzero(theirs)).tolist()
-        names = voters.names[:number] + voters.names[number + 1 :]
-        given = np.where(theirs, -1, voters.given - (voters.given > number)).astype(np.int32)
+        renumbered = np.full(len(voters.names) + 1, -1, np.int32)  # the last one is nobody
+        renumbered[kept] = range(len(kept))
+        given = renumbered[voters.given]
+        duels = (duels or []) + (event.duel + np.flatnonzero((voters.given >= 0) & (given < 0))).tolist()
+        packed = pack_voters(Voters([voters.names[number] for number in kept], given))
         here = (votes.c.study_id == study) & (votes.c.seq == event.seq)
-        connection.execute(sa.update(votes).where(here).values(voters=pack_voters(Voters(names, given))))
+        connection.execute(sa.update(votes).where(here).values(voters=packed))
     return duels
 
 

@@ -17,7 +17,7 @@ from .names import iso_time
 from .storage import NotReady, StudyRow
 from .study import Study
 from .tables import events
-from .tally import LeaderboardRow, Tally, estimates, ranking
+from .tally import LeaderboardRow, Tally, estimates, leaders
 from .verdict import Verdict
 
 PROGRESS_POINTS, REGRET_POINTS, VOTERS = 120, 60, 50  # the most that are given
@@ -205,10 +205,8 @@ def _moment(study: Study) -> Moment:
 
 
 def _leader(tally: Tally, verdict: Verdict) -> int | None:
-    """The verdict's leader; without a Condorcet winner the arm that ranks first, and nobody before the first duel."""
-    if verdict.leader is not None:
-        return tally.names.index(verdict.leader)
-    return ranking(tally)[0][1] if verdict.kind == "no condorcet winner" else None
+    """The first of the leaderboard, or the only arm left; nobody before two active arms have met."""
+    return next(iter(leaders(tally)), None if verdict.winner is None else tally.names.index(verdict.winner))
 
 
 def _spread(count: int, points: int) -> np.ndarray:

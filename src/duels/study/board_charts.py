@@ -9,6 +9,7 @@ import polars as pl
 from .. import charts
 from ..charts import BLUE, GREY, NUMBER, OUTLINES, VERMILION, Key
 from ..errors import InvalidInput
+from .verdict_words import listed
 
 Board = dict[str, Any]
 WIDTH, HEIGHT = 250, 190  # with names beside it, a chart fits on a phone
@@ -69,10 +70,21 @@ def plot_leaderboard(board: Board) -> Any:
         base.mark_point(**POINT).encode(alt.X("score:Q", **x), SHAPE, tooltip=tooltip),
     ]
     layers += [] if all_active else [key.layer(WIDTH)]
-    best = rows[0]
-    said = f"{_cut(best['arm'])} ranks first with a score of {best['score']:.2f}"
-    notes = ["chance of beating another active arm drawn at random", _interval_note(board)]
-    return _finished(board, _sized(layers, len(rows)), "Leaderboard", notes, said)
+    order = "ranked by active arms led, then by score"
+    notes = ["chance of beating another active arm drawn at random", order, _interval_note(board)]
+    return _finished(board, _sized(layers, len(rows)), "Leaderboard", notes, _first(board))
+
+
+def _first(board: Board) -> str:
+    """Who ranks first, as the verdict and the table have it."""
+    active = [row for row in board["leaderboard"] if row["active"]]
+    if len(active) == 1:
+        return f"{_cut(active[0]['arm'])} is the only active arm"
+    if board["leader"] is None:
+        return "No two active arms have met"
+    first = [_cut(row["arm"]) for row in active if row["rank"] == 1]
+    ranks = "ranks first" if len(first) == 1 else "share the first rank"
+    return f"{listed(first)} {ranks} with a score of {active[0]['score']:.2f}"
 
 
 def plot_beats(board: Board) -> Any:
@@ -170,8 +182,9 @@ def plot_regret_so_far(board: Board) -> Any:
     said = f"About {charts.short(last['estimate'])}, at most {charts.short(last['upper'])}"
     void = board["verdict"]["void"]
     limit = f"nothing is promised: {void}" if void else f"upper limit: {_percent(board)} confidence, at all times"
-    kind, leader = board["verdict"]["kind"], _cut(board["leader"])
-    best = f"relative to {leader}" if kind == "no condorcet winner" else f"if {leader} is the best arm"
+    leader = _cut(board["leader"])
+    beaten = board["leaderboard"][0]["certain_losses"] > 0
+    best = f"relative to {leader}" if beaten else f"if {leader} is the best arm"
     notes = [best, limit]
     return _finished(board, chart.properties(width=WIDTH + 50, height=HEIGHT), "Regret so far", notes, said)
 

@@ -15,7 +15,7 @@ from ..specs import whole
 from . import log
 from .database import DEFAULT
 from .history import History
-from .names import arm_names, is_text, iso_time
+from .names import arm_names, composed, is_text, iso_time
 from .names import study_name as checked_name
 from .opening import existing_storage, open_storage
 from .record import made
@@ -57,8 +57,13 @@ def create_study(
     lease: seconds after which a duel that nobody answered stops counting as one under way. A late answer still counts.
     load_if_exists: take the study of that name if there is one; it must have these arms and this policy.
     """
-    names = arm_names(arms)
-    name = checked_name(study_name)
+    given: Any = arms if isinstance(arms, str) or not isinstance(arms, Iterable) else list(arms)
+    try:
+        names, name = arm_names(given), checked_name(study_name)
+    except InvalidInput:
+        if not (load_if_exists and _is_there(given, study_name, storage)):
+            raise
+        names, name = given, study_name  # a study from before there were these rules keeps its names
     chosen = find_policy(policy)
     horizon = None if horizon is None else whole("horizon", horizon, 1)
     chosen.start(len(names), horizon)  # refuses a missing horizon
@@ -69,7 +74,7 @@ def create_study(
     source = {"source": str(chosen.source)} if chosen.source and str(chosen.source).endswith(".py") else {}
 
     def operation(connection: sa.Connection) -> tuple[StudyRow, bool]:
-        found = store.find(connection, name)
+        found = _find(store, connection, name)
         if found is not None:
             if not load_if_exists:
                 raise Conflict(
@@ -158,8 +163,24 @@ def _storage_of(study_name: str, storage: Any) -> Storage:
     return store
 
 
+def _is_there(arms: Any, name: Any, storage: Any) -> bool:
+    """Whether there is a study of that very name with these very arms."""
+    try:
+        return load_study(name, storage).events(limit=1)[0].note["arms"] == arms
+    except (StorageError, UnknownName):
+        return False
+
+
+def _find(store: Storage, connection: sa.Connection, name: str) -> StudyRow | None:
+    """The study of that name, else one whose name is the same in composed form."""
+    row = store.find(connection, name)
+    if row is None and not name.isascii():
+        row = next((one for one in store.listed(connection) if composed(one.name) == composed(name)), None)
+    return row
+
+
 def _found(store: Storage, connection: sa.Connection, name: str) -> StudyRow:
-    row = store.find(connection, name) if is_text(str(name)) and "\x00" not in str(name) else None
+    row = _find(store, connection, name) if is_text(str(name)) and "\x00" not in str(name) else None
     if row is None:
         raise UnknownName("study", name, [one.name for one in store.listed(connection)], "duels studies")
     return row
@@ -189,7 +210,7 @@ def _info(connection: sa.Connection, row: StudyRow) -> StudyInfo:
 
 def _refuse_different(study: Study, names: list[str], policy: Policy, horizon: int | None) -> None:
     started = study.events(limit=1)[0].note["arms"]
-    if started != names:
+    if names not in (started, list(map(composed, started))):
         raise Conflict(f"study {study.name!r} exists with other arms ({', '.join(started)}): choose another name")
     if (study.policy, study._row.horizon) != (str(policy), horizon):
         raise Conflict(f"study {study.name!r} exists with the policy {study.policy}: choose another name")

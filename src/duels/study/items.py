@@ -15,6 +15,7 @@ from ..errors import InvalidInput
 from ..specs import whole
 from .item_files import KINDS, Item, Output, listed, read_items
 from .log import Log
+from .names import place_of
 from .storage import Write
 
 __all__ = [
@@ -45,15 +46,20 @@ def add_items(study: Log, items: Any) -> int:
 
     def operation(connection: sa.Connection) -> int:
         names = study.current(connection).names
-        unknown = [arm for arm in arms if arm not in names]
+        found_at = {arm: place_of(arm, names) for arm in arms}
+        place = {arm: number for arm, number in found_at.items() if number is not None}
+        unknown = [arm for arm in arms if arm not in place]
         if unknown:
             raise InvalidInput(
                 f"the items have outputs of arms that study {study.name!r} does not have: {listed(unknown)}; "
                 "add them with add_arm first, or leave them out"
             )
+        for number, item in enumerate(found, 1):
+            if len({place[arm] for arm in item.outputs}) < len(item.outputs):
+                raise InvalidInput(f"item {number} has two outputs of one arm: {listed(list(item.outputs))}")
         key, start = study.id, _last_number(study, connection) + 1
         outputs = [
-            (key, number, arm, *output)
+            (key, number, names[place[arm]], *output)
             for number, item in enumerate(found, start)
             for arm, output in item.outputs.items()
         ]

@@ -1,7 +1,7 @@
 """A study's log: how its events are read, followed and appended to."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
@@ -10,9 +10,9 @@ from ..errors import InvalidInput, StorageError
 from ..policies import Policy
 from .batches import stored
 from .history import History
-from .names import Duel, duel_number, iso_time
+from .names import Duel, duel_number, iso_time, place_of
 from .player import Player
-from .record import ANSWERS, TIE, made
+from .record import ANSWERS, TIE, chained, made
 from .storage import Event, NotReady, Storage, StudyRow, Write
 from .tables import snapshots, studies
 
@@ -157,6 +157,25 @@ class Log:
                 with self._storage.turn:
                     history.take_back(work, done)
 
+    def _read(self, last: int) -> Iterator[Event]:
+        """The log up to an event, every digest checked; nobody waits for it."""
+        digest, done = "", 0
+        while done < last:
+            with self._storage.reading() as connection:
+                page = self._storage.read_events(connection, self._row.id, done, min(PAGE, last - done))
+            for row in page:
+                event = Event(*row)
+                done, digest = done + 1, chained(digest, event)
+                if (event.seq, event.digest) != (done, digest):
+                    raise StorageError(
+                        f"event {done} of study {self.name!r} is not what was written: it was tampered with"
+                    )
+                yield event
+            if not page:
+                raise StorageError(
+                    f"the log of study {self.name!r} ends after event {done}: it was deleted, or cut off"
+                )
+
     def _write(self, connection: sa.Connection, history: History, kind: str, **fields: Any) -> None:
         event = made(history, kind, clock(), **fields)
         history.take(event)
@@ -211,8 +230,9 @@ class Log:
         left, right = history.names[history.left[number]], history.names[history.right[number]]
         if winner in ANSWERS:
             return ANSWERS.index(winner)
-        if winner in (left, right):
-            return TIE if left == right else (0 if winner == left else 1)
+        side = place_of(winner, (left, right))
+        if side is not None:
+            return TIE if left == right else side
         if isinstance(winner, str) and winner.lower() in ANSWERS:
             return ANSWERS.index(winner.lower())
         raise InvalidInput(

@@ -3,7 +3,8 @@
 import json
 import operator
 import re
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -11,6 +12,12 @@ from ..errors import InvalidInput
 from .history import History
 from .record import ANSWERS
 from .storage import Event
+
+CONTROLS = {"\t": "a tab", "\n": "a line break", "\r": "a carriage return"}
+VARIANTS = "\ufe0e\ufe0f"  # draw the character before them as text or as an emoji
+# Characters that show nothing, though Unicode counts them as letters or marks.
+BLANK = {"\u034f", "\u115f", "\u1160", "\u17b4", "\u17b5", "\u3164", "\uffa0", *map(chr, range(0x180B, 0x1810))}
+BLANK |= {*map(chr, range(0xFE00, 0xFE0E)), *map(chr, range(0xE0100, 0xE01F0))}
 
 
 class Duel(NamedTuple):
@@ -49,10 +56,10 @@ def arm_names(arms: Iterable[str], fewest: int = 2) -> list[str]:
     if len(names) < fewest:
         given = f"{len(names)} arm{'s were' if len(names) != 1 else ' was'} given"
         raise InvalidInput(f"{given}: expected at least two, there is nothing to compare")
+    names = [_visible("arm", name) if isinstance(name, str) else name for name in names]
     for name in names:
-        if not isinstance(name, str) or not name.strip() or len(name) > 200 or re.search(r"[\x00-\x1f]", name):
+        if not isinstance(name, str) or not name.strip() or len(name) > 200:
             raise InvalidInput(f"arm {name!r:.60} has no usable name: expected text of 1 to 200 characters")
-        _refuse_broken("arm", name)
         if name != name.strip():
             raise InvalidInput(f"arm {name!r:.60} has blanks around its name: leave them out")
         if name in ANSWERS:
@@ -63,17 +70,68 @@ def arm_names(arms: Iterable[str], fewest: int = 2) -> list[str]:
 
 
 def study_name(name: Any) -> str:
-    if not isinstance(name, str) or not name.strip() or len(name) > 200 or re.search(r"[\x00-\x1f/]|^\.\.?$", name):
+    name = _visible("study_name", name) if isinstance(name, str) else name
+    if not isinstance(name, str) or not name.strip() or len(name) > 200 or re.search(r"/|^\.\.?$", name):
         raise InvalidInput(f"study_name is {name!r:.60}: expected up to 200 characters without /, and not . or ..")
-    _refuse_broken("study_name", name)
     return name
 
 
 def voter_name(voter: Any) -> str | None:
+    """The name of a voter who answers now."""
+    name = past_voter(voter)
+    return None if name is None else past_voter(_visible("voter", name))
+
+
+def past_voter(voter: Any) -> str | None:
+    """The name of a voter who answered already, as it was written then: hidden characters are not refused."""
     if voter is not None and (not isinstance(voter, str) or not voter or len(voter) > 200 or "\x00" in voter):
         raise InvalidInput(f"voter is {voter!r:.60}: expected up to 200 characters of text, or None")
     _refuse_broken("voter", voter or "")
     return voter
+
+
+def label(name: str) -> str:
+    """What a token or a voting link is called; it may be empty."""
+    return _visible("name", name)
+
+
+def composed(name: str) -> str:
+    """The name in Unicode's composed form (NFC): an é is one character, not an e and an accent."""
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
+
+
+def place_of(name: Any, names: Sequence[str]) -> int | None:
+    """Where a name is among others: the very name, else the first that is the same in composed form."""
+    if name in names:
+        return names.index(name)
+    if not isinstance(name, str) or name.isascii():
+        return None
+    return next((k for k, other in enumerate(names) if composed(other) == composed(name)), None)
+
+
+def _visible(what: str, name: str) -> str:
+    """The name in composed form, if it has no character that cannot be seen: names that look alike are the same.
+
+    Letters of other alphabets that look alike stay different.
+    """
+    if name.isascii() and name.isprintable():
+        return name
+    _refuse_broken(what, name)
+    for k, letter in enumerate(name):
+        hidden = unicodedata.category(letter) in ("Cc", "Cf", "Zl", "Zp") or letter in BLANK
+        if hidden or (letter in VARIANTS and not _is_emoji(name, k)):
+            called = CONTROLS.get(letter) or unicodedata.name(letter, "control character").lower()
+            raise InvalidInput(
+                f"{what} is {name!r:.60}, whose character {k + 1} is U+{ord(letter):04X} ({called}): leave it out, "
+                "since names must not differ in what cannot be seen"
+            )
+    return composed(name)
+
+
+def _is_emoji(name: str, k: int) -> bool:
+    """Whether a selector at k makes an emoji of the symbol before it, or of a key such as 1️⃣; not of a letter."""
+    symbol = not name[k - 1].isascii() and unicodedata.category(name[k - 1])[0] in "SP"
+    return k > 0 and (symbol or name[k + 1 : k + 2] == "\u20e3")
 
 
 def is_text(name: str) -> bool:

@@ -18,15 +18,14 @@ from . import verdict as verdicts
 from .batches import Packed, forget_voter, note_of, pack, store, stored, time_of, unpack, unpack_voters
 from .history import History
 from .log import Log
-from .names import Duel, LogEntry, arm_names, iso_time, log_entry, voter_name
-from .record import ANSWERS, OPEN, SKIP, chained, made
+from .names import Duel, LogEntry, arm_names, composed, iso_time, log_entry, past_voter, place_of, voter_name
+from .record import ANSWERS, OPEN, SKIP, made
 from .storage import Event, Write
 from .tables import events
 from .tally import LeaderboardRow, PairRow, Tally
 from .verdict import Verdict
 from .votes import Votes, read_votes
 
-PAGE = 10_000  # events to read at a time
 About = Callable[[sa.Connection, Duel], dict[str, Any]]
 
 
@@ -169,16 +168,16 @@ class Study(Log):
 
     def forget(self, voter: str) -> int:
         """Take back all answers of a voter and erase their name from the log; how many answers there were."""
-        name = voter_name(voter)
+        name = past_voter(voter)
         if name is None:
             raise InvalidInput("voter is None: expected the name of the voter to forget")
 
         def operation(connection: sa.Connection) -> int:
             history = self.current(connection)
             self._storage.flush(connection)
-            theirs = (events.c.study_id == self._row.id) & (events.c.voter == name)
+            theirs = (events.c.study_id == self._row.id) & events.c.voter.in_({name, composed(name)})
             rows = connection.execute(sa.select(events.c.kind, events.c.duel, events.c.attempt).where(theirs)).all()
-            imported = forget_voter(connection, self._row.id, history.seq, name)
+            imported = forget_voter(connection, self._row.id, history.seq, {name, composed(name)})
             if not rows and imported is None:
                 raise InvalidInput(f"study {self.name!r} has no voter named {name!r}")
             given = [(duel, attempt) for kind, duel, attempt in rows if kind in ("tell", "vote")]
@@ -203,8 +202,9 @@ class Study(Log):
 
         def operation(connection: sa.Connection) -> None:
             history = self.current(connection)
-            if arm in history.names:
-                state = "is there already" if history.active[history.names.index(arm)] else "was retired"
+            place = place_of(arm, history.names)
+            if place is not None:
+                state = "is there already" if history.active[place] else "was retired"
                 raise Conflict(f"arm {arm!r} {state}: choose another name")
             history.policy.start(sum(history.active) + 1, self._row.horizon)
             self._write(connection, history, "add_arm", note=json.dumps({"arm": arm}, ensure_ascii=False))
@@ -216,9 +216,9 @@ class Study(Log):
 
         def operation(connection: sa.Connection) -> None:
             history = self.current(connection)
-            if name not in history.names:
+            arm = place_of(name, history.names)
+            if arm is None:
                 raise UnknownName("arm", name, history.names)
-            arm = history.names.index(name)
             if not history.active[arm]:
                 raise Conflict(f"arm {name!r} was retired already")
             if sum(history.active) <= 2:
@@ -252,15 +252,22 @@ class Study(Log):
         if not packed.size:
             return 0
         names = self.history().names  # an arm keeps its number
-        unknown = [name for name in packed.names if name not in set(names)]
+        exact = {name: number for number, name in enumerate(names)}
+        arm = {name: exact[name] if name in exact else place_of(name, names) for name in packed.names}
+        unknown = [name for name, number in arm.items() if number is None]
         if unknown:
             raise InvalidInput(
                 f"the votes are about arms that study {self.name!r} does not have: {', '.join(unknown[:5])}"
                 f"{', …' if len(unknown) > 5 else ''}; add them with add_arm first"
             )
-        arm = {name: number for number, name in enumerate(names)}
-        note = note_of(packed, [arm[name] for name in packed.names])
+        note = note_of(packed, list(arm.values()))
         batch = unpack(packed.content, note, "the votes")
+        same = np.flatnonzero(batch.left == batch.right)
+        if len(same):
+            arm_name = names[batch.left[same[0]]]
+            raise InvalidInput(
+                f"vote {same[0] + 1} compares {arm_name!r} with itself, spelled differently: expected two arms"
+            )
 
         def operation(connection: sa.Connection) -> int:
             history = self.current(connection)
@@ -312,25 +319,6 @@ class Study(Log):
             time = None if batch.times is None else time_of(batch.times[number])
             name = None if voter is None or voter < 0 else voters.names[voter]  # type: ignore[union-attr]
             yield ANSWERS[answer], name, time or iso_time(event.time)
-
-    def _read(self, last: int) -> Iterator[Event]:
-        """The log up to an event, every digest checked; nobody waits for it."""
-        digest, done = "", 0
-        while done < last:
-            with self._storage.reading() as connection:
-                page = self._storage.read_events(connection, self._row.id, done, min(PAGE, last - done))
-            for row in page:
-                event = Event(*row)
-                done, digest = done + 1, chained(digest, event)
-                if (event.seq, event.digest) != (done, digest):
-                    raise StorageError(
-                        f"event {done} of study {self.name!r} is not what was written: it was tampered with"
-                    )
-                yield event
-            if not page:
-                raise StorageError(
-                    f"the log of study {self.name!r} ends after event {done}: it was deleted, or cut off"
-                )
 
     def leaderboard(self, confidence: float = 0.95) -> list[LeaderboardRow]:
         """The arms, best first."""

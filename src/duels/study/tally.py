@@ -7,6 +7,8 @@ import numpy as np
 
 from ..errors import InvalidInput
 
+RANKED = "ranked by leads, the number of arms that an arm is ahead of, then by score"  # what `ranking` does
+
 
 class Tally(NamedTuple):
     """The answers of a study, counted. Arms are known by index and by name; retired arms keep their counts.
@@ -111,18 +113,34 @@ def beaten(tally: Tally) -> np.ndarray:
     return np.sum(leads(tally) & tally.active, axis=1)
 
 
+def compared(tally: Tally) -> np.ndarray:
+    """(K,) bool: whether an arm has met an active arm other than itself."""
+    return np.sum(met(tally), axis=1, where=tally.active) > 0
+
+
 def ranking(tally: Tally) -> list[tuple[int, int]]:
     """Rank and arm, best first: active arms before retired ones, by how many they lead, then by score.
 
     Leads come first so that an arm that leads all others is on top, which a score alone does not ensure. Equal arms
-    share a rank and stand in the order of their indices.
+    share a rank and stand in the order of their indices; but an arm that was not compared ranks below its equals, so
+    that it is never first where others have met.
     """
-    keys = list(zip(~tally.active, -beaten(tally), -scores(tally).round(12)))
+    keys = list(zip(~tally.active, -beaten(tally), -scores(tally).round(12), ~compared(tally)))
     ranked: list[tuple[int, int]] = []
     for place, arm in enumerate(sorted(range(len(keys)), key=keys.__getitem__), 1):
         shared = ranked and keys[ranked[-1][1]] == keys[arm]
         ranked.append((ranked[-1][0] if shared else place, arm))
     return ranked
+
+
+def leaders(tally: Tally) -> list[int]:
+    """The active arms that share the first rank, in the order of the leaderboard; none before two active arms met.
+
+    Whoever is said to lead or to rank first is one of these. The first of them is the first row of the leaderboard.
+    """
+    if not (tally.active & compared(tally)).any():
+        return []
+    return [arm for rank, arm in ranking(tally) if rank == 1]
 
 
 def _counts(what: str, given: Any, arms: int) -> np.ndarray:

@@ -10,7 +10,7 @@ import dataclasses
 import itertools
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -18,7 +18,8 @@ import numpy as np
 
 from ..errors import InvalidInput
 from ..theory import kl
-from .tally import LeaderboardRow, PairRow, Tally, beaten, estimates, leads, met, over_others, ranking, scores
+from .tally import LeaderboardRow, PairRow, Tally, beaten, estimates, leaders, leads, met, over_others, ranking, scores
+from .verdict_words import in_words
 
 Kind = Literal["winner", "no condorcet winner", "practically tied", "not yet"]
 
@@ -156,7 +157,7 @@ def certainly_beats(tally: Tally, confidence: float = 0.95) -> np.ndarray:
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """What can be said of a study's active arms; `str` gives it in words, `as_dict` as plain data."""
+    """What can be said of a study's active arms; `str` gives it as text, `as_dict` as plain data."""
 
     kind: Kind
     arms: int  # active ones
@@ -164,22 +165,18 @@ class Verdict:
     confidence: float
     margin: float
     winner: str | None = None  # the arm that beats all other active ones for certain
-    leader: str | None = None  # the winner, the arm practically tied, or the one that ranks first; None before duels
+    leader: str | None = None  # the winner, the arm practically tied, or the leaderboard's first; None before duels
+    level_with: tuple[str, ...] = ()  # not yet: the other arms that share the first rank with the leader
     tied_with: tuple[str, ...] = ()  # practically tied: the arms that the leader is not certain to beat
     losses: tuple[tuple[str, str], ...] = ()  # no Condorcet winner: a (loser, winner) for every active arm …
-    cycle: tuple[str, ...] = ()  # … and a circle in them: each beats the next, the last beats the first
-    open_pairs: tuple[tuple[str, str], ...] = ()  # not yet: (leader, other) still undecided, the least certain first
+    cycle: tuple[str, ...] = ()  # … and a cycle in them: each beats the next, the last beats the first
+    # not yet: (arm, other) still undecided, the least certain first; arm is the first without a certain loss
+    open_pairs: tuple[tuple[str, str], ...] = ()
     duels_to_go: int | None = None  # not yet: an estimate of how many duels the open pairs still need; None if unknown
     void: str | None = None  # why the promise does not hold
 
     def __str__(self) -> str:
-        words = {
-            "winner": _winner_in_words,
-            "no condorcet winner": _no_winner_in_words,
-            "practically tied": _tied_in_words,
-            "not yet": _not_yet_in_words,
-        }
-        return f"{words[self.kind](self)} {_promise_in_words(self)}"
+        return in_words(self)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, as JSON has it: lists for tuples."""
@@ -213,13 +210,13 @@ def verdict(tally: Tally, *, confidence: float = 0.95, margin: float = 0.0, void
 
 
 def _losses(tally: Tally, sure: np.ndarray, confidence: float) -> dict[str, Any]:
-    """A certain loss of every active arm, the most certain one but for arms on the circle that is also given."""
+    """A certain loss of every active arm, the most certain one but for arms on the cycle that is also given."""
     excess = np.where(sure, log_evidence(tally.wins, tally.wins.T) - log_thresholds(tally, confidence), -np.inf)
     beaten_by = excess.argmax(axis=0).tolist()
-    path = [ranking(tally)[0][1]]
+    path = [leaders(tally)[0]]
     while path.count(path[-1]) < 2:  # from loser to winner one comes round at last, as every arm has lost
         path.append(beaten_by[path[-1]])
-    cycle = _circle(sure, path[-1])
+    cycle = _cycle(sure, path[-1])
     for k, arm in enumerate(cycle):
         beaten_by[arm] = cycle[k - 1]
     names = tally.names
@@ -227,8 +224,8 @@ def _losses(tally: Tally, sure: np.ndarray, confidence: float) -> dict[str, Any]
     return {"losses": losses, "cycle": tuple(names[arm] for arm in cycle)}
 
 
-def _circle(sure: np.ndarray, start: int) -> list[int]:
-    """The shortest circle of certain wins through an arm that is on one; each beats the next, the last the first."""
+def _cycle(sure: np.ndarray, start: int) -> list[int]:
+    """The shortest cycle of certain wins through an arm that is on one; each beats the next, the last the first."""
     reached_from = {start: start}
     queue = [start]
     for arm in queue:
@@ -258,30 +255,35 @@ def _practically_tied(tally: Tally, sure: np.ndarray, confidence: float, margin:
 
 
 def _still_open(tally: Tally, sure: np.ndarray, confidence: float) -> dict[str, Any]:
-    """The arm that ranks first among those without a certain loss, what it has still to win, and how long it takes."""
+    """Who leads; what the first arm without a certain loss has still to win, and how long that takes.
+
+    These are the same arm unless all that share the first rank have lost to another one for certain.
+    """
     names, active = tally.names, np.flatnonzero(tally.active)
-    if not met(tally)[np.ix_(active, active)].any():
+    first = leaders(tally)
+    if not first:
         return {"open_pairs": tuple(itertools.combinations([names[k] for k in active], 2))}
-    leader = next(arm for _, arm in ranking(tally) if tally.active[arm] and not sure[:, arm].any())
-    undecided = active[(active != leader) & ~sure[leader, active]]
-    won, lost = tally.wins[leader], tally.wins[:, leader]
+    arm = next(arm for _, arm in ranking(tally) if tally.active[arm] and not sure[:, arm].any())
+    undecided = active[(active != arm) & ~sure[arm, active]]
+    won, lost = tally.wins[arm], tally.wins[:, arm]
     lead = (won - lost) / np.sqrt(np.maximum(won + lost, 1))
     undecided = undecided[np.argsort(lead[undecided], kind="stable")]
-    missing = log_thresholds(tally, confidence)[leader] - log_evidence(won, lost)
+    missing = log_thresholds(tally, confidence)[arm] - log_evidence(won, lost)
     return {
-        "leader": names[leader],
-        "open_pairs": tuple((names[leader], names[j]) for j in undecided),
-        "duels_to_go": _duels_to_go(tally, leader, undecided, missing),
+        "leader": names[first[0]],
+        "level_with": tuple(names[k] for k in first[1:]),
+        "open_pairs": tuple((names[arm], names[j]) for j in undecided),
+        "duels_to_go": _duels_to_go(tally, arm, undecided, missing),
     }
 
 
-def _duels_to_go(tally: Tally, leader: int, undecided: np.ndarray, missing: np.ndarray) -> int | None:
-    """How many duels of the leader with the undecided arms make up for the missing evidence, at the present shares.
+def _duels_to_go(tally: Tally, arm: int, undecided: np.ndarray, missing: np.ndarray) -> int | None:
+    """How many duels of an arm with the undecided ones make up for the missing evidence, at the present shares.
 
     If the next duel is won with chance q = (w+½)/(n+1), ln M(½) is expected to grow by kl(q, ½), and q to stay.
-    An arm the leader never met is taken to be as strong as those it met. None if it does not lead one of them.
+    Another arm that it never met is taken to be as strong as those it met. None if it does not lead one of them.
     """
-    counts = np.stack([tally.wins[leader], tally.wins[:, leader], tally.ties[leader]])
+    counts = np.stack([tally.wins[arm], tally.wins[:, arm], tally.ties[arm]])
     total = counts[:, tally.active].sum(axis=1, keepdims=True)
     counts = np.where(counts.sum(axis=0) > 0, counts, total)[:, undecided]
     won, lost = counts[:2]
@@ -333,55 +335,6 @@ def _intervals(tally: Tally, confidence: float) -> tuple[np.ndarray, np.ndarray]
     halves = tally.wins + tally.ties / 2
     shares = share(1 - _confidence(confidence), tally) + np.eye(len(halves)) / 2  # of an arm with itself, to be ignored
     return interval(halves, halves.T, shares)
-
-
-def _winner_in_words(verdict: Verdict) -> str:
-    if verdict.arms == 1:
-        return f"{verdict.winner} is the only arm left."
-    others = "the other arm" if verdict.arms == 2 else f"each of the {verdict.arms - 1} others"
-    return f"{verdict.winner} is the winner: against {others} it wins more often than it loses."
-
-
-def _no_winner_in_words(verdict: Verdict) -> str:
-    cycle = verdict.cycle
-    circle = ", ".join(f"{a} beats {b}" for a, b in zip(cycle, cycle[1:] + cycle[:1]))
-    return f"No arm beats all others: each of the {verdict.arms} loses to another one. There is a circle: {circle}."
-
-
-def _tied_in_words(verdict: Verdict) -> str:
-    return (
-        f"{verdict.leader} is practically as good as any: no arm wins more than {_percent(0.5 + verdict.margin)} "
-        f"of its duels with it, a tie counted as a half. It is not shown to beat {_listed(verdict.tied_with)}."
-    )
-
-
-def _not_yet_in_words(verdict: Verdict) -> str:
-    if verdict.leader is None:
-        return "No verdict yet: these arms have not met."
-    others = _listed([other for _, other in verdict.open_pairs])
-    ahead = f"{verdict.leader} does not lead all of them, so how long it takes cannot be told yet."
-    if verdict.duels_to_go is not None:
-        about = int(float(f"{verdict.duels_to_go:.2g}"))
-        ahead = f"That takes about {about:,} more duels between them if it goes on as it has."
-    return f"No verdict yet: {verdict.leader} ranks first, and has still to show that it beats {others}. {ahead}"
-
-
-def _promise_in_words(verdict: Verdict) -> str:
-    seen = f"{verdict.duels:,} {'duel' if verdict.duels == 1 else 'duels'} so far."
-    if verdict.void is not None:
-        return f"{seen} Nothing is promised about errors: {verdict.void.rstrip('.')}."
-    risk = _percent(1 - verdict.confidence)
-    return f"{seen} The chance that this study ever gives a wrong verdict is at most {risk}, however often you look."
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:g} %"
-
-
-def _listed(names: Sequence[str], most: int = 5) -> str:
-    """`a, b and c`; `a, b, c and 9 others` if there are too many."""
-    shown = list(names) if len(names) <= most else [*names[: most - 1], f"{len(names) - most + 1} others"]
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
 def _confidence(value: Any) -> float:

@@ -24,10 +24,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InvalidInput, UnknownName
+from ..files import read_cell, safe_cell
 from ..ranking.collection import written
 from .columns import Table, columns_said, headed, plain, roles_of
-from .names import is_text, voter_name
-from .tally import LeaderboardRow, PairRow, Tally
+from .names import is_text, past_voter
+from .tally import RANKED, LeaderboardRow, PairRow, Tally
 from .verdict import Verdict, leaderboard, preferences, verdict
 
 WINNERS = ("left", "right", "tie", "both_bad")
@@ -91,7 +92,7 @@ class Votes:
 
 
 class Analysis(NamedTuple):
-    """What votes show; `str` gives it as a table and in words."""
+    """What votes show; `str` gives it as a table and as text."""
 
     leaderboard: list[LeaderboardRow]
     preferences: list[PairRow]
@@ -101,11 +102,11 @@ class Analysis(NamedTuple):
     said: str
 
     def __str__(self) -> str:
-        form = f"{{:>4}}  {{:<{max(3, *(len(row.arm) for row in self.leaderboard))}}}" + " {:>6}" * 5
-        rows = [(*row[:6], f"{row.score:.3f}") for row in self.leaderboard]
-        table = [form.format(*row) for row in [("rank", "arm", "duels", "wins", "losses", "ties", "score"), *rows]]
+        heads = ("rank", "arm", "leads", "score", "duels", "wins", "losses", "ties")
+        rows = [(r.rank, r.arm, r.beats, f"{r.score:.3f}", r.duels, r.wins, r.losses, r.ties) for r in self.leaderboard]
+        form = f"{{:>4}}  {{:<{max(3, *(len(row.arm) for row in self.leaderboard))}}}" + " {:>6}" * 6
         head = f"{self.votes:,} votes, {self.ties:,} of them ties ({self.said})"
-        return "\n".join([head, "", *table, "", str(self.verdict)])
+        return "\n".join([head, "", *(form.format(*row) for row in [heads, *rows]), RANKED, "", str(self.verdict)])
 
 
 def read_votes(source: Any, *, columns: Mapping[str, Any] | None = None, format: str | None = None) -> Votes:
@@ -137,6 +138,8 @@ def read_votes(source: Any, *, columns: Mapping[str, Any] | None = None, format:
 def write_votes(votes: Any, path: str | os.PathLike[str], format: str = "duels") -> None:
     """Write a CSV, TSV or JSON Lines file (.gz too), whole or not at all, which `read_votes` reads back as it was.
 
+    In CSV and TSV, names that a spreadsheet would run as a formula, such as `=x`, have an apostrophe in front.
+
     format: `duels`, or `arena`: model_a, model_b, winner, judge and tstamp, but no ids of duels.
     """
     votes, path = read_votes(votes), Path(path)
@@ -152,7 +155,8 @@ def write_votes(votes: Any, path: str | os.PathLike[str], format: str = "duels")
             text.writelines(json.dumps(dict(zip(FORMATS[format], row)), ensure_ascii=False) + "\n" for row in rows)
         else:  # text is always quoted, since a bare carriage return in a name would end the row
             writer = csv.writer(text, delimiter=kind, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-            writer.writerows(itertools.chain([FORMATS[format]], rows))
+            safe = ([safe_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
+            writer.writerows(itertools.chain([FORMATS[format]], safe))
         text.detach()
 
 
@@ -223,10 +227,11 @@ def _suffix(name: str) -> str:
 def _csv_rows(text: str, delimiter: str) -> Iterator[tuple[int, Any]]:
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     line = 1  # where the next row begins: a row may have line breaks in quotes
+    escaped = "'" in text
     try:
         for cells in reader:
             if len(cells) > 1 or "".join(cells).strip():
-                yield line, cells
+                yield line, list(map(read_cell, cells)) if escaped else cells
             line = reader.line_num + 1
     except csv.Error as error:
         yield line, ValueError(f"not a table from here on: {error}")
@@ -318,8 +323,8 @@ def _text(cell: Any) -> str | None:
 
 
 def _voter(cell: Any) -> str | None:
-    """A voter's name; one that a study would not take is refused here, while its line is known."""
-    return voter_name((cell.strip() or None) if isinstance(cell, str) else _text(cell))
+    """A voter's name; one that a study could not forget is refused here, while its line is known."""
+    return past_voter((cell.strip() or None) if isinstance(cell, str) else _text(cell))
 
 
 def _utc(cell: Any) -> str | None:

@@ -1,0 +1,173 @@
+"""Headlines agree with tables: verdict, leaderboard, board, charts and page name the same arm as first, or nobody."""
+
+import itertools
+import re
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from starlette.testclient import TestClient
+
+from duels.server import pages
+from duels.server.app import create_app
+from duels.study.board import board
+from duels.study.board_charts import plot_leaderboard
+from duels.study.catalogue import create_study
+from duels.study.storage import Storage
+from duels.study.tally import as_tally
+from duels.study.verdict import leaderboard, preferences, verdict
+
+NAMES = tuple("abcdef")
+FIRST = re.compile(r"(?:: |\. |^)([a-f](?:(?:, | and )[a-f])*) (ranks first|leads|led|shares? the first rank|shared)\b")
+
+
+def claimed(text):
+    """The arms that a text says are first."""
+    return {arm for names, _ in FIRST.findall(text) for arm in re.split(", | and ", names)}
+
+
+def expected(rows, pairs):
+    """Who may be called first: the active arms of rank 1, if any two active arms have met; by the tables alone."""
+    active = {row["arm"] for row in rows if row["active"]}
+    met = [pair for pair in pairs if pair["duels"] and {pair["first"], pair["second"]} <= active]
+    compared = {arm for pair in met for arm in (pair["first"], pair["second"])}
+    return [row["arm"] for row in rows if row["rank"] == 1 and row["arm"] in compared] if met else []
+
+
+def check(found, words, headline, rows, pairs):
+    """A verdict as data, as a sentence and as a headline, against the leaderboard and the pairs."""
+    first = expected(rows, pairs)
+    only_one = sum(row["active"] for row in rows) == 1
+    retired = {row["arm"] for row in rows if not row["active"]}
+    assert first == [] or first[0] == rows[0]["arm"]
+    assert found["leader"] not in retired
+    assert claimed(words) | claimed(headline) <= set(first)
+    if found["kind"] == "winner":
+        assert found["leader"] == found["winner"] == rows[0]["arm"]
+        assert only_one or first == [found["winner"]]
+        assert found["winner"] in headline
+    elif found["kind"] == "no condorcet winner":
+        assert found["leader"] is None
+        assert not claimed(words) | claimed(headline)
+    elif found["kind"] == "practically tied":
+        assert not claimed(words) | claimed(headline)
+    else:
+        assert found["leader"] == (first[0] if first else None)
+        assert found["level_with"] == first[1:]
+        if len(first) <= 5:  # longer lists are cut short
+            assert claimed(words) == claimed(headline) == set(first)
+        sure = {row["arm"]: row["certain_losses"] for row in rows}
+        if first:
+            (candidate,) = {mine for mine, _ in found["open_pairs"]}
+            assert sure[candidate] == 0
+            said = "ranks first," if first == [candidate] else "" if candidate in first else "may still win,"
+            assert re.search(rf"\b{candidate} {said}{' and ' if said else ''}has still to show that it beats", words)
+            assert candidate in first or headline.endswith(f", {candidate} may still win")
+
+
+@st.composite
+def tallies(draw, most=40):
+    """Few duels, many, or none, so that there are cycles, ties at the top, and arms that nobody compared."""
+    arms = draw(st.integers(2, 6))
+    wins, ties = np.zeros((2, arms, arms), int)
+    for i, j in itertools.combinations(range(arms), 2):
+        kind = draw(st.sampled_from(["unmet", "unmet", "won", "lost", "close", "tied"]))
+        if kind in ("won", "lost"):
+            a, b = (i, j) if kind == "won" else (j, i)
+            wins[a, b] = draw(st.sampled_from([1, 3, most]))
+        elif kind == "close":
+            wins[i, j] = draw(st.integers(1, 3))
+            wins[j, i] = draw(st.integers(1, 3))
+        elif kind == "tied":
+            ties[i, j] = ties[j, i] = draw(st.sampled_from([1, most]))
+    active = draw(st.lists(st.sampled_from([True, True, True, False]), min_size=arms, max_size=arms).filter(any))
+    return as_tally(NAMES[:arms], wins, ties, active, draw(st.integers(1, arms)))
+
+
+def plain(rows):
+    return [row._asdict() for row in rows]
+
+
+@settings(max_examples=200, deadline=None)
+@given(tallies(), st.sampled_from([0, 0, 0.05, 0.3]), st.booleans())
+def test_verdict_and_headline_name_the_arm_that_the_leaderboard_has_first(tally, margin, retired):
+    found = verdict(tally, margin=margin)
+    rows, pairs = plain(leaderboard(tally)), plain(preferences(tally))
+    check(found.as_dict(), str(found), pages.headline(found.as_dict(), False), rows, pairs)
+    if retired:
+        first = expected(rows, pairs)
+        said = pages.headline(found.as_dict(), True)
+        assert claimed(said) == (
+            set(first) if found.kind == "not yet" and len(first) <= 5 else claimed(said) & set(first)
+        )
+
+
+@st.composite
+def studies(draw):
+    """A study in memory with such votes; at least two arms stay active, as the study itself demands."""
+    tally = draw(tallies(most=12))
+    study = create_study(tally.names, "zoo", Storage("sqlite://"))
+    votes = []
+    for i, j in itertools.permutations(range(len(tally.names)), 2):
+        votes += [(tally.names[i], tally.names[j], "left")] * int(tally.wins[i, j])
+        votes += [(tally.names[i], tally.names[j], "tie")] * int(tally.ties[i, j] if i < j else 0)
+    study.import_votes(votes)
+    for arm in [name for name, active in zip(tally.names, tally.active) if not active]:
+        if sum(study.tally().active) > 2:
+            study.retire_arm(arm)
+    return study
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(studies())
+def test_the_board_and_its_charts_agree(study):
+    shown = board(study)
+    rows, pairs = shown["leaderboard"], shown["pairs"]
+    check(shown["verdict"], shown["words"], pages.headline(shown["verdict"]), rows, pairs)
+    first = expected(rows, pairs)
+    assert shown["order"] == [row["arm"] for row in rows]
+    assert shown["leader"] == (first[0] if first else None)
+    assert bool(shown["regret"]) == bool(first)
+    if any(pair["duels"] for pair in pairs):
+        said = plot_leaderboard(shown).description
+        assert claimed(said) == (set(first) if len(first) <= 5 else claimed(said) & set(first))
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(studies())
+def test_the_page_agrees(study):
+    with TestClient(create_app(study.storage, open_to_all=True), "http://localhost") as client:
+        text = client.get("/studies/zoo").text
+        listed = client.get("/").text
+    shown = board(study)
+    rows, pairs = shown["leaderboard"], shown["pairs"]
+    (headline,) = re.findall(r'<h2 id="headline">(.*?)</h2>', text)
+    assert f">{headline}</p>" in listed
+    (words,) = re.findall(r'<h2 id="headline">.*?</h2>\s*<p>(.*?)</p>', text)
+    assert words == shown["words"]
+    check(shown["verdict"], words, headline, rows, pairs)
+    table = re.search(r'<table id="leaderboard".*?</table>', text, re.DOTALL)[0]
+    assert re.findall(r'<span class="name">(.)</span>', table) == shown["order"]
+    first = expected(rows, pairs)
+    ranks = re.findall(r'<td class="n">(\d+|–)</td><th scope="row">', table)
+    assert ranks == [str(row["rank"]) if row["active"] and first else "–" for row in rows]
+    assert f'data-leader="{first[0] if first else ""}"' in text
+
+
+CYCLE = [("a", "b"), ("b", "c"), ("c", "a")] * 60
+
+
+def test_an_arm_that_never_met_another_does_not_rank_first():
+    """a beats b beats c beats a, and d never met anybody: the leaderboard has d last, and only d may still win."""
+    study = create_study([*"abcd"], "zoo", Storage("sqlite://"))
+    study.import_votes([(winner, loser, "left") for winner, loser in CYCLE])
+    assert [(row.rank, row.arm) for row in study.leaderboard()] == [(1, "a"), (1, "b"), (1, "c"), (4, "d")]
+    found = study.verdict()
+    assert (found.kind, found.leader, found.level_with) == ("not yet", "a", ("b", "c"))
+    assert found.open_pairs == (("d", "a"), ("d", "b"), ("d", "c"))
+    assert str(found).startswith(
+        "No verdict yet: a, b and c share the first rank, but each loses to another arm for certain. d may still win, "
+        "and has still to show that it beats a, b and c. d does not lead all of them, so how long it takes cannot be "
+        "told yet. 180 duels so far."
+    )
+    assert pages.headline(found.as_dict()) == "Not yet: a, b and c share the first rank, d may still win"
