@@ -67,7 +67,8 @@ def policies(format: FormatOption = Format.table) -> None:
         {"name": one.name, "parameters": defaults(one.module), "needs_horizon": one.needs_horizon, "paper": one.paper}
         for one in found
     ]
-    columns = (column("name"), column("parameters"), column("needs_horizon", spare=1), column("paper", spare=2))
+    paper = column("paper", spare=2, least=40)
+    columns = (column("name"), column("parameters"), column("needs_horizon", spare=1), paper)
     print_rows(rows, format, columns)
 
 
@@ -76,7 +77,8 @@ def problems(format: FormatOption = Format.table) -> None:
     """List the named problems and generated families with their parameters."""
     from ..problems import list_problems
 
-    columns = (column("name"), column("parameters", spare=1), column("summary"), column("reference", spare=2))
+    summary, reference = column("summary", least=30), column("reference", spare=2, least=30)
+    columns = (column("name"), column("parameters", spare=1), summary, reference)
     print_rows([info._asdict() for info in list_problems()], format, columns)
 
 

@@ -71,13 +71,16 @@ class Column(NamedTuple):
     head: str
     fields: tuple[str, ...]
     show: Callable[..., str] = plain
-    spare: int = 0  # in a narrow terminal the highest is left out first; 0 stays
+    spare: int = 0  # in a narrow terminal the highest are left out first; 0 stays
+    least: int = 20  # text may be wrapped to so many columns
 
 
-def column(field: str, head: str = "", show: Callable[..., str] | str = plain, spare: int = 0) -> Column:
+def column(
+    field: str, head: str = "", show: Callable[..., str] | str = plain, spare: int = 0, least: int = 20
+) -> Column:
     """The column of one field; `show` is a function or a format such as `,.1f`, which leaves a missing value empty."""
     written = show if callable(show) else lambda value: "" if value is None else format(value, show)
-    return Column(head or field.replace("_", " "), (field,), written, spare)
+    return Column(head or field.replace("_", " "), (field,), written, spare, least)
 
 
 def print_rows(
@@ -104,12 +107,15 @@ def print_rows(
 
 
 def print_text(text: str) -> None:
-    """Print sentences, or lines of a label and a text, which go on below the text where the terminal is narrow."""
+    """Print sentences, or lines of a label and a text, which goes on below itself where the terminal is narrow."""
     width = terminal_width()
-    for line in text.split("\n"):
-        label = re.match(r"\S+(?: \S+)* {2,}|\s*", line)
-        indent = label.end() if label and width and label.end() <= width // 2 else 0
-        for place, part in enumerate(wrapped(line[indent:], width and width - indent)):
+    if width is None:
+        print(text)
+        return
+    for line in re.sub(r"\n {4,}", " ", text).split("\n"):  # deeply indented lines continue the one before
+        label = re.match(r" *\S+(?: \S+)* {2,}| *", line)
+        indent = label.end() if label and label.end() <= width - 16 else 0
+        for place, part in enumerate(wrapped(line[indent:], width - indent)):
             print((line[:indent] if place == 0 else " " * indent) + part)
 
 
@@ -119,7 +125,8 @@ def terminal_width() -> int | None:
         return None
     asked = os.environ.get("COLUMNS", "")
     try:
-        return int(asked) if asked.isdecimal() else os.get_terminal_size(sys.stdout.fileno()).columns or 80
+        known = int(asked) if asked.isdecimal() else 0
+        return known or os.get_terminal_size(sys.stdout.fileno()).columns or 80
     except OSError:
         return 80
 
@@ -132,21 +139,18 @@ JOINTS = re.compile(r"(?<=[_/:=])|(?<=[-,;.])(?![\d])")
 
 def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
     """The lines of a table no wider than `width`."""
-    shown, text = list(range(len(columns))), 0
-    if width is not None:
-        empty = [k for k in shown if columns[k].spare and not any(row[k] for row in rows)]
-        rest = sorted((k for k in shown if columns[k].spare), key=lambda k: -columns[k].spare)
-        leave = list(dict.fromkeys([*empty, *rest]))
-        text = max(20, width // 3)
-        while _taken(_least(columns, rows, shown, text)) > width and leave:
-            shown.remove(leave.pop(0))
-        if _taken(_least(columns, rows, shown, text)) > width:
-            text = 12
-        if _taken(_least(columns, rows, shown, text)) > width:
-            return _blocks(columns, rows, width)
+    shown = list(range(len(columns)))
     widths = _most(columns, rows, shown)
     if width is not None and _taken(widths) > width:
-        widths = _spread(_least(columns, rows, shown, text), widths, width)
+        for leave in _spare(columns, rows):
+            if _taken(_least(columns, rows, shown)) > width:
+                shown = [k for k in shown if k not in leave]
+        least = _least(columns, rows, shown)
+        if _taken(least) > width:
+            least = _least(columns, rows, shown, 12)
+        if _taken(least) > width:
+            return _blocks(columns, rows, width)
+        widths = _spread(least, _most(columns, rows, shown), width)
     heads = [wrapped(columns[k].head, wide) for k, wide in zip(shown, widths)]
     bodies = [[wrapped(row[k], wide) for k, wide in zip(shown, widths)] for row in rows]
     right = [all(NUMBER.fullmatch(row[k]) or not row[k] for row in rows) for k in shown]
@@ -163,19 +167,28 @@ def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]], width:
     return lines
 
 
+def _spare(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[set[int]]:
+    """What to leave out, first to last: empty columns, then those that are spare, the equally spare ones together."""
+    spare = {k: one.spare for k, one in enumerate(columns) if one.spare}
+    empty = {k for k in spare if not any(row[k] for row in rows)}
+    return [empty, *({k for k in spare if spare[k] == level} for level in sorted(set(spare.values()), reverse=True))]
+
+
 def _most(columns: Sequence[Column], rows: Sequence[Sequence[str]], shown: list[int]) -> list[int]:
     """The widths at which nothing goes over several lines."""
     return [max(cells(columns[k].head), *(cells(row[k]) for row in rows)) for k in shown]
 
 
-def _least(columns: Sequence[Column], rows: Sequence[Sequence[str]], shown: list[int], text: int) -> list[int]:
-    """The widths at which no heading breaks within a word, no number breaks, and text has so many columns."""
+def _least(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], shown: list[int], text: int | None = None
+) -> list[int]:
+    """The widths at which no heading breaks within a word, no number breaks, and text is still easy to read."""
+
+    def narrowest(cell: str, least: int) -> int:
+        return cells(cell) if NUMBER.fullmatch(cell) else min(cells(cell), text or least)
+
     return [
-        max(
-            *map(cells, columns[k].head.split()),
-            *(cells(row[k]) if NUMBER.fullmatch(row[k]) else min(cells(row[k]), text) for row in rows),
-        )
-        for k in shown
+        max(*map(cells, columns[k].head.split()), *(narrowest(row[k], columns[k].least) for row in rows)) for k in shown
     ]
 
 
