@@ -17,9 +17,11 @@ import time
 from pathlib import Path
 
 import pytest
+import typer.main
 from commands import duels_command
 
 import duels
+import duels.cli
 
 
 def output(*arguments, cwd=None):
@@ -384,3 +386,41 @@ def test_an_interrupted_experiment_says_how_to_go_on(tmp_path):
     printed, said = running.communicate(timeout=20)
     assert (running.returncode, printed) == (130, "")
     assert re.search(r"duels: interrupted; \d+ of 120 tasks are kept in o: the same command goes on from there", said)
+
+
+def commands_of(group, *path):
+    """Each command of the program by its words."""
+    found = getattr(group, "commands", None)
+    if found is None:
+        return {" ".join(path): group}
+    return {name: one for key in found for name, one in commands_of(found[key], *path, key).items()}
+
+
+def undocumented(text, commands):
+    """The commands without a section, and the options that neither their section nor the first one names.
+
+    Of a flag that can be set and unset, only the name that changes the default counts.
+    """
+    first, *sections = re.split(r"^## ", text, flags=re.MULTILINE)
+    explained = {}
+    for section in sections:
+        title = section.partition("\n")[0].removeprefix("duels ")
+        explained |= {name.removeprefix("duels "): section for name in title.split(", ")}
+    missing = [f"duels {name}" for name in commands if name not in explained]
+    for name in commands.keys() & explained.keys():
+        named = set(re.findall(r"(?<![\w-])-{1,2}\w[\w-]*", first + explained[name]))
+        names = [
+            one.secondary_opts if one.secondary_opts and one.default else one.opts for one in commands[name].params
+        ]
+        options = [option for several in names for option in several]
+        missing += [f"duels {name} {option}" for option in options if option[0] == "-" and option not in named]
+    return sorted(missing)
+
+
+def test_every_command_and_option_is_in_the_documentation():
+    text = (Path(__file__).parents[1] / "docs" / "cli.md").read_text()
+    commands = commands_of(typer.main.get_command(duels.cli.app))
+    assert undocumented(text, commands) == []
+    assert "duels run --regret" in undocumented(text.replace("`--regret`", ""), commands)
+    assert "duels race --no-check" in undocumented(text.replace("--no-check", ""), commands)
+    assert "duels matrix estimate" in undocumented(text.replace("## duels matrix estimate", "## x"), commands)

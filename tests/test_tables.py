@@ -151,10 +151,11 @@ def run(template, tmp_path, monkeypatch):
         say("64 arms, Condorcet winner f3, γ = 4.85\n\n✓ holds: gamma\n  paper  All problems require γ > 1.")
         say("  found  γ is 4.85, 11.6 and 47.3 on 16, 32 and 64 arms of these problems, as is said\n         here.\n")
 
-    race, reproduce = (importlib.import_module(f"duels.{name}") for name in ("race", "reproduce"))
+    race, reproduce, report = (importlib.import_module(f"duels.{name}") for name in ("race", "reproduce", "report"))
     kept = race.race
     monkeypatch.setattr(race, "race", race_once)
     monkeypatch.setattr(reproduce, "reproduce", claims)
+    monkeypatch.setattr(report, "write_report", lambda path, *of: path)  # its figures take seconds
     monkeypatch.setattr("secrets.token_urlsafe", lambda count: "secret" * (count // 6))
     made = iter(range(1000))
 
