@@ -16,6 +16,7 @@ import termios
 import time
 from pathlib import Path
 
+import commands
 import pytest
 import typer.main
 from commands import duels_command
@@ -289,6 +290,11 @@ def test_tables_fit_the_terminal():
     assert len(lines) == 6  # head, rule, two policies, a space, what is not shown: nothing is broken across lines
     assert lines[-1] == "Not shown: arms, runs, least, most. To see them: -f csv"
     assert "least" in in_terminal(200, *what)[0]
+
+
+def test_a_process_of_its_own_shows_the_same_table():
+    """What the tests of all widths call without one."""
+    assert in_terminal(60, "problems") == commands.in_terminal(60, "problems").stdout.splitlines()
 
 
 def test_square_brackets_are_shown_as_they_are():

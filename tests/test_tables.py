@@ -3,14 +3,19 @@
 The commands are found from the program, so that a new one cannot be forgotten: it needs an entry in `COMMANDS`.
 """
 
+import contextlib
+import fcntl
 import importlib
 import json
+import os
+import pty
 import random
 import re
 import shutil
-import signal
+import struct
 import subprocess
 import sys
+import termios
 import unicodedata
 from typing import Any, NamedTuple
 
@@ -61,7 +66,7 @@ COMMANDS = {
     "import": Command("copied votes.csv --create"),
     "export": Command("prompts --out v.csv"),
     "plan": Command("--arms 4 --gap 0.2 --studies 20 -p rucb -p random --limit 900 -q", table=True),
-    "serve": Command("--help"),  # it runs until Ctrl-C; see below
+    "serve": Command("--help"),  # it runs until Ctrl-C; a test of its own is below
     "policies": Command("", table=True),
     "problems": Command("", table=True),
     "matrix describe": Command("cyclic-4"),
@@ -390,11 +395,22 @@ def test_a_terminal_that_does_not_know_its_width_has_80_columns(size, template):
 
 
 @pytest.mark.deep
-def test_the_server_says_where_it_is(tmp_path):
-    """A process of its own, ended with Ctrl-C."""
-    command = [sys.executable, "-m", "duels", "serve", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, cwd=tmp_path, text=True) as running:
-        lines = [running.stdout.readline() for _ in range(2)]
-        running.send_signal(signal.SIGINT)
-    assert re.fullmatch(r"Duels is at http://127\.0\.0\.1:\d+\n", lines[0])
-    assert re.search(r"/signin#\S{40,}\n", lines[1])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_server_says_where_it_is(width, tmp_path):
+    """A process of its own, ended once it has spoken."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
+    running = subprocess.Popen([sys.executable, "-m", "duels", "serve", "--port", "0"], stdout=theirs, cwd=tmp_path)
+    os.close(theirs)
+    shown = b""
+    try:
+        with contextlib.suppress(OSError):
+            while shown.count(b"\n") < 2:
+                shown += os.read(ours, 4096)
+    finally:
+        running.kill()
+        running.wait()
+        os.close(ours)
+    where, how = shown.decode().splitlines()
+    assert re.fullmatch(r"Duels is at http://127\.0\.0\.1:\d+", where)
+    assert re.search(r"/signin#\S{40,}$", how)
