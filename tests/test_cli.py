@@ -162,8 +162,10 @@ def test_matrix_estimate(tmp_path):
     assert matrix.names[matrix.condorcet_winner] == "f1"
     assert said.startswith(matrix.describe())
     assert "estimated from        500 comparisons a pair; the winner is at least" in said
-    output(*what, "again.csv", "--jobs", "1", cwd=tmp_path)
+    again = output(*what, "again.csv", "--jobs", "1", "-f", "json", cwd=tmp_path)
     assert duels.load_matrix(tmp_path / "again.csv") == matrix
+    described = json.loads(output("matrix", "describe", "p.csv", "-f", "json", cwd=tmp_path))
+    assert json.loads(again) == described | {"name": "train-perfect"}
     described = output("matrix", "describe", "p.csv", cwd=tmp_path)
     assert "Condorcet winner      f1" in described
     assert "RUCB regret bound     E[R_t] ≤ " in described

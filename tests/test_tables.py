@@ -234,7 +234,7 @@ def read(shown, count, all_heads):
         return all_heads, read_blocks(lines, all_heads), []
     heads, rows = read_table(lines, count)
     last = " ".join(shown.rpartition("\n\n")[2].split())
-    found = re.fullmatch(r"Not shown: (.*)\. To see them: -f csv", last)
+    found = re.fullmatch(r"Not shown: (.*)\. To see (?:it|them): -f csv", last)
     return heads, rows, found[1].split(", ") if found else []
 
 

@@ -162,7 +162,8 @@ def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]], width:
         lines += _side_by_side(body, widths, right)
     left_out = [one.head for k, one in enumerate(columns) if k not in shown]
     if left_out:
-        said = f"Not shown: {', '.join(left_out)}. To see them: -f\xa0csv"
+        them = "it" if len(left_out) == 1 else "them"
+        said = f"Not shown: {', '.join(left_out)}. To see {them}: -f\xa0csv"
         lines += ["", *(line.replace("\xa0", " ") for line in wrapped(said, width))]
     return lines
 
