@@ -1,9 +1,14 @@
 """The command `duels` without a process of its own: starting Python takes longer than most commands."""
 
 import contextlib
+import fcntl
 import io
 import os
+import pty
+import struct
 import sys
+import termios
+import threading
 import traceback
 import warnings
 from typing import NamedTuple
@@ -19,9 +24,12 @@ class Done(NamedTuple):
     stderr: str
 
 
-def duels_command(*arguments, cwd=None, stdin="", environment=None, together=False):
-    """What `duels …` prints and its exit code; `together` puts standard error in its place on standard output."""
-    out = io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
+def duels_command(*arguments, cwd=None, stdin="", environment=None, together=False, out=None):
+    """What `duels …` prints and its exit code; `together` puts standard error in its place on standard output.
+
+    out: a stream to print to instead.
+    """
+    out = out or io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
     err = out if together else io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
     given = {"COLUMNS": "80"} | (environment or {})
     opened = set(opening._opened)
@@ -52,5 +60,29 @@ def duels_command(*arguments, cwd=None, stdin="", environment=None, together=Fal
     return Done(code, _text(out), "" if together else _text(err))
 
 
+def in_terminal(width, *arguments, **more):
+    """What `duels …` shows if its standard output is a pseudo-terminal of that width."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
+    shown = bytearray()
+
+    def read():
+        with contextlib.suppress(OSError):  # EIO: the other end is closed
+            while part := os.read(ours, 4096):
+                shown.extend(part)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    environment = {"COLUMNS": None, "LINES": None} | more.pop("environment", {})
+    try:
+        with open(theirs, "w", encoding="utf-8") as out, mock.patch.object(sys, "__stdout__", out):
+            done = duels_command(*arguments, out=out, environment=environment, **more)
+    finally:
+        reader.join()
+        os.close(ours)
+    return Done(done.returncode, shown.decode().replace("\r\n", "\n"), done.stderr)
+
+
 def _text(stream):
-    return stream.buffer.getvalue().decode()
+    stream.flush()
+    return stream.buffer.getvalue().decode() if isinstance(stream.buffer, io.BytesIO) else ""

@@ -16,10 +16,13 @@ import termios
 import time
 from pathlib import Path
 
+import commands
 import pytest
+import typer.main
 from commands import duels_command
 
 import duels
+import duels.cli
 
 
 def output(*arguments, cwd=None):
@@ -68,13 +71,13 @@ def test_run_in_every_format(tmp_path):
     what = ["run", "cyclic-4", "arxiv-6", "-p", "rucb", "-p", "random", "--horizon", "1e3", "--runs", "3"]
     rows = json.loads(output(*what, "-f", "json", "--out", str(tmp_path / "out")))
     assert [(row["problem"], row["policy"]) for row in rows] == [
-        ("arxiv-6", "rucb"),
-        ("arxiv-6", "random"),
         ("cyclic-4", "rucb"),
         ("cyclic-4", "random"),
+        ("arxiv-6", "rucb"),
+        ("arxiv-6", "random"),
     ]
     simulated = duels.simulate("cyclic-4", "rucb", horizon=1000, runs=3).final().to_dicts()[0]
-    assert rows[2] == simulated
+    assert rows[0] == simulated
     saved = duels.load_results(tmp_path / "out")
     assert list(saved.provenance["problems"]) == ["cyclic-4", "arxiv-6"]
     assert saved.provenance["command"][1:] == [*what, "-f", "json", "--out", str(tmp_path / "out")]
@@ -83,6 +86,46 @@ def test_run_in_every_format(tmp_path):
     plain = output(*what)
     assert "cyclic-4" in plain
     assert "1,000" in plain
+
+
+def test_rows_are_in_the_order_of_the_experiment(tmp_path):
+    (tmp_path / "e.toml").write_text(
+        'policies = ["random", "savage", "rucb"]\nhorizons = [100, 1000]\nruns = 2\n'
+        '[problems]\nzebra = "cyclic-4"\nant = "arxiv-6"\n'
+    )
+    expected = [(p, t, q) for p in ("zebra", "ant") for t in (100, 1000) for q in ("random", "savage", "rucb")]
+
+    def order(*command):
+        return [(row["problem"], row["t"], row["policy"]) for row in json.loads(output(*command, cwd=tmp_path))]
+
+    assert order("run", "e.toml", "--out", "whole", "-f", "json") == expected
+    for shard in ("1/2", "2/2"):
+        output("run", "e.toml", "--shard", shard, "--out", shard[0], "-q", cwd=tmp_path)
+    assert order("merge", "2", "1", "-f", "json") == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "help_of"),
+    [
+        (["run", "arxiv-6", "--policy"], "duels run"),
+        (["matrix", "generate", "cyclic-4", "--out"], "duels matrix generate"),
+        (["matrix", "nothing"], "duels matrix"),
+        (["--nothing"], "duels"),
+        (["plan", "--arms", "many"], "duels plan"),
+    ],
+)
+def test_a_mistake_points_at_the_help_of_its_command(arguments, help_of):
+    assert duels_command(*arguments).stderr.endswith(f" See: {help_of} --help\n")
+
+
+def test_help_cuts_no_description():
+    assert "..." not in output("--help").replace("[ARGS]...", "")
+
+
+def test_no_tokens_yet(tmp_path):
+    for format in ("table", "csv"):
+        done = duels_command("token", "list", "-f", format, cwd=tmp_path)
+        assert done == (0, "", "no tokens yet. Make one: duels token create NAME\n")
 
 
 def test_run_a_file_and_a_policy_of_ones_own(tmp_path):
@@ -119,8 +162,10 @@ def test_matrix_estimate(tmp_path):
     assert matrix.names[matrix.condorcet_winner] == "f1"
     assert said.startswith(matrix.describe())
     assert "estimated from        500 comparisons a pair; the winner is at least" in said
-    output(*what, "again.csv", "--jobs", "1", cwd=tmp_path)
+    again = output(*what, "again.csv", "--jobs", "1", "-f", "json", cwd=tmp_path)
     assert duels.load_matrix(tmp_path / "again.csv") == matrix
+    described = json.loads(output("matrix", "describe", "p.csv", "-f", "json", cwd=tmp_path))
+    assert json.loads(again) == described | {"name": "train-perfect"}
     described = output("matrix", "describe", "p.csv", cwd=tmp_path)
     assert "Condorcet winner      f1" in described
     assert "RUCB regret bound     E[R_t] ≤ " in described
@@ -140,15 +185,16 @@ def test_what_does_not_fit_is_counted_aloud(tmp_path):
     (tmp_path / "train.txt").write_text(LETOR + "0 qid:c 1:0.5 2:0.1 3:0.2\n")
     what = ["matrix", "estimate", "--comparisons", "5", "--out", "p.csv"]
     said = duels_command(*what, "--letor", "train.txt", cwd=tmp_path).stderr
-    assert said.startswith("1 queries have no relevant document: kept; --relevant-only leaves them out\n")
+    assert said.startswith("1 query has no relevant document: kept; --relevant-only leaves it out\n")
     said = duels_command(*what, "--letor", "train.txt", "--relevant-only", cwd=tmp_path).stderr
-    assert said.startswith("1 queries have no relevant document: left out\n")
+    assert said.startswith("1 query has no relevant document: left out\n")
     (tmp_path / "one.run").write_text("q Q0 x 1 3 one\nq Q0 y 2 2 one\nr Q0 x 1 1 one\n")
     (tmp_path / "two.run").write_text("q Q0 y 1 3 two\n")
     (tmp_path / "qrels").write_text("q 0 x 1\ns 0 x 1\n")
     said = duels_command(*what, "--run", "one.run", "--run", "two.run", "--qrels", "qrels", cwd=tmp_path).stderr
     assert (
-        "1 documents are unjudged, taken as not relevant; left out: 1 queries without judgements, 1 in no run" in said
+        "1 document without a judgement, taken as not relevant; left out: 1 query without judgements, 1 in no run"
+        in said
     )
 
 
@@ -243,8 +289,14 @@ def test_tables_fit_the_terminal():
     what = ["run", "arxiv-6", "-p", "rucb", "-p", "savage", "--horizon", "100000", "--runs", "3"]
     lines = in_terminal(80, *what)
     assert max(map(len, lines)) <= 80
-    assert len(lines) == 4  # head, rule, two policies: nothing is broken across lines
+    assert len(lines) == 6  # head, rule, two policies, a space, what is not shown: nothing is broken across lines
+    assert lines[-1] == "Not shown: arms, runs, least, most. To see them: -f csv"
     assert "least" in in_terminal(200, *what)[0]
+
+
+def test_a_process_of_its_own_shows_the_same_table():
+    """What the tests of all widths call without one."""
+    assert in_terminal(60, "problems") == commands.in_terminal(60, "problems").stdout.splitlines()
 
 
 def test_square_brackets_are_shown_as_they_are():
@@ -342,3 +394,41 @@ def test_an_interrupted_experiment_says_how_to_go_on(tmp_path):
     printed, said = running.communicate(timeout=20)
     assert (running.returncode, printed) == (130, "")
     assert re.search(r"duels: interrupted; \d+ of 120 tasks are kept in o: the same command goes on from there", said)
+
+
+def commands_of(group, *path):
+    """Each command of the program by its words."""
+    found = getattr(group, "commands", None)
+    if found is None:
+        return {" ".join(path): group}
+    return {name: one for key in found for name, one in commands_of(found[key], *path, key).items()}
+
+
+def undocumented(text, commands):
+    """The commands without a section, and the options that neither their section nor the first one names.
+
+    Of a flag that can be set and unset, only the name that changes the default counts.
+    """
+    first, *sections = re.split(r"^## ", text, flags=re.MULTILINE)
+    explained = {}
+    for section in sections:
+        title = section.partition("\n")[0].removeprefix("duels ")
+        explained |= {name.removeprefix("duels "): section for name in title.split(", ")}
+    missing = [f"duels {name}" for name in commands if name not in explained]
+    for name in commands.keys() & explained.keys():
+        named = set(re.findall(r"(?<![\w-])-{1,2}\w[\w-]*", first + explained[name]))
+        names = [
+            one.secondary_opts if one.secondary_opts and one.default else one.opts for one in commands[name].params
+        ]
+        options = [option for several in names for option in several]
+        missing += [f"duels {name} {option}" for option in options if option[0] == "-" and option not in named]
+    return sorted(missing)
+
+
+def test_every_command_and_option_is_in_the_documentation():
+    text = (Path(__file__).parents[1] / "docs" / "cli.md").read_text()
+    commands = commands_of(typer.main.get_command(duels.cli.app))
+    assert undocumented(text, commands) == []
+    assert "duels run --regret" in undocumented(text.replace("`--regret`", ""), commands)
+    assert "duels race --no-check" in undocumented(text.replace("--no-check", ""), commands)
+    assert "duels matrix estimate" in undocumented(text.replace("## duels matrix estimate", "## x"), commands)

@@ -166,7 +166,7 @@ def test_letor_files_are_used(tiny, without_figures, shared_data, tmp_path):
     assert done.pool.arms == 46
     assert next(iter(done.matrices)) == "16 arms"
     told = "50 probabilistic interleavings of each pair, navigational clicks"
-    assert said[0] == f"Collection('MQ2008-Fold1': 784 queries, 15211 documents, 46 features): {told}"
+    assert said[0] == f"Collection('MQ2008-Fold1': 784 queries, 15,211 documents, 46 features): {told}"
     assert json.loads((tmp_path / "reproduction.json").read_text())["facts"]["Preferences"] == said[0]
 
 

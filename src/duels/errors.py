@@ -48,3 +48,8 @@ def _shortened(names: list[str], most: int = 12) -> str:
         return "none"
     shown = ", ".join(names[:most])
     return shown if len(names) <= most else f"{shown}, … ({len(names)} in all)"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """`1 vote`, `2,000 votes`, `2 queries`: for messages."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from .errors import DuelsError, InvalidInput
+from .errors import DuelsError, InvalidInput, counted
 from .policies import Policy
 from .preference import PreferenceMatrix
 from .progress import bar
@@ -80,7 +80,7 @@ def shard_of(tasks: list[Task], shard: str | None) -> list[Task]:
         raise InvalidInput(f"shard is {shard!r}: expected i/n, such as 2/5 for the second of five")
     if int(count) > len(tasks):
         raise InvalidInput(
-            f"shard is {shard!r}, but the work has only {len(tasks)} tasks: use at most that many shards"
+            f"shard is {shard!r}, but the work has only {counted(len(tasks), 'task')}: use at most that many shards"
         )
     return tasks[int(mine) - 1 :: int(count)]
 

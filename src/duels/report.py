@@ -16,7 +16,7 @@ import polars as pl
 
 from . import figures
 from .claims import MARKS, Claim, paper_claims
-from .errors import InvalidInput
+from .errors import InvalidInput, counted
 from .files import whole_file
 from .preference import PreferenceMatrix
 from .progress import bar
@@ -228,7 +228,7 @@ def _final(results: Results) -> str:
     rows = sorted(last.to_dicts(), key=lambda row: (place[row["problem"]], row["regret"]))
     alike = [column for column in ("t", "runs") if last[column].n_unique() == 1]
     shown = {head: column for head, column in FINAL.items() if column not in alike}
-    counts = [f"{last['t'][0]:,} steps"] * ("t" in alike) + [f"{last['runs'][0]:,} runs"] * ("runs" in alike)
+    counts = [counted(last["t"][0], "step")] * ("t" in alike) + [counted(last["runs"][0], "run")] * ("runs" in alike)
     return f"""<p>At the end of the longest horizon{"".join(f", {count}" for count in counts)}. Duels are comparisons of
 two different arms; explored is the median time at which one arm was left, among the runs that got there.</p>
 {table_of(list(shown), [[row[column] for column in shown.values()] for row in rows])}"""

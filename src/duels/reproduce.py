@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from .charts import save_chart
 from .claims import Claim, claims_text, paper_claims
-from .errors import InvalidInput, NoCondorcetWinner
+from .errors import InvalidInput, NoCondorcetWinner, counted
 from .experiment import experiment, run_experiment
 from .files import whole_file
 from .folder import Folder
@@ -110,7 +110,7 @@ def reproduce(
     _write_json(target / RECORD, {"asked": asked, "facts": facts})
     save_matrix(pool, target / "matrix.csv")
     with clock.step("experiment"):
-        say(f"{planned}, {scale.runs} runs, horizons {scale.horizons[0]:,} to {scale.horizons[-1]:,}")
+        say(f"{planned}, {counted(scale.runs, 'run')}, horizons {scale.horizons[0]:,} to {scale.horizons[-1]:,}")
         results = run_experiment(planned, executor=executor, jobs=jobs, out=folder.path, progress=progress)
     claims = paper_claims(results, planned.matrices, pool)
     with clock.step("figures"), bar(progress, "figures") as show:

@@ -53,7 +53,26 @@ def test_runs_become_columns(files):
     assert found.features[:4, 0].tolist() == [9.5, 7, 7, np.nextafter(7, 0)]
     assert found.features[:4, 1].tolist() == [0.75, *[np.nextafter(0.5, 0)] * 2, 0.5]
     assert "2 documents, taken as not relevant" in runs.describe()
-    assert "1 queries without judgments, 1 in no run" in runs.describe()
+    assert "1 query without judgments, 1 in no run" in runs.describe()
+
+
+def test_a_folder_of_runs_and_a_file_with_several(files):
+    alone = load_runs([files / "dense.run", files / "input.bm25"], files / "qrels.txt").collection
+    folder = load_runs(files, files / "qrels.txt").collection  # the judgments in it are no run
+    assert (folder.feature_names, folder.features.tolist()) == (("dense", "input.bm25"), alone.features.tolist())
+    (files / "both.run").write_text(DENSE + BM25)
+    both = load_runs(files / "both.run", files / "qrels.txt").collection
+    assert (both.feature_names, both.features.tolist()) == (("dense", "bm25"), alone.features.tolist())
+    named = load_runs(files / "both.run", files / "qrels.txt", names=["one", "two"]).collection
+    assert named.feature_names == ("one", "two")
+    with refused("the 2 runs are called one: pass a name of its own for each"):
+        load_runs(files / "both.run", files / "qrels.txt", names=["one"])
+    (files / "both.run").write_text(DENSE + DENSE)
+    with refused("both.run, line 3: document 'd' appears twice for query 'q1'"):
+        load_runs(files / "both.run", files / "qrels.txt")
+    (files / "empty").mkdir()
+    with refused("has no run files: expected at least one"):
+        load_runs(files / "empty", files / "qrels.txt")
 
 
 def test_rankers_of_runs(files):
@@ -82,8 +101,8 @@ def test_one_run_gzipped_with_a_name(files):
     [
         ("", QRELS, "run.txt is empty: expected lines such as query Q0 document rank score tag"),
         ("q1 Q0 a 1 0.5", QRELS, "run.txt, line 1: 5 words, expected 6: query Q0 document rank score tag"),
-        ("\nq1 Q0 a 1 high t", QRELS, "run.txt, line 2: the score 'high' is no number, or too large"),
-        ("q1 Q0 a 1 nan t", QRELS, "run.txt, line 1: the score 'nan' is no number"),
+        ("\nq1 Q0 a 1 high t", QRELS, "run.txt, line 2: the score 'high' is not a number, or too large"),
+        ("q1 Q0 a 1 nan t", QRELS, "run.txt, line 1: the score 'nan' is not a number"),
         ("q1 Q0 a 1 2 t\nq1 Q0 a 2 1 t", QRELS, "run.txt, line 2: document 'a' appears twice for query 'q1'"),
         (BM25, "", "qrels.txt is empty: expected lines such as query 0 document grade"),
         (BM25, "q1 0 a 1.5", "qrels.txt, line 1: the grade '1.5' is no whole number up to 1000"),

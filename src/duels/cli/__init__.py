@@ -5,15 +5,28 @@ import warnings
 from typing import Annotated, Any
 
 import typer
+import typer.core
+import typer.main
 
 from ..errors import DuelsError
 from . import live
 from .matrices import matrix_app
-from .printing import Format, FormatOption, Interrupted, print_rows
+from .printing import Format, FormatOption, Interrupted, column, print_rows
 from .runs import merge, plot, race, report, reproduce, run
 from .serving import serve, token_app
 
+
+class Commands(typer.core.TyperGroup):
+    """A group of commands whose help has their descriptions in full, over several lines if need be."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        rows = [(name, self.commands[name].get_short_help_str(10_000)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
 app = typer.Typer(
+    cls=Commands,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -25,8 +38,8 @@ for command in (reproduce, run, race, merge, plot, report):
 for name, live_command in live.COMMANDS.items():
     app.command(name)(live_command)
 app.command()(serve)
-app.add_typer(matrix_app, name="matrix")
-app.add_typer(token_app, name="token")
+app.add_typer(matrix_app, name="matrix", cls=Commands)
+app.add_typer(token_app, name="token", cls=Commands)
 
 
 @app.callback(invoke_without_command=True)
@@ -54,7 +67,9 @@ def policies(format: FormatOption = Format.table) -> None:
         {"name": one.name, "parameters": defaults(one.module), "needs_horizon": one.needs_horizon, "paper": one.paper}
         for one in found
     ]
-    print_rows(rows, format)
+    paper = column("paper", spare=2, least=40)
+    columns = (column("name"), column("parameters"), column("needs_horizon", spare=1), paper)
+    print_rows(rows, format, columns)
 
 
 @app.command()
@@ -62,7 +77,9 @@ def problems(format: FormatOption = Format.table) -> None:
     """List the named problems and generated families with their parameters."""
     from ..problems import list_problems
 
-    print_rows([info._asdict() for info in list_problems()], format)
+    summary, reference = column("summary", least=30), column("reference", spare=2, least=30)
+    columns = (column("name"), column("parameters", spare=1), summary, reference)
+    print_rows([info._asdict() for info in list_problems()], format, columns)
 
 
 def main() -> None:
@@ -93,10 +110,21 @@ def main() -> None:
         if type(error).__name__ == "NoArgsIsHelpError":
             print(error.format_message())
             sys.exit(0)
-        context = getattr(error, "ctx", None)
         said = error.format_message()
         said += "" if said.endswith((".", "?")) else "."
-        _fail(f"{said} See: {context.command_path if context else 'duels'} --help", 2)
+        _fail(f"{said} See: {_command_path(sys.argv[1:])} --help", 2)
+
+
+def _command_path(arguments: list[str]) -> str:
+    """The command that the arguments name. Errors do not always know theirs."""
+    path, command = "duels", typer.main.get_command(app)
+    for word in arguments:
+        known = getattr(command, "commands", {})
+        if word in known:
+            path, command = f"{path} {word}", known[word]
+        elif not word.startswith("-"):
+            break
+    return path
 
 
 def _fail(message: str, code: int) -> None:

@@ -11,9 +11,19 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import Conflict, DuelsError, InvalidInput
+from ..errors import Conflict, DuelsError, InvalidInput, counted
 from .planning import plan
-from .printing import ConfidenceOption, Format, FormatOption, SeedOption, number, print_rows, print_table
+from .printing import (
+    Column,
+    ConfidenceOption,
+    Format,
+    FormatOption,
+    SeedOption,
+    column,
+    number,
+    print_rows,
+    print_text,
+)
 
 StorageOption = Annotated[
     str, typer.Option(envvar="DUELS_STORAGE", help="The database: sqlite:///file.db or postgresql://user@host/name.")
@@ -60,10 +70,7 @@ def studies(storage: StorageOption = STORAGE, format: FormatOption = Format.tabl
     from ..study.catalogue import list_studies
 
     rows = [info._asdict() for info in list_studies(storage)]
-    if rows or format is Format.json:
-        print_rows(rows, format)
-    else:
-        print("no studies yet. Begin one: duels create-study NAME ARM ARM …", file=sys.stderr)
+    print_rows(rows, format, STUDIES_COLUMNS, "no studies yet. Begin one: duels create-study NAME ARM ARM …")
 
 
 def delete_study(
@@ -78,7 +85,7 @@ def delete_study(
 
     answers = {info.name: info.answers for info in list_studies(storage)}
     if study in answers and not yes:
-        print(f"Delete study {study!r} with its {_counted(answers[study], 'answer')}? [y/N] ", end="", file=sys.stderr)
+        print(f"Delete study {study!r} with its {counted(answers[study], 'answer')}? [y/N] ", end="", file=sys.stderr)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise InvalidInput(f"study {study!r} was kept: answer y to delete it, or say --yes")
     delete(study, storage)
@@ -130,10 +137,8 @@ def open_duels(study: StudyArgument, storage: StorageOption = STORAGE, format: F
 
     duels = load_study(study, storage).open_duels()
     rows = [{"duel": duel.id, "left": duel.left, "right": duel.right, "asked": duel.time} for duel in duels]
-    if rows or format is Format.json:
-        print_rows(rows, format)
-    else:
-        print(f"no duel of {study!r} is open. Ask for one: duels ask {shlex.quote(study)}", file=sys.stderr)
+    none = f"no duel of {study!r} is open. Ask for one: duels ask {shlex.quote(study)}"
+    print_rows(rows, format, OPEN_COLUMNS, none)
 
 
 def tell(
@@ -175,7 +180,7 @@ def forget(
     from ..study.catalogue import load_study
 
     answers = load_study(study, storage).forget(voter)
-    _say(format, f"{voter!r} is forgotten, with {_counted(answers, 'answer')}", study=study, answers=answers)
+    _say(format, f"{voter!r} is forgotten, with {counted(answers, 'answer')}", study=study, answers=answers)
 
 
 def leaderboard(
@@ -189,11 +194,9 @@ def leaderboard(
     from ..study.tally import RANKED
 
     rows = [row._asdict() for row in load_study(study, storage).leaderboard(confidence)]
+    print_rows(rows, format, LEADERBOARD_COLUMNS)
     if format is Format.table:
-        print_table([_leaderboard_row(row) for row in rows], ("ties", "losses", "wins", "certain losses"))
-        print(RANKED)
-    else:
-        print_rows(rows, format)
+        print_text(RANKED)
 
 
 def verdict(
@@ -213,7 +216,7 @@ def verdict(
         facts = found.as_dict().items()
         print_rows([{key: _json_of(value) if isinstance(value, list) else value for key, value in facts}], format)
     else:
-        print(found)
+        print_text(str(found))
 
 
 def import_votes(
@@ -241,7 +244,7 @@ def import_votes(
     if format is Format.table:
         print(f"columns: {votes.said}", file=sys.stderr)
         if votes.skipped:
-            print(f"{_counted(votes.skipped, 'skip')} left out", file=sys.stderr)
+            print(f"{counted(votes.skipped, 'skip')} left out", file=sys.stderr)
     words = f"{taken:,} vote{'s were' if taken != 1 else ' was'} taken into {study!r}"
     _say(format, words, study=study, votes=taken, skipped=votes.skipped, columns=votes.said)
 
@@ -260,7 +263,7 @@ def export(
     votes = load_study(study, storage).votes()
     write_votes(votes, out, form)
     if format is Format.table:
-        print(f"{len(votes):,} votes are in {out}", file=sys.stderr)
+        print(f"{counted(len(votes), 'vote')} {'is' if len(votes) == 1 else 'are'} in {out}", file=sys.stderr)
     _say(format, "", study=study, votes=len(votes), file=str(out))
 
 
@@ -276,10 +279,6 @@ def _say(format: Format, words: str, **facts: Any) -> None:
 
 def _json_of(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' if count != 1 else ''}"
 
 
 def _where(storage: str) -> str:
@@ -300,7 +299,7 @@ def _added_to(votes: Any, study: str, storage: str, again: bool) -> int:
         if known:
             are, them = ("is", "it") if known == 1 else ("are", "them")
             raise InvalidInput(
-                f"{known:,} of these {_counted(len(votes), 'vote')} {are} in {study!r} already (same arms, answer, "
+                f"{known:,} of these {counted(len(votes), 'vote')} {are} in {study!r} already (same arms, answer, "
                 f"voter and time): say --again to count {them} twice; nothing was taken"
             )
     try:
@@ -328,7 +327,7 @@ def _begun_with(votes: Any, study: str, storage: str, policy: str, horizon: int 
 
     if not len(votes):
         header = "" if "json" in votes.source else "a header and "
-        found = f"{_counted(votes.skipped, 'skip')} and " if votes.skipped else header
+        found = f"{counted(votes.skipped, 'skip')} and " if votes.skipped else header
         raise InvalidInput(f"{votes.source} has {found}no votes: expected some, to begin a study with their arms")
     try:
         one = begin(votes.names, study, storage, policy, horizon=horizon)
@@ -354,20 +353,28 @@ def _columns(given: list[str] | None) -> dict[str, str | int]:
     return {what: int(name) if name.isdecimal() else name for what, _, name in pairs}
 
 
-def _leaderboard_row(row: dict[str, Any]) -> dict[str, str]:
-    return {
-        "rank": str(row["rank"]) if row["active"] else "",
-        "arm": row["arm"] + ("" if row["active"] else " (retired)"),
-        "score": f"{row['score']:.3f}",
-        "between": f"{row['lower']:.2f} – {row['upper']:.2f}",
-        "duels": str(row["duels"]),
-        "wins": str(row["wins"]),
-        "losses": str(row["losses"]),
-        "ties": str(row["ties"]),
-        "leads": str(row["beats"]),
-        "certain wins": str(row["certain_wins"]),
-        "certain losses": str(row["certain_losses"]),
-    }
+STUDIES_COLUMNS = (
+    column("name"),
+    column("policy", spare=2),
+    column("arms", show=","),
+    column("answers", show=","),
+    column("open", show=",", spare=1),
+    column("created", spare=3),
+)
+OPEN_COLUMNS = (column("duel"), column("left"), column("right"), column("asked", spare=1))
+LEADERBOARD_COLUMNS = (
+    Column("rank", ("rank", "active"), lambda rank, active: str(rank) if active else ""),
+    Column("arm", ("arm", "active"), lambda arm, active: arm if active else f"{arm} (retired)"),
+    column("score", show=".3f"),
+    Column("between", ("lower", "upper"), lambda lower, upper: f"{lower:.2f} – {upper:.2f}", 1),
+    column("duels", show=",", spare=2),
+    column("wins", show=",", spare=5),
+    column("losses", show=",", spare=5),
+    column("ties", show=",", spare=6),
+    column("beats", "leads", ","),
+    column("certain_wins", show=",", spare=4),
+    column("certain_losses", show=",", spare=4),
+)
 
 
 COMMANDS: dict[str, Callable[..., None]] = {

@@ -8,8 +8,17 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import InvalidInput
-from .printing import Format, FormatOption, JobsOption, QuietOption, SeedOption, number, print_rows
+from ..errors import InvalidInput, counted
+from .printing import (
+    Format,
+    FormatOption,
+    JobsOption,
+    QuietOption,
+    SeedOption,
+    number,
+    print_rows,
+    print_text,
+)
 
 matrix_app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Describe, estimate and generate preference matrices."
@@ -25,9 +34,12 @@ def matrix_describe(
     from ..problems import as_matrix
 
     matrix = as_matrix(problem)
+    _print_matrix(matrix, format, f"{'RUCB regret bound':<21} {_bounds_text(matrix)}")
+
+
+def _print_matrix(matrix: Any, format: Format, *more: str) -> None:
     if format is Format.table:
-        print(matrix.describe())
-        print(f"{'RUCB regret bound':<21} {_bounds_text(matrix)}")
+        print_text("\n".join([matrix.describe(), *more]))
     elif format is Format.json:
         print(json.dumps(matrix.summary(), indent=2, ensure_ascii=False))
     else:
@@ -41,7 +53,8 @@ def matrix_estimate(
     synthetic: Annotated[bool, typer.Option(help="Generate a LETOR-like collection instead.")] = False,
     keep: Annotated[Path | None, typer.Option(help="Keep the generated LETOR file here (.txt or .gz).")] = None,
     run: Annotated[
-        list[str] | None, typer.Option(help="A TREC run, one ranker each; repeatable. Needs --qrels.")
+        list[str] | None,
+        typer.Option(help="A file of TREC runs or a folder of them, one ranker per run; repeatable. Needs --qrels."),
     ] = None,
     qrels: Annotated[str | None, typer.Option(help="TREC relevance judgements for --run.")] = None,
     clicks: Annotated[str, typer.Option(help="perfect, navigational or informational.")] = "navigational",
@@ -53,6 +66,7 @@ def matrix_estimate(
     relevant_only: Annotated[bool, typer.Option(help="Leave out queries without a relevant document.")] = False,
     seed: SeedOption = "0",
     jobs: JobsOption = None,
+    format: FormatOption = Format.table,
     quiet: QuietOption = False,
 ) -> None:
     """Estimate who beats whom among rankers, by interleaving and simulated clicks."""
@@ -62,9 +76,10 @@ def matrix_estimate(
     check_matrix_path(out)
     shown, start = False if quiet else None, number("seed", seed)
     collection = _collection(letor, synthetic, keep, run, qrels, start, shown)
-    if collection.queries_without_relevant:
-        done = "left out" if relevant_only else "kept; --relevant-only leaves them out"
-        print(f"{collection.queries_without_relevant} queries have no relevant document: {done}", file=sys.stderr)
+    if without := collection.queries_without_relevant:
+        done = "left out" if relevant_only else f"kept; --relevant-only leaves {'it' if without == 1 else 'them'} out"
+        have = "has" if without == 1 else "have"
+        print(f"{counted(without, 'query', 'queries')} {have} no relevant document: {done}", file=sys.stderr)
     if relevant_only:
         collection = collection.keep_relevant()
     matrix = estimate_preferences(
@@ -78,7 +93,7 @@ def matrix_estimate(
         progress=shown,
     )
     save_matrix(matrix, out)
-    print(matrix.describe())
+    _print_matrix(matrix, format)
     print(f"saved in {out}", file=sys.stderr)
 
 
@@ -111,8 +126,9 @@ def _collection(
             raise InvalidInput("--run needs --qrels: the relevance judgements of the runs' queries")
         read = load_runs(runs, qrels)
         if read.unjudged or read.not_judged or read.not_run:
-            left = f"left out: {len(read.not_judged)} queries without judgements, {len(read.not_run)} in no run"
-            print(f"{read.unjudged} documents are unjudged, taken as not relevant; {left}", file=sys.stderr)
+            taken = f"{counted(read.unjudged, 'document')} without a judgement, taken as not relevant"
+            left = f"{counted(len(read.not_judged), 'query', 'queries')} without judgements"
+            print(f"{taken}; left out: {left}, {len(read.not_run):,} in no run", file=sys.stderr)
         return read.collection
     from ..ranking.synthetic import synthetic_letor
 

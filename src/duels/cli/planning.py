@@ -11,9 +11,9 @@ from .printing import (
     JobsOption,
     QuietOption,
     SeedOption,
+    column,
     number,
     print_rows,
-    print_table,
 )
 
 
@@ -46,26 +46,23 @@ def plan(
         jobs=jobs,
         progress=False if quiet else None,
     )
-    if format is Format.table:
-        print_table([_plan_row(row._asdict()) for row in rows])
-    else:
-        print_rows([{key: _finite(value) for key, value in row._asdict().items()} for row in rows], format)
-
-
-def _plan_row(row: dict[str, Any]) -> dict[str, str]:
-    def shown(value: float) -> str:
-        return f"{value:,.0f}" if value != float("inf") else "beyond the limit"
-
-    return {
-        "policy": row["policy"],
-        "duels, half of the studies": shown(row["duels_median"]),
-        "nine in ten": shown(row["duels_90"]),
-        "regret, half": f"{row['regret_median']:,.0f}",
-        "nine in ten ": f"{row['regret_90']:,.0f}",
-        "no verdict": f"{row['undecided']:.1%}",
-        "wrong verdict": f"{row['wrong']:.1%}",
-    }
+    print_rows([{key: _finite(value) for key, value in row._asdict().items()} for row in rows], format, COLUMNS)
 
 
 def _finite(value: Any) -> Any:
     return None if value == float("inf") else value
+
+
+def _duels(value: float | None) -> str:
+    return "beyond the limit" if value is None else f"{value:,.0f}"
+
+
+COLUMNS = (
+    column("policy"),
+    column("duels_median", "duels (median)", _duels),
+    column("duels_90", "duels (90%)", _duels),
+    column("regret_median", "regret (median)", ",.0f", spare=2),
+    column("regret_90", "regret (90%)", ",.0f", spare=3),
+    column("undecided", "no verdict", ".1%", spare=1),
+    column("wrong", "wrong verdict", ".1%", spare=1),
+)

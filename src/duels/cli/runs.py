@@ -6,17 +6,19 @@ from typing import Annotated, Any
 
 import typer
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, counted
 from .printing import (
+    Column,
     Format,
     FormatOption,
     JobsOption,
     QuietOption,
     SeedOption,
+    column,
     interruptible,
     number,
     print_rows,
-    print_table,
+    print_text,
 )
 
 DaskOption = Annotated[
@@ -60,7 +62,7 @@ def reproduce(
             jobs=jobs,
             executor=dask,
             progress=False if quiet else None,
-            say=print,
+            say=print_text,
         )
 
 
@@ -152,29 +154,28 @@ def race(
             check=check,
             progress=False if quiet else None,
         )
-    rows = [row._asdict() for row in found.rows]
-    if format is Format.table:
-        print_table([_race_row(row) for row in rows], ("least", "most"))
-    else:
-        print_rows(rows, format)
-    print(f"regret is {found.regret}'s, at step {number('horizon', horizon):,}, over {runs} runs", file=sys.stderr)
+    print_rows([row._asdict() for row in found.rows], format, RACE_COLUMNS)
+    over = counted(number("runs", runs), "run")
+    print(f"regret is {found.regret}'s, at step {number('horizon', horizon):,}, over {over}", file=sys.stderr)
     for name, reason in found.left_out.items():
         print(f"left out: {name} ({reason})", file=sys.stderr)
     if out is not None:
         print(f"saved in {save_chart(found.plot(), out)}", file=sys.stderr)
 
 
-def _race_row(row: dict[str, Any]) -> dict[str, str]:
-    spread = "" if row["standard_error"] is None else f" ± {row['standard_error']:,.1f}"
-    return {
-        "policy": row["policy"],
-        "regret": f"{row['regret']:,.1f}{spread}",
-        "least": f"{row['least']:,.1f}",
-        "most": f"{row['most']:,.1f}",
-        "accuracy": f"{row['accuracy']:.2f}",
-        "ns a step": f"{row['nanoseconds']:,.0f}",
-        "conforms": row["conforms"],
-    }
+def _with_error(mean: float, error: float | None) -> str:
+    return f"{mean:,.1f}" if error is None else f"{mean:,.1f} ± {error:,.1f}"
+
+
+RACE_COLUMNS = (
+    column("policy"),
+    Column("regret", ("regret", "standard_error"), _with_error),
+    column("least", show=",.1f", spare=4),
+    column("most", show=",.1f", spare=4),
+    column("accuracy", show=".2f", spare=2),
+    column("nanoseconds", "ns per step", ",.0f", spare=3),
+    column("conforms", spare=1),
+)
 
 
 def merge(
@@ -293,38 +294,37 @@ def _separated(texts: list[str] | None) -> list[str]:
 
 
 def _print_final(results: Any, format: Format) -> None:
-    final = _at_horizons(results)
-    if format is Format.table:
-        spare = ("least", "most", "runs", "arms", "explored", "duels")
-        print_table([_final_row(row) for row in final.iter_rows(named=True)], spare)
-    else:
-        print_rows(final.to_dicts(), format)
+    print_rows(_at_horizons(results).to_dicts(), format, FINAL_COLUMNS)
 
 
 def _at_horizons(results: Any) -> Any:
-    """The summary at every horizon that was asked for; a policy that is run once counts at the shorter ones too."""
+    """The summary at every horizon that was asked for; a policy that is run once counts at the shorter ones too.
+
+    Problems and policies are in the order in which the experiment names them.
+    """
     import polars as pl
 
     summary, t, horizon = results.summarise(), pl.col("t"), pl.col("horizon")
     once = horizon.n_unique().over("problem", "policy") == 1
     asked = summary.select("problem", t=horizon).unique()
     rows = summary.filter(once | (t == horizon)).join(asked, on=["problem", "t"])
-    return rows.sort("problem", "t", "regret")
+    order = {name: list(dict.fromkeys(results.frame[name])) for name in ("problem", "policy")}
+    problem, policy = (
+        pl.col(name).replace_strict(known, range(len(known)), return_dtype=pl.Int64) for name, known in order.items()
+    )
+    return rows.sort(problem, "t", policy)
 
 
-def _final_row(row: dict[str, Any]) -> dict[str, str]:
-    explored = "" if row["explored"] is None else f"{row['explored']:,.0f}"
-    spread = "" if row["standard_error"] is None else f" ± {row['standard_error']:,.1f}"
-    return {
-        "problem": row["problem"],
-        "arms": str(row["arms"]),
-        "policy": row["policy"],
-        "steps": f"{row['t']:,}",
-        "runs": str(row["runs"]),
-        "regret": f"{row['regret']:,.1f}{spread}",
-        "least": f"{row['regret_min']:,.1f}",
-        "most": f"{row['regret_max']:,.1f}",
-        "accuracy": f"{row['accuracy']:.2f}",
-        "duels": f"{row['duels']:,.0f}",
-        "explored": explored,
-    }
+FINAL_COLUMNS = (
+    column("problem"),
+    column("arms", spare=4),
+    column("policy"),
+    column("t", "steps", ","),
+    column("runs", show=",", spare=5),
+    Column("regret", ("regret", "standard_error"), _with_error),
+    column("regret_min", "least", ",.1f", spare=6),
+    column("regret_max", "most", ",.1f", spare=6),
+    column("accuracy", show=".2f", spare=1),
+    column("duels", show=",.0f", spare=2),
+    column("explored", show=",.0f", spare=3),
+)

@@ -7,7 +7,7 @@ import typer
 
 from ..errors import InvalidInput
 from .live import STORAGE, StorageOption
-from .printing import Format, FormatOption, print_rows
+from .printing import Format, FormatOption, column, print_rows
 
 token_app = typer.Typer(help="Tokens of a server's admins and programs.", no_args_is_help=True)
 
@@ -83,7 +83,16 @@ def list_tokens(storage: StorageOption = STORAGE, format: FormatOption = Format.
         }
         for key in found
     ]
-    print_rows(rows, format)
+    print_rows(rows, format, TOKEN_COLUMNS, "no tokens yet. Make one: duels token create NAME")
+
+
+TOKEN_COLUMNS = (
+    column("id"),
+    column("kind"),
+    column("name"),
+    column("created", spare=2),
+    column("revoked", spare=1),
+)
 
 
 @token_app.command("revoke")

@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from ..errors import InvalidInput, UnknownName
+from ..errors import InvalidInput, UnknownName, counted
 from ..files import whole_file
 from ..progress import bar
 from . import cache as disk
@@ -126,8 +126,8 @@ class Collection:
 
     def __repr__(self) -> str:
         return (
-            f"Collection({self.name!r}: {self.query_count} queries, {self.document_count} documents, "
-            f"{self.feature_count} features)"
+            f"Collection({self.name!r}: {counted(self.query_count, 'query', 'queries')}, "
+            f"{counted(self.document_count, 'document')}, {counted(self.feature_count, 'feature')})"
         )
 
     def rows(self, query: int | str) -> slice:
@@ -183,7 +183,7 @@ class Collection:
         rows = [
             ("queries", f"{self.query_count:,}, {self.queries_without_relevant:,} of them without a relevant document"),
             ("documents", f"{self.document_count:,}"),
-            ("a query", f"{sizes.min():,} to {sizes.max():,} documents, median {np.median(sizes):,.0f}"),
+            ("a query", f"{sizes.min():,} to {counted(int(sizes.max()), 'document')}, median {np.median(sizes):,.0f}"),
             ("grades", ", ".join(f"{count:,} of grade {grade}" for grade, count in enumerate(counts) if count)),
             ("features", f"{self.feature_count}, {(~spread.any(axis=0)).sum()} of them constant within every query"),
             ("ties", f"{np.median(ties):.1%} of the values of the median feature, at most {top}"),

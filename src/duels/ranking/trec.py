@@ -1,4 +1,4 @@
-"""TREC runs as a collection: each run file is one ranker, its scores a column of features.
+"""TREC runs as a collection: each run is one ranker, its scores a column of features.
 
 A run's lines are `query Q0 document rank score tag`, the judgments' (qrels) `query 0 document grade`.
 """
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, counted
 from .collection import AnyPath, Collection, stem
 from .letor import MOST_GRADE, NUMBER, PAGE, pages, shown
 
@@ -28,9 +28,10 @@ class Runs(NamedTuple):
     not_run: tuple[str, ...]  # judged queries that no run has; left out
 
     def describe(self) -> str:
+        not_judged = counted(len(self.not_judged), "query", "queries")
         rows = [
-            ("unjudged", f"{self.unjudged:,} documents, taken as not relevant"),
-            ("left out", f"{len(self.not_judged):,} queries without judgments, {len(self.not_run):,} in no run"),
+            ("unjudged", f"{counted(self.unjudged, 'document')}, taken as not relevant"),
+            ("left out", f"{not_judged} without judgments, {len(self.not_run):,} in no run"),
         ]
         return "\n".join([self.collection.describe(), *(f"{label:<9}  {text}" for label, text in rows)])
 
@@ -42,23 +43,28 @@ def load_runs(
     names: Sequence[str] | None = None,
     name: str | None = None,
 ) -> Runs:
-    """Read run files, plain or gzipped, and the judgments of their documents.
+    """Read run files, plain or gzipped, or folders of them, and the judgments of their documents.
 
+    A file is one run if the tags in its last column are all the same, and otherwise one run per tag.
     A query's documents are those of all runs. A run orders them by score, highest first (its rank column is not
     read); equal scores are ties, and documents the run did not return are tied behind all that it did. Documents
     without a judgment, or with a grade below 0, are not relevant.
 
-    names: what to call the rankers; by default the run files' names without their suffixes.
+    names: what to call the rankers; by default the run files' names without their suffixes, or the tags where a file
+        has several.
     name: what to call the collection; by default after the judgments' file.
     """
     single = isinstance(run_paths, str | os.PathLike)
-    paths = [Path(run_paths)] if single else [Path(path) for path in run_paths]  # type: ignore[arg-type, union-attr]
-    if not paths:
+    given = [Path(run_paths)] if single else [Path(path) for path in run_paths]  # type: ignore[arg-type, union-attr]
+    if not given:
         raise InvalidInput("no run was given: expected at least one run file")
-    called = [stem(path) for path in paths] if names is None else list(names)
-    if len(called) != len(paths) or len(set(called)) < len(called):
-        raise InvalidInput(f"the {len(paths)} runs are called {', '.join(called)}: pass a name of its own for each")
-    runs = [_read_run(path) for path in paths]
+    paths = [file for path in given for file in _run_files(path, Path(qrels_path))]
+    found = [(tag, run) for path in paths for tag, run in _read_runs(path).items()]
+    runs = [run for _, run in found]
+    called = [tag for tag, _ in found] if names is None else list(names)
+    if len(called) != len(runs) or len(set(called)) < len(called):
+        many = counted(len(runs), "run is", "runs are")
+        raise InvalidInput(f"the {many} called {', '.join(called)}: pass a name of its own for each")
     grades = _read_qrels(Path(qrels_path))
     asked = {query: None for run in runs for query in run}
     queries = [query for query in asked if query in grades]
@@ -90,14 +96,28 @@ def _scores(query: str, pool: list[str], runs: list[Table]) -> np.ndarray:
     return np.array(columns).T
 
 
-def _read_run(path: Path) -> Table:
-    table: Table = {}
+def _run_files(path: Path, qrels: Path) -> list[Path]:
+    """The file, or those of a folder but hidden ones and the judgments."""
+    if not path.is_dir():
+        return [path]
+    files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
+    runs = [file for file in files if not (qrels.exists() and file.samefile(qrels))]
+    if not runs:
+        raise InvalidInput(f"the folder {path} has no run files: expected at least one")
+    return runs
+
+
+def _read_runs(path: Path) -> dict[str, Table]:
+    """The runs of a file by tag; a single one is called after the file."""
+    tables: dict[bytes, Table] = {}
     for number, words in _words(path, 6, "query Q0 document rank score tag"):
         score = float(words[4]) if NUMBER.fullmatch(words[4]) else math.nan
         if not abs(score) < MOST_SCORE:
-            raise InvalidInput(f"{path}, line {number}: the score {shown(words[4])} is no number, or too large")
-        _enter(table, path, number, words, score)
-    return table
+            raise InvalidInput(f"{path}, line {number}: the score {shown(words[4])} is not a number, or too large")
+        _enter(tables.setdefault(words[5], {}), path, number, words, score)
+    if len(tables) == 1:
+        return {stem(path): table for table in tables.values()}
+    return {tag.decode("utf-8", "backslashreplace"): table for tag, table in tables.items()}
 
 
 def _read_qrels(path: Path) -> Table:

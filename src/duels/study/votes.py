@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InvalidInput, UnknownName
+from ..errors import InvalidInput, UnknownName, counted
 from ..files import read_cell, safe_cell
 from ..ranking.collection import written
 from .columns import Table, columns_said, headed, plain, roles_of
@@ -170,7 +170,9 @@ def tally_of(votes: Any) -> Tally:
     votes = read_votes(votes)
     arms = len(votes.names)
     if not 2 <= arms <= MOST_ARMS:
-        raise InvalidInput(f"{votes.source} has {arms:,} arms, expected 2 to {MOST_ARMS:,} (columns: {votes.said})")
+        raise InvalidInput(
+            f"{votes.source} has {counted(arms, 'arm')}, expected 2 to {MOST_ARMS:,} (columns: {votes.said})"
+        )
     won = np.where(votes.winner == 1, votes.right, votes.left)
     pair = won * arms + (votes.left + votes.right - won)
     wins, ties = (np.bincount(pair[votes.winner // 2 == k], minlength=arms**2).reshape(arms, arms) for k in (0, 1))
