@@ -137,7 +137,7 @@ def test_an_answer_cut_off_the_end_shows_as_an_open_duel(url, tmp_path):
 
 def test_a_question_the_policy_would_not_ask_is_found(url, tmp_path):
     """A forger who mends the digests is caught by replaying the questions."""
-    from duels.study.history import chained
+    from duels.study.record import chained
 
     study = create_study(list("abcdef"), "study", url)
     answer_all(study, 30)

@@ -16,7 +16,7 @@ from .history import History
 from .names import iso_time
 from .storage import NotReady, StudyRow
 from .study import Study
-from .tables import events
+from .tables import events, studies
 from .tally import LeaderboardRow, Tally, estimates, leaders
 from .verdict import Verdict
 
@@ -235,7 +235,8 @@ def _progress(connection: sa.Connection, moment: Moment) -> list[dict[str, Any]]
         elif moment.attempt[duel] == attempt:
             times[duel] = time
     times = {duel: float(moment.asked[duel]) for duel in last if duel not in asked} | times  # imported votes
-    if len(times) < len(set(last)):
+    here = sa.select(studies.c.id).where(studies.c.id == moment.row.id)
+    if len(times) < len(set(last)) or connection.execute(here).first() is None:
         raise StorageError(f"study {moment.row.name!r} was deleted")
     return [
         {"answers": n, "time": iso_time(time), "seconds": round(time - begin, 3)}
