@@ -60,6 +60,8 @@ def studies(storage: StorageOption = STORAGE, format: FormatOption = Format.tabl
     from ..study.catalogue import list_studies
 
     rows = [info._asdict() for info in list_studies(storage)]
+    if format is Format.table and not any(row["damaged"] for row in rows):
+        rows = [{key: value for key, value in row.items() if key != "damaged"} for row in rows]
     if rows or format is Format.json:
         print_rows(rows, format)
     else:
@@ -76,9 +78,11 @@ def delete_study(
     from ..study.catalogue import delete_study as delete
     from ..study.catalogue import list_studies
 
-    answers = {info.name: info.answers for info in list_studies(storage)}
-    if study in answers and not yes:
-        print(f"Delete study {study!r} with its {_counted(answers[study], 'answer')}? [y/N] ", end="", file=sys.stderr)
+    found = {info.name: info for info in list_studies(storage)}
+    if study in found and not yes:
+        answers = found[study].answers
+        held = "which is damaged" if answers is None else f"with its {_counted(answers, 'answer')}"
+        print(f"Delete study {study!r} {held}? [y/N] ", end="", file=sys.stderr)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise InvalidInput(f"study {study!r} was kept: answer y to delete it, or say --yes")
     delete(study, storage)

@@ -18,13 +18,12 @@ from fastapi.staticfiles import StaticFiles
 from fastapi.templating import Jinja2Templates
 from starlette.exceptions import HTTPException
 
-from ..errors import DuelsError
+from ..errors import DamagedStudy, DuelsError, UnknownName
 from ..policies import BUILT_IN, policy
-from ..study.catalogue import list_studies
 from .api.arena import links
 from .api.tokens import KINDS, token_out
 from .keys import Key, csrf_token, list_keys, make_key, revoke_key
-from .problems import Refused, of_duels, of_http
+from .problems import RESTORE, Refused, of_duels, of_http
 from .security import NOBODY, SESSION, SESSION_LASTS, Here, secret_of
 from .service import Service
 from .vega import vega_bundle
@@ -52,6 +51,10 @@ class PageRoute(APIRoute):
         async def explained(request: Request) -> Response:
             try:
                 return await handle(request)
+            except DamagedStudy as error:
+                return damaged_page(request, error)
+            except UnknownName as error:
+                return unknown_page(request, error)
             except DuelsError as error:
                 plain = of_duels(request, error)
                 heading = HEADINGS.get(plain.status_code, "That did not work")
@@ -67,6 +70,21 @@ class PageRoute(APIRoute):
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 templates = Jinja2Templates(HERE / "templates")
+
+
+def damaged_page(request: Request, error: DamagedStudy) -> Response:
+    """One study cannot be read: what happened, and what to do."""
+    known = {"study": request.path_params.get("study"), "words": error, "restore": RESTORE}
+    return page(request, request.app.state.service, "damaged.html", of_duels(request, error).status_code, **known)
+
+
+def unknown_page(request: Request, error: UnknownName) -> Response:
+    heading, words = HEADINGS[404], str(error)
+    if error.kind == "study":
+        heading = "There is no such study"
+        words = f"No study is called “{request.path_params.get('study', '')}”. It may have been deleted."
+    status = of_duels(request, error).status_code
+    return page(request, request.app.state.service, "error.html", status, heading=heading, words=words)
 
 
 async def of_http_for_people(request: Request, error: Exception) -> Response:
@@ -177,11 +195,12 @@ def studies_page(request: Request, service: Here) -> Response:
     if signed_in(request, service) is None:
         return RedirectResponse("/signin", 303)
     found = []
-    for info in list_studies(service.storage):
-        study = service.study(info.name)
-        verdict = study.verdict().as_dict()
-        shown = service.described(study)
-        found.append(shown | {"kind": verdict["kind"], "headline": headline(verdict, shown["retired"])})
+    for shown in service.listed():
+        kind, words = "damaged", "This study is damaged"
+        if shown["damaged"] is None:
+            verdict = service.study(shown["name"]).verdict().as_dict()
+            kind, words = verdict["kind"], headline(verdict, shown["retired"])
+        found.append(shown | {"kind": kind, "headline": words})
     return page(
         request,
         service,

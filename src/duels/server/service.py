@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ..errors import UnknownName
+from ..errors import DamagedStudy, UnknownName
 from ..study.board import board
 from ..study.catalogue import load_study
 from ..study.items import count_items
@@ -133,6 +133,22 @@ class Service:
             "open": len(history.open),
             "retired": history.retired,
         }
+
+    def listed(self) -> list[dict[str, Any]]:
+        """All studies as the API lists them, oldest first; one that cannot be read does not hide the others. Blocks."""
+        with self.storage.turn, self.storage.explained():
+            rows = self.storage.listed(self.storage.connection())
+        found = []
+        for row in rows:
+            try:
+                found.append(self.described(self.study(row.name)) | {"damaged": None})
+            except DamagedStudy as error:
+                unknown = dict.fromkeys(("arms", "answers", "open", "items", "retired", "seq"))
+                known = {"name": row.name, "policy": row.policy, "created": iso_time(row.created)}
+                found.append(known | unknown | {"damaged": str(error)})
+            except UnknownName:  # deleted by another process just now
+                continue
+        return found
 
     def described(self, study: Study) -> dict[str, Any]:
         """A study as the API shows it. Blocks."""

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from ..errors import Conflict, InvalidInput, StorageError, UnknownName
+from ..errors import Conflict, DamagedStudy, InvalidInput, StorageError, UnknownName
 from ..policies import Policy
 from ..policies import policy as find_policy
 from ..specs import whole
 from . import log
 from .database import DEFAULT
-from .history import History, made
+from .history import History, chained, made
 from .names import arm_names, is_text, iso_time
 from .names import study_name as checked_name
 from .opening import existing_storage, open_storage
@@ -26,14 +26,15 @@ LEASE = 600.0  # seconds
 
 
 class StudyInfo(NamedTuple):
-    """A study in a list."""
+    """A study in a list. Numbers that cannot be read from a damaged log are None."""
 
     name: str
     policy: str
-    arms: int
-    answers: int
-    open: int
+    arms: int | None
+    answers: int | None
+    open: int | None
     created: str
+    damaged: str | None = None  # what is wrong with its log, if it cannot be read
 
 
 def create_study(
@@ -132,7 +133,7 @@ def list_studies(storage: Any = None) -> list[StudyInfo]:
     if store is None:
         return []
     with store.turn, store.explained():
-        return [_info(store.connection(), row) for row in store.listed(store.connection())]
+        return [_info_or_damage(store, row) for row in store.listed(store.connection())]
 
 
 def _storage_of(study_name: str, storage: Any) -> Storage:
@@ -152,6 +153,34 @@ def _found(store: Storage, connection: sa.Connection, name: str) -> StudyRow:
     return row
 
 
+def _info_or_damage(store: Storage, row: StudyRow) -> StudyInfo:
+    try:
+        with store.explained():
+            _check_tail(store, store.connection(), row)
+            return _info(store.connection(), row)
+    except DamagedStudy as error:
+        words = str(error)
+    except (ValueError, TypeError, KeyError) as error:  # an event before the snapshot
+        words = f"the log of study {row.name!r} is not what was written: {error}"
+    return StudyInfo(row.name, row.policy, None, None, None, iso_time(row.created), words)
+
+
+def _check_tail(store: Storage, connection: sa.Connection, row: StudyRow) -> None:
+    """Refuse a log whose digests are wrong after the last snapshot: the part that is read to use the study."""
+    chosen = sa.select(snapshots.c.seq, snapshots.c.digest).where(snapshots.c.study_id == row.id)
+    seq, digest = connection.execute(chosen).first() or (0, "")
+    if seq:
+        found = store.read_events(connection, row.id, seq - 1, 1)
+        if [(event[0], event[-1]) for event in found] != [(seq, digest)]:
+            raise DamagedStudy(f"event {seq} of study {row.name!r} is not what was written, or gone")
+    for event in store.read_events(connection, row.id, seq):
+        if event[0] != seq + 1 or chained(digest, event) != event[-1]:
+            raise DamagedStudy(f"event {seq + 1} of study {row.name!r} is not what was written, or gone")
+        seq, digest = event[0], event[-1]
+    if not seq or "damaged" in row.settings:
+        raise DamagedStudy(f"study {row.name!r} has no events, or its settings are not what was written")
+
+
 def _info(connection: sa.Connection, row: StudyRow) -> StudyInfo:
     here = events.c.study_id == row.id
     counted = sa.select(events.c.kind, sa.func.count()).where(here).group_by(events.c.kind)
@@ -167,8 +196,8 @@ def _info(connection: sa.Connection, row: StudyRow) -> StudyInfo:
     forgotten = connection.execute(sa.select(events.c.note).where(here, events.c.kind == "forget")).scalars()
     answers = connection.execute(said.where(~taken_back)).scalar_one()
     answers -= sum(len(json.loads(note)["duels"]) for note in forgotten)
-    first = connection.execute(sa.select(events.c.note).where(here, events.c.seq == 1)).scalar_one()
-    arms = len(json.loads(first)["arms"]) + counts.get("add_arm", 0) - counts.get("retire_arm", 0)
+    first = connection.execute(sa.select(events.c.note).where(here, events.c.seq == 1)).scalar()
+    arms = len(json.loads(str(first))["arms"]) + counts.get("add_arm", 0) - counts.get("retire_arm", 0)
     waiting = counts.get("ask", 0) - counts.get("tell", 0) + counts.get("undo", 0)
     return StudyInfo(row.name, row.policy, arms, answers, waiting, iso_time(row.created))
 

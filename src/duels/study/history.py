@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .. import loop
-from ..errors import DuelsError, StorageError
+from ..errors import DamagedStudy, DuelsError
 from ..policies import Policy
 from ..policies import policy as find_policy
 from .player import Player, rival, rival_alpha
@@ -82,11 +82,11 @@ class History:
         for event in events:
             seq, digest = event[0], event[-1]
             if seq != self.seq + 1:
-                raise StorageError(
+                raise DamagedStudy(
                     f"the log of study {self.row.name!r} has no event {self.seq + 1}: it was tampered with"
                 )
             if chained(self.digest, event) != digest:
-                raise StorageError(
+                raise DamagedStudy(
                     f"event {seq} of study {self.row.name!r} is not what was written: it was tampered with"
                 )
             self.take(event)

@@ -6,12 +6,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ..errors import DuelsError, InvalidInput, StorageError
+from ..errors import DamagedStudy, DuelsError, InvalidInput, StorageError
 from ..policies import Policy
 from .history import ANSWERS, TIE, History, made
 from .names import Duel, duel_number, iso_time
 from .storage import Event, Storage, StudyRow
-from .tables import snapshots
+from .tables import snapshots, studies
 
 SNAPSHOT_EVERY = 20_000  # events, and a twenty-fifth of the log
 clock: Callable[[], float] = time.time
@@ -45,7 +45,7 @@ class Log:
         """What the study amounts to now, with nobody else appending to it."""
         storage, key = self._storage, self._row.id
         if key in storage.current:  # by an operation before this one in the same commit
-            return storage.followers[key]
+            return self._of_this_study(storage.followers[key])
         storage.flush(connection)
         history = self._caught_up(connection)
         storage.current.add(key)
@@ -54,7 +54,10 @@ class Log:
     def _caught_up(self, connection: sa.Connection) -> History:
         followers, key = self._storage.followers, self._row.id
         history = followers.get(key)
-        if history is None:
+        if history is not None:
+            self._of_this_study(history)
+        else:
+            self._refuse_other_study(connection)
             history = self._from_snapshot(connection) or History(self._row, self._policy)
             history.snapshot_seq = history.seq
         history.use(self._policy)
@@ -65,9 +68,31 @@ class Log:
             followers.pop(key, None)
             raise
         if not history.seq:
-            raise StorageError(f"study {self.name!r} was deleted")
+            raise DamagedStudy(f"the log of study {self.name!r} has no events: it was tampered with")
         followers[key] = history
         return history
+
+    def _of_this_study(self, history: History) -> History:
+        """The same history, if it is of this study: in a database that was replaced, another one may have its id."""
+        if (history.row.name, history.row.created) != (self._row.name, self._row.created):
+            raise self._replaced()
+        return history
+
+    def _refuse_other_study(self, connection: sa.Connection) -> None:
+        chosen = sa.select(studies.c.name, studies.c.created).where(studies.c.id == self._row.id)
+        found = connection.execute(chosen).first()
+        if found is None:
+            raise StorageError(f"study {self.name!r} was deleted")
+        if tuple(found) != (self._row.name, self._row.created):
+            raise self._replaced()
+        if "damaged" in self._row.settings:
+            raise DamagedStudy(f"study {self.name!r} is not what was written: {self._row.settings['damaged']}")
+
+    def _replaced(self) -> StorageError:
+        return StorageError(
+            f"study {self.name!r} is not there any more: its database was removed or replaced while it was in use; "
+            "nothing was written; load the study again"
+        )
 
     def _from_snapshot(self, connection: sa.Connection) -> History | None:
         """The history up to the snapshot, if there is one that can be read."""
@@ -76,7 +101,7 @@ class Log:
             return None
         last = self._storage.read_events(connection, self._row.id, row.seq - 1, 1)
         if not last or (last[0][0], last[0][-1]) != (row.seq, row.digest):
-            raise StorageError(
+            raise DamagedStudy(
                 f"event {row.seq} of study {self.name!r} is not what was written, or gone: it was tampered with"
             )
         history = History(self._row, self._policy)

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from ..errors import DuelsError, StorageError
+from ..errors import DamagedStudy, DuelsError, StorageError
 from .database import engine_for, file_at, prepare, sqlite_path
 from .tables import EVENT_COLUMNS, studies
-from .wording import PATIENCE, reason, shown, trouble
+from .wording import PATIENCE, is_damage, reason, shown, trouble
 
 WRITER = "duels-writer"  # the name of the thread that leads for those who do not wait
 
@@ -132,6 +132,8 @@ class Storage:
             raise StorageError(said) from error
         except (sa.exc.SQLAlchemyError, self.engine.dialect.loaded_dbapi.Error) as error:
             self.release()
+            if is_damage(reason(error)):
+                raise DamagedStudy(f"the database {trouble(reason(error))}") from error
             raise StorageError(f"the database {shown(self.url)} {trouble(reason(error))}") from error
 
     def write(self, write: Write) -> Any:
@@ -359,4 +361,8 @@ class Storage:
 
 
 def _study_row(row: Any) -> StudyRow:
-    return StudyRow(**(row._asdict() | {"settings": json.loads(row.settings)}))
+    try:
+        settings = dict(json.loads(row.settings))
+    except (ValueError, TypeError):  # the list of all studies must not fail for one of them
+        settings = {"damaged": "its settings are not a JSON object"}
+    return StudyRow(**(row._asdict() | {"settings": settings}))

@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ..errors import Conflict, InvalidInput, StorageError, UnknownName
+from ..errors import Conflict, DamagedStudy, InvalidInput, StorageError, UnknownName
 from ..specs import whole
 from . import log
 from . import verdict as verdicts
@@ -300,7 +300,7 @@ class Study(Log):
                 event = Event(*row)
                 done, digest = done + 1, chained(digest, event)
                 if (event.seq, event.digest) != (done, digest):
-                    raise StorageError(
+                    raise DamagedStudy(
                         f"event {done} of study {self.name!r} is not what was written: it was tampered with"
                     )
                 yield event
@@ -364,7 +364,7 @@ class Study(Log):
                 note = json.loads(event.note) if event.note else {}
                 asked = replayed.question(event.time, note.get("allow_self", True))
                 if asked != (event.left_arm, event.right_arm, event.swapped):
-                    raise StorageError(
+                    raise DamagedStudy(
                         f"event {event.seq} of study {self.name!r} asks what policy {self.policy} would not: the log "
                         "was tampered with, or the policy's code has changed"
                     )
