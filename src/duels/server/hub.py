@@ -15,11 +15,12 @@ from typing import Any
 
 from ..errors import DuelsError
 from ..study.storage import Storage, Write
-from .keys import is_in_force
+from .keys import KeyId, is_in_force
 
 logger = logging.getLogger("duels.server")
 PULSE = 0.5  # seconds between two looks at the logs that somebody follows
 DELETED = -2  # the sequence number of a study that is gone
+NO_KEY = KeyId(0, "")  # of listeners where no sign-in is needed
 KEEP_ALIVE = 15.0  # seconds after which a silent stream says that it is there
 
 
@@ -44,8 +45,8 @@ class Hub:
         self.closing = asyncio.Event()
         self._written: list[tuple[asyncio.Future, Any, BaseException | None]] = []
         self._settling = threading.Lock()
-        self._keys: Counter[int] = Counter()  # how many listeners came with each key
-        self._revoked: set[int] = set()  # those of them that are not in force any more
+        self._keys: Counter[KeyId] = Counter()  # how many listeners came with each key
+        self._revoked: set[KeyId] = set()  # those of them that are not in force any more
         self._pulse: asyncio.Task | None = None
 
     async def write(self, write: Write) -> Any:
@@ -72,10 +73,10 @@ class Hub:
                 continue
             future.set_exception(error) if error is not None else future.set_result(value)
 
-    async def follow(self, name: str, state: Callable[[], dict[str, Any]], key: int = 0) -> AsyncIterator[bytes]:
+    async def follow(self, name: str, state: Callable[[], dict[str, Any]], key: KeyId = NO_KEY) -> AsyncIterator[bytes]:
         """Server-sent events of a study: its state now, and again whenever its log has grown.
 
-        key: the id of the listener's, with which the stream ends too; 0 for none.
+        key: the listener's, with which the stream ends too.
         """
         feed = self.feeds.setdefault(name, Feed(state))
         feed.listeners += 1
@@ -137,7 +138,7 @@ class Hub:
     async def _look_at_keys(self) -> None:
         """End the streams of those whose keys were revoked or have expired."""
         self._keys = +self._keys  # without those that nobody listens with
-        asked = [key for key in self._keys if key and key not in self._revoked]
+        asked = [key for key in self._keys if key != NO_KEY and key not in self._revoked]
         with contextlib.suppress(DuelsError):  # the database is away: it is looked at again
             gone = await asyncio.to_thread(lambda: {key for key in asked if not is_in_force(self.storage, key)})
             self._revoked = {key for key in self._revoked if key in self._keys} | gone

@@ -39,9 +39,11 @@ class Service:
     _drawing: Any = field(default_factory=threading.Lock)
     _keys: dict[str, Key] = field(default_factory=dict)
     _studies: dict[str, Study] = field(default_factory=dict)
+    _generation: int = 0  # of the storage that all these are from
 
     def study(self, name: str) -> Study:
         """The study of that name, as it is now in the database. Blocks."""
+        self._follow_storage()
         study = self._studies.get(name)
         if study is not None and self.exists(study):
             return study
@@ -50,12 +52,20 @@ class Service:
         self._studies[name] = study
         return study
 
+    def _follow_storage(self) -> None:
+        """Forget what was known of a database that was replaced."""
+        if self._generation != self.storage.generation:
+            self._generation = self.storage.generation
+            for known in (self._boards, self._keys, self._studies):
+                known.clear()
+
     def exists(self, study: Study) -> bool:
         with self.storage.turn, self.storage.explained():
-            return _exists(self.storage, self.storage.connection(), study.id)
+            return _exists(self.storage, self.storage.connection(), study)
 
     def key(self, secret: str) -> Key | None:
         """Whose secret this is, as it is now in the database. Blocks."""
+        self._follow_storage()
         found = keys.find_key(self.storage, secret)
         if found is None:
             self._keys.pop(keys.digest_of(secret), None)
@@ -87,7 +97,7 @@ class Service:
 
     def _checked(self, key: Key | None, study: Study, write: Write) -> Write:
         def operation(connection: sa.Connection) -> Any:
-            checked = (None if key is None else key.id, study.id)
+            checked = (None if key is None else (key.id, key.digest), study.row[:3])
             if checked not in self.storage.checked:  # by an operation before this one in the same commit
                 self._check(connection, key, study)
                 self.storage.checked.add(checked)
@@ -96,16 +106,16 @@ class Service:
         return Write(operation, write.study, write.last)
 
     def _check(self, connection: sa.Connection, key: Key | None, study: Study) -> None:
-        if key is not None and not keys.in_force(self.storage, connection, key.id):
+        if key is not None and not keys.in_force(self.storage, connection, key):
             self._keys.pop(key.digest, None)
             raise Refused(401, "the token was revoked or has expired: ask for another one")
-        if not _exists(self.storage, connection, study.id):
+        if not _exists(self.storage, connection, study):
             raise _Gone("the study was deleted")
 
     def board(self, study: Study, confidence: float = 0.95) -> dict[str, Any]:
         """What the dashboard shows, made once for each state of the log however many look. Blocks."""
         with self._drawing:
-            key = (study.id, study.history().seq, confidence)
+            key = (self.storage.generation, study.id, study.history().seq, confidence)
             if key not in self._boards:
                 while len(self._boards) >= BOARDS:
                     self._boards.pop(next(iter(self._boards)))
@@ -173,7 +183,9 @@ class _Gone(UnknownName):
         super().__init__("study", message, ())
 
 
-def _exists(storage: Storage, connection: sa.Connection, study: int) -> bool:
+def _exists(storage: Storage, connection: sa.Connection, study: Study) -> bool:
+    """Whether it is there; in a database that was replaced, another study may have its id."""
     cursor = connection.connection.cursor()
-    cursor.execute(f"SELECT 1 FROM studies WHERE id = {'?' if storage.is_sqlite else '%s'}", (study,))
-    return cursor.fetchone() is not None
+    cursor.execute(f"SELECT name, created FROM studies WHERE id = {'?' if storage.is_sqlite else '%s'}", (study.id,))
+    row = cursor.fetchone()
+    return row is not None and tuple(row) == (study.row.name, study.row.created)

@@ -222,6 +222,8 @@ def _reading(storage: Storage) -> Iterator[sa.Connection]:
         with storage.turn, storage.explained():
             yield storage.connection()
         return
+    if storage.is_gone:  # SQLite would make another file
+        raise StorageError(f"the file of the database {shown(storage.url)} was removed or replaced")
     try:
         with storage.engine.connect() as connection:
             yield connection

@@ -4,7 +4,9 @@ Whatever waits is written in one commit, and each writer is answered only after 
 itself refuses two questions of one number and two answers to one question.
 """
 
+import contextlib
 import json
+import math
 import os
 import random
 import sqlite3
@@ -18,7 +20,7 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from ..errors import DamagedStudy, DuelsError, StorageError
-from .database import engine_for, file_at, prepare, sqlite_path
+from .database import GONE, check_returned, engine_for, file_at, prepare, sqlite_path
 from .tables import EVENT_COLUMNS, studies
 from .wording import PATIENCE, is_damage, reason, shown, trouble
 
@@ -96,13 +98,19 @@ class Storage:
         self.current: set[int] = set()  # studies that are locked and up to date in the transaction under way
         self.checked: set[Any] = set()  # what callers have made sure of in the transaction under way
         self._unwritten: list[tuple] = []  # events of the transaction under way
+        self._flushed = False  # whether it has written some
         names, mark = ("study_id", *EVENT_COLUMNS), "?" if self.is_sqlite else "%s"
         self._insert = f"INSERT INTO events ({', '.join(names)}) VALUES ({', '.join([mark] * len(names))})"
         with self.explained():
             prepare(self.engine, url)
         path = sqlite_path(sa.make_url(url))
         self._path = None if path is None else str(path)
-        self._file, self._gone = file_at(self._path), False
+        self._file, self._missing = file_at(self._path), False
+        self._left = 0.0  # when that file was let go of, if it is missing
+        self._wal: tuple[int, int] | None = GONE  # the file beside it, as far as it is known to belong to it
+        self.generation = 0  # how often another file took the place of the one that was in use
+        self.write_failure: str | None = None  # why the last commit failed, if the database was the reason
+        self.last_write = -math.inf  # when events were last written, by `time.monotonic`
 
     @property
     def is_sqlite(self) -> bool:
@@ -110,9 +118,37 @@ class Storage:
 
     @property
     def is_gone(self) -> bool:
-        """Whether SQLite's file was removed, or another one is in its place."""
-        self._gone = self._gone or file_at(self._path) != self._file  # for good: a later file may get the same number
-        return self._gone
+        """Whether SQLite's file was removed, or another one is in its place that was not opened yet."""
+        return self._missing or file_at(self._path) != self._file
+
+    def _follow_file(self) -> None:
+        """Go on with the file that is now at the path, if the one in use was moved away or replaced."""
+        if not self.is_gone or (self._held is not None and self._driver.in_transaction):
+            return
+        found = file_at(self._path)
+        if not self._missing:
+            self._let_go_of_file()
+        if found == GONE:
+            raise StorageError(
+                f"the file of the database {shown(self.url)} was removed or replaced while it was in use: nothing was "
+                "written; put it back, or load the study again"
+            )
+        check_returned(str(self._path), self._file, self._wal, self._left)
+        prepare(self.engine, self.url)
+        self._file, self._missing, self._wal = found, False, GONE
+        self.generation += 1
+
+    def _let_go_of_file(self) -> None:
+        """Complete the file that was moved away with what was written last, and forget all that is known from it.
+
+        That is still in the file beside it, which SQLite would take for a part of whatever takes its place.
+        """
+        if self._held is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._run("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.release()
+        self.followers.clear()
+        self._missing, self._left = True, time.time()
 
     def set_patience(self, seconds: float) -> None:
         """Wait no longer than this for SQLite's lock from now on, while another process writes."""
@@ -222,7 +258,9 @@ class Storage:
                             self.followers.pop(one.study, None)  # it knows of events that will not be written
                             self.current.discard(one.study)
                 self.flush(connection)
+            self._note_written()
         except BaseException as error:
+            self._note_failure(error)
             self.followers.clear()  # they may know of events that were not written after all
             for one in batch:
                 one.error = one.error or error
@@ -232,6 +270,7 @@ class Storage:
                 raise
         finally:
             self._unwritten.clear()
+            self._flushed = False
             self.current.clear()
             self.checked.clear()
             for one in batch:
@@ -241,17 +280,23 @@ class Storage:
                 else:
                     one.then(one)
 
+    def _note_written(self) -> None:
+        if self._flushed:  # a commit of nothing works on a full disk too
+            self.write_failure, self.last_write = None, time.monotonic()
+            if self._path is not None:
+                self._wal = file_at(f"{self._path}-wal")
+
+    def _note_failure(self, error: BaseException) -> None:
+        refused = isinstance(error.__cause__, sa.exc.IntegrityError | self.engine.dialect.loaded_dbapi.IntegrityError)
+        if isinstance(error, StorageError) and not refused:
+            self.write_failure = str(error)
+
     def _known(self, study: int | None) -> int | None:
         follower = self.followers.get(study) if study is not None else None
         return None if follower is None else follower.seq
 
     @contextmanager
     def _transaction(self) -> Iterator[sa.Connection]:
-        if self.is_gone:
-            raise StorageError(
-                f"the file of the database {shown(self.url)} was removed or replaced while it was in use: nothing was "
-                "written; load the study again"
-            )
         connection = self._connected()
         self._begin()
         try:
@@ -302,6 +347,7 @@ class Storage:
             self._process, self._held = os.getpid(), None
             self.followers.clear()
             self.engine.dispose(close=False)
+        self._follow_file()
         if self._held is None:
             self._held = self.engine.connect()
             self._driver, self._waits = self._held.connection.driver_connection, -1.0
@@ -339,6 +385,7 @@ class Storage:
         if self._unwritten:
             self._run(self._insert, self._unwritten)
             self._unwritten.clear()
+            self._flushed = True
 
     def read_events(
         self, connection: sa.Connection, study_id: int, after: int, limit: int | None = None

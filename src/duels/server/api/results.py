@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
 from ...study.votes import read_votes, write_votes
+from ..keys import KeyId
 from ..problems import Refused, shape
 from ..schemas import Events, Imported, Leaderboard, Preferences
 from ..security import Caller, Here
@@ -112,6 +113,6 @@ async def import_votes(study: StudyPath, request: Request, service: Here, key: C
 async def stream(study: StudyPath, service: Here, key: Caller) -> StreamingResponse:
     """Server-sent events: the study's state now and whenever it has changed, at most twice a second."""
     await asyncio.to_thread(service.study, study)
-    messages = service.hub.follow(study, lambda: service.state(study), key.id)
+    messages = service.hub.follow(study, lambda: service.state(study), KeyId(key.id, key.digest))
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(messages, media_type="text/event-stream", headers=headers)
