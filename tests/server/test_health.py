@@ -6,7 +6,7 @@ import sqlite3
 import subprocess
 import threading
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 
 import httpx2 as httpx
 import pytest
@@ -100,9 +100,9 @@ def test_a_full_disk(serve, small_disk):
     with live.client() as client:
         begin(client)
         assert vote(client) == 200
-        with open(small_disk / "ballast", "wb", buffering=0) as file, pytest.raises(OSError, match="No space left"):
-            while True:
-                file.write(b"0" * 4096)
+        with open(small_disk / "ballast", "wb", buffering=0) as file, suppress(OSError):
+            while file.write(b"0" * 4096):
+                pass
         told = 1
         while vote(client) == 200:
             told += 1
