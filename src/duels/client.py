@@ -283,7 +283,12 @@ class RemoteStudy:
 
     def preferences(self, confidence: float = 0.95) -> list[PairRow]:
         """Wins, counts, estimate and interval of every pair."""
-        return [_row(PairRow, one) for one in self._get("/preferences", confidence=confidence)["preferences"]]
+        rows, following = list[PairRow](), 0
+        while following is not None:  # an older server gives all of them at once
+            page = self._get("/preferences", confidence=confidence, after=following)
+            rows += [_row(PairRow, one) for one in page["preferences"]]
+            following = page.get("next")
+        return rows
 
     def verdict(self, confidence: float = 0.95, margin: float = 0.0) -> Verdict:
         """Who is best, as far as that can be said for certain; valid however often it is looked at."""

@@ -8,10 +8,10 @@ import io
 import re
 from collections.abc import Callable, Collection, Coroutine, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import parse_qs, quote
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.routing import APIRoute
 from fastapi.staticfiles import StaticFiles
@@ -31,6 +31,7 @@ from .voting import opened
 
 HERE = Path(__file__).parent
 PAIRS_SHOWN = 300  # rows of the table of pairs; the API has all of them
+ARMS_SHOWN = 200  # rows of the tables of arms on one page
 ABOUT = {  # policies that the form says something about
     "rucb": "a good default, with guarantees",
     "dts": "if perhaps no arm beats all others",
@@ -198,7 +199,7 @@ def studies_page(request: Request, service: Here) -> Response:
     for shown in service.listed():
         kind, words = "damaged", "This study is damaged"
         if shown["damaged"] is None:
-            verdict = service.study(shown["name"]).verdict().as_dict()
+            verdict = service.verdict(service.study(shown["name"]))
             kind, words = verdict["kind"], headline(verdict, shown["retired"])
         found.append(shown | {"kind": kind, "headline": words})
     return page(
@@ -214,19 +215,32 @@ def studies_page(request: Request, service: Here) -> Response:
 
 
 @router.get("/studies/{study}")
-def study_page(request: Request, study: str, service: Here) -> Response:
-    """One study. Its script gets this page again whenever the study changes, and takes over what is different."""
+def study_page(
+    request: Request, study: str, service: Here, at: Annotated[str, Query(alias="page", max_length=20)] = "1"
+) -> Response:
+    """One study. Its script gets this page again whenever the study changes, and takes over what is different.
+
+    at: which of the pages of the tables of arms, where there are many.
+    """
     if signed_in(request, service) is None:
         return _to_signin(request)
     found = service.study(study)
     described, shown = service.described(found), service.board(found)
     most_met = sorted(shown["pairs"], key=lambda pair: -pair["duels"])
+    arms = described["arms"]
+    pages = max(1, -(-len(arms) // ARMS_SHOWN))
+    number = min(int(at) if at.isdecimal() else 1, pages) or 1
+    on_page = slice((number - 1) * ARMS_SHOWN, number * ARMS_SHOWN)
     return page(
         request,
         service,
         "study.html",
         study=described,
         board=shown,
+        leaderboard=shown["leaderboard"][on_page],
+        champions=(shown["champions"] or [])[on_page],
+        arms=[{"number": n, **arm} for n, arm in enumerate(arms, 1)][on_page],
+        pages={"number": number, "of": pages, "each": ARMS_SHOWN, "arms": len(arms)},
         headline=headline(shown["verdict"], described["retired"]),
         figures={name: figure(chart) for name, chart in service.charts(shown).items()},
         pairs=most_met[:PAIRS_SHOWN],

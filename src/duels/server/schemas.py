@@ -132,6 +132,7 @@ class Leaderboard(BaseModel):
 
 class Preferences(BaseModel):
     preferences: list[dict[str, Any]]
+    next: Annotated[int | None, Field(description="What to say as `after` for the next page; null at the end.")]
 
 
 class LogEntryOut(BaseModel):

@@ -9,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ..errors import DamagedStudy, UnknownName
-from ..study.board import board
+from ..study.board import board, verdict_data
 from ..study.catalogue import load_study
 from ..study.items import count_items
 from ..study.names import iso_time
@@ -39,6 +39,7 @@ class Service:
     _drawing: Any = field(default_factory=threading.Lock)
     _keys: dict[str, Key] = field(default_factory=dict)
     _studies: dict[str, Study] = field(default_factory=dict)
+    _verdicts: dict[int, tuple[Any, dict[str, Any]]] = field(default_factory=dict)  # by the study's id
     _generation: int = 0  # of the storage that all these are from
 
     def study(self, name: str) -> Study:
@@ -56,7 +57,7 @@ class Service:
         """Forget what was known of a database that was replaced."""
         if self._generation != self.storage.generation:
             self._generation = self.storage.generation
-            for known in (self._boards, self._keys, self._studies):
+            for known in (self._boards, self._keys, self._studies, self._verdicts):
                 known.clear()
 
     def exists(self, study: Study) -> bool:
@@ -111,6 +112,15 @@ class Service:
             raise Refused(401, "the token was revoked or has expired: ask for another one")
         if not _exists(self.storage, connection, study):
             raise _Gone("the study was deleted")
+
+    def verdict(self, study: Study) -> dict[str, Any]:
+        """A study's verdict as data, computed once for each state of its log. Blocks."""
+        key = (self.storage.generation, study.history().seq)
+        known, found = self._verdicts.get(study.id, (None, {}))
+        if known != key:
+            found = verdict_data(study.verdict())
+            self._verdicts[study.id] = (key, found)
+        return found
 
     def board(self, study: Study, confidence: float = 0.95) -> dict[str, Any]:
         """What the dashboard shows, made once for each state of the log however many look. Blocks."""

@@ -90,24 +90,24 @@ def check_returned(path: str, before: tuple[int, int] | None, old_wal: tuple[int
 
     before, old_wal: that one and the file beside it, which SQLite would take for a part of whatever is there now.
     """
-    words = f"another file is in the place of the database {path!r}"
+    words = f"the file of the database {path!r} was removed or replaced while it was in use"
     try:
         found, wal = os.stat(path), Path(f"{path}-wal")
         same = (found.st_dev, found.st_ino) == before and found.st_mtime <= left  # numbers are used again
         stale = not same and old_wal != GONE and file_at(str(wal)) == old_wal and wal.stat().st_size > 0
     except OSError:
-        raise StorageError(f"the file of the database {path!r} was removed while it was in use") from None
+        raise StorageError(words) from None
     if stale:
         raise StorageError(
-            f"{words}, but {wal.name} belongs to the one that was there before: stop the server, remove {wal.name} and "
+            f"{words}, and {wal.name} belongs to the one that was there before: stop the server, remove {wal.name} and "
             f"{wal.name[:-4]}-shm, and start it again; nothing was written"
         )
     if not same and (not found.st_size or 0 <= time.time() - found.st_mtime < SETTLED):  # somebody may be copying it
-        raise StorageError(f"{words}, and was written just now: it is opened when it is complete")
+        raise StorageError(f"{words}, by one that was written just now: it is opened when it is complete")
     with contextlib.closing(sqlite3.connect(f"file:{quote(path)}?mode=rw", uri=True, timeout=1)) as connection:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if "alembic_version" not in tables:
-        raise StorageError(f"{words} that is not one of Duels'; nothing was changed")
+        raise StorageError(f"{words}, by one that is not a database of Duels; nothing was changed")
 
 
 def _set_up_sqlite(connection: Any, record: Any) -> None:
