@@ -29,7 +29,7 @@ def many_arms(arms=120, duels=4000, seed=0):
 
 
 def test_intervals_and_certainty_are_those_of_pairs_computed_one_by_one():
-    tally = many_arms()
+    tally = many_arms(duels=40_000)
     delta, halves = verdicts.share(0.05, tally), tally.wins + tally.ties / 2
     evident = verdicts.log_evidence(tally.wins, tally.wins.T) >= verdicts.log_thresholds(tally)
     sure = (tally.wins > tally.wins.T) & evident

@@ -9,16 +9,18 @@ import contextlib
 import json
 import logging
 import threading
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from ..errors import DuelsError
+from ..errors import DamagedStudy, DuelsError
 from ..study.storage import Storage, Write
 from .keys import KeyId, is_in_force
 
 logger = logging.getLogger("duels.server")
 PULSE = 0.5  # seconds between two looks at the logs that somebody follows
+DAMAGED = 30.0  # seconds until a study that is damaged is looked at again: that reads all of its log
 DELETED = -2  # the sequence number of a study that is gone
 NO_KEY = KeyId(0, "")  # of listeners where no sign-in is needed
 KEEP_ALIVE = 15.0  # seconds after which a silent stream says that it is there
@@ -34,6 +36,7 @@ class Feed:
         self.changed = asyncio.Event()
         self.listeners = 0
         self.lost = False  # whether the last look failed
+        self.rest = 0.0  # until when it is not looked at
 
 
 class Hub:
@@ -118,10 +121,13 @@ class Hub:
                 await asyncio.wait_for(self.closing.wait(), PULSE)
 
     async def _look_at(self, name: str, feed: Feed) -> None:
+        if time.monotonic() < feed.rest:
+            return
         try:
             state = await asyncio.to_thread(feed.state)
         except Exception as error:
             if getattr(error, "kind", "") != "study":
+                feed.rest = time.monotonic() + (DAMAGED if isinstance(error, DamagedStudy) else 0)
                 if not feed.lost:  # it is said once, and looked for until the database is back
                     strange = not isinstance(error, DuelsError)
                     logger.warning("study %r cannot be followed now: %s", name, error, exc_info=strange)

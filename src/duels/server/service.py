@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,10 +14,10 @@ from ..study.board import board, verdict_data
 from ..study.catalogue import load_study
 from ..study.items import count_items
 from ..study.names import iso_time
-from ..study.storage import Storage, Write
+from ..study.storage import Storage, StudyRow, Write
 from ..study.study import Study
 from . import keys
-from .hub import Hub
+from .hub import DAMAGED, Hub
 from .keys import Key
 from .limits import Limits, Rates
 from .problems import Refused
@@ -40,6 +41,7 @@ class Service:
     _keys: dict[str, Key] = field(default_factory=dict)
     _studies: dict[str, Study] = field(default_factory=dict)
     _verdicts: dict[int, tuple[Any, dict[str, Any]]] = field(default_factory=dict)  # by the study's id
+    _damaged: dict[Any, tuple[float, str]] = field(default_factory=dict)  # until when it is known, and what is wrong
     _generation: int = 0  # of the storage that all these are from
 
     def study(self, name: str) -> Study:
@@ -57,7 +59,7 @@ class Service:
         """Forget what was known of a database that was replaced."""
         if self._generation != self.storage.generation:
             self._generation = self.storage.generation
-            for known in (self._boards, self._keys, self._studies, self._verdicts):
+            for known in (self._boards, self._keys, self._studies, self._verdicts, self._damaged):
                 known.clear()
 
     def exists(self, study: Study) -> bool:
@@ -161,14 +163,22 @@ class Service:
         found = []
         for row in rows:
             try:
-                found.append(self.described(self.study(row.name)) | {"damaged": None})
-            except DamagedStudy as error:
-                unknown = dict.fromkeys(("arms", "answers", "open", "items", "retired", "seq"))
-                known = {"name": row.name, "policy": row.policy, "created": iso_time(row.created)}
-                found.append(known | unknown | {"damaged": str(error)})
+                found.append(self._described_or_damaged(row))
             except UnknownName:  # deleted by another process just now
                 continue
         return found
+
+    def _described_or_damaged(self, row: StudyRow) -> dict[str, Any]:
+        until, words = self._damaged.get(row[:3], (0.0, ""))
+        if time.monotonic() >= until:  # finding the damage reads all of the log
+            try:
+                return self.described(self.study(row.name)) | {"damaged": None}
+            except DamagedStudy as error:
+                words = str(error)
+                self._damaged[row[:3]] = (time.monotonic() + DAMAGED, words)
+        unknown = dict.fromkeys(("arms", "answers", "open", "items", "retired", "seq"))
+        known = {"name": row.name, "policy": row.policy, "created": iso_time(row.created)}
+        return known | unknown | {"damaged": words}
 
     def described(self, study: Study) -> dict[str, Any]:
         """A study as the API shows it. Blocks."""
