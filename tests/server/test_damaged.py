@@ -3,6 +3,7 @@
 import sqlite3
 
 import pytest
+from commands import duels_command
 from starlette.testclient import TestClient
 
 import duels
@@ -111,3 +112,36 @@ def test_an_unknown_study_is_said_in_plain_words_on_a_page(people):
     assert "No study is called “none”" in page.text
     assert "Known:" not in page.text
     assert "duels studies" not in page.text
+
+
+def test_the_client_and_the_command_list_it(serve):
+    live = serve()
+    with duels.connect(live.url, live.token) as client:
+        client.create_study(["a", "b"], "bad")
+        client.create_study(["a", "b", "c"], "good")
+    live.stop()
+    with sqlite3.connect(live.storage.removeprefix("sqlite:///")) as database:
+        database.execute("UPDATE events SET time = time + 1 WHERE study_id = 1")
+    table = duels_command("studies", "--storage", live.storage).stdout
+    assert "event 1 of study 'bad' is not what was written" in table
+    again = serve(live.storage, environment={"DUELS_TOKEN": "a-token-of-thirty-characters.."})
+    with duels.connect(again.url, again.token) as client:
+        bad, good = client.list_studies()
+        assert (bad.name, bad.arms, bad.answers, good.name, good.arms) == ("bad", None, None, "good", 3)
+        assert "is not what was written" in bad.damaged
+        with pytest.raises(DamagedStudy, match="Restore the database from a back-up, or delete this study"):
+            client.load_study("bad")
+    done = duels_command("delete-study", "bad", "--storage", live.storage, stdin="y\n")
+    assert (done.returncode, "which is damaged" in done.stderr) == (0, True)
+    assert "damaged" not in duels_command("studies", "--storage", live.storage).stdout
+
+
+def test_voters_of_it_are_told_neither_its_name_nor_what_is_wrong(admin, study, storage, anybody):
+    link = admin.post(f"{study}/links", json={}).json()["secret"]
+    with storage.turn:
+        storage.followers.clear()
+    with sqlite3.connect(storage.url.removeprefix("sqlite:///")) as database:
+        database.execute("UPDATE events SET time = time + 1 WHERE study_id = 1")
+    said = anybody.post(f"/api/vote/{link}/ask", json={})
+    assert (said.status_code, said.json()["error"]["kind"]) == (500, "damaged")
+    assert "search" not in said.text

@@ -66,7 +66,7 @@ def of_damaged(request: Request, error: DamagedStudy) -> Response:
     """One study cannot be read; trying again would not help. Voters are not told what it is called."""
     logger.error("%s", error)
     words = f"{error}. {RESTORE}"
-    if request.url.path.startswith("/api/vote/"):
+    if request.url.path.startswith(("/api/vote/", "/vote/")):
         words = "this study cannot be read: tell whoever sent you the link"
     return problem(500, words, kind="damaged")
 

@@ -159,9 +159,10 @@ def log_thresholds(tally: Tally, confidence: float = 0.95) -> np.ndarray:
 
 def certainly_beats(tally: Tally, confidence: float = 0.95) -> np.ndarray:
     """(K, K) bool: whether i beats j for certain; ties do not count, and retired arms are included."""
-    lead = leads(tally)  # few pairs have met where there are many arms
-    sure = np.zeros_like(lead)
-    sure[lead] = log_evidence(tally.wins[lead], tally.wins.T[lead]) >= log_thresholds(tally, confidence)[lead]
+    sure = leads(tally)
+    first, second = np.nonzero(sure)  # few pairs have met where there are many arms
+    threshold = -np.log(share_of(1 - _confidence(confidence), tally, first, second))
+    sure[first, second] = log_evidence(tally.wins[first, second], tally.wins[second, first]) >= threshold
     return sure
 
 
@@ -365,11 +366,11 @@ def pair_rows(tally: Tally, first: np.ndarray, second: np.ndarray, confidence: f
 
 def _intervals(tally: Tally, confidence: float) -> tuple[np.ndarray, np.ndarray]:
     """(K, K) lower and upper ends for all pairs at once, a tie counted as a half; 0 and 1 on the diagonal."""
-    halves = tally.wins + tally.ties / 2
-    lower, upper = np.zeros_like(halves), np.ones_like(halves)
-    seen = met(tally) > 0  # the interval of a pair that never met is (0, 1)
-    delta = share(1 - _confidence(confidence), tally)[seen]
-    lower[seen], upper[seen] = _distinct_intervals(halves[seen], halves.T[seen], delta)
+    lower, upper = np.zeros(tally.wins.shape), np.ones(tally.wins.shape)
+    pair = np.nonzero(met(tally))  # the interval of a pair that never met is (0, 1)
+    delta = share_of(1 - _confidence(confidence), tally, *pair)
+    won, lost, tied = tally.wins[pair], tally.wins.T[pair], tally.ties[pair]
+    lower[pair], upper[pair] = _distinct_intervals(won + tied / 2, lost + tied / 2, delta)
     return lower, upper
 
 
