@@ -22,6 +22,7 @@ KEPT = 1.0  # seconds for which an answer is kept
 LIMIT = 2.0  # seconds after which the database does not answer
 PATIENCE = 1.0  # seconds to wait for a lock
 WRITES = 5.0  # seconds after a write for which it shows that writing works
+BUSY = ("locked", "lock timeout")  # what SQLite and PostgreSQL say while somebody else holds the lock
 SILENT = "the database does not answer"
 GONE = "the file of the database was removed or replaced"
 UNWRITABLE = "the database cannot be written: is the disk full, or the file read-only?"
@@ -49,8 +50,10 @@ class HealthCheck:
             self._began = time.monotonic()
             threading.Thread(target=self._look_and_note, args=(looking,), daemon=True).start()
         left = self._began + LIMIT - time.monotonic()
+        if left <= 0:
+            return SILENT
         try:
-            return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(looking)), max(left, 0.0))
+            return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(looking)), left)
         except TimeoutError:
             return SILENT
 
@@ -86,7 +89,8 @@ class HealthCheck:
         try:
             self._probe.write()
         except Exception as error:
-            if "locked" in reason(error) and not failing:  # somebody is writing, most likely this server
+            busy = any(sign in reason(error) for sign in BUSY)
+            if busy and not failing:  # somebody is writing, most likely this server
                 return None
             return self._because(error, UNWRITABLE)
         if storage.write_failure is failure:

@@ -138,9 +138,10 @@ class Probe:
         path = sqlite_path(sa.make_url(url))
         if path is not None:  # without making the file if it is not there
             url = f"sqlite:///file:{quote(str(path))}?mode=rw&uri=true"
-        self.engine, self._patience = engine_for(url), patience
-        self._held: sa.Connection | None = None
+        self.engine = engine_for(url)
+        self._begin = ["BEGIN", f"SET LOCAL lock_timeout = '{patience:g}s'"]
         if self.engine.dialect.name == "sqlite":
+            self._begin = ["BEGIN IMMEDIATE"]
             sa.event.listen(self.engine, "do_connect", lambda *known: known[-1].update(timeout=patience))
 
     def read(self) -> None:
@@ -149,27 +150,16 @@ class Probe:
 
     def write(self) -> None:
         """Raises what the driver or SQLAlchemy says."""
-        is_sqlite = self.engine.dialect.name == "sqlite"
-        begin = ["BEGIN IMMEDIATE"] if is_sqlite else ["BEGIN", f"SET LOCAL lock_timeout = '{self._patience:g}s'"]
-        self._do(*begin, "UPDATE alembic_version SET version_num = version_num", "COMMIT")
+        self._do(*self._begin, "UPDATE alembic_version SET version_num = version_num", "COMMIT")
 
     def _do(self, *statements: str) -> None:
-        try:
-            self._held = self._held or self.engine.connect()
-            for statement in statements:
-                self._held.exec_driver_sql(statement)
-        except BaseException:
-            self.close()
-            raise
-        if self.engine.dialect.name == "sqlite":  # whose file may be another one the next time
-            self.close()
-
-    def close(self) -> None:
-        held, self._held = self._held, None
-        if held is not None:
-            with contextlib.suppress(sa.exc.SQLAlchemyError):
-                held.invalidate()
-                held.close()
+        with self.engine.connect() as connection:  # SQLite's is closed afterwards: its file may be another one then
+            try:
+                for statement in statements:
+                    connection.exec_driver_sql(statement)
+            except BaseException:
+                connection.invalidate()
+                raise
 
 
 def prepare(engine: sa.Engine, url: str) -> None:
