@@ -13,7 +13,7 @@ from time import sleep
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
-from .errors import Conflict, DuelsError, InvalidInput, StorageError, UnknownName
+from .errors import Conflict, DamagedStudy, DuelsError, InvalidInput, StorageError, UnknownName
 from .specs import whole
 from .study.catalogue import LEASE, StudyInfo
 from .study.items import read_items
@@ -71,7 +71,12 @@ class NotFound(UnknownName):
         self.kind = "name"
 
 
-KINDS: dict[str, type[DuelsError]] = {"conflict": Conflict, "not_found": NotFound, "storage": StorageError}
+KINDS: dict[str, type[DuelsError]] = {
+    "conflict": Conflict,
+    "not_found": NotFound,
+    "storage": StorageError,
+    "damaged": DamagedStudy,
+}
 KINDS |= {"too_many": DuelsError, "internal": DuelsError}
 ADVICE = {
     "unauthorized": ". In Python: duels.connect(url, token); make one with `duels token create NAME`",
@@ -131,7 +136,7 @@ class Client:
     def list_studies(self) -> list[StudyInfo]:
         """All studies of the server, oldest first."""
         return [
-            _row(StudyInfo, one | {"arms": sum(arm["active"] for arm in one["arms"])})
+            _row(StudyInfo, {"damaged": None} | one | {"arms": _active(one["arms"])})
             for one in self._send("GET", ROOT[:-1]).json()["studies"]
         ]
 
@@ -277,7 +282,12 @@ class RemoteStudy:
 
     def preferences(self, confidence: float = 0.95) -> list[PairRow]:
         """Wins, counts, estimate and interval of every pair."""
-        return [_row(PairRow, one) for one in self._get("/preferences", confidence=confidence)["preferences"]]
+        rows, following = list[PairRow](), 0
+        while following is not None:  # an older server gives all of them at once
+            page = self._get("/preferences", confidence=confidence, after=following)
+            rows += [_row(PairRow, one) for one in page["preferences"]]
+            following = page.get("next")
+        return rows
 
     def verdict(self, confidence: float = 0.95, margin: float = 0.0) -> Verdict:
         """Who is best, as far as that can be said for certain; valid however often it is looked at."""
@@ -374,6 +384,11 @@ def _error_of(response: Any, url: str) -> DuelsError:
     except (ValueError, KeyError, TypeError):
         return StorageError(f"{url} answered {response.status_code} and nothing that Duels says: is it a Duels server?")
     return KINDS.get(kind, InvalidInput)(message + ADVICE.get(kind, ""))
+
+
+def _active(arms: list[dict[str, Any]] | None) -> int | None:
+    """How many arms are active; None for a study that is damaged."""
+    return None if arms is None else sum(arm["active"] for arm in arms)
 
 
 def _quoted(name: Any) -> str:

@@ -39,6 +39,10 @@ class StorageError(DuelsError):
     """The database cannot be used: it is not there, full, read-only, damaged or of a newer version."""
 
 
+class DamagedStudy(StorageError):
+    """The log of one study is not what was written; the other studies of its database are not affected."""
+
+
 class ConformanceError(DuelsError, AssertionError):
     """A policy breaks a promise of the contract; raised by `duels.testing`."""
 

@@ -21,6 +21,7 @@ from duels.study import tables
 from duels.study.catalogue import create_study, delete_study, list_studies, load_study
 from duels.study.database import HEAD, engine_for, upgrade
 from duels.study.storage import Storage, Write
+from duels.study.wording import trouble
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -530,3 +531,18 @@ def test_a_database_of_the_first_version_is_brought_up_to_date(tmp_path):
     assert kept.check() == study.check() == 11
     with kept.storage.engine.connect() as connection:
         assert connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar() == HEAD
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("disk I/O error", "is the disk full, or failing?"),
+        ("database or disk is full", "the disk is full"),
+        ("could not extend file: No space left on device", "the disk is full"),
+        ("attempt to write a readonly database", "it is read-only"),
+        ("Could not decode to UTF-8 column 'note' with text 'x'", "is damaged: restore it from a back-up"),
+    ],
+)
+def test_what_a_database_says_is_explained(said, words):
+    assert words in trouble(said)
+    assert said in trouble(said)

@@ -70,7 +70,8 @@ def studies(storage: StorageOption = STORAGE, format: FormatOption = Format.tabl
     from ..study.catalogue import list_studies
 
     rows = [info._asdict() for info in list_studies(storage)]
-    print_rows(rows, format, STUDIES_COLUMNS, "no studies yet. Begin one: duels create-study NAME ARM ARM …")
+    shown = STUDIES_COLUMNS if any(row["damaged"] for row in rows) else STUDIES_COLUMNS[:-1]
+    print_rows(rows, format, shown, "no studies yet. Begin one: duels create-study NAME ARM ARM …")
 
 
 def delete_study(
@@ -83,9 +84,11 @@ def delete_study(
     from ..study.catalogue import delete_study as delete
     from ..study.catalogue import list_studies
 
-    answers = {info.name: info.answers for info in list_studies(storage)}
-    if study in answers and not yes:
-        print(f"Delete study {study!r} with its {counted(answers[study], 'answer')}? [y/N] ", end="", file=sys.stderr)
+    found = {info.name: info for info in list_studies(storage)}
+    if study in found and not yes:
+        answers = found[study].answers
+        held = "which is damaged" if answers is None else f"with its {counted(answers, 'answer')}"
+        print(f"Delete study {study!r} {held}? [y/N] ", end="", file=sys.stderr)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise InvalidInput(f"study {study!r} was kept: answer y to delete it, or say --yes")
     delete(study, storage)
@@ -360,6 +363,7 @@ STUDIES_COLUMNS = (
     column("answers", show=","),
     column("open", show=",", spare=1),
     column("created", spare=3),
+    column("damaged"),
 )
 OPEN_COLUMNS = (column("duel"), column("left"), column("right"), column("asked", spare=1))
 LEADERBOARD_COLUMNS = (

@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-import sqlalchemy as sa
 from fastapi import FastAPI, Response
 
 from .. import __version__
@@ -15,9 +14,10 @@ from ..study.storage import Storage
 from . import pages, voting
 from .api import arena, duels, interleaving, results, studies, tokens
 from .gate import Gate, Metrics
+from .health import HealthCheck
 from .hub import Hub
 from .limits import Limits, Rates
-from .problems import explain, shape
+from .problems import RETRY, explain, problem, shape
 from .quick import Quick
 from .schemas import Health
 from .security import Caller, Here
@@ -62,6 +62,8 @@ def create_app(
         store, Hub(store), limits or Limits(), Rates(), public_url=_checked(public_url), open_to_all=open_to_all
     )
 
+    health = HealthCheck(store)
+
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
@@ -81,7 +83,7 @@ def create_app(
     explain(app)
     for part in (studies, duels, results, arena, interleaving, tokens, voting, pages):
         app.include_router(part.router)
-    _add_health(app, metrics)
+    _add_health(app, metrics, health)
     pages.add_files(app)
     names = {*hosts, urlsplit(public_url).hostname or ""} - {""} if hosts else ()
     secure = public_url.startswith("https:")
@@ -95,13 +97,12 @@ def _checked(url: str) -> str:
     return url.rstrip("/")
 
 
-def _add_health(app: FastAPI, metrics: Metrics) -> None:
+def _add_health(app: FastAPI, metrics: Metrics, health: HealthCheck) -> None:
     @app.get("/healthz", response_model=Health, responses=shape(503), tags=["operations"])
-    def healthz(service: Here) -> Any:
-        """Whether the server and its database answer."""
-        with service.storage.turn, service.storage.explained():
-            service.storage.connection().execute(sa.text("SELECT 1"))
-        return {"status": "ok", "version": __version__}
+    async def healthz() -> Any:
+        """Whether the server and its database answer, and the database can be written."""
+        trouble = await health.trouble()
+        return {"status": "ok", "version": __version__} if trouble is None else problem(503, trouble, RETRY)
 
     @app.get("/metrics", response_class=Response, responses=shape(401, 503), tags=["operations"])
     def prometheus(service: Here, key: Caller) -> Response:

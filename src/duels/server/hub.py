@@ -9,22 +9,25 @@ import contextlib
 import json
 import logging
 import threading
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from ..errors import DuelsError
+from ..errors import DamagedStudy, DuelsError
 from ..study.catalogue import list_policies
 from ..study.storage import NotReady, Storage, Write
 from ..study.study import Study
-from .keys import is_in_force
+from .keys import KeyId, is_in_force
 
 logger = logging.getLogger("duels.server")
 PULSE = 0.5  # seconds between two looks at the logs that somebody follows
+DAMAGED = 30.0  # seconds until a study that is damaged is looked at again: that reads all of its log
 DELETED = -2  # the sequence number of a study that is gone
 SLOW = 8  # uploads, and studies that are loaded or compiled, at once
 T = TypeVar("T")
+NO_KEY = KeyId(0, "")  # of listeners where no sign-in is needed
 KEEP_ALIVE = 15.0  # seconds after which a silent stream says that it is there
 
 
@@ -38,6 +41,7 @@ class Feed:
         self.changed = asyncio.Event()
         self.listeners = 0
         self.lost = False  # whether the last look failed
+        self.rest = 0.0  # until when it is not looked at
 
 
 class Hub:
@@ -49,8 +53,8 @@ class Hub:
         self.closing = asyncio.Event()
         self._written: list[tuple[asyncio.Future, Any, BaseException | None]] = []
         self._settling = threading.Lock()
-        self._keys: Counter[int] = Counter()  # how many listeners came with each key
-        self._revoked: set[int] = set()  # those of them that are not in force any more
+        self._keys: Counter[KeyId] = Counter()  # how many listeners came with each key
+        self._revoked: set[KeyId] = set()  # those of them that are not in force any more
         self._pulse: asyncio.Task | None = None
         self._slow = ThreadPoolExecutor(SLOW, "duels-slow")  # for what may take long
 
@@ -104,10 +108,10 @@ class Hub:
                 continue
             future.set_exception(error) if error is not None else future.set_result(value)
 
-    async def follow(self, name: str, state: Callable[[], dict[str, Any]], key: int = 0) -> AsyncIterator[bytes]:
+    async def follow(self, name: str, state: Callable[[], dict[str, Any]], key: KeyId = NO_KEY) -> AsyncIterator[bytes]:
         """Server-sent events of a study: its state now, and again whenever its log has grown.
 
-        key: the id of the listener's, with which the stream ends too; 0 for none.
+        key: the listener's, with which the stream ends too.
         """
         feed = self.feeds.setdefault(name, Feed(state))
         feed.listeners += 1
@@ -149,10 +153,13 @@ class Hub:
                 await asyncio.wait_for(self.closing.wait(), PULSE)
 
     async def _look_at(self, name: str, feed: Feed) -> None:
+        if time.monotonic() < feed.rest:
+            return
         try:
             state = await asyncio.to_thread(feed.state)
         except Exception as error:
             if getattr(error, "kind", "") != "study":
+                feed.rest = time.monotonic() + (DAMAGED if isinstance(error, DamagedStudy) else 0)
                 if not feed.lost:  # it is said once, and looked for until the database is back
                     strange = not isinstance(error, DuelsError)
                     logger.warning("study %r cannot be followed now: %s", name, error, exc_info=strange)
@@ -169,7 +176,7 @@ class Hub:
     async def _look_at_keys(self) -> None:
         """End the streams of those whose keys were revoked or have expired."""
         self._keys = +self._keys  # without those that nobody listens with
-        asked = [key for key in self._keys if key and key not in self._revoked]
+        asked = [key for key in self._keys if key != NO_KEY and key not in self._revoked]
         with contextlib.suppress(DuelsError):  # the database is away: it is looked at again
             gone = await asyncio.to_thread(lambda: {key for key in asked if not is_in_force(self.storage, key)})
             self._revoked = {key for key in self._revoked if key in self._keys} | gone

@@ -33,6 +33,13 @@ class Key(NamedTuple):
     settings: dict[str, Any]
 
 
+class KeyId(NamedTuple):
+    """Which key it is, also after the database was replaced."""
+
+    id: int
+    digest: str
+
+
 def digest_of(secret: str) -> str:
     """What is kept of a secret. It has 128 random bits or more, so a plain hash cannot be searched."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
@@ -99,27 +106,28 @@ def find_key(storage: Storage, secret: str) -> Key | None:
         found = _found(storage.connection(), keys.c.digest == digest)
         if not found or not hmac.compare_digest(found[0].digest, digest):
             return None
-        return found[0] if in_force(storage, storage.connection(), found[0].id) else None
+        return found[0] if in_force(storage, storage.connection(), found[0]) else None
 
 
-def in_force(storage: Storage, connection: sa.Connection, key: int) -> bool:
+def in_force(storage: Storage, connection: sa.Connection, key: Key | KeyId) -> bool:
     """Whether a key is neither revoked nor expired, and for a session that of who signed in too.
 
-    By the driver itself: every answer needs it, in the transaction that writes the answer.
+    By the driver itself: every answer needs it, in the transaction that writes the answer. The digest counts too: in a
+    database that was restored from a back-up, the same id may be another key's.
     """
     mark = "?" if storage.is_sqlite else "%s"
     cursor = connection.connection.cursor()
     cursor.execute(
         "SELECT k.revoked, k.expires, p.revoked, p.expires FROM keys k LEFT JOIN keys p ON p.id = k.parent_id "
-        f"WHERE k.id = {mark}",
-        (key,),
+        f"WHERE k.id = {mark} AND k.digest = {mark}",
+        (key.id, key.digest),
     )
     row = cursor.fetchone()
     now = log.clock()
     return row is not None and not any(row[::2]) and all(end is None or now < end for end in row[1::2])
 
 
-def is_in_force(storage: Storage, key: int) -> bool:
+def is_in_force(storage: Storage, key: KeyId) -> bool:
     """As `in_force`, outside a transaction."""
     with storage.turn, storage.explained():
         return in_force(storage, storage.connection(), key)

@@ -8,24 +8,23 @@ import io
 import re
 from collections.abc import Callable, Collection, Coroutine, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import parse_qs, quote
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.routing import APIRoute
 from fastapi.staticfiles import StaticFiles
 from fastapi.templating import Jinja2Templates
 from starlette.exceptions import HTTPException
 
-from ..errors import DuelsError
+from ..errors import DamagedStudy, DuelsError, UnknownName
 from ..policies import BUILT_IN, policy
-from ..study.catalogue import list_studies
 from ..study.verdict_words import headline
 from .api.arena import links
 from .api.tokens import KINDS, token_out
 from .keys import Key, csrf_token, list_keys, make_key, revoke_key
-from .problems import Refused, of_duels, of_http
+from .problems import RESTORE, Refused, of_duels, of_http
 from .security import NOBODY, SESSION, SESSION_LASTS, Here, secret_of
 from .service import Service
 from .vega import vega_bundle
@@ -33,6 +32,7 @@ from .voting import opened
 
 HERE = Path(__file__).parent
 PAIRS_SHOWN = 300  # rows of the table of pairs; the API has all of them
+ARMS_SHOWN = 200  # rows of the tables of arms on one page
 ABOUT = {  # policies that the form says something about
     "rucb": "a good default, with guarantees",
     "dts": "if perhaps no arm beats all others",
@@ -53,6 +53,10 @@ class PageRoute(APIRoute):
         async def explained(request: Request) -> Response:
             try:
                 return await handle(request)
+            except DamagedStudy as error:
+                return damaged_page(request, error)
+            except UnknownName as error:
+                return unknown_page(request, error)
             except DuelsError as error:
                 plain = of_duels(request, error)
                 heading = HEADINGS.get(plain.status_code, "That did not work")
@@ -68,6 +72,21 @@ class PageRoute(APIRoute):
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 templates = Jinja2Templates(HERE / "templates")
+
+
+def damaged_page(request: Request, error: DamagedStudy) -> Response:
+    """One study cannot be read: what happened, and what to do."""
+    known = {"study": request.path_params.get("study"), "words": error, "restore": RESTORE}
+    return page(request, request.app.state.service, "damaged.html", of_duels(request, error).status_code, **known)
+
+
+def unknown_page(request: Request, error: UnknownName) -> Response:
+    heading, words = HEADINGS[404], str(error)
+    if error.kind == "study":
+        heading = "There is no such study"
+        words = f"No study is called “{request.path_params.get('study', '')}”. It may have been deleted."
+    status = of_duels(request, error).status_code
+    return page(request, request.app.state.service, "error.html", status, heading=heading, words=words)
 
 
 async def of_http_for_people(request: Request, error: Exception) -> Response:
@@ -178,11 +197,12 @@ def studies_page(request: Request, service: Here) -> Response:
     if signed_in(request, service) is None:
         return RedirectResponse("/signin", 303)
     found = []
-    for info in list_studies(service.storage):
-        study = service.study(info.name)
-        verdict = study.verdict().as_dict()
-        shown = service.described(study)
-        found.append(shown | {"kind": verdict["kind"], "headline": headline(verdict, shown["retired"])})
+    for shown in service.listed():
+        kind, words = "damaged", "This study is damaged"
+        if shown["damaged"] is None:
+            verdict = service.verdict(service.study(shown["name"]))
+            kind, words = verdict["kind"], headline(verdict, shown["retired"])
+        found.append(shown | {"kind": kind, "headline": words})
     return page(
         request,
         service,
@@ -196,19 +216,32 @@ def studies_page(request: Request, service: Here) -> Response:
 
 
 @router.get("/studies/{study}")
-def study_page(request: Request, study: str, service: Here) -> Response:
-    """One study. Its script gets this page again whenever the study changes, and takes over what is different."""
+def study_page(
+    request: Request, study: str, service: Here, at: Annotated[str, Query(alias="page", max_length=20)] = "1"
+) -> Response:
+    """One study. Its script gets this page again whenever the study changes, and takes over what is different.
+
+    at: which of the pages of the tables of arms, where there are many.
+    """
     if signed_in(request, service) is None:
         return _to_signin(request)
     found = service.study(study)
     described, shown = service.described(found), service.board(found)
     most_met = sorted(shown["pairs"], key=lambda pair: -pair["duels"])
+    arms = described["arms"]
+    pages = max(1, -(-len(arms) // ARMS_SHOWN))
+    number = min(int(at) if at.isdecimal() else 1, pages) or 1
+    on_page = slice((number - 1) * ARMS_SHOWN, number * ARMS_SHOWN)
     return page(
         request,
         service,
         "study.html",
         study=described,
         board=shown,
+        leaderboard=shown["leaderboard"][on_page],
+        champions=(shown["champions"] or [])[on_page],
+        arms=[{"number": n, **arm} for n, arm in enumerate(arms, 1)][on_page],
+        pages={"number": number, "of": pages, "each": ARMS_SHOWN, "arms": len(arms)},
         headline=headline(shown["verdict"], described["retired"]),
         figures={name: figure(chart) for name, chart in service.charts(shown).items()},
         pairs=most_met[:PAIRS_SHOWN],

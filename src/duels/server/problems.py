@@ -8,7 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
-from ..errors import Conflict, DuelsError, InvalidInput, PolicyError, StorageError, UnknownName
+from ..errors import Conflict, DamagedStudy, DuelsError, InvalidInput, PolicyError, StorageError, UnknownName
 
 logger = logging.getLogger("duels.server")
 KINDS = {
@@ -27,6 +27,7 @@ KINDS = {
 }
 RETRY = 2  # seconds after which to try again when the database cannot be used
 MOST = 2000  # characters of a message: what somebody sent may be quoted in it
+RESTORE = "Restore the database from a back-up, or delete this study; the other studies are not affected"
 ELSEWHERE = ("study", "arm")  # unknown names that stand in an address
 
 
@@ -38,10 +39,10 @@ class Refused(DuelsError):
         self.status, self.retry = status, retry
 
 
-def problem(status: int, message: str, retry: int | None = None) -> Response:
+def problem(status: int, message: str, retry: int | None = None, kind: str = "") -> Response:
     said = message.encode("utf-8", "backslashreplace").decode()  # what it quotes may be half a character
     said = said if len(said) <= MOST else f"{said[:MOST]}…"
-    body = {"error": {"kind": KINDS.get(status, "invalid"), "message": said}}
+    body = {"error": {"kind": kind or KINDS.get(status, "invalid"), "message": said}}
     headers = {} if retry is None else {"Retry-After": str(retry)}
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
@@ -54,14 +55,26 @@ def status_of(error: DuelsError) -> int:
         return error.status
     if isinstance(error, UnknownName) and error.kind in ELSEWHERE:
         return 404
-    for kind, status in ((Conflict, 409), (InvalidInput, 400), (StorageError, 503), (PolicyError, 500)):
+    known = ((Conflict, 409), (InvalidInput, 400), (DamagedStudy, 500), (StorageError, 503), (PolicyError, 500))
+    for kind, status in known:
         if isinstance(error, kind):
             return status
     return 500
 
 
+def of_damaged(request: Request, error: DamagedStudy) -> Response:
+    """One study cannot be read; trying again would not help. Voters are not told what it is called."""
+    logger.error("%s", error)
+    words = f"{error}. {RESTORE}"
+    if request.url.path.startswith(("/api/vote/", "/vote/")):
+        words = "this study cannot be read: tell whoever sent you the link"
+    return problem(500, words, kind="damaged")
+
+
 def of_duels(request: Request, error: Exception) -> Response:
     assert isinstance(error, DuelsError)
+    if isinstance(error, DamagedStudy):
+        return of_damaged(request, error)
     status = status_of(error)
     if status >= 500:
         logger.error("%s", error)

@@ -55,8 +55,23 @@ class StudyOut(BaseModel):
     seq: int
 
 
+class StudyListed(BaseModel):
+    """A study in the list: as `StudyOut`, unless it is damaged."""
+
+    name: str
+    policy: str
+    arms: list[Arm] | None
+    answers: int | None
+    open: int | None
+    items: int | None
+    retired: bool | None
+    created: str
+    seq: int | None
+    damaged: Annotated[str | None, Field(description="What is wrong with its log, if it cannot be read.")] = None
+
+
 class Studies(BaseModel):
-    studies: list[StudyOut]
+    studies: list[StudyListed]
 
 
 class NewArm(Asked):
@@ -117,6 +132,7 @@ class Leaderboard(BaseModel):
 
 class Preferences(BaseModel):
     preferences: list[dict[str, Any]]
+    next: Annotated[int | None, Field(description="What to say as `after` for the next page; null at the end.")]
 
 
 class LogEntryOut(BaseModel):

@@ -2,21 +2,22 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import sqlalchemy as sa
 
-from ..errors import UnknownName
-from ..study.board import board
+from ..errors import DamagedStudy, UnknownName
+from ..study.board import board, verdict_data
 from ..study.catalogue import load_study
 from ..study.items import count_items
 from ..study.names import iso_time
-from ..study.storage import Storage, Write
+from ..study.storage import Storage, StudyRow, Write
 from ..study.study import Study
 from . import keys
-from .hub import Hub
+from .hub import DAMAGED, Hub
 from .keys import Key
 from .limits import Limits, Rates
 from .problems import Refused
@@ -39,9 +40,13 @@ class Service:
     _drawing: Any = field(default_factory=threading.Lock)
     _keys: dict[str, Key] = field(default_factory=dict)
     _studies: dict[str, Study] = field(default_factory=dict)
+    _verdicts: dict[int, tuple[Any, dict[str, Any]]] = field(default_factory=dict)  # by the study's id
+    _damaged: dict[Any, tuple[float, str]] = field(default_factory=dict)  # until when it is known, and what is wrong
+    _generation: int = 0  # of the storage that all these are from
 
     def study(self, name: str) -> Study:
         """The study of that name, as it is now in the database. Blocks."""
+        self._follow_storage()
         study = self._studies.get(name)
         if study is not None and self.exists(study):
             return study
@@ -50,12 +55,20 @@ class Service:
         self._studies[name] = study
         return study
 
+    def _follow_storage(self) -> None:
+        """Forget what was known of a database that was replaced."""
+        if self._generation != self.storage.generation:
+            self._generation = self.storage.generation
+            for known in (self._boards, self._keys, self._studies, self._verdicts, self._damaged):
+                known.clear()
+
     def exists(self, study: Study) -> bool:
         with self.storage.turn, self.storage.explained():
-            return _exists(self.storage, self.storage.connection(), study.id)
+            return _exists(self.storage, self.storage.connection(), study)
 
     def key(self, secret: str) -> Key | None:
         """Whose secret this is, as it is now in the database. Blocks."""
+        self._follow_storage()
         found = keys.find_key(self.storage, secret)
         if found is None:
             self._keys.pop(keys.digest_of(secret), None)
@@ -87,7 +100,7 @@ class Service:
 
     def _checked(self, key: Key | None, study: Study, write: Write) -> Write:
         def operation(connection: sa.Connection) -> Any:
-            checked = (None if key is None else key.id, study.id)
+            checked = (None if key is None else (key.id, key.digest), study.row[:3])
             if checked not in self.storage.checked:  # by an operation before this one in the same commit
                 self._check(connection, key, study)
                 self.storage.checked.add(checked)
@@ -96,16 +109,25 @@ class Service:
         return Write(operation, write.study, write.last)
 
     def _check(self, connection: sa.Connection, key: Key | None, study: Study) -> None:
-        if key is not None and not keys.in_force(self.storage, connection, key.id):
+        if key is not None and not keys.in_force(self.storage, connection, key):
             self._keys.pop(key.digest, None)
             raise Refused(401, "the token was revoked or has expired: ask for another one")
-        if not _exists(self.storage, connection, study.id):
+        if not _exists(self.storage, connection, study):
             raise _Gone("the study was deleted")
+
+    def verdict(self, study: Study) -> dict[str, Any]:
+        """A study's verdict as data, computed once for each state of its log. Blocks."""
+        key = (self.storage.generation, study.history().seq)
+        known, found = self._verdicts.get(study.id, (None, {}))
+        if known != key:
+            found = verdict_data(study.verdict())
+            self._verdicts[study.id] = (key, found)
+        return found
 
     def board(self, study: Study, confidence: float = 0.95) -> dict[str, Any]:
         """What the dashboard shows, made once for each state of the log however many look. Blocks."""
         with self._drawing:
-            key = (study.id, study.history().seq, confidence)
+            key = (self.storage.generation, study.id, study.history().seq, confidence)
             if key not in self._boards:
                 while len(self._boards) >= BOARDS:
                     self._boards.pop(next(iter(self._boards)))
@@ -134,6 +156,30 @@ class Service:
             "retired": history.retired,
         }
 
+    def listed(self) -> list[dict[str, Any]]:
+        """All studies as the API lists them, oldest first; one that cannot be read does not hide the others. Blocks."""
+        with self.storage.turn, self.storage.explained():
+            rows = self.storage.listed(self.storage.connection())
+        found = []
+        for row in rows:
+            try:
+                found.append(self._described_or_damaged(row))
+            except UnknownName:  # deleted by another process just now
+                continue
+        return found
+
+    def _described_or_damaged(self, row: StudyRow) -> dict[str, Any]:
+        until, words = self._damaged.get(row[:3], (0.0, ""))
+        if time.monotonic() >= until:  # finding the damage reads all of the log
+            try:
+                return self.described(self.study(row.name)) | {"damaged": None}
+            except DamagedStudy as error:
+                words = str(error)
+                self._damaged[row[:3]] = (time.monotonic() + DAMAGED, words)
+        unknown = dict.fromkeys(("arms", "answers", "open", "items", "retired", "seq"))
+        known = {"name": row.name, "policy": row.policy, "created": iso_time(row.created)}
+        return known | unknown | {"damaged": words}
+
     def described(self, study: Study) -> dict[str, Any]:
         """A study as the API shows it. Blocks."""
         history = study.history()
@@ -157,7 +203,9 @@ class _Gone(UnknownName):
         super().__init__("study", message, ())
 
 
-def _exists(storage: Storage, connection: sa.Connection, study: int) -> bool:
+def _exists(storage: Storage, connection: sa.Connection, study: Study) -> bool:
+    """Whether it is there; in a database that was replaced, another study may have its id."""
     cursor = connection.connection.cursor()
-    cursor.execute(f"SELECT 1 FROM studies WHERE id = {'?' if storage.is_sqlite else '%s'}", (study,))
-    return cursor.fetchone() is not None
+    cursor.execute(f"SELECT name, created FROM studies WHERE id = {'?' if storage.is_sqlite else '%s'}", (study.id,))
+    row = cursor.fetchone()
+    return row is not None and tuple(row) == (study.row.name, study.row.created)

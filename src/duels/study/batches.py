@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import sqlalchemy as sa
 
-from ..errors import StorageError
+from ..errors import DamagedStudy
 from .tables import events, votes
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def digest_of(content: bytes) -> str:
 def unpack(content: bytes | None, note: dict[str, Any], what: str) -> Batch:
     """The votes of an event with that note; refused unless they are what was written."""
     if content is None or digest_of(content) != note["digest"]:
-        raise StorageError(f"{what} are not what was written, or are missing: restore the database from a back-up")
+        raise DamagedStudy(f"{what} are not what was written, or are missing: restore the database from a back-up")
     columns = _read(content)
     arms = np.array(note["arms"], np.int32)
     return Batch(arms[columns["left"]], arms[columns["right"]], columns["answer"], columns.get("times"))

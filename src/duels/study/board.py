@@ -1,6 +1,7 @@
 """All that a study's live page shows, as plain data of one moment; `board_charts` draws it."""
 
 import copy
+import dataclasses
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -17,10 +18,11 @@ from .names import iso_time
 from .storage import NotReady, StudyRow
 from .study import Study
 from .tables import events, studies
-from .tally import LeaderboardRow, Tally, estimates, leaders
+from .tally import LeaderboardRow, Tally, estimates, leaders, met, ranking
 from .verdict import Verdict
 
-PROGRESS_POINTS, REGRET_POINTS, VOTERS = 120, 60, 50  # the most that are given
+PROGRESS_POINTS, REGRET_POINTS, VOTERS, PAIRS = 120, 60, 50, 10_000  # the most that are given
+BEST = 30  # arms whose pairs are always given
 
 # An undo has the duel and the attempt of the answer that it takes back. Forgotten voters have no name any more.
 ANSWERS_BY_VOTER = """
@@ -63,7 +65,9 @@ def board(study: Study, confidence: float = 0.95) -> dict[str, Any]:
         count: no skips, nothing taken back.
     verdict, words: the verdict as data and in words.
     leaderboard: one row per arm, best first; `order` has the names alone.
-    pairs: one row per pair, as `Study.preferences` gives them; `self_duels`: how often an arm met itself.
+    pairs: one row per pair, as `Study.preferences` gives them, if there are at most 10,000; else those of the 30 best
+        arms and the 10,000 that met most often. `pairs_total` counts all of them, and `pairs_met` those that have met.
+    self_duels: how often an arm met itself.
     champions: one row per active arm, see `champions_of`; None if the policy has no bounds. `champions_note` says so.
     progress: how many answers there were (of those that count now) at which time; `seconds` since the study began.
     regret: see `regret_so_far`; `leader` is the arm that it is relative to.
@@ -95,12 +99,14 @@ def board(study: Study, confidence: float = 0.95) -> dict[str, Any]:
             "seq": moment.seq,
             "confidence": confidence,
         },
-        "verdict": verdict.as_dict(),
+        "verdict": verdict_data(verdict),
         "words": str(verdict),
         "leader": None if leader is None else tally.names[leader],
         "leaderboard": [one._asdict() for one in leaderboard],
         "order": [one.arm for one in leaderboard],
-        "pairs": [pair._asdict() for pair in verdicts.preferences(tally, confidence)],
+        "pairs": [pair._asdict() for pair in verdicts.pair_rows(tally, *_pairs_shown(tally), confidence)],
+        "pairs_total": len(tally.names) * (len(tally.names) - 1) // 2,
+        "pairs_met": int(np.count_nonzero(met(tally))) // 2,
         "self_duels": _self_duels(tally, left, right),
         "champions": champions,
         "champions_note": note,
@@ -110,6 +116,25 @@ def board(study: Study, confidence: float = 0.95) -> dict[str, Any]:
         "voters_total": voters_total,
         "unnamed": len(told) - named,
     }
+
+
+def verdict_data(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as JSON has it, with at most 10,000 open pairs: before the first duel all pairs are open."""
+    return dataclasses.replace(verdict, open_pairs=verdict.open_pairs[:PAIRS]).as_dict()
+
+
+def _pairs_shown(tally: Tally) -> tuple[np.ndarray, np.ndarray]:
+    """The indices of the pairs that are given, in the order of the arms."""
+    arms = len(tally.names)
+    if arms * (arms - 1) // 2 <= PAIRS:
+        return np.triu_indices(arms, 1)
+    n = met(tally)
+    first, second = np.nonzero(np.triu(n, 1))
+    most = np.argsort(-n[first, second], kind="stable")[:PAIRS]
+    best = sorted(arm for _, arm in ranking(tally)[:BEST])
+    i, j = np.triu_indices(len(best), 1)
+    numbers = np.union1d(first[most] * arms + second[most], np.array(best)[i] * arms + np.array(best)[j])
+    return numbers // arms, numbers % arms
 
 
 def champions_of(moment: Moment, leaderboard: Sequence[LeaderboardRow]) -> tuple[list[dict[str, Any]] | None, str]:
@@ -134,10 +159,10 @@ def champions_of(moment: Moment, leaderboard: Sequence[LeaderboardRow]) -> tuple
     behind = np.array(moment.state.z > policy.params.alpha * math.log(t) if policy.module is rucb else upper < 0.5)
     np.fill_diagonal(behind, False)
     np.fill_diagonal(upper, np.inf)
-    champion = [not any(row) for row in behind.tolist()]
-    rows = []
+    champion: list[bool] = np.logical_not(behind.any(axis=1)).tolist()
+    rows, place = [], {name: i for i, name in enumerate(names)}
     for one in leaderboard[: len(names)]:  # retired arms come last
-        i = names.index(one.arm)
+        i = place[one.arm]
         j = int(upper[i].argmin())
         least = float(upper[i, j]) if math.isfinite(upper[i, j]) else None
         row = {"arm": one.arm, "champion": champion[i], "upper": least, "against": names[j], "duels": one.duels}
@@ -161,8 +186,7 @@ def regret_so_far(
     left, right: (n,) int64: the arms of the answered duels, in the order of the answers.
     """
     halves = tally.wins + tally.ties / 2
-    delta = verdicts.share(1 - confidence, tally)[leader]
-    delta[leader] = 0.5  # of the arm with itself, to be ignored
+    delta = verdicts.share_of(1 - confidence, tally, leader, np.arange(len(halves)))
     _, upper = verdicts.interval(halves[leader], halves[:, leader], delta)
     upper[leader] = 0.5
     after = _spread(len(left), REGRET_POINTS)

@@ -14,6 +14,7 @@ from .verdict_words import listed
 Board = dict[str, Any]
 WIDTH, HEIGHT = 250, 190  # with names beside it, a chart fits on a phone
 NAME = 120  # pixels for an arm's name
+DRAWN, MAPPED = 60, 30  # the most arms, best first, of a chart with a row for each and of a heat map
 ACTIVE, RETIRED = "active", "retired"
 CHAMPION, BEHIND = "potential champion", "behind an arm"
 STATES = {ACTIVE: (BLUE, "circle"), RETIRED: (GREY, "square")}
@@ -39,11 +40,11 @@ def charts_of(board: Board) -> dict[str, dict[str, Any]]:
 def shown(board: Board) -> set[str]:
     """The names of the charts that have something to show."""
     answered = board["study"]["answers"] > 0
-    met = any(pair["duels"] for pair in board["pairs"])
+    met = bool(_met(board))
     has = {
-        "leaderboard": met,
+        "leaderboard": any(row["duels"] for row in board["leaderboard"]),
         "beats": met,
-        "duels": met or bool(board["self_duels"]),
+        "duels": met or bool(_self_duels(board)),
         "champions": answered and any(row["upper"] is not None for row in board["champions"] or ()),
         "progress": answered,
         "regret": bool(board["regret"]),
@@ -57,9 +58,9 @@ def plot_leaderboard(board: Board) -> Any:
     wanted = ("arm", "score", "lower", "upper", "duels")
     rows = [
         {field: row[field] for field in wanted} | _marked(STATES, ACTIVE if row["active"] else RETIRED)
-        for row in board["leaderboard"]
+        for row in board["leaderboard"][:DRAWN]
     ]
-    key, x, y = _key(STATES), _probability("score"), _names(board["order"])
+    key, x, y = _key(STATES), _probability("score"), _names(board["order"][:DRAWN])
     all_active = rows[-1]["state"] == ACTIVE
     colour = alt.value(BLUE) if all_active else key.colour("state")
     base = alt.Chart(charts.table(pl.DataFrame(rows))).encode(y, color=colour)
@@ -72,6 +73,7 @@ def plot_leaderboard(board: Board) -> Any:
     layers += [] if all_active else [key.layer(WIDTH)]
     order = "ranked by active arms led, then by score"
     notes = ["chance of beating another active arm drawn at random", order, _interval_note(board)]
+    notes += _cut_note(board, DRAWN)
     return _finished(board, _sized(layers, len(rows)), "Leaderboard", notes, _first(board))
 
 
@@ -93,10 +95,11 @@ def plot_beats(board: Board) -> Any:
     rows = _both_ways(board, "estimate", lambda estimate: 1 - estimate)
     reach = max(0.05, *(abs(estimate - 0.5) for estimate in rows["estimate"]))
     cells = charts.probabilities("estimate", reach, ["row beats", "column"])
-    chart = charts.heat_map(rows, board["order"], "estimate", cells, board["leader"] or "")
-    total = charts.count(len(board["pairs"]), "pair")
-    said = f"{len(rows) // 2} of {total} met so far"
+    chart = charts.heat_map(rows, board["order"][:MAPPED], "estimate", cells, _outlined(board))
+    total = board["pairs_total"]
+    said = f"{board['pairs_met']:,} of {total:,} {'pair' if total == 1 else 'pairs'} met so far"
     notes = ["estimated from the answers, a tie counted as a half", f"{said}; best arms first"]
+    notes += _cut_note(board, MAPPED)
     return _finished(board, chart, "Who beats whom", notes, said)
 
 
@@ -104,16 +107,17 @@ def plot_duels(board: Board) -> Any:
     """How often each pair of arms has met; an arm's duels with itself are on the diagonal."""
     _must_show("duels", board)
     rows = _both_ways(board, "duels", int)
-    alone = [{"row": one["arm"], "column": one["arm"], "duels": one["duels"]} for one in board["self_duels"]]
+    alone = [{"row": one["arm"], "column": one["arm"], "duels": one["duels"]} for one in _self_duels(board)]
     if alone:
         rows = pl.concat([rows, pl.DataFrame(alone, schema=rows.schema)])
     cells = charts.amounts("duels", 1, max(rows["duels"]))
-    chart = charts.heat_map(rows, board["order"], "duels", cells, board["leader"] or "")
+    chart = charts.heat_map(rows, board["order"][:MAPPED], "duels", cells, _outlined(board))
     most = rows.row(int(rows["duels"].arg_max() or 0), named=True)
     said = f"{_cut(most['row'])} and {_cut(most['column'])} met most often, {charts.count(most['duels'], 'time')}"
     if most["row"] == most["column"]:
         said = f"{_cut(most['row'])} against itself was most frequent, {charts.count(most['duels'], 'time')}"
-    return _finished(board, chart, "Duels of each pair", ["darker: more duels; best arms first"], said)
+    notes = ["darker: more duels; best arms first", *_cut_note(board, MAPPED)]
+    return _finished(board, chart, "Duels of each pair", notes, said)
 
 
 def plot_champions(board: Board) -> Any:
@@ -121,10 +125,11 @@ def plot_champions(board: Board) -> Any:
     _must_show("champions", board)
     rows = [
         row | {"bound": min(max(row["upper"], 0), 1)} | _marked(POOL, CHAMPION if row["champion"] else BEHIND)
-        for row in board["champions"]
+        for row in board["champions"][:DRAWN]
         if row["upper"] is not None
     ]
-    order = [row["arm"] for row in board["champions"]]
+    order = [row["arm"] for row in board["champions"][:DRAWN]]
+    champions = [_cut(row["arm"]) for row in board["champions"] if row["champion"] and row["upper"] is not None]
     key, x = _key(POOL), _probability("smallest upper bound")
     base = alt.Chart(charts.table(pl.DataFrame(rows))).encode(_names(order), alt.X("bound:Q", **x), key.colour("state"))
     tooltip = ["arm:N", "against:N", *_figures("upper"), "duels:Q"]
@@ -134,10 +139,10 @@ def plot_champions(board: Board) -> Any:
         base.mark_point(**POINT).encode(SHAPE, tooltip=tooltip),
         key.layer(WIDTH),
     ]
-    champions = [_cut(row["arm"]) for row in rows if row["state"] == CHAMPION]
     said = f"Potential champions: {', '.join(champions[:10]) or 'none'}{', …' if len(champions) > 10 else ''}"
     over = any(row["upper"] > 1 for row in rows)
-    notes = [f"behind no other arm: {len(champions)} of {len(order)} active arms"]
+    notes = [f"behind no other arm: {len(champions)} of {len(board['champions'])} active arms"]
+    notes += _cut_note(board, DRAWN, len(board["champions"]))
     notes += ["bounds above 1 are drawn at 1"] if over else []
     return _finished(board, _sized(layers, len(order)), "Potential champions", notes, said)
 
@@ -242,11 +247,32 @@ def _whole(most: int) -> alt.Axis:
 
 
 def _both_ways(board: Board, number: str, other: Any) -> pl.DataFrame:
-    """A number of every pair that has met, seen from both arms."""
-    met = [(pair["first"], pair["second"], pair[number]) for pair in board["pairs"] if pair["duels"]]
+    """A number of every pair that has met and is on the heat map, seen from both arms."""
+    met = [(pair["first"], pair["second"], pair[number]) for pair in _met(board)]
     turned = [(second, first, other(value)) for first, second, value in met]
     kind = pl.Float64 if number == "estimate" else pl.Int64
     return pl.DataFrame(met + turned, schema={"row": pl.String, "column": pl.String, number: kind}, orient="row")
+
+
+def _met(board: Board) -> list[dict[str, Any]]:
+    """The pairs on a heat map that have met."""
+    mapped = set(board["order"][:MAPPED])
+    return [pair for pair in board["pairs"] if pair["duels"] and pair["first"] in mapped and pair["second"] in mapped]
+
+
+def _self_duels(board: Board) -> list[dict[str, Any]]:
+    mapped = set(board["order"][:MAPPED])
+    return [one for one in board["self_duels"] if one["arm"] in mapped]
+
+
+def _outlined(board: Board) -> str:
+    """The leader, if it is on the heat map."""
+    return board["leader"] if board["leader"] in board["order"][:MAPPED] else ""
+
+
+def _cut_note(board: Board, most: int, total: int | None = None) -> list[str]:
+    arms = len(board["order"]) if total is None else total
+    return [f"the best {most} of {arms:,} arms"] if arms > most else []
 
 
 def _interval_note(board: Board) -> str:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from ..errors import Conflict, DuelsError, InvalidInput, StorageError, UnknownName
+from ..errors import Conflict, DamagedStudy, DuelsError, InvalidInput, StorageError, UnknownName
 from ..policies import Policy
 from ..policies import policy as find_policy
 from ..specs import whole
@@ -18,7 +18,7 @@ from .history import History
 from .names import arm_names, composed, is_text, iso_time
 from .names import study_name as checked_name
 from .opening import existing_storage, open_storage
-from .record import made
+from .record import chained, made
 from .storage import Storage, StudyRow, Write
 from .study import Study
 from .tables import events, snapshots, studies, votes
@@ -28,14 +28,15 @@ LEASE = 600.0  # seconds
 
 
 class StudyInfo(NamedTuple):
-    """A study in a list."""
+    """A study in a list. Numbers that cannot be read from a damaged log are None."""
 
     name: str
     policy: str
-    arms: int
-    answers: int
-    open: int
+    arms: int | None
+    answers: int | None
+    open: int | None
     created: str
+    damaged: str | None = None  # what is wrong with its log, if it cannot be read
 
 
 def create_study(
@@ -138,8 +139,8 @@ def list_studies(storage: Any = None) -> list[StudyInfo]:
     store = existing_storage(storage or DEFAULT)
     if store is None:
         return []
-    with store.turn, store.explained():
-        return [_info(store.connection(), row) for row in store.listed(store.connection())]
+    with store.reading() as connection:
+        return [_info_or_damage(store, connection, row) for row in store.listed(connection)]
 
 
 def list_policies(storage: Storage) -> list[Policy]:
@@ -186,6 +187,34 @@ def _found(store: Storage, connection: sa.Connection, name: str) -> StudyRow:
     return row
 
 
+def _info_or_damage(store: Storage, connection: sa.Connection, row: StudyRow) -> StudyInfo:
+    try:
+        with store.explained():
+            _check_tail(store, connection, row)
+            return _info(connection, row)
+    except DamagedStudy as error:
+        words = str(error)
+    except (ValueError, TypeError, KeyError) as error:  # an event before the snapshot
+        words = f"the log of study {row.name!r} is not what was written: {error}"
+    return StudyInfo(row.name, row.policy, None, None, None, iso_time(row.created), words)
+
+
+def _check_tail(store: Storage, connection: sa.Connection, row: StudyRow) -> None:
+    """Refuse a log whose digests are wrong after the last snapshot: the part that is read to use the study."""
+    chosen = sa.select(snapshots.c.seq, snapshots.c.digest).where(snapshots.c.study_id == row.id)
+    seq, digest = connection.execute(chosen).first() or (0, "")
+    if seq:
+        found = store.read_events(connection, row.id, seq - 1, 1)
+        if [(event[0], event[-1]) for event in found] != [(seq, digest)]:
+            raise DamagedStudy(f"event {seq} of study {row.name!r} is not what was written, or gone")
+    for event in store.read_events(connection, row.id, seq):
+        if event[0] != seq + 1 or chained(digest, event) != event[-1]:
+            raise DamagedStudy(f"event {seq + 1} of study {row.name!r} is not what was written, or gone")
+        seq, digest = event[0], event[-1]
+    if not seq or "damaged" in row.settings:
+        raise DamagedStudy(f"study {row.name!r} has no events, or its settings are not what was written")
+
+
 def _info(connection: sa.Connection, row: StudyRow) -> StudyInfo:
     here = events.c.study_id == row.id
     counted = sa.select(events.c.kind, sa.func.count()).where(here).group_by(events.c.kind)
@@ -203,8 +232,8 @@ def _info(connection: sa.Connection, row: StudyRow) -> StudyInfo:
         size = json.loads(note)["votes"]
         among = undone.c.duel.between(first, first + size - 1) & (undone.c.attempt == 0)
         answers += size - connection.execute(sa.select(sa.func.count()).where(*undoes, among)).scalar_one()
-    first_note = connection.execute(sa.select(events.c.note).where(here, events.c.seq == 1)).scalar_one()
-    arms = len(json.loads(first_note)["arms"]) + counts.get("add_arm", 0) - counts.get("retire_arm", 0)
+    first_note = connection.execute(sa.select(events.c.note).where(here, events.c.seq == 1)).scalar()
+    arms = len(json.loads(str(first_note))["arms"]) + counts.get("add_arm", 0) - counts.get("retire_arm", 0)
     return StudyInfo(row.name, row.policy, arms, answers, waiting, iso_time(row.created))
 
 

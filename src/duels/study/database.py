@@ -1,10 +1,13 @@
 """The databases behind a storage: how they are reached, and how their tables are made."""
 
+import contextlib
 import os
 import re
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import sqlalchemy as sa
 
@@ -15,6 +18,7 @@ from .wording import PATIENCE, shown
 HEAD = "0006"  # the newest migration
 OURS = re.compile(r"\d{4}")  # what migrations are called
 DEFAULT = "sqlite:///duels.db"
+SETTLED = 1.0  # seconds after which a file that nobody has written to is taken to be complete
 
 
 def engine_for(url: str) -> sa.Engine:
@@ -69,13 +73,41 @@ def _cannot_change(path: Path) -> bool:
     return here and not Path(f"{path}-wal").exists()
 
 
+GONE = (0, 0)  # what `file_at` gives where there is no file
+
+
 def file_at(path: str | None) -> tuple[int, int] | None:
     """Which file SQLite's is, so that another one in its place is noticed."""
     try:
         found = None if path is None else os.stat(path)
     except OSError:
-        return 0, 0
+        return GONE
     return None if found is None else (found.st_dev, found.st_ino)
+
+
+def check_returned(path: str, before: tuple[int, int] | None, old_wal: tuple[int, int] | None, left: float) -> None:
+    """Refuse a file that cannot take the place of the one that was in use until the time `left`, or not yet.
+
+    before, old_wal: that one and the file beside it, which SQLite would take for a part of whatever is there now.
+    """
+    words = f"the file of the database {path!r} was removed or replaced while it was in use"
+    try:
+        found, wal = os.stat(path), Path(f"{path}-wal")
+        same = (found.st_dev, found.st_ino) == before and found.st_mtime <= left  # numbers are used again
+        stale = not same and old_wal != GONE and file_at(str(wal)) == old_wal and wal.stat().st_size > 0
+    except OSError:
+        raise StorageError(words) from None
+    if stale:
+        raise StorageError(
+            f"{words}, and {wal.name} belongs to the one that was there before: stop the server, remove {wal.name} and "
+            f"{wal.name[:-4]}-shm, and start it again; nothing was written"
+        )
+    if not same and (not found.st_size or 0 <= time.time() - found.st_mtime < SETTLED):  # somebody may be copying it
+        raise StorageError(f"{words}, by one that was written just now: it is opened when it is complete")
+    with contextlib.closing(sqlite3.connect(f"file:{quote(path)}?mode=rw", uri=True, timeout=1)) as connection:
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if "alembic_version" not in tables:
+        raise StorageError(f"{words}, by one that is not a database of Duels; nothing was changed")
 
 
 def _set_up_sqlite(connection: Any, record: Any) -> None:
@@ -94,6 +126,40 @@ def _set_up_postgres(connection: Any, record: Any) -> None:
     with connection.cursor() as cursor:
         cursor.execute(f"SET lock_timeout = '{PATIENCE:g}s'")  # another server may have frozen with a lock
     connection.commit()
+
+
+class Probe:
+    """Looks whether a database can be read and written, on a connection of its own; for one thread at a time.
+
+    The write is a real one: it changes nothing, and is on disk when it returns.
+    """
+
+    def __init__(self, url: str, patience: float) -> None:
+        path = sqlite_path(sa.make_url(url))
+        if path is not None:  # without making the file if it is not there
+            url = f"sqlite:///file:{quote(str(path))}?mode=rw&uri=true"
+        self.engine = engine_for(url)
+        self._begin = ["BEGIN", f"SET LOCAL lock_timeout = '{patience:g}s'"]
+        if self.engine.dialect.name == "sqlite":
+            self._begin = ["BEGIN IMMEDIATE"]
+            sa.event.listen(self.engine, "do_connect", lambda *known: known[-1].update(timeout=patience))
+
+    def read(self) -> None:
+        """Raises what the driver or SQLAlchemy says."""
+        self._do("SELECT version_num FROM alembic_version")
+
+    def write(self) -> None:
+        """Raises what the driver or SQLAlchemy says."""
+        self._do(*self._begin, "UPDATE alembic_version SET version_num = version_num", "COMMIT")
+
+    def _do(self, *statements: str) -> None:
+        with self.engine.connect() as connection:  # SQLite's is closed afterwards: its file may be another one then
+            try:
+                for statement in statements:
+                    connection.exec_driver_sql(statement)
+            except BaseException:
+                connection.invalidate()
+                raise
 
 
 def prepare(engine: sa.Engine, url: str) -> None:

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from ..errors import InvalidInput, StorageError
+from ..errors import DamagedStudy, InvalidInput, StorageError
 from ..policies import Policy
 from .batches import stored
 from .history import History
@@ -65,8 +65,7 @@ class Log:
         """What the study amounts to now, with nobody else appending to it; inside an operation that writes."""
         storage, key = self._storage, self._row.id
         if key in storage.current:  # by an operation before this one in the same commit
-            found: History = storage.followers[key]
-            return found
+            return self._of_this_study(storage.followers[key])
         storage.flush(connection)
         history = self._caught_up(connection)
         storage.current.add(key)
@@ -83,10 +82,12 @@ class Log:
         followers, key = self._storage.followers, self._row.id
         history: History | None = followers.get(key)
         if history is None:
+            self._refuse_other_study(connection)
             if _has_snapshot(connection, key):
                 raise NotReady(self._restore)
             history = self._begun()
         else:
+            self._of_this_study(history)
             followers.move_to_end(key)
         history.use(self._policy)
         rows = self._storage.read_events(connection, key, history.seq, PAGE)
@@ -97,7 +98,7 @@ class Log:
             raise
         if not history.seq:
             followers.pop(key, None)
-            raise StorageError(f"study {self.name!r} was deleted")
+            raise DamagedStudy(f"the log of study {self.name!r} has no events: it was deleted, or tampered with")
         if followers.get(key) is not history:
             self._storage.followers.add(key, history)
         if len(rows) == PAGE:
@@ -122,6 +123,28 @@ class Log:
                 if self._row.id not in self._storage.followers:
                     self._storage.followers.add(self._row.id, history)
 
+    def _of_this_study(self, history: History) -> History:
+        """The same history, if it is of this study: in a database that was replaced, another one may have its id."""
+        if (history.row.name, history.row.created) != (self._row.name, self._row.created):
+            raise self._replaced()
+        return history
+
+    def _refuse_other_study(self, connection: sa.Connection) -> None:
+        chosen = sa.select(studies.c.name, studies.c.created).where(studies.c.id == self._row.id)
+        found = connection.execute(chosen).first()
+        if found is None:
+            raise StorageError(f"study {self.name!r} was deleted")
+        if tuple(found) != (self._row.name, self._row.created):
+            raise self._replaced()
+        if "damaged" in self._row.settings:
+            raise DamagedStudy(f"study {self.name!r} is not what was written: {self._row.settings['damaged']}")
+
+    def _replaced(self) -> StorageError:
+        return StorageError(
+            f"study {self.name!r} is not there any more: its database was removed or replaced while it was in use; "
+            "nothing was written; load the study again"
+        )
+
     def _from_snapshot(self, connection: sa.Connection) -> History | None:
         """The history up to the snapshot, if there is one that can be read."""
         row = connection.execute(sa.select(snapshots).where(snapshots.c.study_id == self._row.id)).first()
@@ -129,7 +152,7 @@ class Log:
             return None
         last = self._storage.read_events(connection, self._row.id, row.seq - 1, 1)
         if not last or (last[0][0], last[0][-1]) != (row.seq, row.digest):
-            raise StorageError(
+            raise DamagedStudy(
                 f"event {row.seq} of study {self.name!r} is not what was written, or gone: it was tampered with"
             )
         history = self._begun()
@@ -167,7 +190,7 @@ class Log:
                 event = Event(*row)
                 done, digest = done + 1, chained(digest, event)
                 if (event.seq, event.digest) != (done, digest):
-                    raise StorageError(
+                    raise DamagedStudy(
                         f"event {done} of study {self.name!r} is not what was written: it was tampered with"
                     )
                 yield event

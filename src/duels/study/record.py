@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import StorageError
+from ..errors import DamagedStudy
 from .batches import Batch, unpack
 from .storage import Event, StudyRow
 from .tally import Tally
@@ -61,11 +61,11 @@ class Record:
         for event in events:
             seq, digest = event[0], event[-1]
             if seq != self.seq + 1:
-                raise StorageError(
+                raise DamagedStudy(
                     f"the log of study {self.row.name!r} has no event {self.seq + 1}: it was tampered with"
                 )
             if chained(self.digest, event) != digest:
-                raise StorageError(
+                raise DamagedStudy(
                     f"event {seq} of study {self.row.name!r} is not what was written: it was tampered with"
                 )
             batch = None

@@ -5,23 +5,20 @@ itself refuses two questions of one number and two answers to one question.
 """
 
 import json
-import os
-import random
-import sqlite3
+import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
 from ..errors import DuelsError, StorageError
-from .database import engine_for, file_at, prepare, sqlite_path
+from .connections import Connections
+from .database import file_at
 from .followers import Followers
 from .tables import EVENT_COLUMNS, studies
-from .wording import PATIENCE, reason, shown, trouble
 
 WRITER = "duels-writer"  # the name of the thread that leads for those who do not wait
 
@@ -85,66 +82,28 @@ class _Waiting:
         self.error: BaseException | None = None
 
 
-class Storage:
+class Storage(Connections):
     """A database of studies. Safe to use from many threads; many processes and hosts may use one database."""
 
+    _posting: ThreadPoolExecutor | None = None  # the thread that leads for those who do not wait
+    _background: ThreadPoolExecutor | None = None  # the thread for what comes after a commit
+
     def __init__(self, url: str) -> None:
-        self.url = url
-        self.engine = engine_for(url)
-        self.turn = threading.RLock()  # one thread at a time reads and writes, for itself and for all that wait
+        super().__init__(url)
         self._waiting: list[_Waiting] = []
         self._queue = threading.Lock()
         self._led = False  # whether some thread is writing for those that wait
-        self._held: sa.Connection | None = None
-        self._driver: Any = None  # what it is a connection of
-        self._waits = -1.0  # how long that waits for locks by itself, if known
-        self._posting: ThreadPoolExecutor | None = None  # the thread that leads for those who do not wait
-        self._process = os.getpid()
-        self._patience = float(PATIENCE)
         self.followers = Followers()  # study id → what this process knows of it
         self.compile: Callable[[Any], None] | None = None  # how a policy is compiled before its first question, if so
         self._afterwards: list[Callable[[], None]] = []  # what the transaction under way leaves to be done
-        self._background: ThreadPoolExecutor | None = None
         self.current: set[int] = set()  # studies that are locked and up to date in the transaction under way
         self.checked: set[Any] = set()  # what callers have made sure of in the transaction under way
         self._unwritten: list[tuple] = []  # events of the transaction under way
+        self._flushed = False  # whether it has written some
         names, mark = ("study_id", *EVENT_COLUMNS), "?" if self.is_sqlite else "%s"
         self._insert = f"INSERT INTO events ({', '.join(names)}) VALUES ({', '.join([mark] * len(names))})"
-        with self.explained():
-            prepare(self.engine, url)
-        path = sqlite_path(sa.make_url(url))
-        self._path = None if path is None else str(path)
-        self._file, self._gone = file_at(self._path), False
-
-    @property
-    def is_sqlite(self) -> bool:
-        return self.engine.dialect.name == "sqlite"
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether SQLite's file was removed, or another one is in its place."""
-        self._gone = self._gone or file_at(self._path) != self._file  # for good: a later file may get the same number
-        return self._gone
-
-    def set_patience(self, seconds: float) -> None:
-        """Wait no longer than this for SQLite's lock from now on, while another process writes."""
-        self._patience = seconds
-        if self.is_sqlite:
-            sa.event.listen(self.engine, "do_connect", lambda *known: known[-1].update(timeout=seconds))
-
-    @contextmanager
-    def explained(self) -> Iterator[None]:
-        """Turns what the database says into words for people."""
-        try:
-            yield
-        except (sa.exc.IntegrityError, self.engine.dialect.loaded_dbapi.IntegrityError) as error:
-            why = reason(error)
-            gone = "foreign key" in why.lower()
-            said = "the study was deleted meanwhile" if gone else f"the database refused to store this twice: {why}"
-            raise StorageError(said) from error
-        except (sa.exc.SQLAlchemyError, self.engine.dialect.loaded_dbapi.Error) as error:
-            self.release()
-            raise StorageError(f"the database {shown(self.url)} {trouble(reason(error))}") from error
+        self.write_failure: str | None = None  # why the last commit failed, if the database was the reason
+        self.last_write = -math.inf  # when events were last written, by `time.monotonic`
 
     def write(self, write: Write) -> Any:
         """Do the operation in a transaction that holds the write lock; returns after it is on disk.
@@ -239,7 +198,9 @@ class Storage:
                 self.flush(connection)
             for task in self._afterwards:
                 self._later(task)
+            self._note_written()
         except BaseException as error:
+            self._note_failure(error)
             self.followers.clear()  # they may know of events that were not written after all
             for one in batch:
                 one.error = one.error or error
@@ -250,6 +211,7 @@ class Storage:
         finally:
             self._unwritten.clear()
             self._afterwards.clear()
+            self._flushed = False
             self.current.clear()
             self.checked.clear()
             for one in batch:
@@ -259,84 +221,23 @@ class Storage:
                 else:
                     one.then(one)
 
+    def _note_written(self) -> None:
+        if self._flushed:  # a commit of nothing works on a full disk too
+            self.write_failure, self.last_write = None, time.monotonic()
+            if self._path is not None:
+                self._wal = file_at(f"{self._path}-wal")
+
+    def _note_failure(self, error: BaseException) -> None:
+        refused = isinstance(error.__cause__, sa.exc.IntegrityError | self.engine.dialect.loaded_dbapi.IntegrityError)
+        if isinstance(error, StorageError) and not refused:
+            self.write_failure = str(error)
+
+    def forget(self) -> None:
+        self.followers.clear()
+
     def _known(self, study: int | None) -> int | None:
         follower = self.followers.get(study) if study is not None else None
         return None if follower is None else follower.seq
-
-    @contextmanager
-    def _transaction(self) -> Iterator[sa.Connection]:
-        if self.is_gone:
-            raise StorageError(
-                f"the file of the database {shown(self.url)} was removed or replaced while it was in use: nothing was "
-                "written; load the study again"
-            )
-        connection = self._connected()
-        self._begin()
-        try:
-            yield connection
-            self._run("COMMIT")
-        except BaseException:
-            try:
-                self._run("ROLLBACK")
-            except (sa.exc.SQLAlchemyError, self.engine.dialect.loaded_dbapi.Error):
-                self.release()
-            raise
-
-    def _begin(self) -> None:
-        if not self.is_sqlite:
-            self._run("BEGIN")
-            return
-        # Left to itself SQLite looks for the lock ever more rarely, and those who wait long wait longest.
-        self._set_waiting(0)
-        deadline = time.monotonic() + self._patience
-        while True:
-            try:
-                self._run("BEGIN IMMEDIATE")
-                return
-            except sqlite3.OperationalError as error:
-                if "locked" not in str(error) or time.monotonic() > deadline:
-                    raise
-            time.sleep(random.uniform(0.0005, 0.002))
-
-    def _set_waiting(self, seconds: float) -> None:
-        """How long SQLite itself waits for locks on the held connection."""
-        if self.is_sqlite and seconds != self._waits:
-            self._run(f"PRAGMA busy_timeout = {1000 * seconds:.0f}")
-            self._waits = seconds
-
-    def _run(self, text: str, rows: list[tuple] | None = None) -> Any:
-        """A statement by the driver itself on the held connection: the few that every answer needs."""
-        cursor = self._driver.cursor()
-        return cursor.execute(text) if rows is None else cursor.executemany(text, rows)
-
-    def connection(self) -> sa.Connection:
-        """The held connection, to read from; only whoever has the turn uses it."""
-        held = self._connected()
-        self._set_waiting(self._patience)
-        return held
-
-    def _connected(self) -> sa.Connection:
-        if self._process != os.getpid():  # after a fork the parent's connection is not ours to use
-            self._process, self._held = os.getpid(), None
-            self.followers.clear()
-            self.engine.dispose(close=False)
-        if self._held is None:
-            self._held = self.engine.connect()
-            self._driver, self._waits = self._held.connection.driver_connection, -1.0
-        return self._held
-
-    @contextmanager
-    def reading(self) -> Iterator[sa.Connection]:
-        """A connection of one's own: the log is only ever added to, so nobody has to wait for those who read it."""
-        if isinstance(self.engine.pool, sa.StaticPool):  # in memory there is but one
-            with self.turn, self.explained():
-                yield self.connection()
-            return
-        try:
-            with self.engine.connect() as connection:
-                yield connection
-        except sa.exc.SQLAlchemyError as error:
-            raise StorageError(f"the database {shown(self.url)} {trouble(reason(error))}") from error
 
     def after_commit(self, task: Callable[[], None]) -> None:
         """Do something in the background once the transaction under way is on disk; if it fails, nobody hears."""
@@ -346,16 +247,6 @@ class Storage:
         if self._background is None:
             self._background = ThreadPoolExecutor(1, "duels-background")
         self._background.submit(task)
-
-    def release(self) -> None:
-        """Let go of the connection, so that the next use makes another one."""
-        held, self._held = self._held, None
-        if held is not None:
-            try:
-                held.invalidate()
-                held.close()
-            except sa.exc.SQLAlchemyError:
-                pass
 
     def close(self) -> None:
         if self._background is not None:
@@ -382,6 +273,7 @@ class Storage:
         if self._unwritten:
             self._run(self._insert, self._unwritten)
             self._unwritten.clear()
+            self._flushed = True
 
     def read_events(
         self, connection: sa.Connection, study_id: int, after: int, limit: int | None = None
@@ -404,4 +296,8 @@ class Storage:
 
 
 def _study_row(row: Any) -> StudyRow:
-    return StudyRow(**(row._asdict() | {"settings": json.loads(row.settings)}))
+    try:
+        settings = dict(json.loads(row.settings))
+    except (ValueError, TypeError):  # the list of all studies must not fail for one of them
+        settings = {"damaged": "its settings are not a JSON object"}
+    return StudyRow(**(row._asdict() | {"settings": settings}))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from ..errors import Conflict, InvalidInput, StorageError, UnknownName
+from ..errors import Conflict, DamagedStudy, InvalidInput, UnknownName
 from ..specs import whole
 from . import log
 from . import verdict as verdicts
@@ -378,7 +378,7 @@ class Study(Log):
                 note = json.loads(event.note) if event.note else {}
                 asked = replayed.question(event.time, note.get("allow_self", True))
                 if asked != (event.left_arm, event.right_arm, event.swapped):
-                    raise StorageError(
+                    raise DamagedStudy(
                         f"event {event.seq} of study {self.name!r} asks what policy {self.policy} would not: the log "
                         "was tampered with, or the policy's code has changed"
                     )

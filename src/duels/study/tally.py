@@ -93,7 +93,7 @@ def leads(tally: Tally) -> np.ndarray:
 def estimates(tally: Tally) -> np.ndarray:
     """(K, K) float64: the estimated chance that i beats j, a tie counted as a half; ½ for a pair that never met."""
     n = met(tally)
-    return np.where(n > 0, (tally.wins + tally.ties / 2) / np.maximum(n, 1), 0.5)
+    return np.divide(tally.wins + tally.ties / 2, n, out=np.full(n.shape, 0.5), where=n > 0)
 
 
 def over_others(tally: Tally, pairs: np.ndarray) -> np.ndarray:

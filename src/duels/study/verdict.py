@@ -24,6 +24,7 @@ from .verdict_words import in_words
 Kind = Literal["winner", "no condorcet winner", "practically tied", "not yet"]
 
 LOG_2, LOG_PI = math.log(2.0), math.log(math.pi)  # B(½, ½) = π
+PAGES = 2**20  # more than there are arms: a pair's number is first · PAGES + second
 NOT_YET, NO_WINNER = -1, -2  # what `settled` answers besides an arm
 
 
@@ -123,11 +124,13 @@ def _lower_logit(wins: np.ndarray, losses: np.ndarray, delta: np.ndarray) -> np.
     target = special.betaln(w + 0.5, losses + 0.5) - LOG_PI + np.log(delta)
     top = special.xlogy(w, w / (w + losses)) + special.xlogy(losses, losses / (w + losses))
     x = np.log(w / (losses + 0.5)) - np.sqrt(2 * (top - target) * (1 / w + 1 / (losses + 0.5)))
+    going = np.ones(np.shape(x), bool)
     for _ in range(60):
         likelihood = w * special.log_expit(x) + losses * special.log_expit(-x)
         step = (target - likelihood) / (w * special.expit(-x) - losses * special.expit(x))
-        x = x + step
-        if np.all(np.abs(step) <= 1e-12 * np.maximum(np.abs(x), 1.0)):
+        x = np.where(going, x + step, x)  # each stops for itself: no pair's interval depends on the others beside it
+        going &= np.abs(step) > 1e-12 * np.maximum(np.abs(x), 1.0)
+        if not going.any():
             break
     return np.where(none, -np.inf, x)
 
@@ -137,11 +140,16 @@ def share(delta: float, tally: Tally) -> np.ndarray:
 
     A pair of the K₀ arms at the start has 2δ/K₀², one of a later arm number m with an earlier one δ/(m(m−1)²).
     """
-    number = np.arange(1, len(tally.names) + 1)
-    m = np.maximum(np.maximum.outer(number, number), 2).astype(np.float64)
-    shares = np.where(m <= tally.started_with, 2 * delta / tally.started_with**2, delta / (m * (m - 1) ** 2))
+    arm = np.arange(len(tally.names))
+    shares = share_of(delta, tally, arm[:, None], arm)
     np.fill_diagonal(shares, 0.0)
     return shares
+
+
+def share_of(delta: float, tally: Tally, first: Any, second: Any) -> np.ndarray:
+    """The δ′ of the pairs of two different arms with these indices, see `share`."""
+    m = np.maximum(np.maximum(first, second) + 1, 2).astype(np.float64)
+    return np.where(m <= tally.started_with, 2 * delta / tally.started_with**2, delta / (m * (m - 1) ** 2))
 
 
 def log_thresholds(tally: Tally, confidence: float = 0.95) -> np.ndarray:
@@ -152,7 +160,11 @@ def log_thresholds(tally: Tally, confidence: float = 0.95) -> np.ndarray:
 
 def certainly_beats(tally: Tally, confidence: float = 0.95) -> np.ndarray:
     """(K, K) bool: whether i beats j for certain; ties do not count, and retired arms are included."""
-    return leads(tally) & (log_evidence(tally.wins, tally.wins.T) >= log_thresholds(tally, confidence))
+    sure = leads(tally)
+    first, second = np.nonzero(sure)  # few pairs have met where there are many arms
+    threshold = -np.log(share_of(1 - _confidence(confidence), tally, first, second))
+    sure[first, second] = log_evidence(tally.wins[first, second], tally.wins[second, first]) >= threshold
+    return sure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -319,22 +331,63 @@ def leaderboard(tally: Tally, confidence: float = 0.95) -> list[LeaderboardRow]:
 
 def preferences(tally: Tally, confidence: float = 0.95) -> list[PairRow]:
     """One row per pair of arms, retired ones included, in the order of their indices."""
-    sure = certainly_beats(tally, confidence)
-    lower, upper = _intervals(tally, confidence)
-    n, nothing = met(tally), np.array(None)
-    shares = np.where(n > 0, estimates(tally), nothing)
-    said = np.where(sure, "first", np.where(sure.T, "second", nothing))
-    tables = (tally.wins, tally.wins.T, tally.ties, n, shares, lower, upper, said)
-    first, second = np.triu_indices(len(n), 1)
+    return pair_rows(tally, *np.triu_indices(len(tally.names), 1), confidence)
+
+
+def preferences_page(
+    tally: Tally, confidence: float = 0.95, after: int = 0, limit: int = 10_000
+) -> tuple[list[PairRow], int | None]:
+    """At most `limit` rows of `preferences`, and what to say as `after` for those that follow; None at the end.
+
+    That number stands for a pair of arms, so that arms added meanwhile make no pair come twice.
+    """
+    arms = len(tally.names)
+    i, j = divmod(after, PAGES)
+    begins = np.append(0, np.cumsum(np.arange(arms - 1, 0, -1)))  # of the pairs of each first arm, among all pairs
+    begin = begins[-1] if i >= arms else begins[i] + min(max(j - i, 0), arms - 1 - i)
+    number = np.arange(begin, min(begin + limit, begins[-1]))
+    first = np.searchsorted(begins, number, side="right") - 1
+    second = number - begins[first] + first + 1
+    more = len(number) > 0 and number[-1] + 1 < begins[-1]
+    return pair_rows(tally, first, second, confidence), int(first[-1]) * PAGES + int(second[-1]) if more else None
+
+
+def pair_rows(tally: Tally, first: np.ndarray, second: np.ndarray, confidence: float = 0.95) -> list[PairRow]:
+    """The rows of the pairs with these indices; nothing is computed for others."""
+    wins, losses, ties = tally.wins[first, second], tally.wins[second, first], tally.ties[first, second]
+    n, nothing = wins + losses + ties, np.array(None)
+    share_of_wins = np.where(n > 0, (wins + ties / 2) / np.maximum(n, 1), nothing)
+    delta = share_of(1 - _confidence(confidence), tally, first, second)
+    certain_now = log_evidence(wins, losses) >= -np.log(delta)
+    said = np.where(certain_now & (wins > losses), "first", np.where(certain_now & (wins < losses), "second", nothing))
+    lower, upper = _distinct_intervals(wins + ties / 2, losses + ties / 2, delta)
     names = ([tally.names[arm] for arm in arms] for arms in (first, second))
-    return [PairRow(*row) for row in zip(*names, *(table[first, second].tolist() for table in tables))]
+    columns = (wins, losses, ties, n, share_of_wins, lower, upper, said)
+    return [PairRow(*row) for row in zip(*names, *(column.tolist() for column in columns))]
 
 
 def _intervals(tally: Tally, confidence: float) -> tuple[np.ndarray, np.ndarray]:
     """(K, K) lower and upper ends for all pairs at once, a tie counted as a half; 0 and 1 on the diagonal."""
-    halves = tally.wins + tally.ties / 2
-    shares = share(1 - _confidence(confidence), tally) + np.eye(len(halves)) / 2  # of an arm with itself, to be ignored
-    return interval(halves, halves.T, shares)
+    lower, upper = np.zeros(tally.wins.shape), np.ones(tally.wins.shape)
+    pair = np.nonzero(met(tally))  # the interval of a pair that never met is (0, 1)
+    delta = share_of(1 - _confidence(confidence), tally, *pair)
+    won, lost, tied = tally.wins[pair], tally.wins.T[pair], tally.ties[pair]
+    lower[pair], upper[pair] = _distinct_intervals(won + tied / 2, lost + tied / 2, delta)
+    return lower, upper
+
+
+def _distinct_intervals(wins: np.ndarray, losses: np.ndarray, delta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """As `interval`, computed once for pairs with the same counts: of millions of pairs few are different."""
+    if not len(wins):
+        return np.zeros(0), np.ones(0)
+    kinds, code = np.unique(delta, return_inverse=True)
+    for halves in (wins, losses):  # counts of halves are whole numbers
+        code = code * (int(2 * halves.max()) + 1) + (2 * halves).astype(np.int64)
+    if len(kinds) * (2.0 * wins.max() + 1) * (2.0 * losses.max() + 1) >= 2**63:  # one code may stand for two kinds
+        return interval(wins, losses, delta)
+    _, one, place = np.unique(code, return_index=True, return_inverse=True)
+    lower, upper = interval(wins[one], losses[one], delta[one])
+    return lower[place], upper[place]
 
 
 def _confidence(value: Any) -> float:

@@ -19,12 +19,21 @@ def trouble(said: str) -> str:
         "disk is full": "cannot be written: the disk is full",
         "not a database": "is not a SQLite database",
         "malformed": "is damaged: restore it from a back-up",
+        "Could not decode": "is damaged: restore it from a back-up",
+        "invalid page": "is damaged: restore it from a back-up",
+        "disk I/O error": "cannot be read or written: is the disk full, or failing?",
+        "No space left": "cannot be written: the disk is full",
         "locked": "was locked by others for too long",
     }
     for sign, words in known.items():
         if sign in said:
             return f"{words} ({said})"
     return f"does not answer as expected: {said}"
+
+
+def is_damage(said: str) -> bool:
+    """Whether some rows cannot be read while others can."""
+    return any(sign in said for sign in ("malformed", "Could not decode", "invalid page"))
 
 
 def shown(url: Any) -> str:

@@ -9,8 +9,11 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
+from ...study.board import verdict_data
 from ...study.elsewhere import read_packed
+from ...study.verdict import preferences_page
 from ...study.votes import write_votes
+from ..keys import KeyId
 from ..problems import Refused, shape
 from ..schemas import Events, Imported, Leaderboard, Preferences
 from ..security import Caller, Here
@@ -45,18 +48,27 @@ def leaderboard(study: Found, confidence: Confidence = 0.95):
 
 
 @router.get("/api/studies/{study}/preferences", response_model=Preferences)
-def preferences(study: Found, confidence: Confidence = 0.95):
-    """Wins, counts, estimate and interval of every pair."""
-    return {"preferences": [row._asdict() for row in study.preferences(confidence)]}
+def preferences(
+    study: Found,
+    confidence: Confidence = 0.95,
+    after: Annotated[int, Query(ge=0, le=2**53)] = 0,
+    limit: Annotated[int, Query(ge=1, le=10_000)] = 10_000,
+):
+    """Wins, counts, estimate and interval of every pair, in pages: say `next` as `after` to go on."""
+    rows, following = preferences_page(study.tally(), confidence, after, limit)
+    return {"preferences": [row._asdict() for row in rows], "next": following}
 
 
 @router.get("/api/studies/{study}/verdict")
 def verdict(
     study: Found, confidence: Confidence = 0.95, margin: Annotated[float, Query(ge=0, lt=0.5)] = 0.0
 ) -> dict[str, Any]:
-    """Who is best, as far as that is certain; valid however often it is looked at. `words` says it."""
+    """Who is best, as far as that is certain; valid however often it is looked at. `words` says it.
+
+    At most 10,000 of the open pairs are listed.
+    """
     found = study.verdict(confidence, margin)
-    return {**found.as_dict(), "words": str(found)}
+    return {**verdict_data(found), "words": str(found)}
 
 
 @router.get("/api/studies/{study}/board")
@@ -113,6 +125,6 @@ async def import_votes(study: StudyPath, request: Request, service: Here, key: C
 async def stream(study: StudyPath, service: Here, key: Caller) -> StreamingResponse:
     """Server-sent events: the study's state now and whenever it has changed, at most twice a second."""
     await asyncio.to_thread(service.study, study)
-    messages = service.hub.follow(study, lambda: service.state(study), key.id)
+    messages = service.hub.follow(study, lambda: service.state(study), KeyId(key.id, key.digest))
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(messages, media_type="text/event-stream", headers=headers)

@@ -107,7 +107,7 @@ export function takeOver(page) {
 
 /** This page as the server gives it now. Leaves it if it is gone, or if one has to sign in again. */
 export async function pageNow() {
-  const response = await fetch(location.pathname, { cache: "no-store", credentials: "same-origin" });
+  const response = await fetch(location.pathname + location.search, { cache: "no-store", credentials: "same-origin" });
   if (response.redirected) {
     location.assign(response.url);
     return null;

@@ -1,0 +1,94 @@
+"""Pages and routes of studies with thousands of arms."""
+
+import re
+import time
+
+import pytest
+from starlette.testclient import TestClient
+
+import duels
+from duels.server.pages import ARMS_SHOWN
+
+ARMS = [f"arm-{k:04d}" for k in range(2000)]
+
+
+@pytest.fixture
+def big(admin, app):
+    """A browser that is signed in, with a study of 2,000 arms."""
+    assert admin.post("/api/studies", json={"name": "big", "arms": ARMS}).status_code == 201
+    rows = [f"{ARMS[k % 2000]},{ARMS[(k * 7 + k // 2000 + 1) % 2000]},left" for k in range(5000)]
+    rows = [row for row in rows if len(set(row.split(","))) == 3]
+    sent = admin.post("/api/studies/big/import", content="\n".join(["left,right,winner", *rows]).encode())
+    assert sent.status_code == 200, sent.text
+    with TestClient(app, "http://localhost", follow_redirects=False) as client:
+        client.post("/signin", data={"token": admin.token})
+        yield client
+
+
+def rows_of(text, table):
+    body = text.partition(f'<table id="{table}"' if table != "arms" else '<table class="arms" id="arms"')[2]
+    return re.findall(r"arm-\d{4}", body.partition("<tbody>")[2].partition("</tbody>")[0])
+
+
+def test_a_study_of_two_thousand_arms(big, admin):
+    path = "/studies/big"
+    assert big.get(path).status_code == 200
+    began = time.process_time()
+    page = big.get(path)
+    assert time.process_time() - began < 2.0
+    assert len(page.content) < 1_000_000
+    order = [row["arm"] for row in admin.get("/api/studies/big/leaderboard").json()["leaderboard"]]
+    assert rows_of(page.text, "leaderboard") == order[:ARMS_SHOWN]
+    assert "Page 1 of 10, with up to 200 of 2,000 arms each." in page.text
+    assert 'href="?page=2#results"' in page.text
+    assert "Previous" not in page.text
+    third = big.get(f"{path}?page=3").text
+    assert rows_of(third, "leaderboard") == order[400:600]
+    assert dict.fromkeys(rows_of(third, "arms")) == dict.fromkeys(ARMS[400:600])
+    assert {'href="?page=2#results"', 'href="?page=4#results"'} <= set(re.findall(r'href="\?page=\d+#results"', third))
+    for wrong in ("99", "0", "x", "-1", "²"):
+        assert big.get(path, params={"page": wrong}).status_code == 200
+    assert rows_of(big.get(f"{path}?page=99").text, "leaderboard") == order[1800:]
+    assert "The 300 pairs of 1,999,000 that met most often" in page.text
+    began = time.process_time()
+    assert big.get("/").status_code == 200
+    assert admin.get("/api/studies").status_code == 200
+    assert time.process_time() - began < 2.0
+    first = admin.get("/api/studies/big/preferences").json()
+    assert len(first["preferences"]) == 10_000
+    second = admin.get("/api/studies/big/preferences", params={"after": first["next"], "limit": 3}).json()
+    found = [(row["first"], row["second"]) for row in second["preferences"]]
+    last = first["preferences"][-1]
+    assert last["first"] == found[0][0]
+    assert ARMS.index(found[0][1]) == ARMS.index(last["second"]) + 1
+    board = admin.get("/api/studies/big/board").json()
+    assert len(board["pairs"]) < 10_500
+    assert board["pairs_total"] == 1_999_000
+
+
+def test_a_study_with_few_arms_has_no_pages(admin, app, study):
+    with TestClient(app, "http://localhost") as client:
+        client.post("/signin", data={"token": admin.token})
+        assert "Page 1 of" not in client.get("/studies/search").text
+
+
+def test_preferences_in_pages(admin, study):
+    everything = admin.get(f"{study}/preferences").json()
+    assert everything["next"] is None
+    rows, after = [], 0
+    while after is not None:
+        page = admin.get(f"{study}/preferences", params={"after": after, "limit": 2}).json()
+        rows, after = rows + page["preferences"], page["next"]
+    assert rows == everything["preferences"]
+    assert len(rows) == 3
+    for wrong in ({"limit": 0}, {"limit": 10_001}, {"after": -1}, {"after": 2**64}):
+        assert admin.get(f"{study}/preferences", params=wrong).status_code == 422
+
+
+def test_the_client_gets_all_pages(serve):
+    live = serve()
+    with duels.connect(live.url, live.token) as client:
+        study = client.create_study(ARMS[:150], "many")
+        local = duels.load_study("many", live.storage)
+        assert study.preferences() == local.preferences()
+        assert len(study.preferences()) == 11_175

@@ -1,0 +1,154 @@
+"""Studies of thousands of arms: what is skipped, shared or cut for speed makes no number wrong."""
+
+import itertools
+import json
+import time
+
+import numpy as np
+import pytest
+
+from duels.study import board as boards
+from duels.study import verdict as verdicts
+from duels.study.board_charts import DRAWN, MAPPED, charts_of
+from duels.study.catalogue import create_study
+from duels.study.tally import Tally
+
+
+def many_arms(arms=120, duels=4000, seed=0):
+    """A tally of many arms few of which have met; some were added later, some are retired."""
+    rng = np.random.default_rng(seed)
+    wins, ties = np.zeros((2, arms, arms), np.int64)
+    first, second = rng.integers(0, arms, (2, duels)) // rng.integers(1, 12, (2, duels))
+    np.add.at(wins, (np.minimum(first, second), np.maximum(first, second)), 1)
+    np.add.at(wins, (first[:1500], second[:1500]), 1)
+    np.add.at(ties, (first[:500], second[:500]), 1)
+    for counts in (wins, ties):
+        np.fill_diagonal(counts, 0)
+    active = rng.random(arms) < 0.9
+    return Tally(tuple(f"arm {k}" for k in range(arms)), wins, ties + ties.T, active, max(2, arms - 7))
+
+
+def test_intervals_and_certainty_are_those_of_pairs_computed_one_by_one():
+    tally = many_arms(duels=40_000)
+    delta, halves = verdicts.share(0.05, tally), tally.wins + tally.ties / 2
+    evident = verdicts.log_evidence(tally.wins, tally.wins.T) >= verdicts.log_thresholds(tally)
+    sure = (tally.wins > tally.wins.T) & evident
+    assert 10 < sure.sum() < 1000
+    assert np.array_equal(verdicts.certainly_beats(tally), sure)
+    rows = {(row.first, row.second): row for row in verdicts.preferences(tally)}
+    lower, upper = verdicts._intervals(tally, 0.95)
+    assert np.array_equal((np.diag(lower), np.diag(upper)), (np.zeros(120), np.ones(120)))
+    for i, j in itertools.combinations(range(len(tally.names)), 2):
+        row = rows.pop((tally.names[i], tally.names[j]))
+        low, high = verdicts.interval(halves[i, j], halves[j, i], delta[i, j])
+        assert abs(row.lower - low) + abs(row.upper - high) < 1e-12
+        assert abs(lower[i, j] - low) + abs(upper[i, j] - high) < 1e-12
+        assert abs(lower[j, i] - (1 - high)) + abs(upper[j, i] - (1 - low)) < 1e-12
+        assert row[2:6] == (tally.wins[i, j], tally.wins[j, i], tally.ties[i, j], halves[i, j] + halves[j, i])
+        assert row.estimate == (halves[i, j] / row.duels if row.duels else None)
+        assert row.certain == ("first" if sure[i, j] else "second" if sure[j, i] else None)
+    assert not rows
+
+
+def test_counts_too_large_to_share_intervals():
+    wins, losses, delta = np.array([2.0**40, 3.0]), np.array([2.0**40, 2.5]), np.array([0.01, 0.02])
+    assert np.array_equal(verdicts._distinct_intervals(wins, losses, delta), verdicts.interval(wins, losses, delta))
+
+
+@pytest.mark.parametrize("limit", [1, 7, 118, 119, 120, 7139, 7140, 10_000])
+def test_pages_of_preferences_are_all_of_them(limit):
+    tally, rows, after, pages = many_arms(), [], 0, 0
+    while after is not None and pages < 130:
+        page, after = verdicts.preferences_page(tally, 0.95, after, limit)
+        assert len(page) == limit or after is None
+        rows, pages = rows + page, pages + 1
+    everything = verdicts.preferences(tally)
+    assert rows == everything[: len(rows)]
+    assert len(rows) == min(len(everything), 130 * limit)
+
+
+def test_an_arm_that_is_added_makes_no_pair_come_twice():
+    before, after = many_arms(6), many_arms(7)
+    first, following = verdicts.preferences_page(before, 0.95, 0, 7)
+    rest, end = verdicts.preferences_page(after, 0.95, following, 100)
+    assert end is None
+    pairs = [(row.first, row.second) for row in first + rest]
+    assert len(set(pairs)) == len(pairs)
+    assert {(row.first, row.second) for row in verdicts.preferences(before)} <= set(pairs)
+
+
+@pytest.mark.parametrize("after", [2**20 * 6 + 7, 2**20 * 119 + 500, 2**53, 2**20 * 5 + 5])
+def test_a_page_behind_the_last_pair_is_empty(after):
+    assert verdicts.preferences_page(many_arms(6), 0.95, after, 10) == ([], None)
+
+
+def test_a_page_of_two_thousand_arms_is_quick():
+    tally = many_arms(2000, 20_000)
+    began = time.process_time()
+    page, after = verdicts.preferences_page(tally, 0.95, 1_000_000, 10_000)
+    assert time.process_time() - began < 1.0
+    assert len(page) == 10_000
+    assert after is not None
+    began = time.process_time()
+    verdicts.leaderboard(tally)
+    verdicts.verdict(tally)
+    assert time.process_time() - began < 5.0  # 30 s if every pair is computed
+
+
+def lived(url, arms, duels):
+    """The best arms meet each other once, the others meet more often."""
+    names = [f"arm {k:03d}" for k in range(arms)]
+    study = create_study(names, "many", url, policy="random")
+    rng = np.random.default_rng(1)
+    pairs = [tuple(sorted(rng.choice(np.arange(40, arms), 2, replace=False))) for _ in range(duels)]
+    votes = [(i, j) for i, j in pairs for _ in range(2)]
+    votes += [(k, j) for k in range(40) for j in range(k + 1, arms)]
+    study.import_votes([{"left": names[i], "right": names[j], "winner": "left"} for i, j in votes])
+    return study
+
+
+def test_a_board_of_many_arms_has_the_pairs_of_the_best_and_those_that_met_most_often(tmp_path, monkeypatch):
+    monkeypatch.setattr(boards, "PAIRS", 600)
+    study = lived(f"sqlite:///{tmp_path}/duels.db", 150, 900)
+    found = boards.board(study)
+    everything = {(row.first, row.second): row._asdict() for row in study.preferences()}
+    given = {(row["first"], row["second"]): row for row in found["pairs"]}
+    assert all(everything[pair] == row for pair, row in given.items())
+    assert found["pairs_total"] == 150 * 149 // 2 == len(everything)
+    assert found["pairs_met"] == sum(row["duels"] > 0 for row in everything.values())
+    best = sorted(found["order"][:MAPPED])
+    assert set(itertools.combinations(best, 2)) <= set(given)
+    most = sorted((row["duels"] for row in everything.values()), reverse=True)[:600]
+    others = [row["duels"] for pair, row in given.items() if not set(pair) <= set(best)]
+    assert sorted(others, reverse=True)[:300] == most[:300]
+    assert 600 <= len(given) <= 600 + MAPPED * (MAPPED - 1) // 2
+
+
+def test_charts_of_many_arms_show_the_best_and_say_so(tmp_path):
+    found = boards.board(lived(f"sqlite:///{tmp_path}/duels.db", 150, 300))
+    charts = charts_of(found)
+    for name, most in (("leaderboard", DRAWN), ("beats", MAPPED), ("duels", MAPPED)):
+        assert f"the best {most} of 150 arms" in charts[name]["title"]["subtitle"]
+        drawn = json.dumps(charts[name])
+        assert found["order"][most - 1] in drawn
+        assert found["order"][most] not in drawn
+    met = f"{found['pairs_met']:,} of 11,175 pairs met so far"
+    assert met in " ".join(charts["beats"]["title"]["subtitle"])
+
+
+def test_a_board_on_which_the_best_have_not_met_has_no_heat_map(tmp_path):
+    """The first arm has beaten all but the next 30, which nobody has met: they rank behind it by score."""
+    names = [f"arm {k:03d}" for k in range(200)]
+    study = create_study(names, "many", f"sqlite:///{tmp_path}/duels.db", policy="random")
+    study.import_votes([{"left": names[k], "right": names[199 - k], "winner": "left"} for k in range(100)])
+    found = boards.board(study)
+    assert sorted(found["order"][:100]) == names[:100]
+    assert set(charts_of(found)) >= {"leaderboard", "progress"}
+    assert not {"beats", "duels"} & set(charts_of(found))
+
+
+def test_the_verdict_on_a_board_before_the_first_duel_is_short(tmp_path):
+    names = [f"arm {k:03d}" for k in range(200)]
+    study = create_study(names, "many", f"sqlite:///{tmp_path}/duels.db", policy="random")
+    assert len(study.verdict().open_pairs) == 199 * 100
+    assert len(boards.board(study)["verdict"]["open_pairs"]) == boards.PAIRS
