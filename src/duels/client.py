@@ -271,9 +271,7 @@ class RemoteStudy:
 
     def add_items(self, items: Any) -> int:
         """Give the study items, from anything that `read_items` takes: all of them or, after an error, none."""
-        rows = (
-            {"prompt": p, "outputs": {arm: o._asdict() for arm, o in made.items()}} for p, made in read_items(items)
-        )
+        rows = ({"prompt": p, "outputs": {arm: o._asdict() for arm, o in by.items()}} for p, by in read_items(items))
         return self._post("/items", lines=b"\n".join(map(_json, rows)))["items"]
 
     def leaderboard(self, confidence: float = 0.95) -> list[LeaderboardRow]:
