@@ -71,13 +71,8 @@ class NotFound(UnknownName):
         self.kind = "name"
 
 
-KINDS: dict[str, type[DuelsError]] = {
-    "conflict": Conflict,
-    "not_found": NotFound,
-    "storage": StorageError,
-    "damaged": DamagedStudy,
-}
-KINDS |= {"too_many": DuelsError, "internal": DuelsError}
+KINDS: dict[str, type[DuelsError]] = {"conflict": Conflict, "not_found": NotFound, "storage": StorageError}
+KINDS |= {"too_many": DuelsError, "internal": DuelsError, "damaged": DamagedStudy}
 ADVICE = {
     "unauthorized": ". In Python: duels.connect(url, token); make one with `duels token create NAME`",
     "forbidden": ". Make one with `duels token create NAME --kind admin`",
@@ -135,10 +130,9 @@ class Client:
 
     def list_studies(self) -> list[StudyInfo]:
         """All studies of the server, oldest first."""
-        return [
-            _row(StudyInfo, {"damaged": None} | one | {"arms": _active(one["arms"])})
-            for one in self._send("GET", ROOT[:-1]).json()["studies"]
-        ]
+        found = self._send("GET", ROOT[:-1]).json()["studies"]
+        arms = [one["arms"] and sum(arm["active"] for arm in one["arms"]) for one in found]  # None if it is damaged
+        return [_row(StudyInfo, {"damaged": None} | one | {"arms": count}) for one, count in zip(found, arms)]
 
     def delete_study(self, study_name: str) -> None:
         """Remove a study with all its answers; there is no way back. It takes an admin's token."""
@@ -200,6 +194,12 @@ class RemoteStudy:
 
     def _get(self, what: str = "", **query: Any) -> Any:
         return self._client._send("GET", self._path + what, **query).json()
+
+    def _pages(self, what: str, after: int | None = 0, **query: Any) -> Iterator[dict[str, Any]]:
+        while after is not None:  # an older server gives all of them at once
+            page = self._get(f"/{what}", after=after, limit=10_000, **query)
+            yield from page[what]
+            after = page.get("next")
 
     def _post(self, what: str, again: Again = Again.UNSENT, lines: bytes | None = None, **body: Any) -> Any:
         return self._client._send("POST", self._path + what, body if lines is None else lines, again).json()
@@ -270,11 +270,8 @@ class RemoteStudy:
 
     def add_items(self, items: Any) -> int:
         """Give the study items, from anything that `read_items` takes: all of them or, after an error, none."""
-        lines = [
-            _json({"prompt": prompt, "outputs": {arm: output._asdict() for arm, output in outputs.items()}})
-            for prompt, outputs in read_items(items)
-        ]
-        return self._post("/items", lines=b"\n".join(lines))["items"]
+        rows = ({"prompt": p, "outputs": {arm: o._asdict() for arm, o in by.items()}} for p, by in read_items(items))
+        return self._post("/items", lines=b"\n".join(map(_json, rows)))["items"]
 
     def leaderboard(self, confidence: float = 0.95) -> list[LeaderboardRow]:
         """The arms, best first."""
@@ -282,12 +279,7 @@ class RemoteStudy:
 
     def preferences(self, confidence: float = 0.95) -> list[PairRow]:
         """Wins, counts, estimate and interval of every pair."""
-        rows, following = list[PairRow](), 0
-        while following is not None:  # an older server gives all of them at once
-            page = self._get("/preferences", confidence=confidence, after=following)
-            rows += [_row(PairRow, one) for one in page["preferences"]]
-            following = page.get("next")
-        return rows
+        return [_row(PairRow, one) for one in self._pages("preferences", confidence=confidence)]
 
     def verdict(self, confidence: float = 0.95, margin: float = 0.0) -> Verdict:
         """Who is best, as far as that can be said for certain; valid however often it is looked at."""
@@ -304,9 +296,7 @@ class RemoteStudy:
 
     def events(self, after: int = 0) -> list[LogEntry]:
         """The log, from the event after that sequence number on."""
-        page = self._get("/events", after=after, limit=10_000)
-        found = [_row(LogEntry, one) for one in page["events"]]
-        return found if page["next"] is None else found + self.events(page["next"])
+        return [_row(LogEntry, one) for one in self._pages("events", after)]
 
     def interleave(
         self,
@@ -384,11 +374,6 @@ def _error_of(response: Any, url: str) -> DuelsError:
     except (ValueError, KeyError, TypeError):
         return StorageError(f"{url} answered {response.status_code} and nothing that Duels says: is it a Duels server?")
     return KINDS.get(kind, InvalidInput)(message + ADVICE.get(kind, ""))
-
-
-def _active(arms: list[dict[str, Any]] | None) -> int | None:
-    """How many arms are active; None for a study that is damaged."""
-    return None if arms is None else sum(arm["active"] for arm in arms)
 
 
 def _quoted(name: Any) -> str:

@@ -52,7 +52,7 @@ def test_intervals_and_certainty_are_those_of_pairs_computed_one_by_one():
 
 def test_counts_too_large_to_share_intervals():
     wins, losses, delta = np.array([2.0**40, 3.0]), np.array([2.0**40, 2.5]), np.array([0.01, 0.02])
-    assert np.array_equal(verdicts._distinct_intervals(wins, losses, delta), verdicts.interval(wins, losses, delta))
+    assert np.array_equal(verdicts.distinct_intervals(wins, losses, delta), verdicts.interval(wins, losses, delta))
 
 
 @pytest.mark.parametrize("limit", [1, 7, 118, 119, 120, 7139, 7140, 10_000])

@@ -14,7 +14,7 @@ from .verdict_words import listed
 Board = dict[str, Any]
 WIDTH, HEIGHT = 250, 190  # with names beside it, a chart fits on a phone
 NAME = 120  # pixels for an arm's name
-DRAWN, MAPPED = 60, 30  # the most arms, best first, of a chart with a row for each and of a heat map
+DRAWN, MAPPED = 64, 30  # the most arms, best first, of a chart with a row for each and of a heat map
 ACTIVE, RETIRED = "active", "retired"
 CHAMPION, BEHIND = "potential champion", "behind an arm"
 STATES = {ACTIVE: (BLUE, "circle"), RETIRED: (GREY, "square")}
