@@ -18,7 +18,7 @@ from .keys import Key
 from .problems import Refused, shape
 from .rendering import bytes_of, html_of
 from .schemas import MoreVotes, Progress, Question, Vote
-from .security import VOTER, Here
+from .security import VOTER, Here, address_of
 from .service import Service
 
 router = APIRouter(tags=["voting"], responses=shape(400, 404, 409, 413, 422, 429, 503))
@@ -83,8 +83,7 @@ async def voter(request: Request, link: LinkPath, service: Here) -> Voter:
     name = request.cookies.get(VOTER, "")
     known = len(name) == 22 and name.isascii() and name.isprintable()
     name = name if known else secrets.token_urlsafe(16)
-    address = request.client.host if request.client else ""
-    service.rates.spend(("address", str(key.id), address), service.limits.address)
+    service.rates.spend(("address", str(key.id), address_of(request)), service.limits.address)
     if known:
         service.rates.spend(("voter", str(key.id), name), service.limits.voter)
     return Voter(service, key, study, name, not known)
