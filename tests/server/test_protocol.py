@@ -298,6 +298,8 @@ def test_an_answer_that_nobody_reads_ends_the_connection(run, storage):
     with server.connected() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.sendall(request("GET", "/static/swagger/swagger-ui-bundle.js") * 20)
+        while not server.server.server_state.connections:
+            time.sleep(0.01)
         began = time.monotonic()
         while server.server.server_state.connections and time.monotonic() - began < 5:
             time.sleep(0.02)

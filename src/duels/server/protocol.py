@@ -102,7 +102,7 @@ class Protocol(HttpToolsProtocol):
         self._refuse(status, message)
 
     def _refuse(self, status: int, message: str) -> None:
-        """Say so and end the connection: after the answers to requests before, without a word if this one's has begun."""
+        """Say so and end the connection: after the answers to earlier requests, silently if this one's has begun."""
         cycle, in_body = self.cycle, self.in_body
         is_open = cycle is not None and not cycle.response_complete
         self.in_head, self.in_body, self.ended = False, False, True

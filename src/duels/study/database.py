@@ -12,7 +12,7 @@ from ..errors import InvalidInput, StorageError
 from .tables import metadata
 from .wording import PATIENCE, shown
 
-HEAD = "0003"  # the newest migration
+HEAD = "0005"  # the newest migration
 OURS = re.compile(r"\d{4}")  # what migrations are called
 DEFAULT = "sqlite:///duels.db"
 
