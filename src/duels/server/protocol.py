@@ -26,6 +26,7 @@ class Protocol(HttpToolsProtocol):
         self.in_head, self.in_body = False, False  # what is awaited of the request that is being read
         self.since = 0.0  # when that was first awaited
         self.body_size = 0  # bytes of the body so far
+        self.arriving = 0  # bytes that are being parsed
         self.extra = 0  # bytes that came besides it: headers, the frames of pieces, trailers
         self.ended = False  # nothing more is read
         self.refusal: tuple[int, str] | None = None
@@ -48,6 +49,7 @@ class Protocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self.ended:
             return
+        self.arriving = len(data)
         messages, was_reading, body_size = self.messages, self.in_head or self.in_body, self.body_size
         super().data_received(data)
         if self.ended or self.transport.is_closing():
@@ -75,8 +77,7 @@ class Protocol(HttpToolsProtocol):
             self.since = self.loop.time()
 
     def on_headers_complete(self) -> None:
-        size = len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
-        if size > self.limits.head or len(self.headers) > self.limits.headers:
+        if len(self.headers) > self.limits.headers or self._head_size() > self.limits.head:
             self.refusal = (431, self._too_large())
             raise ValueError  # ends the parser, which asks for a response: see below
         self.in_head, self.in_body, self.extra = False, True, 0
@@ -84,6 +85,11 @@ class Protocol(HttpToolsProtocol):
             self.since = self.loop.time()
         super().on_headers_complete()
         self.headers = []  # trailers are read, and not taken for headers
+
+    def _head_size(self) -> int:
+        if self.extra + self.arriving <= self.limits.head:
+            return 0  # or more: it is not too large
+        return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
     def on_body(self, body: bytes) -> None:
         self.body_size += len(body)
