@@ -8,7 +8,11 @@ import threading
 import time
 
 import pytest
+from typer.testing import CliRunner
 
+from duels import cli
+from duels.errors import InvalidInput
+from duels.server import serving
 from duels.server.app import LOOPBACK, create_app
 from duels.server.keys import make_key
 from duels.server.limits import Limits, Rate, group_of
@@ -378,3 +382,22 @@ def test_only_a_trusted_proxy_says_where_a_request_comes_from(run):
     assert attempt(near, "203.0.113.9", "203.0.113.1") == 429
     far = run(ONE, trusted=["10.0.0.7"])
     assert [attempt(far, "203.0.113.1"), attempt(far, "203.0.113.2")] == [401, 429]
+
+
+def test_trusted_proxies_of_the_command_line(monkeypatch, tmp_path):
+    """By option or variable; what is neither an address nor a network is refused before anything is served."""
+    storage, serve, given = f"sqlite:///{tmp_path}/duels.db", serving.serve, []
+    monkeypatch.setattr(serving, "serve", lambda storage, **known: given.append(known["trusted_proxies"]))
+    options = ["--trusted-proxy", "10.0.0.7", "--trusted-proxy", "10.1.0.9/24"]
+    assert CliRunner().invoke(cli.app, ["serve", storage, *options]).exit_code == 0
+    environment = {"DUELS_TRUSTED_PROXY": "10.0.0.7 10.1.0.9/24"}
+    assert CliRunner().invoke(cli.app, ["serve", storage], env=environment).exit_code == 0
+    assert given == [["10.0.0.7", "10.1.0.9/24"]] * 2
+    for wrong in ("*", "proxy.example.org", "10.0.0.7,10.0.0.8"):
+        with pytest.raises(InvalidInput, match="expected an address such as"):
+            serve(storage, port=0, trusted_proxies=[wrong])
+
+
+def test_a_proxys_network_is_trusted(run):
+    server = run(ONE, trusted=serving.networks_of(["127.0.0.9/8"]))
+    assert [attempt(server, "203.0.113.1"), attempt(server, "203.0.113.2")] == [401, 401]

@@ -68,7 +68,7 @@ def serve(
         default those of this machine, and what the variable FORWARDED_ALLOW_IPS says.
     """
     alone = is_loopback(host)
-    trusted = _networks(trusted_proxies)
+    trusted = networks_of(trusted_proxies)
     if open_to_all and not alone:
         raise InvalidInput(f"--open on {host} would let everybody in: use it with --host 127.0.0.1 only")
     found = existing_storage(storage)  # refusing must not make a database
@@ -119,7 +119,7 @@ def configuration(app: Application, trusted_proxies: list[str] | None = None) ->
     )
 
 
-def _networks(addresses: Sequence[str]) -> list[str] | None:
+def networks_of(addresses: Sequence[str]) -> list[str] | None:
     """Proxies' addresses, checked; None if there are none."""
     found = []
     for address in addresses:
