@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from starlette.testclient import TestClient
 
+from duels.errors import StorageError
 from duels.server import limits, voting
 from duels.server.app import LOOPBACK, create_app
 from duels.server.gate import POLICY
@@ -141,6 +142,7 @@ def wrong_keys(storage, place):
 def test_every_route_is_guarded(app, anybody, storage, place):
     routes = guarded(app)
     assert len(routes) >= 35
+    app.service.limits = Limits(token=Rate(1, 10_000))  # so that all are compared
     app.service.hub.closing.set()  # were a stream open to all, it would end, and this test fail rather than wait
     before = place.study.history().seq
     for name, headers in wrong_keys(storage, place):
@@ -370,6 +372,110 @@ def test_failed_attempts_to_sign_in_are_limited(anybody, place, clock):
     assert anybody.post("/signin", data={"token": "wrong"}).status_code == 429
     clock.now += 50
     assert anybody.post("/signin", data={"token": place.admin_token}).status_code == 303
+
+
+def test_a_right_token_waits_like_a_wrong_one(app, anybody, place, clock, monkeypatch):
+    """While an address has to wait nothing is compared, not even read: else guessing would go on at full speed."""
+    for _ in range(3):  # signing in well costs nothing
+        for _ in range(9):
+            assert anybody.post("/signin", data={"token": "wrong"}).status_code == 401
+        assert anybody.post("/signin", data={"token": place.admin_token}).status_code == 303
+        clock.now += 50
+    for _ in range(10):
+        assert anybody.post("/signin", data={"token": "wrong"}).status_code == 401
+    looked = []
+    monkeypatch.setattr(app.service, "key", lambda secret: looked.append(secret))
+    blocked = anybody.post("/signin", data={"token": place.admin_token})
+    assert blocked.status_code == 429
+    assert "set-cookie" not in blocked.headers
+    assert looked == []
+
+
+def test_a_large_form_is_not_read(app, anybody, place):
+    """Parsing a million fields would hold up everybody, and anybody may send them."""
+    headers = {"Host": "localhost", "Content-Type": "application/x-www-form-urlencoded"}
+    for path in ("/signin", "/signout", f"/api/vote/{place.link_secret}/tell", "/nothing"):
+        refused(anybody.post(path, content=b"a=1&" * 250_000, headers=headers), 413, "too_large")
+    status, _, taken = asyncio.run(post_in_pieces(app, "/signin", headers, 100))
+    assert (status, taken) == (413, app.service.limits.form + 100)
+
+
+def test_much_is_parsed_only_for_those_with_a_key(app, anybody, place, monkeypatch):
+    """A megabyte of JSON is not read, let alone parsed, before somebody has shown a key."""
+    big = {"Host": "localhost", "Content-Type": "application/json", "Authorization": "Bearer wrong"}
+    paths = ("/api/studies", "/api/tokens", "/api/studies/search/links", "/api/studies/search/interleave")
+    for path in paths:
+        refused(anybody.post(path, content=b"[" * 900_000, headers=big), 401, "unauthorized")
+        for kind in ({"Content-Length": "900000"}, {"Transfer-Encoding": "chunked"}):
+            status, _, taken = asyncio.run(post_in_pieces(app, path, big | kind, 1000))
+            assert (status, taken) == (401, 0), (path, kind)
+    assert anybody.post(
+        "/api/studies", content=b"[" * 900_000, headers=big | bearer(place.admin_token)
+    ).status_code in (
+        400,
+        422,
+    )
+
+
+def test_guessing_tokens_is_slow(storage, place, clock):
+    """Wrong tokens of an address are counted, and while it has to wait none is compared, unless it used it before."""
+    app = create_app(storage, limits=Limits(token=Rate(0.5, 3)))
+    _, other = make_key(storage, "api")
+    with TestClient(app, "http://localhost") as client:
+        assert client.get("/api/studies", headers=bearer(place.admin_token)).status_code == 200
+        for path in ("/api/studies", "/api/studies/search/verdict", "/metrics"):
+            refused(client.get(path, headers=bearer("wrong" * 5)), 401, "unauthorized")
+        waits = refused(client.get("/api/studies", headers=bearer("wrong" * 5)), 429, "too_many")
+        assert waits.headers["retry-after"] == "2"
+        refused(client.post("/api/studies/search/ask", json={}, headers=bearer("wrong" * 5)), 429, "too_many")
+        refused(client.get("/api/studies", headers=bearer(other)), 429, "too_many")  # as good as a guess
+        assert client.get("/api/studies", headers=bearer(place.admin_token)).status_code == 200
+        assert client.post("/api/studies/search/ask", json={}, headers=bearer(place.admin_token)).status_code == 200
+        clock.now += 2
+        for _ in range(5):  # a right one costs nothing
+            assert client.get("/api/studies", headers=bearer(other)).status_code == 200
+        revoke_key(storage, place.admin.id, ("admin",))
+        refused(client.get("/api/studies", headers=bearer(place.admin_token)), 401, "unauthorized")
+        clock.now += 1000
+        for status in (401, 401, 401, 429):  # what it used before is forgotten
+            assert client.get("/api/studies", headers=bearer(place.admin_token)).status_code == status
+
+
+def test_nobody_is_told_where_the_database_is(app, anybody, session, place, monkeypatch, caplog):
+    """Its path, or its user and host, are in the log and nowhere else."""
+
+    def broken(*_):
+        raise StorageError("the database 'postgresql://duels@db.internal/duels' does not answer as expected: gone")
+
+    monkeypatch.setattr(app.service, "key", broken)
+    monkeypatch.setattr(app.service.storage, "connection", broken)
+    at = f"/api/vote/{place.link_secret}"
+    sent = [
+        *(session.get(path, headers=bearer("x")) for path in ("/healthz", "/api/studies", "/metrics")),
+        *(session.get(path) for path in ("/", "/studies/search", f"/vote/{place.link_secret}", at)),
+        session.post(f"{at}/ask"),
+        session.post("/api/studies/search/ask", json={}, headers=bearer("y")),
+        session.post("/signin", data={"token": place.admin_token}),
+        session.post("/signout"),
+    ]
+    for answer in sent:
+        assert answer.status_code == 503, answer.url
+        assert answer.headers["retry-after"]
+        assert "db.internal" not in answer.text
+        assert "cannot be used at the moment" in answer.text
+    assert "db.internal" in caplog.text
+
+
+def test_what_a_program_may_not_destroy(anybody, admin, storage, place):
+    """An API token runs a study; what cannot be got back is for admins."""
+    _, token = make_key(storage, "api", "engine")
+    place.send(anybody, "POST", "/api/studies/{study}/items", headers=bearer(token))
+    for path in ("", "/items", f"/links/{place.link.id}"):
+        refused(anybody.delete(f"/api/studies/search{path}", headers=bearer(token)), 403, "forbidden")
+    refused(anybody.delete(f"/api/tokens/{place.token.id}", headers=bearer(token)), 403, "forbidden")
+    assert admin.get("/api/studies/search").json()["items"] == 1
+    assert admin.delete("/api/studies/search/items").status_code == 204
+    assert admin.get("/api/studies/search").json()["items"] == 0
 
 
 def check_headers(response):

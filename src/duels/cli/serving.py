@@ -21,6 +21,13 @@ def serve(
     public_url: Annotated[
         str, typer.Option(envvar="DUELS_PUBLIC_URL", help="Where people reach it, if a proxy stands in front.")
     ] = "",
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            envvar="DUELS_TRUSTED_PROXY",
+            help="A proxy's address or network, whose X-Forwarded-For is believed; may be repeated.",
+        ),
+    ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Begin with a living example study.")] = False,
     open_to_all: Annotated[bool, typer.Option("--open", help="No sign-in; on this machine only.")] = False,
     log: Annotated[str | None, typer.Option(help="words or json; by default words on a terminal.")] = None,
@@ -43,6 +50,7 @@ def serve(
         open_to_all=open_to_all,
         log_form=log,
         verbose=verbose,
+        trusted_proxies=trusted_proxy or (),
     )
 
 

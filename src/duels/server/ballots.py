@@ -33,7 +33,7 @@ class Standing(NamedTuple):
 
     answered: int  # by this voter
     total: int
-    done: str | None  # goal, winner, or retired for all else that ends a study
+    done: str | None  # goal, winner, full, or retired for all else that ends a study
 
 
 def asking(study: Study, voter: str) -> Write:

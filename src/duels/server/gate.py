@@ -13,7 +13,10 @@ from .limits import Limits
 from .problems import problem
 
 logger = logging.getLogger("duels.server.access")
-UPLOADS = ("/import", "/items")  # how addresses that take files end
+KEYED = ("/api/studies", "/api/tokens")  # how addresses begin that need a key; what all others take is small
+UPLOADS = ("/import", "/items")  # how those of them end that take files
+FRAMING = (b"host", b"content-length", b"transfer-encoding")
+DIGITS = 18  # of a Content-Length
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "font-src 'self'; frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -59,37 +62,57 @@ class Gate:
             await self.app(scope, receive, send)
             return
         started, status, number = time.perf_counter(), 500, uuid.uuid4().hex[:16]
+        method = scope["method"]
+        inner = scope if method != "HEAD" else scope | {"method": "GET"}
 
         async def sending(message: Any) -> None:
             nonlocal status
-            if message["type"] == "http.response.start":
+            is_start = message["type"] == "http.response.start"
+            if is_start:
                 status = message["status"]
                 self._dress(message, number)
-            await send(message)
+            if method != "HEAD":
+                await send(message)
+            elif is_start:  # the headers of GET, and at once the end: a stream would have none
+                await send(message)
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
 
         self.metrics.under_way.inc()
         try:
             refused = self._refused(scope)
             if refused is not None:
-                await refused(scope, receive, sending)
+                await refused(inner, receive, sending)
             else:
-                await self.app(scope, self._counted(scope, receive), sending)
+                await self.app(inner, self._counted(inner, receive), sending)
         finally:
             self.metrics.under_way.dec()
-            self._note(scope, status, time.perf_counter() - started, number)
+            self._note(inner, method, status, time.perf_counter() - started, number)
 
     def _refused(self, scope: Any) -> Any:
-        sent = dict(scope["headers"])
-        host = sent.get(b"host", b"").decode("latin-1").lower()
+        """The answer to a request that is not even looked at."""
+        sent: dict[bytes, list[bytes]] = {name: [] for name in FRAMING}
+        for name, value in scope["headers"]:
+            if name in sent:
+                sent[name].append(value)
+        hosts, lengths, encodings = sent.values()
+        if len(hosts) > 1 or (not hosts and scope.get("http_version") == "1.1"):
+            return problem(400, f"the request has {len(hosts)} Host headers: expected one")
+        host = hosts[0].decode("latin-1").lower() if hosts else ""
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
         if self.hosts and name not in self.hosts:
             return problem(400, f"this server is not {name!r:.100}: see the option --public-url")
-        size = sent.get(b"content-length", b"0")
-        if size.isdigit() and int(size) > self._most(scope):
+        if len(lengths) > 1 or (lengths and encodings):  # where the body ends must not be a matter of opinion
+            return problem(400, "the request says the length of its body in two ways: expected one Content-Length")
+        if lengths and not (lengths[0].isdigit() and len(lengths[0]) <= DIGITS):
+            return problem(400, f"Content-Length is {lengths[0].decode('latin-1')!r:.60}: expected a whole number")
+        if lengths and int(lengths[0]) > self._most(scope):
             return problem(413, self._too_large(scope))
         return None
 
     def _most(self, scope: Any) -> int:
+        """How many bytes a body may have, by its address alone: nothing is read of one that is larger."""
+        if not scope["path"].startswith(KEYED):
+            return min(self.limits.form, self.limits.body)
         return self.limits.upload if scope["path"].endswith(UPLOADS) else self.limits.body
 
     def _too_large(self, scope: Any) -> str:
@@ -120,12 +143,12 @@ class Gate:
             added += [(b"content-security-policy", POLICY.encode()), (b"x-frame-options", b"DENY")]
         message["headers"] = [*message["headers"], *added]
 
-    def _note(self, scope: Any, status: int, seconds: float, number: str) -> None:
+    def _note(self, scope: Any, method: str, status: int, seconds: float, number: str) -> None:
         """By the route's pattern, never by the address: addresses hold secrets."""
         route = getattr(scope.get("route"), "path", "none")
-        self.metrics.requests.labels(scope["method"], route, status).inc()
+        self.metrics.requests.labels(method, route, status).inc()
         if not route.endswith("/stream"):
             self.metrics.seconds.labels(route).observe(seconds)
         if logger.isEnabledFor(logging.INFO):
-            said = {"method": scope["method"], "route": route, "status": status, "request": number}
+            said = {"method": method, "route": route, "status": status, "request": number}
             logger.info("request", extra={"fields": said | {"ms": round(seconds * 1000, 2)}})

@@ -24,8 +24,8 @@ from ..study.verdict_words import headline
 from .api.arena import links
 from .api.tokens import KINDS, token_out
 from .keys import Key, csrf_token, list_keys, make_key, revoke_key
-from .problems import RESTORE, Refused, of_duels, of_http
-from .security import NOBODY, SESSION, SESSION_LASTS, Here, secret_of
+from .problems import RESTORE, Refused, message_of, of_duels, of_http
+from .security import NOBODY, SESSION, SESSION_LASTS, Here, address_of, secret_of
 from .service import Service
 from .vega import vega_bundle
 from .voting import opened
@@ -60,8 +60,9 @@ class PageRoute(APIRoute):
             except DuelsError as error:
                 plain = of_duels(request, error)
                 heading = HEADINGS.get(plain.status_code, "That did not work")
+                words = message_of(error)
                 response = page(
-                    request, request.app.state.service, "error.html", plain.status_code, heading=heading, words=error
+                    request, request.app.state.service, "error.html", plain.status_code, heading=heading, words=words
                 )
                 if "retry-after" in plain.headers:
                     response.headers["Retry-After"] = plain.headers["retry-after"]
@@ -91,11 +92,12 @@ def unknown_page(request: Request, error: UnknownName) -> Response:
 
 async def of_http_for_people(request: Request, error: Exception) -> Response:
     """A page where a browser asked for one, else the one shape of errors."""
+    assert isinstance(error, HTTPException)
     plain = of_http(request, error)
     if "text/html" not in request.headers.get("accept", "") or request.url.path.startswith("/api/"):
         return plain
     heading = HEADINGS.get(plain.status_code, "That did not work")
-    words = "There is nothing at this address."
+    words = "There is nothing at this address." if plain.status_code == 404 else error.detail
     return page(request, request.app.state.service, "error.html", plain.status_code, heading=heading, words=words)
 
 
@@ -161,14 +163,15 @@ async def signin(request: Request, service: Here) -> Response:
     """Begin a session with an admin's token."""
     if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
         raise Refused(403, "signing in from another site's page is not taken: open this server's own")
+    who = ("signin", address_of(request))
+    service.rates.spend(who, service.limits.signin)  # before anything is read: who guesses learns nothing meanwhile
     form = parse_qs((await request.body()).decode("utf-8", "replace"))
     token = (form.get("token") or [""])[0].strip()
     after = _own_path((form.get("next") or ["/"])[0])
-    address = request.client.host if request.client else ""
     key = await asyncio.to_thread(service.key, token) if token else None
     if key is None or key.kind != "admin":
-        service.rates.spend(("signin", address), service.limits.signin)
         return page(request, service, "signin.html", 401, failed=True, next=after)
+    service.rates.give_back(who)
     _, secret = await asyncio.to_thread(
         lambda: make_key(service.storage, "session", key.name, parent_id=key.id, lasts=SESSION_LASTS)
     )

@@ -17,11 +17,13 @@ KINDS = {
     403: "forbidden",
     404: "not_found",
     405: "method_not_allowed",
+    408: "timeout",
     409: "conflict",
     413: "too_large",
     415: "invalid",
     422: "invalid",
     429: "too_many",
+    431: "too_large",
     500: "internal",
     503: "storage",
 }
@@ -29,6 +31,11 @@ RETRY = 2  # seconds after which to try again when the database cannot be used
 MOST = 2000  # characters of a message: what somebody sent may be quoted in it
 RESTORE = "Restore the database from a back-up, or delete this study; the other studies are not affected"
 ELSEWHERE = ("study", "arm")  # unknown names that stand in an address
+# What a fault of the server says to whoever asks: details, such as where the database is, are in the log only.
+HIDDEN = {
+    500: "something went wrong here that should not: it is in the server's log",
+    503: "the database cannot be used at the moment: try again later. The server's log says why",
+}
 
 
 class Refused(DuelsError):
@@ -62,6 +69,11 @@ def status_of(error: DuelsError) -> int:
     return 500
 
 
+def message_of(error: DuelsError) -> str:
+    """What an error of ours says to whoever asks."""
+    return HIDDEN.get(status_of(error)) or str(error)
+
+
 def of_damaged(request: Request, error: DamagedStudy) -> Response:
     """One study cannot be read; trying again would not help. Voters are not told what it is called."""
     logger.error("%s", error)
@@ -77,9 +89,9 @@ def of_duels(request: Request, error: Exception) -> Response:
         return of_damaged(request, error)
     status = status_of(error)
     if status >= 500:
-        logger.error("%s", error)
+        logger.error("%s", error, exc_info=error if status == 500 else None)
     retry = getattr(error, "retry", None)
-    return problem(status, str(error), RETRY if status == 503 else retry)
+    return problem(status, message_of(error), RETRY if status == 503 else retry)
 
 
 def of_request(request: Request, error: Exception) -> Response:
@@ -100,7 +112,7 @@ def of_http(request: Request, error: Exception) -> Response:
 
 
 def of_anything(request: Request, error: Exception) -> Response:
-    return problem(500, "something went wrong here that should not: it is in the server's log")
+    return problem(500, HIDDEN[500])
 
 
 def explain(app: FastAPI) -> None:

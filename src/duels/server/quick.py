@@ -13,6 +13,7 @@ from starlette.responses import Response
 from ..errors import DuelsError
 from .api.duels import asked, told
 from .api.interleaving import clicked, shown
+from .gate import KEYED
 from .problems import of_anything, of_duels, of_http, problem
 from .schemas import Ask, Clicks, Interleave, Tell
 from .security import quick_caller
@@ -44,14 +45,19 @@ class Quick:
         self.app, self.service = app, service
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        found = ADDRESS.fullmatch(scope["path"]) if scope["type"] == "http" and scope["method"] == "POST" else None
-        if found is None:
+        if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        scope["route"] = PATTERNS[found[2]]
+        found = ADDRESS.fullmatch(scope["path"]) if scope["method"] == "POST" else None
+        if found is not None:
+            scope["route"] = PATTERNS[found[2]]
         request = Request(scope, receive)
+        response = None
         try:
-            response = await self._answer(request, found[1], found[2])
+            if found is not None:
+                response = await self._answer(request, found[1], found[2])
+            elif self._is_large(request):
+                await quick_caller(request)  # the framework parses a body before it looks for a key
         except DuelsError as error:
             response = of_duels(request, error)
         except HTTPException as error:
@@ -60,13 +66,20 @@ class Quick:
             said = [f"body.{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:5]]
             response = problem(422, "; ".join(said) + ". See /docs for what is expected")
         except Exception as error:
-            logger.exception("%s failed", found[2])
+            logger.exception("%s failed", "a request" if found is None else found[2])
             response = of_anything(request, error)
-        await response(scope, receive, send)
+        await (self.app if response is None else response)(scope, receive, send)
+
+    def _is_large(self, request: Request) -> bool:
+        """Whether a request for those with a key may have more to parse than anybody is allowed."""
+        if not request.scope["path"].startswith(KEYED):
+            return False
+        length = request.headers.get("content-length", "0")
+        return int(length) > self.service.limits.anonymous or "transfer-encoding" in request.headers
 
     async def _answer(self, request: Request, study: str, action: str) -> Response:
         kind, act = ACTIONS[action]
-        body = await request.body()
         key = await quick_caller(request)
+        body = await request.body()
         content = await act(self.service, key, study, kind.model_validate_json(body))
         return Response(json.dumps(content, ensure_ascii=False), media_type="application/json")

@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Voter = Annotated[str | None, Field(max_length=200)]
 DuelId = Annotated[int, Field(ge=0, le=2**31 - 1)]
+Cap = Annotated[int, Field(ge=1, le=10_000_000)] | None
 Document = Annotated[str, Field(max_length=10_000)] | int
 Ranking = Annotated[list[Document], Field(min_length=1, max_length=10_000)]
 
@@ -209,12 +210,19 @@ class Clicks(Asked):
 class NewLink(Asked):
     name: Annotated[str, Field(max_length=200, description="What voters see.")] = ""
     votes: Annotated[int, Field(ge=1, le=100_000, description="After so many votes a voter is thanked.")] = 25
+    max_votes: Annotated[Cap, Field(description="The link takes no more votes than this; null for any number.")] = None
+    max_votes_per_address: Annotated[
+        Cap, Field(description="Nor more than this from one network address, or /64 network of IPv6.")
+    ] = None
 
 
 class Link(BaseModel):
     id: int
     name: str
     votes: int
+    max_votes: int | None
+    max_votes_per_address: int | None
+    votes_taken: Annotated[int | None, Field(description="That count against the caps; null without caps.")]
     created: str
     revoked: str | None
 
@@ -223,6 +231,8 @@ class LinkMade(BaseModel):
     id: int
     name: str
     votes: int
+    max_votes: int | None
+    max_votes_per_address: int | None
     url: str
     secret: str
 
@@ -268,7 +278,10 @@ class Progress(BaseModel):
     answered: Annotated[int, Field(description="By this voter.")]
     goal: int
     total: Annotated[int, Field(description="By all voters.")]
-    done: Literal["goal", "winner", "retired"] | None
+    done: Annotated[
+        Literal["goal", "winner", "retired", "full"] | None,
+        Field(description="`full`: the link takes no more votes, of anybody or from this voter's address."),
+    ]
 
 
 class Question(Progress):

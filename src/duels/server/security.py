@@ -6,7 +6,8 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 from fastapi.security import APIKeyCookie, HTTPBearer
 
-from .keys import Key, csrf_token
+from .keys import Key, csrf_token, digest_of
+from .limits import group_of
 from .problems import Refused
 from .service import Service
 
@@ -36,6 +37,35 @@ def secret_of(request: Request) -> tuple[str, bool]:
     return request.cookies.get(SESSION, ""), True
 
 
+def address_of(request: Request) -> str:
+    """Where a request comes from, as limits count it. Behind a proxy that is trusted it is the visitor's, not its own:
+    see `--trusted-proxy`."""
+    return group_of(request.client.host) if request.client else ""
+
+
+class Attempt:
+    """A token that came with a request. An address that sends many wrong ones has to wait before more are compared.
+
+    A token that this address has used before does not count, so that programs go on while a neighbour guesses. Nor do
+    sessions, which are random: nobody guesses them.
+    """
+
+    def __init__(self, request: Request, service: Service, secret: str, by_cookie: bool) -> None:
+        address = address_of(request)
+        self.rates, self.who = service.rates, ("token", address)
+        self.use = ("used", address, digest_of(secret))
+        self.counts = not by_cookie and not self.rates.remembers(self.use)
+        if self.counts:
+            self.rates.spend(self.who, service.limits.token)
+
+    def settle(self, good: bool) -> None:
+        if not good:
+            self.rates.forget(self.use)
+        elif self.counts:
+            self.rates.give_back(self.who)
+            self.rates.remember(self.use)
+
+
 def _may(request: Request, key: Key | None, secret: str, by_cookie: bool) -> Key:
     if key is None or key.kind == "vote" or (key.kind == "session") != by_cookie:
         raise Refused(401, "a token is needed that is in force: send it as 'Authorization: Bearer TOKEN', or sign in")
@@ -51,7 +81,10 @@ def caller(request: Request, service: Here, token: Bearer, session: Cookie) -> K
     if service.open_to_all:
         return _open(request)
     secret, by_cookie = secret_of(request)
-    return _may(request, service.key(secret) if secret else None, secret, by_cookie)
+    attempt = Attempt(request, service, secret, by_cookie)
+    key = service.key(secret) if secret else None
+    attempt.settle(key is not None)
+    return _may(request, key, secret, by_cookie)
 
 
 async def quick_caller(request: Request) -> Key | None:
@@ -60,7 +93,10 @@ async def quick_caller(request: Request) -> Key | None:
     if service.open_to_all:
         return _open(request) and None
     secret, by_cookie = secret_of(request)
-    return _may(request, await service.key_soon(secret) if secret else None, secret, by_cookie)
+    attempt = Attempt(request, service, secret, by_cookie)
+    key = await service.key_soon(secret) if secret else None
+    attempt.settle(key is not None)
+    return _may(request, key, secret, by_cookie)
 
 
 async def quick_route(request: Request, token: Bearer, session: Cookie) -> Key | None:

@@ -6,6 +6,7 @@ import logging
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import uvicorn
@@ -20,6 +21,7 @@ from .app import LOOPBACK, Application, create_app
 from .demo import Demo
 from .keys import list_keys, make_key
 from .limits import Limits
+from .protocol import Protocol
 
 logger = logging.getLogger("duels.server")
 SWITCH = 0.0002  # seconds: the thread that writes must not wait long for the one that reads requests
@@ -56,14 +58,18 @@ def serve(
     log_form: str | None = None,
     verbose: bool = False,
     limits: Limits | None = None,
+    trusted_proxies: Sequence[str] = (),
 ) -> None:
     """Serve until SIGINT or SIGTERM.
 
     token: an admin's token that somebody chose, kept as one if it is not yet.
     demo: serve an example study that voters of its own keep voting on.
     open_to_all: no sign-in; refused where others could reach the server.
+    trusted_proxies: addresses or networks of proxies, which are believed what they say of a visitor's address; by
+        default those of this machine, and what the variable FORWARDED_ALLOW_IPS says.
     """
     alone = is_loopback(host)
+    trusted = networks_of(trusted_proxies)
     if open_to_all and not alone:
         raise InvalidInput(f"--open on {host} would let everybody in: use it with --host 127.0.0.1 only")
     found = existing_storage(storage)  # refusing must not make a database
@@ -89,14 +95,7 @@ def serve(
     app.service.shared_url = "" if alone else address
     player = Demo(store) if demo else None
     _say_hello(store, public_url or address, fresh and not token, open_to_all, player)
-    config = uvicorn.Config(
-        app,
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=PATIENCE,
-        backlog=BACKLOG,
-    )
+    config = configuration(app, trusted)
     gc.collect()
     gc.freeze()  # else the libraries' million objects are looked through every second, which takes 0.15 s
     gc.set_threshold(50_000, 50, 100)
@@ -106,6 +105,34 @@ def serve(
         if player is not None:
             player.stop()
         store.close()
+
+
+def configuration(app: Application, trusted_proxies: list[str] | None = None) -> uvicorn.Config:
+    """How uvicorn serves the application."""
+    return uvicorn.Config(
+        app,
+        http=Protocol,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        forwarded_allow_ips=trusted_proxies,
+        timeout_graceful_shutdown=PATIENCE,
+        backlog=BACKLOG,
+    )
+
+
+def networks_of(addresses: Sequence[str]) -> list[str] | None:
+    """Proxies' addresses, checked; None if there are none."""
+    found = []
+    for address in addresses:
+        try:
+            network = ipaddress.ip_network(address.strip(), strict=False)
+        except ValueError:
+            expected = "an address such as 10.0.0.7, or a network such as 10.0.0.0/24"
+            raise InvalidInput(f"--trusted-proxy is {address!r:.100}: expected {expected}") from None
+        found.append(str(network.network_address if network.num_addresses == 1 else network))
+    return found or None
 
 
 def _say_hello(store: Storage, address: str, first: bool, open_to_all: bool, demo: Demo | None) -> None:

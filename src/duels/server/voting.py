@@ -10,18 +10,20 @@ from fastapi import APIRouter, Depends, Path, Request
 from fastapi.responses import JSONResponse, Response
 
 from ..study.items import Output
+from ..study.storage import Write
 from ..study.study import Study
 from ..study.tables import studies
 from . import ballots
 from .ballots import Ballot, Standing
+from .caps import Caps, caps_of, counting, giving_back, is_full
 from .keys import Key
 from .problems import Refused, shape
 from .rendering import bytes_of, html_of
 from .schemas import MoreVotes, Progress, Question, Vote
-from .security import VOTER, Here
+from .security import VOTER, Here, address_of
 from .service import Service
 
-router = APIRouter(tags=["voting"], responses=shape(400, 404, 409, 413, 422, 429, 503))
+router = APIRouter(tags=["voting"], responses=shape(400, 403, 404, 409, 413, 422, 429, 503))
 LinkPath = Annotated[str, Path(min_length=1, max_length=100, description="The secret of the link.")]
 VOTER_LASTS = 400 * 24 * 3600
 FRAME = (  # a page of its own, without origin: it can neither reach this server's cookies nor any other host
@@ -36,8 +38,11 @@ IMAGE = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; 
 class Voter:
     """Somebody with a link: the link's key, its study, and a random name kept in a cookie."""
 
-    def __init__(self, service: Service, key: Key, study: str, name: str, is_new: bool) -> None:
+    def __init__(
+        self, service: Service, key: Key, study: str, name: str, is_new: bool, caps: Caps | None = None
+    ) -> None:
         self.service, self.key, self.study, self.name, self.is_new = service, key, study, name, is_new
+        self.caps = caps
 
     @property
     def goal(self) -> int:
@@ -47,7 +52,10 @@ class Voter:
         return self.service.study(self.study)
 
     def standing(self, more: bool = False) -> Standing:
-        return ballots.standing(self.found(), self.name, self.goal, more)
+        standing = ballots.standing(self.found(), self.name, self.goal, more)
+        if standing.done in (None, "goal") and is_full(self.service.storage, self.caps):
+            return standing._replace(done="full")
+        return standing
 
     def answer(self, content: dict[str, Any]) -> Response:
         response = JSONResponse(content, headers={"Cache-Control": "no-store"})
@@ -83,11 +91,11 @@ async def voter(request: Request, link: LinkPath, service: Here) -> Voter:
     name = request.cookies.get(VOTER, "")
     known = len(name) == 22 and name.isascii() and name.isprintable()
     name = name if known else secrets.token_urlsafe(16)
-    address = request.client.host if request.client else ""
+    address = address_of(request)
     service.rates.spend(("address", str(key.id), address), service.limits.address)
     if known:
         service.rates.spend(("voter", str(key.id), name), service.limits.voter)
-    return Voter(service, key, study, name, not known)
+    return Voter(service, key, study, name, not known, caps_of(key, link, address))
 
 
 Voting = Annotated[Voter, Depends(voter)]
@@ -131,16 +139,23 @@ async def ask(link: LinkPath, voter: Voting, body: MoreVotes | None = None) -> R
 @router.post("/api/vote/{link}/tell", response_model=Progress)
 async def tell(voter: Voting, body: Vote) -> Response:
     """The answer to a question of this voter's. It is on disk when this answers."""
-    await voter.service.write(
-        voter.key, voter.study, lambda found: ballots.telling(found, voter.name, body.duel, body.winner)
-    )
+    caps = None if body.winner == "skip" else voter.caps  # a skip is not a vote
+
+    def telling(found: Study) -> Write:
+        return counting(caps, body.duel, ballots.telling(found, voter.name, body.duel, body.winner))
+
+    await voter.service.write(voter.key, voter.study, telling)
     return voter.answer(voter.progress(await asyncio.to_thread(voter.standing)))
 
 
 @router.post("/api/vote/{link}/undo", response_model=Question)
 async def undo(link: LinkPath, voter: Voting) -> Response:
     """Take back this voter's last answer, and show its question again."""
-    ballot = await voter.service.write(voter.key, voter.study, lambda found: ballots.undoing(found, voter.name))
+
+    def undoing(found: Study) -> Write:
+        return giving_back(voter.caps, ballots.undoing(found, voter.name))
+
+    ballot = await voter.service.write(voter.key, voter.study, undoing)
     standing = await asyncio.to_thread(voter.standing, True)
     return voter.answer(await asyncio.to_thread(question, voter, link, ballot, standing))
 

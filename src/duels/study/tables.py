@@ -67,6 +67,14 @@ keys = sa.Table(
     sa.Column("settings", sa.Text, nullable=False),  # JSON
     sqlite_autoincrement=True,  # the id of a deleted key is never given again
 )
+link_votes = sa.Table(  # of links that have a cap on votes
+    "link_votes",
+    metadata,
+    sa.Column("key_id", sa.Integer, sa.ForeignKey("keys.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("duel", sa.Integer, primary_key=True),
+    sa.Column("address", sa.Text),  # a keyed digest of where the vote came from, if the link counts that
+    sa.Index("link_votes_by_address", "key_id", "address"),
+)
 items = sa.Table(
     "items",
     metadata,

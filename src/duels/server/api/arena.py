@@ -6,6 +6,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from ...study.items import add_items, clear_items, count_items, list_items, read_items
 from ...study.names import iso_time
+from ..caps import SETTINGS, votes_taken
 from ..keys import Key, list_keys, make_key, revoke_key
 from ..problems import Refused, shape
 from ..schemas import Items, ItemsAdded, LinkMade, Links, NewLink
@@ -44,17 +45,20 @@ def items(
 
 
 @router.delete("/api/studies/{study}/items", status_code=204)
-def clear(study: Found) -> Response:
-    """Remove all items; the answers stay."""
+def clear(study: Found, key: Admin) -> Response:
+    """Remove all items; the answers stay. It takes an admin's token: there is no way back."""
     clear_items(study)
     return Response(status_code=204)
 
 
-def _link(key: Key) -> dict[str, Any]:
+def _link(key: Key, taken: int) -> dict[str, Any]:
+    caps = {name: key.settings.get(name) for name in SETTINGS}
     return {
         "id": key.id,
         "name": key.name,
         "votes": key.settings["votes"],
+        **caps,
+        "votes_taken": taken if any(caps.values()) else None,
         "created": iso_time(key.created),
         "revoked": None if key.revoked is None else iso_time(key.revoked),
     }
@@ -63,24 +67,21 @@ def _link(key: Key) -> dict[str, Any]:
 @router.get("/api/studies/{study}/links", response_model=Links)
 def links(study: Found, service: Here):
     """The voting links; their secrets are known only to whoever made them."""
-    return {"links": [_link(key) for key in list_keys(service.storage, ("vote",), study.id)]}
+    found = list_keys(service.storage, ("vote",), study.id)
+    taken = votes_taken(service.storage, [key.id for key in found])
+    return {"links": [_link(key, taken.get(key.id, 0)) for key in found]}
 
 
 @router.post("/api/studies/{study}/links", response_model=LinkMade, status_code=201)
 def new_link(study: Found, body: NewLink, request: Request, service: Here, key: Admin):
     """A link by which anybody may vote, and do nothing else. The secret is given only now."""
-    made, secret = make_key(
-        service.storage,
-        "vote",
-        body.name,
-        study_id=study.id,
-        settings={"votes": body.votes},
-    )
+    settings = body.model_dump(include={"votes", *SETTINGS})
+    made, secret = make_key(service.storage, "vote", body.name, study_id=study.id, settings=settings)
     base = service.public_url or service.shared_url or str(request.base_url).rstrip("/")
     return {
         "id": made.id,
         "name": made.name,
-        "votes": body.votes,
+        **settings,
         "url": f"{base}/vote/{secret}",
         "secret": secret,
     }

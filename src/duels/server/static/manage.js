@@ -10,7 +10,12 @@ const place = (id) => document.getElementById(id);
 const count = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 
 onSubmit(place("new-link"), place("link-said"), async (values) => {
-  const wanted = { name: values.get("name").trim() || place("link-name").placeholder, votes: Number(values.get("votes")) };
+  const wanted = {
+    name: values.get("name").trim() || place("link-name").placeholder,
+    votes: Number(values.get("votes")),
+    max_votes: Number(values.get("max_votes")) || null,
+    max_votes_per_address: Number(values.get("max_votes_per_address")) || null,
+  };
   const made = await call("POST", at(study, "links"), wanted);
   showOnce(place("link-made"), "Keep this link now, it is not shown again:", made.url, made.url);
   place("link-name").value = "";

@@ -17,10 +17,12 @@ const THANKS = {
   goal: "That is all we wanted to ask you. If you like, go on.",
   winner: "There is a winner: nothing more needs to be asked.",
   retired: "This study asks nothing more.",
+  full: "This link takes no more votes.",
 };
 const TOO_LATE = { // for who comes when all is over
   winner: ["This comparison is over: there is a winner.", "No votes are needed any more."],
   retired: ["This comparison is over.", "This study asks nothing more."],
+  full: ["This link takes no more votes.", "All the votes it was made for were given."],
 };
 const LONG = 150; // characters of a prompt from which on it is not in bold
 let duel = null; // the question that is shown
@@ -195,7 +197,7 @@ function thank({ done, answered }) {
   place("thanks-title").textContent = title;
   place("thanks-words").textContent = words;
   place("more").hidden = done !== "goal";
-  place("undo-last").hidden = done !== "goal" || !undoable;
+  place("undo-last").hidden = !["goal", "full"].includes(done) || !undoable;
   place("news").textContent = `${title} ${words}`;
   place("thanks").focus({ preventScroll: true });
 }
