@@ -21,6 +21,7 @@ from starlette.exceptions import HTTPException
 from ..errors import DuelsError
 from ..policies import BUILT_IN, policy
 from ..study.catalogue import list_studies
+from ..study.items import scripts_allowed
 from .api.arena import links
 from .api.tokens import KINDS, token_out
 from .keys import Key, csrf_token, list_keys, make_key, revoke_key
@@ -212,6 +213,7 @@ def study_page(request: Request, study: str, service: Here) -> Response:
         figures={name: figure(chart) for name, chart in service.charts(shown).items()},
         pairs=most_met[:PAIRS_SHOWN],
         links=links(found, service)["links"],
+        scripts=scripts_allowed(found),
     )
 
 
@@ -277,10 +279,10 @@ def _parts(chart: Any, having: str) -> Iterator[dict[str, Any]]:
 async def vote_page(request: Request, link: str, service: Here) -> Response:
     """Two outputs side by side."""
     try:
-        key, _ = await opened(service, link)
+        found = await opened(service, link)
     except Refused:
         return page(request, service, "gone.html", 404)
-    return page(request, service, "vote.html", link=link, title=key.name)
+    return page(request, service, "vote.html", link=link, title=found.key.name, scripts=found.scripts)
 
 
 @router.get("/docs")

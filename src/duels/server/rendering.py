@@ -35,17 +35,27 @@ def html_of(output: Output) -> str:
     raise InvalidInput(f"an output of kind {output.kind} is no part of a page: expected text, markdown or code")
 
 
-def bytes_of(output: Output) -> tuple[str, bytes]:
+def bytes_of(output: Output, scripts: bool = False) -> tuple[str, bytes]:
     """The media type and the bytes of an image or of HTML.
 
-    Neither is cleaned: the route that sends them forbids scripts in images, and sandboxes HTML.
+    Neither is cleaned: the route that sends them forbids scripts in images, and sandboxes HTML. What no policy forbids
+    is a page's wish to be connected to another host soon, `<link rel=preconnect>`; scripts could do the same.
     """
     if output.kind == "html":
-        return "text/html; charset=utf-8", output.content.encode()
+        return "text/html; charset=utf-8", (output.content if scripts else _still(output.content)).encode()
     if output.kind == "image":
         head, _, data = output.content.partition(";base64,")
         return head.removeprefix("data:"), base64.b64decode(data)
     raise InvalidInput(f"an output of kind {output.kind} has no file: expected image or html")
+
+
+def _still(page: str) -> str:
+    """A page whose links load nothing, and whose frames have no page in an attribute that may hold such links.
+
+    Of two attributes of one name the first counts.
+    """
+    page = re.sub(r"<link(?=[\s/>])", '<link rel="none"', page, flags=re.IGNORECASE)
+    return re.sub(r"<iframe(?=[\s/>])", '<iframe srcdoc=""', page, flags=re.IGNORECASE)
 
 
 def _cleaned(markup: str) -> str:

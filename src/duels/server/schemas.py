@@ -195,6 +195,10 @@ class NewLink(Asked):
     votes: Annotated[int, Field(ge=1, le=100_000, description="After so many votes a voter is thanked.")] = 25
 
 
+class Scripts(Asked):
+    scripts: Annotated[bool, Field(description="Whether scripts in HTML outputs run when voters see them.")]
+
+
 class Link(BaseModel):
     id: int
     name: str

@@ -3,6 +3,7 @@
 import json
 import operator
 import re
+import unicodedata
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -68,11 +69,43 @@ def study_name(name: Any) -> str:
     return name
 
 
+class LinkVoter(str):
+    """The name of somebody who votes through a link. Only the server gives these, see `link_voter`."""
+
+
+def link_voter(number: int) -> LinkVoter:
+    return LinkVoter(f"Voter {number}")
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a name is, or looks like, one of those who vote through links: "Voter 7", "voter  7"."""
+    if not name.rstrip()[-1:].isdigit():
+        return False
+    plain = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+    return re.fullmatch(r"voter (?!0)\d{1,18}", plain) is not None
+
+
 def voter_name(voter: Any) -> str | None:
+    """A name that a program gives to a voter; those of links are not to be had."""
+    name = voter_text(voter)
+    if name is not None and not isinstance(voter, LinkVoter) and is_reserved(name):
+        raise InvalidInput(
+            f"voter is {voter!r:.60}: names of that form are for people who vote through links; choose another one"
+        )
+    return name
+
+
+def imported_name(voter: str | None) -> str | None:
+    """A voter of a file, whose "Voter 7" is not the one of the study that takes the file in."""
+    return f"{voter} (imported)" if voter is not None and is_reserved(voter) else voter
+
+
+def voter_text(voter: Any) -> str | None:
+    """Any voter's name, also one of a link."""
     if voter is not None and (not isinstance(voter, str) or not voter or len(voter) > 200 or "\x00" in voter):
         raise InvalidInput(f"voter is {voter!r:.60}: expected up to 200 characters of text, or None")
     _refuse_broken("voter", voter or "")
-    return voter
+    return None if voter is None else str(voter)
 
 
 def is_text(name: str) -> bool:

@@ -16,9 +16,9 @@ from . import log
 from . import verdict as verdicts
 from .history import ANSWERS, OPEN, SKIP, History, chained, made
 from .log import Log
-from .names import Duel, LogEntry, arm_names, iso_time, log_entry, voter_name
+from .names import Duel, LogEntry, arm_names, imported_name, iso_time, link_voter, log_entry, voter_name, voter_text
 from .storage import Event, Write
-from .tables import events
+from .tables import events, voters
 from .tally import LeaderboardRow, PairRow, Tally
 from .verdict import Verdict
 from .votes import Votes, read_votes
@@ -160,8 +160,11 @@ class Study(Log):
         return Write(operation, self._row.id)
 
     def forget(self, voter: str) -> int:
-        """Take back all answers of a voter and erase their name from the log; how many answers there were."""
-        name = voter_name(voter)
+        """Take back all answers of a voter and erase their name from the log; how many answers there were.
+
+        Somebody who voted through a link, such as "Voter 7", is a new voter when they come back.
+        """
+        name = voter_text(voter)
         if name is None:
             raise InvalidInput("voter is None: expected the name of the voter to forget")
 
@@ -171,7 +174,7 @@ class Study(Log):
             theirs = (events.c.study_id == self._row.id) & (events.c.voter == name)
             rows = connection.execute(sa.select(events.c.kind, events.c.duel, events.c.attempt).where(theirs)).all()
             if not rows:
-                raise InvalidInput(f"study {self.name!r} knows no voter {name!r}")
+                raise InvalidInput(f"study {self.name!r} has no voter named {name!r}")
             answered = sorted(
                 {
                     duel
@@ -184,6 +187,10 @@ class Study(Log):
             if answered:
                 self._write(connection, history, "forget", note=json.dumps({"duels": answered}))
             connection.execute(sa.update(events).where(theirs).values(voter=None))
+            number = name.removeprefix("Voter ")
+            if number.isdecimal() and name == link_voter(int(number)):
+                one = (voters.c.study_id == self._row.id) & (voters.c.number == int(number))
+                connection.execute(sa.update(voters).where(one).values(digest=None))  # the number is not given again
             return len(answered)
 
         return self._storage.write(Write(operation, self._row.id))
@@ -235,7 +242,10 @@ class Study(Log):
         self._storage.write(Write(operation, self._row.id))
 
     def import_votes(self, votes: Any) -> int:
-        """Take in past votes as if they had been asked and answered here: all of them or, after an error, none."""
+        """Take in past votes as if they had been asked and answered here: all of them or, after an error, none.
+
+        The "Voter 7" of a file, who voted through a link elsewhere, is "Voter 7 (imported)" here.
+        """
         past = read_votes(votes)
 
         def operation(connection: sa.Connection) -> int:
@@ -259,7 +269,7 @@ class Study(Log):
                     right_arm=arm[vote.right],
                     swapped=0,
                     answer=vote.winner,
-                    voter=vote.voter,
+                    voter=imported_name(vote.voter),
                     note=None if vote.time is None else json.dumps({"voted": vote.time}),
                 )
                 history.take(event)

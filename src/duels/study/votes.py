@@ -26,7 +26,7 @@ import numpy as np
 from ..errors import InvalidInput, UnknownName
 from ..ranking.collection import written
 from .columns import Table, columns_said, headed, plain, roles_of
-from .names import is_text, voter_name
+from .names import is_text, voter_text
 from .tally import LeaderboardRow, PairRow, Tally
 from .verdict import Verdict, leaderboard, preferences, verdict
 
@@ -319,7 +319,7 @@ def _text(cell: Any) -> str | None:
 
 def _voter(cell: Any) -> str | None:
     """A voter's name; one that a study would not take is refused here, while its line is known."""
-    return voter_name((cell.strip() or None) if isinstance(cell, str) else _text(cell))
+    return voter_text((cell.strip() or None) if isinstance(cell, str) else _text(cell))
 
 
 def _utc(cell: Any) -> str | None:
