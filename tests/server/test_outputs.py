@@ -5,17 +5,15 @@ An output tries every way out that a browser has, towards sockets on this machin
 
 import html
 import json
-import re
 import socket
 import struct
 import threading
 import time
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
 import pytest
 
-from duels.server.keys import make_key
-from duels.study.opening import open_storage
+from .conftest import Live
 
 ARMS = ["ant", "bee"]
 
@@ -30,7 +28,9 @@ const look = {
   navigation: () => navigation.entries().map((one) => one.url).join(),
 };
 const seen = {};
-for (const [what, get] of Object.entries(look)) { try { seen[what] = get(); } catch (error) { seen[what] = error.name; } }
+for (const [what, get] of Object.entries(look)) {
+  try { seen[what] = get(); } catch (error) { seen[what] = error.name; }
+}
 """
 CALL = """
 function call(words, how) {
@@ -68,7 +68,7 @@ const attempts = [
     document.body.append(inner);
   }},
   () => {{ onmessage = (event) => call(JSON.stringify(event.data), "message"); }},
-  () => setTimeout(() => {{ top.location = url; }}, 300), () => setTimeout(() => {{ location = url; }}, 600),
+  () => setTimeout(() => {{ top.location = url; }}, 1500), () => setTimeout(() => {{ location = url; }}, 2000),
 ];
 for (const attempt of attempts) {{ try {{ Promise.resolve(attempt()).catch(() => {{}}); }} catch (error) {{ }} }}
 document.getElementById("found").textContent = "ran";
@@ -77,7 +77,7 @@ LINKS = "".join(
     f'<link rel="{rel}" href="http://127.0.0.1:TCP/{rel}" as="script">'
     for rel in ("preconnect", "dns-prefetch", "prefetch", "preload", "stylesheet", "icon", "manifest", "prerender")
 )
-MARKUP = f"""<!doctype html><html><head>{LINKS}
+MARKUP = f"""<!doctype html><html><head>{LINKS}<meta http-equiv="refresh" content="0; url=http://127.0.0.1:TCP/refresh">
 <style>@import "http://127.0.0.1:TCP/import"; body {{ background: url(http://127.0.0.1:TCP/css) }}
 @font-face {{ font-family: x; src: url(http://127.0.0.1:TCP/font) }} p {{ font-family: x }}</style></head>
 <body onload="document.title = 'ran'"><p id="found">still</p>
@@ -91,7 +91,6 @@ MARKUP = f"""<!doctype html><html><head>{LINKS}
 <a id="tab" href="http://127.0.0.1:TCP/tab" target="_blank">tab</a>
 <a id="top" href="http://127.0.0.1:TCP/top" target="_top">top</a>
 <script>{SCRIPT}</script></body></html>"""
-REFRESH = '<meta http-equiv="refresh" content="0; url=http://127.0.0.1:TCP/refresh"><p id="found">still</p>'
 
 
 class Sink:
@@ -158,15 +157,18 @@ def sink():
     made.close()
 
 
-@pytest.fixture
-def place(serve):
-    """A server, and a study whose outputs are pages."""
-    live = serve(environment={"DUELS_TOKEN": "an-admin-token-that-nobody-finds"})
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A server, and a client of its API."""
+    live = Live(f"sqlite:///{tmp_path_factory.mktemp('outputs')}/duels.db")
     with live.client() as api:
         yield live, api
+    live.stop()
 
 
 def begin(api, page, scripts=None):
+    """A study whose outputs are all that page; the secret of a link to it."""
+    api.delete("/api/studies/pages")
     assert api.post("/api/studies", json={"name": "pages", "arms": ARMS}).status_code == 201
     outputs = {arm: {"kind": "html", "content": page} for arm in ARMS}
     added = api.post("/api/studies/pages/items", content=json.dumps({"prompt": "Which?", "outputs": outputs}))
@@ -177,25 +179,29 @@ def begin(api, page, scripts=None):
 
 
 def opened(chromium, live, link):
-    """The voting page, and its first output."""
+    """The voting page in the browser of somebody who is signed in too, and its first output."""
     context = chromium.new_context()
+    context.request.post(f"{live.url}/signin", form={"token": live.token}, headers={"Origin": live.url})
     page = context.new_page()
     page.goto(f"{live.url}/vote/{link}")
     frame = page.locator("#output-a iframe")
     frame.wait_for()
-    return page, frame.content_frame
+    return page, frame
 
 
 def test_without_scripts_nothing_gets_out(chromium, place, sink):
     live, api = place
-    page, output = opened(chromium, live, begin(api, sink.filled(MARKUP)))
+    page, frame = opened(chromium, live, begin(api, sink.filled(MARKUP)))
+    output = frame.content_frame
     output.locator("#found").wait_for()
     time.sleep(1)
+    assert frame.get_attribute("sandbox") == ""
     assert output.locator("#found").inner_text() == "still"
     for name in ("send", "tab", "top", "here"):
         output.locator(f"#{name}").click(timeout=5000)
         time.sleep(0.2)
     time.sleep(0.5)
+    assert output.locator("#found").inner_text() == "still"
     assert sink.got == []
     assert len(page.context.pages) == 1
     page.context.close()
@@ -204,11 +210,43 @@ def test_without_scripts_nothing_gets_out(chromium, place, sink):
 def test_with_scripts_no_secret_gets_out(chromium, place, sink):
     live, api = place
     link = begin(api, sink.filled(f"<p id=found>still</p><script>{SCRIPT}</script>"), scripts=True)
-    page, output = opened(chromium, live, link)
-    end = time.monotonic() + 10
-    while time.monotonic() < end and not all(how in b"".join(sink.got) for how in (b"outer{", b"inner{", b"frame{")):
+    page, frame = opened(chromium, live, link)
+    assert frame.get_attribute("sandbox") == "allow-scripts"
+    ways, end = (b"outer{", b"inner{", b"frame{"), time.monotonic() + 15
+    while time.monotonic() < end and not all(way in b"".join(sink.got) for way in ways):
         time.sleep(0.1)
+    time.sleep(2)  # the script leaves last
     got = b"\n".join(sink.got)
-    print(got)
-    assert b"outer{" in got
-    assert b"inner{" in got
+    assert all(way in got for way in ways), "calls by WebRTC cannot be forbidden, or the test does not work any more"
+    assert b"/output/" in got
+    assert b"message" not in got  # the voting page answers nothing
+    cookies = {one["name"]: one["value"] for one in page.context.cookies()}
+    assert set(cookies) == {"duels_session", "duels_ballot"}
+    for secret in (link, live.token, *cookies.values()):
+        assert secret.encode() not in got
+        assert secret.encode() not in unquote_to_bytes(got)
+    assert not any(part.startswith(b"tcp: ") and len(part) > len(b"tcp: a connection") for part in sink.got)
+    assert page.url == f"{live.url}/vote/{link}"
+    page.context.close()
+
+
+def test_turning_scripts_on_says_what_that_means(chromium, place):
+    live, api = place
+    link = begin(api, "<p id=found>still</p><script>found.textContent = 'ran'</script>")
+    page, frame = opened(chromium, live, link)
+    assert frame.content_frame.locator("#found").inner_text() == "still"
+    board = page.context.new_page()
+    board.goto(f"{live.url}/studies/pages")
+    assert "can send what it shows" in board.locator("#scripts-state").inner_text()
+    board.get_by_role("button", name="Turn scripts on").click()
+    assert "to other computers" in board.locator("#confirm-words").inner_text()
+    board.get_by_role("button", name="Turn on", exact=True).click()
+    board.get_by_role("button", name="Turn scripts off").wait_for()
+    assert api.get("/api/studies/pages/scripts").json() == {"scripts": True}
+    page.reload()
+    frame.content_frame.get_by_text("ran").wait_for()
+    board.get_by_role("button", name="Turn scripts off").click()
+    board.get_by_role("button", name="Turn scripts on").wait_for()
+    page.reload()
+    frame.content_frame.get_by_text("still").wait_for()
+    page.context.close()
