@@ -177,6 +177,7 @@ def _erase_leftovers(engine: sa.Engine) -> None:
     with engine.connect() as connection:
         if connection.exec_driver_sql("PRAGMA user_version").scalar() != LEFTOVERS:
             return
+        connection.exec_driver_sql("PRAGMA busy_timeout = 2000")  # the next opening tries again
         try:
             connection.exec_driver_sql("VACUUM")
             (blocked, *_) = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()
