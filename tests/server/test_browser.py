@@ -321,7 +321,7 @@ def hostile_items(arms):
 def test_nothing_that_users_write_runs(browser, live, api):
     arms, name = [f"{XSS} {k}" for k in range(2)], XSS.replace("/", "|")
     path = make_study(api, name, arms, hostile_items(arms), votes=100, title=XSS)
-    api.put(f"/api/studies/{quote(name)}/scripts", json={"scripts": True})
+    api.post(f"/api/studies/{quote(name)}/scripts", json={"scripts": True})
     for voter in (XSS, "other"):
         duel = api.post(f"/api/studies/{quote(name)}/ask", json={"voter": voter, "allow_self": False}).json()["duels"][
             0

@@ -174,7 +174,7 @@ def begin(api, page, scripts=None):
     added = api.post("/api/studies/pages/items", content=json.dumps({"prompt": "Which?", "outputs": outputs}))
     assert added.status_code == 201, added.text
     if scripts is not None:
-        assert api.put("/api/studies/pages/scripts", json={"scripts": scripts}).json() == {"scripts": scripts}
+        assert api.post("/api/studies/pages/scripts", json={"scripts": scripts}).json() == {"scripts": scripts}
     return api.post("/api/studies/pages/links", json={"votes": 9}).json()["secret"]
 
 

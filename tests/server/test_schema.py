@@ -84,7 +84,7 @@ def right_body(operation, world):
         "POST /api/studies/{study}/import": VOTES,
         "POST /api/studies/{study}/items": json.dumps(ITEM),
         "POST /api/studies/{study}/links": {"votes": 2},
-        "PUT /api/studies/{study}/scripts": {"scripts": True},
+        "POST /api/studies/{study}/scripts": {"scripts": True},
         "POST /api/studies/{study}/interleave": {"rankings": RANKINGS},
         "POST /api/studies/{study}/clicks": {"impression": world.impression, "clicks": [1]},
         "POST /api/tokens": {"name": "another"},

@@ -76,7 +76,7 @@ class Place:
         return re.sub(r"\{(\w+)(:\w+)?\}", lambda found: str(values[found[1]]), path)
 
     def send(self, client, method, path, **more):
-        body = BODIES.get(path) if method in ("POST", "PUT") else None
+        body = BODIES.get(path) if method == "POST" else None
         sent = {"content": body} if isinstance(body, str) else {"json": body} if body is not None else {}
         return client.request(method, self.address(path), **sent, **more)
 

@@ -378,16 +378,16 @@ def test_scripts_in_outputs_run_only_if_an_admin_says_so(zoo, visitor, admin, st
     assert "data-scripts" not in ann.client.get(f"/vote/{ann.link}").text
     _, token = make_key(storage, "api", "program")
     by_program = {"Authorization": f"Bearer {token}"}
-    refused(admin.put(at, json={"scripts": True}, headers=by_program), 403, "forbidden")
+    refused(admin.post(at, json={"scripts": True}, headers=by_program), 403, "forbidden")
     assert admin.get(at, headers=by_program).json() == {"scripts": False}
-    assert admin.put(at, json={"scripts": True}).json() == {"scripts": True}
+    assert admin.post(at, json={"scripts": True}).json() == {"scripts": True}
     assert policy() == voting.SCRIPTED
     assert "data-scripts" in ann.client.get(f"/vote/{ann.link}").text
     assert load_study("zoo", storage).check() > 0
-    assert admin.put(at, json={"scripts": False}).json() == {"scripts": False}
+    assert admin.post(at, json={"scripts": False}).json() == {"scripts": False}
     assert "script" not in policy()
     for wrong in ({}, {"scripts": "yes"}, {"scripts": 1}, {"scripts": True, "more": 1}):
-        refused(admin.put(at, json=wrong), 422, "invalid")
+        refused(admin.post(at, json=wrong), 422, "invalid")
 
 
 def test_an_arm_that_retires_is_not_asked_about_again(zoo, visitor):

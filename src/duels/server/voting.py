@@ -69,7 +69,7 @@ class Voter:
     def remember(self, response: Response) -> None:
         """Have the browser keep the cookie, for this link only: at others it is somebody else."""
         secure, path = self.service.public_url.startswith("https:"), f"/api/vote/{quote(self._secret)}"
-        response.set_cookie(VOTER, self._cookie, VOTER_LASTS, path, httponly=True, samesite="lax", secure=secure)
+        response.set_cookie(VOTER, self._cookie, VOTER_LASTS, path=path, httponly=True, samesite="lax", secure=secure)
 
     def progress(self, standing: Standing) -> dict[str, Any]:
         return {"title": self.key.name, "goal": self.goal, **standing._asdict()}

@@ -57,7 +57,7 @@ def scripts(study: Found):
     return {"scripts": scripts_allowed(study)}
 
 
-@router.put("/api/studies/{study}/scripts", response_model=Scripts)
+@router.post("/api/studies/{study}/scripts", response_model=Scripts)
 def set_scripts(study: Found, body: Scripts, key: Admin):
     """Turn scripts in HTML outputs on or off.
 

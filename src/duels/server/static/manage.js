@@ -70,7 +70,7 @@ const clicks = {
     const words = "Scripts of whoever made the outputs will run in the browsers of your voters. They can send what they see to other computers.";
     if (scripts && !(await confirmed({ title: "Turn scripts on?", words, button: "Turn on" }))) return;
     await attempt(button, place("scripts-said"), async () => {
-      await call("PUT", at(study, "scripts"), { scripts });
+      await call("POST", at(study, "scripts"), { scripts });
       await refresh();
       place("set-scripts").focus();
     });
