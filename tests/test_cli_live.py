@@ -128,7 +128,7 @@ def test_forget(logo):
     loaded(logo).import_votes([("fox", "owl", "left", voter) for voter in ("ann", "bob", "ann", "cat")])
     assert output("forget", "logo", "ann", cwd=logo) == "'ann' is forgotten, with 2 answers\n"
     assert [vote.voter for vote in loaded(logo).votes()] == [None] * 4 + ["bob", "cat"]
-    assert "knows no voter 'ann'" in refusal("forget", "logo", "ann", cwd=logo)
+    assert "has no voter named 'ann'" in refusal("forget", "logo", "ann", cwd=logo)
     assert output("forget", "logo", "bob", cwd=logo) == "'bob' is forgotten, with 1 answer\n"
     assert json.loads(output("forget", "logo", "cat", "-f", "json", cwd=logo)) == {"study": "logo", "answers": 1}
 

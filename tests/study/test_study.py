@@ -281,7 +281,7 @@ def test_voters_are_forgotten(url, tmp_path):
     )
     assert reopened(url).tally().wins.sum() == wins - 5
     assert study.check()
-    with pytest.raises(InvalidInput, match="knows no voter 'ann'"):
+    with pytest.raises(InvalidInput, match="has no voter named 'ann'"):
         study.forget("ann")
 
 
