@@ -198,7 +198,8 @@ async def output(request: Request, service: Here, ticket: TicketPath) -> Respons
     except Refused as error:
         if "text/html" not in request.headers.get("accept", ""):
             raise
-        words = f"<!doctype html><title>Output</title><p>{html.escape(str(error))}</p>"
+        said = str(error)
+        words = f"<!doctype html><title>Output</title><p>{html.escape(said[:1].upper() + said[1:])}.</p>"
         headers = {"Content-Security-Policy": FRAME, "Cache-Control": "no-store"}
         return Response(words, error.status, headers, "text/html; charset=utf-8")
 

@@ -188,7 +188,7 @@ async function showLarge(asked, letter) {
   if (question.duel !== asked) {
     turnTo("nothing");
     place("again").hidden = true;
-    place("nothing-title").textContent = "This question was answered. You can close this tab.";
+    place("nothing-title").textContent = "This question is over. You can close this tab.";
     return;
   }
   const { kind, src } = question[letter];
@@ -253,7 +253,7 @@ for (const output of document.querySelectorAll(".output")) {
 }
 
 const large = /^#large-(\d+)-([ab])$/.exec(location.hash);
-if (large) showLarge(Number(large[1]), large[2]);
+if (large) showLarge(Number(large[1]), large[2]).catch(goOn);
 else {
   setBusy(false);
   alone(next);
