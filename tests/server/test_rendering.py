@@ -278,3 +278,19 @@ def test_each_kind_has_one_way():
     for kind in ("text", "markdown", "code"):
         with pytest.raises(InvalidInput, match=f"kind {kind} has no file"):
             bytes_of(Output(kind, "a"))
+
+
+@pytest.mark.parametrize(
+    ("page", "still"),
+    [
+        ("<link rel=preconnect href=//x>", '<link rel="none" rel=preconnect href=//x>'),
+        ("<LINK\n/rel=preconnect>", '<LINK rel="none"\n/rel=preconnect>'),
+        ("<iframe srcdoc='&lt;link'>", "<iframe srcdoc=\"\" srcdoc='&lt;link'>"),
+        ("<a href=//x><area/>", '<a target="_blank" href=//x><area target="_blank"/>'),
+        ("<article><abbr>links</abbr> <b>a</b>", "<article><abbr>links</abbr> <b>a</b>"),
+    ],
+)
+def test_a_page_without_scripts_connects_to_nobody(page, still):
+    """Of two attributes of one name a browser takes the first."""
+    assert bytes_of(Output("html", page))[1] == still.encode()
+    assert bytes_of(Output("html", page), scripts=True)[1] == page.encode()

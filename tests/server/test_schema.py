@@ -56,8 +56,9 @@ def build(client, number):
     impression = made(f"{at}/interleave", json={"rankings": RANKINGS})["impression"]
     link = made(f"{at}/links", json={"votes": 3})
     token = made("/api/tokens", json={"name": "x"})
-    duel = made(f"/api/vote/{link['secret']}/ask")["duel"]
-    parameters = {"study": name, "arm": "bm25", "duel": duel, "side": "a", "token": token["id"]}
+    question = made(f"/api/vote/{link['secret']}/ask")
+    ticket = question["a"]["src"].removeprefix("/output/")
+    parameters = {"study": name, "arm": "bm25", "duel": question["duel"], "ticket": ticket, "token": token["id"]}
     return World(parameters | {"link": link["secret"], "link id": link["id"]}, impression, answered)
 
 
@@ -83,6 +84,7 @@ def right_body(operation, world):
         "POST /api/studies/{study}/import": VOTES,
         "POST /api/studies/{study}/items": json.dumps(ITEM),
         "POST /api/studies/{study}/links": {"votes": 2},
+        "POST /api/studies/{study}/scripts": {"scripts": True},
         "POST /api/studies/{study}/interleave": {"rankings": RANKINGS},
         "POST /api/studies/{study}/clicks": {"impression": world.impression, "clicks": [1]},
         "POST /api/tokens": {"name": "another"},

@@ -22,7 +22,7 @@ SAFE = {"GET", "HEAD"}
 OPEN = {  # all that needs no sign-in; whatever is not here must
     *("/openapi.json", "/docs", "/healthz", "/favicon.ico", "/signin", "/signout"),
     *("/static", "/static/swagger", "/static/vega.js"),
-    *("/vote/{link}", "/vote/{link}/output/{duel}/{side}"),
+    *("/vote/{link}", "/output/{ticket}"),
     *("/api/vote/{link}", "/api/vote/{link}/ask", "/api/vote/{link}/tell", "/api/vote/{link}/undo"),
 }
 PAGES = {"/", "/studies/{study}"}  # these lead to where one signs in
@@ -40,6 +40,7 @@ BODIES = {
     "/api/studies/{study}/interleave": {"rankings": {arm: [1, 2] for arm in ARMS}},
     "/api/studies/{study}/clicks": {"impression": 2, "clicks": [1]},
     "/api/studies/{study}/links": {},
+    "/api/studies/{study}/scripts": {"scripts": True},
     "/api/tokens": {"name": "another"},
 }
 
@@ -72,6 +73,7 @@ class Place:
     def address(self, path):
         link = str(self.link.id) if path.startswith("/api/studies") else self.link_secret
         values = {"study": self.study.name, "arm": "bm25", "duel": 0, "side": "a", "link": link, "token": self.token.id}
+        values["ticket"] = "ticket"
         return re.sub(r"\{(\w+)(:\w+)?\}", lambda found: str(values[found[1]]), path)
 
     def send(self, client, method, path, **more):
@@ -334,13 +336,12 @@ def test_a_voter_in_haste_is_asked_to_wait(storage, place, clock):
     app = create_app(storage, limits=Limits(voter=Rate(0.25, 2)))
     at = f"/api/vote/{place.link_secret}"
     with TestClient(app, "http://localhost") as hasty, TestClient(app, "http://localhost") as other:
-        assert hasty.get(at).status_code == 200  # comes without a name, and gets one
+        assert hasty.post(f"{at}/ask").status_code == 200  # comes without a cookie, and gets one
         for _ in range(3):
             assert [hasty.get(at).status_code for _ in range(2)] == [200, 200]
             for answer in (hasty.get(at), hasty.post(f"{at}/ask"), hasty.post(f"{at}/undo")):
                 assert refused(answer, 429, "too_many").headers["retry-after"] == "4"
             assert hasty.post(f"{at}/tell", json={"duel": 0, "winner": "a"}).status_code == 429
-            assert hasty.get(f"/vote/{place.link_secret}/output/0/a").status_code == 429
             assert other.get(at).status_code == 200  # one's haste is not another's
             clock.now += 3.9
             assert hasty.get(at).headers["retry-after"] == "1"
@@ -497,11 +498,11 @@ def test_the_policy_forbids_what_it_should():
     assert rules["base-uri"] == rules["frame-ancestors"] == "'none'"
     assert "unsafe" not in POLICY
     assert "http" not in POLICY
-    for frame in (voting.FRAME, voting.IMAGE):
+    for frame in (voting.FRAME, voting.SCRIPTED, voting.IMAGE):
         assert frame.startswith("sandbox")
         assert "allow-same-origin" not in frame
         assert "default-src 'none'" in frame
-    assert "script" not in voting.IMAGE
+    assert "script" not in voting.IMAGE + voting.FRAME
 
 
 def test_headers_on_every_answer(app, anybody, storage, place, monkeypatch):
@@ -518,7 +519,7 @@ def test_headers_on_every_answer(app, anybody, storage, place, monkeypatch):
         assert client.get("/").headers["strict-transport-security"].startswith("max-age=")
         sent = client.post("/signin", data={"token": place.admin_token}, follow_redirects=False)
         assert "secure" in sent.headers["set-cookie"].lower()
-        assert "secure" in client.get(f"/api/vote/{place.link_secret}").headers["set-cookie"].lower()
+        assert "secure" in client.post(f"/api/vote/{place.link_secret}/ask").headers["set-cookie"].lower()
 
     def broken(*_):
         raise RuntimeError("broken")

@@ -9,7 +9,7 @@ from scipy.stats import binom
 from starlette.testclient import TestClient
 
 from duels.server import voting
-from duels.server.keys import make_key, revoke_key
+from duels.server.keys import Ticket, make_key, revoke_key, sign_ticket
 from duels.server.limits import Limits, Rate
 from duels.study import log
 from duels.study.catalogue import create_study, delete_study, load_study
@@ -59,8 +59,8 @@ class Visitor:
     def progress(self):
         return self._taken(self.client.get(f"/api/vote/{self.link}"))
 
-    def output(self, duel, side):
-        return self.client.get(f"/vote/{self.link}/output/{duel}/{side}")
+    def output(self, question, side):
+        return self.client.get(question[side]["src"])
 
 
 @pytest.fixture
@@ -180,30 +180,15 @@ def test_the_same_question_until_it_is_answered_or_old(zoo, visitor, monkeypatch
 def test_only_ones_own_questions(zoo, visitor, browser):
     add_items(zoo, [{"prompt": "q", "outputs": {arm: {"kind": "image", "content": PNG} for arm in ARMS}}])
     ann, bob, program = visitor(), visitor(), zoo.ask(voter="program")
-    mine = ann.ask()["duel"]
+    question = ann.ask()
+    mine = question["duel"]
     bob.ask()
     for duel in (mine, program.id, 99):
         refused(bob.send("tell", duel=duel, winner="a"), 404, "not_found", "not asked of you")
-        refused(bob.output(duel, "a"), 404, "not_found")
     ann.tell(mine, "a")
     refused(bob.client.post(f"/api/vote/{bob.link}/undo"), 400, "invalid", "no answer of yours")
     assert len(zoo.votes()) == 1
-    assert ann.output(mine, "a").status_code == 200
-    refused(browser().get(f"/vote/{ann.link}/output/{mine}/a"), 404, "not_found")
-
-
-def test_a_name_that_is_none_is_replaced(zoo, visitor):
-    """The cookie is a random name that the server gave; anything of another form is not taken for one."""
-    ann = visitor()
-    for name in ("", "ann", "x" * 23, "\xff" * 22, "program"):
-        ann.client.cookies.clear()
-        sent = ann.client.get(f"/api/vote/{ann.link}", headers={"Cookie": f"duels_voter={name}".encode("latin-1")})
-        given = re.search(r"duels_voter=([\w-]{22});", sent.headers["set-cookie"])
-        assert given is not None
-        assert "HttpOnly" in sent.headers["set-cookie"]
-    ann.client.cookies.clear()
-    ann.progress()
-    assert "set-cookie" not in ann.client.get(f"/api/vote/{ann.link}").headers
+    assert ann.output(question, "a").status_code == 200
 
 
 def test_undo_shows_the_same_question_and_keeps_the_promise(zoo, visitor, admin):
@@ -305,13 +290,13 @@ def test_without_items_the_names_are_compared(storage, browser, patient):
         ("markdown", "*x*", '<div class="markdown"><p><em>x</em></p>\n</div>'),
     ],
 )
-def test_words_are_safe_html(zoo, visitor, kind, content, shown):
+def test_words_are_safe_html(zoo, visitor, storage, kind, content, shown):
     add_items(zoo, [{"prompt": PAGE, "outputs": {arm: {"kind": kind, "content": content} for arm in ARMS}}])
     ann = visitor()
     question = ann.ask()
     assert question["a"] == question["b"] == {"kind": kind, "html": shown, "src": None}
     assert question["prompt"] == PAGE  # text, which the page writes as text
-    refused(ann.output(question["duel"], "a"), 404, "not_found", "no image and no page")
+    refused(ann.client.get(address_of(storage, ann.key, question["duel"])), 404, "not_found", "neither an image nor")
 
 
 @pytest.mark.parametrize(
@@ -319,7 +304,7 @@ def test_words_are_safe_html(zoo, visitor, kind, content, shown):
     [
         ("image", PNG, "image/png", voting.IMAGE, b"\x89PNG\r\n\x1a\n"),
         ("image", "data:image/svg+xml;base64,PHN2Zy8+", "image/svg+xml", voting.IMAGE, b"<svg/>"),
-        ("html", PAGE, "text/html; charset=utf-8", voting.FRAME, voting.NO_CALLS + PAGE.encode()),
+        ("html", PAGE, "text/html; charset=utf-8", voting.FRAME, PAGE.encode()),
     ],
 )
 def test_images_and_pages_have_an_address_of_their_own(zoo, visitor, kind, content, media, policy, body):
@@ -327,18 +312,82 @@ def test_images_and_pages_have_an_address_of_their_own(zoo, visitor, kind, conte
     ann = visitor()
     question = ann.ask()
     for side in "ab":
-        assert question[side] == {
-            "kind": kind,
-            "html": None,
-            "src": f"/vote/{ann.link}/output/{question['duel']}/{side}",
-        }
+        assert question[side] == {"kind": kind, "html": None, "src": question[side]["src"]}
+        assert re.fullmatch(r"/output/[\w-]{44}", question[side]["src"])
+        assert ann.link not in question[side]["src"]
         sent = ann.client.get(question[side]["src"])
         assert (sent.status_code, sent.headers["content-type"], sent.content) == (200, media, body)
         assert sent.headers.get_list("content-security-policy") == [policy]
         assert sent.headers["x-content-type-options"] == "nosniff"
         assert "private" in sent.headers["cache-control"]
-    refused(ann.output(question["duel"], "c"), 422, "invalid")
-    refused(visitor().output(question["duel"], "a"), 404, "not_found")
+    assert question["a"]["src"] != question["b"]["src"]
+    assert "set-cookie" not in sent.headers
+
+
+def address_of(storage, key, duel, side=0, expires=2**40):
+    """The address of an output as the server signs it."""
+    with storage.turn:
+        text = "SELECT value FROM secrets WHERE name = 'outputs'"
+        secret = storage.connection().exec_driver_sql(text).scalar_one()
+    return f"/output/{sign_ticket(secret, Ticket(key.id, duel, side, expires))}"
+
+
+def test_an_address_of_an_output_is_for_that_alone_and_expires(zoo, visitor, storage, browser, monkeypatch):
+    """It is signed: for one side of one duel, by one link, for ten minutes. Loading the question again renews it."""
+    outputs = {arm: {"kind": "html", "content": f"page of {arm}"} for arm in ARMS}
+    add_items(zoo, [{"prompt": "q", "outputs": outputs}])
+    ann = visitor()
+    question = ann.ask()
+    address = question["a"]["src"]
+    assert browser().get(address).status_code == 200  # without a cookie: a frame sends none
+    assert {ann.output(question, side).text for side in "ab"} < {f"page of {arm}" for arm in ARMS}
+    assert ann.client.get(address_of(storage, ann.key, question["duel"])).text == ann.output(question, "a").text
+    bits = address.removeprefix("/output/")
+    for at in range(len(bits)):
+        changed = f"/output/{bits[:at]}{'A' if bits[at] != 'A' else 'B'}{bits[at + 1 :]}"
+        refused(ann.client.get(changed), 404, "not_found", "expired")
+    for wrong in (bits[:-4], bits + "AAAA", "A" * 44, "x", "%00", ann.link):
+        refused(ann.client.get(f"/output/{wrong}"), 404, "not_found", "expired")
+    refused(ann.client.get(f"/vote/{ann.link}/output/{question['duel']}/a"), 404, "not_found")
+    for path in (f"/api/vote/{bits}", f"/vote/{bits}"):
+        assert ann.client.get(path).status_code == 404
+    now = log.clock()
+    monkeypatch.setattr(log, "clock", lambda: now + 601)
+    refused(ann.client.get(address), 404, "not_found", "expired", "reload the voting page")
+    shown = ann.client.get(address, headers={"Accept": "text/html,*/*"})
+    assert (shown.status_code, shown.headers["content-security-policy"]) == (404, voting.FRAME)
+    assert "<p>This address of an output has expired: reload the voting page.</p>" in shown.text
+    monkeypatch.setattr(log, "clock", lambda: now + 599)
+    again = ann.ask()
+    assert again["duel"] == question["duel"]
+    monkeypatch.setattr(log, "clock", lambda: now + 900)
+    assert ann.output(again, "a").status_code == 200
+
+
+def test_scripts_in_outputs_run_only_if_an_admin_says_so(zoo, visitor, admin, storage):
+    add_items(zoo, [{"prompt": "q", "outputs": {arm: {"kind": "html", "content": PAGE} for arm in ARMS}}])
+    ann, at = visitor(), "/api/studies/zoo/scripts"
+    question = ann.ask()
+
+    def policy():
+        sent = ann.output(question, "a")
+        return sent.headers["content-security-policy"]
+
+    assert admin.get(at).json() == {"scripts": False}
+    assert "script" not in policy()
+    assert "data-scripts" not in ann.client.get(f"/vote/{ann.link}").text
+    _, token = make_key(storage, "api", "program")
+    by_program = {"Authorization": f"Bearer {token}"}
+    refused(admin.post(at, json={"scripts": True}, headers=by_program), 403, "forbidden")
+    assert admin.get(at, headers=by_program).json() == {"scripts": False}
+    assert admin.post(at, json={"scripts": True}).json() == {"scripts": True}
+    assert policy() == voting.SCRIPTED
+    assert "data-scripts" in ann.client.get(f"/vote/{ann.link}").text
+    assert load_study("zoo", storage).check() > 0
+    assert admin.post(at, json={"scripts": False}).json() == {"scripts": False}
+    assert "script" not in policy()
+    for wrong in ({}, {"scripts": "yes"}, {"scripts": 1}, {"scripts": True, "more": 1}):
+        refused(admin.post(at, json=wrong), 422, "invalid")
 
 
 def test_an_arm_that_retires_is_not_asked_about_again(zoo, visitor):
@@ -364,7 +413,7 @@ def test_removed_items_do_not_unmask_arms(zoo, visitor):
     ann.tell(answered, "tie")
     question = ann.ask()
     clear_items(zoo)
-    refused(ann.output(question["duel"], "a"), 404, "not_found", "removed")
+    refused(ann.output(question, "a"), 404, "not_found", "removed")
     refused(ann.client.post(f"/api/vote/{ann.link}/undo"), 409, "conflict", "your answer stays")
     assert len(zoo.votes()) == 1
     add_items(zoo, [words()])
@@ -398,7 +447,7 @@ def test_arms_without_a_common_item_are_not_unmasked(zoo, visitor):
     assert zoo.check() > 0
 
 
-def everything(visitor, duel=0):
+def everything(visitor, storage, duel=0):
     """An attempt at each route of a link."""
     at = f"/api/vote/{visitor.link}"
     return [
@@ -406,7 +455,7 @@ def everything(visitor, duel=0):
         visitor.client.post(f"{at}/ask"),
         visitor.client.post(f"{at}/tell", json={"duel": duel, "winner": "a"}),
         visitor.client.post(f"{at}/undo"),
-        visitor.output(duel, "a"),
+        visitor.client.get(address_of(storage, visitor.key, duel)),
         visitor.client.get(f"/vote/{visitor.link}"),
     ]
 
@@ -417,9 +466,9 @@ def test_a_revoked_link_opens_nothing_at_once(zoo, visitor, storage):
     bob.ask()
     revoke_key(storage, ann.key.id, ("vote",))  # as another process would
     before = zoo.history().seq
-    for answer in everything(ann, duel)[:-1]:
+    for answer in everything(ann, storage, duel)[:-1]:
         refused(answer, 404, "not_found", "does not work")
-    assert everything(ann, duel)[-1].status_code == 404
+    assert everything(ann, storage, duel)[-1].status_code == 404
     assert zoo.history().seq == before
     assert bob.ask()["duel"] == 1  # another link is not affected
 
@@ -429,7 +478,7 @@ def test_a_deleted_study_takes_its_links_along(zoo, visitor, storage):
     duel = ann.ask()["duel"]
     delete_study("zoo", storage)
     create_study(ARMS, "zoo", storage)
-    assert [answer.status_code for answer in everything(ann, duel)] == [404] * 6
+    assert [answer.status_code for answer in everything(ann, storage, duel)] == [404] * 6
     assert load_study("zoo", storage).history().seq == 1
 
 
@@ -445,7 +494,8 @@ def test_a_link_is_for_its_own_study(zoo, visitor, storage):
     stranger = Visitor(ann.client, secret)
     assert stranger.progress()["total"] == 0
     refused(stranger.send("tell", duel=duel, winner="a"), 404, "not_found")
-    refused(stranger.output(duel, "a"), 404, "not_found")
+    other_link, _ = make_key(storage, "vote", study_id=other.id, settings={"votes": 10})
+    assert stranger.client.get(address_of(storage, other_link, duel)).status_code in (400, 404)
     refused(stranger.client.post(f"/api/vote/{secret}/undo"), 400, "invalid")
     assert other.history().seq == 1
     assert (len(zoo.votes()), "zoo" in stranger.seen) == (1, False)

@@ -321,15 +321,15 @@ def test_only_the_most_eager_voters_are_listed(url, now):
     for k in range(70):
         for _ in range(1 + (k < 3)):
             now[0] += 1
-            study.tell(study.ask(), "left", voter=f"voter {k:02}")
+            study.tell(study.ask(), "left", voter=f"person {k:02}")
     study.undo(0)
     study.tell(study.ask(), "skip", voter="nobody")
     shown = board(study)
     assert [(row["voter"], row["answers"]) for row in shown["voters"][:4]] == [
-        ("voter 01", 2),
-        ("voter 02", 2),
-        ("voter 00", 1),  # of two answers one was taken back
-        ("voter 03", 1),
+        ("person 01", 2),
+        ("person 02", 2),
+        ("person 00", 1),  # of two answers one was taken back
+        ("person 03", 1),
     ]
     assert len(shown["voters"]) == 50
     assert (shown["voters_total"], shown["unnamed"]) == (70, 0)

@@ -315,10 +315,11 @@ def _added_to(votes: Any, study: str, storage: str, again: bool) -> int:
 
 def _counts_of(votes: Any) -> Counter[tuple]:
     """How often each vote that has a time is there, whichever side its arms were on."""
+    from ..study.names import imported_name
 
     def what(vote: Any) -> tuple:
         answer = {"left": vote.left, "right": vote.right}.get(vote.winner, vote.winner)
-        return *sorted((vote.left, vote.right)), answer, vote.voter, vote.time
+        return *sorted((vote.left, vote.right)), answer, imported_name(vote.voter), vote.time
 
     return Counter(what(vote) for vote in votes if vote.time)
 

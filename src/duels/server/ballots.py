@@ -10,11 +10,11 @@ from ..errors import InvalidInput
 from ..study import log
 from ..study.history import History
 from ..study.items import can_show, choose_item, item_of
-from ..study.names import Duel
+from ..study.names import Duel, LinkVoter, link_voter
 from ..study.record import OPEN, SKIP
 from ..study.storage import Write
 from ..study.study import Study
-from ..study.tables import events
+from ..study.tables import events, voters
 from ..study.verdict import verdict
 from .problems import Refused
 
@@ -36,8 +36,36 @@ class Standing(NamedTuple):
     done: str | None  # goal, winner, full, or retired for all else that ends a study
 
 
-def asking(study: Study, voter: str) -> Write:
-    """The voter's open question if there is one, else the next; its value is a ballot."""
+def voter_of(connection: sa.Connection, digest: str) -> LinkVoter | None:
+    """Who came with a cookie of that digest before."""
+    number = connection.execute(sa.select(voters.c.number).where(voters.c.digest == digest)).scalar()
+    return None if number is None else link_voter(number)
+
+
+def asking(study: Study, link: int, digest: str) -> Write:
+    """The voter's open question if there is one, else the next; its value is a ballot.
+
+    Who asks for the first time, with a cookie that the server has just made, becomes a voter of the link.
+    """
+
+    def operation(connection: sa.Connection) -> Ballot:
+        history = study.current(connection)
+        study.storage.flush(connection)
+        voter = voter_of(connection, digest)
+        if voter is not None:
+            waiting = _waiting(connection, study, history, voter)
+            return waiting or _ask(connection, study, voter)
+        most = sa.select(sa.func.max(voters.c.number)).where(voters.c.study_id == study.id)
+        number = (connection.execute(most).scalar() or 0) + 1
+        ballot = _ask(connection, study, link_voter(number))
+        values = {"study_id": study.id, "number": number, "key_id": link, "digest": digest}
+        connection.execute(sa.insert(voters).values(values))  # behind what may be refused
+        return ballot
+
+    return Write(operation, study.id, last=True)
+
+
+def _ask(connection: sa.Connection, study: Study, voter: LinkVoter) -> Ballot:
     drawn: list[int | None] = []
 
     def about(connection: sa.Connection, duel: Duel) -> dict[str, Any]:
@@ -48,41 +76,33 @@ def asking(study: Study, voter: str) -> Write:
         drawn.append(item)
         return {} if item is None else {"item": item}
 
-    new = study.asking(voter=voter, allow_self=False, about=about)
-
-    def operation(connection: sa.Connection) -> Ballot:
-        history = study.current(connection)
-        study.storage.flush(connection)
-        waiting = _waiting(connection, study, history, voter)
-        if waiting is not None:
-            return waiting
-        (duel,) = new.operation(connection)
-        return Ballot(duel, drawn[0])
-
-    return Write(operation, study.id, last=True)
+    (duel,) = study.asking(voter=voter, allow_self=False, about=about).operation(connection)
+    return Ballot(duel, drawn[0])
 
 
-def telling(study: Study, voter: str, duel: int, winner: str) -> Write:
+def telling(study: Study, digest: str, duel: int, winner: str) -> Write:
     """The voter's answer to a question of theirs."""
 
     def operation(connection: sa.Connection) -> str:
         study.current(connection)
         study.storage.flush(connection)
-        if _asked(connection, study, duel, voter) is None:
+        voter = voter_of(connection, digest)
+        if voter is None or _asked(connection, study, duel, voter) is None:
             raise Refused(404, f"duel {duel} was not asked of you: reload the page")
         return study.telling(duel, SIDES.get(winner, winner), voter=voter).operation(connection)
 
     return Write(operation, study.id)
 
 
-def undoing(study: Study, voter: str) -> Write:
+def undoing(study: Study, digest: str) -> Write:
     """Takes back the voter's last answer; its value is the ballot, open again."""
 
     def operation(connection: sa.Connection) -> Ballot:
         history = study.current(connection)
         study.storage.flush(connection)
-        told = _told(connection, study, history, voter, skips=True)
-        if not told:
+        voter = voter_of(connection, digest)
+        told = [] if voter is None else _told(connection, study, history, voter, skips=True)
+        if voter is None or not told:
             raise InvalidInput("there is no answer of yours to undo")
         ballot = _ballot(connection, study, history, voter, told[-1])
         if not _is_blind(connection, study, ballot):
@@ -93,16 +113,18 @@ def undoing(study: Study, voter: str) -> Write:
     return Write(operation, study.id)
 
 
-def ballot_of(study: Study, voter: str, duel: int) -> Ballot:
-    """A question that was asked of this voter. Blocks."""
-    return _locked(study, lambda connection, history: _ballot(connection, study, history, voter, duel))
+def ballot_of(study: Study, duel: int) -> Ballot:
+    """A question that was asked through a link. Blocks."""
+    return _locked(study, lambda connection, history: _ballot(connection, study, history, None, duel))
 
 
-def standing(study: Study, voter: str, goal: int, more: bool) -> Standing:
+def standing(study: Study, digest: str, goal: int, more: bool) -> Standing:
     """How far this voter is, and whether there is anything left to vote on. Blocks."""
 
     def look(connection: sa.Connection, history: History) -> tuple[Any, ...]:
-        return _told(connection, study, history, voter), history.tally, history.retired, len(history.told)
+        voter = voter_of(connection, digest)
+        told = [] if voter is None else _told(connection, study, history, voter)
+        return told, history.tally, history.retired, len(history.told)
 
     told, tally, retired, total = _locked(study, look)
     done, found = None, verdict(tally).kind
@@ -136,8 +158,10 @@ def _locked(study: Study, look: Callable[[sa.Connection, History], Any]) -> Any:
     return study.read(look)
 
 
-def _theirs(study: Study, voter: str, kind: str) -> Any:
-    return (events.c.study_id == study.id) & (events.c.voter == voter) & (events.c.kind == kind)
+def _theirs(study: Study, voter: str | None, kind: str) -> Any:
+    """The events of a kind; of one voter, or of all."""
+    chosen = (events.c.study_id == study.id) & (events.c.kind == kind)
+    return chosen if voter is None else chosen & (events.c.voter == voter)
 
 
 def _waiting(connection: sa.Connection, study: Study, history: History, voter: str) -> Ballot | None:
@@ -153,15 +177,15 @@ def _waiting(connection: sa.Connection, study: Study, history: History, voter: s
     return None
 
 
-def _ballot(connection: sa.Connection, study: Study, history: History, voter: str, duel: int) -> Ballot:
+def _ballot(connection: sa.Connection, study: Study, history: History, voter: str | None, duel: int) -> Ballot:
     note = _asked(connection, study, duel, voter)
     if note is None:
         raise Refused(404, f"duel {duel} was not asked of you")
     return Ballot(study.duel_in(history, duel), _item(note))
 
 
-def _asked(connection: sa.Connection, study: Study, duel: int, voter: str) -> str | None:
-    """The note of the question, empty if it has none; None if it was not asked of this voter."""
+def _asked(connection: sa.Connection, study: Study, duel: int, voter: str | None) -> str | None:
+    """The note of the question, empty if it has none; None if it was not asked, of this voter if one is named."""
     row = connection.execute(
         sa.select(events.c.note).where(_theirs(study, voter, "ask") & (events.c.duel == duel))
     ).first()

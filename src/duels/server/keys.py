@@ -1,9 +1,11 @@
 """Secrets of people and programs: tokens, sessions and voting links. The database has only their digests."""
 
+import base64
 import hashlib
 import hmac
 import json
 import secrets
+import struct
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -16,6 +18,7 @@ from ..study.tables import keys
 
 KINDS = ("admin", "api", "session", "vote")
 SHORTEST = 20  # characters of a token that somebody chose
+TICKET = struct.Struct(">IIBQ")
 
 
 class Key(NamedTuple):
@@ -48,6 +51,43 @@ def digest_of(secret: str) -> str:
 def csrf_token(session: str) -> str:
     """What a page must send back with everything it changes; a page of another site cannot know it."""
     return hmac.new(session.encode(), b"csrf", hashlib.sha256).hexdigest()
+
+
+def voter_digest(link: Key, cookie: str) -> str:
+    """What is kept of a voter's cookie: under each link something else, so that nobody is followed across links."""
+    return hmac.new(link.digest.encode(), cookie.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+
+
+class Ticket(NamedTuple):
+    """What the address of an output stands for: one side of one duel, shown through one link, for a while."""
+
+    key: int
+    duel: int
+    side: int
+    expires: int  # seconds since 1970
+
+
+def sign_ticket(secret: str, ticket: Ticket) -> str:
+    """A ticket as part of an address. Outputs can read it: there is nothing in it that opens anything else."""
+    body = TICKET.pack(*ticket)
+    return base64.urlsafe_b64encode(body + _ticket_mark(secret, body)).decode()
+
+
+def read_ticket(secret: str, text: str) -> Ticket | None:
+    """A ticket that this server has signed, and whose time is not over."""
+    try:
+        packed = base64.b64decode(text.encode(), b"-_", validate=True)
+    except (ValueError, UnicodeError):
+        return None
+    body, mark = packed[: TICKET.size], packed[TICKET.size :]
+    if len(body) != TICKET.size or not hmac.compare_digest(mark, _ticket_mark(secret, body)):
+        return None
+    ticket = Ticket(*TICKET.unpack(body))
+    return ticket if log.clock() < ticket.expires else None
+
+
+def _ticket_mark(secret: str, body: bytes) -> bytes:
+    return hmac.new(secret.encode(), b"output" + body, hashlib.sha256).digest()[:16]
 
 
 def make_key(
@@ -107,6 +147,12 @@ def find_key(storage: Storage, secret: str) -> Key | None:
         if not found or not hmac.compare_digest(found[0].digest, digest):
             return None
         return found[0] if in_force(storage, storage.connection(), found[0]) else None
+
+
+def key_in(storage: Storage, connection: sa.Connection, number: int) -> Key | None:
+    """A key by its number, if it is in force; only whoever has the turn calls this."""
+    found = _found(connection, keys.c.id == number)
+    return found[0] if found and in_force(storage, connection, found[0]) else None
 
 
 def in_force(storage: Storage, connection: sa.Connection, key: Key | KeyId) -> bool:

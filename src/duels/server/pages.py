@@ -20,6 +20,7 @@ from starlette.exceptions import HTTPException
 
 from ..errors import DamagedStudy, DuelsError, UnknownName
 from ..policies import BUILT_IN, policy
+from ..study.items import scripts_allowed
 from ..study.verdict_words import headline
 from .api.arena import links
 from .api.tokens import KINDS, token_out
@@ -249,6 +250,7 @@ def study_page(
         figures={name: figure(chart) for name, chart in service.charts(shown).items()},
         pairs=most_met[:PAIRS_SHOWN],
         links=links(found, service)["links"],
+        scripts=scripts_allowed(found),
     )
 
 
@@ -296,10 +298,10 @@ def _parts(chart: Any, having: str) -> Iterator[dict[str, Any]]:
 async def vote_page(request: Request, link: str, service: Here) -> Response:
     """Two outputs side by side."""
     try:
-        key, _ = await opened(service, link)
+        found = await opened(service, link)
     except Refused:
         return page(request, service, "gone.html", 404)
-    return page(request, service, "vote.html", link=link, title=key.name)
+    return page(request, service, "vote.html", link=link, title=found.key.name, scripts=found.scripts)
 
 
 @router.get("/docs")

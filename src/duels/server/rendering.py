@@ -18,6 +18,8 @@ TABLES = {"table", "thead", "tbody", "tr", "th", "td"}
 TAGS = {"p", "br", "hr", "blockquote", "ul", "ol", "li", "pre", "code", "em", "strong", "s", "a", "img"}
 TAGS |= HEADINGS | TABLES
 ATTRIBUTES: dict[str, set[str]] = {"*": set(), "a": {"href"}, "img": {"src", "alt"}, "ol": {"start"}}
+INERT = {"link": 'rel="none"', "iframe": 'srcdoc=""', "a": 'target="_blank"', "area": 'target="_blank"'}
+STILL = re.compile(rf"<({'|'.join(INERT)})(?=[\s/>])", re.IGNORECASE)
 ADDRESSES = {
     "href": re.compile(r"(?:https?|mailto):[^\s]+", re.IGNORECASE),
     "src": re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+"),
@@ -35,17 +37,26 @@ def html_of(output: Output) -> str:
     raise InvalidInput(f"an output of kind {output.kind} is no part of a page: expected text, markdown or code")
 
 
-def bytes_of(output: Output) -> tuple[str, bytes]:
+def bytes_of(output: Output, scripts: bool = False) -> tuple[str, bytes]:
     """The media type and the bytes of an image or of HTML.
 
-    Neither is cleaned: the route that sends them forbids scripts in images, and sandboxes HTML.
+    Neither is cleaned: the route that sends them forbids scripts in images, and sandboxes HTML. What no policy forbids
+    is a page's wish to be connected to another host soon, `<link rel=preconnect>`; scripts could do the same.
     """
     if output.kind == "html":
-        return "text/html; charset=utf-8", output.content.encode()
+        return "text/html; charset=utf-8", (output.content if scripts else _still(output.content)).encode()
     if output.kind == "image":
         head, _, data = output.content.partition(";base64,")
         return head.removeprefix("data:"), base64.b64decode(data)
     raise InvalidInput(f"an output of kind {output.kind} has no file: expected image or html")
+
+
+def _still(page: str) -> str:
+    """A page that connects to no other host: not by hints, not in inner pages, and not when a link is clicked.
+
+    Of two attributes of one name the first counts. The sandbox forbids new tabs, so links for them do nothing.
+    """
+    return STILL.sub(lambda tag: f"{tag[0]} {INERT[tag[1].lower()]}", page)
 
 
 def _cleaned(markup: str) -> str:

@@ -216,6 +216,10 @@ class NewLink(Asked):
     ] = None
 
 
+class Scripts(Asked):
+    scripts: Annotated[bool, Field(description="Whether scripts in HTML outputs run when voters see them.")]
+
+
 class Link(BaseModel):
     id: int
     name: str

@@ -11,7 +11,7 @@ from .limits import group_of
 from .problems import Refused
 from .service import Service
 
-SESSION, VOTER = "duels_session", "duels_voter"
+SESSION, VOTER = "duels_session", "duels_ballot"
 SESSION_LASTS = 30 * 24 * 3600.0
 SAFE = ("GET", "HEAD", "OPTIONS")
 NOBODY = Key(0, "admin", "", "", None, None, 0.0, None, None, {})  # where no sign-in is needed

@@ -2,13 +2,16 @@
 
 import asyncio
 import html
+import json
 import secrets
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, NamedTuple
+from urllib.parse import quote
 
 import sqlalchemy as sa
 from fastapi import APIRouter, Depends, Path, Request
 from fastapi.responses import JSONResponse, Response
 
+from ..study import log, tables
 from ..study.items import Output
 from ..study.storage import Write
 from ..study.study import Study
@@ -16,7 +19,7 @@ from ..study.tables import studies
 from . import ballots
 from .ballots import Ballot, Standing
 from .caps import Caps, caps_of, counting, giving_back, is_full
-from .keys import Key
+from .keys import Key, Ticket, key_in, read_ticket, sign_ticket, voter_digest
 from .problems import Refused, shape
 from .rendering import bytes_of, html_of
 from .schemas import MoreVotes, Progress, Question, Vote
@@ -25,24 +28,37 @@ from .service import Service
 
 router = APIRouter(tags=["voting"], responses=shape(400, 403, 404, 409, 413, 422, 429, 503))
 LinkPath = Annotated[str, Path(min_length=1, max_length=100, description="The secret of the link.")]
+TicketPath = Annotated[str, Path(min_length=1, max_length=100, description="From a question's `src`.")]
 VOTER_LASTS = 400 * 24 * 3600
-FRAME = (  # a page of its own, without origin: it can neither reach this server's cookies nor any other host
-    "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
-    "img-src data:; font-src data:; media-src data:; frame-ancestors 'self'"
+OUTPUT_LASTS = 600  # seconds; the voting page gets new addresses whenever it is loaded
+_PAGE = (  # without origin: it can neither reach this server's cookies nor load anything from any host
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; media-src data:; "
+    "form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
 )
-# Calls from browser to browser are what no policy stops.
-NO_CALLS = b"<script>delete self.RTCPeerConnection; delete self.webkitRTCPeerConnection</script>"
+FRAME = f"sandbox; {_PAGE}"
+# No policy forbids scripts to call other computers by WebRTC: what they can see must be no secret.
+SCRIPTED = f"sandbox allow-scripts; script-src 'unsafe-inline'; {_PAGE}"
 IMAGE = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
 
 
+class Link(NamedTuple):
+    """A voting link that is in force, and what its pages need to know."""
+
+    key: Key
+    study: str  # its name
+    scripts: bool  # whether scripts in HTML outputs run
+    signing: str  # the secret that the addresses of outputs are signed with
+
+
 class Voter:
-    """Somebody with a link: the link's key, its study, and a random name kept in a cookie."""
+    """Somebody with a link, told apart by a random cookie, of which only a digest is kept."""
 
     def __init__(
-        self, service: Service, key: Key, study: str, name: str, is_new: bool, caps: Caps | None = None
+        self, service: Service, link: Link, secret: str, cookie: str, caps: Caps | None, is_new: bool = False
     ) -> None:
-        self.service, self.key, self.study, self.name, self.is_new = service, key, study, name, is_new
-        self.caps = caps
+        self.service, self.link, self.key, self.study = service, link, link.key, link.study
+        self._secret, self._cookie, self.caps, self.is_new = secret, cookie, caps, is_new
+        self.digest = voter_digest(link.key, cookie)
 
     @property
     def goal(self) -> int:
@@ -52,50 +68,67 @@ class Voter:
         return self.service.study(self.study)
 
     def standing(self, more: bool = False) -> Standing:
-        standing = ballots.standing(self.found(), self.name, self.goal, more)
+        standing = ballots.standing(self.found(), self.digest, self.goal, more)
         if standing.done in (None, "goal") and is_full(self.service.storage, self.caps):
             return standing._replace(done="full")
         return standing
 
-    def answer(self, content: dict[str, Any]) -> Response:
-        response = JSONResponse(content, headers={"Cache-Control": "no-store"})
-        if self.is_new:
-            remember(response, self.name, self.service.public_url.startswith("https:"))
-        return response
+    def remember(self, response: Response) -> None:
+        """Have the browser keep the cookie, for this link only: at others it is somebody else."""
+        secure, path = self.service.public_url.startswith("https:"), f"/api/vote/{quote(self._secret)}"
+        response.set_cookie(VOTER, self._cookie, VOTER_LASTS, path=path, httponly=True, samesite="lax", secure=secure)
 
     def progress(self, standing: Standing) -> dict[str, Any]:
         return {"title": self.key.name, "goal": self.goal, **standing._asdict()}
 
 
-def remember(response: Response, voter: str, secure: bool) -> None:
-    response.set_cookie(VOTER, voter, VOTER_LASTS, path="/", httponly=True, samesite="lax", secure=secure)
+def shown(content: dict[str, Any]) -> Response:
+    return JSONResponse(content, headers={"Cache-Control": "no-store"})
 
 
-async def opened(service: Service, link: str) -> tuple[Key, str]:
-    """The key and the study of a link that is in force."""
+async def opened(service: Service, link: str) -> Link:
+    """A link by its secret, if it is in force."""
     key = await asyncio.to_thread(service.key, link)
     if key is None or key.kind != "vote":
         raise Refused(404, "this voting link does not work, or not any more: ask for another one")
-    return key, await asyncio.to_thread(_name_of, service, key)
+    return await asyncio.to_thread(_link_of, service, key)
 
 
-def _name_of(service: Service, key: Key) -> str:
+def _link_of(service: Service, key: Key) -> Link:
     with service.storage.turn, service.storage.explained():
-        chosen = sa.select(studies.c.name).where(studies.c.id == key.study_id)
-        return service.storage.connection().execute(chosen).scalar_one()
+        return _link_in(service.storage.connection(), key)
+
+
+def _link_in(connection: sa.Connection, key: Key) -> Link:
+    chosen = sa.select(studies.c.name, studies.c.settings).where(studies.c.id == key.study_id)
+    name, settings = connection.execute(chosen).one()
+    return Link(key, name, bool(json.loads(settings).get("scripts")), _signing(connection))
+
+
+def _signing(connection: sa.Connection) -> str:
+    return connection.execute(sa.select(tables.secrets.c.value).where(tables.secrets.c.name == "outputs")).scalar_one()
 
 
 async def voter(request: Request, link: LinkPath, service: Here) -> Voter:
-    """Who votes; refuses links that are not in force, and haste."""
-    key, study = await opened(service, link)
-    name = request.cookies.get(VOTER, "")
-    known = len(name) == 22 and name.isascii() and name.isprintable()
-    name = name if known else secrets.token_urlsafe(16)
-    address = address_of(request)
-    service.rates.spend(("address", str(key.id), address), service.limits.address)
+    """Who votes; refuses links that are not in force, and haste.
+
+    A cookie that this link did not give is not taken: nobody can choose what they are told apart by.
+    """
+    found = await opened(service, link)
+    cookie, address = request.cookies.get(VOTER, ""), address_of(request)
+    caps = caps_of(found.key, link, address)
+    voter = Voter(service, found, link, cookie, caps)
+    known = bool(cookie) and await asyncio.to_thread(_is_known, service, voter.digest)
+    number = str(found.key.id)
+    service.rates.spend(("address", number, address), service.limits.address)
     if known:
-        service.rates.spend(("voter", str(key.id), name), service.limits.voter)
-    return Voter(service, key, study, name, not known, caps_of(key, link, address))
+        service.rates.spend(("voter", number, voter.digest), service.limits.voter)
+    return voter if known else Voter(service, found, link, secrets.token_urlsafe(16), caps, is_new=True)
+
+
+def _is_known(service: Service, digest: str) -> bool:
+    with service.storage.turn, service.storage.explained():
+        return ballots.voter_of(service.storage.connection(), digest) is not None
 
 
 Voting = Annotated[Voter, Depends(voter)]
@@ -110,30 +143,36 @@ def side(output: Output | str, src: str) -> dict[str, Any]:
     return {"kind": output.kind, "html": html_of(output), "src": None}
 
 
-def question(voter: Voter, link: str, ballot: Ballot | None, standing: Standing) -> dict[str, Any]:
+def question(voter: Voter, ballot: Ballot | None, standing: Standing) -> dict[str, Any]:
     """What a voter is shown. Blocks."""
+    expires = int(log.clock()) + OUTPUT_LASTS
     if ballot is None:
         return {**voter.progress(standing), "duel": None, "prompt": None, "a": None, "b": None}
     prompt, shown = ballots.outputs_of(voter.found(), ballot)
-    at = f"/vote/{link}/output/{ballot.duel.id}"
-    a, b = (side(output, f"{at}/{letter}") for output, letter in zip(shown, "ab"))
+    tickets = (Ticket(voter.key.id, ballot.duel.id, number, expires) for number in range(2))
+    a, b = (side(one, f"/output/{sign_ticket(voter.link.signing, ticket)}") for one, ticket in zip(shown, tickets))
     return {**voter.progress(standing), "duel": ballot.duel.id, "prompt": prompt, "a": a, "b": b}
 
 
 @router.get("/api/vote/{link}", response_model=Progress)
 async def progress(voter: Voting) -> Response:
     """How far this voter is."""
-    return voter.answer(voter.progress(await asyncio.to_thread(voter.standing)))
+    return shown(voter.progress(await asyncio.to_thread(voter.standing)))
 
 
 @router.post("/api/vote/{link}/ask", response_model=Question)
-async def ask(link: LinkPath, voter: Voting, body: MoreVotes | None = None) -> Response:
+async def ask(voter: Voting, body: MoreVotes | None = None) -> Response:
     """The next question, or the one that was not answered yet; none when there is nothing left to vote on."""
     standing = await asyncio.to_thread(voter.standing, bool(body and body.more))
     ballot = None
     if standing.done is None:
-        ballot = await voter.service.write(voter.key, voter.study, lambda found: ballots.asking(found, voter.name))
-    return voter.answer(await asyncio.to_thread(question, voter, link, ballot, standing))
+        ballot = await voter.service.write(
+            voter.key, voter.study, lambda found: ballots.asking(found, voter.key.id, voter.digest)
+        )
+    response = shown(await asyncio.to_thread(question, voter, ballot, standing))
+    if voter.is_new and ballot is not None:
+        voter.remember(response)
+    return response
 
 
 @router.post("/api/vote/{link}/tell", response_model=Progress)
@@ -142,39 +181,59 @@ async def tell(voter: Voting, body: Vote) -> Response:
     caps = None if body.winner == "skip" else voter.caps  # a skip is not a vote
 
     def telling(found: Study) -> Write:
-        return counting(caps, body.duel, ballots.telling(found, voter.name, body.duel, body.winner))
+        return counting(caps, body.duel, ballots.telling(found, voter.digest, body.duel, body.winner))
 
     await voter.service.write(voter.key, voter.study, telling)
-    return voter.answer(voter.progress(await asyncio.to_thread(voter.standing)))
+    return shown(voter.progress(await asyncio.to_thread(voter.standing)))
 
 
 @router.post("/api/vote/{link}/undo", response_model=Question)
-async def undo(link: LinkPath, voter: Voting) -> Response:
+async def undo(voter: Voting) -> Response:
     """Take back this voter's last answer, and show its question again."""
 
     def undoing(found: Study) -> Write:
-        return giving_back(voter.caps, ballots.undoing(found, voter.name))
+        return giving_back(voter.caps, ballots.undoing(found, voter.digest))
 
     ballot = await voter.service.write(voter.key, voter.study, undoing)
     standing = await asyncio.to_thread(voter.standing, True)
-    return voter.answer(await asyncio.to_thread(question, voter, link, ballot, standing))
+    return shown(await asyncio.to_thread(question, voter, ballot, standing))
 
 
-@router.get("/vote/{link}/output/{duel}/{side}", response_class=Response)
-async def output(voter: Voting, duel: Annotated[int, Path(ge=0, le=2**31 - 1)], side: Literal["a", "b"]) -> Response:
-    """An image, or a page for a sandboxed frame, of a question that was asked of this voter."""
+@router.get("/output/{ticket}", response_class=Response)
+async def output(request: Request, service: Here, ticket: TicketPath) -> Response:
+    """An image, or a page for a sandboxed frame, of a question that was asked; for ten minutes."""
+    try:
+        link, admitted = await asyncio.to_thread(_admitted, service, ticket)
+        service.rates.spend(("address", str(link.key.id), address_of(request)), service.limits.address)
+        return await asyncio.to_thread(_output, service, link, admitted)
+    except Refused as error:
+        if "text/html" not in request.headers.get("accept", ""):
+            raise
+        said = str(error)
+        words = f"<!doctype html><title>Output</title><p>{html.escape(said[:1].upper() + said[1:])}.</p>"
+        headers = {"Content-Security-Policy": FRAME, "Cache-Control": "no-store"}
+        return Response(words, error.status, headers, "text/html; charset=utf-8")
 
-    def work() -> tuple[str, bytes]:
-        ballot = ballots.ballot_of(voter.found(), voter.name, duel)
-        _, shown = ballots.outputs_of(voter.found(), ballot)
-        chosen = shown["ab".index(side)]
-        if isinstance(chosen, str) or chosen.kind not in ("image", "html"):
-            raise Refused(404, f"side {side} of duel {duel} is no image and no page")
-        return bytes_of(chosen)
 
-    kind, content = await asyncio.to_thread(work)
-    policy = IMAGE
-    if kind.startswith("text/html"):
-        policy, content = FRAME, NO_CALLS + content
-    headers = {"Content-Security-Policy": policy, "Cache-Control": "private, max-age=3600"}
+def _output(service: Service, link: Link, ticket: Ticket) -> Response:
+    study = service.study(link.study)
+    _, outputs = ballots.outputs_of(study, ballots.ballot_of(study, ticket.duel))
+    chosen = outputs[ticket.side]
+    if isinstance(chosen, str) or chosen.kind not in ("image", "html"):
+        raise Refused(404, "this output is neither an image nor a page: reload the voting page")
+    kind, content = bytes_of(chosen, link.scripts)
+    policy = IMAGE if chosen.kind == "image" else SCRIPTED if link.scripts else FRAME
+    headers = {"Content-Security-Policy": policy, "Cache-Control": f"private, max-age={OUTPUT_LASTS}"}
     return Response(content, media_type=kind, headers=headers)
+
+
+def _admitted(service: Service, text: str) -> tuple[Link, Ticket]:
+    with service.storage.turn, service.storage.explained():
+        connection = service.storage.connection()
+        ticket = read_ticket(_signing(connection), text)
+        if ticket is None:
+            raise Refused(404, "this address of an output has expired: reload the voting page")
+        key = key_in(service.storage, connection, ticket.key)
+        if key is None or key.kind != "vote":
+            raise Refused(404, "this voting link does not work, or not any more: ask for another one")
+        return _link_in(connection, key), ticket

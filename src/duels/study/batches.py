@@ -7,7 +7,7 @@ can be erased; the log's digests cover everything else.
 import hashlib
 import io
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -51,8 +51,8 @@ class Voters(NamedTuple):
     given: np.ndarray  # (n,) int32: index into names, −1 for nobody
 
 
-def pack(given: "Votes") -> Packed:
-    """Votes in the form in which they are stored."""
+def pack(given: "Votes", called: Callable[[str], str] = str) -> Packed:
+    """Votes in the form in which they are stored; `called` says what a voter is called in the study."""
     smallest = next(kind for kind in SMALLEST if len(given.names) <= np.iinfo(kind).max)
     columns: dict[str, Any] = {
         "left": given.left.astype(smallest),
@@ -63,9 +63,10 @@ def pack(given: "Votes") -> Packed:
         columns["times"] = np.array([NEVER if time is None else _microseconds(time) for time in given.times], np.int64)
     voters = None
     if given.voters is not None:
-        number: dict[str | None, int] = {None: -1}
-        index = [number.setdefault(voter, len(number) - 1) for voter in given.voters]
-        voters = pack_voters(Voters([name for name in number if name is not None], np.array(index, np.int32)))
+        names = {voter: called(voter) for voter in dict.fromkeys(given.voters) if voter is not None}
+        number = {name: place for place, name in enumerate(dict.fromkeys(names.values()))}
+        index = [-1 if voter is None else number[names[voter]] for voter in given.voters]
+        voters = pack_voters(Voters(list(number), np.array(index, np.int32)))
     return Packed(given.names, len(given), _written(columns), voters)
 
 

@@ -1,6 +1,7 @@
 """The databases behind a storage: how they are reached, and how their tables are made."""
 
 import contextlib
+import logging
 import os
 import re
 import sqlite3
@@ -16,9 +17,12 @@ from .tables import metadata
 from .wording import PATIENCE, shown
 
 HEAD = "0006"  # the newest migration
+SCRUBBED = "0004"  # the migration that erases what was stored before
+LEFTOVERS = 1  # SQLite's user_version while the unused space of its file has not been erased
 OURS = re.compile(r"\d{4}")  # what migrations are called
 DEFAULT = "sqlite:///duels.db"
 SETTLED = 1.0  # seconds after which a file that nobody has written to is taken to be complete
+logger = logging.getLogger("duels")
 
 
 def engine_for(url: str) -> sa.Engine:
@@ -167,6 +171,7 @@ def prepare(engine: sa.Engine, url: str) -> None:
     with engine.connect() as connection:
         found = _revision(connection)
     if found == HEAD:
+        _erase_leftovers(engine)
         return
     if found is None or not OURS.fullmatch(found):
         refuse_foreign(engine, url)
@@ -215,10 +220,37 @@ def upgrade(engine: sa.Engine, revision: str = "head") -> None:
             connection.exec_driver_sql("BEGIN")
             connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7310145)")
         try:
-            if _revision(connection) != HEAD or revision != "head":
+            found = _revision(connection)
+            if found != HEAD or revision != "head":
                 config.attributes["connection"] = connection
                 alembic.command.upgrade(config, revision)
+                if engine.dialect.name == "sqlite" and found is not None and found < SCRUBBED:
+                    connection.exec_driver_sql(f"PRAGMA user_version = {LEFTOVERS}")
             connection.exec_driver_sql("COMMIT")
         except BaseException:
             connection.exec_driver_sql("ROLLBACK")
             raise
+    _erase_leftovers(engine)
+
+
+def _erase_leftovers(engine: sa.Engine) -> None:
+    """Write SQLite's file again after an upgrade that erased something: its unused space still has it.
+
+    Until that has worked, which takes as much space again and a moment without other users, every opening tries it.
+    """
+    if engine.dialect.name != "sqlite":
+        return
+    with engine.connect() as connection:
+        if connection.exec_driver_sql("PRAGMA user_version").scalar() != LEFTOVERS:
+            return
+        connection.exec_driver_sql("PRAGMA busy_timeout = 2000")  # the next opening tries again
+        try:
+            connection.exec_driver_sql("VACUUM")
+            (blocked, *_) = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").one()
+            if not blocked:
+                connection.exec_driver_sql("PRAGMA user_version = 0")
+            why = "another program has it open" if blocked else ""
+        except sa.exc.OperationalError as error:
+            why = str(error.orig)
+    if why:
+        logger.warning("unused space of the database's file still has names that were erased: %s", why)

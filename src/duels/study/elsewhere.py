@@ -17,6 +17,7 @@ from ..errors import DuelsError, InvalidInput, StorageError
 from ..policies import Policy
 from ..policies import policy as find_policy
 from .batches import Packed, pack
+from .names import imported_name
 from .player import Player, is_built_in
 from .votes import read_votes
 
@@ -31,7 +32,7 @@ logger = logging.getLogger("duels.server")
 
 def read_packed(content: bytes) -> Packed:
     """The votes of a file, packed; large files are read by a child process."""
-    return pack(read_votes(content)) if len(content) <= LARGE else _child("votes", content)
+    return pack(read_votes(content), imported_name) if len(content) <= LARGE else _child("votes", content)
 
 
 def compile_policy(policy: Policy) -> None:
@@ -73,7 +74,7 @@ def _main() -> None:
 
 
 def _votes(content: bytes) -> Packed:
-    return pack(read_votes(content))
+    return pack(read_votes(content), imported_name)
 
 
 def _policy(content: bytes) -> None:

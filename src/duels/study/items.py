@@ -23,6 +23,7 @@ __all__ = [
     "Item",
     "Output",
     "add_items",
+    "allow_scripts",
     "can_show",
     "choose_item",
     "clear_items",
@@ -30,8 +31,10 @@ __all__ = [
     "item_of",
     "list_items",
     "read_items",
+    "scripts_allowed",
 ]
 DRAWS = 32  # items that are looked at before all of them are
+SETTINGS = "SELECT settings FROM studies WHERE id = ?"
 LARGEST = (1 << 31) - 1  # number that the database can hold
 
 
@@ -126,6 +129,22 @@ def clear_items(study: Log) -> int:
         return _execute(connection, "DELETE FROM items WHERE study_id = ?", (study.id,)).rowcount
 
     return study.storage.write(Write(operation, study.id))
+
+
+def allow_scripts(study: Log, allowed: bool) -> None:
+    """Let scripts in HTML outputs run when people look at them, or not, which is how a study begins."""
+
+    def operation(connection: sa.Connection) -> None:
+        (settings,) = _rows(connection, SETTINGS, (study.id,))[0]
+        changed = json.dumps(json.loads(settings) | {"scripts": allowed})
+        _execute(connection, "UPDATE studies SET settings = ? WHERE id = ?", (changed, study.id))
+
+    study.storage.write(Write(operation, study.id))
+
+
+def scripts_allowed(study: Log) -> bool:
+    """Whether scripts in HTML outputs run, as it is now in the database."""
+    return bool(json.loads(_read(study, SETTINGS, (study.id,))[0][0]).get("scripts"))
 
 
 def choose_item(

@@ -1,5 +1,6 @@
 """A study's log: how its events are read, followed and appended to."""
 
+import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
@@ -8,7 +9,7 @@ import sqlalchemy as sa
 
 from ..errors import DamagedStudy, InvalidInput, StorageError
 from ..policies import Policy
-from .batches import stored
+from .batches import stored, time_of, unpack, unpack_voters
 from .history import History
 from .names import Duel, duel_number, iso_time, place_of
 from .player import Player
@@ -198,6 +199,18 @@ class Log:
                 raise StorageError(
                     f"the log of study {self.name!r} ends after event {done}: it was deleted, or cut off"
                 )
+
+    def _imported(self, event: Event) -> Iterator[tuple[str, str | None, str | None]]:
+        """Winner, voter and time of each vote of an import."""
+        with self._storage.reading() as connection:
+            content, named = stored(connection, self._row.id, event.seq)
+        batch = unpack(content, json.loads(event.note or "{}"), f"the votes of event {event.seq} of {self.name!r}")
+        voters = None if named is None else unpack_voters(named)
+        for number, answer in enumerate(batch.answer.tolist()):
+            voter = None if voters is None else voters.given[number]
+            given = None if batch.times is None else time_of(batch.times[number])
+            name = None if voter is None or voter < 0 else voters.names[voter]  # type: ignore[union-attr]
+            yield ANSWERS[answer], name, given or iso_time(event.time)
 
     def _write(self, connection: sa.Connection, history: History, kind: str, **fields: Any) -> None:
         event = made(history, kind, clock(), **fields)

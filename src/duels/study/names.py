@@ -76,18 +76,46 @@ def study_name(name: Any) -> str:
     return name
 
 
+class LinkVoter(str):
+    """The name of somebody who votes through a link. Only the server gives these, see `link_voter`."""
+
+
+def link_voter(number: int) -> LinkVoter:
+    return LinkVoter(f"Voter {number}")
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a name is, or looks like, one of those who vote through links: "Voter 7", "voter  7"."""
+    if not name.rstrip()[-1:].isdigit():
+        return False
+    plain = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+    return re.fullmatch(r"voter (?!0)\d{1,18}", plain) is not None
+
+
 def voter_name(voter: Any) -> str | None:
-    """The name of a voter who answers now."""
+    """The name that a program gives to a voter who answers now; those of links are not to be had."""
     name = past_voter(voter)
-    return None if name is None else past_voter(_visible("voter", name))
+    if name is None:
+        return None
+    name = past_voter(_visible("voter", name))
+    if name is not None and not isinstance(voter, LinkVoter) and is_reserved(name):
+        raise InvalidInput(
+            f"voter is {voter!r:.60}: names of that form are for people who vote through links; choose another one"
+        )
+    return name
+
+
+def imported_name(voter: str) -> str:
+    """A voter of a file, whose "Voter 7" is not the one of the study that takes the file in."""
+    return f"{voter} (imported)" if is_reserved(voter) else voter
 
 
 def past_voter(voter: Any) -> str | None:
-    """The name of a voter who answered already, as it was written then: hidden characters are not refused."""
+    """The name of a voter who answered already, as it was written then: also of a link, or with hidden characters."""
     if voter is not None and (not isinstance(voter, str) or not voter or len(voter) > 200 or "\x00" in voter):
         raise InvalidInput(f"voter is {voter!r:.60}: expected up to 200 characters of text, or None")
     _refuse_broken("voter", voter or "")
-    return voter
+    return None if voter is None else str(voter)
 
 
 def label(name: str) -> str:

@@ -5,7 +5,7 @@ once: whoever writes first takes in what others have written.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,13 +15,25 @@ from ..errors import Conflict, DamagedStudy, InvalidInput, UnknownName
 from ..specs import whole
 from . import log
 from . import verdict as verdicts
-from .batches import Packed, forget_voter, note_of, pack, store, stored, time_of, unpack, unpack_voters
+from .batches import Packed, forget_voter, note_of, pack, store, stored, unpack
 from .history import History
 from .log import Log
-from .names import Duel, LogEntry, arm_names, composed, iso_time, log_entry, past_voter, place_of, voter_name
+from .names import (
+    Duel,
+    LogEntry,
+    arm_names,
+    composed,
+    imported_name,
+    iso_time,
+    link_voter,
+    log_entry,
+    past_voter,
+    place_of,
+    voter_name,
+)
 from .record import ANSWERS, OPEN, SKIP, made
 from .storage import Event, Write
-from .tables import events
+from .tables import events, voters
 from .tally import LeaderboardRow, PairRow, Tally
 from .verdict import Verdict
 from .votes import Votes, read_votes
@@ -167,7 +179,10 @@ class Study(Log):
         return Write(operation, self._row.id)
 
     def forget(self, voter: str) -> int:
-        """Take back all answers of a voter and erase their name from the log; how many answers there were."""
+        """Take back all answers of a voter and erase their name from the log; how many answers there were.
+
+        Somebody who voted through a link, such as "Voter 7", is a new voter when they come back.
+        """
         name = past_voter(voter)
         if name is None:
             raise InvalidInput("voter is None: expected the name of the voter to forget")
@@ -192,6 +207,10 @@ class Study(Log):
             if answered:
                 self._write(connection, history, "forget", note=json.dumps({"duels": answered}))
             connection.execute(sa.update(events).where(theirs).values(voter=None))
+            number = name.removeprefix("Voter ")
+            if number.isdecimal() and name == link_voter(int(number)):
+                one = (voters.c.study_id == self._row.id) & (voters.c.number == int(number))
+                connection.execute(sa.update(voters).where(one).values(digest=None))  # the number is not given again
             return len(answered)
 
         return self._storage.write(Write(operation, self._row.id))
@@ -244,8 +263,11 @@ class Study(Log):
         self._storage.write(Write(operation, self._row.id))
 
     def import_votes(self, votes: Any) -> int:
-        """Take in past votes as if they had been asked and answered here: all of them or, after an error, none."""
-        return self.import_packed(pack(read_votes(votes)))
+        """Take in past votes as if they had been asked and answered here: all of them or, after an error, none.
+
+        The "Voter 7" of a file, who voted through a link elsewhere, is "Voter 7 (imported)" here.
+        """
+        return self.import_packed(pack(read_votes(votes), imported_name))
 
     def import_packed(self, packed: Packed) -> int:
         """As `import_votes`, with votes that are packed already."""
@@ -307,18 +329,6 @@ class Study(Log):
                 note = json.loads(event.note) if event.note else {}
                 add(event.duel or 0, event.answer or "", event.voter, note.get("voted", iso_time(event.time)))
         return read_votes(list(rows.values()))
-
-    def _imported(self, event: Event) -> Iterator[tuple[str, str | None, str | None]]:
-        """Winner, voter and time of each vote of an import."""
-        with self._storage.reading() as connection:
-            content, named = stored(connection, self._row.id, event.seq)
-        batch = unpack(content, json.loads(event.note or "{}"), f"the votes of event {event.seq} of {self.name!r}")
-        voters = None if named is None else unpack_voters(named)
-        for number, answer in enumerate(batch.answer.tolist()):
-            voter = None if voters is None else voters.given[number]
-            time = None if batch.times is None else time_of(batch.times[number])
-            name = None if voter is None or voter < 0 else voters.names[voter]  # type: ignore[union-attr]
-            yield ANSWERS[answer], name, time or iso_time(event.time)
 
     def leaderboard(self, confidence: float = 0.95) -> list[LeaderboardRow]:
         """The arms, best first."""

@@ -75,6 +75,20 @@ link_votes = sa.Table(  # of links that have a cap on votes
     sa.Column("address", sa.Text),  # a keyed digest of where the vote came from, if the link counts that
     sa.Index("link_votes_by_address", "key_id", "address"),
 )
+voters = sa.Table(  # who voted through a link: "Voter 7" of the study is number 7
+    "voters",
+    metadata,
+    sa.Column("study_id", sa.Integer, sa.ForeignKey("studies.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True),
+    sa.Column("key_id", sa.Integer, sa.ForeignKey("keys.id", ondelete="CASCADE")),  # the link, if it is known
+    sa.Column("digest", sa.Text, unique=True),  # of the cookie; without one nobody can be this voter any more
+)
+secrets = sa.Table(  # what the server signs with; made with the table
+    "secrets",
+    metadata,
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+)
 items = sa.Table(
     "items",
     metadata,

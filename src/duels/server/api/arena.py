@@ -4,12 +4,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from ...study.items import add_items, clear_items, count_items, list_items, read_items
+from ...study.items import add_items, allow_scripts, clear_items, count_items, list_items, read_items, scripts_allowed
 from ...study.names import iso_time
 from ..caps import SETTINGS, votes_taken
 from ..keys import Key, list_keys, make_key, revoke_key
 from ..problems import Refused, shape
-from ..schemas import Items, ItemsAdded, LinkMade, Links, NewLink
+from ..schemas import Items, ItemsAdded, LinkMade, Links, NewLink, Scripts
 from ..security import Admin, Caller, Here
 from .results import UPLOAD, plain
 from .studies import Found, StudyPath
@@ -49,6 +49,23 @@ def clear(study: Found, key: Admin) -> Response:
     """Remove all items; the answers stay. It takes an admin's token: there is no way back."""
     clear_items(study)
     return Response(status_code=204)
+
+
+@router.get("/api/studies/{study}/scripts", response_model=Scripts)
+def scripts(study: Found):
+    """Whether scripts in HTML outputs run when voters see them; at first they do not."""
+    return {"scripts": scripts_allowed(study)}
+
+
+@router.post("/api/studies/{study}/scripts", response_model=Scripts)
+def set_scripts(study: Found, body: Scripts, key: Admin):
+    """Turn scripts in HTML outputs on or off.
+
+    An output with scripts can send what it shows, and its voter's network address, to other computers: browsers give
+    no way to forbid all of it. It sees neither the voting link nor who votes.
+    """
+    allow_scripts(study, body.scripts)
+    return {"scripts": body.scripts}
 
 
 def _link(key: Key, taken: int) -> dict[str, Any]:

@@ -70,6 +70,16 @@ const clicks = {
       place("items-file").focus();
     });
   },
+  "#set-scripts": async (button) => {
+    const scripts = button.dataset.to === "on";
+    const words = "Scripts of whoever made the outputs will run in the browsers of your voters. They can send what they see to other computers.";
+    if (scripts && !(await confirmed({ title: "Turn scripts on?", words, button: "Turn on" }))) return;
+    await attempt(button, place("scripts-said"), async () => {
+      await call("POST", at(study, "scripts"), { scripts });
+      await refresh();
+      place("set-scripts").focus();
+    });
+  },
   "[data-retire]": async (button) => {
     const name = button.dataset.retire;
     const words = "It is not shown any more, and its duels no longer count for the verdict. There is no way back.";

@@ -165,27 +165,37 @@ function showSide(letter, side) {
   const title = `Output ${letter.toUpperCase()}`;
   output.className = `output ${side.kind}`;
   output.scrollTop = 0;
-  const tab = { target: "_blank", rel: "noopener" };
+  const [large, tab] = [`#large-${duel}-${letter}`, { target: "_blank", rel: "noopener" }];
   if (side.kind === "html") {
-    const large = element("a", { href: `#large-${duel}-${letter}`, ...tab }, "See it large");
-    output.replaceChildren(frame(side.src, title), large);
+    output.replaceChildren(frame(side.src, title), element("a", { href: large, ...tab }, "See it large"));
   } else if (side.kind === "image") {
     const picture = element("img", { src: side.src, alt: title });
-    output.replaceChildren(element("a", { href: side.src, ...tab }, picture, element("span", {}, "See it large")));
+    output.replaceChildren(element("a", { href: large, ...tab }, picture, element("span", {}, "See it large")));
   } else {
     output.innerHTML = side.html; // the server has cleaned it
   }
 }
 
 function frame(src, title) {
-  return element("iframe", { sandbox: "allow-scripts", src, title });
+  return element("iframe", { sandbox: "scripts" in place("main").dataset ? "allow-scripts" : "", src, title });
 }
 
-/** This page as a tab for one output. It stays in a frame: in a tab of its own it could go anywhere. */
-function showLarge(asked, letter) {
+/**
+ * This page as a tab for one output. It stays in a frame: in a tab of its own it could go anywhere. Its address is
+ * asked for again, since the one that the other tab got may have expired.
+ */
+async function showLarge(asked, letter) {
   document.title = `Output ${letter.toUpperCase()}`;
-  const link = encodeURIComponent(place("main").dataset.link);
-  place("main").replaceChildren(frame(`/vote/${link}/output/${asked}/${letter}`, document.title));
+  const question = await insist("ask", { more: true });
+  if (question.duel !== asked) {
+    turnTo("nothing");
+    place("again").hidden = true;
+    place("nothing-title").textContent = "This question is over. You can close this tab.";
+    return;
+  }
+  const { kind, src } = question[letter];
+  const shown = kind === "html" ? frame(src, document.title) : element("img", { src, alt: document.title });
+  place("main").replaceChildren(shown);
   document.body.classList.add("large");
 }
 
@@ -245,7 +255,7 @@ for (const output of document.querySelectorAll(".output")) {
 }
 
 const large = /^#large-(\d+)-([ab])$/.exec(location.hash);
-if (large) showLarge(large[1], large[2]);
+if (large) showLarge(Number(large[1]), large[2]).catch(goOn);
 else {
   setBusy(false);
   alone(next);
