@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import InvalidInput
 from .betas import draw_above_half, learn
 from .kernels import choose, choose_majority, record
-from .rucb import bounds as bounds
+from .rucb import intervals
 
 PAPER = "Wu, Liu: Double Thompson Sampling for Dueling Bandits (NIPS 2016)"
 NEEDS_HORIZON = False
@@ -186,3 +186,8 @@ def update(state, params, t, i, j, outcome):
 
 def recommend(state, rng):
     return choose_majority(state.wins, state.everyone, len(state.everyone), rng)
+
+
+def bounds(state, params, t):
+    """The intervals [l_ij, u_ij] as two (K, K) arrays; an unplayed pair's is [−1, 2]."""
+    return intervals(state.wins, params.alpha * math.log(t), 2.0)
