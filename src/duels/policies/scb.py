@@ -45,9 +45,7 @@ class State(NamedTuple):
 
 def check(params):
     if not 0 < params.factor < math.inf:
-        raise InvalidInput(
-            f"factor of scb is {params.factor}: expected a positive number (the paper has 1)"
-        )
+        raise InvalidInput(f"factor of scb is {params.factor}: expected a positive number (the paper has 1)")
     if params.first < 2:
         raise InvalidInput(f"first of scb is {params.first}: expected a round of 2 steps or more")
     if params.test not in ("kl", "hoeffding"):
