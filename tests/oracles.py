@@ -19,7 +19,7 @@ def duel(P, i, j, luck):
     return 1.0 if luck.random() < P[i, j] else 0.0
 
 
-def rucb(P, horizon, coin, luck, alpha=0.51, variant="seed"):
+def rucb(P, horizon, coin, luck, alpha=0.51, variant="seed", unplayed=2.0):
     K = len(P)
     W = np.zeros((K, K))  # line 1
     history, B = [], set()
@@ -29,7 +29,7 @@ def rucb(P, horizon, coin, luck, alpha=0.51, variant="seed"):
         L = alpha * math.log(t)
         with np.errstate(divide="ignore", invalid="ignore"):
             z = np.where(D > 0, D * D / (4 * n), -1.0)
-            u = np.where(n > 0, W / n + math.sqrt(L) * (1 / np.sqrt(n)), 2.0)  # line 3, x/0 := 1
+            u = np.where(n > 0, W / n + math.sqrt(L) * (1 / np.sqrt(n)), unplayed)  # line 3, x/0 := 1
         pool = {i for i in range(K) if not any(z[i, j] > L for j in range(K) if j != i)}  # line 5: u_ij ≥ ½ for all j
         if variant == "seed":
             c = pick(pool or range(K), coin)

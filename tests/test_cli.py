@@ -51,7 +51,7 @@ def test_policies():
     listed = json.loads(output("policies", "-f", "json"))
     assert [set(policy) for policy in listed] == [{"name", "parameters", "needs_horizon", "paper"}] * len(listed)
     assert [policy["name"] for policy in listed] == list(duels.policies.BUILT_IN)
-    assert listed[0]["parameters"] == {"alpha": 0.51, "variant": "seed"}
+    assert listed[0]["parameters"] == {"alpha": 0.51, "variant": "seed", "unplayed": 2.0}
     assert listed[0]["needs_horizon"] is False
     assert "ICML 2014" in listed[0]["paper"]
     table = output("policies")

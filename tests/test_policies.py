@@ -22,6 +22,7 @@ VARIANTS = [
     "rucb:alpha=0.9",
     "rucb:alpha=2",
     "rucb:variant=icml",
+    "rucb:unplayed=1",
     "savage",
     "savage:delta=0.2",
     "savage:delta=0.2,sampling=least",
@@ -154,6 +155,15 @@ def test_rucb_prefers_a_once_lost_pair_to_an_unplayed_one_from_t_2549():
     chosen, state = told("rucb", 3, [(1, 0, 0.0)])
     assert {d for c, d in choices(chosen, state, 2548) if c == 0} == {2}
     assert {d for c, d in choices(chosen, state, 2549) if c == 0} == {1}
+
+
+def test_rucb_unplayed_pairs_by_hand():
+    # At t = 4, u_10 = 1/1 + √(0.51 ln 4) = 1.84 for the arm that won once: less than the 2 of arm 2, more than 1.
+    for spec, challenger in (("rucb", 2), ("rucb:unplayed=1", 1)):
+        chosen, state = told(spec, 3, [(1, 0, 1.0)])
+        assert {d for c, d in choices(chosen, state, 4) if c == 0} == {challenger}
+    _, upper = rucb.bounds(state, chosen.params, 4)
+    assert upper[0, 2] == 1
 
 
 def test_rucb_exploits_and_knows_when_to_look_again():
@@ -301,6 +311,7 @@ def test_names_carry_parameters():
         ("rucb:alpha=-1", "expected a positive number"),
         ("rucb:alpha=nan", "expected a positive number"),
         ("rucb:alpha=inf", "expected a positive number"),
+        ("rucb:unplayed=0.5", "unplayed of rucb is 0.5: expected a number above 0.5"),
         ("rucb:variant=best", "variant of rucb is 'best': expected 'seed' (Algorithm 1) or 'icml'"),
         ("savage:delta=1", "delta of savage is 1.0: expected a chance below 1"),
         ("savage:sampling=most", "expected 'uniform' or 'least'"),

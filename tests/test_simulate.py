@@ -154,7 +154,7 @@ def test_provenance():
     said = results.provenance
     assert said["duels"] == duels.__version__
     assert said["policy"] == "rucb:alpha=0.7"
-    assert said["parameters"] == {"alpha": 0.7, "variant": "seed"}
+    assert said["parameters"] == {"alpha": 0.7, "variant": "seed", "unplayed": 2.0}
     assert said["matrix"] == duels.problem("arxiv-6").digest
     assert (said["seed"], said["runs"], said["horizon"]) == (9, 2, 50)
 

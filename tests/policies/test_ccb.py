@@ -27,7 +27,7 @@ def test_conformance(check):
     check(ccb)
 
 
-def listing(P, horizon, coin, luck, alpha, seen):
+def listing(P, horizon, coin, luck, alpha, seen, unplayed=2.0):
     """Algorithm 1, all of it anew at every step. `seen` counts the corners that it came to."""
     K = len(P)
     arms = range(K)
@@ -43,7 +43,7 @@ def listing(P, horizon, coin, luck, alpha, seen):
         n, D = W + W.T, W.T - W
         with np.errstate(divide="ignore", invalid="ignore"):
             z = np.where(D > 0, D * D / (4 * n), -1.0)
-            u = np.where(n > 0, W / n + math.sqrt(L) * (1 / np.sqrt(n)), 2.0)  # line 6
+            u = np.where(n > 0, W / n + math.sqrt(L) * (1 / np.sqrt(n)), unplayed)  # line 6
         below = z > L  # u_ij < ½, which is l_ji > ½
         upper = [sum(not below[i, k] for k in arms if k != i) for i in arms]  # line 7
         lower = [sum(bool(below[k, i]) for k in arms if k != i) for i in arms]
@@ -110,10 +110,10 @@ def test_same_duels_as_the_listing():
     cases += [(random_matrix(6, seed), 0.2) for seed in range(3, 6)]
     cases += [(random_matrix(5, seed, 0.05), 0.05) for seed in range(6, 9)]  # close and rash: certainties prove wrong
     for P, alpha in cases:
-        chosen = duels.policy(ccb, alpha=alpha)
-        for seed in range(2):
+        for seed, unplayed in enumerate((2.0, 1.0)):
+            chosen = duels.policy(ccb, alpha=alpha, unplayed=unplayed)
             coin, luck = loop.streams(seed, 0)
-            expected = listing(P, 1500, coin, luck, alpha, seen)
+            expected = listing(P, 1500, coin, luck, alpha, seen, unplayed)
             ours, luck_of_ours = loop.streams(seed, 0)
             state, history = chosen.start(len(P)), []
             for t in range(1, 1501):

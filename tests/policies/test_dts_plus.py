@@ -84,9 +84,10 @@ def test_estimated_regret_by_hand(monkeypatch):
     # sums l_0 + l_j − 2 = 0, 1, 1 over the others, arm 1 too; 2 and 3 sum 1, 1 and, against each other, 2.
     monkeypatch.setattr(dts_plus, "distance", lambda state, i, j, rng: 1.0)
     state, rng = DTS_PLUS.start(4), np.random.default_rng(0)
-    state.number[0] = 1
-    for i, j in ((0, 1), (0, 2), (1, 2), (1, 3), (2, 3), (3, 0)):
-        state.match[i, j], state.match[j, i] = 1, -1
+    state.covers[0, 0] = 0b1111
+    for i, beaten in enumerate((0b0110, 0b1100, 0b1000, 0b0001)):  # bit j: i beats j
+        state.drawn[i, 0] = state.beaten[i, 0] = beaten
+    state.lost[0, :2] = [0b0011, 0b1100]  # losses 1, 1, 2, 2
     dts_plus.count_all_losses(state, rng)
     assert state.losses.tolist() == [1, 1, 2, 2]
     for tied, expected in (([0, 1], [2, 2, -1, -1]), ([3, 2], [-1, -1, 4, 4]), ([2, 0], [2, -1, 4, -1])):

@@ -90,7 +90,7 @@ class Listing:
 
 @pytest.mark.parametrize(
     ("arms", "alpha", "batch", "c", "horizon"),
-    [(2, 0.262144, 16, 4e6, 300), (7, 0.262144, 16, 4e6, 1500), (12, 0.15, 4, 1e3, 2500), (23, 0.1, 5, 50.0, 2500)],
+    [(2, 0.262144, 16, 4e5, 300), (7, 0.262144, 16, 4e6, 1500), (12, 0.15, 4, 1e3, 2500), (23, 0.1, 5, 50.0, 2500)],
 )
 def test_same_duels_as_the_listing(arms, alpha, batch, c, horizon):
     policy = duels.policy(merge_dts, alpha=alpha, batch=batch, c=c)
@@ -138,15 +138,15 @@ def test_by_hand():
     sampling.assert_distributed(sampling.chosen_pairs(MERGE_DTS, state, 5, 20_000, seed=1), expected)
 
 
-def test_an_arm_leaves_at_the_16th_loss():
-    # L = 0.8⁶ ln(4·10⁶ + t) = 0.262144·15.2018 = 3.985. An arm that lost all n duels has z = n²/4n = n/4: 3.75, then 4.
-    for losses, left in ((15, 3), (16, 2)):
+def test_an_arm_leaves_at_the_14th_loss():
+    # L = 0.8⁶ ln(4·10⁵ + t) = 0.262144·12.8993 = 3.3815. An arm that lost all n duels has z = n²/4n = n/4: 3.25, 3.5.
+    for losses, left in ((13, 3), (14, 2)):
         state = sampling.told(MERGE_DTS, 3, [(0, 1, 1.0)] * losses)
         merge_dts.select(state, MERGE_DTS.params, losses + 1, np.random.default_rng(0))
         assert state.size[0] == left
     assert state.alive[:2].tolist() == [0, 2]
-    lower, upper = merge_dts.bounds(state, MERGE_DTS.params, 17)
-    assert upper[1, 0] == pytest.approx(math.sqrt(0.262144 * math.log(4e6 + 17) / 16))
+    lower, upper = merge_dts.bounds(state, MERGE_DTS.params, 15)
+    assert upper[1, 0] == pytest.approx(math.sqrt(0.262144 * math.log(4e5 + 15) / 14))
     assert upper[1, 0] < 0.5 < lower[0, 1]
 
 

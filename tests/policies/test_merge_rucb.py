@@ -48,7 +48,7 @@ def listing(P, horizon, coin, luck, alpha=1.01, delta=0.01, batch=4):
     log_C = math.log((4 * alpha - 1) * K**2 / ((2 * alpha - 1) * delta)) / (2 * alpha - 1)
     order = shuffled(K, coin)
     batches = [order[k : k + batch] for k in range(0, K, batch)]
-    S, turn, history, merges = 1, 0, [], 0
+    S, turn, history, merges, singles = 1, 0, [], 0, 0
 
     def lost(i, j, L):
         n = W[i, j] + W[j, i]
@@ -67,9 +67,11 @@ def listing(P, horizon, coin, luck, alpha=1.01, delta=0.01, batch=4):
             history.append((batches[0][0], batches[0][0], None))
             continue
         m = turn % len(batches)
-        while len(batches[m]) == 1:
-            m = (m + 1) % len(batches)
         turn = m + 1
+        if len(batches[m]) == 1:
+            history.append((batches[m][0], batches[m][0], None))
+            singles += 1
+            continue
         c = pick(batches[m], coin)
         u = {}
         for j in batches[m]:
@@ -81,7 +83,7 @@ def listing(P, horizon, coin, luck, alpha=1.01, delta=0.01, batch=4):
         W[c, d] += won
         W[d, c] += 1 - won
         history.append((c, d, won))
-    return history, merges
+    return history, merges, singles
 
 
 @pytest.mark.parametrize(
@@ -91,24 +93,25 @@ def listing(P, horizon, coin, luck, alpha=1.01, delta=0.01, batch=4):
         (5, 1500, {"delta": 0.9, "alpha": 3.0}),
         (8, 2500, {"delta": 0.9, "alpha": 2.0}),
         (9, 2500, {"delta": 0.9, "alpha": 2.0}),
-        (21, 4000, {"delta": 0.9, "alpha": 2.0, "batch": 3}),
+        (21, 5000, {"delta": 0.9, "alpha": 1.01, "batch": 3}),
         (24, 1000, {}),
         (9, 300, {"alpha": 0.51}),
     ],
 )
 def test_same_duels_as_the_listing(arms, horizon, parameters):
     chosen = duels.policy(MERGE_RUCB, **parameters)
-    merges = 0
+    merges = alone = 0
     for seed in (1, 2, 3):
         matrix = random_matrix(arms, seed)
         coin, luck = loop.streams(seed, 0)
-        expected, times = listing(matrix, horizon, coin, luck, **parameters)
+        expected, times, singles = listing(matrix, horizon, coin, luck, **parameters)
         history, coin_state, luck_state = compiled_history(chosen, matrix, horizon, seed)
         assert history == winners(expected)
         assert coin_state == coin.bit_generator.state
         assert luck_state == luck.bit_generator.state
-        merges += times
+        merges, alone = merges + times, alone + singles
     assert merges > 0 or arms in (2, 24) or parameters.get("alpha") == 0.51
+    assert alone > 0 or merges == 0  # batches of one arm had turns
 
 
 def told(answers, arms=3, **parameters):
@@ -168,6 +171,34 @@ def test_answers_about_arms_of_other_batches_throw_nobody_out():
         merge_rucb.update(state, chosen.params, t, a, b, 1.0)
     assert state.left[0] == 8
     assert state.wins[a, b] == 199
+
+
+LEVEL = np.full((10, 10), 0.5)  # the first arm always wins, all other pairs are level
+LEVEL[0, 1:], LEVEL[1:, 0] = 1.0, 0.0
+
+
+def test_a_batch_of_one_arm_has_its_turn():
+    """The winner empties its batch; the arms of the others are level and stay.
+
+    Of the three batches that of the winner has every third turn, in which nothing is lost: regret 6,667 or less and
+    some hundred for its first duels, whatever the luck. Random play has 9,000.
+    """
+    found = duels.simulate(LEVEL, MERGE_RUCB, horizon=20_000, runs=10, checkpoints=[]).final().row(0, named=True)
+    assert 6000 < found["regret"] < 7000
+
+
+def test_a_batch_of_one_arm_duels_itself_for_one_step():
+    chosen, state = told([], arms=8)
+    rng = np.random.default_rng(1)
+    alone, *others = state.batches[0, :4].tolist()
+    for other in others:
+        for t in range(1, 101):
+            merge_rucb.update(state, chosen.params, t, alone, other, 1.0)
+    assert state.sizes[:2].tolist() == [1, 4]
+    state.turn[0] = 0
+    assert tuple(map(int, merge_rucb.select(state, chosen.params, 301, rng))) == (alone, alone)
+    assert merge_rucb.skip(state, chosen.params, 301) == 302
+    assert alone not in tuple(map(int, merge_rucb.select(state, chosen.params, 302, rng)))
 
 
 @pytest.mark.parametrize("arms", [5, 9, 16, 33, 100])

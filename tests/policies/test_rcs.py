@@ -17,11 +17,12 @@ RCS = duels.policy(rcs)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
-def test_conformance(check):
-    check(RCS)
+@pytest.mark.parametrize("fallback", ["crowned", "pool"])
+def test_conformance(check, fallback):
+    check(duels.policy(rcs, fallback=fallback))
 
 
-def listing(W, crowned, t, alpha, rng):
+def listing(W, crowned, t, alpha, rng, fallback="crowned", unplayed=2.0):
     """Algorithm 1 with the whole matrix of samples."""
     K = len(W)
     theta, u = np.full((K, K), 0.5), np.full((K, K), 0.5)
@@ -32,24 +33,30 @@ def listing(W, crowned, t, alpha, rng):
         for j in range(K):
             n = W[i, j] + W[j, i]
             if i != j:
-                u[i, j] = W[i, j] / n + math.sqrt(alpha * math.log(t) / n) if n else 2.0
+                u[i, j] = W[i, j] / n + math.sqrt(alpha * math.log(t) / n) if n else unplayed
     champions = [c for c in range(K) if all(theta[c, j] > 0.5 for j in range(K) if j != c)]
-    c = pick(champions or [i for i in range(K) if crowned[i] == min(crowned)], rng)
+    if fallback == "crowned":
+        rest = [i for i in range(K) if crowned[i] == min(crowned)]
+    else:
+        rest = [c for c in range(K) if all(u[c, j] >= 0.5 for j in range(K))] or range(K)
+    c = pick(champions or rest, rng)
     return c, pick([j for j in range(K) if u[j, c] == max(u[:, c])], rng)
 
 
 @pytest.mark.parametrize(
     ("arms", "duels_told", "t"), [(2, 5, 6), (4, 6, 7), (4, 60, 61), (6, 400, 401), (5, 300, 10**6)]
 )
-def test_choices_are_distributed_as_in_the_listing(arms, duels_told, t):
+@pytest.mark.parametrize("given", [{}, {"fallback": "pool", "unplayed": 1.0}], ids=str)
+def test_choices_are_distributed_as_in_the_listing(arms, duels_told, t, given):
+    policy = duels.policy(rcs, **given)
     answers = sampling.random_answers(arms, duels_told, seed=arms + duels_told)
-    state = sampling.told(RCS, arms, answers)
+    state = sampling.told(policy, arms, answers)
     state.crowned[:] = [3, 1, 1, 2, 1, 4][:arms]
     state.last[0] = arms // 2
     wins, rng = sampling.wins_of(arms, answers), np.random.default_rng(5)
     np.testing.assert_array_equal(state.wins, wins)
-    expected = Counter(listing(wins, state.crowned, t, 0.51, rng) for _ in range(6000))
-    sampling.assert_alike(sampling.chosen_pairs(RCS, state, t, 6000, seed=6), expected)
+    expected = Counter(listing(wins, state.crowned, t, 0.51, rng, **given) for _ in range(6000))
+    sampling.assert_alike(sampling.chosen_pairs(policy, state, t, 6000, seed=6), expected)
 
 
 def test_by_hand():
@@ -70,6 +77,16 @@ def test_the_champion_duels_itself_when_all_others_are_certain_to_lose():
     assert counts[0, 0] > 1950  # P(θ_01 < ½) = 2⁻¹¹: 50 of 2000 is impossible
     assert set(counts) <= {(0, 0), (1, 0)}
     assert sampling.chosen_pairs(RCS, state, 135, 100, seed=2)[0, 1] > 90
+
+
+def test_without_a_sampled_winner_one_of_the_pool_is_champion():
+    # 0 beat 1 in 40 of 40: z_10 = 10 > 0.51 ln 41 = 1.9, so arm 1 is not a potential champion, though never champion
+    # so far. The others' matches are even: with no winner, the default crowns arm 1, `pool` never does.
+    for fallback, expected in (("crowned", {0, 1, 2, 3}), ("pool", {0, 2, 3})):
+        policy = duels.policy(rcs, fallback=fallback)
+        state = sampling.told(policy, 4, [(0, 1, 1.0)] * 40)
+        state.crowned[:] = [5, 0, 5, 5]
+        assert {i for i, _ in sampling.chosen_pairs(policy, state, 41, 500, seed=1)} == expected
 
 
 def test_champions_are_counted():
@@ -95,3 +112,11 @@ def test_it_finds_the_winner_with_ever_less_regret():
 def test_parameters(alpha):
     with pytest.raises(duels.InvalidInput, match="alpha of rcs"):
         duels.policy(rcs, alpha=alpha)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"), [({"fallback": "all"}, "expected 'crowned'"), ({"unplayed": 0.5}, "above 0.5")]
+)
+def test_other_parameters(given, message):
+    with pytest.raises(duels.InvalidInput, match=message):
+        duels.policy(rcs, **given)

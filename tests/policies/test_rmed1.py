@@ -104,7 +104,7 @@ class Listing:
         b = self.b_star(arm, best) if self.version == 2 else self.fixed[arm]
         log_log = math.log(max(math.log(self.t if self.version == 2 else self.T), 1))
         ahead = b is not None and self.mu(arm, b) <= 0.5
-        if ahead and self.N(arm, best) * log_log >= self.N(arm, b):  # Algorithm 3
+        if ahead and (arm == best or self.N(arm, best) * log_log >= self.N(arm, b)):  # Algorithm 3
             return b
         return self.algorithm_2(arm, best)
 

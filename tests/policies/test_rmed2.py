@@ -47,6 +47,16 @@ def test_pace_by_hand():
     assert int(rmed2.paced(state, 1, 0, -1, 9.0, rng)) == 0
 
 
+def test_the_most_likely_winner_meets_its_own_target():
+    # 0 lost to 1 in 3 of 4 and to 2 in 9 of 10: Algorithm 2 names 2. Were 0 the most likely winner, (Δ_00 + Δ_0j)/kl is
+    # −¼/0.1308 = −1.91 against 1 and −0.4/0.3681 = −1.09 against 2: b*(0) = 1, and there is nobody to keep pace with.
+    state = told(RMED2, 3, [(1, 0, 1.0)] * 3 + [(1, 0, 0.0)] + [(2, 0, 1.0)] * 9 + [(2, 0, 0.0)] + [(1, 2, 1.0)])
+    rng = np.random.default_rng(0)
+    assert int(rmed2.opponent(state, 0, 0, rng)) == 2
+    assert int(rmed2.cheapest(state, 0, 0, rng)) == 1
+    assert int(rmed2.paced(state, 0, 0, 1, rmed2.log_log(20), rng)) == 1
+
+
 def test_log_log():
     assert [rmed2.log_log(t) for t in (1, 2)] == [0, 0]
     assert rmed2.log_log(100) == pytest.approx(math.log(math.log(100)))

@@ -12,7 +12,8 @@ import numpy as np
 
 from ..errors import InvalidInput
 from .kernels import choose, choose_majority, record
-from .rucb import first_time
+from .rucb import bounds as bounds
+from .rucb import check_unplayed, first_time
 
 PAPER = "Zoghi, Karnin, Whiteson, de Rijke: Copeland Dueling Bandits (NIPS 2015)"
 NEEDS_HORIZON = False
@@ -21,11 +22,12 @@ ASSUMES = "nothing"
 
 class Params(NamedTuple):
     alpha: float = 0.51
+    unplayed: float = 2.0  # u_ij of a pair that never met
 
 
 class State(NamedTuple):
     wins: np.ndarray  # (K, K) float64: wins[i, j] = duels i won over j; a tie adds a half to both
-    share: np.ndarray  # (K, K) float64: share[c, j] = w_jc / n; 2 before the first duel
+    share: np.ndarray  # (K, K) float64: share[c, j] = w_jc / n; `unplayed` before the first duel
     width: np.ndarray  # (K, K) float64: 1 / √n; 0 before the first duel
     z: np.ndarray  # (K, K) float64: z_ij
     loses: np.ndarray  # (K, K) bool: loses[i, j] = z_ij > L, i is certain to lose to j
@@ -47,12 +49,13 @@ class State(NamedTuple):
 def check(params):
     if not (params.alpha > 0 and math.isfinite(params.alpha)):
         raise InvalidInput(f"alpha of ccb is {params.alpha}: expected a positive number (the theory needs alpha > 0.5)")
+    check_unplayed("ccb", params.unplayed)
 
 
 def init(arms, horizon, params):
     return State(
         wins=np.zeros((arms, arms)),  # 1
-        share=np.full((arms, arms), 2.0),
+        share=np.full((arms, arms), params.unplayed),
         width=np.zeros((arms, arms)),
         z=np.full((arms, arms), -1.0),
         loses=np.zeros((arms, arms), np.bool_),
@@ -314,12 +317,3 @@ def skip(state, params, t):
 
 def recommend(state, rng):
     return choose_majority(state.wins, state.everyone, len(state.everyone), rng)
-
-
-def bounds(state, params, t):
-    """The intervals [l_ij, u_ij] as two (K, K) arrays; an unplayed pair's is [−1, 2]."""
-    n = state.wins + state.wins.T
-    played = np.maximum(n, 1.0)
-    upper = np.where(n > 0, state.wins / played + np.sqrt(params.alpha * math.log(t) / played), 2.0)
-    np.fill_diagonal(upper, 0.5)
-    return 1.0 - upper.T, upper

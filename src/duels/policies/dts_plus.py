@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from ..errors import InvalidInput
 from .betas import distance_from_half, draw_above_half
+from .dts import LANES, candidates, draw_row, losses_in_other_rows, ones, sampled_winners, second
 from .dts import State as State
-from .dts import beats, candidates, sampled_winners, second
 from .dts import bounds as bounds
 from .dts import init as init
 from .dts import recommend as recommend
@@ -57,14 +57,24 @@ def least_regret(state, ties, rng):
 
 
 def count_all_losses(state, rng):
-    losses = state.losses
-    losses[:] = 0
-    for i in range(len(losses)):
-        for j in range(i):
-            if beats(state, i, j, rng):
-                losses[j] += 1
-            else:
-                losses[i] += 1
+    """Draw what is left of the tournament and count every arm's losses."""
+    words = len(state.covers)
+    for i in range(len(state.losses)):
+        for w in range(words):
+            if not state.covers[i // LANES, w] >> i % LANES & 1:
+                draw_row(state, i, w, rng)
+    for i in range(len(state.losses)):
+        lost = losses_in_other_rows(state, i)
+        for w in range(words):
+            lost += ones(state.drawn[i, w] & ~state.beaten[i, w])
+        state.losses[i] = lost
+
+
+def beats(state, i, j):
+    """Whether i beat j in the tournament: in the row of one of the two."""
+    if state.drawn[i, j // LANES] >> j % LANES & 1:
+        return state.beaten[i, j // LANES] >> j % LANES & 1 > 0
+    return state.beaten[j, i // LANES] >> i % LANES & 1 == 0
 
 
 def estimate_regret(state, ties, rng):
@@ -87,5 +97,5 @@ def estimate_regret(state, ties, rng):
 def distance(state, i, j, rng):
     """KL(θ_ij, ½), with θ_ij above ½ if i won the sampled match and below if not."""
     a, b = state.wins[i, j] + 1.0, state.wins[j, i] + 1.0
-    theta = draw_above_half(a, b, rng) if beats(state, i, j, rng) else draw_above_half(b, a, rng)
+    theta = draw_above_half(a, b, rng) if beats(state, i, j) else draw_above_half(b, a, rng)
     return distance_from_half(min(max(2.0 * theta - 1.0, 1e-15), 1.0 - 1e-15))

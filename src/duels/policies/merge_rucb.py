@@ -84,6 +84,8 @@ def select(state, params, t, rng):
     m = next_batch(state)
     arms, size = state.batches[m], state.sizes[m]
     c = arms[choose(size, rng)]
+    if size == 1:
+        return c, c
     return c, challenger(state.wins, arms, size, c, math.sqrt(limit(state, params, t)), rng)
 
 
@@ -111,14 +113,8 @@ def put(state, arm, m):
 
 
 def next_batch(state):
-    """The batches have their turns one after the other; one that has a single arm left is passed over."""
-    m = state.turn[0]
-    if m >= state.number[0]:
-        m = 0
-    while state.sizes[m] < 2:
-        m += 1
-        if m >= state.number[0]:
-            m = 0
+    """The batches have their turns one after the other."""
+    m = state.turn[0] if state.turn[0] < state.number[0] else 0
     state.turn[0] = m + 1
     return m
 
@@ -231,7 +227,8 @@ def drop_empty(state):
 
 
 def skip(state, params, t):
-    return FOREVER
+    """For good if one arm is left; a batch of one arm duels itself for one turn."""
+    return FOREVER if state.left[0] == 1 else t + 1
 
 
 def recommend(state, rng):

@@ -14,7 +14,7 @@ from ..errors import InvalidInput
 from .betas import learn
 from .kernels import choose, choose_majority, record
 from .rucb import bounds as bounds
-from .rucb import challenger, highest, smallest_against
+from .rucb import challenger, champion, check_unplayed, highest, refill, set_z, smallest_against
 
 PAPER = "Zoghi, Whiteson, de Rijke, Munos: Relative Confidence Sampling (WSDM 2014)"
 NEEDS_HORIZON = False
@@ -23,27 +23,40 @@ ASSUMES = "condorcet"
 
 class Params(NamedTuple):
     alpha: float = 0.51
+    fallback: str = "crowned"
+    unplayed: float = 2.0  # u_ij of a pair that never met
 
 
 class State(NamedTuple):
     wins: np.ndarray  # (K, K) float64: wins[i, j] = duels i won over j; a tie adds a half to both
     chance: np.ndarray  # (K, K) float64: P(θ_ij > ½); 1 on the diagonal
     mass: np.ndarray  # (K, K) float64: by how much a duel moves that chance, see `betas.learn`
-    share: np.ndarray  # (K, K) float64: share[c, j] = w_jc / n; 2 before the first duel, −1 on the diagonal
+    share: np.ndarray  # (K, K) float64: share[c, j] = w_jc / n; `unplayed` before the first duel, −1 on the diagonal
     width: np.ndarray  # (K, K) float64: 1 / √n; 0 before the first duel and on the diagonal
     z: np.ndarray  # (K, K) float64: u_ij < ½ exactly when z_ij > α ln t, see `rucb`
+    worst: np.ndarray  # (K,) float64: max_j z_ij …
+    pool: np.ndarray  # (K,) int64: … RUCB's potential champions …
+    size: np.ndarray  # (1,) int64: … how many they are …
+    limits: np.ndarray  # (2,) float64: … and from which α ln t up to which they are those
     crowned: np.ndarray  # (K,) int64: how often an arm has been champion
     last: np.ndarray  # (1,) int64: the last arm that won a sampled tournament, with which the next search starts
     everyone: np.ndarray  # (K,) int64: 0 … K − 1
+    pooled: bool
 
 
 def check(params):
     if not (params.alpha > 0 and math.isfinite(params.alpha)):
         raise InvalidInput(f"alpha of rcs is {params.alpha}: expected a positive number (the paper has alpha > 0.5)")
+    if params.fallback not in ("crowned", "pool"):
+        raise InvalidInput(
+            f"fallback of rcs is {params.fallback!r}: expected 'crowned' (the arm that was champion least often) or "
+            "'pool' (one of RUCB's potential champions)"
+        )
+    check_unplayed("rcs", params.unplayed)
 
 
 def init(arms, horizon, params):
-    share = np.full((arms, arms), 2.0)  # x/0 := 1 makes u = 1 + √1
+    share = np.full((arms, arms), params.unplayed)  # x/0 := 1 makes u = 1 + √1 = 2
     np.fill_diagonal(share, -1.0)
     chance = np.full((arms, arms), 0.5)
     np.fill_diagonal(chance, 1.0)
@@ -54,20 +67,25 @@ def init(arms, horizon, params):
         share=share,
         width=np.zeros((arms, arms)),
         z=np.full((arms, arms), -1.0),
+        worst=np.full(arms, -1.0),
+        pool=np.arange(arms),
+        size=np.full(1, arms),
+        limits=np.zeros(2),
         crowned=np.zeros(arms, np.int64),
         last=np.zeros(1, np.int64),
         everyone=np.arange(arms),
+        pooled=params.fallback == "pool",
     )
 
 
 def select(state, params, t, rng):
     c = condorcet_winner(state.chance, state.last[0], rng)
+    limit = params.alpha * math.log(t)
     if c >= 0:
         state.last[0] = c
     else:
-        c = least_crowned(state.crowned, rng)
+        c = potential_champion(state, limit, rng) if state.pooled else least_crowned(state.crowned, rng)
     state.crowned[c] += 1
-    limit = params.alpha * math.log(t)
     bonus = math.sqrt(limit)
     share, width = state.share[c], state.width[c]
     top = highest(share, width, bonus)
@@ -96,6 +114,13 @@ def condorcet_winner(chance, first, rng):
     return stays
 
 
+def potential_champion(state, limit, rng):
+    """RUCB's champion: a random arm of those with no u_ij < ½, of all if there are none."""
+    if limit >= state.limits[1] or limit < state.limits[0]:
+        refill(state, limit)
+    return champion(state, rng)
+
+
 def least_crowned(crowned, rng):
     least, ties = crowned[0], 0
     for i in range(len(crowned)):
@@ -122,8 +147,8 @@ def update(state, params, t, i, j, outcome):
     state.share[j, i] = won / n
     state.width[i, j] = state.width[j, i] = 1.0 / math.sqrt(n)
     z = (won - lost) * (won - lost) / (4.0 * n)
-    state.z[i, j] = z if won < lost else -1.0
-    state.z[j, i] = z if won > lost else -1.0
+    set_z(state, i, j, z if won < lost else -1.0)
+    set_z(state, j, i, z if won > lost else -1.0)
 
 
 def recommend(state, rng):

@@ -92,8 +92,8 @@ def paced(state, arm, best, target, log_log_t, rng):
     """Algorithm 3: b*(i), unless the arm met the best one too rarely for that; then Algorithm 2."""
     wins = state.wins
     if target >= 0 and wins[arm, target] <= wins[target, arm]:
-        met_best = 0.0 if arm == best else wins[arm, best] + wins[best, arm]
-        if met_best * log_log_t >= wins[arm, target] + wins[target, arm]:
+        met_best = wins[arm, best] + wins[best, arm]
+        if arm == best or met_best * log_log_t >= wins[arm, target] + wins[target, arm]:
             return target
     return opponent(state, arm, best, rng)
 

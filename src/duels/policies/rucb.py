@@ -22,11 +22,12 @@ ASSUMES = "condorcet"
 class Params(NamedTuple):
     alpha: float = 0.51
     variant: str = "seed"
+    unplayed: float = 2.0  # u_ij of a pair that never met
 
 
 class State(NamedTuple):
     wins: np.ndarray  # (K, K) float64: wins[i, j] = duels i won over j; a tie adds a half to both
-    share: np.ndarray  # (K, K) float64: share[c, j] = w_jc / n; 2 before the first duel, −1 on the diagonal
+    share: np.ndarray  # (K, K) float64: share[c, j] = w_jc / n; `unplayed` before the first duel, −1 on the diagonal
     width: np.ndarray  # (K, K) float64: 1 / √n; 0 before the first duel and on the diagonal
     z: np.ndarray  # (K, K) float64: z_ij
     worst: np.ndarray  # (K,) float64: max_j z_ij; arm i is a potential champion while worst[i] ≤ L
@@ -47,12 +48,20 @@ def check(params):
         raise InvalidInput(
             f"variant of rucb is {params.variant!r}: expected 'seed' (Algorithm 1) or 'icml' (proceedings)"
         )
+    check_unplayed("rucb", params.unplayed)
     if params.alpha <= 0.5:
         warnings.warn(f"rucb with alpha = {params.alpha:g}: its regret bounds need alpha > 0.5", stacklevel=4)
 
 
+def check_unplayed(name, unplayed):
+    if not 0.5 < unplayed < math.inf:
+        raise InvalidInput(
+            f"unplayed of {name} is {unplayed}: expected a number above 0.5, the upper bound of a pair that never met"
+        )
+
+
 def init(arms, horizon, params):
-    share = np.full((arms, arms), 2.0)  # x/0 := 1 makes u = 1 + √1
+    share = np.full((arms, arms), params.unplayed)  # x/0 := 1 makes u = 1 + √1 = 2
     np.fill_diagonal(share, -1.0)
     return State(
         wins=np.zeros((arms, arms)),  # 1
@@ -225,9 +234,13 @@ def recommend(state, rng):
 
 
 def bounds(state, params, t):
-    """The intervals [l_ij, u_ij] of Lemma 1 as two (K, K) arrays; an unplayed pair's is [−1, 2]."""
-    n = state.wins + state.wins.T
+    """The intervals [l_ij, u_ij] of Lemma 1 as two (K, K) arrays; an unplayed pair's is [−1, 2] by default."""
+    return intervals(state.wins, params.alpha * math.log(t), params.unplayed)
+
+
+def intervals(wins, limit, unplayed):
+    n = wins + wins.T
     played = np.maximum(n, 1.0)
-    upper = np.where(n > 0, state.wins / played + np.sqrt(params.alpha * math.log(t) / played), 2.0)  # 3
+    upper = np.where(n > 0, wins / played + np.sqrt(limit / played), unplayed)  # 3
     np.fill_diagonal(upper, 0.5)  # 4
     return 1.0 - upper.T, upper

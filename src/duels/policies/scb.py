@@ -1,8 +1,8 @@
 """SCB, Scalable Copeland Bandits: Zoghi, Karnin, Whiteson & de Rijke, NIPS 2015, Algorithm 3 (with 2 and 4).
 
-Round r has T = 2^(2^r) steps. In it a Copeland winner is sought with failure probability δ = ln T / T, and then duels
-itself to the round's end. It is sought by a bandit method whose arms give the reward 1 if they beat an opponent drawn
-at random; each reward is found out by as many duels of the pair as that takes.
+Each round has as many steps T as the square of the one before. In it a Copeland winner is sought with failure
+probability δ = ln T / T, and then duels itself to the round's end. It is sought by a bandit method whose arms give the
+reward 1 if they beat an opponent drawn at random; each reward is found out by as many duels of the pair as that takes.
 """
 
 import math
@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..errors import InvalidInput
 from .divergences import kl, kl_lower, kl_upper
 from .kernels import choose, record
 from .sparring import choose_largest
@@ -21,7 +22,9 @@ LONGEST = 1 << 55  # steps of a round: past every horizon
 
 
 class Params(NamedTuple):
-    pass
+    factor: float = 0.51  # what both budgets of evidence are multiplied with
+    first: int = 1000  # steps of the first round
+    test: str = "kl"  # when a pair is certain: "kl" or "hoeffding"
 
 
 class State(NamedTuple):
@@ -30,17 +33,23 @@ class State(NamedTuple):
     unknown: np.ndarray  # (K,) int64: opponents of i about whom that is not known
     verdict: np.ndarray  # (K, K) int64: the same, of this round or else of the latest that found it out
     lead: np.ndarray  # (K,) int64: the sum of a verdict's row
-    round: np.ndarray  # (3,) int64: r, the first step of the next round, and the winner found in this one, −1 before
+    round: np.ndarray  # (3,) int64: T, the first step of the next round, and the winner found in this one, −1 before
     log: np.ndarray  # (1,) float64: ln(1/δ)
     alive: np.ndarray  # (K,) int64: the arms that may be Copeland winners, ascending …
     left: np.ndarray  # (1,) int64: … and how many they are
     opponent: np.ndarray  # (K,) int64: the opponent drawn for the reward that an arm waits for, −1 for none
     pulls: np.ndarray  # (3,) int64: rewards that each had, arms that wait for their next, the place whose turn was last
     reward: np.ndarray  # (K,) int64: the sum of an arm's rewards
+    hoeffding: bool
 
 
 def check(params):
-    pass
+    if not 0 < params.factor < math.inf:
+        raise InvalidInput(f"factor of scb is {params.factor}: expected a positive number (the paper has 1)")
+    if params.first < 2:
+        raise InvalidInput(f"first of scb is {params.first}: expected a round of 2 steps or more")
+    if params.test not in ("kl", "hoeffding"):
+        raise InvalidInput(f"test of scb is {params.test!r}: expected 'kl' or 'hoeffding'")
 
 
 def init(arms, horizon, params):
@@ -57,12 +66,13 @@ def init(arms, horizon, params):
         opponent=np.full(arms, -1),
         pulls=np.zeros(3, np.int64),
         reward=np.zeros(arms, np.int64),
+        hoeffding=params.test == "hoeffding",
     )
 
 
 def select(state, params, t, rng):
     while t >= state.round[1]:
-        begin(state)
+        begin(state, params)
     while state.round[2] < 0:
         if state.pulls[1] == 0:
             pull(state, rng)
@@ -74,16 +84,16 @@ def select(state, params, t, rng):
         state.opponent[i] = -1
         state.pulls[1] -= 1
         if state.pulls[1] == 0:
-            eliminate(state, rng)
+            eliminate(state, params, rng)
     return state.round[2], state.round[2]
 
 
-def begin(state):
+def begin(state, params):
     """The next round, which knows nothing of those before."""
-    arms = len(state.alive)
-    state.round[0] += 1
-    steps = LONGEST if state.round[0] > 5 else 1 << (1 << state.round[0])
+    arms, steps = len(state.alive), state.round[0]
+    steps = params.first if steps == 0 else LONGEST if steps > 1 << 27 else steps * steps
     state.log[0] = math.log(steps / math.log(steps))
+    state.round[0] = steps
     state.round[1] += steps
     state.round[2] = -1
     state.wins[:] = 0.0
@@ -116,7 +126,7 @@ def next_waiting(state):
             return state.alive[k]
 
 
-def eliminate(state, rng):
+def eliminate(state, params, rng):
     """Arms whose interval lies below another's leave; the winner is found when one is left or all left are level."""
     most, known = 0, True
     for k in range(state.left[0]):
@@ -126,7 +136,7 @@ def eliminate(state, rng):
         keep_best_score(state)
     elif state.pulls[0] > 1:
         n, arms = state.pulls[0], len(state.alive)
-        budget = math.log(4.0 * n * arms) + state.log[0] + 2.0 * math.log(math.log(n))
+        budget = params.factor * (math.log(4.0 * n * arms) + state.log[0] + 2.0 * math.log(math.log(n)))
         lower = kl_lower(most / n, n, budget)
         kept = 0
         for k in range(state.left[0]):
@@ -182,14 +192,27 @@ def update(state, params, t, i, j, outcome):
     record(state.wins, i, j, outcome)
     if state.beats[i, j] != 0:
         return
-    arms = len(state.alive)
     lead, n = state.wins[i, j] - state.wins[j, i], state.wins[i, j] + state.wins[j, i]
-    # |w/n − ½| > √(ln(2K²n(n+1)/δ) / 2n), multiplied out
-    if lead * lead > 2.0 * n * (math.log(2.0 * arms * arms * n * (n + 1.0)) + state.log[0]):
+    if is_certain(state, params, t, lead, n):
         state.unknown[i] -= 1
         state.unknown[j] -= 1
         settle(state, i, j, 1 if lead > 0.0 else -1)
         settle(state, j, i, 1 if lead < 0.0 else -1)
+
+
+def is_certain(state, params, t, lead, n):
+    """Whether the pair that one arm leads by so many of n duels is decided."""
+    arms = len(state.alive)
+    if state.hoeffding:  # |w/n − ½| > √(ln(2K²n(n+1)/δ) / 2n), multiplied out
+        return lead * lead > 2.0 * n * params.factor * (math.log(2.0 * arms * arms * n * (n + 1.0)) + state.log[0])
+    step = max(t - state.round[1] + state.round[0] + 1, 1)  # of this round
+    budget = math.log(4.0 * step * arms) + 2.0 * log_log(step)
+    return n * kl(0.5 + 0.5 * abs(lead) / n, 0.5) > params.factor * budget
+
+
+def log_log(t):
+    """ln ln t, at least 1."""
+    return max(math.log(max(math.log(t), 1.0)), 1.0)
 
 
 def settle(state, i, j, won):
