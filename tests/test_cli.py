@@ -44,6 +44,30 @@ def test_every_horizon_has_a_row_of_every_policy(tmp_path):
     assert {(row["policy"], row["horizon"]) for row in rows if row["t"] == 100} == {("rucb", 1000), ("savage", 100)}
 
 
+def test_every_horizon_is_printed_where_no_policy_is_told_one(tmp_path):
+    command = ("run", "cyclic-4", "-p", "rucb", "-p", "dts_plus", "--horizon", "100", "--horizon", "1e3", "--runs", "3")
+    asked = [(p, t) for p in ("dts_plus", "rucb") for t in (100, 1000)]
+    rows = json.loads(output(*command, "-f", "json", cwd=tmp_path))
+    assert sorted((row["policy"], row["t"]) for row in rows) == asked
+    listed = list(csv.DictReader(io.StringIO(output(*command, "-f", "csv", cwd=tmp_path))))
+    assert sorted((row["policy"], int(row["t"])) for row in listed) == asked
+    words = [line.split() for line in output(*command, cwd=tmp_path).splitlines()]
+    for policy, t in asked:
+        assert sum(policy in line and f"{t:,}" in line for line in words) == 1
+
+
+def test_an_experiment_file_keeps_its_order(tmp_path):
+    """Problems in the table in the order of the file; policies by regret at each horizon."""
+    (tmp_path / "e.toml").write_text(
+        'policies = ["savage", "rucb"]\nhorizons = [50, 5]\nruns = 2\n'
+        '[problems]\nzebra = "arxiv-6"\nant = "cyclic-4"\nmole = "arxiv-6"\n'
+    )
+    rows = json.loads(output("run", "e.toml", "-f", "json", cwd=tmp_path))
+    assert [(row["problem"], row["t"]) for row in rows] == [
+        (name, t) for name in ("zebra", "ant", "mole") for t in (5, 5, 50, 50)
+    ]
+
+
 def test_policies():
     listed = json.loads(output("policies", "-f", "json"))
     assert [set(policy) for policy in listed] == [{"name", "parameters", "needs_horizon", "paper"}] * len(listed)
@@ -68,13 +92,13 @@ def test_run_in_every_format(tmp_path):
     what = ["run", "cyclic-4", "arxiv-6", "-p", "rucb", "-p", "random", "--horizon", "1e3", "--runs", "3"]
     rows = json.loads(output(*what, "-f", "json", "--out", str(tmp_path / "out")))
     assert [(row["problem"], row["policy"]) for row in rows] == [
-        ("arxiv-6", "rucb"),
-        ("arxiv-6", "random"),
         ("cyclic-4", "rucb"),
         ("cyclic-4", "random"),
+        ("arxiv-6", "rucb"),
+        ("arxiv-6", "random"),
     ]
     simulated = duels.simulate("cyclic-4", "rucb", horizon=1000, runs=3).final().to_dicts()[0]
-    assert rows[2] == simulated
+    assert rows[0] == simulated
     saved = duels.load_results(tmp_path / "out")
     assert list(saved.provenance["problems"]) == ["cyclic-4", "arxiv-6"]
     assert saved.provenance["command"][1:] == [*what, "-f", "json", "--out", str(tmp_path / "out")]

@@ -181,6 +181,18 @@ def test_steps_and_runs_that_differ_have_columns(tmp_path):
     assert "longest horizon. Duels" in page.source
 
 
+def test_numbers_of_different_horizons_are_not_ranked_against_each_other(tmp_path):
+    """rucb is better after 5,000 steps than random after 2,000, and still not compared with it."""
+    runs = (("random", 2000), ("winner_stays", 2000), ("savage", 5000), ("rucb", 5000))
+    parts = [duels.simulate("cyclic-4", policy, horizon=t, runs=2) for policy, t in runs]
+    page = Page(write_report(tmp_path / "r.html", duels.combine(parts), {"cyclic-4": CYCLIC}, claims=[]).read_text())
+    _, *rows = cells(page.inside("final-numbers"))
+    assert [row[2] for row in rows] == ["2,000", "2,000", "5,000", "5,000"]
+    regrets = [float(row[3].replace(",", "")) for row in rows]
+    assert regrets[:2] == sorted(regrets[:2])
+    assert regrets[2:] == sorted(regrets[2:])
+
+
 def test_what_was_run(page, results):
     part = results.provenance["parts"][0]
     facts = dict(cells(page.inside("what-was-run"))[: len(page.inside("what-was-run").split('scope="row"')) - 1])

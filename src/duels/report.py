@@ -21,7 +21,7 @@ from .files import whole_file
 from .preference import PreferenceMatrix
 from .progress import bar
 from .report_page import download, escaped, readable, table_of, whole_page
-from .results import Results
+from .results import Results, leaves
 
 WIDE = 1.4  # times as wide as high; a narrower figure shares its row with another one
 LARGEST = 100  # arms of a matrix that is drawn: its picture has a cell for each pair
@@ -57,7 +57,7 @@ def write_report(
     notes: paragraphs for the end of the page.
     progress: whether to show a bar; None means on a terminal only.
     """
-    parts = _parts(results.provenance)
+    parts = leaves(results.provenance)
     _check(results, matrices, parts)
     target = Path(path)
     try:
@@ -223,15 +223,14 @@ def _claims(claims: Sequence[Claim]) -> str:
 
 
 def _final(results: Results) -> str:
-    last = results.final().filter(pl.col("horizon") == pl.col("horizon").max().over("problem", "policy"))
-    place = {problem: place for place, problem in enumerate(_unique(results.frame, "problem"))}
-    rows = sorted(last.to_dicts(), key=lambda row: (place[row["problem"]], row["regret"]))
+    """Each policy at its longest horizon; those of different horizons are not ranked against each other."""
+    last = results.final().filter(pl.col("t") == pl.col("t").max().over("problem", "policy"))
     alike = [column for column in ("t", "runs") if last[column].n_unique() == 1]
     shown = {head: column for head, column in FINAL.items() if column not in alike}
     counts = [f"{last['t'][0]:,} steps"] * ("t" in alike) + [f"{last['runs'][0]:,} runs"] * ("runs" in alike)
     return f"""<p>At the end of the longest horizon{"".join(f", {count}" for count in counts)}. Duels are comparisons of
 two different arms; explored is the median time at which one arm was left, among the runs that got there.</p>
-{table_of(list(shown), [[row[column] for column in shown.values()] for row in rows])}"""
+{table_of(list(shown), last.select(*shown.values()).rows())}"""
 
 
 def _run(results: Results, matrices: Matrices, parts: Sequence[Mapping[str, Any]], more: Mapping[str, str]) -> str:
@@ -274,12 +273,6 @@ def _check(results: Results, matrices: Matrices, parts: Sequence[Mapping[str, An
         if digests.get(problem) not in (None, matrices[problem].digest):
             found = f"{matrices[problem].digest}, not {digests[problem]} as in the results"
             raise InvalidInput(f"the matrix given for {problem!r} has the digest {found}: give the one played on")
-
-
-def _parts(provenance: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The provenance of each simulation or experiment, whatever was combined with what."""
-    inner = provenance.get("parts")
-    return [provenance] if inner is None else [leaf for part in inner for leaf in _parts(part)]
 
 
 def _said(parts: Sequence[Mapping[str, Any]], key: str) -> list[str]:

@@ -293,23 +293,12 @@ def _separated(texts: list[str] | None) -> list[str]:
 
 
 def _print_final(results: Any, format: Format) -> None:
-    final = _at_horizons(results)
+    final = results.final()
     if format is Format.table:
         spare = ("least", "most", "runs", "arms", "explored", "duels")
         print_table([_final_row(row) for row in final.iter_rows(named=True)], spare)
     else:
         print_rows(final.to_dicts(), format)
-
-
-def _at_horizons(results: Any) -> Any:
-    """The summary at every horizon that was asked for; a policy that is run once counts at the shorter ones too."""
-    import polars as pl
-
-    summary, t, horizon = results.summarise(), pl.col("t"), pl.col("horizon")
-    once = horizon.n_unique().over("problem", "policy") == 1
-    asked = summary.select("problem", t=horizon).unique()
-    rows = summary.filter(once | (t == horizon)).join(asked, on=["problem", "t"])
-    return rows.sort("problem", "t", "regret")
 
 
 def _final_row(row: dict[str, Any]) -> dict[str, str]:
