@@ -322,7 +322,9 @@ def test_figures_are_drawn_from_a_folder_and_from_a_matrix(tmp_path):
     output("plot", "arxiv-6", "--figure", "preferences", "--out", "p.json", cwd=tmp_path)
     assert "vega-lite" in (tmp_path / "p.json").read_text()
     output("report", "o", cwd=tmp_path)
-    assert "Condorcet SAVAGE" in (tmp_path / "o" / "report.html").read_text()
+    page = (tmp_path / "o" / "report.html").read_text()
+    assert "rucb, savage on arxiv-6</h1>" in page
+    assert "the paper" not in page.lower()  # it says nothing of one's own experiment
     for arguments, said in (
         (["o", "--figure", "regrets"], "unknown figure 'regrets'. Did you mean 'regret'?"),
         (

@@ -1,4 +1,4 @@
-"""One HTML page of a finished experiment: what was run, what the paper says of it, figures, numbers.
+"""One HTML page of a finished experiment: numbers, figures, what was run, and of a reproduction the paper's claims.
 
 The page is one file that asks for nothing else and holds no scripts: figures are SVG, with their data in tables. All
 text from outside (names of problems, arms and policies, notes) is escaped.
@@ -15,12 +15,12 @@ from xml.etree import ElementTree
 import polars as pl
 
 from . import figures
-from .claims import MARKS, Claim, paper_claims
+from .claims import MARKS, Claim
 from .errors import InvalidInput
 from .files import whole_file
 from .preference import PreferenceMatrix
 from .progress import bar
-from .report_page import download, escaped, readable, table_of, whole_page
+from .report_page import PAPER, download, escaped, readable, table_of, whole_page
 from .results import Results, leaves
 
 WIDE = 1.4  # times as wide as high; a narrower figure shares its row with another one
@@ -51,7 +51,8 @@ def write_report(
 
     matrices: the preference matrix of every problem in the results, by the problem's name.
     pool: the matrix that the problems are subsets of; by default the largest of the matrices.
-    claims: what to say of the paper's statements; by default `paper_claims`. An empty list leaves them out.
+    claims: statements of the paper with verdicts, as `paper_claims` gives them; by default none, as the paper says
+        nothing of experiments other than its own.
     more: further figures by name, each with a title, a caption and a chart.
     facts: what else to say of what was run, by its name.
     notes: paragraphs for the end of the page.
@@ -65,7 +66,6 @@ def write_report(
     except OSError as error:
         raise InvalidInput(f"cannot make the folder {str(target.parent)!r}: {error.strerror or error}") from None
     pool = max(matrices.values(), key=len) if pool is None else pool
-    claims = paper_claims(results, matrices, pool) if claims is None else claims
     policies, problems = (", ".join(_unique(results.frame, column)) for column in ("policy", "problem"))
     played = {problem: matrices[problem] for problem in _unique(results.frame, "problem")}
     drawn = _drawings(results, played, pool)
@@ -76,16 +76,15 @@ def write_report(
             pictures.append(_figure(drawing))
             show(len(pictures) / len([*drawn, *proofs]))
     sections = {
-        "Claims of the paper": _claims(claims),
+        "Claims of the paper": _claims(claims or ()),
         "Final numbers": _final(results),
         "Figures": "".join(pictures[: len(drawn)]),
         "Proofs and arguments": "".join(pictures[len(drawn) :]),
         "What was run": _run(results, played, parts, facts or {}),
         "Notes": "".join(f"<p>{escaped(note)}</p>\n" for note in notes),
     }
-    page = whole_page(
-        title or f"{policies} on {problems}", _subtitle(results.frame, parts), {k: v for k, v in sections.items() if v}
-    )
+    heading, below = title or f"{policies} on {problems}", _subtitle(results.frame, parts)
+    page = whole_page(heading, below, {k: v for k, v in sections.items() if v}, PAPER if claims else "")
     with whole_file(target) as unfinished:
         unfinished.write_text(page, encoding="utf-8", errors="replace")
     return target

@@ -237,11 +237,13 @@ def report(
     """Write one HTML page of a finished experiment, which opens offline."""
     from ..folder import IDENTITY, folder_matrices
     from ..report import write_report
+    from ..reproduce import reported
     from ..results import load_results
 
     if (folder / "results" / IDENTITY).exists() and not (folder / IDENTITY).exists():
         raise InvalidInput(f"{folder} is a reproduction: its experiment is {folder / 'results'}, name that one")
-    path = write_report(out or folder / "report.html", load_results(folder), folder_matrices(folder))
+    results, matrices = load_results(folder), folder_matrices(folder)
+    path = write_report(out or folder / "report.html", results, matrices, **reported(folder, results, matrices))
     print(f"saved in {path}", file=sys.stderr)
 
 
