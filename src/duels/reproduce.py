@@ -123,7 +123,7 @@ def reproduce(
             target / "figures", pictures | proofs, scale.endings, lambda share: show(DRAWN + (1 - DRAWN) * share)
         )
     with clock.step("report"):
-        shown = {"pool": pool, "claims": claims, "more": proofs, "title": _title(pool), "facts": facts}
+        shown: dict[str, Any] = {"pool": pool, "claims": claims, "more": proofs, "title": _title(pool), "facts": facts}
         page = write_report(target / "report.html", results, planned.matrices, progress=progress, **shown)
     _write_json(target / "claims.json", [claim._asdict() for claim in claims])
     say(f"\n{claims_text(claims)}\n")
