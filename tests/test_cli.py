@@ -68,6 +68,16 @@ def test_an_experiment_file_keeps_its_order(tmp_path):
     ]
 
 
+def test_a_matrix_without_a_condorcet_winner_is_played_with_copeland_regret(tmp_path):
+    (tmp_path / "p.csv").write_text("0.5,0.6,0.4\n0.4,0.5,0.6\n0.6,0.4,0.5\n")
+    done = duels_command("run", "p.csv", "-p", "rucb", "-p", "dts", "--horizon", "50", "--runs", "2", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == [
+        "regret on p is copeland's: no arm beats every other one",
+        "rucb is not made for p: it needs a Condorcet winner",
+    ]
+
+
 def test_policies():
     listed = json.loads(output("policies", "-f", "json"))
     assert [set(policy) for policy in listed] == [{"name", "parameters", "needs_horizon", "paper"}] * len(listed)
