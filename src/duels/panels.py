@@ -9,7 +9,7 @@ import polars as pl
 
 from . import charts
 from .errors import InvalidInput, UnknownName
-from .results import Results, ordered
+from .results import Results, as_results, ordered
 
 PANEL = (270, 220)  # width and height where there are several
 Layers = Callable[[pl.DataFrame, alt.X, Callable[[str], alt.Y]], list[Any]]  # a problem's points, x, y of a column
@@ -17,6 +17,7 @@ Layers = Callable[[pl.DataFrame, alt.X, Callable[[str], alt.Y]], list[Any]]  # a
 
 def over_runs(results: Results, columns: list[str]) -> pl.DataFrame:
     """Those columns of the summary at the times that count (see `regret_points`), in the order of the results."""
+    results = as_results(results)
     frame = results.frame
     if not len(frame):
         raise InvalidInput("the results have no rows: there is nothing to draw")

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -199,9 +200,21 @@ def load_results(directory: str | Path) -> Results:
     return Results(provenance=provenance, **tables)
 
 
+def as_results(results: Any) -> Results:
+    """Results as they are, or those of a folder: what every figure takes."""
+    if isinstance(results, Results):
+        return results
+    if isinstance(results, str | os.PathLike):
+        return load_results(os.fspath(results))
+    raise InvalidInput(
+        f"{results!r:.60} is not results: expected what simulate, run_experiment or load_results gives, or a folder of "
+        "results"
+    )
+
+
 def _why_none(folder: Path) -> str:
     if not folder.is_dir():
-        return "is no folder: expected one with results, as `duels run --out` or `save` leaves it"
+        return "is not a folder: expected one with results, as `duels run --out` or `save` leaves it"
     if (folder / "experiment.json").is_file():
         return "holds an experiment that is not finished: the same command goes on with it; shards need `duels merge`"
     return "holds no results: expected a folder with frame.parquet, as `save` writes it" + look_below(folder)
@@ -215,11 +228,11 @@ def look_below(folder: Path) -> str:
 
 
 def combine(parts: Sequence[Results]) -> Results:
-    """Several results as one; each one's provenance is kept.
+    """Several results, or folders of them, as one; each one's provenance is kept.
 
     Results that cannot be told apart afterwards are refused: the same runs twice, or different things of one name.
     """
-    parts = list(parts)
+    parts = [as_results(part) for part in parts]
     if not parts:
         raise InvalidInput("there is nothing to combine: expected a list of at least one Results")
     keys = ["problem", "policy", "horizon", "run"]
