@@ -776,8 +776,8 @@ def test_every_figure_takes_a_folder_and_says_what_it_takes(tmp_path):
     ]
     for draw, results, folder, more in charts:
         expected = draw(results, *more).to_dict()["description"]  # it says the last value of each line
-        for given in (tmp_path / folder, str(tmp_path / folder)):
-            assert draw(given, *more).to_dict()["description"] == expected
+        for where in (tmp_path / folder, str(tmp_path / folder)):
+            assert draw(where, *more).to_dict()["description"] == expected
         for wrong in (None, recorded.frame, 3):
             with pytest.raises(InvalidInput, match="is not results: expected what simulate, run_experiment or"):
                 draw(wrong, *more)

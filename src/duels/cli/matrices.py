@@ -44,7 +44,9 @@ def matrix_estimate(
         list[str] | None, typer.Option(help="A TREC run, one ranker each; repeatable. Needs --qrels.")
     ] = None,
     qrels: Annotated[str | None, typer.Option(help="TREC relevance judgements for --run.")] = None,
-    clicks: Annotated[str, typer.Option(help="perfect, navigational, informational or position-based.")] = "navigational",
+    clicks: Annotated[
+        str, typer.Option(help="perfect, navigational, informational or position-based.")
+    ] = "navigational",
     interleave: Annotated[
         str, typer.Option(help="probabilistic, team-draft, balanced or optimised (slow).")
     ] = "probabilistic",
