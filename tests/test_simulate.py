@@ -341,7 +341,7 @@ def test_interval_of_a_self_pair_counts_each_duel_once():
     assert r.intervals["duels"][0] == own
 
 
-@pytest.mark.parametrize("wrong", [None, 3, 0.5, {"a": 1}, object()], ids=repr)
+@pytest.mark.parametrize("wrong", [None, 3, 0.5, {"a": 1}, object()], ids=lambda wrong: type(wrong).__name__)
 def test_what_is_not_a_problem_is_said_to_be_none(wrong):
     with pytest.raises(InvalidInput, match=r"is not a problem: expected a name such as 'arxiv-6', a matrix file or a"):
         duels.simulate(wrong, "rucb", horizon=10)
