@@ -630,11 +630,55 @@ def test_gamma_is_listed():
     """1.25 in arxiv-6 (its errata page works it out); 1 in a chain of equal gaps."""
     frames = [compared(700, problem="a"), compared(700, problem="b")]
     both = judge(*frames, matrices={"a": ARXIV, "b": chain(6)})["gamma"]
-    assert both.found == "γ is 1.25 on a and 1 on b. It holds on a. It fails on b."
+    assert both.found == (
+        "γ is 1.25 on a and 1 on b. The paper's is at least 4.85, which is 3.88 and 4.85 times as large: "
+        "these data are far milder. It holds on a. It fails on b."
+    )
     assert [row["gamma"] for row in both.numbers["problems"].values()] == pytest.approx([1.25, 1])
     assert both.verdict == "holds in part"
     assert judge(frames[0])["gamma"].verdict == "holds"
     assert judge(frames[0], matrices={"a": chain(6)})["gamma"].verdict == "fails"
+
+
+def with_gamma(arms, gamma):
+    """The winner is ahead of all by 0.3 / γ, and arm 1 of the last by 0.3, which is γ times as much."""
+    above = np.full((arms, arms), 0.5)
+    above[0, 1:] = 0.5 + 0.3 / gamma
+    above[1, -1] = 0.8
+    return PreferenceMatrix(np.triu(above) + np.tril(1 - above.T, -1))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        (
+            {16: 1.375, 32: 1.306, 64: 1.386},
+            "With as many arms the paper's is 4.85, 11.6 and 47.3, which is 3.53, 8.88 and 34.1 times as large: "
+            "these data are far milder.",
+        ),
+        (
+            {16: 5, 32: 11},
+            "the paper's is 4.85 and 11.6, which is 0.97 and 1.05 times as large: these data are about as harsh.",
+        ),
+        (
+            {16: 4, 32: 24},
+            "which is 1.21 and 0.483 times as large: these data are milder on 16 arms and harsher on 32 arms.",
+        ),
+        ({8: 6}, "The paper's is at least 4.85, which is 0.808 times as large: these data are about as harsh."),
+        ({8: 60}, "these data are harsher."),
+        (
+            {8: 2, 16: 4.7},
+            "The paper's is at least 4.85 and 4.85, which is 2.42 and 1.03 times as large: these data are far milder "
+            "on 8 arms and about as harsh on 16 arms.",
+        ),
+    ],
+)
+def test_gamma_says_how_far_it_is_from_the_paper_s(sizes, said):
+    matrices = {f"{arms} arms": with_gamma(arms, gamma) for arms, gamma in sizes.items()}
+    found = judge(*(compared(700, problem=name) for name in matrices), matrices=matrices)["gamma"]
+    assert [row["gamma"] for row in found.numbers["problems"].values()] == pytest.approx(list(sizes.values()))
+    assert said in found.found
+    assert found.verdict == "holds"
 
 
 def test_the_largest_matrix_is_the_pool():

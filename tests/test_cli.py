@@ -47,6 +47,40 @@ def test_every_horizon_has_a_row_of_every_policy(tmp_path):
     assert {(row["policy"], row["horizon"]) for row in rows if row["t"] == 100} == {("rucb", 1000), ("savage", 100)}
 
 
+def test_every_horizon_is_printed_where_no_policy_is_told_one(tmp_path):
+    command = ("run", "cyclic-4", "-p", "rucb", "-p", "dts_plus", "--horizon", "100", "--horizon", "1e3", "--runs", "3")
+    asked = [(p, t) for p in ("dts_plus", "rucb") for t in (100, 1000)]
+    rows = json.loads(output(*command, "-f", "json", cwd=tmp_path))
+    assert sorted((row["policy"], row["t"]) for row in rows) == asked
+    listed = list(csv.DictReader(io.StringIO(output(*command, "-f", "csv", cwd=tmp_path))))
+    assert sorted((row["policy"], int(row["t"])) for row in listed) == asked
+    words = [line.split() for line in output(*command, cwd=tmp_path).splitlines()]
+    for policy, t in asked:
+        assert sum(policy in line and f"{t:,}" in line for line in words) == 1
+
+
+def test_an_experiment_file_keeps_its_order(tmp_path):
+    """Problems in the table in the order of the file; policies by regret at each horizon."""
+    (tmp_path / "e.toml").write_text(
+        'policies = ["savage", "rucb"]\nhorizons = [50, 5]\nruns = 2\n'
+        '[problems]\nzebra = "arxiv-6"\nant = "cyclic-4"\nmole = "arxiv-6"\n'
+    )
+    rows = json.loads(output("run", "e.toml", "-f", "json", cwd=tmp_path))
+    assert [(row["problem"], row["t"]) for row in rows] == [
+        (name, t) for name in ("zebra", "ant", "mole") for t in (5, 5, 50, 50)
+    ]
+
+
+def test_a_matrix_without_a_condorcet_winner_is_played_with_copeland_regret(tmp_path):
+    (tmp_path / "p.csv").write_text("0.5,0.6,0.4\n0.4,0.5,0.6\n0.6,0.4,0.5\n")
+    done = duels_command("run", "p.csv", "-p", "rucb", "-p", "dts", "--horizon", "50", "--runs", "2", cwd=tmp_path)
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == [
+        "regret on p is copeland's: no arm beats every other one",
+        "rucb is not made for p: it needs a Condorcet winner",
+    ]
+
+
 def test_policies():
     listed = json.loads(output("policies", "-f", "json"))
     assert [set(policy) for policy in listed] == [{"name", "parameters", "needs_horizon", "paper"}] * len(listed)
@@ -350,7 +384,9 @@ def test_figures_are_drawn_from_a_folder_and_from_a_matrix(tmp_path):
     output("plot", "arxiv-6", "--figure", "preferences", "--out", "p.json", cwd=tmp_path)
     assert "vega-lite" in (tmp_path / "p.json").read_text()
     output("report", "o", cwd=tmp_path)
-    assert "Condorcet SAVAGE" in (tmp_path / "o" / "report.html").read_text()
+    page = (tmp_path / "o" / "report.html").read_text()
+    assert "rucb, savage on arxiv-6</h1>" in page
+    assert "the paper" not in page.lower()  # it says nothing of one's own experiment
     for arguments, said in (
         (["o", "--figure", "regrets"], "unknown figure 'regrets'. Did you mean 'regret'?"),
         (

@@ -1,6 +1,7 @@
 """The documentation is true: its examples are run, every module and policy has its page, every page is reachable."""
 
 import doctest
+import inspect
 import re
 import shlex
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 from commands import duels_command
 
+import duels
 from duels.policies import BUILT_IN
 
 ROOT = Path(__file__).parents[1]
@@ -124,6 +126,18 @@ def test_every_module_and_policy_has_its_page():
     public = [name for name in modules if not name.startswith("_")]
     expected = [f"{EXPLAINED_IN.get(name, name)}.md" for name in public] + [f"policies/{name}.md" for name in BUILT_IN]
     assert [name for name in expected if not (DOCS / name).is_file()] == []
+
+
+def test_simulate_s_arguments_are_all_explained():
+    listed = re.findall(r"^\| `(\w+)` \|", (DOCS / "simulate.md").read_text(), re.MULTILINE)
+    taken = inspect.signature(duels.simulate).parameters.values()
+    assert listed == [one.name for one in taken if one.kind is not one.VAR_KEYWORD]
+
+
+def test_the_policies_that_are_told_a_horizon_are_named():
+    named = re.search(r"need a horizon\*\* \((.*?)\)", (DOCS / "experiment.md").read_text())[1]
+    told = [f"`{name}`" for name in BUILT_IN if duels.policy(name).needs_horizon]
+    assert sorted(named.split(", ")) == sorted(told)
 
 
 def test_every_page_is_in_a_table_of_contents():

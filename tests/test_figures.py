@@ -13,7 +13,7 @@ from test_charts import pixels, symbols, texts
 from test_preference import has_winner, is_ordered, matrices
 
 import duels
-from duels import charts, figures
+from duels import charts, figures, illustrations
 from duels.errors import InvalidInput, UnknownName
 from duels.figures import DOTTED
 from duels.preference import PreferenceMatrix
@@ -753,3 +753,38 @@ def test_descriptions_say_where_lines_end():
     assert (
         figures.plot_accuracy(HORIZONS).to_dict()["description"].endswith("At the end: rucb on m 1.00, btm on m 0.00.")
     )
+
+
+def test_every_figure_takes_a_folder_and_says_what_it_takes(tmp_path):
+    """Figures of results take a folder of them, figures of matrices a file or a name; all else is refused alike."""
+    record = ["pairs", (0, 1)]
+    recorded = duels.simulate("cyclic-4", "rucb", horizon=60, runs=3, checkpoints=range(1, 61), record=record)
+    recorded.save(tmp_path / "rucb")
+    told = duels.run_experiment("cyclic-4", "savage", [50, 100], runs=2)
+    told.save(tmp_path / "told")
+    guessed = duels.simulate("cyclic-4", "btm:gamma=2", horizon=50, runs=2)
+    guessed.save(tmp_path / "guessed")
+    charts = [
+        (figures.plot_regret, recorded, "rucb", []),
+        (figures.plot_accuracy, recorded, "rucb", []),
+        (figures.plot_pairs, recorded, "rucb", ["cyclic-4"]),
+        (illustrations.plot_intervals, recorded, "rucb", ["cyclic-4"]),
+        (illustrations.plot_state, recorded, "rucb", ["cyclic-4"]),
+        (illustrations.plot_regret_quantiles, recorded, "rucb", ["cyclic-4"]),
+        (illustrations.plot_gamma, guessed, "guessed", ["cyclic-4"]),
+        (illustrations.plot_horizons, told, "told", []),
+    ]
+    for draw, results, folder, more in charts:
+        expected = draw(results, *more).to_dict()["description"]  # it says the last value of each line
+        for where in (tmp_path / folder, str(tmp_path / folder)):
+            assert draw(where, *more).to_dict()["description"] == expected
+        for wrong in (None, recorded.frame, 3):
+            with pytest.raises(InvalidInput, match="is not results: expected what simulate, run_experiment or"):
+                draw(wrong, *more)
+        with pytest.raises(InvalidInput, match="is not a folder: expected one with results"):
+            draw(tmp_path / "nowhere", *more)
+    matrix = duels.problem("cyclic-4")
+    for draw in (figures.plot_preferences, figures.plot_condorcet_probability):
+        assert draw("cyclic-4").to_dict() == draw(matrix).to_dict()
+        with pytest.raises(InvalidInput, match="is not a problem: expected"):
+            draw(None)

@@ -82,9 +82,8 @@ def results():
 @pytest.fixture(scope="module")
 def path(results, tmp_path_factory):
     notes = ["A first note.", "K = 6 & more"]
-    return write_report(
-        tmp_path_factory.mktemp("out") / "new" / "folder" / "report.html", results, MATRICES, notes=notes
-    )
+    target = tmp_path_factory.mktemp("out") / "new" / "folder" / "report.html"
+    return write_report(target, results, MATRICES, claims=paper_claims(results, MATRICES), notes=notes)
 
 
 @pytest.fixture(scope="module")
@@ -146,8 +145,10 @@ def test_own_claims_and_none(results, tmp_path):
     assert page.texts("p", **{"class": "badge"}) == ["✗ fails", "– not decided"]
     assert page.texts("blockquote") == ["The moon < cheese.", "b"]
     assert "(fails: 1, not decided: 1)" in page.source
-    without = Page(write_report(tmp_path / "none.html", results, MATRICES, claims=[]).read_text())
-    assert without.texts("h2") == ["Final numbers", "Figures", "What was run"]
+    for none in ({}, {"claims": None}, {"claims": []}):
+        without = Page(write_report(tmp_path / "none.html", results, MATRICES, **none).read_text())
+        assert without.texts("h2") == ["Final numbers", "Figures", "What was run"]
+        assert not re.search("the paper|Zoghi", without.source)
 
 
 def test_final_numbers(page, results):
@@ -181,6 +182,18 @@ def test_steps_and_runs_that_differ_have_columns(tmp_path):
     assert "longest horizon. Duels" in page.source
 
 
+def test_numbers_of_different_horizons_are_not_ranked_against_each_other(tmp_path):
+    """rucb is better after 5,000 steps than random after 2,000, and still not compared with it."""
+    runs = (("random", 2000), ("winner_stays", 2000), ("savage", 5000), ("rucb", 5000))
+    parts = [duels.simulate("cyclic-4", policy, horizon=t, runs=2) for policy, t in runs]
+    page = Page(write_report(tmp_path / "r.html", duels.combine(parts), {"cyclic-4": CYCLIC}, claims=[]).read_text())
+    _, *rows = cells(page.inside("final-numbers"))
+    assert [row[2] for row in rows] == ["2,000", "2,000", "5,000", "5,000"]
+    regrets = [float(row[3].replace(",", "")) for row in rows]
+    assert regrets[:2] == sorted(regrets[:2])
+    assert regrets[2:] == sorted(regrets[2:])
+
+
 def test_what_was_run(page, results):
     part = results.provenance["parts"][0]
     facts = dict(cells(page.inside("what-was-run"))[: len(page.inside("what-was-run").split('scope="row"')) - 1])
@@ -208,7 +221,7 @@ def test_problems_without_a_condorcet_winner(tmp_path):
     parts = [duels.simulate(circle, policy, horizon=300, runs=2) for policy in ("rucb", "savage")]
     parts.append(duels.simulate("cyclic-4", "rucb:alpha=2", horizon=300, runs=2))
     both = {"circle": circle, "cyclic-4": CYCLIC}
-    for claims in (None, []):
+    for claims in (paper_claims(duels.combine(parts), both), []):
         page = Page(write_report(tmp_path / "r.html", duels.combine(parts), both, claims=claims).read_text())
         rows = {row[0]: row[1:] for row in cells(page.inside("what-was-run"))}
         assert rows["circle"] == ["3", "–", "–", "–", "1", circle.digest]
@@ -216,7 +229,9 @@ def test_problems_without_a_condorcet_winner(tmp_path):
         kinds = {one["text"]: one.get("class") for one in page.all("td")}
         assert kinds[CYCLIC.names[0]] is None  # a name, to the left
     assert any("name a best arm (condorcet, copeland)" in one for one in page.texts("figcaption"))
-    alone = Page(write_report(tmp_path / "r.html", duels.combine(parts[:2]), {"circle": circle}).read_text())
+    alone = duels.combine(parts[:2])
+    claims = paper_claims(alone, {"circle": circle})
+    alone = Page(write_report(tmp_path / "r.html", alone, {"circle": circle}, claims=claims).read_text())
     assert alone.source.count('not-decided"') == 6
     assert "bounds" not in [one["id"] for one in alone.all("figure")]
 
@@ -445,7 +460,8 @@ def test_the_earliest_start_and_the_winner_by_name(tmp_path):
 
 def test_the_same_results_give_the_same_page(tmp_path, results, path):
     notes = ["A first note.", "K = 6 & more"]
-    again = write_report(tmp_path / "again.html", results, MATRICES, notes=notes)
+    claims = paper_claims(results, MATRICES)
+    again = write_report(tmp_path / "again.html", results, MATRICES, claims=claims, notes=notes)
     assert again.read_bytes() == path.read_bytes()
     assert [file.name for file in tmp_path.iterdir()] == ["again.html"]
 

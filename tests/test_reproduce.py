@@ -1,5 +1,6 @@
 """The paper in one command: what it writes, what it says, and its main claim on real matrices."""
 
+import html
 import json
 import re
 import sys
@@ -12,6 +13,7 @@ from commands import duels_command
 
 import duels
 from duels import reproduce as command
+from duels.claim_words import unbroken
 from duels.errors import InvalidInput, NoCondorcetWinner
 from duels.gallery import Picture, misleading_problem
 from duels.preference import PreferenceMatrix
@@ -247,6 +249,20 @@ def test_a_report_of_the_whole_folder_says_where_the_experiment_is(tiny, without
     refused = duels_command("report", tmp_path)
     assert refused.returncode != 0
     assert f"its experiment is {tmp_path / 'results'}" in " ".join(refused.stderr.split())
+
+
+def test_a_report_of_its_experiment_has_the_claims_and_the_pool(tiny, without_figures, pool, tmp_path):
+    done = command(tmp_path / "out", matrix=pool, quick=True)
+    shown = duels_command("report", tmp_path / "out" / "results")
+    assert shown.returncode == 0
+    page = (tmp_path / "out" / "results" / "report.html").read_text(encoding="utf-8")
+    assert f"<h1>The paper&#x27;s experiment on {pool.name}</h1>" in page
+    assert page.count("<blockquote>") == len(done.claims) == 7
+    for claim in done.claims:
+        assert html.escape(unbroken(claim.found)) in page
+    (tmp_path / "out" / "results").rename(tmp_path / "results")  # without reproduction.json beside it
+    assert duels_command("report", tmp_path / "results").returncode == 0
+    assert "<blockquote>" not in (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
 
 
 def test_the_paper_s_scale():

@@ -7,6 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import duels
@@ -246,18 +248,86 @@ def test_summary_all_columns():
             ]
         )
     )
-    assert both.summarise().select("policy", "horizon", "t").rows() == [
+    assert both.summarise().select("policy", "horizon", "t").rows() == [  # q comes first, as in the frame
+        ("q", 20, 5),
+        ("q", 20, 20),
         ("p", 10, 5),
         ("p", 10, 10),
         ("p", 20, 20),
-        ("q", 20, 5),
-        ("q", 20, 20),
     ]
-    assert both.final().select("policy", "horizon", "t").sort(pl.all()).rows() == [
+    assert both.final().select("policy", "horizon", "t").rows() == [
         ("p", 10, 10),
-        ("p", 20, 20),
         ("q", 20, 20),
+        ("p", 20, 20),
     ]
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    policies=st.permutations(["rucb", "savage", "random", "rmed2fh"]).flatmap(
+        lambda names: st.integers(1, 4).map(lambda count: names[:count])
+    ),
+    horizons=st.lists(st.integers(2, 300), min_size=1, max_size=4, unique=True),
+    problems=st.permutations(["zebra", "ant"]),
+)
+def test_every_horizon_of_an_experiment_is_a_row(policies, horizons, problems):
+    """A row per problem, horizon and policy, each as if the policy had been simulated for that horizon alone."""
+    matrices = dict(zip(problems, ("cyclic-4", "arxiv-6")))
+    final = duels.run_experiment(matrices, policies, horizons, runs=2).final()
+    ranked = sorted(
+        (problems.index(problem), t, one["regret"], policies.index(policy), problem, policy)
+        for problem in problems
+        for t in horizons
+        for policy in policies
+        for one in [duels.simulate(matrices[problem], policy, horizon=t, runs=2).final().row(0, named=True)]
+    )
+    expected = [(problem, policy, t, regret) for _, t, regret, _, problem, policy in ranked]
+    assert final.select("problem", "policy", "t", "regret").rows() == expected
+
+
+def test_horizons_are_not_ranked_against_each_other():
+    """A short run has less regret than a long one; it must not stand above it as if it were better."""
+    short = duels.simulate("arxiv-6", "savage", horizon=100, runs=2)
+    long = duels.run_experiment("arxiv-6", ["rucb", "random"], [200, 1_000], runs=2)
+    both = combine([long, short]).final()
+    assert both["t"].to_list() == [100, 200, 200, 1000, 1000]
+    for (_,), rows in both.group_by("t"):
+        assert rows["regret"].is_sorted()
+
+
+def test_a_combination_has_the_rows_of_its_parts():
+    """A horizon is asked of the policies of one part, not of those of another."""
+    parts = [
+        duels.run_experiment("arxiv-6", ["rucb", "savage"], [50, 400], runs=2),
+        duels.simulate("arxiv-6", "rucb", horizon=120, runs=2),
+        duels.simulate("arxiv-6", "random", horizon=400, runs=2),
+    ]
+    rows = [row for part in parts for row in part.final().rows()]
+    assert sorted(combine(parts).final().rows(), key=str) == sorted(rows, key=str)
+    assert sorted(combine([combine(parts[:2]), parts[2]]).final().rows(), key=str) == sorted(rows, key=str)
+
+
+def test_a_shard_does_not_count_a_policy_at_a_horizon_it_was_not_told(tmp_path):
+    """A shard may hold savage's runs of the longer horizon alone, with a checkpoint at the shorter one."""
+    planned = duels.experiment("arxiv-6", ["savage", "rucb"], [50, 400], runs=2, checkpoints=[50])
+    shards = [duels.run_experiment(planned, out=tmp_path, shard=f"{k}/3") for k in (1, 2, 3)]
+    rows = [part.final().select("policy", "horizon", "t").rows() for part in shards]
+    assert rows == [[("savage", 50, 50)], [("savage", 400, 400)], [("rucb", 400, 50), ("rucb", 400, 400)]]
+    whole = duels.merge([tmp_path]).final()
+    assert sorted(whole.select("policy", "t").rows()) == [(p, t) for p in ("rucb", "savage") for t in (50, 400)]
+
+
+def test_older_results_have_every_horizon_too(tmp_path):
+    """What was saved before still opens, and has the same rows."""
+    results = duels.run_experiment("arxiv-6", ["rucb", "savage"], [50, 400], runs=2)
+    results.save(tmp_path)
+    assert_frame_equal(load_results(tmp_path).final(), results.final())
+    assert len(results.final()) == 4
+
+
+def test_results_without_rows_have_an_empty_summary():
+    empty = Results(frame([]))
+    assert (len(empty.summarise()), len(empty.final())) == (0, 0)
 
 
 def test_bands_and_quantiles_by_hand():

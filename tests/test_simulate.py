@@ -17,9 +17,10 @@ from polars.testing import assert_frame_equal
 
 import duels
 from duels import loop
-from duels.errors import InvalidInput, NoCondorcetWinner, PolicyError
+from duels.errors import ConformanceError, InvalidInput, NoCondorcetWinner, PolicyError
 from duels.results import SCHEMA
 from duels.simulate import checkpoint_times
+from duels.testing import check_policy
 
 FAST = ["rucb", "savage", "btm:gamma=0.3", "interleaved_filter", "random"]
 
@@ -338,3 +339,82 @@ def test_interval_of_a_self_pair_counts_each_duel_once():
     own = r.pairs.filter((pl.col("first") == 0) & (pl.col("second") == 0))["duels"][0]
     assert own > 0
     assert r.intervals["duels"][0] == own
+
+
+@pytest.mark.parametrize("wrong", [None, 3, 0.5, {"a": 1}, object()], ids=lambda wrong: type(wrong).__name__)
+def test_what_is_not_a_problem_is_said_to_be_none(wrong):
+    with pytest.raises(InvalidInput, match=r"is not a problem: expected a name such as 'arxiv-6', a matrix file or a"):
+        duels.simulate(wrong, "rucb", horizon=10)
+
+
+OWN = """
+from typing import NamedTuple
+import numpy as np
+
+class Params(NamedTuple):
+    c: float = 1.0
+
+class State(NamedTuple):
+    wins: np.ndarray
+
+def init(arms, horizon, params):
+    return State(np.zeros((arms, arms)))
+
+def select(state, params, t, rng):
+    i = 0
+    {line}
+    return i, 1
+
+def update(state, params, t, i, j, outcome):
+    state.wins[i, j] += outcome
+
+def recommend(state, rng):
+    return helper(state, 1)
+
+def helper(state, value):
+    {deep}
+    return 0
+"""
+SELECT, HELPER = 16, 26  # the lines
+
+
+@pytest.mark.parametrize(
+    ("line", "deep", "place", "why"),
+    [
+        ("i = nonsense(t)", "pass", (SELECT, "select"), "name 'nonsense' is not defined"),
+        ("i = state.wins + 'a'", "pass", (SELECT, "select"), r"add\(array\(float64, 2d, C\), Literal\[str\]\(a\)\)"),
+        ("i = state.losses[0]", "pass", (SELECT, "select"), "Unknown attribute 'losses'"),
+        ("state.wins = state.wins + 1", "pass", (SELECT, "select"), "wins = array"),
+        ("pass", "value = {0: 'a'}[value] + 1", (HELPER, "helper"), "No implementation of function .*add"),
+        ("pass", "value = open('x').read()", (HELPER, "helper"), "open"),
+    ],
+)
+def test_what_numba_refuses_is_named_by_file_line_and_kernel(tmp_path, line, deep, place, why):
+    file = tmp_path / "mine.py"
+    file.write_text(OWN.format(line=line, deep=deep))
+    number, kernel = place
+    said = rf"'mine' cannot be compiled by numba: .*mine\.py, line {number}, in {kernel}: .*{why}.*compiled=False"
+    with pytest.raises(PolicyError, match=said) as caught:
+        duels.simulate("cyclic-4", str(file), horizon=10)
+    assert isinstance(caught.value, InvalidInput)
+    assert str(file) in str(caught.value)
+
+
+def test_what_numba_cannot_read_is_named_by_its_function(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(OWN.format(line="pass", deep="with open('x') as opened: pass"))
+    with pytest.raises(PolicyError, match=r"mine\.py, line 25, in helper: .*with.* is not supported"):
+        duels.simulate("cyclic-4", str(file), horizon=10)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("line", ["i = 0 * int(1.0 / state.wins[0, 0])", "i = 0 * (t // (t - 1))"])
+def test_a_division_by_zero_is_an_error_in_a_policy_of_ones_own(tmp_path, compiled, line):
+    file = tmp_path / "mine.py"
+    file.write_text(OWN.format(line=line, deep="pass"))
+    with pytest.raises(PolicyError, match=r"mine failed in run 0: .* \(.*mine\.py") as caught:
+        duels.simulate("cyclic-4", str(file), horizon=10, compiled=compiled)
+    assert isinstance(caught.value.__cause__, ArithmeticError)
+    assert ("compiled=False shows the line" if compiled else f"line {SELECT}, in select") in str(caught.value)
+    with pytest.raises(ConformanceError, match=rf"check_choices: .*zero.*mine\.py, line {SELECT}, in select"):
+        check_policy(str(file))

@@ -42,6 +42,8 @@ PAPER = {
     "total-order": "The probability that K random rankers are totally ordered decreases rapidly as K grows.",
     "gamma": "All the dueling bandit problems of the experiments require γ > 1 (4.85, 11.6 and 47.3).",
 }
+PAPER_GAMMA = {16: 4.85, 32: 11.6, 64: 47.3}  # by the number of arms
+FAR, ALIKE = 2, 1.1  # a γ that is so many times smaller is far milder, and one within this factor about the same
 OF_THE_POOL = ("condorcet-probability", "total-order")  # the others are of the problems
 
 
@@ -290,10 +292,40 @@ def _total_order(pool: PreferenceMatrix) -> Finding:
 
 
 def _gamma(matrices: Mapping[str, PreferenceMatrix]) -> Finding:
-    values = {name: one.gamma for name, one in matrices.items() if one.condorcet_winner is not None}
-    rows = {problem: {"gamma": value, "verdict": _whether(value > 1)} for problem, value in values.items()}
-    found = f"γ is {each((problem, f'{value:.4g}') for problem, value in values.items())}."
-    return _over_all(found, rows, matrices)
+    rows: dict[str, dict[str, Any]] = {}
+    for problem, matrix in matrices.items():
+        if matrix.condorcet_winner is not None:
+            paper = PAPER_GAMMA.get(matrix.arms, min(PAPER_GAMMA.values()))
+            rows[problem] = {"gamma": matrix.gamma, "verdict": _whether(matrix.gamma > 1), "arms": matrix.arms}
+            rows[problem] |= {"paper": paper, "times": paper / matrix.gamma, "compared": _how_mild(matrix)}
+    values = each((problem, f"{row['gamma']:.4g}") for problem, row in rows.items())
+    found = f"γ is {values}."
+    return _over_all(f"{found} {_against_paper(rows)}" if rows else found, rows, matrices)
+
+
+def _how_mild(matrix: PreferenceMatrix) -> str:
+    """How γ compares with the paper's for as many arms, or with all of the paper's."""
+    values = [PAPER_GAMMA[matrix.arms]] if matrix.arms in PAPER_GAMMA else list(PAPER_GAMMA.values())
+    if matrix.gamma * FAR <= min(values):
+        return "far milder"
+    if matrix.gamma * ALIKE < min(values):
+        return "milder"
+    return "harsher" if matrix.gamma > max(values) * ALIKE else "about as harsh"
+
+
+def _against_paper(rows: Mapping[str, Mapping[str, Any]]) -> str:
+    """`With as many arms the paper's is 4.85, which is 3.53 times as large: these data are far milder.`"""
+    same = all(row["arms"] in PAPER_GAMMA for row in rows.values())
+    theirs = [f"{'' if row['arms'] in PAPER_GAMMA else 'at least '}{row['paper']:g}" for row in rows.values()]
+    if len(set(theirs)) == 1:
+        theirs = theirs[:1]
+    times = listed([f"{row['times']:.3g}" for row in rows.values()])
+    kinds: dict[str, list[str]] = {}
+    for problem, row in rows.items():
+        kinds.setdefault(row["compared"], []).append(problem)
+    said = [kind + f" on {listed(some)}" * (len(kinds) > 1) for kind, some in kinds.items()]
+    lead = "With as many arms the paper's is" if same else "The paper's is"
+    return f"{lead} {listed(theirs)}, which is {times} times as large: these data are {listed(said)}."
 
 
 def _over_all(found: str, rows: Mapping[str, Mapping[str, Any]], problems: Iterable[str]) -> Finding:

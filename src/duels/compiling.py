@@ -15,16 +15,22 @@ _made: dict[tuple, Callable] = {}
 
 
 def compile_with(
-    function: Callable, kernels: dict[str, Callable] | None = None, *, name: str = "", counted: bool = False
+    function: Callable,
+    kernels: dict[str, Callable] | None = None,
+    *,
+    name: str = "",
+    counted: bool = False,
+    strict: bool = False,
 ) -> Callable:
     """The function compiled, with `kernels` in their places in it and in all it calls.
 
-    `counted` keeps reference counts, which kernels that make arrays need. The compiled code releases the GIL.
+    `counted` keeps reference counts, which kernels that make arrays need. `strict` raises ZeroDivisionError where
+    Python does; else x/0 is infinite or NaN. The compiled code releases the GIL.
     """
     kernels = kernels or {}
-    key = (function, name, counted, *kernels.items())
+    key = (function, name, counted, strict, *kernels.items())
     if key not in _made:
-        _made[key] = _compiled(function, kernels, name or function.__name__, counted)
+        _made[key] = _compiled(function, kernels, name or function.__name__, counted, strict)
     return _made[key]
 
 
@@ -33,22 +39,27 @@ def interpret_with(function: Callable, kernels: dict[str, Callable]) -> Callable
     return _copied(function, kernels, lambda copy: copy, {})
 
 
-def _compiled(function: Callable, kernels: dict[str, Callable], name: str, counted: bool) -> Callable:
+def _compiled(function: Callable, kernels: dict[str, Callable], name: str, counted: bool, strict: bool) -> Callable:
     import numba
 
     # Inlined, and without reference counts on the arrays passed about, a step of a policy is four times as fast.
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "forceinline": True, "_nrt": counted}
+    options: dict[str, Any] = {"nogil": True, "error_model": "python" if strict else "numpy"}
+    options |= {"forceinline": True, "_nrt": counted}
     name = f"{name}_{fingerprint(function, kernels, options)}"
     # Only the entry is called from Python. Without the others' wrappers compiling takes two thirds of the time.
     inner = options | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     entry = _copied(function, kernels, numba.njit(**inner), {}).py_func
     code = entry.__code__.replace(co_name=name, co_qualname=name)
     entry = types.FunctionType(code, entry.__globals__, name, entry.__defaults__, entry.__closure__)
-    ours = all(one.__module__.startswith("duels.") for one in (function, *kernels.values()))
     try:
-        return numba.njit(cache=ours, **options)(entry)
+        return numba.njit(cache=is_ours(function, *kernels.values()), **options)(entry)
     except RuntimeError:  # nowhere to keep it: neither beside the package nor in the user's cache directory
         return numba.njit(**options)(entry)
+
+
+def is_ours(*functions: Callable) -> bool:
+    """Whether all of these are this package's."""
+    return all(one.__module__.startswith("duels.") for one in functions)
 
 
 def _copied(function: Callable, kernels: dict[str, Callable], wrap: Callable, done: dict[Callable, Any]) -> Any:
@@ -74,8 +85,8 @@ def _functions_used(function: Callable, kernels: dict[str, Callable]) -> Iterato
             yield name, used
 
 
-def fingerprint(function: Callable, kernels: dict[str, Callable], options: dict[str, Any]) -> str:
-    """A hash of all that the compiled code depends on: code, constants and the fields of tuples."""
+def all_functions(function: Callable, kernels: dict[str, Callable]) -> list[Callable]:
+    """The function and all that it calls, directly or not, in the order of the calls."""
     seen: dict[Callable, None] = {}
 
     def walk(used: Callable) -> None:
@@ -85,6 +96,12 @@ def fingerprint(function: Callable, kernels: dict[str, Callable], options: dict[
                 walk(deeper)
 
     walk(function)
+    return list(seen)
+
+
+def fingerprint(function: Callable, kernels: dict[str, Callable], options: dict[str, Any]) -> str:
+    """A hash of all that the compiled code depends on: code, constants and the fields of tuples."""
+    seen = all_functions(function, kernels)
     text = [str(options)]
     text += [f"{name}={kernel.__module__}.{kernel.__qualname__}" for name, kernel in kernels.items()]
     for one in seen:

@@ -31,6 +31,10 @@ class PolicyError(DuelsError):
     """A policy failed while it played; the error it raised is the cause."""
 
 
+class CompileError(PolicyError, InvalidInput):
+    """A policy's kernel cannot be compiled; numba's error is the cause."""
+
+
 class Conflict(InvalidInput):
     """What was said contradicts what is already known: another answer to a duel, a study that exists."""
 

@@ -23,7 +23,7 @@ from .policies import policy as find_policy
 from .preference import PreferenceMatrix
 from .problems import as_matrix
 from .regrets import AUTO, find_regret
-from .results import Results
+from .results import TOLD, Results
 from .sessions import Session, provenance
 from .simulate import checkpoint_times, version
 from .specs import whole
@@ -62,6 +62,11 @@ class Experiment:
                         what = (len(tasks), name, problem, label, chosen[name], horizon, runs, self.seed, times)
                         tasks.append(Task(*what, self.regret))
         return tasks
+
+    @property
+    def told(self) -> list[str]:
+        """The policies that are told a horizon, and so run afresh for each."""
+        return [label for label, chosen in self.policies.items() if next(iter(chosen.values())).needs_horizon]
 
     @cached_property
     def matrices(self) -> dict[str, PreferenceMatrix]:
@@ -177,7 +182,8 @@ def run_experiment(
         if shard is None:
             return _finish([folder], folder, planned.identity, [])
         own = [record for record in sessions([folder]) if record.get("shard") == shard]
-        return Results(gather([folder], [task.number for task in mine]), provenance(planned.identity, own))
+        said = provenance(planned.identity, own) | {TOLD: planned.told}
+        return Results(gather([folder], [task.number for task in mine]), said)
 
 
 def merge(folders: Iterable[str | Path], out: str | Path | None = None) -> Results:

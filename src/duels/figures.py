@@ -1,6 +1,7 @@
 """Figures of results and of matrices, as a paper prints them; they run nothing.
 
 A figure is an Altair chart of the table that the function called `…_points` gives; `charts.save_chart` writes it.
+Results may be given as their folder, matrices as a file or a problem's name.
 """
 
 import math
@@ -18,7 +19,8 @@ from .heat_maps import pair_points, plot_pairs, plot_preferences, preference_poi
 from .panels import ends, finished, key_of_policies, last, only, over_runs, panels, unique
 from .policies import policy as find_policy
 from .preference import PreferenceMatrix
-from .results import Results
+from .problems import as_matrix
+from .results import Results, as_results
 
 __all__ = [
     "accuracy_points",
@@ -56,6 +58,7 @@ def plot_regret(results: Results, *, problem: str | None = None, bounds: Bounds 
     bounds: the problem's matrix, or matrices by problem: adds what Theorems 2 (δ = 0.05) and 3 promise of RUCB.
     pool: what the problems' arms were drawn from, for the title.
     """
+    results = as_results(results)
     points = only(regret_points(results), "problem", problem)
     nothing = points["regret"].is_null().all()
     if nothing:
@@ -173,6 +176,7 @@ def plot_accuracy(results: Results, *, problem: str | None = None, pool: str = "
     problem: the one to show; by default each has its panel.
     pool: what the problems' arms were drawn from, for the title.
     """
+    results = as_results(results)
     points = only(accuracy_points(results), "problem", problem)
     axis = {"title": "share of runs naming the winner", "scale": alt.Scale(domain=[0, 1])}
     key = key_of_policies(points)
@@ -225,6 +229,7 @@ def plot_condorcet_probability(
     sizes: of the subsets; by default all, or about 40 of them if there are more than 64 arms.
     samples: the random subsets of a size that stand for all, where counting the ordered ones is too much work.
     """
+    matrix = as_matrix(matrix)
     points = condorcet_points(matrix, sizes=sizes, samples=samples)
     scale = alt.Scale(domain=ends(points["size"]))
     x = alt.X("size:Q", title="size K of the subset", axis=alt.Axis(tickMinStep=1), scale=scale)
@@ -250,6 +255,7 @@ def condorcet_points(
 
     `lower` and `upper` are the ends of a 95% interval where the probability is estimated, else the probability itself.
     """
+    matrix = as_matrix(matrix)
     if sizes is None:
         count = matrix.arms if matrix.arms <= EVERY_SIZE else SOME_SIZES
         sizes = np.linspace(1, matrix.arms, count).round().astype(int).tolist()

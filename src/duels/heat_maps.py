@@ -7,9 +7,10 @@ import polars as pl
 
 from . import charts
 from .errors import InvalidInput
-from .panels import ends, only, ordered, unique
+from .panels import ends, only, unique
 from .preference import PreferenceMatrix
-from .results import Results
+from .problems import as_matrix
+from .results import Results, as_results, ordered
 
 
 def plot_preferences(matrix: PreferenceMatrix, *, names: Sequence[str] | None = None) -> Any:
@@ -17,6 +18,7 @@ def plot_preferences(matrix: PreferenceMatrix, *, names: Sequence[str] | None = 
 
     names: what to call the arms, in the matrix's order; by default its own names.
     """
+    matrix = as_matrix(matrix)
     called = PreferenceMatrix(matrix.array, matrix.names if names is None else names)
     points = preference_points(called)
     _, reach = ends((points["probability"] - 0.5).abs())
@@ -31,6 +33,7 @@ def plot_preferences(matrix: PreferenceMatrix, *, names: Sequence[str] | None = 
 
 def preference_points(matrix: PreferenceMatrix) -> pl.DataFrame:
     """The probability that the arm `row` beats the arm `column`, for all pairs, best Copeland score first."""
+    matrix = as_matrix(matrix)
     order = _copeland_order(matrix)
     rows = [(matrix.names[i], matrix.names[j], float(matrix.array[i, j])) for i in order for j in order]
     return pl.DataFrame(rows, schema=["row", "column", "probability"], orient="row")
@@ -52,6 +55,7 @@ def plot_pairs(
     problem, policy: those to show; a problem is needed if there are several.
     t: a checkpoint; by default each policy's last.
     """
+    matrix = None if matrix is None else as_matrix(matrix)
     points = pair_points(results, matrix, problem=problem, policy=policy, t=t)
     met = points.filter(pl.col("duels") > 0)
     order, cells = unique(points, "row"), charts.amounts("duels", *ends(met["duels"]))
@@ -74,6 +78,7 @@ def pair_points(
     t: int | None = None,
 ) -> pl.DataFrame:
     """The mean number of duels of each pair of arms up to time t, in both orders, by policy."""
+    results, matrix = as_results(results), None if matrix is None else as_matrix(matrix)
     if results.pairs is None:
         raise InvalidInput('the results have no pairs: record them with simulate(..., record="pairs")')
     pairs = only(only(results.pairs, "problem", problem), "policy", policy)

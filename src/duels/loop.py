@@ -3,16 +3,20 @@
 `play` calls its kernels by global names; `bind` puts one policy's kernels and one world's outcome in their places.
 """
 
+import dis
+import re
 import signal
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from . import compiling
-from .errors import DuelsError, InvalidInput
+from .errors import CompileError, DuelsError
 from .policies import Policy
 from .policies.kernels import FOREVER as FOREVER
 
@@ -86,9 +90,18 @@ def bind(
 ) -> Callable:
     """`play` with this policy's kernels and this outcome in it, and the `kernels` that the outcome itself leaves open.
 
-    A policy whose kernels make arrays must be `counted`.
+    A policy whose kernels make arrays must be `counted`. A division by zero in a policy of your own is an error.
     """
-    return bind_to(play, policy, {"outcome": outcome, **(kernels or {})}, compiled=compiled, counted=counted)
+    places = {"outcome": outcome, **(kernels or {})}
+    bound = bind_to(play, policy, places, compiled=compiled, counted=counted, strict=not is_ours(policy))
+    if compiled:
+        return bound
+
+    def interpreted(*arguments: Any) -> Any:
+        with strictly(policy):
+            return bound(*arguments)
+
+    return interpreted
 
 
 def bind_to(
@@ -98,12 +111,24 @@ def bind_to(
     *,
     compiled: bool = True,
     counted: bool = False,
+    strict: bool = False,
 ) -> Callable:
     """Any function that leaves a policy's kernels open, with them in their places."""
     places = _places(policy) | (kernels or {})
     if not compiled:
         return compiling.interpret_with(function, places)
-    return compiling.compile_with(function, places, name=f"{function.__name__}_{policy.name}", counted=counted)
+    name = f"{function.__name__}_{policy.name}"
+    return compiling.compile_with(function, places, name=name, counted=counted, strict=strict)
+
+
+def is_ours(policy: Policy) -> bool:
+    """Whether a policy is built in: these keep the conventions for x/0 of their papers, and are tested on them."""
+    return compiling.is_ours(*_places(policy).values())
+
+
+def strictly(policy: Policy) -> np.errstate:
+    """Where a policy of your own is interpreted, numpy's division by zero is an error, as Python's is."""
+    return np.errstate() if is_ours(policy) else np.errstate(divide="raise", invalid="raise")
 
 
 def code_of(policy: Policy) -> str:
@@ -138,16 +163,21 @@ def ready(
     def trial(bound: Callable) -> None:
         bound(state, policy.params, world, tally, 1, 0, 1, 0, coin, luck, coin)
 
-    return compiled_for(policy, play, trial, {"outcome": outcome, **(kernels or {})})
+    return compiled_for(policy, play, trial, {"outcome": outcome, **(kernels or {})}, strict=not is_ours(policy))
 
 
 def compiled_for(
-    policy: Policy, function: Callable, trial: Callable[[Callable], Any], kernels: dict[str, Callable] | None = None
+    policy: Policy,
+    function: Callable,
+    trial: Callable[[Callable], Any],
+    kernels: dict[str, Callable] | None = None,
+    *,
+    strict: bool = False,
 ) -> Callable:
     """The function with this policy's kernels in it, compiled by a trial call; counted if it cannot be without."""
-    cause = Exception()
+    causes: list[Exception] = []
     for counted in (False, True):
-        bound = bind_to(function, policy, kernels, counted=counted)
+        bound = bind_to(function, policy, kernels, counted=counted, strict=strict)
         try:
             with _interrupts_kept():
                 trial(bound)
@@ -155,11 +185,11 @@ def compiled_for(
         except DuelsError:
             raise
         except Exception as error:  # numba's own, and what its lowering raises
-            cause = error
-    raise InvalidInput(
-        f"policy {policy.name!r} cannot be compiled by numba: {_complaint(cause)}; "
+            causes.append(error)
+    raise CompileError(
+        f"policy {policy.name!r} cannot be compiled by numba: {_complaint(policy, causes)}; "
         "see docs/policies.md, or play it with compiled=False"
-    ) from cause
+    ) from causes[-1]
 
 
 def direct(bound: Any, *arguments: Any) -> Callable:
@@ -173,13 +203,68 @@ def direct(bound: Any, *arguments: Any) -> Callable:
     return bound if found is None else found.entry_point
 
 
-def _complaint(error: Exception) -> str:
-    """What numba objects to, and where, in a line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+def _complaint(policy: Policy, errors: list[Exception]) -> str:
+    """Where numba stops, and what it objects to, in a line."""
+    functions = _functions(policy)
+    places = [place for error in errors for place in _places_named(str(error), functions)]
+    places += [place for error in errors if not places and (place := _guess(error, functions))]
+    where = (places or [functions[0].__code__.co_filename])[0]
+    lines = [line.strip() for line in str(errors[-1]).splitlines() if line.strip()]
     telling = [line for line in lines if not line.startswith(("Failed in", "During:", "File", "<source", "- ", "^"))]
-    places = [line for line in lines if line.startswith("File ") and f"{__name__.rpartition('.')[2]}.py" not in line]
-    where = f" ({places[0].rstrip(':')})" if places else ""
-    return f"{(telling or lines or [type(error).__name__])[0][:300]}{where}"
+    reason = (telling or lines or [type(errors[-1]).__name__])[0]
+    if reason.endswith("signature:"):  # it is in the next line
+        reason = " ".join([reason, *(line.removeprefix(">>> ") for line in telling[1:2])])
+    return f"{where}: {reason[:300]}"
+
+
+def _functions(policy: Policy) -> list[Callable]:
+    """What is compiled of a policy, its own functions before those it uses of this package."""
+    found = [one for kernel in _places(policy).values() for one in compiling.all_functions(kernel, {})]
+    return sorted(dict.fromkeys(found), key=compiling.is_ours)
+
+
+def place_of(policy: Policy, error: BaseException) -> str:
+    """Where in a policy of your own an error was raised: ` (mine.py, line 3, in select)`; nothing if elsewhere."""
+    frames = traceback.extract_tb(error.__traceback__)
+    functions = [one for one in _functions(policy) if not compiling.is_ours(one)]
+    found = [_place(functions, frame.filename, frame.lineno or 0) for frame in frames]
+    unknown = ""
+    if functions and isinstance(error, ZeroDivisionError):  # compiled code does not say where
+        unknown = f" ({functions[0].__code__.co_filename}; compiled=False shows the line)"
+    return next((f" ({place})" for place in reversed(found) if place), unknown)
+
+
+def _places_named(text: str, functions: list[Callable]) -> list[str]:
+    """The lines of these functions that an error of numba's names, the innermost first."""
+    named = re.findall(r'File "([^"]+)", line (\d+)| at (\S[^\n]*?) \((\d+)\)', text)
+    found = [_place(functions, file or at, int(line or number)) for file, line, at, number in named]
+    return [place for place in found if place]
+
+
+def _place(functions: list[Callable], file: str, line: int) -> str:
+    for function in functions:
+        code = function.__code__
+        lines = {at for *_, at in code.co_lines() if at}
+        if min(lines) <= line <= max(lines) and Path(file).resolve() == Path(code.co_filename).resolve():
+            return f"{code.co_filename}, line {line}, in {function.__name__}"
+    return ""
+
+
+def _guess(error: Exception, functions: list[Callable]) -> str:
+    """The function that an error is about that names no line: by an unknown name, or by what numba cannot read."""
+    from numba.core.compiler import run_frontend
+
+    unknown = re.search(r"name '(\w+)' is not defined", str(error))
+    for function in functions:
+        for step in dis.get_instructions(function):
+            if unknown and step.argval == unknown[1] and step.positions and step.positions.lineno:
+                return _place(functions, function.__code__.co_filename, step.positions.lineno)
+    for function in () if unknown else functions:
+        try:
+            run_frontend(function)
+        except Exception:
+            return f"{function.__code__.co_filename}, line {function.__code__.co_firstlineno}, in {function.__name__}"
+    return ""
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import polars as pl
 
 from . import charts
 from .errors import InvalidInput, UnknownName
-from .results import Results
+from .results import Results, as_results, ordered
 
 PANEL = (270, 220)  # width and height where there are several
 Layers = Callable[[pl.DataFrame, alt.X, Callable[[str], alt.Y]], list[Any]]  # a problem's points, x, y of a column
@@ -17,6 +17,7 @@ Layers = Callable[[pl.DataFrame, alt.X, Callable[[str], alt.Y]], list[Any]]  # a
 
 def over_runs(results: Results, columns: list[str]) -> pl.DataFrame:
     """Those columns of the summary at the times that count (see `regret_points`), in the order of the results."""
+    results = as_results(results)
     frame = results.frame
     if not len(frame):
         raise InvalidInput("the results have no rows: there is nothing to draw")
@@ -79,11 +80,6 @@ def only(frame: pl.DataFrame, column: str, name: str | None) -> pl.DataFrame:
     if name is not None and name not in unique(frame, column):
         raise UnknownName(column, name, unique(frame, column))
     return frame if name is None else frame.filter(pl.col(column) == name)
-
-
-def ordered(frame: pl.DataFrame, column: str) -> pl.Expr:
-    """The column as an enumeration, which sorts by first appearance."""
-    return pl.col(column).cast(pl.Enum(unique(frame, column)))
 
 
 def unique(frame: pl.DataFrame, column: str) -> list[str]:

@@ -347,6 +347,8 @@ def _checked_array(array: Any) -> np.ndarray:
         p = np.array(array, dtype=np.float64, order="C") + 0.0  # -0.0 becomes 0.0: equal matrices, equal digests
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"a preference matrix must be a square table of numbers: {error}") from None
+    if p.ndim == 0:
+        raise InvalidInput(f"{array!r:.60} is not a matrix: expected a square table of numbers")
     if p.ndim != 2 or p.shape[0] != p.shape[1]:
         raise InvalidInput(f"the matrix has shape {p.shape}, expected square: one row and one column per arm")
     if len(p) < 2:

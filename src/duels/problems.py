@@ -73,7 +73,13 @@ def as_matrix(problem_like: Any) -> PreferenceMatrix:
         return load_matrix(problem_like)
     if isinstance(problem_like, str):
         return problem(problem_like)
-    return problem_like if isinstance(problem_like, PreferenceMatrix) else PreferenceMatrix(problem_like)
+    if isinstance(problem_like, PreferenceMatrix):
+        return problem_like
+    if not isinstance(problem_like, list | tuple) and np.ndim(problem_like) == 0:  # None, a number, a dictionary
+        raise InvalidInput(
+            f"{problem_like!r:.60} is not a problem: expected a name such as 'arxiv-6', a matrix file or a matrix"
+        )
+    return PreferenceMatrix(problem_like)
 
 
 def _is_path(text: str) -> bool:

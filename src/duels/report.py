@@ -1,4 +1,4 @@
-"""One HTML page of a finished experiment: what was run, what the paper says of it, figures, numbers.
+"""One HTML page of a finished experiment: numbers, figures, what was run, and of a reproduction the paper's claims.
 
 The page is one file that asks for nothing else and holds no scripts: figures are SVG, with their data in tables. All
 text from outside (names of problems, arms and policies, notes) is escaped.
@@ -15,13 +15,13 @@ from xml.etree import ElementTree
 import polars as pl
 
 from . import figures
-from .claims import MARKS, Claim, paper_claims
+from .claims import MARKS, Claim
 from .errors import InvalidInput, counted
 from .files import whole_file
 from .preference import PreferenceMatrix
 from .progress import bar
-from .report_page import download, escaped, readable, table_of, whole_page
-from .results import Results
+from .report_page import PAPER, download, escaped, readable, table_of, whole_page
+from .results import Results, leaves
 
 WIDE = 1.4  # times as wide as high; a narrower figure shares its row with another one
 LARGEST = 100  # arms of a matrix that is drawn: its picture has a cell for each pair
@@ -51,13 +51,14 @@ def write_report(
 
     matrices: the preference matrix of every problem in the results, by the problem's name.
     pool: the matrix that the problems are subsets of; by default the largest of the matrices.
-    claims: what to say of the paper's statements; by default `paper_claims`. An empty list leaves them out.
+    claims: statements of the paper with verdicts, as `paper_claims` gives them; by default none, as the paper says
+        nothing of experiments other than its own.
     more: further figures by name, each with a title, a caption and a chart.
     facts: what else to say of what was run, by its name.
     notes: paragraphs for the end of the page.
     progress: whether to show a bar; None means on a terminal only.
     """
-    parts = _parts(results.provenance)
+    parts = leaves(results.provenance)
     _check(results, matrices, parts)
     target = Path(path)
     try:
@@ -65,7 +66,6 @@ def write_report(
     except OSError as error:
         raise InvalidInput(f"cannot make the folder {str(target.parent)!r}: {error.strerror or error}") from None
     pool = max(matrices.values(), key=len) if pool is None else pool
-    claims = paper_claims(results, matrices, pool) if claims is None else claims
     policies, problems = (", ".join(_unique(results.frame, column)) for column in ("policy", "problem"))
     played = {problem: matrices[problem] for problem in _unique(results.frame, "problem")}
     drawn = _drawings(results, played, pool)
@@ -76,16 +76,15 @@ def write_report(
             pictures.append(_figure(drawing))
             show(len(pictures) / len([*drawn, *proofs]))
     sections = {
-        "Claims of the paper": _claims(claims),
+        "Claims of the paper": _claims(claims or ()),
         "Final numbers": _final(results),
         "Figures": "".join(pictures[: len(drawn)]),
         "Proofs and arguments": "".join(pictures[len(drawn) :]),
         "What was run": _run(results, played, parts, facts or {}),
         "Notes": "".join(f"<p>{escaped(note)}</p>\n" for note in notes),
     }
-    page = whole_page(
-        title or f"{policies} on {problems}", _subtitle(results.frame, parts), {k: v for k, v in sections.items() if v}
-    )
+    heading, below = title or f"{policies} on {problems}", _subtitle(results.frame, parts)
+    page = whole_page(heading, below, {k: v for k, v in sections.items() if v}, PAPER if claims else "")
     with whole_file(target) as unfinished:
         unfinished.write_text(page, encoding="utf-8", errors="replace")
     return target
@@ -223,15 +222,14 @@ def _claims(claims: Sequence[Claim]) -> str:
 
 
 def _final(results: Results) -> str:
-    last = results.final().filter(pl.col("horizon") == pl.col("horizon").max().over("problem", "policy"))
-    place = {problem: place for place, problem in enumerate(_unique(results.frame, "problem"))}
-    rows = sorted(last.to_dicts(), key=lambda row: (place[row["problem"]], row["regret"]))
+    """Each policy at its longest horizon; those of different horizons are not ranked against each other."""
+    last = results.final().filter(pl.col("t") == pl.col("t").max().over("problem", "policy"))
     alike = [column for column in ("t", "runs") if last[column].n_unique() == 1]
     shown = {head: column for head, column in FINAL.items() if column not in alike}
     counts = [counted(last["t"][0], "step")] * ("t" in alike) + [counted(last["runs"][0], "run")] * ("runs" in alike)
     return f"""<p>At the end of the longest horizon{"".join(f", {count}" for count in counts)}. Duels are comparisons of
 two different arms; explored is the median time at which one arm was left, among the runs that got there.</p>
-{table_of(list(shown), [[row[column] for column in shown.values()] for row in rows])}"""
+{table_of(list(shown), last.select(*shown.values()).rows())}"""
 
 
 def _run(results: Results, matrices: Matrices, parts: Sequence[Mapping[str, Any]], more: Mapping[str, str]) -> str:
@@ -274,12 +272,6 @@ def _check(results: Results, matrices: Matrices, parts: Sequence[Mapping[str, An
         if digests.get(problem) not in (None, matrices[problem].digest):
             found = f"{matrices[problem].digest}, not {digests[problem]} as in the results"
             raise InvalidInput(f"the matrix given for {problem!r} has the digest {found}: give the one played on")
-
-
-def _parts(provenance: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The provenance of each simulation or experiment, whatever was combined with what."""
-    inner = provenance.get("parts")
-    return [provenance] if inner is None else [leaf for part in inner for leaf in _parts(part)]
 
 
 def _said(parts: Sequence[Mapping[str, Any]], key: str) -> list[str]:

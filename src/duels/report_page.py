@@ -45,11 +45,12 @@ def download(label: str, name: str, kind: str, content: str) -> str:
     return f"<a download=\"{name}\" href='data:{kind};charset=utf-8,{address}'>{label}</a>"
 
 
-def whole_page(title: str, subtitle: str, sections: Mapping[str, str]) -> str:
+def whole_page(title: str, subtitle: str, sections: Mapping[str, str], footer: str = "") -> str:
     keys = {heading: heading.lower().replace(" ", "-") for heading in sections}
     links = "".join(f'<a href="#{key}">{heading}</a>' for heading, key in keys.items())
     body = "".join(f'<section id="{keys[head]}"><h2>{head}</h2>\n{text}</section>\n' for head, text in sections.items())
-    return PAGE.substitute(title=escaped(title), subtitle=escaped(subtitle), links=links, body=body, style=STYLE)
+    parts = {"links": links, "body": body, "style": STYLE, "footer": footer}
+    return PAGE.substitute(title=escaped(title), subtitle=escaped(subtitle), **parts)
 
 
 STYLE = """
@@ -96,6 +97,10 @@ footer { margin-top: 3rem; color: var(--soft); font-size: .9rem; }
   nav, details, .links { display: none; } .wide svg { min-width: 0; } .scroll { overflow: visible; } }
 """
 
+PAPER = """<footer>The paper: M. Zoghi, S. Whiteson, R. Munos and M. de Rijke, <cite>Relative Upper Confidence Bound for
+the K-Armed Dueling Bandit Problem</cite>, ICML 2014.</footer>
+"""
+
 # The policy lets nothing in from outside and nothing run: what a name contains stays text.
 PAGE = Template("""<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
@@ -109,7 +114,5 @@ PAGE = Template("""<!doctype html>
 <p class="subtitle">$subtitle</p>
 <nav aria-label="On this page">$links</nav></header>
 <main>$body</main>
-<footer>The paper: M. Zoghi, S. Whiteson, R. Munos and M. de Rijke, <cite>Relative Upper Confidence Bound for the
-K-Armed Dueling Bandit Problem</cite>, ICML 2014.</footer>
-</body></html>
+$footer</body></html>
 """)

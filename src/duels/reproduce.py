@@ -16,7 +16,7 @@ from .files import whole_file
 from .folder import Folder
 from .gallery import Picture, proof_pictures, results_pictures
 from .preference import PreferenceMatrix
-from .problems import as_matrix, problem, save_matrix
+from .problems import as_matrix, load_matrix, problem, save_matrix
 from .progress import bar
 from .report import write_report
 from .results import Results, prepare_folder
@@ -28,6 +28,7 @@ POLICIES = ("rucb", "savage", "btm:gamma=own")  # Î± = 0.51 is rucb's default; Î
 SIZES = (16, 32, 64)
 INTERLEAVED, CLICKS = "probabilistic", "navigational"  # method and click model
 RECORD = "reproduction.json"  # what was asked for, and how the preferences were found
+MATRIX, RESULTS = "matrix.csv", "results"  # beside it: the matrix of all rankers, the experiment's folder
 DRAWN = 0.4  # of the time for figures goes into drawing them, the rest into writing their files
 DEEP_HORIZONS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 4500)  # thousands, up to the paper's 4.5 million
 
@@ -105,10 +106,10 @@ def reproduce(
         matrices, drawn = _subsets(pool, seed, say)
     facts = {"Preferences": origin, **{f"Subset of {size}": how for size, how in drawn.items()}}
     planned = experiment(matrices, raced, scale.horizons, runs=scale.runs, seed=seed)
-    folder = Folder(target / "results")
+    folder = Folder(target / RESULTS)
     folder.claim(planned.identity, planned.matrices)
-    _write_json(target / RECORD, {"asked": asked, "facts": facts})
-    save_matrix(pool, target / "matrix.csv")
+    _write_json(target / RECORD, {"asked": asked, "facts": facts, "pool": pool.name})
+    save_matrix(pool, target / MATRIX)
     with clock.step("experiment"):
         say(f"{planned}, {counted(scale.runs, 'run')}, horizons {scale.horizons[0]:,} to {scale.horizons[-1]:,}")
         results = run_experiment(planned, executor=executor, jobs=jobs, out=folder.path, progress=progress)
@@ -122,13 +123,28 @@ def reproduce(
             target / "figures", pictures | proofs, scale.endings, lambda share: show(DRAWN + (1 - DRAWN) * share)
         )
     with clock.step("report"):
-        title = f"The paper's experiment on {pool.name}"
-        shown: dict[str, Any] = {"pool": pool, "claims": claims, "more": proofs, "title": title, "facts": facts}
+        shown: dict[str, Any] = {"pool": pool, "claims": claims, "more": proofs, "title": _title(pool), "facts": facts}
         page = write_report(target / "report.html", results, planned.matrices, progress=progress, **shown)
     _write_json(target / "claims.json", [claim._asdict() for claim in claims])
     say(f"\n{claims_text(claims)}\n")
     say(f"The report is {page}: open it in a browser. {clock.total()}")
     return Reproduction(pool, planned.matrices, results, claims, page)
+
+
+def reported(folder: str | Path, results: Results, matrices: Mapping[str, PreferenceMatrix]) -> dict[str, Any]:
+    """What `write_report` is told of the experiment in a reproduction's folder; nothing of any other experiment."""
+    target = Path(folder).resolve().parent
+    if Path(folder).resolve().name != RESULTS or not (target / RECORD).is_file():
+        return {}
+    record = _record(target)
+    matrix = load_matrix(target / MATRIX)
+    pool = PreferenceMatrix(matrix.array, matrix.names, record.get("pool", matrix.name))
+    claims = paper_claims(results, matrices, pool)
+    return {"pool": pool, "claims": claims, "title": _title(pool), "facts": record.get("facts", {})}
+
+
+def _title(pool: PreferenceMatrix) -> str:
+    return f"The paper's experiment on {pool.name}"
 
 
 def _raced(policies: Sequence[Any]) -> list[Any]:
@@ -150,18 +166,27 @@ def _source(letor: Any, matrix: PreferenceMatrix | None, comparisons: int) -> st
 
 def _refuse_other(target: Path, asked: Mapping[str, Any]) -> None:
     """An error in words if the folder holds a reproduction of something else."""
-    try:
-        held = json.loads((target / RECORD).read_text(encoding="utf-8"))["asked"]
-    except FileNotFoundError:
+    if not (target / RECORD).exists():
         return
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        raise InvalidInput(f"{target / RECORD} cannot be read: {error}; choose another folder") from None
+    held = _record(target)["asked"]
     for key, wanted in asked.items():
         if held.get(key) != wanted:
             raise InvalidInput(
                 f"the folder {str(target)!r} holds another reproduction ({key}: {held.get(key)}; asked for: {wanted}). "
                 "Choose another folder with out (on the command line, --out), or remove that one"
             )
+
+
+def _record(target: Path) -> dict[str, Any]:
+    """What a reproduction's folder says of itself."""
+    try:
+        record = json.loads((target / RECORD).read_text(encoding="utf-8"))
+        if isinstance(record["asked"], dict) and isinstance(record.get("facts", {}), dict):
+            return record
+        why = "it does not say what was asked for"
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        why = str(error)
+    raise InvalidInput(f"{target / RECORD} cannot be read: {why}; choose another folder")
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -3,9 +3,11 @@
 import hashlib
 import io
 import json
+import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,7 @@ SCHEMA = {
 PAIRS = {"problem": pl.String, "policy": pl.String, **dict.fromkeys(("run", "t", "first", "second"), pl.Int64)}
 PAIRS |= {"duels": pl.Float64, "wins": pl.Float64}
 TABLES = {"frame": SCHEMA, "pairs": PAIRS, "intervals": {**PAIRS, "lower": pl.Float64, "upper": pl.Float64}}
+TOLD = "told_a_horizon"  # in a shard's provenance: the policies that are run afresh for each horizon
 DIGESTS = "sha256"  # in provenance.json, of each table's file
 
 
@@ -52,6 +55,7 @@ class Results:
     def summarise(self, *, confidence: float = 0.95, quantiles: Sequence[float] = (0.25, 0.5, 0.75)) -> pl.DataFrame:
         """Mean, spread and accuracy over runs, by problem, policy, horizon and time.
 
+        Problems and policies keep the order in which the table, and so an experiment's file, first names them.
         `regret_low` to `regret_high` is the confidence band of the mean (Student's t; null for a single run),
         `accuracy_low` to `accuracy_high` Wilson's of the accuracy; `regret_q25` is the regret's 0.25-quantile.
         """
@@ -75,15 +79,25 @@ class Results:
                 explored=pl.col("explored").median(),
                 **{f"regret_q{q * 100:g}": regret.quantile(q, "linear") for q in quantiles},
             )
-            .sort("problem", "policy", "horizon", "t", maintain_order=True)
+            .sort(ordered(self.frame, "problem"), ordered(self.frame, "policy"), "horizon", "t")
         )
         return summary.with_columns(**_bands(summary, confidence))
 
     def final(self) -> pl.DataFrame:
-        """The summary at each policy's last checkpoint, lowest mean regret first."""
-        summary = self.summarise()
-        last = summary.group_by("problem", "policy", "horizon").agg(t=pl.col("t").max())
-        return summary.join(last, on=["problem", "policy", "horizon", "t"]).sort("problem", "horizon", "regret")
+        """The summary at every horizon that was asked for: by problem and `t`, and there the lowest mean regret first.
+
+        A policy that is told its horizon counts at `t` with the runs that were told just that one. An experiment plays
+        the others once, to the longest `horizon`; at a shorter one the same runs count, as they stood at that time.
+        """
+        t, horizon = pl.col("t"), pl.col("horizon")
+        summary = self.summarise().with_columns(last=t == t.max().over("problem", "policy", "horizon"))
+        asked, line = _shorter_horizons(self.frame, self.provenance), ["problem", "policy", "t"]
+        shorter = summary.join(asked, on=[*line, "horizon"], how="semi")
+        shorter = shorter.join(summary.filter("last"), on=line, how="anti")  # runs of just that horizon come first
+        shorter = shorter.filter(horizon == horizon.min().over(line))
+        rows = pl.concat([summary.filter("last"), shorter]).drop("last")
+        order = [ordered(self.frame, "problem"), t, pl.col("regret"), ordered(self.frame, "policy"), horizon]
+        return rows.sort(order)
 
     @property
     def notion(self) -> str:
@@ -114,6 +128,33 @@ class Results:
         runs = self.frame["run"].n_unique()
         said = f"{runs} run{'s' if runs != 1 else ''}, {len(self.frame)} rows"
         return f"Results({', '.join(policies)} on {', '.join(problems)}: {said})"
+
+
+def ordered(frame: pl.DataFrame, column: str) -> pl.Expr:
+    """The column as an enumeration, which sorts by first appearance in the frame."""
+    return pl.col(column).cast(pl.Enum(frame[column].unique(maintain_order=True)))
+
+
+def _shorter_horizons(frame: pl.DataFrame, provenance: Mapping[str, Any]) -> pl.DataFrame:
+    """By problem and policy, the horizons asked for of policies that are not told one, which are run to the longest."""
+    rows: list[tuple[str, str, int, int]] = []
+    runs = frame.group_by("problem", "policy").agg(pl.col("horizon").unique())
+    horizons = {(problem, policy): played for problem, policy, played in runs.rows()}
+    for said in leaves(provenance):
+        for key in product(said.get("problems", ()), said.get("policies", ())):
+            asked, played = said.get("horizons", [0]), horizons.get(key, ())
+            # Results that do not say it are those of whole experiments, where a policy that is told has them all.
+            told = key[1] in said[TOLD] if TOLD in said else set(asked) <= set(played)
+            if not told and max(asked) in played:
+                rows += [(*key, max(asked), t) for t in asked]
+    schema = {"problem": pl.String, "policy": pl.String, "horizon": pl.Int64, "t": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def leaves(provenance: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The provenance of each simulation or experiment, whatever was combined with what."""
+    inner = provenance.get("parts")
+    return [provenance] if inner is None else [leaf for part in inner for leaf in leaves(part)]
 
 
 def _bands(summary: pl.DataFrame, confidence: float) -> dict[str, pl.Series]:
@@ -159,9 +200,21 @@ def load_results(directory: str | Path) -> Results:
     return Results(provenance=provenance, **tables)
 
 
+def as_results(results: Any) -> Results:
+    """Results as they are, or those of a folder: what every figure takes."""
+    if isinstance(results, Results):
+        return results
+    if isinstance(results, str | os.PathLike):
+        return load_results(os.fspath(results))
+    raise InvalidInput(
+        f"{results!r:.60} is not results: expected what simulate, run_experiment or load_results gives, or a folder of "
+        "results"
+    )
+
+
 def _why_none(folder: Path) -> str:
     if not folder.is_dir():
-        return "is no folder: expected one with results, as `duels run --out` or `save` leaves it"
+        return "is not a folder: expected one with results, as `duels run --out` or `save` leaves it"
     if (folder / "experiment.json").is_file():
         return "holds an experiment that is not finished: the same command goes on with it; shards need `duels merge`"
     return "holds no results: expected a folder with frame.parquet, as `save` writes it" + look_below(folder)
@@ -175,11 +228,11 @@ def look_below(folder: Path) -> str:
 
 
 def combine(parts: Sequence[Results]) -> Results:
-    """Several results as one; each one's provenance is kept.
+    """Several results, or folders of them, as one; each one's provenance is kept.
 
     Results that cannot be told apart afterwards are refused: the same runs twice, or different things of one name.
     """
-    parts = list(parts)
+    parts = [as_results(part) for part in parts]
     if not parts:
         raise InvalidInput("there is nothing to combine: expected a list of at least one Results")
     keys = ["problem", "policy", "horizon", "run"]

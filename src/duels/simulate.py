@@ -140,8 +140,9 @@ class Simulation:
                 except DuelsError:
                     raise
                 except Exception as error:
+                    where = loop.place_of(self.policy, error)
                     raise PolicyError(
-                        f"policy {self.policy} failed in run {run}: {type(error).__name__}: {error}"
+                        f"policy {self.policy} failed in run {run}: {type(error).__name__}: {error}{where}"
                     ) from error
                 budget = _next_budget(budget, time.perf_counter() - before)
                 share((t - 1) / self.horizon)

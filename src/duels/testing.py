@@ -31,7 +31,8 @@ def check_policy(policy: Any, **parameters: Any) -> list[str]:
         except (ConformanceError, InvalidInput):
             raise
         except Exception as error:
-            raise ConformanceError(f"{chosen} fails in {check.__name__}: {type(error).__name__}: {error}") from error
+            said = f"{type(error).__name__}: {error}{loop.place_of(chosen, error)}"
+            raise ConformanceError(f"{chosen} fails in {check.__name__}: {said}") from error
     return [check.__name__.removeprefix("check_") for check in CHECKS]
 
 
@@ -183,7 +184,8 @@ class _Game:
         self.history: list[tuple[int, int, int, float]] = []
 
     def choice(self) -> tuple[int, int]:
-        i, j = self.module.select(self.state, self.policy.params, self.t, self.coin)
+        with loop.strictly(self.policy):
+            i, j = self.module.select(self.state, self.policy.params, self.t, self.coin)
         if not (0 <= i < len(self.matrix) and 0 <= j < len(self.matrix)):
             raise ConformanceError(f"{self.policy} selects arms {i} and {j} of {len(self.matrix)} at step {self.t}")
         return int(i), int(j)
@@ -207,15 +209,17 @@ class _Game:
 
     def answer(self, i: int, j: int, won: float, hint: str = "; `update` must accept any pair at any time") -> None:
         try:
-            self.module.update(self.state, self.policy.params, self.t, i, j, won)
+            with loop.strictly(self.policy):
+                self.module.update(self.state, self.policy.params, self.t, i, j, won)
         except Exception as error:
             raise ConformanceError(
                 f"{self.policy} breaks on an answer about arms {i} and {j} at step {self.t}: "
-                f"{type(error).__name__}: {error}{hint}"
+                f"{type(error).__name__}: {error}{loop.place_of(self.policy, error)}{hint}"
             ) from error
 
     def recommendation(self) -> int:
-        arm = self.module.recommend(self.state, np.random.default_rng(self.t))
+        with loop.strictly(self.policy):
+            arm = self.module.recommend(self.state, np.random.default_rng(self.t))
         if not 0 <= arm < len(self.matrix):
             raise ConformanceError(f"{self.policy} recommends arm {arm} of {len(self.matrix)} at step {self.t}")
         return int(arm)

@@ -65,6 +65,21 @@ def test_position_based_clicks_are_independent():
     assert fits(frequencies(model, [1, 0, 1], 20_000), expected, 20_000)
 
 
+def test_the_position_based_preset():
+    """Looks at place k with 1/k; clicks grade g of 2 with 0.1 + 0.9 (2^g − 1)/3: 0.1, 0.4 and 1."""
+    model = click_model("position-based", 3)
+    assert model.click == pytest.approx((0.1, 0.4, 1.0))
+    assert model.look[:4] == (1, 1 / 2, 1 / 3, 1 / 4)
+    single = [0.4, 1.0 / 2, 0.1 / 3, 0.4 / 4]
+    expected = {}
+    for mask in np.ndindex(2, 2, 2, 2):
+        places = tuple(k for k in range(4) if mask[k])
+        expected[places] = float(np.prod([p if on else 1 - p for p, on in zip(single, mask)]))
+    assert fits(frequencies(model, [1, 2, 0, 1], 20_000), expected, 20_000)
+    assert click_model("position-based", 2).click == (0.1, 1.0)
+    assert click_model("position-based", 4).grades == 4
+
+
 def test_the_perfect_user_by_hand():
     model = click_model("perfect", 2)
     assert frequencies(model, [0, 1, 0, 1], 100) == {(1, 3): 100}

@@ -57,7 +57,9 @@ def matrix_estimate(
         typer.Option(help="A file of TREC runs or a folder of them, one ranker per run; repeatable. Needs --qrels."),
     ] = None,
     qrels: Annotated[str | None, typer.Option(help="TREC relevance judgements for --run.")] = None,
-    clicks: Annotated[str, typer.Option(help="perfect, navigational or informational.")] = "navigational",
+    clicks: Annotated[
+        str, typer.Option(help="perfect, navigational, informational or position-based.")
+    ] = "navigational",
     interleave: Annotated[
         str, typer.Option(help="probabilistic, team-draft, balanced or optimised (slow).")
     ] = "probabilistic",

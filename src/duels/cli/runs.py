@@ -238,11 +238,13 @@ def report(
     """Write one HTML page of a finished experiment, which opens offline."""
     from ..folder import IDENTITY, folder_matrices
     from ..report import write_report
+    from ..reproduce import reported
     from ..results import load_results
 
     if (folder / "results" / IDENTITY).exists() and not (folder / IDENTITY).exists():
         raise InvalidInput(f"{folder} is a reproduction: its experiment is {folder / 'results'}, name that one")
-    path = write_report(out or folder / "report.html", load_results(folder), folder_matrices(folder))
+    results, matrices = load_results(folder), folder_matrices(folder)
+    path = write_report(out or folder / "report.html", results, matrices, **reported(folder, results, matrices))
     print(f"saved in {path}", file=sys.stderr)
 
 
@@ -294,25 +296,18 @@ def _separated(texts: list[str] | None) -> list[str]:
 
 
 def _print_final(results: Any, format: Format) -> None:
-    print_rows(_at_horizons(results).to_dicts(), format, FINAL_COLUMNS)
+    print_rows(_in_order(results).to_dicts(), format, FINAL_COLUMNS)
 
 
-def _at_horizons(results: Any) -> Any:
-    """The summary at every horizon that was asked for; a policy that is run once counts at the shorter ones too.
-
-    Problems and policies are in the order in which the experiment names them.
-    """
+def _in_order(results: Any) -> Any:
+    """Every policy at every horizon, in the order in which the experiment names problems and policies."""
     import polars as pl
 
-    summary, t, horizon = results.summarise(), pl.col("t"), pl.col("horizon")
-    once = horizon.n_unique().over("problem", "policy") == 1
-    asked = summary.select("problem", t=horizon).unique()
-    rows = summary.filter(once | (t == horizon)).join(asked, on=["problem", "t"])
     order = {name: list(dict.fromkeys(results.frame[name])) for name in ("problem", "policy")}
     problem, policy = (
         pl.col(name).replace_strict(known, range(len(known)), return_dtype=pl.Int64) for name, known in order.items()
     )
-    return rows.sort(problem, "t", policy)
+    return results.final().sort(problem, "t", policy)
 
 
 FINAL_COLUMNS = (

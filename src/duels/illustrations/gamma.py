@@ -11,7 +11,7 @@ from ..errors import InvalidInput
 from ..policies import policy as find_policy
 from ..preference import PreferenceMatrix
 from ..problems import as_matrix
-from ..results import Results
+from ..results import Results, as_results
 from .rows import matrix_of, number, span
 
 WIDTH, HEIGHT = 290, 230
@@ -57,6 +57,7 @@ def gamma_points(results: Results, matrix: Any) -> pl.DataFrame:
 
     All at the horizon; `…_low` to `…_high` are Wilson's 95% intervals.
     """
+    results = as_results(results)
     matrix = matrix_of(results, matrix)
     at_horizon = results.frame.filter(pl.col("t") == pl.col("horizon"), problem=matrix.name)
     last = at_horizon.filter(pl.col("policy").str.extract("^([^:]*)") == "btm")

@@ -11,7 +11,7 @@ from ..charts import GREY, line_glyph
 from ..errors import InvalidInput
 from ..policies import BUILT_IN
 from ..policies import policy as find_policy
-from ..results import Results
+from ..results import Results, as_results
 from .rows import number, only, span
 
 # Viridis without its yellow: the darker, the shorter the horizon.
@@ -71,6 +71,7 @@ def horizon_points(results: Results, *, policy: str | None = None, problem: str 
     Rows `after` T are, run by run, the regret at T and (t − T)Δ of the arm named at T. With each policy come those that
     need no horizon; theirs is null, and the `label` is their name.
     """
+    results = as_results(results)
     frame = only(results.frame, "problem", problem)
     free = [name for name in frame["policy"].unique(maintain_order=True) if not _needs_horizon(name)]
     told = only(frame.filter(~pl.col("policy").is_in(free)), "policy", policy)

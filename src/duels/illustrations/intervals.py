@@ -13,7 +13,7 @@ from ..charts import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, l
 from ..errors import InvalidInput
 from ..preference import Arm
 from ..problems import as_matrix
-from ..results import Results
+from ..results import Results, as_results
 from .rows import alpha_of, called, matrix_of, of_run, power
 
 DELTA = 0.05  # of C(δ)
@@ -74,6 +74,7 @@ def interval_points(
     `holds` says whether the interval contains p, `settled` whether it does so from this time on, `compared` whether
     the pair has met since the recorded time before.
     """
+    results = as_results(results)
     matrix = matrix_of(results, matrix)
     rows = of_run(results.intervals, "intervals: record some with simulate(..., record=[(i, j)])", matrix, policy, run)
     pairs = rows.select("first", "second").unique(maintain_order=True).rows()

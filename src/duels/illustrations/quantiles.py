@@ -11,7 +11,7 @@ from .. import charts, theory
 from ..charts import BLUE, SKY, VERMILION, line_glyph
 from ..preference import PreferenceMatrix
 from ..problems import as_matrix
-from ..results import Results
+from ..results import Results, as_results
 from .rows import at, matrix_of, number, one_policy, power, rucb_alpha, without_repeats
 
 TOO_HIGH = 1e6  # a bound so many times above every regret is not drawn
@@ -62,6 +62,7 @@ def quantile_points(results: Results, matrix: Any, *, t: int | None = None, poli
 
     `bound` is H_t(low), the least that Theorem 2 allows these quantiles; infinity for α ≤ ½, where it says nothing.
     """
+    results = as_results(results)
     matrix = matrix_of(results, matrix)
     rows = results.frame.filter(problem=matrix.name)
     rows = without_repeats(at(rows.filter(policy=one_policy(rows, policy)), t), "run")

@@ -13,7 +13,7 @@ from .. import charts, theory
 from ..charts import BLACK, BLUE, GREY, SKY, VERMILION
 from ..preference import Arm, PreferenceMatrix
 from ..problems import as_matrix
-from ..results import Results
+from ..results import Results, as_results
 from .rows import at, matrix_of, of_run, rucb_alpha
 
 SHOWN = 8  # arms that fit
@@ -76,6 +76,7 @@ def state_points(
 
     `verdict`: the row is ahead (l > ½), behind (u < ½), or it is open. A `champion` is behind no arm, shown or not.
     """
+    results = as_results(results)
     matrix = matrix_of(results, matrix)
     rows = of_run(results.pairs, 'pairs: record them with simulate(..., record="pairs")', matrix, policy, run)
     rows, alpha = at(rows, t), rucb_alpha(rows["policy"][0])

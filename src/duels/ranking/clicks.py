@@ -34,6 +34,11 @@ PRESETS: dict[str, dict[int, tuple[tuple[float, ...], tuple[float, ...]]]] = {
 }
 
 
+POSITION = "position-based"
+PLACES = 100  # that its user knows, by name
+NOISE = 0.1  # how often a document that is not relevant is clicked where it is looked at
+
+
 class ClickTable(NamedTuple):
     """What the kernel reads."""
 
@@ -94,29 +99,40 @@ def cascade(click: Sequence[float], stop: Sequence[float], name: str = "cascade"
     return model
 
 
-def position_based(click: Sequence[float], look: Sequence[float], name: str = "position-based") -> ClickModel:
+def position_based(click: Sequence[float], look: Sequence[float], name: str = POSITION) -> ClickModel:
     """A user who looks at place k with `look[k]`, each independently, and clicks grade g there with `click[g]`."""
     attractive = _probabilities("click", click)
     return ClickModel(name, attractive, (0.0,) * len(attractive), _probabilities("look", look))
 
 
 def click_model(model: Any, grades: int = 2) -> ClickModel:
-    """A model as it is, or the preset of that name for 2, 3 or 5 grades."""
+    """A model as it is, or the preset of that name: for 2, 3 or 5 grades, `position-based` for any number."""
     if isinstance(model, ClickModel):
         return model
     if not isinstance(model, str):
         raise InvalidInput(
             f"{model!r} is no click model: expected a name such as 'navigational', or cascade(click, stop)"
         )
-    if model not in PRESETS:
-        raise UnknownName("click model", model, PRESETS, "duels.ranking.clicks")
+    if model not in (*PRESETS, POSITION):
+        raise UnknownName("click model", model, (*PRESETS, POSITION), "duels.ranking.clicks")
     fitting = max(grades, 2)
+    if model == POSITION:
+        return _looking_down(fitting)
     if fitting not in PRESETS[model]:
         raise InvalidInput(
             f"click model {model!r} has tables for 2, 3 and 5 grades, but the documents have {grades}: "
             "pass duels.ranking.clicks.cascade(click, stop) with your own"
         )
     return cascade(*PRESETS[model][fitting], name=model)
+
+
+def _looking_down(grades: int) -> ClickModel:
+    """The user of Joachims, Swaminathan & Schnabel (WSDM 2017), η = 1: looks at place k with 1/k, clicks with noise.
+
+    Grades between the lowest and the highest lie between as their gains 2^g − 1 do.
+    """
+    gains = [(2**grade - 1) / (2 ** (grades - 1) - 1) for grade in range(grades)]
+    return position_based([NOISE + (1 - NOISE) * gain for gain in gains], [1 / k for k in range(1, PLACES + 1)])
 
 
 def _probabilities(what: str, values: Sequence[float]) -> tuple[float, ...]:
