@@ -2,13 +2,18 @@
 
 import re
 import time
+from contextlib import closing
+from pathlib import Path
 
+import httpx2 as httpx
 import pytest
+from conftest import Live
 from starlette.testclient import TestClient
 
 import duels
 from duels.server.pages import ARMS_SHOWN
 
+TOKEN = "a-token-that-somebody-chose-for-tests"
 ARMS = [f"arm-{k:04d}" for k in range(2000)]
 
 
@@ -92,3 +97,26 @@ def test_the_client_gets_all_pages(serve):
         local = duels.load_study("many", live.storage)
         assert study.preferences() == local.preferences()
         assert len(study.preferences()) == 11_175
+
+
+@pytest.mark.deep
+def test_twelve_studies_of_two_thousand_arms_stay_below_a_gibibyte(tmp_path):
+    """Each is asked, told and looked at; the server's memory is what the system says it was at most."""
+    with (
+        closing(Live(f"sqlite:///{tmp_path}/duels.db", environment={"DUELS_TOKEN": TOKEN})) as live,
+        httpx.Client(base_url=live.url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=300) as client,
+    ):
+        for n in range(12):
+            study = f"/api/studies/big-{n}"
+            assert client.post("/api/studies", json={"name": f"big-{n}", "arms": ARMS}).status_code == 201
+            for _ in range(5):
+                (duel,) = client.post(f"{study}/ask", json={}).json()["duels"]
+                assert client.post(f"{study}/tell", json={"duel": duel["id"], "winner": "left"}).status_code == 200
+            for look in ("leaderboard", "verdict", "preferences", "board"):
+                assert client.get(f"{study}/{look}").status_code == 200
+        assert len(client.get("/api/studies").json()["studies"]) == 12
+        for n in range(12):  # those that have left memory come back
+            assert client.post(f"/api/studies/big-{n}/ask", json={}).json()["duels"][0]["id"] == 5
+        status = Path(f"/proc/{live.process.pid}/status").read_text()
+        most = int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) / 2**20
+        assert most < 1.0, f"{most:.2f} GiB"

@@ -826,3 +826,19 @@ def test_every_policy_works_live(url, policy):
     again = reopened(url)
     assert again.check() == len(again.events())
     assert [again.ask()[:3] for _ in range(3)] == [reopened(url).duel(number)[:3] for number in range(80, 83)]
+
+
+def test_words_for_the_winner_are_those_of_past_votes(url):
+    study = create_study(["a", "x", "y"], "study", url)
+    said = {"A": "left", "model_b": "right", "First": "left", "second": "right", "draw": "tie", "neither": "both_bad"}
+    for word, answer in said.items():
+        duel = study.ask()
+        while "a" in (duel.left, duel.right):
+            study.tell(duel, "skip")
+            duel = study.ask(allow_self=False)
+        if word == "A":  # an arm is called so: not this duel's
+            with pytest.raises(InvalidInput, match="expected one of these, left, right"):
+                study.tell(duel, "a")
+        else:
+            study.tell(duel, word)
+            assert study.events()[-1].answer == answer

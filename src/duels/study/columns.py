@@ -18,6 +18,12 @@ COLUMNS = {
     "duel": ("duel", "duel_id"),
 }
 PAIRS = {*COLUMNS["winner"], *COLUMNS["loser"]}
+WINNERS = ("left", "right", "tie", "both_bad")
+SKIP = len(WINNERS)  # the code of a duel that was shown and not judged
+# What a winner is called -> its code: words that come before the arms' names, and words that come after them.
+WORDS = {"left": 0, "model_a": 0, "right": 1, "model_b": 1, "tie": 2, "both_bad": 3, "bothbad": 3, "tie_bothbad": 3}
+WORDS |= {"skip": SKIP, "skipped": SKIP}
+OTHER_WORDS = {"a": 0, "first": 0, "b": 1, "second": 1, "draw": 2, "equal": 2, "same": 2, "neither": 3, "pass": SKIP}
 
 
 class Table(NamedTuple):

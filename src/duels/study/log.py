@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from ..errors import DamagedStudy, InvalidInput, StorageError
 from ..policies import Policy
 from .batches import stored, time_of, unpack, unpack_voters
+from .columns import OTHER_WORDS, WORDS, plain
 from .history import History
 from .names import Duel, duel_number, iso_time, place_of
 from .player import Player
@@ -269,8 +270,10 @@ class Log:
         side = place_of(winner, (left, right))
         if side is not None:
             return TIE if left == right else side
-        if isinstance(winner, str) and winner.lower() in ANSWERS:
-            return ANSWERS.index(winner.lower())
+        if isinstance(winner, str) and place_of(winner, history.names) is None:  # else it is an arm of another duel
+            code = (WORDS | OTHER_WORDS).get(plain(winner))
+            if code is not None:
+                return code
         raise InvalidInput(
             f"winner is {winner!r}: duel {number} is {left!r} against {right!r}; expected one of these, left, right, "
             "tie, both_bad or skip"

@@ -26,13 +26,11 @@ import numpy as np
 from ..errors import InvalidInput, UnknownName, counted
 from ..files import read_cell, safe_cell
 from ..ranking.collection import written
-from .columns import Table, columns_said, headed, plain, roles_of
+from .columns import OTHER_WORDS, SKIP, WINNERS, WORDS, Table, columns_said, headed, plain, roles_of
 from .names import is_text, past_voter
 from .tally import RANKED, LeaderboardRow, PairRow, Tally
 from .verdict import Verdict, leaderboard, preferences, verdict
 
-WINNERS = ("left", "right", "tie", "both_bad")
-SKIP = len(WINNERS)  # the code of a duel that was shown and not judged
 KINDS = {".csv": ",", ".tsv": "\t", ".jsonl": "{", ".ndjson": "{"}  # what separates cells; { for an object a line
 FORMATS = {  # the columns that a file is written with
     "duels": ("left", "right", "winner", "voter", "time", "duel"),
@@ -40,10 +38,6 @@ FORMATS = {  # the columns that a file is written with
 }
 MOST_ARMS = 10_000  # a tally of this size already fills 1.6 GB
 SHOWN = 5  # bad rows that an error lists
-# What a winner is called -> its code: words that come before the arms' names, and words that come after them.
-WORDS = {"left": 0, "model_a": 0, "right": 1, "model_b": 1, "tie": 2, "both_bad": 3, "bothbad": 3, "tie_bothbad": 3}
-WORDS |= {"skip": SKIP, "skipped": SKIP}
-OTHER_WORDS = {"a": 0, "first": 0, "b": 1, "second": 1, "draw": 2, "equal": 2, "same": 2, "neither": 3, "pass": SKIP}
 
 
 class Vote(NamedTuple):
