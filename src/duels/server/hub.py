@@ -16,8 +16,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from ..errors import DamagedStudy, DuelsError
+from ..study import elsewhere
 from ..study.catalogue import list_policies
-from ..study.storage import NotReady, Storage, Write
+from ..study.storage import PAUSE, NotReady, Storage, Write
 from ..study.study import Study
 from .keys import KeyId, is_in_force
 
@@ -25,7 +26,8 @@ logger = logging.getLogger("duels.server")
 PULSE = 0.5  # seconds between two looks at the logs that somebody follows
 DAMAGED = 30.0  # seconds until a study that is damaged is looked at again: that reads all of its log
 DELETED = -2  # the sequence number of a study that is gone
-SLOW = 8  # uploads, and studies that are loaded or compiled, at once
+SLOW = 8  # studies that are loaded or compiled at once
+UPLOADS = 4  # at once
 T = TypeVar("T")
 NO_KEY = KeyId(0, "")  # of listeners where no sign-in is needed
 KEEP_ALIVE = 15.0  # seconds after which a silent stream says that it is there
@@ -56,7 +58,9 @@ class Hub:
         self._keys: Counter[KeyId] = Counter()  # how many listeners came with each key
         self._revoked: set[KeyId] = set()  # those of them that are not in force any more
         self._pulse: asyncio.Task | None = None
-        self._slow = ThreadPoolExecutor(SLOW, "duels-slow")  # for what may take long
+        self._slow = ThreadPoolExecutor(SLOW, "duels-slow")  # loads and compiles
+        self._uploads = ThreadPoolExecutor(UPLOADS, "duels-upload")
+        self._preparing: dict[int, asyncio.Future] = {}  # by the study's id
 
     async def write(self, write: Write) -> Any:
         """As `Storage.write`: returns after it is on disk."""
@@ -64,11 +68,22 @@ class Hub:
             try:
                 return await self._write(write)
             except NotReady as slow:
-                await self.slowly(slow.prepare)
+                await self._prepare(slow.study, slow.work)
 
-    async def slowly(self, work: Callable[[], T]) -> T:
-        """Do what may take long in a thread that nothing else waits for."""
-        return await asyncio.get_running_loop().run_in_executor(self._slow, work)
+    async def _prepare(self, study: int, work: Callable[[], None] | None) -> None:
+        """Do what is slow for a study once for all that wait, who must not take the threads of other studies."""
+        if work is None:
+            await asyncio.sleep(PAUSE)
+            return
+        if study not in self._preparing:
+            future = asyncio.get_running_loop().run_in_executor(self._slow, work)
+            self._preparing[study] = future
+            future.add_done_callback(lambda done: self._preparing.pop(study, None))
+        await asyncio.shield(self._preparing[study])
+
+    async def upload(self, work: Callable[[], T]) -> T:
+        """Take in what somebody has sent, which may take long."""
+        return await asyncio.get_running_loop().run_in_executor(self._uploads, work)
 
     def prepare(self, study: Study) -> None:
         """Load a study and compile its policy in the background, before anybody asks."""
@@ -188,6 +203,9 @@ class Hub:
         self.closing.set()
         for feed in self.feeds.values():
             feed.changed.set()
+        elsewhere.stop()
+        for pool in (self._slow, self._uploads):
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _tell(feed: Feed, seq: int, message: bytes) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +27,15 @@ BOARDS = 16  # the most that are kept
 
 
 @dataclass
+class Drawn:
+    """A board, and its charts once somebody has looked."""
+
+    board: dict[str, Any]
+    charts: dict[str, Any] | None = None
+    lock: Any = field(default_factory=threading.Lock)
+
+
+@dataclass
 class Service:
     """One application's parts; `app.state.service`."""
 
@@ -36,8 +46,9 @@ class Service:
     public_url: str = ""
     shared_url: str = ""  # where others on the network reach it, if nothing stands in front
     open_to_all: bool = False  # no sign-in at all; only on loopback
-    _boards: dict[Any, tuple[dict[str, Any], Any]] = field(default_factory=dict)
-    _drawing: Any = field(default_factory=threading.Lock)
+    _boards: dict[Any, Drawn] = field(default_factory=dict)
+    _drawing: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))  # by study
+    _states: dict[int, dict[str, Any]] = field(default_factory=dict)  # what streams were told, by the study's id
     _keys: dict[str, Key] = field(default_factory=dict)
     _studies: dict[str, Study] = field(default_factory=dict)
     _verdicts: dict[int, tuple[Any, dict[str, Any]]] = field(default_factory=dict)  # by the study's id
@@ -59,7 +70,7 @@ class Service:
         """Forget what was known of a database that was replaced."""
         if self._generation != self.storage.generation:
             self._generation = self.storage.generation
-            for known in (self._boards, self._keys, self._studies, self._verdicts, self._damaged):
+            for known in (self._boards, self._keys, self._studies, self._verdicts, self._damaged, self._states):
                 known.clear()
 
     def exists(self, study: Study) -> bool:
@@ -126,35 +137,42 @@ class Service:
 
     def board(self, study: Study, confidence: float = 0.95) -> dict[str, Any]:
         """What the dashboard shows, made once for each state of the log however many look. Blocks."""
-        with self._drawing:
+        with self._drawing[study.id]:
             key = (self.storage.generation, study.id, study.history().seq, confidence)
-            if key not in self._boards:
-                while len(self._boards) >= BOARDS:
-                    self._boards.pop(next(iter(self._boards)))
-                made = board(study, confidence)
-                self._boards[key] = (made, None)
-            return self._boards[key][0]
+            drawn = self._boards.get(key)
+            if drawn is None:
+                drawn = Drawn(board(study, confidence))
+                for old in list(self._boards)[: 1 - BOARDS]:
+                    self._boards.pop(old, None)
+                self._boards[key] = drawn
+            return drawn.board
 
     def charts(self, shown: dict[str, Any]) -> dict[str, Any]:
         """The charts of a board, made once too. Blocks."""
         from ..study.board_charts import charts_of  # when first drawn: it takes half a second to load
 
-        with self._drawing:
-            for key, (known, drawn) in self._boards.items():
-                if known is shown:
-                    self._boards[key] = (known, charts_of(shown) if drawn is None else drawn)
-                    return self._boards[key][1]
-        return charts_of(shown)
+        drawn = next((one for one in list(self._boards.values()) if one.board is shown), None) or Drawn(shown)
+        with drawn.lock:
+            if drawn.charts is None:
+                drawn.charts = charts_of(shown)
+            return drawn.charts
 
     def state(self, name: str) -> dict[str, Any]:
-        """What a stream says of a study. Blocks."""
-        history = self.study(name).history()
-        return {
-            "seq": history.seq,
-            "answers": len(history.told),
-            "open": len(history.open),
-            "retired": history.retired,
-        }
+        """What a stream says of a study, which is loaded only if its log has grown. Blocks."""
+        study = self.study(name)
+        with self.storage.turn, self.storage.explained():
+            last = self.storage.last_seq(self.storage.connection(), study.id)
+        known = self._states.get(study.id)
+        if known is None or known["seq"] != last:
+            history = study.history()
+            known = {
+                "seq": history.seq,
+                "answers": len(history.told),
+                "open": len(history.open),
+                "retired": history.retired,
+            }
+            self._states[study.id] = known
+        return known
 
     def listed(self) -> list[dict[str, Any]]:
         """All studies as the API lists them, oldest first; one that cannot be read does not hide the others. Blocks."""

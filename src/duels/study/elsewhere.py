@@ -4,16 +4,16 @@ Reading a million votes and compiling a policy keep Python's lock for seconds. A
 votes and gives them back packed, or leaves the compiled policy in numba's cache on disk.
 """
 
-import logging
 import os
 import pickle
 import subprocess
 import sys
 import threading
 from collections import defaultdict
+from subprocess import PIPE
 from typing import Any
 
-from ..errors import DuelsError, InvalidInput, StorageError
+from ..errors import InvalidInput, StorageError
 from ..policies import Policy
 from ..policies import policy as find_policy
 from .batches import Packed, pack
@@ -26,8 +26,8 @@ AT_ONCE = 2  # processes
 HORIZON = 1000  # for policies that need one; what is compiled does not depend on it
 _locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 _compiled: set[str] = set()
-_children = threading.Semaphore(AT_ONCE)
-logger = logging.getLogger("duels.server")
+_at_once = threading.Semaphore(AT_ONCE)
+_running: set[subprocess.Popen] = set()
 
 
 def read_packed(content: bytes) -> Packed:
@@ -42,21 +42,30 @@ def compile_policy(policy: Policy) -> None:
         return
     with _locks[name]:
         if name not in _compiled:
-            _compiled.add(name)
-            try:
-                _child("policy", name.encode())
-            except DuelsError as error:
-                logger.warning("policy %s is compiled by the server itself: %s", name, error)
+            _compiled.add(name)  # if that fails, the server compiles it by itself the next time
+            _child("policy", name.encode())
+
+
+def stop() -> None:
+    """End the child processes: the server ends."""
+    for child in list(_running):
+        child.kill()
 
 
 def _child(task: str, content: bytes) -> Any:
-    with _children:
-        done = subprocess.run([sys.executable, "-m", __name__, task], input=content, capture_output=True, check=False)
-    try:
-        refused, value = pickle.loads(done.stdout)
-    except (pickle.UnpicklingError, EOFError):
-        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        raise StorageError(f"a process of the server ended without an answer ({task}): {''.join(last)}") from None
+    with _at_once:
+        child = subprocess.Popen([sys.executable, "-m", __name__, task], stdin=PIPE, stdout=PIPE, stderr=PIPE)
+        _running.add(child)
+        try:
+            out, said = child.communicate(content)
+        finally:
+            _running.discard(child)
+    if child.returncode:
+        last = said.decode(errors="replace").strip().splitlines()[-1:]
+        raise StorageError(
+            f"a process of the server ended early ({task}, exit code {child.returncode}): {''.join(last)}"
+        )
+    refused, value = pickle.loads(out)
     if refused:
         raise InvalidInput(value)
     return value

@@ -2,6 +2,7 @@
 
 import threading
 from collections import OrderedDict, defaultdict
+from collections.abc import Collection
 from typing import Any
 
 MEMORY = 256 * 2**20  # bytes of studies that stay loaded
@@ -15,15 +16,15 @@ class Followers(OrderedDict[int, Any]):
         self.memory = MEMORY
         self._preparing: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)
 
-    def add(self, study: int, history: Any) -> None:
-        """Keep a study; those that were not used for longest leave when there is too much."""
+    def add(self, study: int, history: Any, needed: Collection[int]) -> None:
+        """Keep a study; those that were not used for longest leave when there is too much, but for those needed."""
         self[study] = history
         self.move_to_end(study)
         total = sum(one.size for one in self.values())
         for key in list(self)[:-1]:
             if total <= self.memory:
                 return
-            if not self[key].is_busy:
+            if key not in needed and not self[key].is_busy:
                 total -= self.pop(key).size
 
     def preparing(self, study: int) -> threading.Lock:

@@ -76,7 +76,7 @@ class Log:
     def player(self, history: History) -> Player:
         """The policy's state after all answers; `NotReady` if that takes long."""
         if not history.is_ready:
-            raise NotReady(self._catch_up)
+            raise NotReady(self._row.id, self._catch_up)
         return history.player()
 
     def _caught_up(self, connection: sa.Connection) -> History:
@@ -86,7 +86,7 @@ class Log:
         if history is None:
             self._refuse_other_study(connection)
             if _has_snapshot(connection, key):
-                raise NotReady(self._restore)
+                raise NotReady(key, self._restore)
             history = self._begun()
         else:
             self._of_this_study(history)
@@ -102,9 +102,9 @@ class Log:
             followers.pop(key, None)
             raise DamagedStudy(f"the log of study {self.name!r} has no events: it was deleted, or tampered with")
         if followers.get(key) is not history:
-            self._storage.followers.add(key, history)
+            self._storage.followers.add(key, history, self._storage.current)
         if len(rows) == PAGE:
-            raise NotReady(_let_others)
+            raise NotReady(key)
         assert history is not None
         return history
 
@@ -123,7 +123,7 @@ class Log:
             history.snapshot_seq = history.seq
             with self._storage.turn:
                 if self._row.id not in self._storage.followers:
-                    self._storage.followers.add(self._row.id, history)
+                    self._storage.followers.add(self._row.id, history, self._storage.current)
 
     def _of_this_study(self, history: History) -> History:
         """The same history, if it is of this study: in a database that was replaced, another one may have its id."""
@@ -282,7 +282,3 @@ class Log:
 
 def _has_snapshot(connection: sa.Connection, study: int) -> bool:
     return connection.execute(sa.select(snapshots.c.seq).where(snapshots.c.study_id == study)).first() is not None
-
-
-def _let_others() -> None:
-    time.sleep(0.001)  # whoever releases a lock and takes it again at once leaves nobody else in

@@ -20,6 +20,7 @@ from .database import file_at
 from .followers import Followers
 from .tables import EVENT_COLUMNS, studies
 
+PAUSE = 0.001  # seconds: whoever releases a lock and takes it again at once leaves nobody else in
 WRITER = "duels-writer"  # the name of the thread that leads for those who do not wait
 
 
@@ -64,9 +65,12 @@ class Write(NamedTuple):
 class NotReady(DuelsError):
     """Something slow comes first, which nobody else should wait for: call `prepare` without the lock, and try again."""
 
-    def __init__(self, prepare: Callable[[], None]) -> None:
+    def __init__(self, study: int, work: Callable[[], None] | None = None) -> None:
         super().__init__("the study is still being loaded: try again in a moment")
-        self.prepare = prepare
+        self.study, self.work = study, work  # without work it is only others' turn
+
+    def prepare(self) -> None:
+        self.work() if self.work is not None else time.sleep(PAUSE)
 
 
 class _Waiting:
@@ -285,6 +289,12 @@ class Storage(Connections):
         cursor = connection.connection.cursor()
         cursor.execute(text, (study_id, after))  # by the driver itself: a million rows in a second
         return list(cursor.fetchall())
+
+    def last_seq(self, connection: sa.Connection, study_id: int) -> int:
+        """The number of a study's last event; 0 if there is none."""
+        cursor = connection.connection.cursor()
+        cursor.execute(f"SELECT max(seq) FROM events WHERE study_id = {'?' if self.is_sqlite else '%s'}", (study_id,))
+        return cursor.fetchone()[0] or 0
 
     def find(self, connection: sa.Connection, name: str) -> StudyRow | None:
         row = connection.execute(sa.select(studies).where(studies.c.name == name)).first()

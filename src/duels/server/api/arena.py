@@ -26,7 +26,7 @@ async def upload(study: StudyPath, request: Request, service: Here, key: Caller)
         found = service.study(study)
         return {"items": add_items(found, read_items(content)), "total": count_items(found)}
 
-    return await service.hub.slowly(work)
+    return await service.hub.upload(work)
 
 
 @router.get("/api/studies/{study}/items", response_model=Items)

@@ -118,7 +118,7 @@ async def import_votes(study: StudyPath, request: Request, service: Here, key: C
             raise Refused(400, "the upload holds no votes: send the rows as CSV or JSON lines in the body")
         return found.import_packed(votes)
 
-    return {"imported": await service.hub.slowly(work)}
+    return {"imported": await service.hub.upload(work)}
 
 
 @router.get("/api/studies/{study}/stream", response_class=StreamingResponse)
