@@ -11,6 +11,7 @@ from duels.study import log, opening
 from duels.study.catalogue import create_study, load_study
 from duels.study.history import FEW, History
 from duels.study.player import Player
+from duels.study.storage import NotReady
 
 SOON = 20  # seconds; what waits for the slow study would wait for ever
 
@@ -126,7 +127,7 @@ def test_a_long_log_is_loaded_in_pages(url, monkeypatch):
         assert not study.storage.turn._is_owned()
         turns.append(other.ask())
 
-    monkeypatch.setattr(log, "_let_others", between)
+    monkeypatch.setattr(NotReady, "prepare", lambda slow: between())
     assert study.tally().wins.tolist() == expected
     assert len(turns) == 8  # 41 events in pages of five
     assert study.check() == 41
@@ -224,3 +225,21 @@ def test_a_server_compiles_before_it_asks(url):
     study.ask()
     assert [str(one) for one in compiled] == ["rucb"]
     assert study.history().player().compiled
+
+
+def test_a_study_that_a_commit_needs_stays_in_memory(url):
+    """Answers to two studies share a commit, and both do not fit into memory."""
+    storage = opening.open_storage(url)
+    storage.followers.memory = 0
+    studies = [create_study(list("abc"), name, url) for name in ("one", "two")]
+    asked = [study.ask() for study in studies]
+    tell_one, tell_two = (study.telling(duel, "left") for study, duel in zip(studies, asked))
+    ask_one = studies[0].asking()
+
+    def operation(connection):
+        values = [write.operation(connection) for write in (tell_one, tell_two, ask_one)]
+        assert set(storage.followers) == {study.id for study in studies}
+        return values
+
+    storage.write(log.Write(operation))
+    assert [study.check() for study in studies] == [4, 3]

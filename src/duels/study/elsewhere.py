@@ -62,9 +62,7 @@ def _child(task: str, content: bytes) -> Any:
             _running.discard(child)
     if child.returncode:
         last = said.decode(errors="replace").strip().splitlines()[-1:]
-        raise StorageError(
-            f"a process of the server ended early ({task}, exit code {child.returncode}): {''.join(last)}"
-        )
+        raise StorageError(f"a child process ended early ({task}, exit code {child.returncode}): {''.join(last)}")
     refused, value = pickle.loads(out)
     if refused:
         raise InvalidInput(value)

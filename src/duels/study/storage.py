@@ -294,7 +294,8 @@ class Storage(Connections):
         """The number of a study's last event; 0 if there is none."""
         cursor = connection.connection.cursor()
         cursor.execute(f"SELECT max(seq) FROM events WHERE study_id = {'?' if self.is_sqlite else '%s'}", (study_id,))
-        return cursor.fetchone()[0] or 0
+        row: Any = cursor.fetchone()
+        return row[0] or 0
 
     def find(self, connection: sa.Connection, name: str) -> StudyRow | None:
         row = connection.execute(sa.select(studies).where(studies.c.name == name)).first()
