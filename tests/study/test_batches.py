@@ -208,7 +208,7 @@ def test_a_study_with_imported_votes_is_deleted(url):
 
 
 def test_large_files_are_read_by_a_child_process():
-    lines = ["left,right,winner,voter"] + [f"a,b,left,voter {k % 7}" for k in range(20_000)]
+    lines = ["left,right,winner,voter"] + [f"a,b,left,rater {k % 7}" for k in range(20_000)]
     content = "\n".join(lines).encode()
     assert len(content) > LARGE
     assert read_packed(content) == pack(read_votes(content))
