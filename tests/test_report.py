@@ -205,7 +205,8 @@ def test_what_was_run(page, results):
     assert facts["Wall time"] == f"{total:,.1f} s"
     rows = {row[0]: row[1:] for row in cells(page.inside("what-was-run"))}
     assert rows["rucb"] == [
-        "alpha\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}0.51; variant\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}seed",
+        "alpha\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}0.51; variant\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}seed; "
+        "unplayed\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}2",
         "1,000",
         "3",
     ]

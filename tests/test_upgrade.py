@@ -20,7 +20,7 @@ rucb --policy random --horizon 2000 --runs 5 --out …`.
 
 import shutil
 import sqlite3
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 
 import pytest
@@ -101,7 +101,9 @@ def test_studies_say_the_same_after_the_upgrade(url):
     assert [info.name for info in list_studies(storage)] == list(WINS)
     for name, wins in WINS.items():
         study = load_study(name, storage)
-        assert study.check() == EVENTS[name]
+        changed = study.policy == "dts"  # it draws its samples in another order now
+        with pytest.warns(UserWarning, match="asked by another version") if changed else nullcontext():
+            assert study.check() == EVENTS[name]
         assert {row.arm: (row.duels, row.wins, row.losses, row.ties) for row in study.leaderboard()} == wins
     assert load_study("done", storage).verdict().winner == "p"
     assert load_study("arena", storage).verdict().kind == load_study("program", storage).verdict().kind == "not yet"

@@ -122,7 +122,7 @@ def test_create_by_pasting_vote_and_watch(browser, live, api):
     board.get_by_label("Arms, one a line").fill("concise\n friendly \n\nthorough\n")
     board.get_by_role("button", name="Create the study").click()
     board.wait_for_url("**/studies/styles%20of%20answers%3F")
-    expect(board.locator("#headline")).to_have_text("Not yet: no answers so far")
+    expect(board.locator("#headline")).to_have_text("Not yet: no two arms have met")
     expect(board.locator("#live")).to_have_text("updates live")
 
     board.get_by_label("Title that voters see").fill("Which style?")

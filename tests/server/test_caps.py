@@ -136,7 +136,7 @@ def test_votes_at_the_same_time_do_not_slip_through(admin, study, storage):
         for number in range(10):
             client = clients[number % 2]
             duel = client.post(f"{at}/ask", json={}).json()["duel"]
-            asked.append((client, f"duels_voter={client.cookies['duels_voter']}", duel))
+            asked.append((client, f"duels_ballot={client.cookies['duels_ballot']}", duel))
             client.cookies.clear()
         threads = [threading.Thread(target=answer, args=one, daemon=True) for one in asked]
         for thread in threads:

@@ -615,6 +615,7 @@ def test_tampering_with_what_a_snapshot_covers_is_caught(url, tmp_path, monkeypa
     monkeypatch.setattr(live, "SNAPSHOT_EVERY", 50)
     study = create_study(list("abc"), "study", url)
     answer_all(study, 40)
+    study.storage._background.submit(lambda: None).result()  # until the snapshot is written
     with sqlite3.connect(tmp_path / "duels.db") as database:
         assert database.execute("SELECT seq FROM snapshots").fetchone()[0] >= 50
         assert database.execute(tampering).rowcount > 0
@@ -837,3 +838,16 @@ def test_words_for_the_winner_are_those_of_past_votes(url):
         assert study.events()[-1].answer == answer
     with pytest.raises(InvalidInput, match="expected one of these, left, right"):  # an arm, but not of this duel
         study.tell(study.ask(allow_self=False), "a")
+
+
+def test_questions_of_other_code_are_not_compared(url, tmp_path):
+    """A policy of one's own that has changed since the study began: the log is checked, its questions are not."""
+    mine = tmp_path / "mine.py"
+    text = "from duels.policies.random import *\n\n\ndef select(state, params, t, rng):\n    return 0, 1\n"
+    mine.write_text(text)
+    study = create_study(list("abc"), "study", url, str(mine))
+    answer_all(study, 3)
+    assert study.check() == 7
+    mine.write_text(text.replace("0, 1", "1, 2"))
+    with pytest.warns(UserWarning, match="asked by another version of policy"):
+        assert reopened(url).check() == 7

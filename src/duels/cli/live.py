@@ -13,17 +13,7 @@ import typer
 
 from ..errors import Conflict, DuelsError, InvalidInput, counted
 from .planning import plan
-from .printing import (
-    Column,
-    ConfidenceOption,
-    Format,
-    FormatOption,
-    SeedOption,
-    column,
-    number,
-    print_rows,
-    print_text,
-)
+from .printing import Column, ConfidenceOption, Format, FormatOption, SeedOption, column, number, print_rows, print_text
 
 StorageOption = Annotated[
     str, typer.Option(envvar="DUELS_STORAGE", help="The database: sqlite:///file.db or postgresql://user@host/name.")
@@ -70,8 +60,8 @@ def studies(storage: StorageOption = STORAGE, format: FormatOption = Format.tabl
     from ..study.catalogue import list_studies
 
     rows = [info._asdict() for info in list_studies(storage)]
-    shown = STUDIES_COLUMNS if any(row["damaged"] for row in rows) else STUDIES_COLUMNS[:-1]
-    print_rows(rows, format, shown, "no studies yet. Begin one: duels create-study NAME ARM ARM …")
+    columns = [one for one in STUDIES_COLUMNS if one.head != "damaged" or any(row["damaged"] for row in rows)]
+    print_rows(rows, format, columns, "no studies yet. Begin one: duels create-study NAME ARM ARM …")
 
 
 def delete_study(
@@ -288,8 +278,8 @@ def _where(storage: str) -> str:
     """How the next command finds the storage. It may hold a password, which is nothing for a screen or a log."""
     from ..study.wording import without_password
 
-    known = storage == os.environ.get("DUELS_STORAGE", STORAGE)
-    return "" if known else f" --storage {shlex.quote(without_password(storage))}"
+    usual = os.environ.get("DUELS_STORAGE", STORAGE)
+    return "" if storage == usual else f" --storage {shlex.quote(without_password(storage))}"
 
 
 def _added_to(votes: Any, study: str, storage: str, again: bool) -> int:
@@ -300,15 +290,15 @@ def _added_to(votes: Any, study: str, storage: str, again: bool) -> int:
     if votes.times and not again:
         known = (_counts_of(votes) & _counts_of(one.votes())).total()
         if known:
-            are, them = ("is", "it") if known == 1 else ("are", "them")
             raise InvalidInput(
-                f"{known:,} of these {counted(len(votes), 'vote')} {are} in {study!r} already (same arms, answer, "
-                f"voter and time): say --again to count {them} twice; nothing was taken"
+                f"{known:,} of these {counted(len(votes), 'vote')} {'is' if known == 1 else 'are'} in {study!r} already "
+                f"(same arms, answer, voter and time): say --again to count {'it' if known == 1 else 'them'} twice; "
+                "nothing was taken"
             )
     try:
         return one.import_votes(votes)
     except InvalidInput as error:
-        if set(votes.names) - set(one.history().names):
+        if "add_arm" in str(error):
             error.add_note(f"here: duels add-arm {shlex.quote(study)} ARM")
         raise
 
@@ -319,7 +309,7 @@ def _counts_of(votes: Any) -> Counter[tuple]:
 
     def what(vote: Any) -> tuple:
         answer = {"left": vote.left, "right": vote.right}.get(vote.winner, vote.winner)
-        return *sorted((vote.left, vote.right)), answer, imported_name(vote.voter), vote.time
+        return *sorted((vote.left, vote.right)), answer, vote.voter and imported_name(vote.voter), vote.time
 
     return Counter(what(vote) for vote in votes if vote.time)
 

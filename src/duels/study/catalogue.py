@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from .. import loop
 from ..errors import Conflict, DamagedStudy, DuelsError, InvalidInput, StorageError, UnknownName
 from ..policies import Policy
 from ..policies import policy as find_policy
@@ -73,6 +74,7 @@ def create_study(
         raise InvalidInput(f"lease is {lease!r}: expected a positive number of seconds")
     store = open_storage(storage or DEFAULT)
     source = {"source": str(chosen.source)} if chosen.source and str(chosen.source).endswith(".py") else {}
+    settings = source | {"code": loop.code_of(chosen)}
 
     def operation(connection: sa.Connection) -> tuple[StudyRow, bool]:
         found = _find(store, connection, name)
@@ -90,10 +92,10 @@ def create_study(
             "horizon": horizon,
             "seed": seed,
             "lease": float(lease),
-            "settings": json.dumps(source),
+            "settings": json.dumps(settings),
         }
         key = connection.execute(sa.insert(studies).values(values).returning(studies.c.id)).scalar_one()
-        row = StudyRow(key, **(values | {"settings": source}))
+        row = StudyRow(key, **(values | {"settings": settings}))
         history = History(row, chosen)
         event = made(history, "create", row.created, note=json.dumps({"arms": names}, ensure_ascii=False))
         store.append(connection, key, [event])

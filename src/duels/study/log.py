@@ -2,11 +2,13 @@
 
 import json
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
+from .. import loop
 from ..errors import DamagedStudy, InvalidInput, StorageError
 from ..policies import Policy
 from .batches import stored, time_of, unpack, unpack_voters
@@ -20,6 +22,7 @@ from .tables import snapshots, studies
 
 SNAPSHOT_EVERY = 20_000  # events, and a twenty-fifth of the log
 PAGE = 4_000  # events to take in while others wait
+CHANGED = ("dts", "dts_plus", "merge_dts", "merge_rucb", "rmed2", "rmed2fh", "scb")  # since version 0.1.0
 T = TypeVar("T")
 clock: Callable[[], float] = time.time
 
@@ -212,6 +215,44 @@ class Log:
             given = None if batch.times is None else time_of(batch.times[number])
             name = None if voter is None or voter < 0 else voters.names[voter]  # type: ignore[union-attr]
             yield ANSWERS[answer], name, given or iso_time(event.time)
+
+    def check(self) -> int:
+        """Replay the whole log: every digest, and that each question is the one the policy asks. How many events.
+
+        Questions that another version of the policy asked cannot be compared; a warning says so.
+        """
+        replayed, compare = History(self._row, self._policy), True
+
+        def votes(seq: int) -> bytes | None:
+            with self._storage.reading() as connection:
+                return stored(connection, self._row.id, seq)[0]
+
+        for event in self._read(self.history().seq):
+            if event.kind == "ask" and compare:
+                replayed.catch_up()
+                note = json.loads(event.note) if event.note else {}
+                asked = replayed.question(event.time, note.get("allow_self", True))
+                compare = asked == (event.left_arm, event.right_arm, event.swapped)
+                if not compare and self._is_of_this_code(replayed.policy):
+                    raise DamagedStudy(
+                        f"event {event.seq} of study {self.name!r} asks what policy {self._row.policy} would not: "
+                        "the log was tampered with"
+                    )
+            replayed.apply([event], votes)
+        if not compare:
+            warnings.warn(
+                f"the questions of study {self.name!r} were asked by another version of policy {self._row.policy}: the "
+                "log is complete, but whether they are the policy's own was not checked",
+                stacklevel=2,
+            )
+        return replayed.seq
+
+    def _is_of_this_code(self, policy: Policy) -> bool:
+        """Whether the study began with the code that the policy has now."""
+        began_with = self._row.settings.get("code")
+        if began_with is None:  # version 0.1.0 did not say
+            return policy.name not in CHANGED
+        return began_with == loop.code_of(policy)
 
     def _write(self, connection: sa.Connection, history: History, kind: str, **fields: Any) -> None:
         event = made(history, kind, clock(), **fields)

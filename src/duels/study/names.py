@@ -106,7 +106,7 @@ def voter_name(voter: Any) -> str | None:
 
 
 def imported_name(voter: str) -> str:
-    """A voter of a file, whose "Voter 7" is not the one of the study that takes the file in."""
+    """What a voter of a file is called in a study: its "Voter 7" is not the one of the study."""
     return f"{voter} (imported)" if is_reserved(voter) else voter
 
 

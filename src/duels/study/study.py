@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from ..errors import Conflict, DamagedStudy, InvalidInput, UnknownName
+from ..errors import Conflict, InvalidInput, UnknownName
 from ..specs import whole
 from . import log
 from . import verdict as verdicts
-from .batches import Packed, forget_voter, note_of, pack, store, stored, unpack
+from .batches import Packed, forget_voter, note_of, pack, store, unpack
 from .history import History
 from .log import Log
 from .names import (
@@ -373,24 +373,3 @@ class Study(Log):
             return [log_entry(history, Event(*row)) for row in rows]
 
         return self.read(look)
-
-    def check(self) -> int:
-        """Replay the whole log: every digest, and that each question is the one the policy asks. How many events."""
-        replayed = History(self._row, self._policy)
-
-        def votes(seq: int) -> bytes | None:
-            with self._storage.reading() as connection:
-                return stored(connection, self._row.id, seq)[0]
-
-        for event in self._read(self.history().seq):
-            if event.kind == "ask":
-                replayed.catch_up()
-                note = json.loads(event.note) if event.note else {}
-                asked = replayed.question(event.time, note.get("allow_self", True))
-                if asked != (event.left_arm, event.right_arm, event.swapped):
-                    raise DamagedStudy(
-                        f"event {event.seq} of study {self.name!r} asks what policy {self.policy} would not: the log "
-                        "was tampered with, or the policy's code has changed"
-                    )
-            replayed.apply([event], votes)
-        return replayed.seq
