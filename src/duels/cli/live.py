@@ -291,8 +291,8 @@ def _added_to(votes: Any, study: str, storage: str, again: bool) -> int:
         known = (_counts_of(votes) & _counts_of(one.votes())).total()
         if known:
             raise InvalidInput(
-                f"{known:,} of these {counted(len(votes), 'vote')} {'is' if known == 1 else 'are'} in {study!r} already "
-                f"(same arms, answer, voter and time): say --again to count {'it' if known == 1 else 'them'} twice; "
+                f"{known:,} of these {counted(len(votes), 'vote')} {'is' if known == 1 else 'are'} in {study!r} "
+                f"already (same arms, answer, voter and time): say --again to count {'it' if known == 1 else 'them'} twice; "
                 "nothing was taken"
             )
     try:
