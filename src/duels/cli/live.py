@@ -290,10 +290,10 @@ def _added_to(votes: Any, study: str, storage: str, again: bool) -> int:
     if votes.times and not again:
         known = (_counts_of(votes) & _counts_of(one.votes())).total()
         if known:
+            are, them = ("is", "it") if known == 1 else ("are", "them")
             raise InvalidInput(
-                f"{known:,} of these {counted(len(votes), 'vote')} {'is' if known == 1 else 'are'} in {study!r} "
-                f"already (same arms, answer, voter and time): say --again to count {'it' if known == 1 else 'them'} twice; "
-                "nothing was taken"
+                f"{known:,} of these {counted(len(votes), 'vote')} {are} in {study!r} already (same arms, answer, "
+                f"voter and time): say --again to count {them} twice; nothing was taken"
             )
     try:
         return one.import_votes(votes)
