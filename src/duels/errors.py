@@ -47,6 +47,10 @@ class DamagedStudy(StorageError):
     """The log of one study is not what was written; the other studies of its database are not affected."""
 
 
+class DeletedStudy(StorageError):
+    """The study was deleted while it was in use."""
+
+
 class ConformanceError(DuelsError, AssertionError):
     """A policy breaks a promise of the contract; raised by `duels.testing`."""
 

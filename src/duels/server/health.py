@@ -71,7 +71,7 @@ class HealthCheck:
 
     def _look(self) -> str | None:
         storage = self.storage
-        if isinstance(storage.engine.pool, sa.StaticPool):  # in memory: there is but one connection
+        if isinstance(storage.engine.pool, sa.StaticPool):  # in memory: there is only one connection
             return None if storage.write_failure is None else UNWRITABLE
         if storage.is_gone:
             storage.post(Write(lambda connection: None), lambda value, error: None)  # opens it if it came back

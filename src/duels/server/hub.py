@@ -147,7 +147,7 @@ class Hub:
         finally:
             feed.listeners -= 1
             self._keys[key] -= 1
-            if not feed.listeners and self.feeds.get(name) is feed:  # else it is of a study made anew
+            if not feed.listeners and self.feeds.get(name) is feed:  # else it is of a study that was created again
                 del self.feeds[name]
 
     async def _change(self, feed: Feed) -> bool:

@@ -2,6 +2,7 @@
 
 import ipaddress
 import math
+import re
 import threading
 import time
 from collections import OrderedDict
@@ -44,6 +45,8 @@ def group_of(address: str) -> str:
 
     What is not an address, as a proxy may say, is taken as it is.
     """
+    bracketed, port = re.match(r"\[([^]]*)\]", address), re.fullmatch(r"([\d.]+):\d+", address)  # as some proxies say
+    address = bracketed[1] if bracketed else port[1] if port else address
     try:
         found = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:

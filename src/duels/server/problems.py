@@ -8,7 +8,16 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
-from ..errors import Conflict, DamagedStudy, DuelsError, InvalidInput, PolicyError, StorageError, UnknownName
+from ..errors import (
+    Conflict,
+    DamagedStudy,
+    DeletedStudy,
+    DuelsError,
+    InvalidInput,
+    PolicyError,
+    StorageError,
+    UnknownName,
+)
 
 logger = logging.getLogger("duels.server")
 KINDS = {
@@ -60,7 +69,7 @@ def status_of(error: DuelsError) -> int:
     """The HTTP status that says what an error of ours means."""
     if isinstance(error, Refused):
         return error.status
-    if isinstance(error, UnknownName) and error.kind in ELSEWHERE:
+    if isinstance(error, DeletedStudy) or (isinstance(error, UnknownName) and error.kind in ELSEWHERE):
         return 404
     known = ((Conflict, 409), (InvalidInput, 400), (DamagedStudy, 500), (StorageError, 503), (PolicyError, 500))
     for kind, status in known:

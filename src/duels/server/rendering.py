@@ -19,7 +19,7 @@ TAGS = {"p", "br", "hr", "blockquote", "ul", "ol", "li", "pre", "code", "em", "s
 TAGS |= HEADINGS | TABLES
 ATTRIBUTES: dict[str, set[str]] = {"*": set(), "a": {"href"}, "img": {"src", "alt"}, "ol": {"start"}}
 INERT = {"link": 'rel="none"', "iframe": 'srcdoc=""', "a": 'target="_blank"', "area": 'target="_blank"'}
-STILL = re.compile(rf"<({'|'.join(INERT)})(?=[\s/>])", re.IGNORECASE)
+STILL = re.compile(rf"<({'|'.join(INERT)})(?=[\s/>])", re.IGNORECASE | re.ASCII)
 ADDRESSES = {
     "href": re.compile(r"(?:https?|mailto):[^\s]+", re.IGNORECASE),
     "src": re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+"),

@@ -133,7 +133,9 @@ def delete_study(study_name: str, storage: Any = None) -> None:
         connection.execute(sa.delete(studies).where(studies.c.id == row.id))
         return row.id
 
-    store.followers.pop(store.write(Write(operation)), None)
+    number = store.write(Write(operation))
+    with store.turn:
+        store.followers.pop(number, None)
 
 
 def list_studies(storage: Any = None) -> list[StudyInfo]:

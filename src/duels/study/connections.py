@@ -113,7 +113,7 @@ class Connections:
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
         """A connection of one's own: the log is only ever added to, so nobody has to wait for those who read it."""
-        if isinstance(self.engine.pool, sa.StaticPool):  # in memory there is but one
+        if isinstance(self.engine.pool, sa.StaticPool):  # in memory there is only one
             with self.turn, self.explained():
                 yield self.connection()
             return

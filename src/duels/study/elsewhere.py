@@ -13,7 +13,7 @@ from collections import defaultdict
 from subprocess import PIPE
 from typing import Any
 
-from ..errors import InvalidInput, StorageError
+from ..errors import DuelsError, InvalidInput
 from ..policies import Policy
 from ..policies import policy as find_policy
 from .batches import Packed, pack
@@ -28,6 +28,10 @@ _locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 _compiled: set[str] = set()
 _at_once = threading.Semaphore(AT_ONCE)
 _running: set[subprocess.Popen] = set()
+
+
+class ChildFailed(DuelsError):
+    """A child process ended without an answer."""
 
 
 def read_packed(content: bytes) -> Packed:
@@ -54,7 +58,7 @@ def stop() -> None:
 
 def _child(task: str, content: bytes) -> Any:
     with _at_once:
-        child = subprocess.Popen([sys.executable, "-m", __name__, task], stdin=PIPE, stdout=PIPE, stderr=PIPE)
+        child = subprocess.Popen([sys.executable, "-P", "-m", __name__, task], stdin=PIPE, stdout=PIPE, stderr=PIPE)
         _running.add(child)
         try:
             out, said = child.communicate(content)
@@ -62,7 +66,7 @@ def _child(task: str, content: bytes) -> Any:
             _running.discard(child)
     if child.returncode:
         last = said.decode(errors="replace").strip().splitlines()[-1:]
-        raise StorageError(f"a child process ended early ({task}, exit code {child.returncode}): {''.join(last)}")
+        raise ChildFailed(f"a child process ended early ({task}, exit code {child.returncode}): {''.join(last)}")
     refused, value = pickle.loads(out)
     if refused:
         raise InvalidInput(value)

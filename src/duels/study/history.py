@@ -209,7 +209,7 @@ class History(Record):
         arms = list(places)
         player = self._entered()
         last = self._asked_last
-        # A scratch copy is gone on from while the same duels are under way; a clock may have been put back.
+        # The scratch copy is extended while the same duels are under way; a clock may have been put back.
         if last is not None and len(self.left) == self._asked_number + 1 and self._looked <= now < self._expiry:
             i, j = player.look_further(*last)
             self._awaited += 1
@@ -259,6 +259,7 @@ class History(Record):
             "names": self.names.copy(),
             "started_with": self.started_with,
             "withdrawn": self.withdrawn,
+            "imported": self.imported,
             "retired": self.retired,
             "open": list(self.open),
             "forgotten": sorted(self.forgotten),
@@ -295,6 +296,7 @@ class History(Record):
         self._fresh, self._stale = dict(self.open), -math.inf
         self.forgotten = set(plain["forgotten"])
         self.retired = plain.get("retired", False)
+        self.imported = plain.get("imported", 0)
         self._start_again()
         try:
             same = "code" in plain and plain["code"] == loop.code_of(self.policy)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import sqlalchemy as sa
 
 from .. import loop
-from ..errors import DamagedStudy, InvalidInput, StorageError
+from ..errors import DamagedStudy, DeletedStudy, InvalidInput, StorageError
 from ..policies import Policy
 from .batches import stored, time_of, unpack, unpack_voters
 from .columns import OTHER_WORDS, WORDS, plain
@@ -21,7 +21,8 @@ from .storage import Event, NotReady, Storage, StudyRow, Write
 from .tables import snapshots, studies
 
 SNAPSHOT_EVERY = 20_000  # events, and a twenty-fifth of the log
-PAGE = 4_000  # events to take in while others wait
+PAGE = 4_000  # events to take in while others wait …
+VOTES = 250_000  # … and imported votes, but for those of one import
 CHANGED = ("dts", "dts_plus", "merge_dts", "merge_rucb", "rmed2", "rmed2fh", "scb")  # since version 0.1.0
 T = TypeVar("T")
 clock: Callable[[], float] = time.time
@@ -96,8 +97,9 @@ class Log:
             followers.move_to_end(key)
         history.use(self._policy)
         rows = self._storage.read_events(connection, key, history.seq, PAGE)
+        page = rows[: _length(rows)]
         try:
-            history.apply(rows, lambda seq: stored(connection, key, seq)[0])
+            history.apply(page, lambda seq: stored(connection, key, seq)[0])
         except BaseException:
             followers.pop(key, None)
             raise
@@ -106,7 +108,7 @@ class Log:
             raise DamagedStudy(f"the log of study {self.name!r} has no events: it was deleted, or tampered with")
         if followers.get(key) is not history:
             self._storage.followers.add(key, history, self._storage.current)
-        if len(rows) == PAGE:
+        if len(rows) == PAGE or len(page) < len(rows):
             raise NotReady(key)
         assert history is not None
         return history
@@ -121,11 +123,13 @@ class Log:
         with self._storage.followers.preparing(self._row.id):
             if self._row.id in self._storage.followers:
                 return
+            generation = self._storage.generation
             with self._storage.reading() as connection:
                 history = self._from_snapshot(connection) or self._begun()
-            history.snapshot_seq = history.seq
+            history.note_snapshot()
             with self._storage.turn:
-                if self._row.id not in self._storage.followers:
+                replaced = self._storage.is_gone or self._storage.generation != generation
+                if not replaced and self._row.id not in self._storage.followers:
                     self._storage.followers.add(self._row.id, history, self._storage.current)
 
     def _of_this_study(self, history: History) -> History:
@@ -138,7 +142,7 @@ class Log:
         chosen = sa.select(studies.c.name, studies.c.created).where(studies.c.id == self._row.id)
         found = connection.execute(chosen).first()
         if found is None:
-            raise StorageError(f"study {self.name!r} was deleted")
+            raise DeletedStudy(f"study {self.name!r} was deleted")
         if tuple(found) != (self._row.name, self._row.created):
             raise self._replaced()
         if "damaged" in self._row.settings:
@@ -261,8 +265,8 @@ class Log:
 
     def _append(self, connection: sa.Connection, history: History, new: Sequence[Event]) -> None:
         self._storage.append(connection, self._row.id, new)
-        if history.seq - history.snapshot_seq >= max(SNAPSHOT_EVERY, history.seq // 25):
-            history.snapshot_seq = history.seq
+        if history.since_snapshot >= max(SNAPSHOT_EVERY, history.weight // 25):
+            history.note_snapshot()
             self._storage.after_commit(self._save)
 
     def _save(self) -> None:
@@ -276,7 +280,8 @@ class Log:
         content = snapshot()
 
         def operation(connection: sa.Connection) -> None:
-            if connection.execute(sa.select(studies.c.id).where(studies.c.id == key)).first() is None:
+            last = self._storage.read_events(connection, key, seq - 1, 1)
+            if not last or (last[0][0], last[0][-1]) != (seq, digest):  # deleted, or the database was replaced
                 return
             connection.execute(sa.delete(snapshots).where(snapshots.c.study_id == key))
             values = {"study_id": key, "seq": seq, "digest": digest, "content": content}
@@ -319,6 +324,16 @@ class Log:
             f"winner is {winner!r}: duel {number} is {left!r} against {right!r}; expected one of these, left, right, "
             "tie, both_bad or skip"
         )
+
+
+def _length(rows: Sequence[Sequence[Any]]) -> int:
+    """How many of these events to take in at once: an import may be a million votes."""
+    votes = 0
+    for place, row in enumerate(rows, 1):
+        votes += json.loads(row[10])["votes"] if row[1] == "import" else 0
+        if votes > VOTES:
+            return place
+    return len(rows)
 
 
 def _has_snapshot(connection: sa.Connection, study: int) -> bool:

@@ -107,7 +107,7 @@ def voter_name(voter: Any) -> str | None:
 
 def imported_name(voter: str) -> str:
     """What a voter of a file is called in a study: its "Voter 7" is not the one of the study."""
-    return f"{voter} (imported)" if is_reserved(voter) else voter
+    return f"{' '.join(voter.split())} (imported)" if is_reserved(voter) else voter
 
 
 def past_voter(voter: Any) -> str | None:

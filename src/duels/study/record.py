@@ -51,7 +51,9 @@ class Record:
         self.forgotten: set[int] = set()  # numbers of the duels whose voter was forgotten; they stay closed
         self.wins = np.zeros((0, 0), np.int32)
         self.ties = np.zeros((0, 0), np.int32)
-        self.snapshot_seq = 0  # the last event that a snapshot has
+        self.imported = 0  # votes
+        self.snapshot_seq = 0  # the last event that a snapshot has …
+        self._snapshot_weight = 0  # … and what it weighs
 
     def apply(self, events: Iterable[Sequence[Any]], votes: Callable[[int], bytes | None] = lambda seq: None) -> None:
         """Take in events, which must follow the last one; what does not fit is refused.
@@ -116,19 +118,22 @@ class Record:
             self.ties[right, left] += by
 
     def _withdraw(self, duels: Sequence[int], becomes: int, blind: bool = False) -> None:
-        counted = {duel for duel in duels if self.answer[duel] != SKIP}
-        for duel in duels:
-            answer, self.answer[duel] = self.answer[duel], becomes
-            self.attempt[duel] += 1
-            if becomes == OPEN:
-                self.open[duel] = None
-            if answer != SKIP:
-                self._count(duel, answer, -1)
-        if counted:
-            told = np.frombuffer(self.told, np.int64)
-            self.told = array("q", told[~np.isin(told, list(counted))].tobytes())
-            self.withdrawn += 0 if blind else sum(self.left[duel] != self.right[duel] for duel in counted)
-            self._start_again()
+        number = np.array(duels, np.int64)
+        answers, attempts = np.frombuffer(self.answer, np.int8), np.frombuffer(self.attempt, np.int32)
+        before = answers[number]
+        answers[number] = becomes
+        attempts[number] += 1
+        if becomes == OPEN:
+            self.open |= dict.fromkeys(duels)
+        number, before = number[before != SKIP], before[before != SKIP]
+        if not len(number):
+            return
+        left, right = (np.frombuffer(side, np.int32)[number] for side in (self.left, self.right))
+        self._count_all(left, right, before, -1)
+        told = np.frombuffer(self.told, np.int64)
+        self.told = array("q", told[~np.isin(told, number)].tobytes())
+        self.withdrawn += 0 if blind else int((left != right).sum())
+        self._start_again()
 
     def _create(self, event: Sequence[Any]) -> None:
         self._add(json.loads(event[10])["arms"])
@@ -164,12 +169,17 @@ class Record:
             (self.told, np.arange(first, first + count)),
         ):
             column.frombytes(values.tobytes())
-        won = batch.answer == RIGHT
-        winner, loser = np.where(won, batch.right, batch.left), np.where(won, batch.left, batch.right)
-        decided = batch.answer < TIE
-        np.add.at(self.wins, (winner[decided], loser[decided]), 1)
+        self._count_all(batch.left, batch.right, batch.answer, 1)
+        self.imported += count
+
+    def _count_all(self, left: np.ndarray, right: np.ndarray, answer: np.ndarray, by: int) -> None:
+        different = left != right
+        left, right, answer = left[different], right[different], answer[different]
+        winner, loser = np.where(answer == RIGHT, right, left), np.where(answer == RIGHT, left, right)
+        decided = answer < TIE
+        np.add.at(self.wins, (winner[decided], loser[decided]), by)
         for i, j in ((winner, loser), (loser, winner)):
-            np.add.at(self.ties, (i[~decided], j[~decided]), 1)
+            np.add.at(self.ties, (i[~decided], j[~decided]), by)
 
     def _undo(self, event: Sequence[Any]) -> None:
         self._withdraw([event[2]], OPEN, blind=event[10] is not None)
@@ -184,6 +194,19 @@ class Record:
 
     def _start_again(self) -> None:
         """What was computed from the answers in their order is not valid any more: other arms, or fewer answers."""
+
+    @property
+    def weight(self) -> int:
+        """How much there is to read: events, and votes of imports."""
+        return self.seq + self.imported
+
+    @property
+    def since_snapshot(self) -> int:
+        return self.weight - self._snapshot_weight
+
+    def note_snapshot(self) -> None:
+        """A snapshot has all of it."""
+        self.snapshot_seq, self._snapshot_weight = self.seq, self.weight
 
     @property
     def void(self) -> str | None:

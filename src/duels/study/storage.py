@@ -244,7 +244,7 @@ class Storage(Connections):
         return None if follower is None else follower.seq
 
     def after_commit(self, task: Callable[[], None]) -> None:
-        """Do something in the background once the transaction under way is on disk; if it fails, nobody hears."""
+        """Do something in the background once the transaction under way is on disk; errors are ignored."""
         self._afterwards.append(task)
 
     def _later(self, task: Callable[[], None]) -> None:

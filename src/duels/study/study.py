@@ -195,15 +195,12 @@ class Study(Log):
             imported = forget_voter(connection, self._row.id, history.seq, {name, composed(name)})
             if not rows and imported is None:
                 raise InvalidInput(f"study {self.name!r} has no voter named {name!r}")
-            given = [(duel, attempt) for kind, duel, attempt in rows if kind in ("tell", "vote")]
-            given += [(duel, 0) for duel in imported or ()]
-            answered = sorted(
-                {
-                    duel
-                    for duel, attempt in given
-                    if history.attempt[duel] == attempt and history.answer[duel] not in (OPEN, SKIP)
-                }
-            )
+            told = [(duel, attempt) for kind, duel, attempt in rows if kind in ("tell", "vote")]
+            told += [(duel, 0) for duel in imported or ()]
+            duels, attempts = np.array(told, np.int64).reshape(-1, 2).T
+            stands = np.array(history.attempt, np.int64)[duels] == attempts
+            stands &= ~np.isin(np.array(history.answer, np.int64)[duels], (OPEN, SKIP))
+            answered = np.unique(duels[stands]).tolist()
             if answered:
                 self._write(connection, history, "forget", note=json.dumps({"duels": answered}))
             connection.execute(sa.update(events).where(theirs).values(voter=None))
@@ -271,8 +268,10 @@ class Study(Log):
 
     def import_packed(self, packed: Packed) -> int:
         """As `import_votes`, with votes that are packed already."""
-        if not packed.size:
-            return 0
+        return self._storage.write(self.importing(packed)) if packed.size else 0
+
+    def importing(self, packed: Packed) -> Write:
+        """What `import_packed` writes, for callers that wait in their own way; its value is the number of votes."""
         names = self.history().names  # an arm keeps its number
         exact = {name: number for number, name in enumerate(names)}
         arm = {name: exact[name] if name in exact else place_of(name, names) for name in packed.names}
@@ -301,7 +300,7 @@ class Study(Log):
             store(connection, self._row.id, event.seq, packed)
             return packed.size
 
-        return self._storage.write(Write(operation, self._row.id))
+        return Write(operation, self._row.id)
 
     def votes(self) -> Votes:
         """The answers as votes, for export: without self-duels, skips and what was taken back."""

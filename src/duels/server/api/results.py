@@ -11,6 +11,7 @@ from fastapi.responses import Response, StreamingResponse
 
 from ...study.board import verdict_data
 from ...study.elsewhere import read_packed
+from ...study.storage import Write
 from ...study.verdict import preferences_page
 from ...study.votes import write_votes
 from ..keys import KeyId
@@ -112,13 +113,14 @@ async def import_votes(study: StudyPath, request: Request, service: Here, key: C
     """Take past votes in, as CSV or JSON lines: all of them or, after an error, none."""
     content = plain(await request.body())
 
-    def work() -> int:
+    def work() -> Write:
         found, votes = service.study(study), read_packed(content)
         if not votes.size:
             raise Refused(400, "the upload holds no votes: send the rows as CSV or JSON lines in the body")
-        return found.import_packed(votes)
+        return found.importing(votes)
 
-    return {"imported": await service.hub.upload(work)}
+    ready = await service.hub.upload(work)
+    return {"imported": await service.write(None if service.open_to_all else key, study, lambda found: ready)}
 
 
 @router.get("/api/studies/{study}/stream", response_class=StreamingResponse)
