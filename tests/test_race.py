@@ -106,5 +106,5 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
     assert done.exit_code == 0, done.output
     rows = json.loads(done.stdout)
     assert {row["policy"] for row in rows} == {"random", "rucb"}
-    assert "regret is copeland's, at step 1,000, over 2 runs" in done.stderr
+    assert "copeland regret at step 1,000, mean of 2 runs" in done.stderr
     assert (tmp_path / "race.png").read_bytes().startswith(b"\x89PNG")

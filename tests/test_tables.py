@@ -229,7 +229,7 @@ def read_blocks(lines, heads):
 
 def read(shown, count, all_heads):
     """Headings, rows, and the headings that are said to be left out."""
-    shown = shown.partition("\nranked by ")[0]  # a sentence below the leaderboard
+    shown = re.sub(r"\nranked by .*?(?=\n\n|\n?$)", "", shown, flags=re.DOTALL)  # a sentence below the leaderboard
     lines = shown.rstrip("\n").split("\n")
     if not any(set(line) == {" ", "─"} for line in lines):
         return all_heads, read_blocks(lines, all_heads), []

@@ -319,13 +319,15 @@ def _against_paper(rows: Mapping[str, Mapping[str, Any]]) -> str:
     theirs = [f"{'' if row['arms'] in PAPER_GAMMA else 'at least '}{row['paper']:g}" for row in rows.values()]
     if len(set(theirs)) == 1:
         theirs = theirs[:1]
-    times = listed([f"{row['times']:.3g}" for row in rows.values()])
+    smaller = all(row["times"] < 0.5 for row in rows.values())
+    times = listed([f"{1 / row['times'] if smaller else row['times']:.3g}" for row in rows.values()])
     kinds: dict[str, list[str]] = {}
     for problem, row in rows.items():
         kinds.setdefault(row["compared"], []).append(problem)
     said = [kind + f" on {listed(some)}" * (len(kinds) > 1) for kind, some in kinds.items()]
     lead = "With as many arms the paper's is" if same else "The paper's is"
-    return f"{lead} {listed(theirs)}, which is {times} times as large: these data are {listed(said)}."
+    size = f"{times} times {'smaller' if smaller else 'as large'}"
+    return f"{lead} {listed(theirs)}, which is {size}: these data are {listed(said)}."
 
 
 def _over_all(found: str, rows: Mapping[str, Mapping[str, Any]], problems: Iterable[str]) -> Finding:

@@ -167,7 +167,7 @@ class PreferenceMatrix:
 
     @cached_property
     def three_cycles(self) -> int:
-        """How many triples of arms beat each other in a circle."""
+        """How many triples of arms beat each other in a cycle."""
         beats = self.beats.astype(np.float32)  # counts up to K fit exactly
         paths = beats @ beats
         return round(float(np.sum(paths * beats.T, dtype=np.float64))) // 3

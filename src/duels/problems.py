@@ -129,7 +129,7 @@ def _arithmetic() -> PreferenceMatrix:
 
 @_family("cyclic-4", KOMIYAMA)
 def _cyclic() -> PreferenceMatrix:
-    """A winner by 0.1 over three arms that beat each other in a circle by 0.4."""
+    """A winner by 0.1 over three arms that beat each other in a cycle by 0.4."""
     return PreferenceMatrix([[0.5, 0.6, 0.6, 0.6], [0.4, 0.5, 0.9, 0.1], [0.4, 0.1, 0.5, 0.9], [0.4, 0.9, 0.1, 0.5]])
 
 

@@ -298,8 +298,10 @@ def test_the_study_page_says_and_tabulates_the_board(people, admin, study):
     assert board["champions_note"] in text
     assert "Answers 3" in text
     for row in board["leaderboard"]:
-        counts = f"{row['wins']} {row['losses']} {row['ties']} {row['beats']} {row['certain_wins']}"
-        assert f"{row['arm']} {row['score']:.2f} {row['lower']:.2f} – {row['upper']:.2f} {counts}" in text
+        counts = f"{row['wins']} {row['losses']} {row['ties']} {row['certain_wins']}"
+        assert (
+            f"{row['arm']} {row['beats']} {row['score']:.2f} {row['lower']:.2f} – {row['upper']:.2f} {counts}" in text
+        )
     assert "Ranked by leads, the number of active arms that an arm is ahead of, then by score" in text
     assert "ann 2 20" in text  # two answers, and a time
     assert "ben 1 20" in text

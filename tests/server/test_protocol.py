@@ -359,6 +359,7 @@ def test_head_of_a_stream_ends(run, storage):
 def test_ipv6_is_counted_by_network():
     assert group_of("2001:db8:1:2::1") == group_of("2001:db8:1:2:ffff::9") == "2001:db8:1:2::/64"
     assert group_of("2001:db8:1:3::1") != group_of("2001:db8:1:2::1")
+    assert group_of("203.0.113.7:5678") == group_of("[::ffff:203.0.113.7]:80") == "203.0.113.7"
     assert group_of("203.0.113.7") == group_of("::ffff:203.0.113.7") == "203.0.113.7"
     assert group_of("fe80::1%eth0") == "fe80::/64"
     assert group_of("unknown") == "unknown"

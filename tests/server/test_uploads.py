@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from duels.server.app import create_app
-from duels.server.keys import make_key
+from duels.server.keys import make_key, revoke_key
 from duels.study.items import count_items
 
 ARMS = ["bm25", "dense", "hybrid"]
@@ -269,3 +269,22 @@ def test_bodies_that_are_barely_json(server, path, body):
     assert response.status_code in (400, 422), response.text
     assert response.json()["error"]["kind"] == "invalid"
     assert counts(server.study) == before
+
+
+def test_a_token_revoked_while_its_votes_are_read_stores_nothing(admin, anybody, study, storage, monkeypatch):
+    from duels.server.api import results
+
+    key, token = make_key(storage, "api", "program")
+    read = results.read_packed
+
+    def revoked(content):
+        revoke_key(storage, key.id, ("api",))
+        return read(content)
+
+    monkeypatch.setattr(results, "read_packed", revoked)
+    before = admin.get(study).json()["answers"]
+    arms = [arm["name"] for arm in admin.get(study).json()["arms"]]
+    votes = f"left,right,winner\n{arms[0]},{arms[1]},left\n"
+    sent = anybody.post(f"{study}/import", content=votes.encode(), headers={"Authorization": f"Bearer {token}"})
+    assert sent.status_code == 401
+    assert admin.get(study).json()["answers"] == before

@@ -232,3 +232,18 @@ def test_a_snapshot_has_imported_votes(url, monkeypatch):
     assert np.array_equal(again.tally().ties, before.ties)
     assert again.history().told == array("q", range(4))
     assert again.check() == 2
+
+
+def test_a_child_process_takes_no_code_from_the_folder_one_is_in(tmp_path, monkeypatch):
+    (tmp_path / "numpy.py").write_text("raise SystemExit('a stranger')")
+    monkeypatch.chdir(tmp_path)
+    lines = ["left,right,winner"] + ["first,second,left"] * 20_000
+    assert read_packed("\n".join(lines).encode()).size == 20_000
+
+
+def test_an_imported_voter_can_always_be_forgotten(url):
+    study = create_study(ARMS, "study", url)
+    study.import_votes([SAMPLE[0] | {"voter": "Voter" + " " * 190 + "7"}])
+    (vote,) = study.votes()
+    assert vote.voter == "Voter 7 (imported)"
+    assert study.forget(vote.voter) == 1

@@ -243,3 +243,56 @@ def test_a_study_that_a_commit_needs_stays_in_memory(url):
 
     storage.write(log.Write(operation))
     assert [study.check() for study in studies] == [4, 3]
+
+
+def test_a_snapshot_of_a_database_that_was_replaced_meanwhile_is_not_used(url, monkeypatch):
+    monkeypatch.setattr(log, "SNAPSHOT_EVERY", 2)
+    create_study(list("abc"), "study", url).import_votes(past(10))
+    opening._opened.pop(url).close()
+    study, restore, seen = load_study("study", url), History.restore, []
+
+    def replaced(self, content):
+        restore(self, content)
+        seen.append(self)
+        if len(seen) == 1:
+            study.storage.generation += 1
+
+    monkeypatch.setattr(History, "restore", replaced)
+    assert study.tally().wins.sum() == 10
+    assert len(seen) == 2
+    assert study.history() is seen[1]
+
+
+def test_a_snapshot_is_kept_only_of_events_that_are_there(url, monkeypatch):
+    study = create_study(list("abc"), "study", url)
+    study.tell(study.ask(), "left")
+    snapshot = History.snapshot
+
+    def cut_off_meanwhile(self):
+        written = snapshot(self)
+        with study.storage.engine.connect() as connection:
+            connection.exec_driver_sql("DELETE FROM events WHERE seq = 3")
+        return written
+
+    monkeypatch.setattr(History, "snapshot", cut_off_meanwhile)
+    study._save()
+    with study.storage.engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT count(*) FROM snapshots").scalar() == 0
+
+
+def test_large_imports_are_loaded_one_at_a_time_and_get_a_snapshot(url, monkeypatch):
+    study = create_study(list("abc"), "study", url)
+    for _ in range(3):
+        study.import_votes(past(20))
+    opening._opened.pop(url).close()
+    study, pauses = load_study("study", url), []
+    monkeypatch.setattr(log, "VOTES", 10)
+    monkeypatch.setattr(NotReady, "prepare", lambda slow: pauses.append(slow.study))
+    assert study.tally().wins.sum() == 60
+    assert len(pauses) == 2
+    monkeypatch.undo()
+    monkeypatch.setattr(log, "SNAPSHOT_EVERY", 70)
+    study.import_votes(past(20))  # 80 votes and 5 events
+    study.storage._background.submit(lambda: None).result()
+    opening._opened.pop(url).close()
+    assert load_study("study", url).history().snapshot_seq == 5

@@ -104,6 +104,9 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
+    except OSError as error:  # such as a full disk that standard output goes to
+        where = f" {error.filename}" if error.filename else ""
+        _fail(f"cannot read or write{where}: {error.strerror or error}", 2)
     except Exception as error:
         if not hasattr(error, "format_message"):  # the mark of an error in how the command was written
             raise

@@ -187,9 +187,8 @@ def leaderboard(
     from ..study.tally import RANKED
 
     rows = [row._asdict() for row in load_study(study, storage).leaderboard(confidence)]
-    print_rows(rows, format, LEADERBOARD_COLUMNS)
-    if format is Format.table:
-        print_text(RANKED)
+    met = any(row["duels"] for row in rows)  # else nobody ranks before anybody
+    print_rows(rows, format, LEADERBOARD_COLUMNS if met else LEADERBOARD_COLUMNS[1:], note=RANKED if met else "")
 
 
 def verdict(

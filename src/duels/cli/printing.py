@@ -85,11 +85,16 @@ def column(
 
 
 def print_rows(
-    rows: Sequence[dict[str, Any]], format: Format, columns: Sequence[Column] | None = None, none: str = ""
+    rows: Sequence[dict[str, Any]],
+    format: Format,
+    columns: Sequence[Column] | None = None,
+    none: str = "",
+    note: str = "",
 ) -> None:
     """Print rows in the format asked for. JSON and CSV have all fields, a table has the `columns`.
 
     none: what to say on standard error if there are no rows.
+    note: a sentence below a table.
     """
     if format is Format.json:
         print(json.dumps(list(rows), indent=2, ensure_ascii=False))
@@ -104,7 +109,7 @@ def print_rows(
     else:
         chosen = columns or [column(key) for key in rows[0]]
         cells = [[one.show(*(row[field] for field in one.fields)) for one in chosen] for row in rows]
-        print("\n".join(table_lines(chosen, cells, terminal_width())))
+        print("\n".join(table_lines(chosen, cells, terminal_width(), note)))
 
 
 def print_text(text: str) -> None:
@@ -138,8 +143,11 @@ NUMBER = re.compile(r"[-+±]?\d[\d.,]*(e[-+]?\d+)?%?( [±–] [-+]?\d[\d.,]*%?)?
 JOINTS = re.compile(r"(?<=[_/:=])|(?<=[-,;.])(?![\d])")
 
 
-def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None) -> list[str]:
-    """The lines of a table no wider than `width`."""
+def table_lines(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None, note: str = ""
+) -> list[str]:
+    """The lines of a table no wider than `width`, a note, and last which columns are left out."""
+    noted = wrapped(note, width) if note else []
     shown = list(range(len(columns)))
     widths = _most(columns, rows, shown)
     if width is not None and _taken(widths) > width:
@@ -150,7 +158,7 @@ def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]], width:
         if _taken(least) > width:
             least = _least(columns, rows, shown, 12)
         if _taken(least) > width:
-            return _blocks(columns, rows, width)
+            return [*_blocks(columns, rows, width), *noted]
         widths = _spread(least, _most(columns, rows, shown), width)
     heads = [wrapped(columns[k].head, wide) for k, wide in zip(shown, widths)]
     bodies = [[wrapped(row[k], wide) for k, wide in zip(shown, widths)] for row in rows]
@@ -161,6 +169,7 @@ def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]], width:
     for place, body in enumerate(bodies):
         lines += [""] * (apart and place > 0)
         lines += _side_by_side(body, widths, right)
+    lines += noted
     left_out = [one.head for k, one in enumerate(columns) if k not in shown]
     if left_out:
         them = "it" if len(left_out) == 1 else "them"

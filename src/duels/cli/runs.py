@@ -156,7 +156,7 @@ def race(
         )
     print_rows([row._asdict() for row in found.rows], format, RACE_COLUMNS)
     over = counted(number("runs", runs), "run")
-    print(f"regret is {found.regret}'s, at step {number('horizon', horizon):,}, over {over}", file=sys.stderr)
+    print(f"{found.regret} regret at step {number('horizon', horizon):,}, mean of {over}", file=sys.stderr)
     for name, reason in found.left_out.items():
         print(f"left out: {name} ({reason})", file=sys.stderr)
     if out is not None:

@@ -97,7 +97,10 @@ class Analysis(NamedTuple):
 
     def __str__(self) -> str:
         heads = ("rank", "arm", "leads", "score", "duels", "wins", "losses", "ties")
-        rows = [(r.rank, r.arm, r.beats, f"{r.score:.3f}", r.duels, r.wins, r.losses, r.ties) for r in self.leaderboard]
+        rows = [
+            (r.rank, r.arm, r.beats, f"{r.score:.3f}", *(f"{n:,}" for n in (r.duels, r.wins, r.losses, r.ties)))
+            for r in self.leaderboard
+        ]
         form = f"{{:>4}}  {{:<{max(3, *(len(row.arm) for row in self.leaderboard))}}}" + " {:>6}" * 6
         head = f"{self.votes:,} votes, {self.ties:,} of them ties ({self.said})"
         return "\n".join([head, "", *(form.format(*row) for row in [heads, *rows]), RANKED, "", str(self.verdict)])
