@@ -2,12 +2,10 @@
 
 import re
 import time
-from contextlib import closing
 from pathlib import Path
 
 import httpx2 as httpx
 import pytest
-from conftest import Live
 from starlette.testclient import TestClient
 
 import duels
@@ -100,12 +98,10 @@ def test_the_client_gets_all_pages(serve):
 
 
 @pytest.mark.deep
-def test_twelve_studies_of_two_thousand_arms_stay_below_a_gibibyte(tmp_path):
+def test_twelve_studies_of_two_thousand_arms_stay_below_a_gibibyte(serve):
     """Each is asked, told and looked at; the server's memory is what the system says it was at most."""
-    with (
-        closing(Live(f"sqlite:///{tmp_path}/duels.db", environment={"DUELS_TOKEN": TOKEN})) as live,
-        httpx.Client(base_url=live.url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=300) as client,
-    ):
+    live = serve(None, environment={"DUELS_TOKEN": TOKEN})
+    with httpx.Client(base_url=live.url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=300) as client:
         for n in range(12):
             study = f"/api/studies/big-{n}"
             assert client.post("/api/studies", json={"name": f"big-{n}", "arms": ARMS}).status_code == 201

@@ -8,6 +8,7 @@ import pytest
 
 from duels.policies import policy
 from duels.study import log, opening
+from duels.study.board import board
 from duels.study.catalogue import create_study, load_study
 from duels.study.history import FEW, History
 from duels.study.player import Player
@@ -218,13 +219,21 @@ def test_a_study_that_is_busy_stays_in_memory(url):
     assert busy.ask().id == FEW + 2
 
 
-def test_a_server_compiles_before_it_asks(url):
+def test_a_server_compiles_before_it_asks_about_many_arms(url):
     storage, compiled = opening.open_storage(url), []
     storage.compile = compiled.append
-    study = create_study(list("abc"), "study", url)
+    study = create_study([f"arm {k}" for k in range(33)], "study", url)
+    shown = board(study)  # does not wait
+    assert (shown["champions"], compiled) == (None, [])
+    assert "still being compiled" in shown["champions_note"]
     study.ask()
     assert [str(one) for one in compiled] == ["rucb"]
     assert study.history().player().compiled
+    assert board(study)["champions"]
+    small = create_study(list("abc"), "small", url)
+    small.ask()
+    assert not small.history().player().compiled
+    assert len(compiled) == 1
 
 
 def test_a_study_that_a_commit_needs_stays_in_memory(url):

@@ -88,12 +88,17 @@ class Hub:
     def prepare(self, study: Study) -> None:
         """Load a study and compile its policy in the background, before anybody asks."""
         if self.storage.compile is not None:
-            self._slow.submit(study.prepare)
+            self._slow.submit(self._compile_for, study)
 
     def prepare_all(self) -> None:
         """Compile the policies of all studies in the background."""
         if self.storage.compile is not None:
             self._slow.submit(self._compile_all)
+
+    def _compile_for(self, study: Study) -> None:
+        assert self.storage.compile is not None
+        self.storage.compile(study.history().policy)
+        study.prepare()
 
     def _compile_all(self) -> None:
         for policy in list_policies(self.storage):

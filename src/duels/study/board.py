@@ -201,8 +201,11 @@ def _moment(study: Study) -> Moment:
     def look(connection: sa.Connection, history: History) -> Moment:
         policy, player, trouble = None, None, ""
         try:
-            player = study.player(history) if history.policy.kernel("bounds") is not None else None
-            policy = history.policy
+            if history.policy.kernel("bounds") is not None and history.is_uncompiled:
+                trouble = "the policy is still being compiled; they appear after the next question"
+            else:
+                player = study.player(history) if history.policy.kernel("bounds") is not None else None
+                policy = history.policy
         except NotReady:
             raise
         except DuelsError as error:

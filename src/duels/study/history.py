@@ -25,6 +25,7 @@ from .storage import StudyRow
 OUTCOME = np.array([1.0, 0.0, 0.5, 0.5])  # of the arm on the left, by answer
 NONE = np.zeros(0, np.int64)
 LARGE = 2**25  # bytes of a policy's state that is not worth keeping in a snapshot
+SMALL = 32  # arms with which nobody notices that a policy is not compiled yet
 FEW = 256  # answers that the policy's state takes in while others wait
 
 
@@ -45,7 +46,7 @@ class History(Record):
     def __init__(self, row: StudyRow, policy: Policy | None = None) -> None:
         super().__init__(row)
         self._policy = policy
-        self.compiles = False  # whether the policy is compiled before it is first asked
+        self.compiles = False  # whether a policy on many arms is compiled before it is first asked
         self._player: Player | None = None
         self._folded = 0  # how many of `told` the player knows
         self._starts = 0  # how often the player had to begin again
@@ -136,7 +137,15 @@ class History(Record):
         return self._player
 
     def _is_quick(self, player: Player) -> bool:
-        return len(self.told) - self._folded <= FEW and not player.wants_compiling(self.compiles)
+        return len(self.told) - self._folded <= FEW and not player.wants_compiling(self._compiles_first(player))
+
+    def _compiles_first(self, player: Player) -> bool:
+        return self.compiles and player.arms > SMALL
+
+    @property
+    def is_uncompiled(self) -> bool:
+        """Whether the next question waits for the compiler."""
+        return self._begun().wants_compiling(self._compiles_first(self._begun()))
 
     def _waiting(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The answers that the policy's state does not have yet."""
@@ -171,7 +180,7 @@ class History(Record):
         if work is not None:
             done = False
             try:
-                work.player.catch_up(work.first, work.second, work.outcomes, self.compiles)
+                work.player.catch_up(work.first, work.second, work.outcomes, self._compiles_first(work.player))
                 done = True
             finally:
                 self.take_back(work, done)

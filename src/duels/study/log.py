@@ -181,7 +181,7 @@ class Log:
                 return
             done = False
             try:
-                if self._storage.compile is not None and not work.player.compiled:
+                if self._storage.compile is not None and work.player.will_compile(len(work.first), history.compiles):
                     self._storage.compile(history.policy)
                 work.player.catch_up(work.first, work.second, work.outcomes, history.compiles)
                 done = True

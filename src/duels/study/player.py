@@ -103,11 +103,15 @@ class Player:
         self._ahead = None
         self.t = self._timed(self._fold, self.state, first, second, outcomes, self.t, self.coin)
 
+    def will_compile(self, answers: int, at_once: bool) -> bool:
+        """Whether `catch_up` with so many answers begins with compiling."""
+        return self.wants_compiling(at_once or answers > MANY)
+
     def catch_up(self, first: Any, second: Any, outcomes: Any, compiled: bool = False) -> None:
         """As `enter`, with many answers; compiles when that pays, or at once."""
-        start, at_once = 0, compiled or len(first) > MANY
+        start = 0
         while True:
-            if self.wants_compiling(at_once):
+            if self.will_compile(len(first), compiled):
                 self.compile()
             if start >= len(first):
                 return
