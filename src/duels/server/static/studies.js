@@ -24,7 +24,7 @@ async function create(values) {
   const wanted = { name, arms, policy: values.get("policy") };
   if (needsHorizon()) wanted.horizon = Number(values.get("horizon"));
   if (!name) throw new Error("the study needs a name.");
-  if (arms.length < 2) throw new Error("give at least two arms, one a line or in a file.");
+  if (arms.length < 2) throw new Error("give at least two arms, one per line or in a file.");
   const twice = repeated(arms);
   if (twice !== undefined) throw new Error(`two arms are called “${twice}”: names must be unique.`);
   await call("POST", "/api/studies", wanted);
