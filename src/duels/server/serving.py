@@ -1,5 +1,7 @@
 """`duels serve`: the application on a socket, from the first start to a graceful end."""
 
+import contextlib
+import ctypes
 import gc
 import ipaddress
 import logging
@@ -25,6 +27,7 @@ from .protocol import Protocol
 
 logger = logging.getLogger("duels.server")
 SWITCH = 0.0002  # seconds: the thread that writes must not wait long for the one that reads requests
+M_MMAP_THRESHOLD = -3  # of glibc's malloc.h
 BACKLOG = 2048  # connections that wait to be taken
 PATIENCE = 5  # seconds that requests under way have at the end
 LOCKED = 2  # seconds to wait for another process that writes: one commit under way and the next fit into PATIENCE
@@ -96,6 +99,7 @@ def serve(
     player = Demo(store) if demo else None
     _say_hello(store, public_url or address, fresh and not token, open_to_all, player)
     config = configuration(app, trusted)
+    _return_memory()
     gc.collect()
     gc.freeze()  # else the libraries' million objects are looked through every second, which takes 0.15 s
     gc.set_threshold(50_000, 50, 100)
@@ -133,6 +137,12 @@ def networks_of(addresses: Sequence[str]) -> list[str] | None:
             raise InvalidInput(f"--trusted-proxy is {address!r:.100}: expected {expected}") from None
         found.append(str(network.network_address if network.num_addresses == 1 else network))
     return found or None
+
+
+def _return_memory() -> None:
+    """Have large arrays go back to the system when they are freed: left to itself glibc keeps those below 32 MiB."""
+    with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library
+        ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 2**20)
 
 
 def _say_hello(store: Storage, address: str, first: bool, open_to_all: bool, demo: Demo | None) -> None:

@@ -22,6 +22,7 @@ from .tally import LeaderboardRow, Tally, estimates, leaders, met, ranking
 from .verdict import Verdict
 
 PROGRESS_POINTS, REGRET_POINTS, VOTERS, PAIRS = 120, 60, 50, 10_000  # the most that are given
+MOST_CHAMPIONS = 1_000  # active arms of which the policy's bounds are copied and shown
 BEST = 30  # arms whose pairs are always given
 
 # An undo has the duel and the attempt of the answer that it takes back. Forgotten voters have no name any more.
@@ -201,7 +202,9 @@ def _moment(study: Study) -> Moment:
     def look(connection: sa.Connection, history: History) -> Moment:
         policy, player, trouble = None, None, ""
         try:
-            if history.policy.kernel("bounds") is not None and history.is_uncompiled:
+            if len(history.places) > MOST_CHAMPIONS:
+                trouble = f"there are more than {MOST_CHAMPIONS:,} active arms"
+            elif history.policy.kernel("bounds") is not None and history.is_uncompiled:
                 trouble = "the policy is still being compiled; they appear after the next question"
             else:
                 player = study.player(history) if history.policy.kernel("bounds") is not None else None
