@@ -16,7 +16,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from .errors import InvalidInput
+from .errors import InvalidInput, cut
 from .files import whole_file
 
 VERMILION, BLUE, GREEN, PURPLE = "#D55E00", "#0072B2", "#009E73", "#CC79A7"
@@ -332,11 +332,10 @@ def save_chart(chart: Any, path: str | Path, *, scale: float = 2.0) -> Path:
     """Write a chart as PNG, SVG, PDF, HTML (opens offline) or Vega-Lite JSON, by the path's ending."""
     target = Path(path)
     if not hasattr(chart, "to_dict"):
-        raise InvalidInput(f"{chart!r:.60} is no chart: expected what plot_regret and the like give")
+        raise InvalidInput(f"{cut(chart)} is no chart: expected what plot_regret and the like give")
     if not (isinstance(scale, int | float) and 0 < scale <= 20):
         raise InvalidInput(f"scale is {scale!r}: expected a number above 0 and up to 20 (2 is sharp on paper)")
-    if target.suffix.lower() not in ENDINGS:
-        raise InvalidInput(f"cannot write a figure as {target.name!r}: expected a name ending in {', '.join(ENDINGS)}")
+    check_ending(target)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -349,3 +348,9 @@ def save_chart(chart: Any, path: str | Path, *, scale: float = 2.0) -> Path:
     with whole_file(target) as unfinished:
         chart.save(str(unfinished), format=kind, **options.get(kind, {}))
     return target
+
+
+def check_ending(target: Path) -> None:
+    """Refuse a file name that no figure can be written to; commands ask before they draw."""
+    if target.suffix.lower() not in ENDINGS:
+        raise InvalidInput(f"cannot write a figure as {target.name!r}: expected a name ending in {', '.join(ENDINGS)}")

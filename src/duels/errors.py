@@ -65,3 +65,9 @@ def _shortened(names: list[str], most: int = 12) -> str:
 def counted(count: int, one: str, many: str = "") -> str:
     """`1 vote`, `2,000 votes`, `2 queries`: for messages."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def cut(value: object, most: int = 60) -> str:
+    """The value as Python writes it, for messages; `…` says that it goes on."""
+    text = repr(value)
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from . import compiling
-from .errors import CompileError, DuelsError
+from .errors import CompileError, DuelsError, cut
 from .policies import Policy
 from .policies.kernels import FOREVER as FOREVER
 
@@ -206,6 +206,8 @@ def direct(bound: Any, *arguments: Any) -> Callable:
 def _complaint(policy: Policy, errors: list[Exception]) -> str:
     """Where numba stops, and what it objects to, in a line."""
     functions = _functions(policy)
+    if wrong := _no_pair(policy):
+        return wrong
     places = [place for error in errors for place in _places_named(str(error), functions)]
     places += [place for error in errors if not places and (place := _guess(error, functions))]
     where = (places or [functions[0].__code__.co_filename])[0]
@@ -215,6 +217,20 @@ def _complaint(policy: Policy, errors: list[Exception]) -> str:
     if reason.endswith("signature:"):  # it is in the next line
         reason = " ".join([reason, *(line.removeprefix(">>> ") for line in telling[1:2])])
     return f"{where}: {reason[:300]}"
+
+
+def _no_pair(policy: Policy) -> str:
+    """Where `select` chooses anything but two arms; empty if it does choose two, or fails."""
+    select = policy.module.select
+    try:
+        found = select(policy.start(2, 100), policy.params, 1, np.random.default_rng(0))
+    except Exception:
+        return ""
+    if isinstance(found, tuple) and len(found) == 2:
+        return ""
+    code = select.__code__
+    place = f"{code.co_filename}, line {code.co_firstlineno}, in {select.__name__}"
+    return f"{place}: it returns {cut(found)}, expected two arms, such as (0, 1)"
 
 
 def _functions(policy: Policy) -> list[Callable]:
@@ -228,10 +244,13 @@ def place_of(policy: Policy, error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     functions = [one for one in _functions(policy) if not compiling.is_ours(one)]
     found = [_place(functions, frame.filename, frame.lineno or 0) for frame in frames]
-    unknown = ""
-    if functions and isinstance(error, ZeroDivisionError):  # compiled code does not say where
-        unknown = f" ({functions[0].__code__.co_filename}; compiled=False shows the line)"
-    return next((f" ({place})" for place in reversed(found) if place), unknown)
+    return next((f" ({place})" for place in reversed(found) if place), "")
+
+
+def file_of(policy: Policy) -> str:
+    """The file of a policy of your own: ` (mine.py)`."""
+    own = [one for one in _functions(policy) if not compiling.is_ours(one)]
+    return f" ({own[0].__code__.co_filename})" if own else ""
 
 
 def _places_named(text: str, functions: list[Callable]) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .errors import InvalidInput, NoCondorcetWinner, UnknownName
+from .errors import InvalidInput, NoCondorcetWinner, UnknownName, cut
 from .orders import count_ordered_subsets, ordered_among_random, ordered_subsets_by_size
 
 Arm = int | str
@@ -348,7 +348,7 @@ def _checked_array(array: Any) -> np.ndarray:
     except (TypeError, ValueError) as error:
         raise InvalidInput(f"a preference matrix must be a square table of numbers: {error}") from None
     if p.ndim == 0:
-        raise InvalidInput(f"{array!r:.60} is not a matrix: expected a square table of numbers")
+        raise InvalidInput(f"{cut(array)} is not a matrix: expected a square table of numbers")
     if p.ndim != 2 or p.shape[0] != p.shape[1]:
         raise InvalidInput(f"the matrix has shape {p.shape}, expected square: one row and one column per arm")
     if len(p) < 2:

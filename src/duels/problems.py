@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import specs
-from .errors import InvalidInput, UnknownName
+from .errors import InvalidInput, UnknownName, cut
 from .files import read_cell, safe_cell, whole_file
 from .preference import PreferenceMatrix
 
@@ -77,7 +77,7 @@ def as_matrix(problem_like: Any) -> PreferenceMatrix:
         return problem_like
     if not isinstance(problem_like, list | tuple) and np.ndim(problem_like) == 0:  # None, a number, a dictionary
         raise InvalidInput(
-            f"{problem_like!r:.60} is not a problem: expected a name such as 'arxiv-6', a matrix file or a matrix"
+            f"{cut(problem_like)} is not a problem: expected a name such as 'arxiv-6', a matrix file or a matrix"
         )
     return PreferenceMatrix(problem_like)
 

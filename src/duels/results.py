@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from .errors import InvalidInput
+from .errors import InvalidInput, cut
 from .files import whole_file
 
 SCHEMA = {
@@ -207,7 +207,7 @@ def as_results(results: Any) -> Results:
     if isinstance(results, str | os.PathLike):
         return load_results(os.fspath(results))
     raise InvalidInput(
-        f"{results!r:.60} is not results: expected what simulate, run_experiment or load_results gives, or a folder of "
+        f"{cut(results)} is not results: expected what simulate, run_experiment or load_results gives, or a folder of "
         "results"
     )
 

@@ -25,6 +25,7 @@ from .specs import whole
 from .threads import cores, in_threads
 
 PER_DECADE = 10  # default checkpoints
+AGAIN = 100_000  # steps played again, interpreted, to find the line of an error: a second or two
 
 
 def simulate(
@@ -140,7 +141,7 @@ class Simulation:
                 except DuelsError:
                     raise
                 except Exception as error:
-                    where = loop.place_of(self.policy, error)
+                    where = loop.place_of(self.policy, error) or self._place_again(run)
                     raise PolicyError(
                         f"policy {self.policy} failed in run {run}: {type(error).__name__}: {error}{where}"
                     ) from error
@@ -149,6 +150,20 @@ class Simulation:
             if not 0 <= arm < arms:
                 raise PolicyError(f"policy {self.policy} recommends arm {arm} of {arms} at step {until}")
             sheet.enter(run, place, tally, arm, explored(state) if explored else 0, state)
+
+    def _place_again(self, run: int) -> str:
+        """Where a run fails that failed in compiled code, which does not say: its first steps in the interpreter."""
+        state, world = self.policy.start(self.matrix.arms, self.horizon), self.arena.world()
+        tally, streams = np.zeros((self.matrix.arms, self.matrix.arms)), loop.streams(self.seed, run)
+        play = self.arena.play(self.policy, self.horizon, False)
+        try:
+            with loop.strictly(self.policy):
+                play(
+                    state, self.policy.params, world, tally, 1, self.horizon, loop.FOREVER, AGAIN, *streams, streams[0]
+                )
+        except Exception as error:
+            return loop.place_of(self.policy, error) or loop.file_of(self.policy)
+        return loop.file_of(self.policy)
 
 
 class _Arena:

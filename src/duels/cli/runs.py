@@ -139,9 +139,11 @@ def race(
     quiet: QuietOption = False,
 ) -> None:
     """Race all policies that suit a problem: regret, accuracy, speed, and whether each is right."""
-    from ..charts import save_chart
+    from ..charts import check_ending, save_chart
     from ..race import race as run_race
 
+    if out is not None:
+        check_ending(out)
     with interruptible():
         found = run_race(
             problem,

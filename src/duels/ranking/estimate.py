@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import compiling
-from ..errors import InvalidInput
+from ..errors import InvalidInput, cut
 from ..preference import PreferenceMatrix
 from ..problems import as_matrix
 from ..specs import whole
@@ -172,10 +172,10 @@ class InterleavingEnvironment:
         matrix: PreferenceMatrix | None = None,
     ) -> None:
         if not isinstance(collection, Collection):
-            raise InvalidInput(f"{collection!r:.60} is no collection: read one with duels.load_collection(path)")
+            raise InvalidInput(f"{cut(collection)} is no collection: read one with duels.load_collection(path)")
         rankers = feature_rankers(collection) if rankers is None else rankers
         if not isinstance(rankers, Rankers):
-            raise InvalidInput(f"{rankers!r:.60} are no rankers: make them, e.g. feature_rankers(collection, [39, 23])")
+            raise InvalidInput(f"{cut(rankers)} are no rankers: make them, e.g. feature_rankers(collection, [39, 23])")
         if rankers.collection is not collection:
             raise InvalidInput("the rankers rank the documents of another collection: make them from this one")
         if len(rankers) < 2:

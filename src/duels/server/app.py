@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from fastapi import FastAPI, Response
 
 from .. import __version__
-from ..errors import InvalidInput
+from ..errors import InvalidInput, cut
 from ..study.opening import open_storage
 from ..study.storage import Storage
 from . import pages, voting
@@ -93,7 +93,7 @@ def create_app(
 def _checked(url: str) -> str:
     parts = urlsplit(url)
     if url and (parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query):
-        raise InvalidInput(f"public_url is {url!r:.100}: expected something like https://duels.example.org")
+        raise InvalidInput(f"public_url is {cut(url, 100)}: expected something like https://duels.example.org")
     return url.rstrip("/")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.exceptions import HTTPException
 
+from ..errors import cut
 from .limits import Limits
 from .problems import problem
 
@@ -100,11 +101,11 @@ class Gate:
         host = hosts[0].decode("latin-1").lower() if hosts else ""
         name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
         if self.hosts and name not in self.hosts:
-            return problem(400, f"this server is not {name!r:.100}: see the option --public-url")
+            return problem(400, f"this server is not {cut(name, 100)}: see the option --public-url")
         if len(lengths) > 1 or (lengths and encodings):  # where the body ends must not be a matter of opinion
             return problem(400, "the request says the length of its body in two ways: expected one Content-Length")
         if lengths and not (lengths[0].isdigit() and len(lengths[0]) <= DIGITS):
-            return problem(400, f"Content-Length is {lengths[0].decode('latin-1')!r:.60}: expected a whole number")
+            return problem(400, f"Content-Length is {cut(lengths[0].decode('latin-1'))}: expected a whole number")
         if lengths and int(lengths[0]) > self._most(scope):
             return problem(413, self._too_large(scope))
         return None

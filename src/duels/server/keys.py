@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, cut
 from ..study import log
 from ..study.names import label
 from ..study.storage import Storage, Write
@@ -113,7 +113,7 @@ def make_key(
         )
     name = label(name)
     if len(name) > 200 or not name.isprintable():
-        raise InvalidInput(f"name is {name!r:.60}: expected up to 200 printable characters")
+        raise InvalidInput(f"name is {cut(name)}: expected up to 200 printable characters")
     secret = secret or secrets.token_urlsafe(16 if kind == "vote" else 32)
     now = log.clock()
     values: dict[str, Any] = {

@@ -17,6 +17,7 @@ from ..errors import (
     PolicyError,
     StorageError,
     UnknownName,
+    cut,
 )
 
 logger = logging.getLogger("duels.server")
@@ -112,8 +113,8 @@ def of_request(request: Request, error: Exception) -> Response:
 def of_http(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     words = {
-        404: f"there is nothing at {request.url.path!r:.200}: see /docs for the API",
-        405: f"{request.method} is not for {request.url.path!r:.200}: see /docs for the API",
+        404: f"there is nothing at {cut(request.url.path, 200)}: see /docs for the API",
+        405: f"{request.method} is not for {cut(request.url.path, 200)}: see /docs for the API",
     }
     response = problem(error.status_code, words.get(error.status_code, str(error.detail)))
     response.headers.update(error.headers or {})

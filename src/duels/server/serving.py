@@ -13,7 +13,7 @@ from typing import Any
 
 import uvicorn
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, cut
 from ..study.elsewhere import compile_policy
 from ..study.opening import existing_storage, open_storage
 from ..study.storage import Storage
@@ -134,7 +134,7 @@ def networks_of(addresses: Sequence[str]) -> list[str] | None:
             network = ipaddress.ip_network(address.strip(), strict=False)
         except ValueError:
             expected = "an address such as 10.0.0.7, or a network such as 10.0.0.0/24"
-            raise InvalidInput(f"--trusted-proxy is {address!r:.100}: expected {expected}") from None
+            raise InvalidInput(f"--trusted-proxy is {cut(address, 100)}: expected {expected}") from None
         found.append(str(network.network_address if network.num_addresses == 1 else network))
     return found or None
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..errors import InvalidInput, UnknownName
+from ..errors import InvalidInput, UnknownName, cut
 
 KINDS = ("text", "markdown", "code", "image", "html")
 FORMATS = ("jsonl", "ndjson", "json", "csv", "tsv")
@@ -89,7 +89,7 @@ def read_items(source: Any, *, format: str | None = None) -> list[Item]:
         unit, called = "item", f"the {type(source).__name__}"
         rows = _objects(enumerate(source, 1), faults)
     else:
-        raise InvalidInput(f"{source!r:.60} holds no items: expected a path, bytes, or a list of dicts")
+        raise InvalidInput(f"{cut(source)} holds no items: expected a path, bytes, or a list of dicts")
     return _checked(called, unit, list(rows), faults, folder)
 
 
@@ -135,7 +135,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise ValueError(f"{key!r:.40} is there twice in one object")
+            raise ValueError(f"{cut(key, 40)} is there twice in one object")
         found[key] = value
     return found
 
@@ -145,7 +145,7 @@ def _objects(values: Iterable[tuple[int, Any]], faults: list[Fault]) -> Iterator
         if isinstance(value, Item):
             value = value._asdict()
         if not isinstance(value, Mapping):
-            faults.append((place, f"found {value!r:.40}, expected an object with prompt and outputs"))
+            faults.append((place, f"found {cut(value, 40)}, expected an object with prompt and outputs"))
             continue
         prompts = [value[key] for key in PROMPTS if key in value]
         if len(prompts) != 1 or "outputs" not in value:
@@ -216,7 +216,7 @@ def _long(rows: Iterable[tuple[int, list[str]]], roles: dict[str, int], faults: 
         row = found.setdefault(cells[prompt], _Row(line, cells[prompt], {}))
         arm = cells[roles["arm"]].strip()
         if arm in row.outputs:
-            faults.append((line, f"arm {arm!r:.40} has an output for the prompt of line {row.place} already"))
+            faults.append((line, f"arm {cut(arm, 40)} has an output for the prompt of line {row.place} already"))
         kind = cells[roles["kind"]] if "kind" in roles else None
         row.outputs[arm] = {"content": cells[roles["output"]], "kind": kind}
     return found.values()
@@ -249,12 +249,12 @@ def _counted(count: int, what: str) -> str:
 
 def _item(row: _Row, folder: Path | None) -> Item:
     if not isinstance(row.prompt, str) or not row.prompt.strip():
-        raise ValueError(f"prompt is {row.prompt!r:.40}, expected text")
+        raise ValueError(f"prompt is {cut(row.prompt, 40)}, expected text")
     if len(row.prompt) > MOST_PROMPT:
         raise ValueError(f"prompt has {len(row.prompt):,} characters, expected at most {MOST_PROMPT:,}")
     _plain("prompt", row.prompt)
     if not isinstance(row.outputs, Mapping):
-        raise ValueError(f"outputs is {row.outputs!r:.40}, expected an object with an output for each arm")
+        raise ValueError(f"outputs is {cut(row.outputs, 40)}, expected an object with an output for each arm")
     given = {arm: value for arm, value in row.outputs.items() if value is not None}
     if len(given) < 2:
         raise ValueError(f"{_counted(len(given), 'output')}, expected those of at least two arms")
@@ -263,7 +263,7 @@ def _item(row: _Row, folder: Path | None) -> Item:
 
 def _arm(arm: Any) -> str:
     if not isinstance(arm, str) or not arm:
-        raise ValueError(f"an arm is called {arm!r:.40}, expected its name")
+        raise ValueError(f"an arm is called {cut(arm, 40)}, expected its name")
     _plain("an arm's name", arm)
     return arm
 
@@ -274,17 +274,17 @@ def _output(arm: str, value: Any, kind: Any, folder: Path | None) -> Output:
     if isinstance(value, Mapping):
         kind, value = value.get("kind") or kind, value.get("content")
     if not isinstance(value, str):
-        raise ValueError(f"the output of {arm!r:.40} is {value!r:.40}, expected text, or an object with content")
+        raise ValueError(f"the output of {cut(arm, 40)} is {cut(value, 40)}, expected text, or an object with content")
     kind = "text" if kind in (None, "") else kind.strip().lower() if isinstance(kind, str) else kind
     if kind not in KINDS:
-        raise ValueError(f"the output of {arm!r:.40} is of kind {kind!r:.40}, expected one of {', '.join(KINDS)}")
+        raise ValueError(f"the output of {cut(arm, 40)} is of kind {cut(kind, 40)}, expected one of {', '.join(KINDS)}")
     try:
         if kind == "image":
             return Output(kind, _image(value.strip(), folder))
         if _plain("its text", value) > MOST_TEXT:
             raise ValueError("it is larger than 1 MiB: shorten it")
     except ValueError as error:
-        raise ValueError(f"the output of {arm!r:.40} cannot be shown: {error}") from None
+        raise ValueError(f"the output of {cut(arm, 40)} cannot be shown: {error}") from None
     return Output(kind, value)
 
 
@@ -308,7 +308,9 @@ def _image(content: str, folder: Path | None) -> str:
     match = DATA_URL.fullmatch(content)
     if match is None or len(match[2]) % 4:
         files = "" if folder is None else ", or the path of a file beside this one"
-        raise ValueError(f"found {content!r:.40}, expected data:image/png;base64,… or jpeg, gif, webp, svg+xml{files}")
+        raise ValueError(
+            f"found {cut(content, 40)}, expected data:image/png;base64,… or jpeg, gif, webp, svg+xml{files}"
+        )
     if len(match[2]) // 4 * 3 - match[2].count("=") > MOST_IMAGE:
         raise ValueError("the image is larger than 4 MiB: make it smaller")
     return content
@@ -319,16 +321,16 @@ def _image_file(content: str, folder: Path) -> str:
     try:
         path = (folder / content).resolve()
         if not path.is_relative_to(folder.resolve()):
-            raise ValueError(f"{content!r:.60} is outside of the folder of the items: put it there")
+            raise ValueError(f"{cut(content)} is outside of the folder of the items: put it there")
         media_type = IMAGES.get(path.suffix.lower())
         if media_type is None or not path.is_file():
             wanted = f"expected one of {', '.join(IMAGES)}" if media_type is None else "there is no such file"
-            raise ValueError(f"found {content!r:.60}, {wanted}")
+            raise ValueError(f"found {cut(content)}, {wanted}")
         if path.stat().st_size > MOST_IMAGE:
-            raise ValueError(f"{content!r:.60} is larger than 4 MiB: make it smaller")
+            raise ValueError(f"{cut(content)} is larger than 4 MiB: make it smaller")
         return _image(f"data:{media_type};base64,{base64.b64encode(path.read_bytes()).decode()}", None)
     except (OSError, RuntimeError) as error:  # a circle of links is a RuntimeError
-        raise ValueError(f"{content!r:.60} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        raise ValueError(f"{cut(content)} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 def listed(names: Iterable[Any], most: int = 8) -> str:

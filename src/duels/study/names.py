@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, cut
 from .history import History
 from .record import ANSWERS
 from .storage import Event
@@ -51,7 +51,7 @@ class LogEntry(NamedTuple):
 
 def arm_names(arms: Iterable[str], fewest: int = 2) -> list[str]:
     if isinstance(arms, str) or not isinstance(arms, Iterable):
-        raise InvalidInput(f"arms is {arms!r:.60}: expected a list of names")
+        raise InvalidInput(f"arms is {cut(arms)}: expected a list of names")
     names = list(arms)
     if len(names) < fewest:
         given = f"{len(names)} arm{'s were' if len(names) != 1 else ' was'} given"
@@ -59,9 +59,9 @@ def arm_names(arms: Iterable[str], fewest: int = 2) -> list[str]:
     names = [_visible("arm", name) if isinstance(name, str) else name for name in names]
     for name in names:
         if not isinstance(name, str) or not name.strip() or len(name) > 200:
-            raise InvalidInput(f"arm {name!r:.60} has no usable name: expected text of 1 to 200 characters")
+            raise InvalidInput(f"arm {cut(name)} has no usable name: expected text of 1 to 200 characters")
         if name != name.strip():
-            raise InvalidInput(f"arm {name!r:.60} has blanks around its name: leave them out")
+            raise InvalidInput(f"arm {cut(name)} has blanks around its name: leave them out")
         if name in ANSWERS:
             raise InvalidInput(f"an arm cannot be called {name!r}: that is an answer; choose another name")
         if names.count(name) > 1:
@@ -72,7 +72,7 @@ def arm_names(arms: Iterable[str], fewest: int = 2) -> list[str]:
 def study_name(name: Any) -> str:
     name = _visible("study_name", name) if isinstance(name, str) else name
     if not isinstance(name, str) or not name.strip() or len(name) > 200 or re.search(r"/|^\.\.?$", name):
-        raise InvalidInput(f"study_name is {name!r:.60}: expected up to 200 characters without /, and not . or ..")
+        raise InvalidInput(f"study_name is {cut(name)}: expected up to 200 characters without /, and not . or ..")
     return name
 
 
@@ -100,7 +100,7 @@ def voter_name(voter: Any) -> str | None:
     name = past_voter(_visible("voter", name))
     if name is not None and not isinstance(voter, LinkVoter) and is_reserved(name):
         raise InvalidInput(
-            f"voter is {voter!r:.60}: names of that form are for people who vote through links; choose another one"
+            f"voter is {cut(voter)}: names of that form are for people who vote through links; choose another one"
         )
     return name
 
@@ -113,7 +113,7 @@ def imported_name(voter: str) -> str:
 def past_voter(voter: Any) -> str | None:
     """The name of a voter who answered already, as it was written then: also of a link, or with hidden characters."""
     if voter is not None and (not isinstance(voter, str) or not voter or len(voter) > 200 or "\x00" in voter):
-        raise InvalidInput(f"voter is {voter!r:.60}: expected up to 200 characters of text, or None")
+        raise InvalidInput(f"voter is {cut(voter)}: expected up to 200 characters of text, or None")
     _refuse_broken("voter", voter or "")
     return None if voter is None else str(voter)
 
@@ -150,7 +150,7 @@ def _visible(what: str, name: str) -> str:
         if hidden or (letter in VARIANTS and not _is_emoji(name, k)):
             called = CONTROLS.get(letter) or unicodedata.name(letter, "control character").lower()
             raise InvalidInput(
-                f"{what} is {name!r:.60}, whose character {k + 1} is U+{ord(letter):04X} ({called}): leave it out, "
+                f"{what} is {cut(name)}, whose character {k + 1} is U+{ord(letter):04X} ({called}): leave it out, "
                 "since names must not differ in what cannot be seen"
             )
     return composed(name)
@@ -169,7 +169,7 @@ def is_text(name: str) -> bool:
 
 def _refuse_broken(what: str, name: str) -> None:
     if not is_text(name):
-        raise InvalidInput(f"{what} is {name!r:.60}, which is not text: expected characters that UTF-8 can write")
+        raise InvalidInput(f"{what} is {cut(name)}, which is not text: expected characters that UTF-8 can write")
 
 
 def duel_number(duel: Any) -> int:
@@ -181,7 +181,7 @@ def duel_number(duel: Any) -> int:
             return operator.index(number)
     except TypeError:
         pass
-    raise InvalidInput(f"duel is {duel!r:.60}: expected what ask gave, or its id")
+    raise InvalidInput(f"duel is {cut(duel)}: expected what ask gave, or its id")
 
 
 def iso_time(seconds: float) -> str:

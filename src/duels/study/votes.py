@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InvalidInput, UnknownName, counted
+from ..errors import InvalidInput, UnknownName, counted, cut
 from ..files import read_cell, safe_cell
 from ..ranking.collection import written
 from .columns import OTHER_WORDS, SKIP, WINNERS, WORDS, Table, columns_said, headed, plain, roles_of
@@ -271,7 +271,7 @@ def _cells(row: Any, keys: list[Any]) -> list[Any] | Exception:
         return [row.get(key) for key in keys]
     if isinstance(row, tuple | list | np.ndarray) and not keys:
         return list(row)
-    return row if isinstance(row, Exception) else ValueError(f"found {row!r:.40}, expected a dict or a tuple")
+    return row if isinstance(row, Exception) else ValueError(f"found {cut(row, 40)}, expected a dict or a tuple")
 
 
 def _judged(table: Table, roles: dict[str, int]) -> tuple[list[tuple], list[tuple[int, str]]]:
@@ -304,11 +304,11 @@ def _judge(words: dict[str, int], *cells: Any) -> tuple[str, str, int]:
     if not left or not right:
         raise ValueError(f"the {'second' if left else 'first'} arm is empty or no text, expected its name")
     if left == right:
-        raise ValueError(f"{left!r:.40} is compared with itself, expected two different arms")
+        raise ValueError(f"{cut(left, 40)} is compared with itself, expected two different arms")
     named = {right: 1, left: 0}.get(winner or "", OTHER_WORDS.get(plain(winner)))
     code = words.get(plain(winner), named)
     if code is None:
-        raise ValueError(f"winner is {winner!r:.40}, expected {', '.join(WINNERS)}, skip or one of the two names")
+        raise ValueError(f"winner is {cut(winner, 40)}, expected {', '.join(WINNERS)}, skip or one of the two names")
     return left, right, code
 
 
@@ -336,7 +336,9 @@ def _utc(cell: Any) -> str | None:
         moment = moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
         return f"{moment.isoformat()[:-6]}Z"
     except (ValueError, OverflowError, OSError):
-        raise ValueError(f"time is {text!r:.40}, expected seconds since 1970 or such as 2025-01-31T12:00:00Z") from None
+        raise ValueError(
+            f"time is {cut(text, 40)}, expected seconds since 1970 or such as 2025-01-31T12:00:00Z"
+        ) from None
 
 
 def _votes(found: list[tuple], said: str, source: str) -> Votes:
