@@ -152,10 +152,16 @@ def test_own_claims_and_none(results, tmp_path):
 
 
 def test_final_numbers(page, results):
-    """At the horizon of 1,000 only, lowest regret first, problems in the order of the results."""
+    """At every horizon, lowest regret first, problems in the order of the results."""
     head, *rows = cells(page.inside("final-numbers"))
-    assert head[:3] == ["problem", "policy", "mean regret"]  # steps and runs are alike, so they are in the sentence
-    assert "the longest horizon, 1,000 steps, 3 runs." in page.source
+    assert head[:4] == ["problem", "policy", "steps", "mean regret"]  # runs are alike, so they are in the sentence
+    assert "At the end of each horizon, 3 runs." in page.source
+    every = results.final()
+    assert [(row[0], row[1], int(row[2].replace(",", ""))) for row in rows] == [
+        (row["problem"], row["policy"], row["t"]) for row in every.to_dicts()
+    ]
+    assert every["t"].n_unique() > 1
+    rows = [[*row[:2], *row[3:]] for row in rows if row[2] == "1,000"]
     assert [row[0] for row in rows] == ["arxiv-6"] * 3 + ["cyclic-4"] * 3
     final = {
         (row["problem"], row["policy"]): row for row in results.final().filter(pl.col("horizon") == 1000).to_dicts()
@@ -179,7 +185,14 @@ def test_steps_and_runs_that_differ_have_columns(tmp_path):
     head, *rows = cells(page.inside("final-numbers"))
     assert head[:4] == ["problem", "policy", "steps", "runs"]
     assert {tuple(row[1:4]) for row in rows} == {("rucb", "2,000", "2"), ("random", "100", "3")}
-    assert "longest horizon. Duels" in page.source
+    assert "At the end of each horizon. Duels" in page.source
+
+
+def test_of_many_horizons_the_longest_is_shown(tmp_path):
+    parts = [duels.simulate("cyclic-4", "savage", horizon=t, runs=2) for t in (10, 20, 30, 40, 50)]
+    page = Page(write_report(tmp_path / "r.html", duels.combine(parts), {"cyclic-4": CYCLIC}, claims=[]).read_text())
+    assert "At the end of the longest horizon, 50 steps, 2 runs." in page.source
+    assert len(cells(page.inside("final-numbers"))) == 2
 
 
 def test_numbers_of_different_horizons_are_not_ranked_against_each_other(tmp_path):

@@ -27,6 +27,7 @@ WIDE = 1.4  # times as wide as high; a narrower figure shares its row with anoth
 LARGEST = 100  # arms of a matrix that is drawn: its picture has a cell for each pair
 FACTS = {"Duels": "duels", "Command": "command", "Seed": "seed", "Threads": "jobs", "Carried out by": "executor"}
 FACTS |= {"Machine": "machine", "Python": "python", "numpy": "numpy"}  # of the provenance
+FEW = 4  # horizons that are all in the table of final numbers
 FINAL = {"problem": "problem", "policy": "policy", "steps": "t", "runs": "runs", "mean regret": "regret"}
 FINAL |= {"± standard error": "standard_error", "best run": "regret_min", "worst run": "regret_max"}
 FINAL |= {"accuracy": "accuracy", "duels": "duels", "explored": "explored"}  # of the summary
@@ -222,12 +223,17 @@ def _claims(claims: Sequence[Claim]) -> str:
 
 
 def _final(results: Results) -> str:
-    """Each policy at its longest horizon; those of different horizons are not ranked against each other."""
-    last = results.final().filter(pl.col("t") == pl.col("t").max().over("problem", "policy"))
+    """Each policy at every horizon if there are few, else at its longest; horizons are not ranked together."""
+    last = results.final()
+    when = "At the end of each horizon"
+    if last["t"].n_unique() > FEW:
+        last = last.filter(pl.col("t") == pl.col("t").max().over("problem", "policy"))
+    if last["t"].n_unique() == 1:
+        when = "At the end of the longest horizon"
     alike = [column for column in ("t", "runs") if last[column].n_unique() == 1]
     shown = {head: column for head, column in FINAL.items() if column not in alike}
     counts = [counted(last["t"][0], "step")] * ("t" in alike) + [counted(last["runs"][0], "run")] * ("runs" in alike)
-    return f"""<p>At the end of the longest horizon{"".join(f", {count}" for count in counts)}. Duels are comparisons of
+    return f"""<p>{when}{"".join(f", {count}" for count in counts)}. Duels are comparisons of
 two different arms; explored is the median time at which one arm was left, among the runs that got there.</p>
 {table_of(list(shown), last.select(*shown.values()).rows())}"""
 
@@ -239,11 +245,12 @@ def _run(results: Results, matrices: Matrices, parts: Sequence[Mapping[str, Any]
     facts.append(("Wall time", f"{seconds:,.1f} s" if seconds else ""))
     facts += more.items()
     provenance = table_of((), [fact for fact in facts if fact[1]], heads_of_rows=True)
+    ends = results.final()
     policies = [
         (
             policy,
             _parameters(parts, str(policy)),
-            ", ".join(f"{t:,}" for t in rows["horizon"].unique().sort()),
+            ", ".join(f"{t:,}" for t in ends.filter(pl.col("policy") == policy)["t"].unique().sort()),
             rows["run"].n_unique(),
         )
         for (policy,), rows in results.frame.group_by("policy", maintain_order=True)

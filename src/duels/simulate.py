@@ -154,13 +154,11 @@ class Simulation:
     def _place_again(self, run: int) -> str:
         """Where a run fails that failed in compiled code, which does not say: its first steps in the interpreter."""
         state, world = self.policy.start(self.matrix.arms, self.horizon), self.arena.world()
-        tally, streams = np.zeros((self.matrix.arms, self.matrix.arms)), loop.streams(self.seed, run)
+        tally, (coin, luck) = np.zeros((self.matrix.arms, self.matrix.arms)), loop.streams(self.seed, run)
         play = self.arena.play(self.policy, self.horizon, False)
         try:
             with loop.strictly(self.policy):
-                play(
-                    state, self.policy.params, world, tally, 1, self.horizon, loop.FOREVER, AGAIN, *streams, streams[0]
-                )
+                play(state, self.policy.params, world, tally, 1, self.horizon, loop.FOREVER, AGAIN, coin, luck, coin)
         except Exception as error:
             return loop.place_of(self.policy, error) or loop.file_of(self.policy)
         return loop.file_of(self.policy)
