@@ -17,7 +17,7 @@ import numpy as np
 from table import report
 
 import duels
-from duels import loop
+from duels.engine import loop
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("DUELS_DATA") or ROOT.parent / "shared" / "data")

@@ -38,7 +38,7 @@ def dask_overhead():
     from distributed import Client, LocalCluster
 
     steps = 60_000_000  # a second of the policy `random`
-    planned = duels.experiment("arxiv-6", "random", steps, runs=12 * CORES)
+    planned = duels.experiments.experiment("arxiv-6", "random", steps, runs=12 * CORES)
     settings = {"n_workers": CORES, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
     with LocalCluster(**settings) as cluster, Client(cluster) as client:
         duels.run_experiment("arxiv-6", "random", 1000, runs=8, executor=client)  # compiled everywhere

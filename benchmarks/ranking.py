@@ -16,11 +16,12 @@ from pathlib import Path
 import numpy as np
 from table import report
 
+from duels.engine.threads import cores
 from duels.ranking.clicks import click_model
-from duels.ranking.collection import Collection, load_collection
+from duels.ranking.collection import Collection
+from duels.ranking.collection import load as load_collection
 from duels.ranking.estimate import estimate_preferences
 from duels.ranking.rankers import feature_rankers
-from duels.threads import cores
 
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("DUELS_DATA") or ROOT.parent / "shared" / "data")

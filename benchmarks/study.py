@@ -16,9 +16,9 @@ from pathlib import Path
 from table import report
 
 import duels
+from duels.storage.storage import Storage
 from duels.study import log as live
 from duels.study.history import History, made
-from duels.study.storage import Storage
 
 ARMS = [f"model-{k}" for k in range(64)]
 SECONDS = 3.0

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from duels.threads import cores
+from duels.engine.threads import cores
 
 OUT = Path(__file__).parent / "out"
 

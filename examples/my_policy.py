@@ -85,4 +85,4 @@ if __name__ == "__main__":
 
     print("passes", ", ".join(check_policy(__file__)))
     results = [duels.simulate("arxiv-6", policy, horizon=100_000, runs=20) for policy in ("rucb", __file__)]
-    print(duels.combine(results).final().select("policy", "regret", "standard_error", "accuracy"))
+    print(duels.results.combine(results).final().select("policy", "regret", "standard_error", "accuracy"))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from unittest import mock
 
 from duels.cli import main
-from duels.study import opening
+from duels.storage import registry as opening
 
 
 class Done(NamedTuple):

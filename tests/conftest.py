@@ -99,7 +99,8 @@ def postgres(postgres_server):
 @pytest.fixture(autouse=True)
 def no_open_databases(monkeypatch):
     """Closes what a test opened."""
-    from duels.study import opening, storage
+    from duels.storage import registry as opening
+    from duels.storage import storage
 
     opened = []
     begin = storage.Storage.__init__

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 from scipy import stats
 
-from duels import loop
+from duels.engine import loop
 from duels.policies.kernels import FOREVER
 
 FALSE_ALARM = 1e-6

@@ -19,8 +19,8 @@ from duels import client as client_module
 from duels.client import PAUSES, Again, Change, Client, Impression, NotFound, RemoteStudy, connect
 from duels.errors import Conflict, DuelsError, InvalidInput, StorageError, UnknownName
 from duels.server.keys import make_key
+from duels.storage.registry import open_storage
 from duels.study.items import list_items
-from duels.study.opening import open_storage
 
 TOKEN = "a-token-that-was-chosen-for-tests"
 ARMS = ["bm25", "dense", "hybrid"]
@@ -92,7 +92,7 @@ def test_both_say_the_same(pair, client, server):
     same(remote, local)
     remote.retire()
     assert remote.retired
-    assert client.list_studies() == duels.list_studies(server.storage)
+    assert client.list_studies() == duels.study.list_studies(server.storage)
     remote.resume()
     same(remote, local)
     assert client.load_study(remote.name).arms == local.arms

@@ -10,7 +10,8 @@ import oracles
 import pytest
 
 import duels
-from duels import loop, testing
+from duels import testing
+from duels.engine import loop
 from duels.errors import InvalidInput, PolicyError, UnknownName
 from duels.policies import policy, rucb
 from duels.policies.kernels import FOREVER, nth_pair

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duels.errors import InvalidInput, NoCondorcetWinner, UnknownName
-from duels.orders import _all_ordered, ordered_among_random
-from duels.preference import PreferenceMatrix
+from duels.preference import PreferenceMatrix, _all_ordered, ordered_among_random
 from duels.problems import load_matrix, problem
 
 ROCK_PAPER_SCISSORS = [[0.5, 0.0, 1.0], [1.0, 0.5, 0.0], [0.0, 1.0, 0.5]]
@@ -385,7 +384,7 @@ def test_ordered_subsets_are_counted_alike_in_one_pass_and_size_by_size(seed):
     """Against every subset of eight arms in all their cycles."""
     from itertools import combinations
 
-    from duels.orders import count_ordered_subsets, ordered_subsets_by_size
+    from duels.preference import count_ordered_subsets, ordered_subsets_by_size
 
     rng = np.random.default_rng(seed)
     upper = np.triu(rng.random((8, 8)) < 0.5, 1)

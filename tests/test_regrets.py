@@ -114,9 +114,9 @@ def test_results_and_figures_say_the_notion():
     circle = duels.simulate({"circle": CIRCLE}["circle"], "random", horizon=100, runs=2, regret="borda")
     assert order.notion == "condorcet"
     assert circle.notion == "borda"
-    assert duels.plot_regret(order).to_dict()["title"]["text"].startswith("Cumulative regret on")
-    assert duels.plot_regret(circle).to_dict()["title"]["text"].startswith("Cumulative regret (borda) on")
+    assert duels.figures.regret(order).to_dict()["title"]["text"].startswith("Cumulative regret on")
+    assert duels.figures.regret(circle).to_dict()["title"]["text"].startswith("Cumulative regret (borda) on")
     both = duels.run_experiment({"order": ORDER, "circle": CIRCLE}, "random", 100, runs=2)
     assert both.notion == "condorcet, copeland"
-    assert duels.combine([order]).notion == "condorcet"
+    assert duels.results.combine([order]).notion == "condorcet"
     assert duels.Results(order.frame).notion == "condorcet"

@@ -73,7 +73,7 @@ def test_round_trip(tmp_path):
 
 def test_combining_keeps_every_provenance():
     parts = [duels.simulate("cyclic-4", policy, horizon=20) for policy in ("rucb", "random")]
-    both = duels.combine(parts)
+    both = duels.results.combine(parts)
     assert [part["policy"] for part in both.provenance["parts"]] == ["rucb", "random"]
     assert len(both.frame) == sum(len(part.frame) for part in parts)
     assert repr(both).startswith("Results(rucb, random on cyclic-4: 1 run, ")
@@ -309,11 +309,11 @@ def test_a_combination_has_the_rows_of_its_parts():
 
 def test_a_shard_does_not_count_a_policy_at_a_horizon_it_was_not_told(tmp_path):
     """A shard may hold savage's runs of the longer horizon alone, with a checkpoint at the shorter one."""
-    planned = duels.experiment("arxiv-6", ["savage", "rucb"], [50, 400], runs=2, checkpoints=[50])
+    planned = duels.experiments.experiment("arxiv-6", ["savage", "rucb"], [50, 400], runs=2, checkpoints=[50])
     shards = [duels.run_experiment(planned, out=tmp_path, shard=f"{k}/3") for k in (1, 2, 3)]
     rows = [part.final().select("policy", "horizon", "t").rows() for part in shards]
     assert rows == [[("savage", 50, 50)], [("savage", 400, 400)], [("rucb", 400, 50), ("rucb", 400, 400)]]
-    whole = duels.merge([tmp_path]).final()
+    whole = duels.experiments.merge([tmp_path]).final()
     assert sorted(whole.select("policy", "t").rows()) == [(p, t) for p in ("rucb", "savage") for t in (50, 400)]
 
 

@@ -8,41 +8,26 @@ import duels
 SOURCE = Path(duels.__file__).parent
 # In this order; a folder is one room, whose files may import one another.
 ROOMS = [
+    "lazy",
     "errors",
+    "checks",
     "specs",
-    "compiling",
     "files",
-    "progress",
-    "threads",
-    "orders",
     "preference",
     "problems",
     "regrets",
-    "subsets",
     "theory",
-    "ranking",
     "policies",
-    "loop",
+    "engine",
+    "ranking",
     "testing",
     "results",
-    "simulate",
-    "executors",
-    "folder",
-    "sessions",
-    "experiment",
-    "charts",
-    "panels",
-    "heat_maps",
+    "simulation",
     "figures",
-    "race",
-    "illustrations",
-    "claim_numbers",
-    "claim_words",
-    "claims",
-    "report_page",
-    "report",
-    "gallery",
-    "reproduce",
+    "experiments",
+    "paper",
+    "votes",
+    "storage",
     "study",
     "client",
     "server",
@@ -95,6 +80,6 @@ def test_imports_are_found_wherever_they_hide(tmp_path, monkeypatch):
 
 
 def test_files_stay_small():
-    """A file past 400 lines is probably two."""
+    """A file past 600 lines is probably two."""
     for path in SOURCE.rglob("*.py"):
-        assert len(path.read_text().splitlines()) <= 400, path
+        assert len(path.read_text().splitlines()) <= 600, path

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
 import duels
-from duels import loop, theory
+from duels import theory
+from duels.engine import loop
 from duels.errors import InvalidInput, NoCondorcetWinner
 from duels.preference import PreferenceMatrix
 from duels.problems import problem

@@ -29,12 +29,12 @@ from starlette.testclient import TestClient
 
 from duels.results import load_results
 from duels.server.app import create_app
-from duels.study import tables
+from duels.storage import tables
+from duels.storage.database import HEAD, engine_for, upgrade
+from duels.storage.storage import Storage
 from duels.study.catalogue import list_studies, load_study
-from duels.study.database import HEAD, engine_for, upgrade
 from duels.study.items import add_items
-from duels.study.storage import Storage
-from duels.study.votes import read_votes
+from duels.votes.files import read_votes
 
 DATA = Path(__file__).parent / "data"
 COOKIES = [c * 5 + "-" + d * 15 + "w" for c, d in zip("kLmNo", "pQrSt")]

@@ -1,12 +1,13 @@
-"""Duels: find the best of K alternatives from pairwise comparisons.
+"""Find the best of K alternatives from pairwise comparisons.
 
-Names are loaded when first used, so that `import duels` is quick.
+Names are loaded when first used, so that `import duels` is quick. Everyday names are here; the others are in
+namespaces: `duels.figures`, `duels.ranking`, `duels.policies`, `duels.problems`, `duels.results`, `duels.experiments`,
+`duels.paper`, `duels.votes`, `duels.study`, `duels.theory` and `duels.testing`.
 """
 
-import sys
-from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from .lazy import attach
 
 __version__ = "0.1.0"
 
@@ -14,109 +15,87 @@ _HOMES = {
     "PreferenceMatrix": "preference",
     "problem": "problems",
     "load_matrix": "problems",
-    "save_matrix": "problems",
+    "Policy": "policies",
     "policy": "policies",
-    "simulate": "simulate",
-    "Experiment": "experiment",
-    "experiment": "experiment",
-    "run_experiment": "experiment",
-    "race": "race",
-    "merge": "experiment",
-    "draw_subset": "subsets",
-    "plot_regret": "figures",
-    "plot_accuracy": "figures",
-    "plot_condorcet_probability": "figures",
-    "plot_preferences": "figures",
-    "plot_pairs": "figures",
-    "plot_intervals": "illustrations",
-    "plot_state": "illustrations",
-    "plot_regret_quantiles": "illustrations",
-    "plot_gamma": "illustrations",
-    "plot_horizons": "illustrations",
-    "save_chart": "charts",
-    "paper_claims": "claims",
-    "write_report": "report",
-    "reproduce": "reproduce",
+    "simulate": "simulation",
+    "Experiment": "experiments.running",
+    "run_experiment": "experiments.running",
+    "Race": "experiments.race",
+    "race": "experiments.race",
+    "reproduce": "paper.reproduction",
     "Results": "results",
     "load_results": "results",
-    "combine": "results",
-    "load_collection": "ranking.collection",
-    "interleave": "ranking.interleave",
-    "infer": "ranking.interleave",
-    "estimate_preferences": "ranking.estimate",
-    "InterleavingEnvironment": "ranking.estimate",
     "create_study": "study.catalogue",
     "load_study": "study.catalogue",
-    "delete_study": "study.catalogue",
-    "list_studies": "study.catalogue",
     "Study": "study.study",
-    "Duel": "study.names",
-    "analyse": "study.votes",
-    "read_votes": "study.votes",
-    "write_votes": "study.votes",
+    "Duel": "study.duels",
+    "Verdict": "study.verdict",
+    "Votes": "votes.files",
+    "read_votes": "votes.files",
+    "Analysis": "study.analysis",
+    "analyse": "study.analysis",
     "plan": "study.plan",
-    "read_items": "study.items",
-    "add_items": "study.items",
     "connect": "client",
     "DuelsError": "errors",
     "InvalidInput": "errors",
-    "NoCondorcetWinner": "errors",
     "UnknownName": "errors",
     "Conflict": "errors",
+    "NotFound": "errors",
+    "NoCondorcetWinner": "errors",
+    "PolicyError": "errors",
+    "CompileError": "errors",
+    "ConformanceError": "errors",
     "StorageError": "errors",
+    "DamagedStudy": "errors",
+    "DeletedStudy": "errors",
 }
-_MODULES = ("theory", "testing", "policies", "problems", "ranking")
+_NAMESPACES = (
+    "experiments",
+    "figures",
+    "paper",
+    "policies",
+    "problems",
+    "ranking",
+    "results",
+    "study",
+    "testing",
+    "theory",
+    "votes",
+)
 
-__all__ = ["__version__", *_HOMES]
+__all__ = ["__version__", *_HOMES, *_NAMESPACES]
 
 if TYPE_CHECKING:
-    from .charts import save_chart
-    from .claims import paper_claims
+    from . import experiments, figures, paper, policies, problems, ranking, results, study, testing, theory, votes
     from .client import connect
-    from .errors import Conflict, DuelsError, InvalidInput, NoCondorcetWinner, StorageError, UnknownName
-    from .experiment import Experiment, experiment, merge, run_experiment
-    from .figures import plot_accuracy, plot_condorcet_probability, plot_pairs, plot_preferences, plot_regret
-    from .illustrations import plot_gamma, plot_horizons, plot_intervals, plot_regret_quantiles, plot_state
-    from .policies import policy
+    from .errors import (
+        CompileError,
+        Conflict,
+        ConformanceError,
+        DamagedStudy,
+        DeletedStudy,
+        DuelsError,
+        InvalidInput,
+        NoCondorcetWinner,
+        NotFound,
+        PolicyError,
+        StorageError,
+        UnknownName,
+    )
+    from .experiments.race import Race, race
+    from .experiments.running import Experiment, run_experiment
+    from .paper.reproduction import reproduce
+    from .policies import Policy, policy
     from .preference import PreferenceMatrix
-    from .problems import load_matrix, problem, save_matrix
-    from .race import race
-    from .ranking.collection import load_collection
-    from .ranking.estimate import InterleavingEnvironment, estimate_preferences
-    from .ranking.interleave import infer, interleave
-    from .report import write_report
-    from .reproduce import reproduce
-    from .results import Results, combine, load_results
-    from .simulate import simulate
-    from .study.catalogue import create_study, delete_study, list_studies, load_study
-    from .study.items import add_items, read_items
-    from .study.names import Duel
+    from .problems import load_matrix, problem
+    from .results import Results, load_results
+    from .simulation import simulate
+    from .study.analysis import Analysis, analyse
+    from .study.catalogue import create_study, load_study
+    from .study.duels import Duel
     from .study.plan import plan
     from .study.study import Study
-    from .study.votes import analyse, read_votes, write_votes
-    from .subsets import draw_subset
+    from .study.verdict import Verdict
+    from .votes.files import Votes, read_votes
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        value = getattr(import_module(f".{_HOMES[name]}", __name__), name)
-        globals()[name] = value
-        return value
-    if name in _MODULES:
-        return import_module(f".{name}", __name__)
-    raise AttributeError(f"module 'duels' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(["__version__", *_HOMES, *_MODULES])
-
-
-class _Package(ModuleType):
-    """Keeps `duels.simulate` the function: importing the submodule of that name would put the module in its place."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (name in _HOMES and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package
+__getattr__, __dir__ = attach(__name__, _HOMES, _NAMESPACES)

@@ -13,14 +13,14 @@ from time import sleep
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
 
+from .checks import check_int
 from .errors import Conflict, DamagedStudy, DuelsError, InvalidInput, StorageError, UnknownName
-from .specs import whole
 from .study.catalogue import LEASE, StudyInfo
+from .study.duels import Duel, LogEntry, duel_number
 from .study.items import read_items
-from .study.names import Duel, LogEntry, duel_number
 from .study.tally import LeaderboardRow, PairRow
 from .study.verdict import Verdict
-from .study.votes import Votes, read_votes, write_votes
+from .votes.files import Votes, read_votes, write_votes
 
 PAUSES = (0.1, 0.3, 1.0, 2.0, 4.0)  # seconds before a request is repeated; then it has failed
 LONGEST = 10.0  # seconds that a server may ask to wait
@@ -216,7 +216,7 @@ class RemoteStudy:
 
     def ask(self, n: int = 1, *, voter: str | None = None, allow_self: bool = True) -> Any:
         """The next duel, or a list of `n` if that is not 1, as `Study.ask`; more than 1,000 take several requests."""
-        n, duels = whole("n", n, 1, 10_000), list[Duel]()
+        n, duels = check_int("n", n, 1, 10_000), list[Duel]()
         while len(duels) < n:
             said: dict[str, Any] = {"n": min(AT_ONCE, n - len(duels)), "voter": voter, "allow_self": allow_self}
             duels += [_row(Duel, one) for one in self._post("/ask", Again.REFUSED, **said)["duels"]]
@@ -312,7 +312,7 @@ class RemoteStudy:
 
         rankings: for each active arm its documents, text or whole numbers, best first.
         duel: one that was asked before; then only its two rankings are needed, and the same list comes again.
-        method, length, missing: as in `duels.interleave`.
+        method, length, missing: as in `duels.ranking.interleave`.
         """
         body: dict[str, Any] = {"method": method, "length": length, "missing": missing, "voter": voter}
         body["duel"] = None if duel is None else self._number(duel)

@@ -35,6 +35,10 @@ class CompileError(PolicyError, InvalidInput):
     """A policy's kernel cannot be compiled; numba's error is the cause."""
 
 
+class NotFound(DuelsError, LookupError):
+    """What was asked for is not there, or not any more."""
+
+
 class Conflict(InvalidInput):
     """What was said contradicts what is already known: another answer to a duel, a study that exists."""
 

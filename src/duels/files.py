@@ -1,11 +1,13 @@
 """Files that appear whole or not at all, and cells of CSV files that a spreadsheet does not run."""
 
 import contextlib
+import gzip
 import os
 import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 from .errors import InvalidInput
 
@@ -27,6 +29,17 @@ def whole_file(path: Path) -> Iterator[Path]:
     finally:
         with contextlib.suppress(OSError):
             unfinished.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def written(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to, which takes its place once all is written."""
+    with whole_file(path) as unfinished, unfinished.open("wb") as raw:
+        if path.suffix.lower() == ".gz":
+            with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as packed:
+                yield packed  # type: ignore[misc]
+        else:
+            yield raw
 
 
 def safe_cell(cell: str) -> str:

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .errors import InvalidInput, NoCondorcetWinner, UnknownName, cut
-from .orders import count_ordered_subsets, ordered_among_random, ordered_subsets_by_size
 
 Arm = int | str
 TOLERANCE = 1e-9  # how far P + Pᵀ may be from 1, and the diagonal from ½
@@ -398,3 +397,118 @@ def _checked_names(names: Iterable[str] | None, arms: int) -> tuple[str, ...]:
 
 def _indices(mask: np.ndarray) -> tuple[int, ...]:
     return tuple(np.flatnonzero(mask).tolist())
+
+
+# How many subsets of the arms are totally ordered: counted, or among random ones.
+# `beats` is a (K, K) bool array: whether i beats j more often than not.
+
+
+def count_ordered_subsets(beats: np.ndarray, size: int, most_work: int = 1_000_000) -> int | None:
+    """How many subsets of `size` arms are totally ordered, or None when counting them is too much work.
+
+    An ordered subset is its best arm followed by an ordered subset of the arms that one beats; sets of arms are
+    bits of an integer, so that equal sets are counted once.
+    """
+    beaten = [sum(1 << int(j) for j in np.flatnonzero(row)) for row in beats]
+    known: dict[tuple[int, int], int] = {}
+    work = 0
+
+    def count(candidates: int, left: int) -> int:
+        nonlocal work
+        if left == 1:
+            return candidates.bit_count()
+        if candidates.bit_count() < left:
+            return 0
+        key = (candidates, left)
+        if key not in known:
+            work += candidates.bit_count()
+            if work > most_work:
+                raise OverflowError
+            total, rest = 0, candidates
+            while rest:
+                best = (rest & -rest).bit_length() - 1
+                rest &= rest - 1
+                total += count(candidates & beaten[best], left - 1)
+            known[key] = total
+        return known[key]
+
+    try:
+        return count((1 << len(beats)) - 1, size)
+    except (OverflowError, RecursionError):
+        return None
+
+
+def ordered_subsets_by_size(beats: np.ndarray, most_work: int = 1_000_000) -> tuple[int, ...] | None:
+    """How many subsets of 0, 1, …, K arms are totally ordered, in one pass; None where that is too much work."""
+    beaten = [sum(1 << int(j) for j in np.flatnonzero(row)) for row in beats]
+    known: dict[int, tuple[int, ...]] = {0: (1,)}
+    work = 0
+
+    def counts(candidates: int) -> tuple[int, ...]:
+        nonlocal work
+        if candidates not in known:
+            work += candidates.bit_count()
+            if work > most_work:
+                raise OverflowError
+            total, rest = [1] + [0] * candidates.bit_count(), candidates
+            while rest:
+                best = (rest & -rest).bit_length() - 1
+                rest &= rest - 1
+                for size, found in enumerate(counts(candidates & beaten[best]), 1):
+                    total[size] += found
+            known[candidates] = tuple(total)
+        return known[candidates]
+
+    try:
+        return counts((1 << len(beats)) - 1)
+    except (OverflowError, RecursionError):
+        return None
+
+
+def ordered_among_random(beats: np.ndarray, size: int, samples: int, rng: np.random.Generator) -> int:
+    """How many of `samples` random subsets are totally ordered."""
+    ordered = 0
+    batch = max(1, min(samples, 4_000_000 // len(beats)))
+    for start in range(0, samples, batch):
+        chosen = np.empty((min(batch, samples - start), 0), np.int64)
+        # A subset can only be ordered if its first few arms are, so that most are never drawn in full.
+        while len(chosen) and chosen.shape[1] < size:
+            chosen = _extended(chosen, min(max(3, chosen.shape[1]), size - chosen.shape[1]), len(beats), rng)
+            chosen = chosen[_all_ordered(beats, chosen)]
+        ordered += len(chosen)
+    return ordered
+
+
+def _extended(chosen: np.ndarray, more: int, arms: int, rng: np.random.Generator) -> np.ndarray:
+    """Each row of different arms, followed by `more` others drawn uniformly from the rest."""
+    rows, had = chosen.shape
+    if (had + more) ** 2 > arms:
+        keys = rng.random((rows, arms))
+        np.put_along_axis(keys, chosen, 2.0, axis=1)
+        return np.hstack([chosen, keys.argpartition(more - 1, axis=1)[:, :more]])
+    drawn = np.hstack([chosen, np.zeros((rows, more), np.int64)])
+    again = np.arange(rows)
+    while len(again):  # a row with an arm twice is drawn again
+        drawn[again, had:] = rng.integers(arms, size=(len(again), more))
+        ascending = np.sort(drawn[again], axis=1)
+        again = again[(ascending[:, 1:] == ascending[:, :-1]).any(axis=1)]
+    return drawn
+
+
+def _all_ordered(beats: np.ndarray, subsets: np.ndarray) -> np.ndarray:
+    """(rows,) bool: whether each row of arms is totally ordered, that is, has all scores from 0 to its size − 1."""
+    arms, size = len(beats), subsets.shape[1]
+    pairwise = 16 * size < arms  # looking pairs up beats a matrix product only for small subsets
+    weights = beats.T if pairwise else beats.T.astype(np.float32)
+    ordered = np.empty(len(subsets), dtype=bool)
+    rows = 4_000_000 // (size**2 if pairwise else arms) + 1
+    for start in range(0, len(subsets), rows):
+        part = subsets[start : start + rows]
+        if pairwise:
+            wins = beats[part[:, :, None], part[:, None, :]].sum(axis=2)
+        else:
+            members = np.zeros((len(part), arms), dtype=np.float32)
+            np.put_along_axis(members, part, 1.0, axis=1)
+            wins = np.take_along_axis(members @ weights, part, axis=1)
+        ordered[start : start + rows] = (np.sort(wins, axis=1) == np.arange(size)).all(axis=1)
+    return ordered

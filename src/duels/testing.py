@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from . import loop
+from .engine import loop
 from .errors import ConformanceError, InvalidInput
 from .policies import Policy
 from .policies import policy as find_policy

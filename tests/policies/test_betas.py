@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from duels import compiling
+from duels.engine import compiling
 from duels.policies import betas
 
 COUNTS = [1, 1.5, 2, 2.5, 3, 7, 10.5, 30, 100, 333.5, 1000, 1e4, 1e5 + 0.5, 1e6, 1e7]

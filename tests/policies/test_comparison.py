@@ -5,8 +5,8 @@ import math
 import pytest
 
 import duels
+from duels.experiments.race import unsuitable
 from duels.policies import BUILT_IN
-from duels.race import unsuitable
 
 # 0 beats all but 5, which all others beat: a Copeland winner, and no Condorcet winner.
 CIRCLE = duels.PreferenceMatrix(

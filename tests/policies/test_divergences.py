@@ -7,7 +7,8 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import rel_entr
 
-from duels import compiling, theory
+from duels import theory
+from duels.engine import compiling
 from duels.policies import divergences
 from duels.policies.divergences import evidence, kl, kl_lower, kl_upper
 

@@ -14,7 +14,8 @@ import oracles
 import pytest
 
 import duels
-from duels import loop, testing
+from duels import testing
+from duels.engine import loop
 from duels.errors import InvalidInput, UnknownName
 from duels.policies import savage
 from duels.study.player import Player
@@ -157,7 +158,7 @@ def test_the_fingerprint_sees_the_inner_kernels(monkeypatch):
 
 PROBE = """
 import numpy as np, duels, importlib
-from duels import loop
+from duels.engine import loop
 chosen = duels.policy(importlib.import_module("duels.policies.doubling"))
 matrix = duels.problem("cyclic-4").array
 play = loop.ready(chosen, 4, 3000, matrix)

@@ -11,7 +11,8 @@ from scipy.optimize import linprog
 from test_policies import compiled_history, random_matrix, winners
 
 import duels
-from duels import loop, testing, theory
+from duels import testing, theory
+from duels.engine import loop
 from duels.policies import ecw_rmed
 from duels.policies.kernels import FOREVER
 

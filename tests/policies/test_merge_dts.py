@@ -9,7 +9,7 @@ from oracles import duel
 from scipy import special
 
 import duels
-from duels import loop
+from duels.engine import loop
 from duels.policies import merge_dts
 from duels.policies.kernels import FOREVER
 from duels.testing import CHECKS

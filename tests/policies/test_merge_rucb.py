@@ -9,7 +9,8 @@ from oracles import duel, pick
 from test_policies import compiled_history, random_matrix, winners
 
 import duels
-from duels import loop, testing, theory
+from duels import testing, theory
+from duels.engine import loop
 from duels.policies import merge_rucb
 
 MERGE_RUCB = duels.policy(importlib.import_module("duels.policies.merge_rucb"))

@@ -10,7 +10,8 @@ from scipy.optimize import brentq
 from scipy.special import rel_entr
 
 import duels
-from duels import loop, testing
+from duels import testing
+from duels.engine import loop
 
 scb = duels.policy(importlib.import_module("duels.policies.scb"))
 careful = duels.policy(scb, factor=1.0, first=4, test="hoeffding")  # with a bound on the chance of error for all pairs

@@ -8,7 +8,7 @@ import sampling
 from oracles import duel
 
 import duels
-from duels import loop
+from duels.engine import loop
 from duels.policies import self_sparring
 from duels.policies.kernels import FOREVER
 from duels.testing import CHECKS

@@ -9,7 +9,8 @@ import oracles
 import pytest
 
 import duels
-from duels import loop, testing
+from duels import testing
+from duels.engine import loop
 from duels.errors import InvalidInput
 
 sparring = duels.policy(importlib.import_module("duels.policies.sparring"))

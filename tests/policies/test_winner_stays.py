@@ -8,7 +8,8 @@ from oracles import duel, pick
 from test_policies import compiled_history, random_matrix, winners
 
 import duels
-from duels import loop, testing
+from duels import testing
+from duels.engine import loop
 from duels.policies import winner_stays
 from duels.policies.kernels import FOREVER
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from duels import compiling
+from duels.engine import compiling
 from duels.errors import InvalidInput, UnknownName
 from duels.ranking.clicks import PRESETS, cascade, click_model, draw_clicks, position_based
 

@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from duels.errors import InvalidInput, UnknownName
 from duels.ranking import cache, collection, letor
-from duels.ranking.collection import Collection, load_collection, save_collection
+from duels.ranking.collection import Collection
+from duels.ranking.collection import load as load_collection
+from duels.ranking.collection import save as save_collection
 from duels.ranking.scanner import POWERS, scan
 
 SMALL = """\

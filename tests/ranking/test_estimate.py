@@ -12,7 +12,8 @@ from test_interleave import marginal
 import duels
 from duels.errors import InvalidInput
 from duels.ranking.clicks import cascade, click_model
-from duels.ranking.collection import Collection, load_collection
+from duels.ranking.collection import Collection
+from duels.ranking.collection import load as load_collection
 from duels.ranking.estimate import EstimatedPreferences, InterleavingEnvironment, estimate_preferences
 from duels.ranking.rankers import feature_rankers
 
@@ -157,7 +158,7 @@ def test_optimised_duels_need_the_interpreter():
         ),
         (
             lambda: estimate_preferences("train.txt"),
-            "'train.txt' is no collection: read one with duels.load_collection",
+            "'train.txt' is no collection: read one with duels.ranking.load",
         ),
         (lambda: estimate_preferences(small(), [1, 2]), "[1, 2] are no rankers: make them"),
     ],

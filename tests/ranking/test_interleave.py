@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from test_clicks import fits
 
-from duels import compiling
+from duels.engine import compiling
 from duels.errors import InvalidInput, UnknownName
 from duels.ranking import optimised
-from duels.ranking.interleave import clear, desk, find_method, infer, interleave
+from duels.ranking.interleaving import clear, desk, find_method, infer, interleave
 
 METHODS = ["probabilistic", "probabilistic:credit=assigned", "team-draft", "balanced", "optimised"]
 A, B = (0, 1, 2, 3), (2, 0, 3, 1)

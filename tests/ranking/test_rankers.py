@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from duels.errors import InvalidInput, UnknownName
 from duels.ranking import rankers as module
-from duels.ranking.collection import Collection, load_collection
+from duels.ranking.collection import Collection
+from duels.ranking.collection import load as load_collection
 from duels.ranking.rankers import Rankings, feature_rankers, linear_rankers
 
 

@@ -10,7 +10,8 @@ import pytest
 from scipy import stats
 
 from duels.errors import InvalidInput
-from duels.ranking.collection import load_collection, save_collection
+from duels.ranking.collection import load as load_collection
+from duels.ranking.collection import save as save_collection
 from duels.ranking.estimate import estimate_preferences
 from duels.ranking.rankers import feature_rankers
 from duels.ranking.synthetic import FEATURES, synthetic_collection, synthetic_letor

@@ -8,9 +8,9 @@ import pytest
 import sqlalchemy as sa
 
 from duels.server.keys import make_key
+from duels.storage.tables import events
 from duels.study import catalogue
 from duels.study.board import board as plain_board
-from duels.study.tables import events
 
 ERROR = {"error"}
 

@@ -9,8 +9,8 @@ from starlette.testclient import TestClient
 
 from duels.server.app import create_app
 from duels.server.limits import Limits, Rate
+from duels.storage.registry import open_storage
 from duels.study.catalogue import load_study
-from duels.study.opening import open_storage
 
 FAST = Limits(address=Rate(10_000, 10_000), voter=Rate(10_000, 10_000))
 

@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 import duels
 from duels.errors import DamagedStudy
 from duels.server.app import create_app
-from duels.study.storage import Storage
+from duels.storage.storage import Storage
 
 DAMAGE = {
     "an answer changed": "UPDATE events SET answer = 'tie' WHERE study_id = 1 AND kind = 'tell' AND seq = 3",
@@ -53,7 +53,7 @@ def test_the_list_shows_it_as_damaged_and_the_others_as_they_are(damaged, admin,
     assert bad["damaged"]
     assert {bad[field] for field in ("arms", "answers", "open", "items", "retired", "seq")} == {None}
     assert (good["name"], good["answers"], good["damaged"]) == ("fine", 3, None)
-    bad, good = duels.list_studies(storage)
+    bad, good = duels.study.list_studies(storage)
     assert (bad.name, bad.answers, good.name, good.answers, good.damaged) == ("search", None, "fine", 3, None)
     assert bad.damaged
 

@@ -16,8 +16,8 @@ import duels
 from duels.server import health
 from duels.server.health import HealthCheck
 from duels.server.keys import make_key
-from duels.study.database import Probe
-from duels.study.storage import Storage
+from duels.storage.database import Probe
+from duels.storage.storage import Storage
 
 STUDY = "/api/studies/search"
 

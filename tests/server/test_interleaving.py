@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from duels import infer
+from duels.ranking import infer
+from duels.storage.tables import impressions
 from duels.study.catalogue import load_study
-from duels.study.tables import impressions
 
 DOCUMENTS = [f"d{k}" for k in range(12)]
 RANKINGS = {"bm25": DOCUMENTS, "dense": DOCUMENTS[::-1], "hybrid": DOCUMENTS[6:] + DOCUMENTS[:6]}

@@ -17,12 +17,12 @@ import uvicorn
 from prometheus_client.parser import text_string_to_metric_families
 
 from duels.errors import UnknownName
-from duels.server import hub
+from duels.server import streams as hub
 from duels.server.security import SESSION_LASTS
 from duels.server.serving import Server
+from duels.storage.storage import Storage
 from duels.study import log
 from duels.study.catalogue import load_study
-from duels.study.storage import Storage
 
 STUDY = "/api/studies/search"
 TOKEN = "a-token-that-somebody-chose-for-tests"

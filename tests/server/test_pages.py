@@ -13,8 +13,8 @@ from starlette.testclient import TestClient
 from duels.policies import BUILT_IN
 from duels.server import pages
 from duels.server.app import create_app
-from duels.server.gate import POLICY
 from duels.server.keys import csrf_token, make_key
+from duels.server.middleware import POLICY
 from duels.study.board_charts import charts_of
 
 HERE = Path(pages.__file__).parent

@@ -13,9 +13,9 @@ from starlette.testclient import TestClient
 from duels.errors import StorageError
 from duels.server import limits, voting
 from duels.server.app import LOOPBACK, create_app
-from duels.server.gate import POLICY
 from duels.server.keys import csrf_token, digest_of, make_key, revoke_key
 from duels.server.limits import Limits, Rate
+from duels.server.middleware import POLICY
 from duels.study.catalogue import create_study
 
 SAFE = {"GET", "HEAD"}

@@ -18,8 +18,8 @@ import httpx2 as httpx
 import pytest
 import sqlalchemy as sa
 
+from duels.storage.storage import Storage
 from duels.study.catalogue import load_study
-from duels.study.storage import Storage
 
 STUDY = "/api/studies/search"
 ARMS = [f"ranker-{k}" for k in range(8)]

@@ -13,7 +13,7 @@ from duels.errors import InvalidInput
 from duels.server.keys import make_key
 from duels.server.limits import Limits, Rate
 from duels.study.catalogue import create_study, load_study
-from duels.study.names import is_reserved
+from duels.votes.names import is_reserved
 
 ARMS = ["ant", "bee", "cat"]
 

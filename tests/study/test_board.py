@@ -15,6 +15,7 @@ from scipy import optimize
 
 from duels.errors import InvalidInput, PolicyError, StorageError
 from duels.policies import random as random_policy
+from duels.storage.storage import Storage
 from duels.study import log
 from duels.study.board import board
 from duels.study.board_charts import (
@@ -27,7 +28,6 @@ from duels.study.board_charts import (
     plot_regret_so_far,
 )
 from duels.study.catalogue import create_study, delete_study
-from duels.study.storage import Storage
 
 PLOTS = {
     "leaderboard": plot_leaderboard,

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import duels
+from duels.storage.storage import StudyRow
 from duels.study.catalogue import create_study
 from duels.study.history import History
 from duels.study.record import made
-from duels.study.storage import StudyRow
 from duels.study.verdict import NOT_YET, log_thresholds, new_standing, note, settled
 
 PAGE = Path(__file__).parents[2] / "docs" / "study" / "plan.md"

@@ -10,10 +10,10 @@ from starlette.testclient import TestClient
 
 from duels.server import pages
 from duels.server.app import create_app
+from duels.storage.storage import Storage
 from duels.study.board import board
 from duels.study.board_charts import plot_leaderboard
 from duels.study.catalogue import create_study
-from duels.study.storage import Storage
 from duels.study.tally import as_tally
 from duels.study.verdict import leaderboard, preferences, verdict
 

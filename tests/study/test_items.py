@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duels.errors import DuelsError, InvalidInput, StorageError, UnknownName
-from duels.study import item_files, items
+from duels.study import items
 from duels.study.catalogue import create_study, delete_study
 from duels.study.items import (
     Item,
@@ -27,6 +27,7 @@ from duels.study.items import (
     list_items,
     read_items,
 )
+from duels.votes import item_files
 
 TWO = Item("2 + 2?", {"gpt": Output("text", "4"), "llama": Output("text", "four")})
 PNG = "data:image/png;base64,iVBORw0KGgo="

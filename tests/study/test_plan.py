@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import duels
-from duels import loop
+from duels.engine import loop
 from duels.errors import InvalidInput, NoCondorcetWinner, PolicyError
 from duels.policies import random as pairs_at_random
 from duels.study.plan import LIMIT, PlanRow, plan, until_verdict

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import duels
-from duels import loop
+from duels.engine import loop
 from duels.errors import Conflict, InvalidInput, PolicyError, StorageError, UnknownName
 from duels.policies import BUILT_IN
+from duels.storage.batches import stored
+from duels.storage.storage import Storage
 from duels.study import log as live
-from duels.study.batches import stored
 from duels.study.board import board
 from duels.study.catalogue import create_study, delete_study, list_studies, load_study
 from duels.study.history import History
-from duels.study.storage import Storage
 from duels.study.study import Study
 
 POLICIES = ["rucb", "rucb:variant=icml", "savage", "btm:gamma=1", "interleaved_filter", "random"]

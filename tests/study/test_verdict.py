@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate
 
-from duels import compiling
+from duels.engine import compiling
 from duels.errors import InvalidInput
 from duels.policies import policy
 from duels.study.tally import as_tally

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 
 from duels.policies import policy
-from duels.study import log, opening
+from duels.storage import registry as opening
+from duels.storage.storage import NotReady
+from duels.study import log
 from duels.study.board import board
 from duels.study.catalogue import create_study, load_study
 from duels.study.history import FEW, History
 from duels.study.player import Player
-from duels.study.storage import NotReady
 
 SOON = 20  # seconds; what waits for the slow study would wait for ever
 
@@ -157,7 +158,7 @@ def test_what_happens_while_the_policy_takes_in_answers_is_not_lost(url, meanwhi
     assert study.check()
     fresh = History(study.row, policy("dts"))
     rows = study.storage.read_events(study.storage.connection(), study.id, 0)[:-1]
-    from duels.study.batches import stored
+    from duels.storage.batches import stored
 
     fresh.apply(rows, lambda seq: stored(study.storage.connection(), study.id, seq)[0])
     fresh.catch_up()

@@ -226,7 +226,7 @@ def import_votes(
     format: FormatOption = Format.table,
 ) -> None:
     """Take past votes into a study: all of them, or after an error none."""
-    from ..study.votes import read_votes
+    from ..votes.files import read_votes
 
     votes = read_votes(file, columns=_columns(column))
     if create:
@@ -250,7 +250,7 @@ def export(
 ) -> None:
     """Write the answers of a study to a file."""
     from ..study.catalogue import load_study
-    from ..study.votes import write_votes
+    from ..votes.files import write_votes
 
     votes = load_study(study, storage).votes()
     write_votes(votes, out, form)
@@ -275,7 +275,7 @@ def _json_of(value: Any) -> str:
 
 def _where(storage: str) -> str:
     """How the next command finds the storage. It may hold a password, which is nothing for a screen or a log."""
-    from ..study.wording import without_password
+    from ..storage.database_errors import without_password
 
     usual = os.environ.get("DUELS_STORAGE", STORAGE)
     return "" if storage == usual else f" --storage {shlex.quote(without_password(storage))}"
@@ -304,7 +304,7 @@ def _added_to(votes: Any, study: str, storage: str, again: bool) -> int:
 
 def _counts_of(votes: Any) -> Counter[tuple]:
     """How often each vote that has a time is there, whichever side its arms were on."""
-    from ..study.names import imported_name
+    from ..votes.names import imported_name
 
     def what(vote: Any) -> tuple:
         answer = {"left": vote.left, "right": vote.right}.get(vote.winner, vote.winner)

@@ -9,16 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import InvalidInput, counted
-from .printing import (
-    Format,
-    FormatOption,
-    JobsOption,
-    QuietOption,
-    SeedOption,
-    number,
-    print_rows,
-    print_text,
-)
+from .printing import Format, FormatOption, JobsOption, QuietOption, SeedOption, number, print_rows, print_text
 
 matrix_app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Describe, estimate and generate preference matrices."
@@ -118,7 +109,7 @@ def _collection(
             f"{' and '.join(chosen) or 'no collection'} given: expected one of --letor, --synthetic, --run"
         )
     if letor:
-        from ..ranking.collection import load_collection
+        from ..ranking.collection import load as load_collection
 
         return load_collection(letor if len(letor) > 1 else letor[0], progress=progress)
     if runs:

@@ -48,7 +48,7 @@ def reproduce(
     quiet: QuietOption = False,
 ) -> None:
     """Redo the paper's experiment: matrix, races, figures, report, and which of its claims hold."""
-    from ..reproduce import reproduce as redo
+    from ..paper.reproduction import reproduce as redo
 
     with interruptible():
         redo(
@@ -92,8 +92,8 @@ def run(
     quiet: QuietOption = False,
 ) -> None:
     """Play policies on problems and compare their regret."""
-    from ..experiment import experiment, run_experiment
-    from ..race import unsuitable
+    from ..experiments.race import unsuitable
+    from ..experiments.running import experiment, run_experiment
 
     given: dict[str, Any] = {
         "policies": policy,
@@ -139,8 +139,8 @@ def race(
     quiet: QuietOption = False,
 ) -> None:
     """Race all policies that suit a problem: regret, accuracy, speed, and whether each is right."""
-    from ..charts import check_ending, save_chart
-    from ..race import race as run_race
+    from ..experiments.race import race as run_race
+    from ..figures.charts import check_ending, save
 
     if out is not None:
         check_ending(out)
@@ -162,7 +162,7 @@ def race(
     for name, reason in found.left_out.items():
         print(f"left out: {name} ({reason})", file=sys.stderr)
     if out is not None:
-        print(f"saved in {save_chart(found.plot(), out)}", file=sys.stderr)
+        print(f"saved in {save(found.plot(), out)}", file=sys.stderr)
 
 
 def _with_error(mean: float, error: float | None) -> str:
@@ -186,7 +186,7 @@ def merge(
     format: FormatOption = Format.table,
 ) -> None:
     """Put the shards of an experiment together."""
-    from ..experiment import merge as put_together
+    from ..experiments.running import merge as put_together
 
     _print_final(put_together(folders, out), format)
     print(f"saved in {out or folders[0]}", file=sys.stderr)
@@ -213,7 +213,7 @@ def plot(
     ] = None,
 ) -> None:
     """Draw the figures of an experiment's folder or of a preference matrix."""
-    from ..charts import ENDINGS, save_chart
+    from ..figures.charts import ENDINGS, save
 
     ending = None if kind is None else f".{kind.lower().removeprefix('.')}"
     if ending is not None and ending not in ENDINGS:
@@ -230,7 +230,7 @@ def plot(
     folder = out or (Path(source) if Path(source).is_dir() else Path())
     for name, chart in drawn.items():
         path = file or folder / f"{name}{ending or '.png'}"
-        print(f"saved in {save_chart(chart, path)}", file=sys.stderr)
+        print(f"saved in {save(chart, path)}", file=sys.stderr)
 
 
 def report(
@@ -238,9 +238,9 @@ def report(
     out: Annotated[Path | None, typer.Option(help="The page to write; by default report.html in the folder.")] = None,
 ) -> None:
     """Write one HTML page of a finished experiment, which opens offline."""
-    from ..folder import IDENTITY, folder_matrices
-    from ..report import write_report
-    from ..reproduce import reported
+    from ..experiments.folder import IDENTITY, folder_matrices
+    from ..paper.report import write_report
+    from ..paper.reproduction import reported
     from ..results import load_results
 
     if (folder / "results" / IDENTITY).exists() and not (folder / IDENTITY).exists():
@@ -252,9 +252,9 @@ def report(
 
 def _charts(source: str, wanted: list[str] | None) -> dict[str, Any]:
     """The figures by the names of their files; those of matrices are numbered if an experiment has several."""
-    from .. import figures, illustrations
+    from .. import figures
     from ..errors import UnknownName
-    from ..folder import IDENTITY, folder_matrices
+    from ..experiments.folder import IDENTITY, folder_matrices
     from ..problems import as_matrix
     from ..results import load_results
 
@@ -262,17 +262,17 @@ def _charts(source: str, wanted: list[str] | None) -> dict[str, Any]:
     if Path(source).is_dir():
         results = load_results(source)
         known = {
-            "regret": lambda: figures.plot_regret(results),
-            "accuracy": lambda: figures.plot_accuracy(results),
-            "horizons": lambda: illustrations.plot_horizons(results),
+            "regret": lambda: figures.regret(results),
+            "accuracy": lambda: figures.accuracy(results),
+            "horizons": lambda: figures.horizons(results),
         }
         if (Path(source) / IDENTITY).exists():
             matrices = folder_matrices(source)
-            known["bounds"] = lambda: figures.plot_regret(results, bounds=matrices)
+            known["bounds"] = lambda: figures.regret(results, bounds=matrices)
         usual = ["regret", "accuracy"]
     else:
         matrices, known, usual = {source: as_matrix(source)}, {}, ["preferences", "subsets"]
-    of_matrix: dict[str, Any] = {"preferences": figures.plot_preferences, "subsets": figures.plot_condorcet_probability}
+    of_matrix: dict[str, Any] = {"preferences": figures.preferences, "subsets": figures.condorcet_probability}
     drawn: dict[str, Any] = {}
     for name in _separated(wanted) or usual:
         if name in known:

@@ -62,7 +62,7 @@ def create_token(
 ) -> None:
     """Make a token. It is shown only now."""
     from ..server.keys import make_key
-    from ..study.opening import open_storage
+    from ..storage.registry import open_storage
 
     if kind not in ("api", "admin"):
         raise InvalidInput(f"--kind is {kind!r}: expected api or admin")
@@ -76,8 +76,8 @@ def create_token(
 def list_tokens(storage: StorageOption = STORAGE, format: FormatOption = Format.table) -> None:
     """List the tokens, without their secrets."""
     from ..server.keys import list_keys
-    from ..study.names import iso_time
-    from ..study.opening import existing_storage
+    from ..storage.registry import existing_storage
+    from ..study.duels import iso_time
 
     store = existing_storage(storage)
     found = [] if store is None else list_keys(store, ("admin", "api"))
@@ -110,7 +110,7 @@ def revoke_token(
 ) -> None:
     """Revoke a token: from now on it opens nothing, nor do the sessions that began with it."""
     from ..server.keys import revoke_key
-    from ..study.opening import existing_storage
+    from ..storage.registry import existing_storage
 
     store = existing_storage(storage)
     if store is None or not revoke_key(store, number, ("admin", "api")):

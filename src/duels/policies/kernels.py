@@ -1,6 +1,6 @@
 """Pieces of kernels that several policies share: the draw rules and the majority recommendation.
 
-Kernels are plain Python without types or checks; `duels.loop` compiles them with numba.
+Kernels are plain Python without types or checks; `duels.engine.loop` compiles them with numba.
 """
 
 import math

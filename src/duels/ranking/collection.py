@@ -3,8 +3,6 @@
 Read from LETOR files (`load_collection`), from TREC runs (`duels.ranking.trec`), or made from arrays.
 """
 
-import contextlib
-import gzip
 import hashlib
 import operator
 import os
@@ -12,13 +10,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
+from ..engine.progress import bar
 from ..errors import InvalidInput, UnknownName, counted
-from ..files import whole_file
-from ..progress import bar
+from ..files import written
 from . import cache as disk
 from .letor import MOST_GRADE, read_files
 
@@ -232,7 +230,7 @@ def _one_each(what: str, names: tuple, count: int, of: str) -> None:
         seen.add(name)
 
 
-def load_collection(
+def load(
     paths: AnyPath | Iterable[AnyPath],
     *,
     relevant_only: bool = False,
@@ -302,7 +300,7 @@ def stem(path: Path) -> str:
     return name
 
 
-def save_collection(collection: Collection, path: AnyPath, decimals: int | None = None) -> None:
+def save(collection: Collection, path: AnyPath, decimals: int | None = None) -> None:
     """Write a LETOR file, gzipped if its name ends in .gz; whole or not at all.
 
     decimals: round values to so many places; by default each is written so that it is read back exactly.
@@ -327,14 +325,3 @@ def _lines(collection: Collection, decimals: int | None) -> Iterator[bytes]:
         for grade, values, document in rows:
             comment = f" #docid = {document}" if document else ""
             yield f"{grade} qid:{query} {form % tuple(values)}{comment}\n".encode()
-
-
-@contextlib.contextmanager
-def written(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes its place once all is written."""
-    with whole_file(path) as unfinished, unfinished.open("wb") as raw:
-        if path.suffix.lower() == ".gz":
-            with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as packed:
-                yield packed  # type: ignore[misc]
-        else:
-            yield raw

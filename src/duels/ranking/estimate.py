@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import compiling
+from ..checks import check_int
+from ..engine import compiling
+from ..engine.threads import cores, in_threads
 from ..errors import InvalidInput, cut
 from ..preference import PreferenceMatrix
 from ..problems import as_matrix
-from ..specs import whole
-from ..threads import cores, in_threads
 from .clicks import ClickModel, ClickTable, click_model, draw_clicks
 from .collection import Collection
-from .interleave import LENGTH, Desk, Method, clear, desk, find_method, load
+from .interleaving import LENGTH, Desk, Method, clear, desk, find_method, load
 from .rankers import Rankers, Rankings, feature_rankers
 
 # An interleaving method's kernels, in whose places `compiling.compile_with` puts them.
@@ -127,8 +127,8 @@ def estimate_preferences(
 
     Rankers are by default one for each feature. The same for a seed, whatever the number of threads.
     """
-    comparisons, seed = whole("comparisons", comparisons, 1), whole("seed", seed, 0)
-    jobs = cores() if jobs is None else whole("jobs", jobs, 1)
+    comparisons, seed = check_int("comparisons", comparisons, 1), check_int("seed", seed, 0)
+    jobs = cores() if jobs is None else check_int("jobs", jobs, 1)
     environment = InterleavingEnvironment(collection, rankers, clicks, interleave, length=length)
     rankers = environment.rankers
     count = environment.counting(environment.world())
@@ -172,7 +172,7 @@ class InterleavingEnvironment:
         matrix: PreferenceMatrix | None = None,
     ) -> None:
         if not isinstance(collection, Collection):
-            raise InvalidInput(f"{cut(collection)} is no collection: read one with duels.load_collection(path)")
+            raise InvalidInput(f"{cut(collection)} is no collection: read one with duels.ranking.load(path)")
         rankers = feature_rankers(collection) if rankers is None else rankers
         if not isinstance(rankers, Rankers):
             raise InvalidInput(f"{cut(rankers)} are no rankers: make them, e.g. feature_rankers(collection, [39, 23])")
@@ -180,7 +180,7 @@ class InterleavingEnvironment:
             raise InvalidInput("the rankers rank the documents of another collection: make them from this one")
         if len(rankers) < 2:
             raise InvalidInput(f"{len(rankers)} ranker was given: expected at least 2 to compare")
-        length = whole("length", length, 1)
+        length = check_int("length", length, 1)
         self.collection, self.rankers, self.method, self.length = collection, rankers, find_method(interleave), length
         self.clicks = click_model(clicks, collection.grade_count)
         self._table = self.clicks.table(length, collection.grade_count)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compiling import compile_with
+from ..engine.compiling import compile_with
 from ..errors import InvalidInput
 from .scanner import MOST_FEATURES, POWERS, Page, scan, spread
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..compiling import compile_with
+from ..engine.compiling import compile_with
 from ..errors import InvalidInput, UnknownName
 from .collection import Collection
 

@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InvalidInput
-from .collection import Collection, load_collection, save_collection
+from .collection import Collection
+from .collection import load as load_collection
+from .collection import save as save_collection
 from .synthetic_features import (
     Field,
     Links,

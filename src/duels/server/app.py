@@ -9,19 +9,20 @@ from fastapi import FastAPI, Response
 
 from .. import __version__
 from ..errors import InvalidInput, cut
-from ..study.opening import open_storage
-from ..study.storage import Storage
+from ..storage.registry import open_storage
+from ..storage.storage import Storage
 from . import pages, voting
-from .api import arena, duels, interleaving, results, studies, tokens
-from .gate import Gate, Metrics
+from .api import duels, interleaving, results, studies, tokens
+from .api import items_and_links as arena
+from .errors import RETRY, explain, problem, shape
+from .fast_path import Quick
 from .health import HealthCheck
-from .hub import Hub
 from .limits import Limits, Rates
-from .problems import RETRY, explain, problem, shape
-from .quick import Quick
+from .middleware import Gate, Metrics
 from .schemas import Health
 from .security import Caller, Here
 from .service import Service
+from .streams import Hub
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 ABOUT = """Which of K alternatives is best? Ask for a duel, tell who won, look at the verdict.

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from ..study.storage import Storage, Write
-from ..study.tables import link_votes
-from .ballots import Ballot
+from ..storage.storage import Storage, Write
+from ..storage.tables import link_votes
+from ..study.ballots import Ballot
+from .errors import Refused
 from .keys import Key
-from .problems import Refused
 
 SETTINGS = ("max_votes", "max_votes_per_address")  # of a link
 

@@ -6,9 +6,9 @@ import threading
 from pathlib import Path
 
 from ..errors import DuelsError
+from ..storage.storage import Storage
 from ..study.catalogue import create_study
 from ..study.items import add_items, count_items, read_items
-from ..study.storage import Storage
 from ..study.verdict import verdict
 
 logger = logging.getLogger("duels.server")

@@ -13,9 +13,9 @@ from concurrent.futures import Future
 
 import sqlalchemy as sa
 
-from ..study.database import Probe
-from ..study.storage import Storage, Write
-from ..study.wording import reason
+from ..storage.database import Probe
+from ..storage.database_errors import reason
+from ..storage.storage import Storage, Write
 
 logger = logging.getLogger("duels.server")
 KEPT = 1.0  # seconds for which an answer is kept

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from ..errors import InvalidInput, cut
+from ..storage.storage import Storage, Write
+from ..storage.tables import keys
 from ..study import log
-from ..study.names import label
-from ..study.storage import Storage, Write
-from ..study.tables import keys
+from ..votes.names import label
 
 KINDS = ("admin", "api", "session", "vote")
 SHORTEST = 20  # characters of a token that somebody chose

@@ -9,7 +9,7 @@ from collections import OrderedDict
 from functools import lru_cache
 from typing import NamedTuple
 
-from .problems import Refused
+from .errors import Refused
 
 
 class Rate(NamedTuple):

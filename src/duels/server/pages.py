@@ -22,10 +22,10 @@ from ..errors import DamagedStudy, DuelsError, UnknownName
 from ..policies import BUILT_IN, policy
 from ..study.items import scripts_allowed
 from ..study.verdict_words import headline
-from .api.arena import links
+from .api.items_and_links import links
 from .api.tokens import KINDS, token_out
+from .errors import RESTORE, Refused, message_of, of_duels, of_http
 from .keys import Key, csrf_token, list_keys, make_key, revoke_key
-from .problems import RESTORE, Refused, message_of, of_duels, of_http
 from .security import NOBODY, SESSION, SESSION_LASTS, Here, address_of, secret_of
 from .service import Service
 from .vega import vega_bundle

@@ -9,8 +9,8 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from .errors import problem
 from .limits import Limits
-from .problems import problem
 
 AGAIN = 0.1  # seconds in which what has arrived while the process was busy is read, before a connection is too slow
 FRAMES = 8  # bytes around each byte of a body: five for those who send it in pieces of one byte

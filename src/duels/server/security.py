@@ -6,9 +6,9 @@ from typing import Annotated, Any
 from fastapi import Depends, Request
 from fastapi.security import APIKeyCookie, HTTPBearer
 
+from .errors import Refused
 from .keys import Key, csrf_token, digest_of
 from .limits import group_of
-from .problems import Refused
 from .service import Service
 
 SESSION, VOTER = "duels_session", "duels_ballot"

@@ -11,17 +11,17 @@ from typing import Any
 import sqlalchemy as sa
 
 from ..errors import DamagedStudy, UnknownName
+from ..storage.storage import Storage, StudyRow, Write
 from ..study.board import board, verdict_data
 from ..study.catalogue import load_study
+from ..study.duels import iso_time
 from ..study.items import count_items
-from ..study.names import iso_time
-from ..study.storage import Storage, StudyRow, Write
 from ..study.study import Study
 from . import keys
-from .hub import DAMAGED, Hub
+from .errors import Refused
 from .keys import Key
 from .limits import Limits, Rates
-from .problems import Refused
+from .streams import DAMAGED, Hub
 
 BOARDS = 16  # the most that are kept
 

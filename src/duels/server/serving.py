@@ -14,10 +14,10 @@ from typing import Any
 import uvicorn
 
 from ..errors import InvalidInput, cut
+from ..storage.database_errors import without_password
+from ..storage.registry import existing_storage, open_storage
+from ..storage.storage import Storage
 from ..study.elsewhere import compile_policy
-from ..study.opening import existing_storage, open_storage
-from ..study.storage import Storage
-from ..study.wording import without_password
 from . import logs
 from .app import LOOPBACK, Application, create_app
 from .demo import Demo

@@ -11,16 +11,16 @@ import sqlalchemy as sa
 from fastapi import APIRouter, Depends, Path, Request
 from fastapi.responses import JSONResponse, Response
 
-from ..study import log, tables
+from ..storage import tables
+from ..storage.storage import Write
+from ..storage.tables import studies
+from ..study import ballots, log
+from ..study.ballots import Ballot, Standing
 from ..study.items import Output
-from ..study.storage import Write
 from ..study.study import Study
-from ..study.tables import studies
-from . import ballots
-from .ballots import Ballot, Standing
 from .caps import Caps, caps_of, counting, giving_back, is_full
+from .errors import Refused, shape
 from .keys import Key, Ticket, key_in, read_ticket, sign_ticket, voter_digest
-from .problems import Refused, shape
 from .rendering import bytes_of, html_of
 from .schemas import MoreVotes, Progress, Question, Vote
 from .security import VOTER, Here, address_of

@@ -1,1 +1,39 @@
-"""Live studies: which arms to compare next, what the answers say so far, and when they are enough."""
+"""Live studies: which arms to compare next, what the answers say so far, and when they are enough.
+
+The rules about duels, answers, voters and verdicts belong here, free of HTTP. How rows are stored is in `storage`.
+"""
+
+from typing import TYPE_CHECKING
+
+from ..lazy import attach
+
+_HOMES = {
+    "Study": "study",
+    "Duel": "duels",
+    "LogEntry": "duels",
+    "StudyInfo": "catalogue",
+    "create_study": "catalogue",
+    "load_study": "catalogue",
+    "delete_study": "catalogue",
+    "list_studies": "catalogue",
+    "add_items": "items",
+    "Verdict": "verdict",
+    "LeaderboardRow": "tally",
+    "PairRow": "tally",
+    "Tally": "tally",
+    "Analysis": "analysis",
+    "analyse": "analysis",
+}
+
+__all__ = [*_HOMES]
+
+if TYPE_CHECKING:
+    from .analysis import Analysis, analyse
+    from .catalogue import StudyInfo, create_study, delete_study, list_studies, load_study
+    from .duels import Duel, LogEntry
+    from .items import add_items
+    from .study import Study
+    from .tally import LeaderboardRow, PairRow, Tally
+    from .verdict import Verdict
+
+__getattr__, __dir__ = attach(__name__, _HOMES)

@@ -11,13 +11,13 @@ import sqlalchemy as sa
 
 from ..errors import DuelsError, PolicyError, StorageError
 from ..policies import Policy, rucb
+from ..storage.batches import stored_voters
+from ..storage.storage import NotReady, StudyRow
+from ..storage.tables import events, studies
 from . import verdict as verdicts
-from .batches import stored_voters
+from .duels import iso_time
 from .history import History
-from .names import iso_time
-from .storage import NotReady, StudyRow
 from .study import Study
-from .tables import events, studies
 from .tally import LeaderboardRow, Tally, estimates, leaders, met, ranking
 from .verdict import Verdict
 

@@ -6,9 +6,9 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from .. import charts
-from ..charts import BLUE, GREY, NUMBER, OUTLINES, VERMILION, Key
 from ..errors import InvalidInput
+from ..figures import charts
+from ..figures.charts import BLUE, GREY, NUMBER, OUTLINES, VERMILION, Key
 from .verdict_words import listed
 
 Board = dict[str, Any]

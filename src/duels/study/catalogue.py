@@ -8,22 +8,23 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from .. import loop
+from ..checks import check_int
+from ..engine import loop
 from ..errors import Conflict, DamagedStudy, DuelsError, InvalidInput, StorageError, UnknownName
 from ..policies import Policy
 from ..policies import policy as find_policy
-from ..specs import whole
+from ..storage.database import DEFAULT
+from ..storage.database_errors import shown
+from ..storage.registry import existing_storage, open_storage
+from ..storage.storage import Storage, StudyRow, Write
+from ..storage.tables import events, snapshots, studies, votes
+from ..votes.names import arm_names, composed, is_text
+from ..votes.names import study_name as checked_name
 from . import log
-from .database import DEFAULT
+from .duels import iso_time
 from .history import History
-from .names import arm_names, composed, is_text, iso_time
-from .names import study_name as checked_name
-from .opening import existing_storage, open_storage
 from .record import chained, made
-from .storage import Storage, StudyRow, Write
 from .study import Study
-from .tables import events, snapshots, studies, votes
-from .wording import shown
 
 LEASE = 600.0  # seconds
 
@@ -67,9 +68,9 @@ def create_study(
             raise
         names, name = given, study_name  # a study from before there were these rules keeps its names
     chosen = find_policy(policy)
-    horizon = None if horizon is None else whole("horizon", horizon, 1)
+    horizon = None if horizon is None else check_int("horizon", horizon, 1)
     chosen.start(len(names), horizon)  # refuses a missing horizon
-    seed = whole("seed", seed, 0, 2**63 - 1)
+    seed = check_int("seed", seed, 0, 2**63 - 1)
     if not (isinstance(lease, int | float) and 0 < lease < float("inf")):
         raise InvalidInput(f"lease is {lease!r}: expected a positive number of seconds")
     store = open_storage(storage or DEFAULT)

@@ -16,10 +16,10 @@ from typing import Any
 from ..errors import DuelsError, InvalidInput
 from ..policies import Policy
 from ..policies import policy as find_policy
-from .batches import Packed, pack
-from .names import imported_name
+from ..storage.batches import Packed, pack
+from ..votes.files import read_votes
+from ..votes.names import imported_name
 from .player import Player, is_built_in
-from .votes import read_votes
 
 LARGE = 300_000  # bytes of votes that are worth a process
 AT_ONCE = 2  # processes

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import loop
+from ..engine import loop
 from ..errors import DuelsError
 from ..policies import Policy
 from ..policies import policy as find_policy
-from .batches import Batch
+from ..storage.batches import Batch
+from ..storage.storage import StudyRow
 from .player import Player, rival, rival_alpha
 from .record import COLUMNS, OPEN, Record
-from .storage import StudyRow
 
 OUTCOME = np.array([1.0, 0.0, 0.5, 0.5])  # of the arm on the left, by answer
 NONE = np.zeros(0, np.int64)

@@ -11,12 +11,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from ..checks import check_int
 from ..errors import InvalidInput
-from ..specs import whole
-from .item_files import KINDS, Item, Output, listed, read_items
+from ..storage.storage import Write
+from ..votes.item_files import KINDS, Item, Output, listed, read_items
+from ..votes.names import place_of
 from .log import Log
-from .names import place_of
-from .storage import Write
 
 __all__ = [
     "KINDS",
@@ -95,13 +95,13 @@ def count_items(study: Log) -> int:
 
 def list_items(study: Log, after: int = 0, limit: int = 50) -> list[tuple[int, Item]]:
     """The items with their numbers, from the one after that number on, 1,000 at most; the first number is 1."""
-    after, limit = whole("after", after, 0, LARGEST), whole("limit", limit, 1, 1_000)
+    after, limit = check_int("after", after, 0, LARGEST), check_int("limit", limit, 1, 1_000)
     return _listed(study, after, limit, None)
 
 
 def item_of(study: Log, number: int, arms: Iterable[str] | None = None) -> Item:
     """An item by its number, with the outputs of these arms only, if they are given."""
-    number = whole("number", number, 1, LARGEST)
+    number = check_int("number", number, 1, LARGEST)
     found = _listed(study, number - 1, 1, None if arms is None else list(arms))
     if not found or found[0][0] != number:
         raise InvalidInput(f"study {study.name!r} has no item {number}: see list_items for those it has")

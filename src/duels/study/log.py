@@ -8,17 +8,18 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from .. import loop
+from ..engine import loop
 from ..errors import DamagedStudy, DeletedStudy, InvalidInput, StorageError
 from ..policies import Policy
-from .batches import stored, time_of, unpack, unpack_voters
-from .columns import OTHER_WORDS, WORDS, plain
+from ..storage.batches import stored, time_of, unpack, unpack_voters
+from ..storage.storage import Event, NotReady, Storage, StudyRow, Write
+from ..storage.tables import snapshots, studies
+from ..votes.columns import ANSWERS, OTHER_WORDS, WORDS, plain
+from ..votes.names import place_of
+from .duels import Duel, LogEntry, duel_number, iso_time
 from .history import History
-from .names import Duel, duel_number, iso_time, place_of
 from .player import Player
-from .record import ANSWERS, TIE, chained, made
-from .storage import Event, NotReady, Storage, StudyRow, Write
-from .tables import snapshots, studies
+from .record import TIE, chained, made
 
 SNAPSHOT_EVERY = 20_000  # events, and a twenty-fifth of the log
 PAGE = 4_000  # events to take in while others wait …
@@ -338,3 +339,26 @@ def _length(rows: Sequence[Sequence[Any]]) -> int:
 
 def _has_snapshot(connection: sa.Connection, study: int) -> bool:
     return connection.execute(sa.select(snapshots.c.seq).where(snapshots.c.study_id == study)).first() is not None
+
+
+def log_entry(history: History, event: Event) -> LogEntry:
+    """An event with its arms by name."""
+
+    def name(arm: int | None) -> str | None:
+        return None if arm is None else history.names[arm]
+
+    left, right = event.left_arm, event.right_arm
+    if event.duel is not None and left is None and event.kind != "import":
+        left, right = history.left[event.duel], history.right[event.duel]
+    note = json.loads(event.note) if event.note else {}
+    return LogEntry(
+        event.seq,
+        event.kind,
+        event.duel,
+        name(left),
+        name(right),
+        event.answer,
+        event.voter,
+        iso_time(event.time),
+        note,
+    )

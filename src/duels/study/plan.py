@@ -6,14 +6,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import loop
+from ..checks import check_int
+from ..engine import loop
+from ..engine.threads import cores, in_threads
 from ..errors import InvalidInput, PolicyError
 from ..policies import Policy
 from ..policies import policy as find_policy
 from ..preference import PreferenceMatrix
 from ..problems import as_matrix
-from ..specs import whole
-from ..threads import cores, in_threads
 from .player import rival, rival_alpha
 from .tally import Tally
 from .verdict import NOT_YET, log_thresholds, new_standing, note, settled
@@ -79,12 +79,12 @@ def plan(
     limit: duels after which a study is given up. Policies that need a horizon are told this one.
     """
     matrix = _matrix(problem, arms, gap)
-    studies, limit = whole("studies", studies, 1), whole("limit", limit, 1, 10**9)
-    jobs = whole("jobs", jobs, 1) if jobs is not None else cores()
+    studies, limit = check_int("studies", studies, 1), check_int("limit", limit, 1, 10**9)
+    jobs = check_int("jobs", jobs, 1) if jobs is not None else cores()
     chosen = [find_policy(one) for one in (policies if isinstance(policies, list | tuple) else [policies])]
     if not chosen:
         raise InvalidInput("there are no policies: expected at least one, such as 'rucb'")
-    return [_row(matrix, one, confidence, studies, limit, whole("seed", seed, 0), jobs, progress) for one in chosen]
+    return [_row(matrix, one, confidence, studies, limit, check_int("seed", seed, 0), jobs, progress) for one in chosen]
 
 
 def _matrix(problem: Any, arms: int | None, gap: float | None) -> PreferenceMatrix:
@@ -92,7 +92,7 @@ def _matrix(problem: Any, arms: int | None, gap: float | None) -> PreferenceMatr
         raise InvalidInput("say arms and gap, such as arms=8 and gap=0.05, or a problem instead")
     if problem is not None:
         return as_matrix(problem)
-    arms = whole("arms", arms, 2, 1000)
+    arms = check_int("arms", arms, 2, 1000)
     if not (isinstance(gap, int | float) and 0 < gap <= 0.5):
         raise InvalidInput(f"gap is {gap!r}: expected how far above ½ the best arm wins, above 0 and at most 0.5")
     array = np.full((arms, arms), 0.5)

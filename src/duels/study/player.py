@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import loop
+from ..engine import loop
 from ..errors import DuelsError, InvalidInput, PolicyError
 from ..policies import Policy
 

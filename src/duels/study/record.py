@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import DamagedStudy
-from .batches import Batch, unpack
-from .storage import Event, StudyRow
+from ..storage.batches import Batch, unpack
+from ..storage.storage import Event, StudyRow
+from ..votes.columns import ANSWERS
 from .tally import Tally
 
-ANSWERS = ("left", "right", "tie", "both_bad", "skip")
 LEFT, RIGHT, TIE, BOTH_BAD, SKIP = range(5)
 OPEN = -1
 EVENT_FIELDS = Event._fields[2:-1]

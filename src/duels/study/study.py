@@ -11,32 +11,22 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
+from ..checks import check_int
 from ..errors import Conflict, InvalidInput, UnknownName
-from ..specs import whole
+from ..storage.batches import Packed, forget_voter, note_of, pack, store, unpack
+from ..storage.storage import Event, Write
+from ..storage.tables import events, voters
+from ..votes.columns import ANSWERS
+from ..votes.files import Votes, read_votes
+from ..votes.names import arm_names, composed, imported_name, link_voter, past_voter, place_of, voter_name
 from . import log
 from . import verdict as verdicts
-from .batches import Packed, forget_voter, note_of, pack, store, unpack
+from .duels import Duel, LogEntry, iso_time
 from .history import History
-from .log import Log
-from .names import (
-    Duel,
-    LogEntry,
-    arm_names,
-    composed,
-    imported_name,
-    iso_time,
-    link_voter,
-    log_entry,
-    past_voter,
-    place_of,
-    voter_name,
-)
-from .record import ANSWERS, OPEN, SKIP, made
-from .storage import Event, Write
-from .tables import events, voters
+from .log import Log, log_entry
+from .record import OPEN, SKIP, made
 from .tally import LeaderboardRow, PairRow, Tally
 from .verdict import Verdict
-from .votes import Votes, read_votes
 
 About = Callable[[sa.Connection, Duel], dict[str, Any]]
 
@@ -86,7 +76,7 @@ class Study(Log):
 
         about: called with each duel before it is written; what it gives is kept in the event's note.
         """
-        n = whole("n", n, 1, 10_000)
+        n = check_int("n", n, 1, 10_000)
         asked = voter_name(voter)
 
         def operation(connection: sa.Connection) -> list[Duel]:

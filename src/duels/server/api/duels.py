@@ -6,9 +6,9 @@ from fastapi import APIRouter, Path, Query
 from fastapi.responses import JSONResponse
 
 from ...errors import InvalidInput
-from ...study.names import Duel
+from ...study.duels import Duel
+from ..errors import Refused, shape
 from ..keys import Key
-from ..problems import Refused, shape
 from ..schemas import Ask, DuelOut, Duels, Forget, Forgotten, Tell, Told, Undo, Undone
 from ..security import Here, QuickCaller
 from ..service import Service

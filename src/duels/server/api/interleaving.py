@@ -8,13 +8,13 @@ from fastapi import APIRouter
 from fastapi.responses import JSONResponse
 
 from ...errors import InvalidInput
-from ...ranking.interleave import Method, find_method, infer, interleave
-from ...study.names import Duel
-from ...study.storage import Write
+from ...ranking.interleaving import Method, find_method, infer, interleave
+from ...storage.storage import Write
+from ...storage.tables import impressions
+from ...study.duels import Duel
 from ...study.study import Study
-from ...study.tables import impressions
+from ..errors import Refused, shape
 from ..keys import Key
-from ..problems import Refused, shape
 from ..schemas import Clicks, Impression, Interleave, Told
 from ..security import Here, QuickCaller
 from ..service import Service

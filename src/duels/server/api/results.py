@@ -9,13 +9,13 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
+from ...storage.storage import Write
 from ...study.board import verdict_data
 from ...study.elsewhere import read_packed
-from ...study.storage import Write
 from ...study.verdict import preferences_page
-from ...study.votes import write_votes
+from ...votes.files import write_votes
+from ..errors import Refused, shape
 from ..keys import KeyId
-from ..problems import Refused, shape
 from ..schemas import Events, Imported, Leaderboard, Preferences
 from ..security import Caller, Here
 from .studies import Found, StudyPath

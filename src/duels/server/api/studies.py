@@ -9,7 +9,7 @@ from ...policies import BUILT_IN
 from ...specs import split
 from ...study.catalogue import create_study, delete_study
 from ...study.study import Study
-from ..problems import shape
+from ..errors import shape
 from ..schemas import NewArm, NewStudy, Studies, StudyOut
 from ..security import Admin, Caller, Here
 

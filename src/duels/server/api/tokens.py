@@ -4,9 +4,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
 
-from ...study.names import iso_time
+from ...study.duels import iso_time
+from ..errors import Refused, shape
 from ..keys import Key, list_keys, make_key, revoke_key
-from ..problems import Refused, shape
 from ..schemas import NewToken, TokenMade, Tokens
 from ..security import Admin, Here
 

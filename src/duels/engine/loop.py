@@ -1,0 +1,308 @@
+"""The one loop that plays a policy, for every policy and every world, interpreted or compiled.
+
+`play` calls its kernels by global names; `bind` puts one policy's kernels and one world's outcome in their places.
+"""
+
+import dis
+import re
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import CompileError, DuelsError, cut
+from ..policies import Policy
+from ..policies.kernels import FOREVER as FOREVER
+from . import compiling
+
+LATEST = 10**15  # horizons up to here keep all arithmetic on times exact
+
+
+# A policy's kernels and a world's outcome, in whose places `bind` puts them.
+select: Any = None
+update: Any = None
+skip: Any = None
+recommend: Any = None
+outcome: Any = None
+
+
+def play(state, params, world, tally, t, until, stride, budget, coin, luck, adviser):
+    """Play steps t … until, at most `budget` of them one by one; the next time, and the arm recommended at the end.
+
+    `tally[i, j]` counts the duels i won over j (a tie a half to both), `tally[i, i]` the duels of i with itself.
+    """
+    arms = len(tally)
+    while t <= until and budget > 0:
+        budget -= 1
+        i, j = select(state, params, t, coin)
+        if i < 0 or j < 0 or i >= arms or j >= arms:
+            raise IndexError("select chose an arm that does not exist")
+        later = t if i != j else skip(state, params, t)
+        if later > t:  # a self-duel that teaches nothing, and the same one until `later`
+            later = min(later, t + stride, until + 1)
+            tally[i, i] += later - t
+            t = later
+            continue
+        won = outcome(world, i, j, luck)
+        update(state, params, t, i, j, won)
+        if i == j:
+            tally[i, i] += 1.0
+        else:
+            tally[i, j] += won
+            tally[j, i] += 1.0 - won
+        t += 1
+    return t, recommend(state, adviser) if t > until else -1
+
+
+def draw_from_matrix(world, i, j, luck):
+    """The outcome kernel of a preference matrix: whether i beats j, by chance P[i, j]."""
+    return 1.0 if luck.random() < world[i, j] else 0.0
+
+
+def one_step(state, params, t):
+    """The `skip` of a policy that has none."""
+    return t + 1
+
+
+def streams(seed: int, run: int) -> tuple[np.random.Generator, np.random.Generator]:
+    """A run's two sources of chance: the policy's coin and the world's luck."""
+    coin, luck = np.random.SeedSequence([seed, run]).spawn(2)
+    return np.random.default_rng(coin), np.random.default_rng(luck)
+
+
+def adviser(seed: int, run: int, t: int) -> np.random.Generator:
+    """The chance that breaks ties in the recommendation at time t; the same whichever other times are looked at."""
+    return np.random.default_rng(np.random.SeedSequence([seed, run], spawn_key=(2, t)))
+
+
+def bind(
+    policy: Policy,
+    outcome: Callable = draw_from_matrix,
+    kernels: dict[str, Callable] | None = None,
+    *,
+    compiled: bool = True,
+    counted: bool = False,
+) -> Callable:
+    """`play` with this policy's kernels and this outcome in it, and the `kernels` that the outcome itself leaves open.
+
+    A policy whose kernels make arrays must be `counted`. A division by zero in a policy of your own is an error.
+    """
+    places = {"outcome": outcome, **(kernels or {})}
+    bound = bind_to(play, policy, places, compiled=compiled, counted=counted, strict=not is_ours(policy))
+    if compiled:
+        return bound
+
+    def interpreted(*arguments: Any) -> Any:
+        with strictly(policy):
+            return bound(*arguments)
+
+    return interpreted
+
+
+def bind_to(
+    function: Callable,
+    policy: Policy,
+    kernels: dict[str, Callable] | None = None,
+    *,
+    compiled: bool = True,
+    counted: bool = False,
+    strict: bool = False,
+) -> Callable:
+    """Any function that leaves a policy's kernels open, with them in their places."""
+    places = _places(policy) | (kernels or {})
+    if not compiled:
+        return compiling.interpret_with(function, places)
+    name = f"{function.__name__}_{policy.name}"
+    return compiling.compile_with(function, places, name=name, counted=counted, strict=strict)
+
+
+def is_ours(policy: Policy) -> bool:
+    """Whether a policy is built in: these keep the conventions for x/0 of their papers, and are tested on them."""
+    return compiling.is_ours(*_places(policy).values())
+
+
+def strictly(policy: Policy) -> np.errstate:
+    """Where a policy of your own is interpreted, numpy's division by zero is an error, as Python's is."""
+    return np.errstate() if is_ours(policy) else np.errstate(divide="raise", invalid="raise")
+
+
+def code_of(policy: Policy) -> str:
+    """A hash of the code that plays a policy: it changes when any of its kernels does."""
+    played = compiling.fingerprint(play, _places(policy) | {"outcome": draw_from_matrix}, {})
+    started = compiling.fingerprint(policy.module.init, {}, {})
+    return played[:8] + started[:8]
+
+
+def _places(policy: Policy) -> dict[str, Callable]:
+    module = policy.module
+    return {
+        "select": module.select,
+        "update": module.update,
+        "recommend": module.recommend,
+        "skip": policy.kernel("skip", one_step),
+    }
+
+
+def ready(
+    policy: Policy,
+    arms: int,
+    horizon: int,
+    world: Any,
+    outcome: Callable = draw_from_matrix,
+    kernels: dict[str, Callable] | None = None,
+) -> Callable:
+    """`bind`, with the compilation done: compiling must not happen in a thread, nor be measured as play."""
+    coin, luck = streams(0, 0)
+    state, tally = policy.start(arms, horizon), np.zeros((arms, arms))
+
+    def trial(bound: Callable) -> None:
+        bound(state, policy.params, world, tally, 1, 0, 1, 0, coin, luck, coin)
+
+    return compiled_for(policy, play, trial, {"outcome": outcome, **(kernels or {})}, strict=not is_ours(policy))
+
+
+def compiled_for(
+    policy: Policy,
+    function: Callable,
+    trial: Callable[[Callable], Any],
+    kernels: dict[str, Callable] | None = None,
+    *,
+    strict: bool = False,
+) -> Callable:
+    """The function with this policy's kernels in it, compiled by a trial call; counted if it cannot be without."""
+    causes: list[Exception] = []
+    for counted in (False, True):
+        bound = bind_to(function, policy, kernels, counted=counted, strict=strict)
+        try:
+            with _interrupts_kept():
+                trial(bound)
+            return bound
+        except DuelsError:
+            raise
+        except Exception as error:  # numba's own, and what its lowering raises
+            causes.append(error)
+    raise CompileError(
+        f"policy {policy.name!r} cannot be compiled by numba: {_complaint(policy, causes)}; "
+        "see docs/policies.md, or play it with compiled=False"
+    ) from causes[-1]
+
+
+def direct(bound: Any, *arguments: Any) -> Callable:
+    """What is compiled for arguments of these very types, past numba's look at them at every call.
+
+    That look takes longer than a short stretch of play.
+    """
+    if not hasattr(bound, "overloads"):
+        return bound  # interpreted
+    found = bound.overloads.get(tuple(bound.typeof_pyval(argument) for argument in arguments))
+    return bound if found is None else found.entry_point
+
+
+def _complaint(policy: Policy, errors: list[Exception]) -> str:
+    """Where numba stops, and what it objects to, in a line."""
+    functions = _functions(policy)
+    if wrong := _no_pair(policy):
+        return wrong
+    places = [place for error in errors for place in _places_named(str(error), functions)]
+    places += [place for error in errors if not places and (place := _guess(error, functions))]
+    where = (places or [functions[0].__code__.co_filename])[0]
+    lines = [line.strip() for line in str(errors[-1]).splitlines() if line.strip()]
+    telling = [line for line in lines if not line.startswith(("Failed in", "During:", "File", "<source", "- ", "^"))]
+    reason = (telling or lines or [type(errors[-1]).__name__])[0]
+    if reason.endswith("signature:"):  # it is in the next line
+        reason = " ".join([reason, *(line.removeprefix(">>> ") for line in telling[1:2])])
+    return f"{where}: {reason[:300]}"
+
+
+def _no_pair(policy: Policy) -> str:
+    """Where `select` chooses anything but two arms; empty if it does choose two, or fails."""
+    select = policy.module.select
+    try:
+        found = select(policy.start(2, 100), policy.params, 1, np.random.default_rng(0))
+    except Exception:
+        return ""
+    if isinstance(found, tuple) and len(found) == 2:
+        return ""
+    code = select.__code__
+    place = f"{code.co_filename}, line {code.co_firstlineno}, in {select.__name__}"
+    return f"{place}: it returns {cut(found)}, expected two arms, such as (0, 1)"
+
+
+def _functions(policy: Policy) -> list[Callable]:
+    """What is compiled of a policy, its own functions before those it uses of this package."""
+    found = [one for kernel in _places(policy).values() for one in compiling.all_functions(kernel, {})]
+    return sorted(dict.fromkeys(found), key=compiling.is_ours)
+
+
+def place_of(policy: Policy, error: BaseException) -> str:
+    """Where in a policy of your own an error was raised: ` (mine.py, line 3, in select)`; nothing if elsewhere."""
+    frames = traceback.extract_tb(error.__traceback__)
+    functions = [one for one in _functions(policy) if not compiling.is_ours(one)]
+    found = [_place(functions, frame.filename, frame.lineno or 0) for frame in frames]
+    return next((f" ({place})" for place in reversed(found) if place), "")
+
+
+def file_of(policy: Policy) -> str:
+    """The file of a policy of your own: ` (mine.py)`."""
+    own = [one for one in _functions(policy) if not compiling.is_ours(one)]
+    return f" ({own[0].__code__.co_filename})" if own else ""
+
+
+def _places_named(text: str, functions: list[Callable]) -> list[str]:
+    """The lines of these functions that an error of numba's names, the innermost first."""
+    named = re.findall(r'File "([^"]+)", line (\d+)| at (\S[^\n]*?) \((\d+)\)', text)
+    found = [_place(functions, file or at, int(line or number)) for file, line, at, number in named]
+    return [place for place in found if place]
+
+
+def _place(functions: list[Callable], file: str, line: int) -> str:
+    for function in functions:
+        code = function.__code__
+        lines = {at for *_, at in code.co_lines() if at}
+        if min(lines) <= line <= max(lines) and Path(file).resolve() == Path(code.co_filename).resolve():
+            return f"{code.co_filename}, line {line}, in {function.__name__}"
+    return ""
+
+
+def _guess(error: Exception, functions: list[Callable]) -> str:
+    """The function that an error is about that names no line: by an unknown name, or by what numba cannot read."""
+    from numba.core.compiler import run_frontend
+
+    unknown = re.search(r"name '(\w+)' is not defined", str(error))
+    for function in functions:
+        for step in dis.get_instructions(function):
+            if unknown and step.argval == unknown[1] and step.positions and step.positions.lineno:
+                return _place(functions, function.__code__.co_filename, step.positions.lineno)
+    for function in () if unknown else functions:
+        try:
+            run_frontend(function)
+        except Exception:
+            return f"{function.__code__.co_filename}, line {function.__code__.co_firstlineno}, in {function.__name__}"
+    return ""
+
+
+@contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Ctrl-C while numba compiles can get lost in a callback of its; it is raised again at the end."""
+    usual = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or usual is not signal.default_int_handler:
+        yield
+        return
+    seen = []
+
+    def note(number: int, frame: Any) -> None:
+        seen.append(number)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    if seen:
+        raise KeyboardInterrupt

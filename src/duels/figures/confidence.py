@@ -1,0 +1,213 @@
+"""Figure 1: when the confidence interval of a pair begins to contain its probability, and the appendix's form of it."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import altair as alt
+import numpy as np
+import polars as pl
+
+from .. import theory
+from ..errors import InvalidInput
+from ..preference import Arm
+from ..problems import as_matrix
+from ..results import Results, as_results
+from . import charts
+from .charts import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, line_glyph
+from .rows import alpha_of, called, matrix_of, of_run, power
+
+DELTA = 0.05  # of C(δ)
+TAILS, FEWEST = 5, 4  # graphs in the appendix's form, and the duels at the first
+TALL = 0.8  # how much of the room until the next graph one takes
+SEEN = 0.03  # a smaller area is drawn ten times as wide, or a hundred times, …
+DASHED, DOTTED, UPRIGHT, TICK = (6, 3), (2, 2), "M0,-.4V.4", "M0,.05V.35"
+Y = Callable[[str], alt.Y]  # the y axis for a column
+
+
+def intervals(
+    results: Results,
+    matrix: Any,
+    *,
+    pair: tuple[Arm, Arm] | None = None,
+    run: int = 0,
+    policy: str | None = None,
+    tails: bool | Sequence[int] = False,
+) -> Any:
+    """The interval of one pair over time, its mean, the true p, and the time T from which on p is inside.
+
+    The results must have recorded the pair: `simulate(..., record=[(i, j)])`. Time begins at the first duel; before it
+    the interval is [−1, 2].
+
+    pair: one of the recorded pairs, in either order; by default the first.
+    policy: whose interval; needed if several policies were recorded.
+    tails: adds the appendix's graphs (`tail_points`) at five times, or at the times given.
+    """
+    points = interval_points(results, matrix, pair=pair, run=run, policy=policy)
+    one, arms = points.row(0, named=True), as_matrix(matrix).arms
+    i, j = called(one["first"]), called(one["second"])
+    graphs = None if tails is False else tail_points(points, () if tails is True else tails)
+    drawn = points.filter(pl.col("duels") > 0) if points["duels"].max() else points
+    width, height = (charts.WIDTH * 1.5, charts.HEIGHT) if graphs is None else (charts.WIDTH * 2, charts.HEIGHT * 1.4)
+    reach = [0.0, 1.0] if graphs is None else [*graphs["x"], 0.0, 1.0]
+    axis = charts.log_axis("time t", drawn["t"][0], points["t"][-1])
+    x = alt.X("t:Q", **axis)
+    scale = alt.Scale(domain=[min(reach), max(reach)], nice=False)
+
+    def y(column: str) -> alt.Y:
+        return alt.Y(f"{column}:Q", title=f"probability that {i} beats {j}", scale=scale)
+
+    notes = [f"{one['policy']} on {one['problem']}, run {run} · p = {one['p']:.4g}", _settling(points)]
+    layers = _layers(drawn, _settled(points), x, y)
+    if graphs is not None:
+        layers += _upright(graphs, x, alt.X("right:Q", **axis), y, points["t"][-1])
+        notes.append("above each graph its green area: Chernoff and Hoeffding's bound on the chance that p is outside")
+        notes.append("×10: drawn ten times as wide" if (graphs["area"] < SEEN).any() else "")
+    chart = alt.layer(*layers, _key(points).layer(width)).properties(width=width, height=height)
+    return charts.titled(chart, f"The interval of {i} against {j}", [*notes, _lemma(one["policy"], arms)])
+
+
+def interval_points(
+    results: Results, matrix: Any, *, pair: tuple[Arm, Arm] | None = None, run: int = 0, policy: str | None = None
+) -> pl.DataFrame:
+    """A pair's duels, mean and interval at each recorded time, and the true p.
+
+    `holds` says whether the interval contains p, `settled` whether it does so from this time on, `compared` whether
+    the pair has met since the recorded time before.
+    """
+    results = as_results(results)
+    matrix = matrix_of(results, matrix)
+    rows = of_run(results.intervals, "intervals: record some with simulate(..., record=[(i, j)])", matrix, policy, run)
+    pairs = rows.select("first", "second").unique(maintain_order=True).rows()
+    i, j = pairs[0] if pair is None else (matrix.index(pair[0]), matrix.index(pair[1]))
+    if i == j or not {(i, j), (j, i)} & set(pairs):
+        found = ", ".join(map(str, pairs))
+        raise InvalidInput(f"no interval of two arms ({i}, {j}) was recorded: expected one of {found}")
+    wins, lower, upper = pl.col("wins"), pl.col("lower"), pl.col("upper")
+    if (i, j) in pairs:
+        rows = rows.filter(first=i, second=j)
+    else:  # the mirror image of what was recorded
+        rows = rows.filter(first=j, second=i)
+        rows = rows.with_columns(wins=pl.col("duels") - wins, lower=1 - upper, upper=1 - lower)
+    return rows.with_columns(
+        first=pl.lit(matrix.names[i]),
+        second=pl.lit(matrix.names[j]),
+        p=pl.lit(matrix[i, j]),
+        mean=pl.when(pl.col("duels") > 0).then(wins / pl.col("duels")),
+        holds=(lower <= matrix[i, j]) & (upper >= matrix[i, j]),
+        compared=pl.col("duels").diff().fill_null(pl.col("duels")) > 0,
+    ).with_columns(settled=pl.col("holds").cum_min(reverse=True))
+
+
+def tail_points(points: pl.DataFrame, times: Sequence[int] = ()) -> pl.DataFrame:
+    """The appendix's graphs f(x) = 4n|x − μ| exp(−2n(x − μ)²) for the n duels that a pair has had, at some times.
+
+    The parts `outside` [l, u] have the `area` 2 exp(−2nε²), ε = u − μ: what Chernoff and Hoeffding bound the chance
+    of |μ − p| > ε by. By default the times are evenly spaced on a logarithmic axis, from the fourth duel on.
+
+    points: of `interval_points`.
+    """
+    met = points.filter(pl.col("duels") >= (1 if times else FEWEST))
+    if not times and len(met):
+        spaced = np.geomspace(met["t"][0], met["t"][-1], TAILS + 1)[:-1]
+        times = sorted({met.filter(pl.col("t") >= round(t))["t"][0] for t in spaced})
+    absent = [t for t in times if t not in met["t"]]
+    if absent or not times:
+        expected = f"t = {absent[0]} to be a checkpoint after a duel" if absent else f"{FEWEST} duels or more"
+        raise InvalidInput(f"the tails of this pair cannot be drawn: expected {expected}")
+    chosen = met.filter(pl.col("t").is_in(times)).select("t", "duels", "mean", "upper")
+    return pl.concat([_graph(*row) for row in chosen.rows()])
+
+
+def _graph(t: int, n: float, mean: float, upper: float) -> pl.DataFrame:
+    width = upper - mean
+    beyond = np.linspace(width, math.sqrt(width**2 + 1.5 / n), 30)  # all but e⁻³ of a tail
+    away = np.concatenate([-beyond[::-1], np.linspace(-width, width, 81), beyond])
+    columns = {
+        "x": mean + away,
+        "f": 4 * n * np.abs(away) * np.exp(-2 * n * away**2),
+        "outside": [*["below"] * 30, *[None] * 81, *["above"] * 30],
+    }
+    said = {"t": pl.lit(t), "duels": pl.lit(n), "area": pl.lit(2 * math.exp(-2 * n * width**2))}
+    return pl.DataFrame(columns).select(pl.all(), **said)
+
+
+def _key(points: pl.DataFrame) -> charts.Key:
+    key = charts.Key().with_entry("interval [l, u]", BLUE, line_glyph()).with_entry("mean μ", ORANGE, line_glyph())
+    key = key.with_entry("true p", BLACK, line_glyph(dash=DASHED)).with_entry("compared", GREY, TICK)
+    if not points["holds"].all():
+        key = key.with_entry("p is outside", VERMILION, UPRIGHT)
+    for t in _settled(points)["t"]:
+        key = key.with_entry(f"T = {t:,}", PURPLE, line_glyph(dash=DOTTED))
+    return key
+
+
+def _settled(points: pl.DataFrame) -> pl.DataFrame:
+    """The row of T; none if p was never outside, where T would be the beginning."""
+    return points.filter("settled").head(0 if points["holds"].all() else 1)
+
+
+def _layers(points: pl.DataFrame, settled: pl.DataFrame, x: alt.X, y: Y) -> list[Any]:
+    base, met, compared = _chart(points), _chart(points.drop_nulls("mean")), _chart(points.filter("compared"))
+    missed, start = _chart(points.filter(~pl.col("holds"))), _chart(settled)
+    edge = base.mark_line(color=BLUE, strokeWidth=1.2, clip=True)
+    return [
+        base.mark_area(color=SKY, opacity=0.3, clip=True).encode(x, y("lower"), alt.Y2("upper")),
+        missed.mark_rule(color=VERMILION, strokeWidth=1, clip=True).encode(x, y("lower"), alt.Y2("upper")),
+        edge.encode(x, y("lower")),
+        edge.encode(x, y("upper")),
+        met.mark_line(color=ORANGE, interpolate="step-after").encode(x, y("mean")),
+        base.mark_line(color=BLACK, strokeDash=DASHED, strokeWidth=1.2).encode(x, y("p")),
+        compared.mark_tick(color=GREY, height=8, thickness=0.7, yOffset=-5).encode(x, y=alt.value("height")),
+        start.mark_rule(color=PURPLE, strokeDash=DOTTED, strokeWidth=2).encode(x),
+    ]
+
+
+def _chart(rows: pl.DataFrame) -> alt.Chart:
+    return alt.Chart(charts.table(rows.select("t", "lower", "upper", "mean", "p")))
+
+
+def _upright(graphs: pl.DataFrame, x: alt.X, right: alt.X, y: Y, end: float) -> list[Any]:
+    """The graphs on their sides, each from its time to the right, all equally wide; small tails are magnified."""
+    times = (SEEN / pl.col("area")).log10().ceil().clip(0)
+    graphs = graphs.with_columns(times=10**times)
+    feet = graphs.select("t", text=pl.struct("area", "times").map_elements(_said, return_dtype=pl.String)).unique()
+    room = np.diff(np.log(sorted([*feet["t"], end])))  # in which the next graph begins, or the figure ends
+    wide = TALL * min(room[room > 0], default=1.0)
+    up = wide * pl.col("f") / pl.col("f").max().over("t")
+    graphs = graphs.with_columns(right=pl.col("t") * up.exp(), tail=pl.col("t") * (pl.col("times") * up).exp())
+    base, shaded = (alt.Chart(charts.values(rows)) for rows in (graphs, graphs.drop_nulls("outside")))
+    labels = alt.Chart(charts.values(feet))
+    tails = shaded.mark_area(orient="horizontal", color=GREEN, clip=True)
+    return [
+        tails.encode(x, alt.X2("tail"), y("x"), alt.Detail(["t:Q", "outside:N"])),
+        base.mark_line(color=BLACK, strokeWidth=1, clip=True).encode(
+            right, y("x"), alt.Detail("t:Q"), alt.Order("x:Q")
+        ),
+        labels.mark_rule(color=BLACK, strokeWidth=0.5).encode(x),
+        labels.mark_text(align="left", fontSize=11).encode(x, y=alt.value(-7), text="text:N"),
+    ]
+
+
+def _said(graph: dict[str, float]) -> str:
+    """The area; `(×10)` if it is drawn ten times as wide."""
+    return f"{graph['area']:.2g}" + (f" (×{graph['times']:,.0f})" if graph["times"] > 1 else "")
+
+
+def _settling(points: pl.DataFrame) -> str:
+    held = points.filter("settled")["t"]
+    if not len(held):
+        return f"at the last recorded time, t = {points['t'][-1]:,}, p is outside"
+    if len(held) == len(points):
+        return f"p is inside at every recorded time; T = {held[0]:,} is the first of them"
+    return f"p is inside at every recorded time from T = {held[0]:,} on"
+
+
+def _lemma(policy: str, arms: int) -> str:
+    alpha = alpha_of(policy)
+    if alpha is None:
+        return ""
+    if alpha <= 0.5:
+        return f"Lemma 1 says nothing of α = {alpha:g}: it needs α > ½"
+    bound = power(theory.log_c(DELTA, arms, alpha) / math.log(10))
+    return f"Lemma 1: with probability {1 - DELTA:g}, T ≤ C({DELTA:g}) = {bound} (α = {alpha:g}, K = {arms})"

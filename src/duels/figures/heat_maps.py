@@ -1,0 +1,117 @@
+"""Who beats whom how often, and how often each pair duelled."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from ..errors import InvalidInput
+from ..preference import PreferenceMatrix
+from ..problems import as_matrix
+from ..results import Results, as_results, ordered
+from . import charts
+from .panels import ends, only, unique
+
+
+def preferences(matrix: PreferenceMatrix, *, names: Sequence[str] | None = None) -> Any:
+    """The matrix as a picture: how often the arm of the row beats that of the column, best Copeland score first.
+
+    names: what to call the arms, in the matrix's order; by default its own names.
+    """
+    matrix = as_matrix(matrix)
+    called = PreferenceMatrix(matrix.array, matrix.names if names is None else names)
+    points = preference_points(called)
+    _, reach = ends((points["probability"] - 0.5).abs())
+    cells = charts.probabilities("probability", reach or 0.5, ["row beats", "column"])
+    winner = _winner(called)
+    chart = charts.heat_map(points, unique(points, "row"), "probability", cells, winner)
+    best = f"Condorcet winner: {winner} (outlined)" if winner else "no Condorcet winner"
+    below = f"K = {matrix.arms} · {best} · {charts.count(called.three_cycles, 'three-cycle')}"
+    said = f"Heat map of the probability that the arm of the row beats that of the column. {below}."
+    return charts.titled(chart, f"Preferences of {matrix.name}", below, said)
+
+
+def preference_points(matrix: PreferenceMatrix) -> pl.DataFrame:
+    """The probability that the arm `row` beats the arm `column`, for all pairs, best Copeland score first."""
+    matrix = as_matrix(matrix)
+    order = _copeland_order(matrix)
+    rows = [(matrix.names[i], matrix.names[j], float(matrix.array[i, j])) for i in order for j in order]
+    return pl.DataFrame(rows, schema=["row", "column", "probability"], orient="row")
+
+
+def pairs(
+    results: Results,
+    matrix: PreferenceMatrix | None = None,
+    *,
+    problem: str | None = None,
+    policy: str | None = None,
+    t: int | None = None,
+) -> Any:
+    """How often each pair duelled up to time t, mean over runs; a panel for each policy.
+
+    The results must have recorded it: `simulate(..., record="pairs")`.
+
+    matrix: names the arms, and orders them by Copeland score.
+    problem, policy: those to show; a problem is needed if there are several.
+    t: a checkpoint; by default each policy's last.
+    """
+    matrix = None if matrix is None else as_matrix(matrix)
+    points = pair_points(results, matrix, problem=problem, policy=policy, t=t)
+    met = points.filter(pl.col("duels") > 0)
+    order, cells = unique(points, "row"), charts.amounts("duels", *ends(met["duels"]))
+    panels = {
+        f"{name}, t = {time:,}": charts.heat_map(met.filter(policy=name), order, "duels", cells, _winner(matrix))
+        for name, time in points.select("policy", "t").unique(maintain_order=True).rows()
+    }
+    shown = points["problem"][0] + (f": {next(iter(panels))}" if len(panels) == 1 else "")
+    below = f"K = {len(order)} · mean over {charts.count(charts.span(points['runs']), 'run')} · blank: never"
+    said = f"Heat map of how often each pair of arms duelled: {'; '.join(panels)}. {below}."
+    return charts.titled(charts.side_by_side(panels), f"Duels of each pair on {shown}", below, said)
+
+
+def pair_points(
+    results: Results,
+    matrix: PreferenceMatrix | None = None,
+    *,
+    problem: str | None = None,
+    policy: str | None = None,
+    t: int | None = None,
+) -> pl.DataFrame:
+    """The mean number of duels of each pair of arms up to time t, in both orders, by policy."""
+    results, matrix = as_results(results), None if matrix is None else as_matrix(matrix)
+    if results.pairs is None:
+        raise InvalidInput('the results have no pairs: record them with simulate(..., record="pairs")')
+    pairs = only(only(results.pairs, "problem", problem), "policy", policy)
+    if len(unique(pairs, "problem")) > 1:
+        raise InvalidInput(f"there are pairs of {', '.join(unique(pairs, 'problem'))}: choose one with problem=…")
+    times = pairs["t"].unique().sort()
+    pairs = pairs.filter(pl.col("t") == (pl.col("t").max().over("policy") if t is None else t))
+    if not len(pairs):
+        raise InvalidInput(f"no pairs were recorded at t = {t}: expected one of {', '.join(map(str, times))}")
+    if pairs.select("policy", "run", "first", "second").is_duplicated().any():
+        raise InvalidInput("there are pairs of several horizons at that time: expected results of one horizon")
+    arms = pairs["second"].n_unique()
+    if matrix is not None and matrix.arms != arms:
+        raise InvalidInput(f"the matrix has {matrix.arms} arms, expected the {arms} of the recorded pairs")
+    names = [str(arm) for arm in range(arms)] if matrix is None else list(matrix.names)
+    order = pl.Enum(names if matrix is None else [names[arm] for arm in _copeland_order(matrix)])
+    mirrored = pairs.filter(pl.col("first") != pl.col("second")).with_columns(first="second", second="first")
+    row, column = (pl.col(arm).replace_strict(range(arms), names).cast(order) for arm in ("first", "second"))
+    return (
+        pl.concat([pairs, mirrored])
+        .with_columns(row=row, column=column)
+        .group_by("problem", "policy", "t", "row", "column")
+        .agg(runs=pl.len(), duels=pl.col("duels").mean())
+        .sort(ordered(pairs, "policy"), "row", "column")
+        .with_columns(pl.col("row", "column").cast(pl.String))
+    )
+
+
+def _winner(matrix: PreferenceMatrix | None) -> str:
+    """The Condorcet winner's name; empty if there is none."""
+    return "" if matrix is None or matrix.condorcet_winner is None else matrix.names[matrix.condorcet_winner]
+
+
+def _copeland_order(matrix: PreferenceMatrix) -> list[int]:
+    """The arms by Copeland score, equals by Borda score, best first."""
+    return sorted(range(matrix.arms), key=lambda arm: (-matrix.copeland_scores[arm], -matrix.borda_scores[arm]))

@@ -1,0 +1,98 @@
+"""Figure 3: the quantiles of RUCB's regret, and the bound on them whose area is Theorem 3's bound on the mean."""
+
+import math
+from typing import Any
+
+import altair as alt
+import numpy as np
+import polars as pl
+
+from .. import theory
+from ..preference import PreferenceMatrix
+from ..problems import as_matrix
+from ..results import Results, as_results
+from . import charts
+from .charts import BLUE, SKY, VERMILION, line_glyph
+from .rows import at, matrix_of, number, one_policy, power, rucb_alpha, without_repeats
+
+TOO_HIGH = 1e6  # a bound so many times above every regret is not drawn
+DASHED = (6, 3)
+FOUND, MEAN, BOUND, EXPECTED = "quantiles of R", "mean of R", "Theorem 2's bound H(q)", "Theorem 3's bound on the mean"
+
+
+def regret_quantiles(results: Results, matrix: Any, *, t: int | None = None, policy: str | None = None) -> Any:
+    """The quantiles of RUCB's regret R_t over runs, and above them H_t(q), Theorem 2's bound with δ = 1 − q.
+
+    The areas below the two are the mean regret and Theorem 3's bound. A bound far above every regret is not drawn.
+
+    t: a checkpoint; by default the last.
+    policy: which RUCB; needed if there are several policies.
+    """
+    points = quantile_points(results, matrix, t=t, policy=policy)
+    matrix, one = as_matrix(matrix), points.row(0, named=True)
+    alpha, least, most = rucb_alpha(one["policy"]), number(points["regret"].min()), number(points["regret"].max())
+    curve = _bound(matrix, one["t"], alpha, len(points), TOO_HIGH * most)
+    levels = {MEAN: number(points["regret"].mean())}
+    if alpha > 1:
+        levels[EXPECTED] = theory.expected_regret_bound(matrix, one["t"], alpha)
+    axis = charts.log_axis("regret R", least / 1.5, max([most, *curve["bound"], *levels.values()]) * 1.5)
+    key = charts.Key((FOUND, MEAN), (BLUE, BLUE), (line_glyph(), line_glyph(dash=DASHED)))
+    if len(curve):
+        key = key.with_entry(BOUND, VERMILION, line_glyph())
+    if alpha > 1:
+        key = key.with_entry(EXPECTED, VERMILION, line_glyph(dash=DASHED))
+    x = alt.X("low:Q", title="quantile q", scale=alt.Scale(domain=[0, 1]))
+    y = alt.Y("regret:Q", **axis)
+    steps = alt.Chart(charts.values([*points.to_dicts(), {"low": 1, "regret": most}]))
+    rules = alt.Chart(charts.values([{"label": label, "level": level} for label, level in levels.items()]))
+    layers = [
+        alt.Chart(charts.values(points))
+        .mark_rect(color=SKY, opacity=0.3)
+        .encode(x, alt.X2("high"), y, alt.Y2Value(charts.HEIGHT)),
+        steps.mark_line(interpolate="step-after", color=BLUE).encode(x, y),
+        alt.Chart(charts.values(curve)).mark_line(color=VERMILION).encode(x, alt.Y("bound:Q", **axis)),
+        rules.mark_rule(strokeDash=DASHED, strokeWidth=1.5).encode(alt.Y("level:Q", **axis), key.colour("label")),
+    ]
+    chart = alt.layer(*layers, key.layer()).properties(width=charts.WIDTH, height=charts.HEIGHT)
+    said = f"{one['policy']}, K = {matrix.arms} · {len(points)} runs, t = {one['t']:,}"
+    return charts.titled(chart, f"Quantiles of the regret on {one['problem']}", [said, *_notes(matrix, alpha, curve)])
+
+
+def quantile_points(results: Results, matrix: Any, *, t: int | None = None, policy: str | None = None) -> pl.DataFrame:
+    """The regrets of n runs at time t, sorted; the k-th is the q-quantile for `low` = (k − 1)/n < q ≤ `high` = k/n.
+
+    `bound` is H_t(low), the least that Theorem 2 allows these quantiles; infinity for α ≤ ½, where it says nothing.
+    """
+    results = as_results(results)
+    matrix = matrix_of(results, matrix)
+    rows = results.frame.filter(problem=matrix.name)
+    rows = without_repeats(at(rows.filter(policy=one_policy(rows, policy)), t), "run")
+    low = np.arange(len(rows)) / len(rows)
+    bound = _quantile_bound(matrix, rows["t"][0], rucb_alpha(rows["policy"][0]), low)
+    sides = [pl.Series("low", low), pl.Series("high", np.arange(1, len(rows) + 1) / len(rows))]
+    columns = ["problem", "policy", "t", "run", *sides, "regret", pl.Series("bound", bound)]
+    return rows.sort("regret", maintain_order=True).select(columns)
+
+
+def _bound(matrix: PreferenceMatrix, t: int, alpha: float, runs: int, highest: float) -> pl.DataFrame:
+    """H_t up to where it is too high to draw, or to a quarter of a run from the end: it goes to infinity there."""
+    low = (1 - 0.25 / runs) * (1 - np.linspace(1, 0, 200) ** 3)
+    curve = pl.DataFrame({"low": low, "bound": _quantile_bound(matrix, t, alpha, low)})
+    return curve.filter(pl.col("bound") <= highest)
+
+
+def _quantile_bound(matrix: PreferenceMatrix, t: int, alpha: float, q: np.ndarray) -> np.ndarray:
+    return theory.regret_quantile_bound(matrix, t, alpha, q) if alpha > 0.5 else np.full(len(q), math.inf)
+
+
+def _notes(matrix: PreferenceMatrix, alpha: float, curve: pl.DataFrame) -> list[str]:
+    """What to say of the bounds that are not drawn."""
+    notes = []
+    if alpha > 0.5 and not len(curve):
+        least = theory.log_c(1, matrix.arms, alpha) / math.log(10) + math.log10(matrix.gaps.max())
+        notes.append(f"Theorem 2 allows more than {power(least)} at every q, too high to draw: look at α ≥ 1.5")
+    if alpha <= 1:
+        notes.append(f"at α = {alpha:g} there is no bound on the mean: Theorem 3 needs α > 1")
+    if alpha <= 0.5:
+        notes.append("nor on quantiles: Theorem 2 needs α > ½")
+    return notes

@@ -1,0 +1,26 @@
+"""The paper's experiment in one command: its matrix, its figures, its report, and which of its claims hold.
+
+Only what is about this one paper belongs here; what any experiment needs is in `experiments` and `figures`.
+"""
+
+from typing import TYPE_CHECKING
+
+from ..lazy import attach
+
+_HOMES = {
+    "Claim": "claims",
+    "paper_claims": "claims",
+    "claims_text": "claims",
+    "write_report": "report",
+    "Reproduction": "reproduction",
+    "reproduce": "reproduction",
+}
+
+__all__ = [*_HOMES]
+
+if TYPE_CHECKING:
+    from .claims import Claim, claims_text, paper_claims
+    from .report import write_report
+    from .reproduction import Reproduction, reproduce
+
+__getattr__, __dir__ = attach(__name__, _HOMES)

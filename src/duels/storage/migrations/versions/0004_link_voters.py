@@ -1,0 +1,66 @@
+"""Voters of links get numbers; the cookies that were their names are erased, and nobody can use them any more."""
+
+import secrets
+
+import sqlalchemy as sa
+from alembic import op
+
+from duels.votes.names import imported_name, is_reserved, link_voter
+
+revision = "0004"
+down_revision = "0003"
+
+
+def upgrade() -> None:
+    op.create_table(
+        "voters",
+        sa.Column("study_id", sa.Integer, sa.ForeignKey("studies.id", ondelete="CASCADE"), primary_key=True),
+        sa.Column("number", sa.Integer, primary_key=True),
+        sa.Column("key_id", sa.Integer, sa.ForeignKey("keys.id", ondelete="CASCADE")),
+        sa.Column("digest", sa.Text, unique=True),
+    )
+    op.create_table(
+        "secrets",
+        sa.Column("name", sa.Text, primary_key=True),
+        sa.Column("value", sa.Text, nullable=False),
+    )
+    connection = op.get_bind()
+    connection.execute(
+        sa.text("INSERT INTO secrets (name, value) VALUES ('outputs', :value)"), {"value": secrets.token_hex(32)}
+    )
+    _rename_voters(connection)
+
+
+def _rename_voters(connection: sa.Connection) -> None:
+    cookies = _cookies(connection)
+    grouped = sa.text("SELECT study_id, voter, MIN(seq) FROM events WHERE voter IS NOT NULL GROUP BY study_id, voter")
+    named = sorted(connection.execute(grouped), key=lambda row: (row[0], row[2], row[1]))
+    change = sa.text("UPDATE events SET voter = :new WHERE study_id = :study AND voter = :old")
+    for study, voter, _ in named:  # these first: they make room for the numbers
+        if voter not in cookies and is_reserved(voter):
+            connection.execute(change, {"study": study, "old": voter, "new": imported_name(voter)})
+    numbers: dict[int, int] = {}
+    for study, voter, _ in named:
+        if voter in cookies:
+            number = numbers[study] = numbers.get(study, 0) + 1
+            connection.execute(change, {"study": study, "old": voter, "new": str(link_voter(number))})
+            values = {"study": study, "number": number}
+            connection.execute(sa.text("INSERT INTO voters (study_id, number) VALUES (:study, :number)"), values)
+
+
+def _cookies(connection: sa.Connection) -> set[str]:
+    """The names that were cookies: 22 characters, asked as links ask, in a study that has or had a link.
+
+    Wherever else such a name is found, a file with it was imported there.
+    """
+    asked = sa.text(
+        "SELECT DISTINCT voter FROM events WHERE kind = 'ask' AND voter IS NOT NULL "
+        "AND note LIKE '%\"allow_self\": false%' "
+        "AND study_id IN (SELECT study_id FROM keys WHERE kind = 'vote' AND study_id IS NOT NULL)"
+    )
+    return {voter for voter in connection.execute(asked).scalars() if len(voter) == 22 and voter.isascii()}
+
+
+def downgrade() -> None:
+    for table in ("secrets", "voters"):
+        op.drop_table(table)

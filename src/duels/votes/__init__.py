@@ -1,0 +1,26 @@
+"""Past votes and items as data: what their files look like, and what arms, studies and voters may be called.
+
+Reading, writing and checking belongs here. It knows nothing of databases; what votes show is in `study`.
+"""
+
+from typing import TYPE_CHECKING
+
+from ..lazy import attach
+
+_HOMES = {
+    "Vote": "files",
+    "Votes": "files",
+    "read_votes": "files",
+    "write_votes": "files",
+    "Item": "item_files",
+    "Output": "item_files",
+    "read_items": "item_files",
+}
+
+__all__ = [*_HOMES]
+
+if TYPE_CHECKING:
+    from .files import Vote, Votes, read_votes, write_votes
+    from .item_files import Item, Output, read_items
+
+__getattr__, __dir__ = attach(__name__, _HOMES)

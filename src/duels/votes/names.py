@@ -1,0 +1,138 @@
+"""What arms, studies and voters may be called."""
+
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..errors import InvalidInput, cut
+from .columns import ANSWERS
+
+CONTROLS = {"\t": "a tab", "\n": "a line break", "\r": "a carriage return"}
+VARIANTS = "\ufe0e\ufe0f"  # draw the character before them as text or as an emoji
+# Characters that show nothing, though Unicode counts them as letters or marks.
+BLANK = {"\u034f", "\u115f", "\u1160", "\u17b4", "\u17b5", "\u3164", "\uffa0", *map(chr, range(0x180B, 0x1810))}
+BLANK |= {*map(chr, range(0xFE00, 0xFE0E)), *map(chr, range(0xE0100, 0xE01F0))}
+
+
+def arm_names(arms: Iterable[str], fewest: int = 2) -> list[str]:
+    if isinstance(arms, str) or not isinstance(arms, Iterable):
+        raise InvalidInput(f"arms is {cut(arms)}: expected a list of names")
+    names = list(arms)
+    if len(names) < fewest:
+        given = f"{len(names)} arm{'s were' if len(names) != 1 else ' was'} given"
+        raise InvalidInput(f"{given}: expected at least two, there is nothing to compare")
+    names = [_visible("arm", name) if isinstance(name, str) else name for name in names]
+    for name in names:
+        if not isinstance(name, str) or not name.strip() or len(name) > 200:
+            raise InvalidInput(f"arm {cut(name)} has no usable name: expected text of 1 to 200 characters")
+        if name != name.strip():
+            raise InvalidInput(f"arm {cut(name)} has blanks around its name: leave them out")
+        if name in ANSWERS:
+            raise InvalidInput(f"an arm cannot be called {name!r}: that is an answer; choose another name")
+        if names.count(name) > 1:
+            raise InvalidInput(f"two arms are called {name!r}: names must be unique")
+    return names
+
+
+def study_name(name: Any) -> str:
+    name = _visible("study_name", name) if isinstance(name, str) else name
+    if not isinstance(name, str) or not name.strip() or len(name) > 200 or re.search(r"/|^\.\.?$", name):
+        raise InvalidInput(f"study_name is {cut(name)}: expected up to 200 characters without /, and not . or ..")
+    return name
+
+
+class LinkVoter(str):
+    """The name of somebody who votes through a link. Only the server gives these, see `link_voter`."""
+
+
+def link_voter(number: int) -> LinkVoter:
+    return LinkVoter(f"Voter {number}")
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a name is, or looks like, one of those who vote through links: "Voter 7", "voter  7"."""
+    if not name.rstrip()[-1:].isdigit():
+        return False
+    plain = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
+    return re.fullmatch(r"voter (?!0)\d{1,18}", plain) is not None
+
+
+def voter_name(voter: Any) -> str | None:
+    """The name that a program gives to a voter who answers now; those of links are not to be had."""
+    name = past_voter(voter)
+    if name is None:
+        return None
+    name = past_voter(_visible("voter", name))
+    if name is not None and not isinstance(voter, LinkVoter) and is_reserved(name):
+        raise InvalidInput(
+            f"voter is {cut(voter)}: names of that form are for people who vote through links; choose another one"
+        )
+    return name
+
+
+def imported_name(voter: str) -> str:
+    """What a voter of a file is called in a study: its "Voter 7" is not the one of the study."""
+    return f"{' '.join(voter.split())} (imported)" if is_reserved(voter) else voter
+
+
+def past_voter(voter: Any) -> str | None:
+    """The name of a voter who answered already, as it was written then: also of a link, or with hidden characters."""
+    if voter is not None and (not isinstance(voter, str) or not voter or len(voter) > 200 or "\x00" in voter):
+        raise InvalidInput(f"voter is {cut(voter)}: expected up to 200 characters of text, or None")
+    _refuse_broken("voter", voter or "")
+    return None if voter is None else str(voter)
+
+
+def label(name: str) -> str:
+    """What a token or a voting link is called; it may be empty."""
+    return _visible("name", name)
+
+
+def composed(name: str) -> str:
+    """The name in Unicode's composed form (NFC): an é is one character, not an e and an accent."""
+    return name if name.isascii() else unicodedata.normalize("NFC", name)
+
+
+def place_of(name: Any, names: Sequence[str]) -> int | None:
+    """Where a name is among others: the very name, else the first that is the same in composed form."""
+    if name in names:
+        return names.index(name)
+    if not isinstance(name, str) or name.isascii():
+        return None
+    return next((k for k, other in enumerate(names) if composed(other) == composed(name)), None)
+
+
+def _visible(what: str, name: str) -> str:
+    """The name in composed form, if it has no character that cannot be seen: names that look alike are the same.
+
+    Letters of other alphabets that look alike stay different.
+    """
+    if name.isascii() and name.isprintable():
+        return name
+    _refuse_broken(what, name)
+    for k, letter in enumerate(name):
+        hidden = unicodedata.category(letter) in ("Cc", "Cf", "Zl", "Zp") or letter in BLANK
+        if hidden or (letter in VARIANTS and not _is_emoji(name, k)):
+            called = CONTROLS.get(letter) or unicodedata.name(letter, "control character").lower()
+            raise InvalidInput(
+                f"{what} is {cut(name)}, whose character {k + 1} is U+{ord(letter):04X} ({called}): leave it out, "
+                "since names must not differ in what cannot be seen"
+            )
+    return composed(name)
+
+
+def _is_emoji(name: str, k: int) -> bool:
+    """Whether a selector at k makes an emoji of the symbol before it, or of a key such as 1️⃣; not of a letter."""
+    symbol = not name[k - 1].isascii() and unicodedata.category(name[k - 1])[0] in "SP"
+    return k > 0 and (symbol or name[k + 1 : k + 2] == "\u20e3")
+
+
+def is_text(name: str) -> bool:
+    """Whether UTF-8 can write it. Half a pair of surrogates stands for a byte, or an escape, that is no character."""
+    return name.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in name)
+
+
+def _refuse_broken(what: str, name: str) -> None:
+    if not is_text(name):
+        raise InvalidInput(f"{what} is {cut(name)}, which is not text: expected characters that UTF-8 can write")

@@ -1,0 +1,654 @@
+"""The commands of live studies: what they print, in which form, and how they refuse."""
+
+import csv
+import io
+import json
+
+import commands
+import numpy as np
+import pytest
+
+import duels
+from duels.errors import InvalidInput, StorageError
+from duels.storage.database_errors import shown, without_password
+from duels.storage.storage import Storage
+from duels.study import catalogue
+from duels.study.duels import duel_number
+from duels.study.study import Study
+from duels.votes.names import arm_names, study_name, voter_name
+
+ARMS = ["fox", "owl", "wren"]
+
+
+def duels_command(*arguments, cwd, storage=None, stdin=""):
+    return commands.duels_command(*arguments, cwd=cwd, stdin=stdin, environment={"DUELS_STORAGE": storage})
+
+
+def output(*arguments, cwd, **more):
+    done = duels_command(*arguments, cwd=cwd, **more)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def refusal(*arguments, cwd, **more):
+    """What an error says: one line on standard error, nothing on standard output, exit code 2."""
+    done = duels_command(*arguments, cwd=cwd, **more)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("duels: ")
+    assert done.stderr.count("\n") == 1
+    return done.stderr.removeprefix("duels: ").strip()
+
+
+def rows_of(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def table_of(text):
+    """The rows of a table for people, without its rule, as lists of words."""
+    head, _, *rows = text.splitlines()
+    return head.split(), [row.split() for row in rows]
+
+
+def loaded(folder, name="logo", file="duels.db"):
+    return duels.load_study(name, Storage(f"sqlite:///{folder / file}"))
+
+
+@pytest.fixture
+def logo(tmp_path):
+    """A folder with a study in which fox beat owl twice, owl beat wren, and fox and wren tied."""
+    study = duels.create_study(ARMS, "logo", Storage(f"sqlite:///{tmp_path / 'duels.db'}"))
+    study.import_votes(
+        [("fox", "owl", "left"), ("owl", "fox", "right"), ("owl", "wren", "left"), ("fox", "wren", "tie")]
+    )
+    return tmp_path
+
+
+def test_create_ask_and_tell(tmp_path):
+    said = output("create-study", "logo", *ARMS, cwd=tmp_path)
+    assert said == "study 'logo': 3 arms, policy rucb. Next: duels ask logo\n"
+    (asked,) = json.loads(output("ask", "logo", "-f", "json", cwd=tmp_path))
+    assert asked["duel"] == 0
+    assert {asked["left"], asked["right"]} < set(ARMS)
+    assert output("tell", "logo", "0", "right", "--voter", "ann", cwd=tmp_path) == ""
+    (vote,) = loaded(tmp_path).votes()
+    assert (vote.left, vote.right, vote.winner, vote.voter) == (asked["left"], asked["right"], "right", "ann")
+    assert output("tell", "logo", "0", asked["right"], cwd=tmp_path) == ""  # the same again
+    assert output("tell", "logo", "0", "RIGHT", cwd=tmp_path) == ""
+    assert "was answered 'right' already" in refusal("tell", "logo", "0", "tie", cwd=tmp_path)
+    assert output("undo", "logo", "0", cwd=tmp_path) == ""
+    assert len(loaded(tmp_path).votes()) == 0
+    assert "no answer to undo" in refusal("undo", "logo", "0", cwd=tmp_path)
+
+
+def test_what_was_done_as_json_and_csv(tmp_path):
+    made = output("create-study", "logo", *ARMS, "-f", "json", cwd=tmp_path)
+    assert json.loads(made) == {"study": "logo", "policy": "rucb", "arms": ARMS}
+    (asked,) = json.loads(output("ask", "logo", "--no-self", "-f", "json", cwd=tmp_path))
+    told = json.loads(output("tell", "logo", "0", "left", "--voter", "ann", "-f", "json", cwd=tmp_path))
+    assert told == {"study": "logo"} | asked | {"winner": "left", "voter": "ann"}
+    done = duels_command("export", "logo", "--out", "v.csv", "-f", "json", cwd=tmp_path)
+    assert (json.loads(done.stdout), done.stderr) == ({"study": "logo", "votes": 1, "file": "v.csv"}, "")
+    done = duels_command("import", "copy", "v.csv", "--create", "-f", "json", cwd=tmp_path)
+    said = {"study": "copy", "votes": 1, "skipped": 0, "columns": "left, right, winner, voter, time, duel"}
+    assert (json.loads(done.stdout), done.stderr) == (said, "")
+    assert json.loads(output("undo", "logo", "0", "-f", "json", cwd=tmp_path)) == {"study": "logo"} | asked
+    (row,) = rows_of(output("tell", "logo", "0", "tie", "-f", "csv", cwd=tmp_path))
+    assert (row["duel"], row["winner"], row["voter"]) == ("0", "tie", "")
+    (row,) = rows_of(output("create-study", "more", *ARMS, "-f", "csv", cwd=tmp_path))
+    assert row == {"study": "more", "policy": "rucb", "arms": "fox owl wren"}
+
+
+def test_open_duels(tmp_path):
+    output("create-study", "logo", *ARMS, cwd=tmp_path)
+    done = duels_command("open", "logo", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == "no duel of 'logo' is open. Ask for one: duels ask logo\n"
+    assert output("open", "logo", "-f", "json", cwd=tmp_path) == "[]\n"
+    asked = json.loads(output("ask", "logo", "-n", "3", "-f", "json", cwd=tmp_path))
+    output("tell", "logo", "1", "skip", cwd=tmp_path)
+    rows = json.loads(output("open", "logo", "-f", "json", cwd=tmp_path))
+    times = [row.pop("asked") for row in rows]
+    assert rows == [asked[0], asked[2]]
+    assert times == [duel.time for duel in loaded(tmp_path).open_duels()]
+    head, table = table_of(output("open", "logo", cwd=tmp_path))
+    assert (head, [row[0] for row in table]) == (["duel", "left", "right", "asked"], ["0", "2"])
+
+
+def test_arms_come_and_go(logo):
+    assert output("add-arm", "logo", "hen house", cwd=logo) == ""
+    assert loaded(logo).arms == [*ARMS, "hen house"]
+    assert "is there already" in refusal("add-arm", "logo", "fox", cwd=logo)
+    assert output("retire-arm", "logo", "owl", cwd=logo) == ""
+    assert loaded(logo).arms == ["fox", "wren", "hen house"]
+    said = output("retire-arm", "logo", "fox", "-f", "json", cwd=logo)
+    assert json.loads(said) == {"study": "logo", "arms": ["wren", "hen house"]}
+    assert "a study needs two active arms" in refusal("retire-arm", "logo", "wren", cwd=logo)
+
+
+def test_forget(logo):
+    loaded(logo).import_votes([("fox", "owl", "left", voter) for voter in ("ann", "bob", "ann", "cat")])
+    assert output("forget", "logo", "ann", cwd=logo) == "'ann' is forgotten, with 2 answers\n"
+    assert [vote.voter for vote in loaded(logo).votes()] == [None] * 4 + ["bob", "cat"]
+    assert "has no voter named 'ann'" in refusal("forget", "logo", "ann", cwd=logo)
+    assert output("forget", "logo", "bob", cwd=logo) == "'bob' is forgotten, with 1 answer\n"
+    assert json.loads(output("forget", "logo", "cat", "-f", "json", cwd=logo)) == {"study": "logo", "answers": 1}
+
+
+@pytest.mark.parametrize("answer", ["", "n\n", "\n", "perhaps\n"])
+def test_delete_study_asks(logo, answer):
+    done = duels_command("delete-study", "logo", cwd=logo, stdin=answer)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "Delete study 'logo' with its 4 answers? [y/N] "
+        "duels: study 'logo' was kept: answer y to delete it, or say --yes\n"
+    )
+    assert len(loaded(logo).votes()) == 4
+
+
+def test_delete_study(logo):
+    for name in "one", "two":
+        output("create-study", name, *ARMS, cwd=logo)
+    assert output("delete-study", "logo", cwd=logo, stdin="y\n") == "study 'logo' was deleted\n"
+    done = duels_command("delete-study", "one", "--yes", "-f", "json", cwd=logo)
+    assert (json.loads(done.stdout), done.stderr) == ({"study": "one"}, "")
+    assert [row["name"] for row in json.loads(output("studies", "-f", "json", cwd=logo))] == ["two"]
+    assert "unknown study 'logo'" in refusal("delete-study", "logo", cwd=logo)
+
+
+def test_ask_for_several_in_every_format(tmp_path):
+    output("create-study", "logo", *ARMS, cwd=tmp_path)
+    head, rows = table_of(output("ask", "logo", "-n", "2", "--voter", "ann", cwd=tmp_path))
+    assert head == ["duel", "left", "right"]
+    assert [row[0] for row in rows] == ["0", "1"]
+    more = rows_of(output("ask", "logo", "-n", "3", "--no-self", "-f", "csv", cwd=tmp_path))
+    assert [row["duel"] for row in more] == ["2", "3", "4"]
+    study = loaded(tmp_path)
+    assert [list(duel[:3]) for duel in study.open_duels()] == [
+        [int(number), left, right] for number, left, right in [*rows, *(row.values() for row in more)]
+    ]
+    asked = study.events()[1:]
+    assert [entry.voter for entry in asked] == ["ann", "ann", None, None, None]
+    assert [entry.note for entry in asked] == [{}, {}] + [{"allow_self": False}] * 3
+
+
+def test_no_self_is_heeded(tmp_path):
+    """RUCB has an arm that won all of many duels meet itself, unless it is told not to."""
+    study = duels.create_study(["fox", "owl"], "logo", Storage(f"sqlite:///{tmp_path / 'duels.db'}"))
+    study.import_votes([("fox", "owl", "left")] * 200)
+    (asked,) = json.loads(output("ask", "logo", "-f", "json", cwd=tmp_path))
+    assert (asked["left"], asked["right"]) == ("fox", "fox")
+    (asked,) = json.loads(output("ask", "logo", "--no-self", "-f", "json", cwd=tmp_path))
+    assert {asked["left"], asked["right"]} == {"fox", "owl"}
+
+
+def test_arms_from_a_file_and_options(tmp_path):
+    (tmp_path / "arms.txt").write_text("step by step\n\n  größer  \n", encoding="utf-8")
+    what = ["create-study", "logo", "fox", "--arms-file", "arms.txt", "-p", "savage", "--horizon", "1e4"]
+    said = output(*what, "--seed", "7", "--lease", "30", cwd=tmp_path)
+    assert said == "study 'logo': 3 arms, policy savage. Next: duels ask logo\n"
+    study = loaded(tmp_path)
+    assert study.arms == ["fox", "step by step", "größer"]
+    assert (study._row.horizon, study._row.seed, study._row.lease) == (10_000, 7, 30.0)
+    assert "arms.csv cannot be read" in refusal("create-study", "x", "--arms-file", "arms.csv", cwd=tmp_path)
+
+
+def test_load_if_exists(logo):
+    assert "there is a study 'logo' already" in refusal("create-study", "logo", *ARMS, cwd=logo)
+    assert "3 arms" in output("create-study", "logo", *ARMS, "--load-if-exists", cwd=logo)
+    assert len(loaded(logo).votes()) == 4
+    assert "other arms" in refusal("create-study", "logo", "fox", "owl", "--load-if-exists", cwd=logo)
+    assert "policy rucb" in refusal("create-study", "logo", *ARMS, "-p", "random", "--load-if-exists", cwd=logo)
+
+
+def test_studies(logo):
+    output("create-study", "empty", "a", "b", "-p", "random", cwd=logo)
+    output("ask", "empty", "-n", "2", cwd=logo)
+    rows = json.loads(output("studies", "-f", "json", cwd=logo))
+    created = [row.pop("created") for row in rows]
+    assert rows == [
+        {"name": "logo", "policy": "rucb", "arms": 3, "answers": 4, "open": 0, "damaged": None},
+        {"name": "empty", "policy": "random", "arms": 2, "answers": 0, "open": 2, "damaged": None},
+    ]
+    assert [row["created"] for row in rows_of(output("studies", "-f", "csv", cwd=logo))] == created
+    head, table = table_of(output("studies", cwd=logo))
+    assert head == ["name", "policy", "arms", "answers", "open", "created"]
+    assert [row[:5] for row in table] == [["logo", "rucb", "3", "4", "0"], ["empty", "random", "2", "0", "2"]]
+
+
+def test_no_studies(tmp_path):
+    done = duels_command("studies", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.startswith("no studies yet")
+    assert output("studies", "-f", "json", cwd=tmp_path) == "[]\n"
+
+
+def test_leaderboard(logo):
+    """fox: 2 wins over owl, a tie with wren: score (1 + ½)/2. owl: (0 + 1)/2. wren: (½ + 0)/2. Each leads: 1, 1, 0."""
+    rows = json.loads(output("leaderboard", "logo", "-f", "json", cwd=logo))
+    assert [
+        (row["rank"], row["arm"], row["duels"], row["wins"], row["losses"], row["ties"], row["score"], row["beats"])
+        for row in rows
+    ] == [(1, "fox", 3, 2, 0, 1, 0.75, 1), (2, "owl", 3, 1, 2, 0, 0.5, 1), (3, "wren", 2, 0, 1, 1, 0.25, 0)]
+    table = rows_of(output("leaderboard", "logo", "-f", "csv", cwd=logo))
+    assert [float(row["lower"]) for row in table] == [row["lower"] for row in rows]
+    narrower = json.loads(output("leaderboard", "logo", "--confidence", "0.5", "-f", "json", cwd=logo))
+    assert all(row["upper"] < wide["upper"] for row, wide in zip(narrower[1:], rows[1:]))
+    loaded(logo).retire_arm("wren")
+    shown = output("leaderboard", "logo", cwd=logo).splitlines()
+    assert shown[0].split()[:4] == ["rank", "arm", "score", "between"]
+    assert shown[2].split()[:3] == ["1", "fox", "1.000"]
+    assert shown[4].split()[:2] == ["wren", "(retired)"]
+    assert "leads" in shown[0].split()
+    assert shown[5] == "ranked by leads, the number of arms that an arm is ahead of, then by score"
+
+
+def test_verdict_and_leaderboard_agree_on_who_is_first(tmp_path):
+    """Of a cycle of three and an arm that never met them, the last row is not said to be first."""
+    study = duels.create_study([*"abcd"], "logo", Storage(f"sqlite:///{tmp_path / 'duels.db'}"))
+    study.import_votes([("a", "b", "left"), ("b", "c", "left"), ("c", "a", "left")] * 60)
+    assert output("verdict", "logo", cwd=tmp_path).startswith("No verdict yet: a, b and c share the first rank, but")
+    rows = json.loads(output("leaderboard", "logo", "-f", "json", cwd=tmp_path))
+    assert [(row["rank"], row["arm"]) for row in rows] == [(1, "a"), (1, "b"), (1, "c"), (4, "d")]
+    found = json.loads(output("verdict", "logo", "-f", "json", cwd=tmp_path))
+    assert (found["leader"], found["level_with"]) == ("a", ["b", "c"])
+
+
+def test_verdict(tmp_path):
+    """Two arms at 95 % need eight wins in a row: 1/δ' = 40, and the evidence is 26.8 after seven, 50.3 after eight."""
+    study = duels.create_study(["fox", "owl"], "logo", Storage(f"sqlite:///{tmp_path / 'duels.db'}"))
+    study.import_votes([("fox", "owl", "left")] * 7)
+    assert output("verdict", "logo", cwd=tmp_path).startswith("No verdict yet: fox ranks first")
+    assert "fox is the winner" in output("verdict", "logo", "--confidence", "0.9", cwd=tmp_path)
+    study.import_votes([("owl", "fox", "right")])
+    found = json.loads(output("verdict", "logo", "-f", "json", cwd=tmp_path))
+    assert (found["kind"], found["winner"], found["duels"], found["void"]) == ("winner", "fox", 8, None)
+    (row,) = rows_of(output("verdict", "logo", "-f", "csv", cwd=tmp_path))
+    assert (row["kind"], row["winner"], row["void"]) == ("winner", "fox", "")
+    output("undo", "logo", "0", cwd=tmp_path)
+    assert "1 answer was taken back" in output("verdict", "logo", cwd=tmp_path)
+    assert "confidence" in refusal("verdict", "logo", "--confidence", "1.5", cwd=tmp_path)
+
+
+def test_names_that_a_spreadsheet_would_run(tmp_path):
+    study = duels.create_study(["-O2", "=x", "-1.5"], "flags", Storage(f"sqlite:///{tmp_path / 'duels.db'}"))
+    study.import_votes([("-O2", "=x", "left"), ("-O2", "-1.5", "left"), ("=x", "-1.5", "left")])
+    rows = rows_of(output("leaderboard", "flags", "-f", "csv", cwd=tmp_path))
+    assert [row["arm"] for row in rows] == ["'-O2", "'=x", "-1.5"]
+    rows = json.loads(output("leaderboard", "flags", "-f", "json", cwd=tmp_path))
+    assert [row["arm"] for row in rows] == ["-O2", "=x", "-1.5"]
+    assert output("leaderboard", "flags", cwd=tmp_path).splitlines()[2].split()[1] == "-O2"
+    output("export", "flags", "--out", "votes.csv", cwd=tmp_path)
+    output("import", "copy", "votes.csv", "--create", cwd=tmp_path)
+    assert loaded(tmp_path, "copy").arms == ["-O2", "=x", "-1.5"]
+    assert loaded(tmp_path, "copy").votes() == study.votes()
+
+
+def test_lists_of_a_verdict_are_json_in_csv(logo):
+    """Names may have blanks, and pairs are lists of lists; what is empty is a list as well."""
+    loaded(logo).add_arm("snow owl")
+    for _ in range(2):
+        (row,) = rows_of(output("verdict", "logo", "-f", "csv", cwd=logo))
+        found = json.loads(output("verdict", "logo", "-f", "json", cwd=logo))
+        lists = ("level_with", "tied_with", "losses", "cycle", "open_pairs")
+        assert {key: json.loads(row[key]) for key in lists} == {key: found[key] for key in lists}
+        assert found["open_pairs" if found["kind"] == "not yet" else "losses"]
+        # Fifty wins each: of the circle all lose for certain, and so does the snow owl.
+        circle = [("fox", "owl"), ("owl", "wren"), ("wren", "fox"), ("fox", "snow owl")]
+        loaded(logo).import_votes(circle * 50)
+    assert found["kind"] == "no condorcet winner"
+
+
+def test_a_margin(tmp_path):
+    study = duels.create_study(["old", "new"], "logo", Storage(f"sqlite:///{tmp_path / 'duels.db'}"))
+    study.import_votes([("old", "new", "tie")] * 500)
+    assert output("verdict", "logo", cwd=tmp_path).startswith("No verdict yet")
+    found = json.loads(output("verdict", "logo", "--margin", "0.2", "-f", "json", cwd=tmp_path))
+    assert (found["kind"], found["margin"]) == ("practically tied", 0.2)
+
+
+@pytest.mark.parametrize("name", ["votes.csv", "votes.jsonl.gz"])
+def test_export_and_import(logo, name):
+    done = duels_command("export", "logo", "--out", name, cwd=logo)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", f"4 votes are in {name}\n")
+    done = duels_command("import", "copy", name, "--create", "-p", "random", cwd=logo)
+    assert (done.returncode, done.stdout) == (0, "4 votes were taken into 'copy'\n")
+    assert "left, right, winner" in done.stderr
+    original, copy = loaded(logo), loaded(logo, "copy")
+    assert (copy.policy, copy.arms) == ("random", ARMS)
+    assert [vote[:5] for vote in copy.votes()] == [vote[:5] for vote in original.votes()]
+    assert copy.leaderboard() == original.leaderboard()
+    assert refusal("import", "logo", name, cwd=logo) == (
+        "4 of these 4 votes are in 'logo' already (same arms, answer, voter and time): say --again to count them "
+        "twice; nothing was taken"
+    )
+    assert len(loaded(logo).votes()) == 4
+    assert output("import", "logo", name, "--again", cwd=logo) == "4 votes were taken into 'logo'\n"
+    assert len(loaded(logo).votes()) == 8
+
+
+def test_import_refuses_votes_that_are_there(tmp_path):
+    """The same vote has the same arms, answer, voter and time; without a time nobody can tell."""
+    head = "left,right,winner,voter,time\n"
+    first = "fox,owl,left,ann,2025-01-31T12:00:00Z\nfox,owl,tie,,1738324800\nfox,owl,left,bob,\n"
+    output("import", "logo", "-", "--create", cwd=tmp_path, stdin=head + first)
+    for row in [
+        "owl,fox,right,ann,2025-01-31T13:00:00+01:00",  # the sides are swapped, the zone is another
+        "fox,owl,tie,,2025-01-31T12:00:00",
+    ]:
+        said = refusal("import", "logo", "-", cwd=tmp_path, stdin=f"{head}{row}\nfox,owl,right,cat,\n")
+        assert said.startswith("1 of these 2 votes is in 'logo' already")
+        assert "say --again to count it twice" in said
+    for row in [
+        "fox,owl,right,ann,2025-01-31T12:00:00Z",
+        "owl,fox,left,ann,2025-01-31T12:00:00Z",
+        "fox,owl,both_bad,,1738324800",
+        "fox,owl,left,cat,2025-01-31T12:00:00Z",
+        "fox,owl,left,ann,2025-01-31T12:00:01Z",
+        "fox,owl,left,bob,",
+    ]:
+        assert output("import", "logo", "-", cwd=tmp_path, stdin=f"{head}{row}\n") == "1 vote was taken into 'logo'\n"
+        loaded(tmp_path).undo(len(loaded(tmp_path).history().left) - 1)
+    assert len(loaded(tmp_path).votes()) == 3
+
+
+def test_votes_are_the_same_one_by_one(tmp_path):
+    """Of a vote that is there once and given twice, one is there already; what was taken back is not there."""
+    text = "left,right,winner,time\n" + "fox,owl,left,0\n" * 2
+    output("import", "logo", "-", "--create", cwd=tmp_path, stdin=text)
+    output("undo", "logo", "0", cwd=tmp_path)
+    assert refusal("import", "logo", "-", cwd=tmp_path, stdin=text).startswith("1 of these 2 votes is in")
+    output("undo", "logo", "1", cwd=tmp_path)
+    output("import", "logo", "-", cwd=tmp_path, stdin=text)
+    assert len(loaded(tmp_path).votes()) == 2
+
+
+def test_export_in_the_arena_form(logo):
+    output("export", "logo", "--out", "votes.csv", "--form", "arena", cwd=logo)
+    rows = rows_of((logo / "votes.csv").read_text())
+    assert [(row["model_a"], row["model_b"], row["winner"]) for row in rows] == [
+        ("fox", "owl", "model_a"),
+        ("owl", "fox", "model_b"),
+        ("owl", "wren", "model_a"),
+        ("fox", "wren", "tie"),
+    ]
+    assert "arean" in refusal("export", "logo", "--out", "votes.csv", "--form", "arean", cwd=logo)
+
+
+def test_import_from_standard_input(tmp_path):
+    said = output("import", "logo", "-", "--create", cwd=tmp_path, stdin="winner,loser\nfox,owl\nfox,wren\n")
+    assert said == "2 votes were taken into 'logo'\n"
+    assert loaded(tmp_path).leaderboard()[0].arm == "fox"
+
+
+def test_import_without_a_header(tmp_path):
+    """Arms called a and b look like a header, unless they come again; a number is a position from 0."""
+    pairs = ["--column", "winner=1", "--column", "loser=0"]
+    said = refusal("import", "logo", "-", "--create", cwd=tmp_path, stdin="a,b\nc,d\n")
+    assert said.endswith("of pairs without a header, by --column winner=0 --column loser=1")
+    done = duels_command("import", "logo", "-", "--create", *pairs, cwd=tmp_path, stdin="a,b\nb,c\n")
+    assert done.stderr == "columns: column 1 → winner, column 0 → loser\n"
+    assert [vote[:3] for vote in loaded(tmp_path).votes()] == [("b", "a", "left"), ("c", "b", "left")]
+    said = output("import", "more", "-", "--create", cwd=tmp_path, stdin="a,b\na,c\nb,c\na,b\n")
+    assert said == "4 votes were taken into 'more'\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("v.csv", "left,right,winner\n", "v.csv has a header and no votes"),
+        ("v.csv", "left,right,winner\nfox,owl,skip\n", "v.csv has 1 skip and no votes"),
+        ("v.json", "[]", "v.json has no votes"),
+    ],
+)
+def test_no_votes_begin_no_study(tmp_path, name, text, said):
+    (tmp_path / name).write_text(text)
+    assert refusal("import", "logo", name, "--create", cwd=tmp_path).startswith(said)
+    assert output("studies", "-f", "json", cwd=tmp_path) == "[]\n"
+
+
+def test_import_mentions_skips(tmp_path):
+    rows = "left;right;winner\nfox;owl;left\nfox;owl;skip\nowl;fox;pass\n"
+    done = duels_command("import", "logo", "-", "--create", cwd=tmp_path, stdin=rows)
+    assert (done.stdout, done.stderr) == (
+        "1 vote was taken into 'logo'\n",
+        "columns: left, right, winner\n2 skips left out\n",
+    )
+
+
+def test_import_with_a_horizon(tmp_path):
+    what = ["import", "logo", "-", "--create", "-p", "savage"]
+    assert "horizon" in refusal(*what, cwd=tmp_path, stdin="winner,loser\nfox,owl\n")
+    assert "horizon is 'few'" in refusal(*what, "--horizon", "few", cwd=tmp_path, stdin="winner,loser\nfox,owl\n")
+    output(*what, "--horizon", "1e4", cwd=tmp_path, stdin="winner,loser\nfox,owl\n")
+    assert (loaded(tmp_path).policy, loaded(tmp_path)._row.horizon) == ("savage", 10_000)
+
+
+def full(study, votes):
+    raise StorageError("the disk is full")
+
+
+def test_import_that_fails_begins_no_study(tmp_path, monkeypatch):
+    what = ["import", "logo", "-", "--create"]
+    with monkeypatch.context() as broken:
+        broken.setattr(Study, "import_votes", full)
+        assert refusal(*what, cwd=tmp_path, stdin="winner,loser\nfox,owl\n") == "the disk is full"
+        assert output("studies", "-f", "json", cwd=tmp_path) == "[]\n"
+        broken.setattr(catalogue, "delete_study", full)
+        said = refusal(*what, cwd=tmp_path, stdin="winner,loser\nfox,owl\n")
+        assert said == "the disk is full; study 'logo' is there without votes: duels delete-study logo"
+    said = refusal(*what, cwd=tmp_path, stdin="winner,loser\nfox,owl\n")
+    assert said.endswith("already: choose another name, or leave out --create to add the votes to it")
+    output(*what[:3], cwd=tmp_path, stdin="winner,loser\nfox,owl\n")
+    assert len(loaded(tmp_path).votes()) == 1
+
+
+def test_voters_that_could_not_be_forgotten(logo):
+    rows = f"left,right,winner,voter\nfox,owl,left,ann\nfox,owl,left,{'v' * 201}\n"
+    done = duels_command("import", "logo", "-", cwd=logo, stdin=rows)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "line 3: voter is 'vvv" in done.stderr
+    assert len(loaded(logo).votes()) == 4
+
+
+def test_import_takes_all_or_nothing(logo):
+    (logo / "more.csv").write_text("left,right,winner\nfox,owl,left\nfox,hen,left\n")
+    for more, said in ([], "does not have: hen"), (["--create"], "there is a study 'logo' already"):
+        done = duels_command("import", "logo", "more.csv", *more, cwd=logo)
+        (error,) = done.stderr.splitlines()
+        assert (done.returncode, done.stdout) == (2, "")
+        assert error.startswith("duels: ")
+        assert said in error
+    assert len(loaded(logo).votes()) == 4
+    assert refusal("import", "logo", "more.csv", cwd=logo).endswith(
+        "add them with add_arm first; here: duels add-arm logo ARM"
+    )
+    assert "none.csv" in refusal("import", "logo", "none.csv", cwd=logo)
+
+
+def test_the_storage_is_an_option_or_the_environment(tmp_path):
+    """The option wins over the environment, which wins over the default."""
+    url = f"sqlite:///{tmp_path / 'env.db'}"
+    output("create-study", "logo", *ARMS, cwd=tmp_path, storage=url)
+    assert [path.name for path in tmp_path.glob("*.db")] == ["env.db"]
+    assert [row["name"] for row in json.loads(output("studies", "-f", "json", cwd=tmp_path, storage=url))] == ["logo"]
+    output("create-study", "other", *ARMS, "--storage", "sqlite:///option.db", cwd=tmp_path, storage=url)
+    assert loaded(tmp_path, "other", "option.db").arms == ARMS
+    assert [info.name for info in duels.study.list_studies(Storage(url))] == ["logo"]
+
+
+def test_the_next_command_finds_the_storage(tmp_path):
+    said = output("create-study", "a", *ARMS, "--storage", "sqlite:///my file.db", cwd=tmp_path)
+    assert said.endswith("Next: duels ask a --storage 'sqlite:///my file.db'\n")
+    said = output("create-study", "b", *ARMS, cwd=tmp_path, storage="sqlite:///env.db")
+    assert said.endswith("Next: duels ask b\n")
+    said = output("create-study", "c", *ARMS, "--storage", "sqlite:///duels.db", cwd=tmp_path, storage="sqlite:///e.db")
+    assert said.endswith("Next: duels ask c --storage sqlite:///duels.db\n")
+
+
+SECRET = "postgresql://me:hunter2@host/name"
+
+
+@pytest.mark.parametrize(
+    ("option", "hint"), [(["--storage", SECRET], " --storage 'postgresql://me:***@host/name'"), ([], "")]
+)
+def test_no_password_is_printed(tmp_path, monkeypatch, option, hint):
+    here = Storage(f"sqlite:///{tmp_path / 'stand-in.db'}")
+    monkeypatch.setattr(catalogue, "open_storage", lambda url: here)
+    said = output("create-study", "logo", *ARMS, *option, cwd=tmp_path, storage=None if option else SECRET)
+    assert said == f"study 'logo': 3 arms, policy rucb. Next: duels ask logo{hint}\n"
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        (SECRET, "postgresql://me:***@host/name"),
+        ("postgresql://host/name?user=me&password=hunter2", "postgresql://host/name?user=me&password=***"),
+        ("postgresql://me:hunter2@host:port/name", "postgresql://me:***@host:port/name"),
+        (
+            "postgresql://me:hun@ter/2@host:port/name?sslpassword=hunter2",
+            "postgresql://me:***@host:port/name?sslpassword=***",
+        ),
+        ("me:hunter2@host", "me:***@host"),
+        ("sqlite:///duels.db", "sqlite:///duels.db"),
+        ("sqlite:////tmp/a:b@c.db", "sqlite:////tmp/a:b@c.db"),
+        ("postgresql://me@host:5432/name", "postgresql://me@host:5432/name"),
+        ("duels.db", "duels.db"),
+    ],
+)
+def test_urls_without_their_password(url, expected):
+    assert (without_password(url), shown(url)) == (expected, repr(expected))
+    assert shown(5) == "5"
+
+
+PLAN = ["plan", "--arms", "2", "--gap", "0.5", "--studies", "3", "-q"]
+
+
+def test_plan(tmp_path):
+    """The better of two arms wins always: eight duels make a verdict, in every study and for every policy.
+
+    The regret of a duel between them is half the gap, ¼: 2 in all.
+    """
+    rows = json.loads(output(*PLAN, "-f", "json", cwd=tmp_path))
+    common = {"duels_median": 8, "duels_90": 8, "regret_median": 2, "regret_90": 2, "undecided": 0, "wrong": 0}
+    assert rows == [{"policy": policy} | common for policy in ("rucb", "dts_plus", "random")]
+    (row,) = rows_of(output(*PLAN, "-p", "rucb:alpha=0.6", "-f", "csv", cwd=tmp_path))
+    assert (row["policy"], row["duels_90"], row["regret_90"]) == ("rucb:alpha=0.6", "8.0", "2.0")
+    shown = output(*PLAN, "-p", "random", cwd=tmp_path).splitlines()
+    assert shown[2].split() == ["random", "8", "8", "2", "2", "0.0%", "0.0%"]
+
+
+def test_a_plan_that_ends_at_the_limit(tmp_path):
+    what = [*PLAN, "-p", "random", "--limit", "7"]
+    assert json.loads(output(*what, "-f", "json", cwd=tmp_path)) == [
+        {
+            "policy": "random",
+            "duels_median": None,
+            "duels_90": None,
+            "regret_median": 1.75,
+            "regret_90": 1.75,
+            "undecided": 1.0,
+            "wrong": 0.0,
+        }
+    ]
+    assert output(*what, cwd=tmp_path).count("beyond the limit") == 2
+
+
+def test_a_plan_of_a_problem(tmp_path):
+    (tmp_path / "p.csv").write_text("0.5,1\n0,0.5\n")
+    rows = json.loads(output("plan", "p.csv", "-p", "random", "--studies", "2", "-q", "-f", "json", cwd=tmp_path))
+    assert [row["duels_90"] for row in rows] == [8]
+
+
+NEEDING_A_STUDY = [("open",), ("forget", "ann"), ("delete-study",), ("add-arm", "hen"), ("retire-arm", "fox")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["ask", "lego"], "unknown study 'lego'. Did you mean 'logo'? See: duels studies"),
+        (["tell", "lego", "0", "left"], "unknown study 'lego'"),
+        (["undo", "lego", "0"], "unknown study 'lego'"),
+        (["leaderboard", "lego"], "unknown study 'lego'"),
+        (["verdict", "lego"], "unknown study 'lego'"),
+        (["export", "lego", "--out", "votes.csv"], "unknown study 'lego'"),
+        (["tell", "logo", "9", "left"], "study 'logo' has no duel 9: expected one that was asked (0 to 3)"),
+        (["undo", "logo", "9"], "study 'logo' has no duel 9"),
+        (["tell", "logo", "one", "left"], "Invalid value for 'DUEL'"),
+        (["tell", "logo", "0", "hen"], "winner is 'hen': duel 0 is 'fox' against 'owl'"),
+        (["ask", "logo", "-n", "0"], "n is 0: expected from 1 to 10000"),
+        (["create-study", "logo", *ARMS], "there is a study 'logo' already"),
+        (["create-study", "none"], "0 arms were given: expected at least two"),
+        (["create-study", "one", "fox"], "1 arm was given: expected at least two"),
+        (["create-study", "same", "fox", "fox"], "two arms are called 'fox'"),
+        (["create-study", "words", "fox", "tie"], "an arm cannot be called 'tie'"),
+        (["create-study", "x", "a", "b", "-p", "rucd"], "unknown policy 'rucd'. Did you mean 'rucb'?"),
+        (["create-study", "x", "a", "b", "-p", "savage"], "horizon"),
+        (["create-study", "x", "a", "b", "--horizon", "many"], "horizon is 'many'"),
+        (["create-study", "x", "a", "b", "--lease", "0"], "lease is 0.0: expected a positive number of seconds"),
+        (["studies", "--storage", "duels.db"], "storage is 'duels.db': expected a URL"),
+        (["studies", "--storage", "mysql://host/name"], "expected sqlite:///file.db or postgresql://user@host/name"),
+        (["create-study", "x", "a", "b", "--storage", "sqlite:///nowhere/duels.db"], "cannot be opened"),
+        (["verdict", "x", "--storage", "sqlite:///none.db"], "there is no database 'sqlite:///none.db', so no study"),
+        (["ask", "my x", "--storage", "sqlite:///none.db"], "begin it with duels create-study 'my x' …, or say where"),
+        (["delete-study", "x", "--storage", "sqlite:///none.db"], "(storage, --storage)"),
+        (["create-study", "x", "a\udcff", "b"], r"arm is 'a\udcff', which is not text"),
+        (["create-study", "x\udcff", "a", "b"], r"study_name is 'x\udcff', which is not text"),
+        (["tell", "logo", "0", "left", "--voter", "\udcff"], r"voter is '\udcff', which is not text"),
+        (["ask", "logo", "--voter", "\udcff"], r"voter is '\udcff', which is not text"),
+        (["forget", "logo", "\udcff"], r"voter is '\udcff', which is not text"),
+        (["ask", "\udcff"], r"unknown study '\udcff'"),
+        (["delete-study", "\udcff", "--yes"], r"unknown study '\udcff'"),
+        (["add-arm", "logo", "\udcff"], r"arm is '\udcff', which is not text"),
+        (["retire-arm", "logo", "\udcff"], r"unknown arm '\udcff'"),
+        (["retire-arm", "logo", "hen"], "unknown arm 'hen'"),
+        *(([command, "lego", *more], "unknown study 'lego'") for command, *more in NEEDING_A_STUDY),
+        (["import", "x", "-", "--column", "left"], "--column left is not of the form left=NAME"),
+        (["plan"], "say arms and gap"),
+        (["plan", "--arms", "4"], "say arms and gap"),
+        (["plan", "cyclic-4", "--arms", "4", "--gap", "0.1"], "say arms and gap"),
+        (["plan", "--arms", "1", "--gap", "0.1"], "arms is 1"),
+        (["plan", "--arms", "4", "--gap", "0.6"], "gap is 0.6"),
+        (["plan", "--arms", "4", "--gap", "0.1", "--studies", "0"], "studies is 0"),
+        (["plan", "--arms", "4", "--gap", "0.1", "--limit", "few"], "limit is 'few'"),
+        (["plan", "--arms", "4", "--gap", "0.1", "-p", "rucd"], "unknown policy 'rucd'"),
+    ],
+    ids=lambda value: ascii(" ".join(value)) if isinstance(value, list) else "",
+)
+def test_errors(logo, arguments, said):
+    before = len(loaded(logo).events())
+    assert said in refusal(*arguments, cwd=logo)
+    assert len(loaded(logo).events()) == before
+    assert [info.name for info in duels.study.list_studies(Storage(f"sqlite:///{logo / 'duels.db'}"))] == ["logo"]
+
+
+@pytest.mark.parametrize("broken", ["\ud800", "a\udcffb"])
+def test_names_that_no_file_can_hold(broken):
+    for check in (study_name, voter_name, lambda name: arm_names(["a", name])):
+        with pytest.raises(InvalidInput, match="is not text: expected characters that UTF-8 can write"):
+            check(broken)
+        check("größer 🦊 \ud7ff\ue000")  # next to the surrogates, and beyond them
+
+
+def test_numbers_of_duels():
+    for number in (7, np.int64(7), np.uint8(7), "7"):
+        found = duel_number(number)
+        assert (found, type(found)) == (7, int)
+    for wrong in (True, np.True_, 7.0, "seven", "", None, "7" * 5000):
+        with pytest.raises(InvalidInput, match="expected what ask gave, or its id"):
+            duel_number(wrong)
+
+
+def test_numbers_of_duels_may_be_numpys(logo):
+    study = loaded(logo)
+    duel = study.ask()
+    study.tell(np.int64(duel.id), "tie")
+    assert study.open_duels() == []
+
+
+def test_loading_a_study_reads_one_event(logo, monkeypatch):
+    def events(study, after=0, limit=None, before=Study.events):
+        assert limit == 1
+        return before(study, after, limit)
+
+    monkeypatch.setattr(Study, "events", events)
+    duels.create_study(ARMS, "logo", Storage(f"sqlite:///{logo / 'duels.db'}"), load_if_exists=True)

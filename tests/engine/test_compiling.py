@@ -1,0 +1,111 @@
+"""Compiled code is kept on disk and never stale."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import FunctionType
+
+import numpy as np
+
+import duels
+from duels.engine import compiling, loop
+from duels.policies import policy, rucb
+
+SOURCE = Path(duels.__file__).parent
+
+PROBE = """
+import numpy as np, duels
+from duels.engine import loop
+chosen, matrix = duels.policy("random"), duels.problem("arxiv-6").array
+play = loop.ready(chosen, 6, 100, matrix)
+tally = np.zeros((6, 6))
+coin, luck = loop.streams(0, 0)
+t, arm = play(chosen.start(6), chosen.params, matrix, tally, 1, 100, loop.FOREVER, 1000, coin, luck, coin)
+print(duels.__file__, sum(play.stats.cache_hits.values()), tally.tolist(), arm)
+"""
+
+
+def probe(folder):
+    """Where the package came from, how many compiled loops came from the cache, and what they did."""
+    found = subprocess.run(
+        [sys.executable, "-c", PROBE],
+        env={"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin", "HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    file, hits, result = found.stdout.split(" ", 2)
+    assert file == str(folder / "duels" / "__init__.py")
+    return int(hits), result
+
+
+def edit(path, old, new):
+    text = path.read_text()
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, new))
+
+
+def test_editing_any_kernel_changes_the_next_run(tmp_path):
+    shutil.copytree(SOURCE, tmp_path / "duels", ignore=shutil.ignore_patterns("__pycache__"))
+    kernels = tmp_path / "duels" / "policies" / "kernels.py"
+    _, before = probe(tmp_path)
+    assert probe(tmp_path) == (1, before)  # a second process compiles nothing
+    edit(kernels, "return int(rng.random() * m)", "return m - 1 - int(rng.random() * m)")  # a helper in another file
+    hits, helper_edited = probe(tmp_path)
+    assert (hits, helper_edited != before) == (0, True)
+    edit(tmp_path / "duels" / "loop.py", "        t += 1\n    return t, rec", "        t += 2\n    return t, rec")
+    hits, loop_edited = probe(tmp_path)
+    assert (hits, loop_edited != helper_edited) == (0, True)
+    edit(
+        tmp_path / "duels" / "policies" / "random.py",
+        "record(state.wins, i, j, outcome)",
+        "record(state.wins, j, i, outcome)",
+    )
+    hits, update_edited = probe(tmp_path)
+    assert (hits, update_edited != loop_edited) == (0, True)
+
+
+def test_the_fingerprint_sees_constants_and_fields(monkeypatch):
+    kernels = {"select": rucb.select, "skip": rucb.skip}
+    before = compiling.fingerprint(loop.play, kernels, {})
+    assert compiling.fingerprint(loop.play, kernels, {}) == before
+    assert compiling.fingerprint(loop.play, kernels, {"nogil": True}) != before
+    monkeypatch.setattr(rucb, "FOREVER", 1 << 61)  # a constant that skip's helper reads
+    assert compiling.fingerprint(loop.play, kernels, {}) != before
+    monkeypatch.undo()
+    monkeypatch.setattr(rucb.State, "_fields", rucb.State._fields[::-1])
+    assert compiling.fingerprint(loop.play, kernels, {}) != before
+
+
+def test_an_unwritable_cache_is_no_obstacle(monkeypatch):
+    import numba
+
+    real = numba.njit
+
+    def without_cache(*args, cache=False, **options):
+        if cache:
+            raise RuntimeError("cannot cache function: no locator available")
+        return real(*args, **options)
+
+    monkeypatch.setattr(numba, "njit", without_cache)
+    monkeypatch.setattr(compiling, "_made", {})
+    chosen, matrix = policy("random"), np.full((3, 3), 0.5)
+    play = loop.ready(chosen, 3, 10, matrix)
+    coin, luck = loop.streams(0, 0)
+    tally = np.zeros((3, 3))
+    play(chosen.start(3), chosen.params, matrix, tally, 1, 10, loop.FOREVER, 10, coin, luck, coin)
+    assert tally.sum() == 10
+
+
+def test_the_fingerprint_sees_defaults_floats_and_roles():
+    def function(a=1):
+        return a + X  # noqa: F821
+
+    def print_of(constant=0.5, defaults=(1,), role="select"):
+        kernel = FunctionType(function.__code__, {"X": constant, "__name__": "m"}, "f", defaults)
+        return compiling.fingerprint(loop.play, {role: kernel}, {})
+
+    base = print_of()
+    assert print_of() == base
+    assert len({base, print_of(constant=0.25), print_of(defaults=(2,)), print_of(role="update")}) == 4

@@ -1,0 +1,110 @@
+"""Races: who takes part, one table, one figure, and wrong policies told from slow ones."""
+
+import json
+
+import pytest
+
+import duels
+from duels.errors import InvalidInput, UnknownName
+from duels.experiments.race import unsuitable
+from duels.policies import BUILT_IN
+
+CIRCLE = [[0.5, 0.7, 0.3, 0.9], [0.3, 0.5, 0.7, 0.9], [0.7, 0.3, 0.5, 0.9], [0.1, 0.1, 0.1, 0.5]]
+
+DEAF = """
+from typing import NamedTuple
+import numpy as np
+
+class Params(NamedTuple):
+    arm: int = 0
+
+class State(NamedTuple):
+    plays: np.ndarray  # (1,) int64
+
+def init(arms, horizon, params):
+    return State(np.zeros(1, np.int64))
+
+def select(state, params, t, rng):
+    return 0, 1
+
+def update(state, params, t, i, j, outcome):
+    state.plays[0] += 1
+
+def recommend(state, rng):
+    return 0
+"""
+
+
+def test_rows_are_those_of_simulate_in_the_order_of_regret():
+    found = duels.race("arxiv-6", ["random", "rucb", "savage"], horizon=20_000, runs=4, seed=3, check=False)
+    assert [row.policy for row in found.rows] == ["rucb", "savage", "random"]
+    for row in found.rows:
+        last = duels.simulate("arxiv-6", row.policy, horizon=20_000, runs=4, seed=3).final().row(0, named=True)
+        assert (row.regret, row.accuracy, row.least, row.most) == (
+            *(last["regret"], last["accuracy"], last["regret_min"], last["regret_max"]),
+        )
+        assert row.nanoseconds > 0
+        assert row.conforms == "not checked"
+    assert found.regret == "condorcet"
+    assert found.left_out == {}
+    assert set(found.results.frame["policy"]) == {"random", "rucb", "savage"}
+    assert found.plot().to_dict()["title"]["text"].startswith("Cumulative regret on arxiv-6")
+
+
+def test_a_wrong_policy_is_told_from_a_slow_one(tmp_path):
+    (tmp_path / "deaf.py").write_text(DEAF)
+    found = duels.race("arxiv-6", ["random", str(tmp_path / "deaf.py")], horizon=1000, runs=2)
+    said = {row.policy: row.conforms for row in found.rows}
+    assert said["random"] == "yes"
+    assert "deaf" in said["deaf"]
+    assert said["deaf"] != "yes"
+
+
+def test_who_is_not_suited_is_left_out_and_said():
+    """The circle has no Condorcet winner; arxiv-6 has one and no total order; arithmetic-8 has both."""
+    matrices = {
+        "circle": duels.PreferenceMatrix(CIRCLE),
+        "arxiv-6": duels.problem("arxiv-6"),
+        "arithmetic-8": duels.problem("arithmetic-8"),
+    }
+    suited = {
+        name: {one for one in BUILT_IN if not unsuitable(duels.policy(one), matrix)}
+        for name, matrix in matrices.items()
+    }
+    ordered = {"btm", "interleaved_filter", "multisbm"}
+    assert duels.problem("arxiv-6")[3, 5] == 0.5  # which scb would compare for ever
+    assert suited["arithmetic-8"] == set(BUILT_IN)
+    assert suited["arxiv-6"] == set(BUILT_IN) - ordered - {"scb"}
+    assert suited["circle"] == {"dts", "dts_plus", "ccb", "scb", "ecw_rmed", "borda_ucb", "random"}
+    assert unsuitable(duels.policy("btm"), matrices["circle"]) == "needs a Condorcet winner"
+    assert unsuitable(duels.policy("btm"), matrices["arxiv-6"]) == "needs a total order"
+
+
+def test_every_policy_says_what_it_assumes():
+    for name in BUILT_IN:
+        assert duels.policy(name).module.ASSUMES in ("nothing", "condorcet", "total order", "no even pair"), name
+
+
+def test_bad_arguments():
+    with pytest.raises(InvalidInput, match="no policies to race"):
+        duels.race("arxiv-6", [])
+    with pytest.raises(UnknownName, match="Did you mean 'rucb'"):
+        duels.race("arxiv-6", ["rucd"])
+    with pytest.raises(UnknownName, match="notion of regret"):
+        duels.race("arxiv-6", ["random"], regret="x", horizon=10, runs=1)
+
+
+def test_on_the_command_line(tmp_path, monkeypatch, capsys):
+    from typer.testing import CliRunner
+
+    from duels.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "circle.csv").write_text("\n".join(",".join(map(str, row)) for row in CIRCLE))
+    command = ["race", "circle.csv", "-p", "random,rucb", "--horizon", "1e3", "--runs", "2", "--no-check", "-q"]
+    done = CliRunner().invoke(app, [*command, "--out", "race.png", "-f", "json"])
+    assert done.exit_code == 0, done.output
+    rows = json.loads(done.stdout)
+    assert {row["policy"] for row in rows} == {"random", "rucb"}
+    assert "copeland regret at step 1,000, mean of 2 runs" in done.stderr
+    assert (tmp_path / "race.png").read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,548 @@
+"""Durability: kills, many writers, sync before acknowledgement, full disks, newer and read-only databases."""
+
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+
+import pytest
+import sqlalchemy as sa
+
+from duels.errors import StorageError
+from duels.storage import tables
+from duels.storage.database import HEAD, engine_for, upgrade
+from duels.storage.database_errors import trouble
+from duels.storage.storage import Storage, Write
+from duels.study.catalogue import create_study, delete_study, list_studies, load_study
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, tmp_path):
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path}/duels.db"
+    return request.getfixturevalue("postgres")
+
+
+TELLERS = """
+import os, sys
+from duels.study.catalogue import load_study
+url, *files = sys.argv[1:]
+for number, file in enumerate(files):
+    if os.fork() == 0:
+        study = load_study("study", url)
+        said = open(file, "a", buffering=1)
+        while True:
+            duel = study.ask()
+            study.tell(duel, "left", voter=f"voter{number}")
+            print(duel.id, file=said)      # acknowledged
+for _ in files:
+    os.wait()
+"""
+
+
+def run_tellers(url, tmp_path, count, seconds, kill):
+    """Processes that ask and tell; the ids each was acknowledged."""
+    files = [tmp_path / f"said{number}-{time.monotonic_ns()}" for number in range(count)]
+    command = [sys.executable, "-c", TELLERS, url, *map(str, files)]
+    processes = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not all(file.exists() and file.stat().st_size for file in files):
+        time.sleep(0.02)
+    time.sleep(seconds)
+    os.killpg(processes.pid, kill)
+    errors = processes.communicate()[1].decode()
+    acknowledged = [[int(line) for line in file.read_text().split("\n")[:-1]] for file in files]
+    return acknowledged, errors
+
+
+@pytest.mark.parametrize(("kills", "answers"), [(4, 100), pytest.param(30, 10_000, marks=pytest.mark.deep)])
+def test_killed_at_random_moments_no_acknowledged_answer_is_lost(url, tmp_path, kills, answers):
+    study = create_study(list("abcd"), "study", url)
+    dice = random.Random(1)
+    acknowledged = []
+    while kills > 0 or len(acknowledged) < answers:
+        said, _ = run_tellers(url, tmp_path, 2, dice.uniform(0.05, 0.4), signal.SIGKILL)
+        acknowledged += [number for one in said for number in one]
+        kills -= 1
+    assert len(set(acknowledged)) == len(acknowledged)  # nobody was given the same duel
+    found = Storage(url)
+    kept = load_study("study", found)
+    told = Counter(entry.duel for entry in kept.events() if entry.kind == "tell")
+    assert set(acknowledged) <= set(told)
+    assert set(told.values()) == {1}
+    assert kept.check() == len(kept.events())
+    assert study.tally().wins.sum() == kept.tally().wins.sum()
+
+
+def test_sixteen_processes_at_once(url, tmp_path):
+    create_study(list("abcd"), "study", url)
+    said, errors = run_tellers(url, tmp_path, 16, 2.0, signal.SIGTERM)
+    assert "locked" not in errors
+    assert "Error" not in errors
+    # Everyone gets through, and nobody much more often: where SQLite waits by itself, some get a hundredth of others'.
+    assert min(map(len, said)) > max(map(len, said)) / 10, [*map(len, said)]
+    every = [number for one in said for number in one]
+    assert len(set(every)) == len(every)
+    kept = load_study("study", Storage(url))
+    entries = kept.events()
+    assert [entry.seq for entry in entries] == list(range(1, len(entries) + 1))
+    told = Counter(entry.duel for entry in entries if entry.kind == "tell")
+    assert set(every) <= set(told)
+    assert max(told.values()) == 1
+    assert kept.check() == len(entries)
+
+
+def test_many_threads_share_commits(url, monkeypatch):
+    study = create_study([f"m{k}" for k in range(6)], "study", url)
+    commits = []
+    transaction = Storage._transaction
+
+    def counted(self):
+        commits.append(1)
+        return transaction(self)
+
+    monkeypatch.setattr(Storage, "_transaction", counted)
+    seen, failed = [], []
+
+    def work(number):
+        try:
+            for _ in range(25):
+                duel = study.ask(voter=f"v{number}")
+                study.tell(duel, "left", voter=f"v{number}")
+                seen.append(duel.id)
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    assert sorted(seen) == list(range(400))
+    assert len(commits) < 700  # of 800 writes
+    assert study.check() == 801
+    assert load_study("study", Storage(url)).tally().wins.sum() == study.tally().wins.sum()
+
+
+def test_one_bad_write_does_not_spoil_the_others_of_its_commit(url):
+    """An operation that is refused shares a commit with one that is not."""
+    study = create_study(list("abc"), "study", url)
+    duel = study.ask()
+    study.tell(duel, "left")
+    store = study._storage
+    started, outcomes = threading.Event(), {}
+
+    def slow(connection):
+        started.set()
+        time.sleep(0.3)
+
+    def attempt(name, action):
+        try:
+            action()
+            outcomes[name] = "done"
+        except Exception as error:
+            outcomes[name] = type(error).__name__
+
+    first = threading.Thread(target=lambda: store.write(Write(slow)))
+    first.start()
+    started.wait()
+    others = [
+        threading.Thread(target=attempt, args=("ask", study.ask)),
+        threading.Thread(target=attempt, args=("wrong", lambda: study.tell(duel, "right"))),
+        threading.Thread(target=attempt, args=("arm", lambda: study.add_arm("d"))),
+    ]
+    for thread in others:
+        thread.start()
+    for thread in [first, *others]:
+        thread.join()
+    assert outcomes == {"ask": "done", "wrong": "Conflict", "arm": "done"}
+    assert sorted(entry.kind for entry in study.events()) == ["add_arm", "ask", "ask", "create", "tell"]
+    assert study.check() == 5
+
+
+def test_a_study_that_is_gone_does_not_spoil_the_commit_of_another(url):
+    gone, stays = create_study(list("abc"), "gone", url), create_study(list("abc"), "stays", url)
+    delete_study("gone", Storage(url))
+    store, started, outcomes = stays._storage, threading.Event(), {}
+
+    def slow(connection):
+        started.set()
+        time.sleep(0.3)
+
+    def attempt(name, action):
+        try:
+            outcomes[name] = action().id
+        except Exception as error:
+            outcomes[name] = str(error)
+
+    threads = [threading.Thread(target=lambda: store.write(Write(slow)))]
+    threads[0].start()
+    started.wait()
+    threads += [threading.Thread(target=attempt, args=(study.name, study.ask)) for study in (gone, stays)]
+    for thread in threads[1:]:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert outcomes == {"gone": "study 'gone' was deleted", "stays": 0}
+
+
+def test_a_forked_process_makes_its_own_connection(url):
+    study = create_study(list("abc"), "study", url)
+    study.tell(study.ask(), "left")
+    child = os.fork()
+    if child == 0:
+        try:
+            study.tell(study.ask(), "right")
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    study.tell(study.ask(), "left")
+    assert [entry.duel for entry in study.events() if entry.kind == "tell"] == [0, 1, 2]
+    assert study.check() == 7
+
+
+def test_ctrl_c_while_waiting_leaves_the_lead_to_another(url, monkeypatch):
+    study = create_study(list("abc"), "study", url)
+    store, started = study._storage, threading.Event()
+
+    def slow(connection):
+        started.set()
+        time.sleep(0.5)
+
+    leader = threading.Thread(target=lambda: store.write(Write(slow)))
+    leader.start()
+    started.wait()
+    signal.setitimer(signal.ITIMER_REAL, 0.1)
+    usual = signal.signal(signal.SIGALRM, lambda number, frame: (_ for _ in ()).throw(KeyboardInterrupt))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            study.ask()
+    finally:
+        signal.signal(signal.SIGALRM, usual)
+    leader.join()
+    assert study.ask().id == 0
+    assert len(study.events()) == 2
+
+
+def test_the_database_itself_refuses_a_second_answer(url):
+    study = create_study(list("abc"), "study", url)
+    study.tell(study.ask(), "left")
+    again = study._storage.read_events(study._storage.connection(), study._row.id, 2)[0]
+    forged = (study._row.id, 4, *again[1:])
+    with pytest.raises(StorageError, match="refused to store this twice"):
+        study._storage.write(Write(lambda connection: study._storage.append(connection, forged[0], [forged[1:]])))
+    assert len(load_study("study", Storage(url)).events()) == 3
+
+
+def test_a_failed_commit_is_nobody_s_answer(url, monkeypatch):
+    """When the log cannot be written, the asker is told, and what the process knows is what the log says."""
+    study = create_study(list("abc"), "study", url)
+    study.ask()
+    append = Storage.append
+
+    def broken(self, connection, study_id, new):
+        append(self, connection, study_id, new)
+        raise sa.exc.OperationalError("INSERT", None, Exception("disk is full"))
+
+    monkeypatch.setattr(Storage, "append", broken)
+    for action in (study.ask, lambda: study.tell(0, "left"), lambda: study.add_arm("z")):
+        with pytest.raises(StorageError, match="the disk is full"):
+            action()
+    monkeypatch.undo()
+    assert [entry.kind for entry in study.events()] == ["create", "ask"]
+    assert study.ask().id == 1
+    study.tell(0, "left")
+    assert study.check() == 4
+
+
+def traced(tmp_path, pragma):
+    """The system calls of a process that tells ten answers, with a mark written after each acknowledgement."""
+    if shutil.which("strace") is None:
+        pytest.fail("strace is not installed") if os.environ.get("DUELS_CI") else pytest.skip("strace is not installed")
+    code = (
+        "import os, sys\n"
+        "from duels.storage import database\n"
+        "plain = database._set_up_sqlite\n"
+        "def set_up(connection, record):\n"
+        "    plain(connection, record)\n"
+        f"    connection.execute('PRAGMA synchronous={pragma}')\n"
+        "database._set_up_sqlite = set_up\n"
+        "from duels.study.catalogue import create_study\n"
+        "study = create_study(['a', 'b', 'c'], 'study', 'sqlite:///' + sys.argv[1])\n"
+        "for k in range(10):\n"
+        "    duel = study.ask()\n"
+        "    os.write(2, b'MARK begin\\\n')\n"
+        "    study.tell(duel, 'left')\n"
+        "    os.write(2, b'MARK acknowledged\\\n')\n"
+    )
+    log = tmp_path / "strace"
+    command = ["strace", "-f", "-y", "-e", "trace=fsync,fdatasync,write,pwrite64", "-o", str(log)]
+    done = subprocess.run(
+        [*command, sys.executable, "-c", code, str(tmp_path / "duels.db")], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return log.read_text().splitlines()
+
+
+def synced_before_acknowledged(lines):
+    """For each answer, whether the log file was written and then synced before it was acknowledged."""
+    found, written, synced = [], False, False
+    for line in lines:
+        if "MARK begin" in line:
+            written = synced = False
+        elif "pwrite64" in line and "duels.db-wal" in line:
+            written, synced = True, False
+        elif re.search(r"f(data)?sync\(", line) and "duels.db-wal" in line and "unfinished" not in line:
+            synced = True
+        elif "MARK acknowledged" in line:
+            found.append(written and synced)
+    return found
+
+
+def test_the_sync_to_disk_comes_before_every_acknowledgement(tmp_path):
+    assert synced_before_acknowledged(traced(tmp_path, "FULL")) == [True] * 10
+
+
+@pytest.mark.parametrize("pragma", ["OFF", "NORMAL"])
+def test_the_test_of_the_sync_can_fail(tmp_path, pragma):
+    assert not all(synced_before_acknowledged(traced(tmp_path, pragma)))
+
+
+def test_sqlite_syncs_fully_in_write_ahead_mode(tmp_path):
+    store = Storage(f"sqlite:///{tmp_path}/duels.db")
+    with store.engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
+        assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
+
+
+def test_a_full_disk_is_said_and_nothing_acknowledged_is_lost(tmp_path):
+    """`max_page_count` makes SQLite itself run out of room."""
+    url = f"sqlite:///{tmp_path}/duels.db"
+    study = create_study(list("abc"), "study", url)
+    connection = study._storage.connection()
+    pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+    connection.exec_driver_sql(f"PRAGMA max_page_count={pages + 6}")
+    told = []
+
+    def go_on():
+        for _ in range(2000):
+            duel = study.ask()
+            study.tell(duel, "left")
+            told.append(duel.id)
+
+    with pytest.raises(StorageError, match="cannot be written: the disk is full"):
+        go_on()
+    assert told
+    kept = load_study("study", Storage(url))
+    assert {entry.duel for entry in kept.events() if entry.kind == "tell"} >= set(told)
+    kept.tell(kept.ask(), "left")  # with room again it goes on
+    assert study.tell(kept.ask().id, "left") is None
+    assert study.check() == len(study.events())
+
+
+def test_a_newer_database_is_left_alone(url):
+    create_study(list("abc"), "study", url)
+    engine = Storage(url).engine
+    with engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE alembic_version SET version_num = '9999'")
+    with pytest.raises(
+        StorageError, match=f"newer version of Duels .its schema is 9999, this version knows up to {HEAD}"
+    ):
+        Storage(url)
+
+
+def test_the_migrations_make_the_tables_that_the_code_uses(url):
+    """The newest schema by migrations is the metadata of `storage.py`, column for column."""
+    store = Storage(url)
+    found = sa.MetaData()
+    found.reflect(store.engine)
+    for name, table in tables.metadata.tables.items():
+        assert [column.name for column in found.tables[name].columns] == [column.name for column in table.columns]
+        for column in table.columns:
+            assert found.tables[name].columns[column.name].nullable == column.nullable, (name, column.name)
+    unique = {tuple(sorted(one["column_names"])) for one in sa.inspect(store.engine).get_unique_constraints("events")}
+    assert ("attempt", "duel", "kind", "study_id") in unique
+
+
+def test_a_read_only_database_is_said(tmp_path):
+    url = f"sqlite:///{tmp_path}/duels.db"
+    create_study(list("abc"), "study", url)._storage.close()
+    with sqlite3.connect(tmp_path / "duels.db") as connection:
+        connection.execute("PRAGMA journal_mode=DELETE")
+    study = load_study("study", Storage(f"sqlite:///file:{tmp_path}/duels.db?mode=ro&uri=true"))
+    with pytest.raises(StorageError, match="read-only"):
+        study.ask()
+    assert study.arms == ["a", "b", "c"]
+
+
+LOOK = """
+import sys, duels
+study = duels.load_study("study", sys.argv[1])
+print(study.verdict().duels, len(study.votes()), len(duels.study.list_studies(sys.argv[1])))
+try:
+    study.ask()
+except duels.errors.StorageError as error:
+    print(error)
+"""
+
+
+def test_a_study_where_nothing_can_be_written_is_looked_at(tmp_path):
+    """A folder and a file without permission to write, as on a medium or somebody else's disk."""
+    if shutil.which("setpriv") is None:
+        pytest.skip("setpriv of util-linux is not installed")
+    url = f"sqlite:///{tmp_path}/duels.db"
+    study = create_study(list("abc"), "study", url)
+    for duel in study.ask(3, allow_self=False):
+        study.tell(duel, "left")
+    study._storage.close()
+    (tmp_path / "duels.db").chmod(0o444)
+    tmp_path.chmod(0o555)
+    try:
+        caps = "-dac_override,-dac_read_search"
+        command = ["setpriv", f"--bounding-set={caps}", sys.executable, "-c", LOOK, url]
+        done = subprocess.run(command, capture_output=True, text=True)
+    finally:
+        tmp_path.chmod(0o755)
+    assert done.returncode == 0, done.stderr
+    counts, refusal = done.stdout.splitlines()
+    assert counts == "3 3 1"
+    assert "cannot be written: it is read-only" in refusal
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "CREATE TABLE recipes (name TEXT)",
+        "CREATE TABLE studies (study_id INTEGER)",
+        "CREATE TABLE alembic_version (version_num TEXT)",
+    ],
+)
+def test_somebody_else_s_database_is_left_alone(url, table):
+    engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        connection.exec_driver_sql(table)
+        if "alembic" in table:
+            connection.exec_driver_sql("INSERT INTO alembic_version VALUES ('v3.2.0.a')")
+        before = sa.inspect(connection).get_table_names()
+    if "recipes" in table and not url.startswith("sqlite"):
+        assert list_studies(Storage(url)) == []  # a server's database may hold other tables beside ours
+    else:
+        with pytest.raises(StorageError, match=r"is not one of Duels': it has the tables .*; expected a new or empty"):
+            Storage(url)
+        assert sa.inspect(engine).get_table_names() == before
+    engine.dispose()
+
+
+def test_a_file_that_is_removed_or_replaced_is_missed(tmp_path):
+    url, file = f"sqlite:///{tmp_path}/duels.db", tmp_path / "duels.db"
+    study = create_study(list("abc"), "study", url)
+    duel = study.ask()
+    for side in tmp_path.glob("duels.db*"):
+        side.unlink()
+    with pytest.raises(StorageError, match="was removed or replaced while it was in use: nothing was written"):
+        study.tell(duel, "left")
+    again = create_study(list("xyz"), "study", url)  # a new file, not the one that is gone
+    assert file.exists()
+    assert again.arms == ["x", "y", "z"]
+    with pytest.raises(StorageError, match="was removed or replaced"):
+        study.ask()
+    assert load_study("study", url).arms == ["x", "y", "z"]
+
+
+def test_what_is_no_database_is_said(tmp_path):
+    (tmp_path / "duels.db").write_text("this is a text file, and a long enough one to be looked at " * 20)
+    with pytest.raises(StorageError, match="is not a SQLite database"):
+        Storage(f"sqlite:///{tmp_path}/duels.db")
+    with pytest.raises(StorageError, match="cannot be opened"):
+        Storage(f"sqlite:///{tmp_path}/nowhere/duels.db")
+
+
+def test_no_postgres_there(tmp_path):
+    with pytest.raises(StorageError, match="does not answer as expected") as caught:
+        Storage(f"postgresql://user:secret@/x?host={tmp_path}")
+    assert "secret" not in str(caught.value)
+
+
+def test_two_processes_may_make_the_tables_at_once(url):
+    code = "import sys; from duels.storage.storage import Storage; print(Storage(sys.argv[1]).is_sqlite)"
+    processes = [
+        subprocess.Popen([sys.executable, "-c", code, url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(6)
+    ]
+    for process in processes:
+        printed, said = process.communicate()
+        assert (printed, said) == (f"{url.startswith('sqlite')}\n", "")
+    assert list_studies(url) == []
+
+
+def test_a_connection_that_was_lost_is_made_anew(postgres):
+    study = create_study(list("abc"), "study", postgres)
+    study.tell(study.ask(), "left")
+    with Storage(postgres).engine.connect() as other:
+        other.exec_driver_sql(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() "
+            "AND datname = current_database()"
+        )
+    with pytest.raises(StorageError):
+        study.ask()
+    study.tell(study.ask(), "right")  # the next one goes through
+    assert study.check() == len(study.events())
+
+
+def test_the_log_is_plain_data(tmp_path):
+    url = f"sqlite:///{tmp_path}/duels.db"
+    study = create_study(["a", "b"], "study", url)
+    study.tell(study.ask(), "tie", voter="ann")
+    rows = sqlite3.connect(tmp_path / "duels.db").execute("SELECT kind, answer, voter, note FROM events").fetchall()
+    assert [row[0] for row in rows] == ["create", "ask", "tell"]
+    assert json.loads(rows[0][3]) == {"arms": ["a", "b"]}
+    assert rows[2][1:3] == ("tie", "ann")
+    assert os.path.exists(tmp_path / "duels.db")
+
+
+def test_a_database_of_the_first_version_is_brought_up_to_date(tmp_path):
+    """The same rows under the first schema, which the next use upgrades."""
+    study = create_study(list("abc"), "study", f"sqlite:///{tmp_path}/new.db")
+    for duel in study.ask(5):
+        study.tell(duel, "tie")
+    old = engine_for(f"sqlite:///{tmp_path}/old.db")
+    upgrade(old, "0001")
+    first = sa.MetaData()
+    first.reflect(old)
+    assert set(first.tables) < {*tables.metadata.tables, "alembic_version"}
+    with old.begin() as connection, study.storage.engine.connect() as source:
+        for name in ("studies", "events"):
+            columns = [column.name for column in first.tables[name].columns]
+            rows = source.exec_driver_sql(f"SELECT {', '.join(columns)} FROM {name}").fetchall()
+            connection.execute(sa.insert(first.tables[name]), [dict(zip(columns, row)) for row in rows])
+    old.dispose()
+    kept = load_study("study", Storage(f"sqlite:///{tmp_path}/old.db"))
+    assert kept.check() == study.check() == 11
+    with kept.storage.engine.connect() as connection:
+        assert connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar() == HEAD
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("disk I/O error", "is the disk full, or failing?"),
+        ("database or disk is full", "the disk is full"),
+        ("could not extend file: No space left on device", "the disk is full"),
+        ("attempt to write a readonly database", "it is read-only"),
+        ("Could not decode to UTF-8 column 'note' with text 'x'", "is damaged: restore it from a back-up"),
+    ],
+)
+def test_what_a_database_says_is_explained(said, words):
+    assert words in trouble(said)
+    assert said in trouble(said)
