@@ -105,7 +105,7 @@ def _add_health(app: FastAPI, metrics: Metrics, health: HealthCheck) -> None:
         trouble = await health.trouble()
         return {"status": "ok", "version": __version__} if trouble is None else problem(503, trouble, RETRY)
 
-    @app.get("/metrics", response_class=Response, responses=shape(401, 503), tags=["operations"])
+    @app.get("/metrics", response_class=Response, responses=shape(401, 429, 503), tags=["operations"])
     def prometheus(service: Here, key: Caller) -> Response:
         """Counters for Prometheus."""
         from prometheus_client import CONTENT_TYPE_LATEST, generate_latest

@@ -14,7 +14,7 @@ from ..security import Here, QuickCaller
 from ..service import Service
 from .studies import Found, StudyPath
 
-router = APIRouter(tags=["duels"], responses=shape(400, 401, 403, 404, 409, 413, 422, 503))
+router = APIRouter(tags=["duels"], responses=shape(400, 401, 403, 404, 409, 413, 422, 429, 503))
 
 
 def duel_out(duel: Duel) -> dict:

@@ -20,7 +20,7 @@ from ..security import Here, QuickCaller
 from ..service import Service
 from .studies import StudyPath
 
-router = APIRouter(tags=["interleaving"], responses=shape(400, 401, 403, 404, 409, 413, 422, 503))
+router = APIRouter(tags=["interleaving"], responses=shape(400, 401, 403, 404, 409, 413, 422, 429, 503))
 OUTCOMES = {1.0: "left", 0.0: "right", 0.5: "tie"}
 
 

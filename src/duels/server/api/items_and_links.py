@@ -14,7 +14,7 @@ from ..security import Admin, Caller, Here
 from .results import UPLOAD, plain
 from .studies import Found, StudyPath
 
-router = APIRouter(tags=["arena"], responses=shape(400, 401, 403, 404, 409, 413, 422, 503))
+router = APIRouter(tags=["arena"], responses=shape(400, 401, 403, 404, 409, 413, 422, 429, 503))
 
 
 @router.post("/api/studies/{study}/items", response_model=ItemsAdded, status_code=201, openapi_extra=UPLOAD)

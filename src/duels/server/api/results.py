@@ -20,7 +20,7 @@ from ..schemas import Events, Imported, Leaderboard, Preferences
 from ..security import Caller, Here
 from .studies import Found, StudyPath
 
-router = APIRouter(tags=["results"], responses=shape(400, 401, 403, 404, 409, 413, 422, 503))
+router = APIRouter(tags=["results"], responses=shape(400, 401, 403, 404, 409, 413, 422, 429, 503))
 Confidence = Annotated[float, Query(gt=0, lt=1, description="The chance that no statement is ever wrong.")]
 UPLOAD: dict[str, Any] = {
     "requestBody": {

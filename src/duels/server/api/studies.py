@@ -13,7 +13,7 @@ from ..errors import shape
 from ..schemas import NewArm, NewStudy, Studies, StudyOut
 from ..security import Admin, Caller, Here
 
-router = APIRouter(tags=["studies"], responses=shape(400, 401, 403, 404, 409, 413, 422, 503))
+router = APIRouter(tags=["studies"], responses=shape(400, 401, 403, 404, 409, 413, 422, 429, 503))
 StudyPath = Annotated[str, Path(min_length=1, max_length=200, description="The study's name.")]
 
 

@@ -10,7 +10,7 @@ from ..keys import Key, list_keys, make_key, revoke_key
 from ..schemas import NewToken, TokenMade, Tokens
 from ..security import Admin, Here
 
-router = APIRouter(tags=["tokens"], responses=shape(400, 401, 403, 404, 413, 422, 503))
+router = APIRouter(tags=["tokens"], responses=shape(400, 401, 403, 404, 413, 422, 429, 503))
 KINDS = ("admin", "api")
 
 
