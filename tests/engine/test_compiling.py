@@ -54,7 +54,11 @@ def test_editing_any_kernel_changes_the_next_run(tmp_path):
     edit(kernels, "return int(rng.random() * m)", "return m - 1 - int(rng.random() * m)")  # a helper in another file
     hits, helper_edited = probe(tmp_path)
     assert (hits, helper_edited != before) == (0, True)
-    edit(tmp_path / "duels" / "loop.py", "        t += 1\n    return t, rec", "        t += 2\n    return t, rec")
+    edit(
+        tmp_path / "duels" / "engine" / "loop.py",
+        "        t += 1\n    return t, rec",
+        "        t += 2\n    return t, rec",
+    )
     hits, loop_edited = probe(tmp_path)
     assert (hits, loop_edited != helper_edited) == (0, True)
     edit(

@@ -200,7 +200,7 @@ def test_a_killed_experiment_goes_on_and_ends_with_the_same_table(problems, undi
 
 def test_a_finished_experiment_is_not_run_again(problems, undisturbed, tmp_path, monkeypatch):
     first = duels.run_experiment(problems, **SMALL, out=tmp_path)
-    monkeypatch.setattr(sys.modules["duels.experiments.experiment"], "on_threads", None)
+    monkeypatch.setattr(sys.modules["duels.experiments.running"], "on_threads", None)
     again = duels.run_experiment(problems, **SMALL, out=tmp_path)
     assert again.frame.equals(undisturbed.frame)
     assert again.provenance == first.provenance

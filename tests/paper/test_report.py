@@ -271,7 +271,7 @@ def test_the_bar_goes_through_the_figures(tmp_path, results, monkeypatch):
     def bar(progress, title):
         yield lambda share: shares.append((progress, title, share))
 
-    monkeypatch.setattr("duels.report.bar", bar)
+    monkeypatch.setattr("duels.paper.report.bar", bar)
     write_report(tmp_path / "r.html", results, MATRICES, claims=[], progress=True)
     assert shares == [(True, "report", k / 5) for k in range(1, 6)]
 
@@ -387,7 +387,7 @@ def test_the_pool_is_shown_once(tmp_path):
 
 
 def test_huge_matrices_are_not_drawn(tmp_path, monkeypatch):
-    monkeypatch.setattr("duels.report.LARGEST", 5)
+    monkeypatch.setattr("duels.paper.report.LARGEST", 5)
     results = duels.simulate("cyclic-4", "random", horizon=100, runs=2)
     page = Page(write_report(tmp_path / "r.html", results, {"cyclic-4": CYCLIC}, pool=ARXIV, claims=[]).read_text())
     assert [one["id"] for one in page.all("figure")] == ["regret", "accuracy", "assumptions", "preferences-0"]

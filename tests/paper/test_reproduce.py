@@ -75,7 +75,7 @@ def test_each_problem_has_its_own_gamma(tiny, without_figures, pool, tmp_path):
 
 def test_called_again_it_goes_on_and_called_otherwise_it_refuses(tiny, without_figures, pool, tmp_path, monkeypatch):
     first = command(tmp_path, matrix=pool, quick=True)
-    monkeypatch.setattr(sys.modules["duels.experiments.experiment"], "on_threads", None)
+    monkeypatch.setattr(sys.modules["duels.experiments.running"], "on_threads", None)
     again = command(tmp_path, matrix=pool, quick=True)
     assert again.results.frame.equals(first.results.frame)
     before = (tmp_path / "matrix.csv").read_bytes()
@@ -200,7 +200,7 @@ def bars(monkeypatch):
 def test_figures_have_a_bar_from_the_first_one_drawn(tiny, without_figures, pool, tmp_path, bars, monkeypatch):
     pictures = dict.fromkeys("ab", Picture("", "", None))
     monkeypatch.setattr(module, "results_pictures", lambda *arguments: pictures)
-    monkeypatch.setattr(module, "save_chart", lambda chart, path: None)
+    monkeypatch.setattr(module, "save", lambda chart, path: None)
     command(tmp_path, matrix=pool, quick=True)
     assert bars["figures"] == pytest.approx([0.1, 0.4, 0.7, 1.0])
 
