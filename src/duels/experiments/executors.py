@@ -55,12 +55,12 @@ class Task:
     def play(self, stop: threading.Event, share: Callable[[float], None] = lambda share: None) -> pl.DataFrame | None:
         """The rows of its runs; None if asked to stop."""
         simulation = self.ready()
-        sheet = simulation.sheet(self.runs)
+        table = simulation.table(self.runs)
         for place, run in enumerate(self.runs):
-            simulation.play(run, sheet, stop, lambda done: share((place + done) / len(self.runs)))  # noqa: B023
+            simulation.play(run, table, stop, lambda done: share((place + done) / len(self.runs)))  # noqa: B023
         if stop.is_set():
             return None
-        return sheet.frame().with_columns(problem=pl.lit(self.name), policy=pl.lit(self.label))
+        return table.frame().with_columns(problem=pl.lit(self.name), policy=pl.lit(self.label))
 
 
 def pieces(runs: int, horizon: int) -> list[range]:

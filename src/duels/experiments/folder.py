@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from ..errors import DuelsError, InvalidInput
-from ..files import whole_file
+from ..files import atomic_write
 from ..preference import PreferenceMatrix
 from ..problems import load_matrix, save_matrix
 from ..results import SCHEMA, Results, load_results, look_below, prepare_folder, read_parquet, write_parquet
@@ -79,7 +79,7 @@ class Folder:
         prepare_folder(self.path / MATRICES)
         for place, matrix in enumerate(matrices.values()):
             save_matrix(matrix, self.path / MATRICES / f"{place}.csv")
-        with whole_file(self.path / IDENTITY) as unfinished:
+        with atomic_write(self.path / IDENTITY) as unfinished:
             unfinished.write_text(json.dumps(identity, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
     @contextlib.contextmanager
@@ -125,7 +125,7 @@ class Folder:
         """Keep the rows of a finished task."""
         part = prepare_folder(self.path / PARTS) / self.part(number).name
         digest = write_parquet(frame, part)
-        with whole_file(_checksum(part)) as unfinished:
+        with atomic_write(_checksum(part)) as unfinished:
             unfinished.write_text(f"{digest}  {part.name}\n", encoding="utf-8")  # as `sha256sum --check` reads it
 
     def read(self, number: int) -> pl.DataFrame:
@@ -151,7 +151,7 @@ class Folder:
 
     def note(self, session: str, record: Mapping[str, Any]) -> None:
         """Keep what is known of a session so far."""
-        with whole_file(self.path / PARTS / f"session-{session}.json") as unfinished:
+        with atomic_write(self.path / PARTS / f"session-{session}.json") as unfinished:
             unfinished.write_text(json.dumps(record, ensure_ascii=False) + "\n", encoding="utf-8")
 
     def forget_parts(self) -> None:

@@ -17,7 +17,7 @@ import polars as pl
 from .. import specs
 from ..checks import check_int
 from ..engine import loop
-from ..engine.threads import cores
+from ..engine.threads import thread_count
 from ..errors import InvalidInput, NoCondorcetWinner, UnknownName
 from ..policies import Policy
 from ..policies import policy as find_policy
@@ -80,7 +80,7 @@ class Experiment:
             "duels": version(),
             "problems": {
                 name: {"matrix": matrix.digest, "arms": matrix.arms, "regret": find_regret(matrix, self.regret).name}
-                | ({"environment": problem.said} if hasattr(problem, "said") else {})
+                | ({"environment": problem.description} if hasattr(problem, "description") else {})
                 for (name, problem), matrix in zip(self.problems.items(), self.matrices.values())
             },
             "policies": {
@@ -153,7 +153,7 @@ def run_experiment(
     shard: `"2/5"` does the second fifth of the work; `out` is then needed, and `merge` puts the shards together.
     """
     planned = experiment(problems, policies, horizons, runs=runs, seed=seed, checkpoints=checkpoints, regret=regret)
-    jobs = check_int("jobs", jobs, 1) if jobs is not None else cores()
+    jobs = thread_count(jobs)
     mine = shard_of(planned.tasks, shard)
     if out is None:
         if shard is not None:

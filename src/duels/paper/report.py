@@ -17,7 +17,7 @@ import polars as pl
 from .. import figures
 from ..engine.progress import bar
 from ..errors import InvalidInput, counted
-from ..files import whole_file
+from ..files import atomic_write
 from ..preference import PreferenceMatrix
 from ..results import Results, leaves
 from .claims import MARKS, Claim
@@ -86,7 +86,7 @@ def write_report(
     }
     heading, below = title or f"{policies} on {problems}", _subtitle(results.frame, parts)
     page = whole_page(heading, below, {k: v for k, v in sections.items() if v}, PAPER if claims else "")
-    with whole_file(target) as unfinished:
+    with atomic_write(target) as unfinished:
         unfinished.write_text(page, encoding="utf-8", errors="replace")
     return target
 
