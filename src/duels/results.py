@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from . import provenance as provenances
 from .errors import InvalidInput, cut
 from .files import whole_file
+from .provenance import TOLD
 
 SCHEMA = {
     "problem": pl.String,
@@ -35,7 +37,6 @@ SCHEMA = {
 PAIRS = {"problem": pl.String, "policy": pl.String, **dict.fromkeys(("run", "t", "first", "second"), pl.Int64)}
 PAIRS |= {"duels": pl.Float64, "wins": pl.Float64}
 TABLES = {"frame": SCHEMA, "pairs": PAIRS, "intervals": {**PAIRS, "lower": pl.Float64, "upper": pl.Float64}}
-TOLD = "told_a_horizon"  # in a shard's provenance: the policies that are run afresh for each horizon
 DIGESTS = "sha256"  # in provenance.json, of each table's file
 
 
@@ -102,7 +103,7 @@ class Results:
     @property
     def notion(self) -> str:
         """The notion of regret: `condorcet`, or another one's name; several, if problems differ, with commas."""
-        return ", ".join(sorted(set(_notions(self.provenance)))) or "condorcet"
+        return ", ".join(sorted(provenances.notions(self.provenance))) or "condorcet"
 
     def save(self, directory: str | Path) -> None:
         """Write the tables as Parquet and the provenance as JSON; files appear whole or not at all.
@@ -140,7 +141,7 @@ def _shorter_horizons(frame: pl.DataFrame, provenance: Mapping[str, Any]) -> pl.
     rows: list[tuple[str, str, int, int]] = []
     runs = frame.group_by("problem", "policy").agg(pl.col("horizon").unique())
     horizons = {(problem, policy): played for problem, policy, played in runs.rows()}
-    for said in leaves(provenance):
+    for said in provenances.parts(provenance):
         for key in product(said.get("problems", ()), said.get("policies", ())):
             asked, played = said.get("horizons", [0]), horizons.get(key, ())
             # Results that do not say it are those of whole experiments, where a policy that is told has them all.
@@ -149,12 +150,6 @@ def _shorter_horizons(frame: pl.DataFrame, provenance: Mapping[str, Any]) -> pl.
                 rows += [(*key, max(asked), t) for t in asked]
     schema = {"problem": pl.String, "policy": pl.String, "horizon": pl.Int64, "t": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row")
-
-
-def leaves(provenance: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The provenance of each simulation or experiment, whatever was combined with what."""
-    inner = provenance.get("parts")
-    return [provenance] if inner is None else [leaf for part in inner for leaf in leaves(part)]
 
 
 def _bands(summary: pl.DataFrame, confidence: float) -> dict[str, pl.Series]:
@@ -174,12 +169,6 @@ def _bands(summary: pl.DataFrame, confidence: float) -> dict[str, pl.Series]:
     }
 
 
-def _notions(said: dict[str, Any]) -> list[str]:
-    """What a provenance, and those it is made of, say of the regret."""
-    inner = [*said.get("parts", ()), *said.get("problems", {}).values()]
-    return [said["regret"]] if "regret" in said else [name for part in inner for name in _notions(part)]
-
-
 def load_results(directory: str | Path) -> Results:
     """Read what `Results.save` wrote; files that were changed since are refused."""
     source = Path(directory)
@@ -197,7 +186,7 @@ def load_results(directory: str | Path) -> Results:
         file = source / f"{name}.parquet"
         if file.is_file():
             tables[name] = read_parquet(file, columns, digests.get(file.name))
-    return Results(provenance=provenance, **tables)
+    return Results(provenance=provenances.upgrade(provenance), **tables)
 
 
 def as_results(results: Any) -> Results:
@@ -244,7 +233,7 @@ def combine(parts: Sequence[Results]) -> Results:
             f"run {run} of {policy} on {problem} with horizon {horizon} is there twice: give different matrices and "
             "policies different names, and simulate more runs with one seed rather than combining seeds"
         )
-    _refuse_namesakes([part.provenance for part in parts])
+    _refuse_namesakes(parts)
     tables = {}
     for name in TABLES:
         present = [getattr(part, name) for part in parts if getattr(part, name) is not None]
@@ -252,16 +241,13 @@ def combine(parts: Sequence[Results]) -> Results:
     return Results(provenance={"parts": [part.provenance for part in parts]}, **tables)  # type: ignore[arg-type]
 
 
-def _refuse_namesakes(provenances: Sequence[dict[str, Any]], known: dict[str, str] | None = None) -> None:
+def _refuse_namesakes(parts: Sequence[Results]) -> None:
     """Different matrices of one name are refused: their rows would be taken for one problem's."""
-    known = {} if known is None else known
-    for said in provenances:
-        _refuse_namesakes(said.get("parts", ()), known)
-        own = {said["problem"]: said} if "problem" in said else said.get("problems", {})
-        for problem, facts in own.items():
-            if known.setdefault(problem, facts["matrix"]) == facts["matrix"]:
-                continue
-            raise InvalidInput(f"two different matrices are called {problem!r}: give each a name of its own")
+    known: dict[str, str] = {}
+    for part in parts:
+        for problem, digest in provenances.digests(part.provenance):
+            if known.setdefault(problem, digest) != digest:
+                raise InvalidInput(f"two different matrices are called {problem!r}: give each a name of its own")
 
 
 def prepare_folder(directory: str | Path) -> Path:

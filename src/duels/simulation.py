@@ -1,13 +1,11 @@
 """Simulation: one policy on one preference matrix, many runs, on threads."""
 
 import inspect
-import os
-import platform
-import sys
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,10 +19,12 @@ from .policies import Policy, defaults
 from .policies import policy as find_policy
 from .preference import Arm, PreferenceMatrix
 from .problems import as_matrix
+from .provenance import Session, build, identity, machine
 from .regrets import AUTO, Regret, find_regret
-from .results import SCHEMA, Results
+from .results import SCHEMA, TABLES, Results
 
 PER_DECADE = 10  # default checkpoints
+PIECES = 8  # tasks per thread, of a simulation with enough runs
 AGAIN = 100_000  # steps played again, interpreted, to find the line of an error: a second or two
 
 
@@ -57,40 +57,131 @@ def simulate(
         as `(0, 3)` the policy's interval for it (`results.intervals`).
     compiled: False plays the policy in the Python interpreter, for breakpoints and prints; the results are the same.
     regret: `condorcet`, `copeland`, `borda`, `weak` or `strong` (see `regrets`); by default `condorcet` if the problem
-        has a Condorcet winner, else `copeland`. `results.provenance["regret"]` says which it was, and the accuracy is
-        that of naming one of its winners.
+        has a Condorcet winner, else `copeland`. `results.notion` says which it was, and the accuracy is that of naming
+        one of its winners.
     progress: show a progress bar; by default on a terminal only.
     """
     chosen = _policy_with(policy, parameters)
     numbers = _run_numbers(runs)
     jobs = check_int("jobs", jobs, 1) if jobs is not None else cores()
     ready = Simulation(problem, chosen, horizon, seed, checkpoints, compiled, regret)
-    started, clock = datetime.now(UTC), time.perf_counter()
-    sheet = ready.sheet(numbers, record)
+    arena, name, label = ready.arena, ready.matrix.name, str(chosen)
+    what = identity(
+        {name: ready.matrix},
+        {name: arena.said["environment"]} if arena.said else {},
+        {label: {name: chosen}},
+        horizons=[ready.horizon],
+        runs=runs if isinstance(runs, int) else [numbers[0], numbers[-1]],
+        seed=ready.seed,
+        regret=regret,
+    )
+    what["problems"][name]["names"] = list(ready.matrix.names)
+    world, times = ready.matrix if arena.environment is None else arena.environment, tuple(ready.times)
+    tasks = [
+        Task(k, name, world, label, chosen, ready.horizon, some, ready.seed, times, regret, record, compiled)
+        for k, some in enumerate(_pieces(numbers, jobs))
+    ]
+    session = Session(f"{jobs} threads")
+    found: dict[int, Results] = {}
 
-    def one_run(number: int, stop: threading.Event, share: Callable[[float], None]) -> None:
-        ready.play(numbers[number], sheet, stop, share)
+    def keep(task: Task, played: Results, where: dict[str, str]) -> None:
+        found[task.number] = played
+        session.count(where)
 
-    in_threads(one_run, len(numbers), jobs, progress, f"{chosen} on {ready.matrix.name}")
-    provenance = {
-        "duels": version(),
-        "command": sys.argv,
-        "problem": ready.matrix.name,
-        "matrix": ready.matrix.digest,
-        **ready.arena.said,
-        "arms": list(ready.matrix.names),
-        "policy": str(chosen),
-        "parameters": chosen.params._asdict(),
-        "regret": ready.regret.name,
-        "horizon": ready.horizon,
-        "runs": runs if isinstance(runs, int) else [numbers[0], numbers[-1]],
-        "seed": ready.seed,
-        "jobs": jobs,
-        "started": started.isoformat(timespec="seconds"),
-        "seconds": round(time.perf_counter() - clock, 3),
-        **machine(),
+    on_threads(tasks, keep, jobs, progress, f"{chosen} on {name}")
+    tables = {
+        table: pl.concat([getattr(found[k], table) for k in sorted(found)])
+        for table in TABLES
+        if getattr(found[0], table) is not None
     }
-    return Results(sheet.frame(), provenance, **sheet.recorder.frames())
+    return Results(provenance=build(what, [session.record]), **tables)
+
+
+def _pieces(runs: range, jobs: int) -> list[range]:
+    """Split runs into pieces, several per thread so that the threads finish together."""
+    size = math.ceil(len(runs) / (PIECES * jobs))
+    return [runs[start : start + size] for start in range(0, len(runs), size)]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Some runs of one policy on one problem with one horizon: the unit of work of simulations and experiments.
+
+    A task is self-contained. It returns the same table on every thread and machine, so a lost task can be repeated.
+    """
+
+    number: int  # its position in the simulation or the experiment
+    name: str  # of the problem
+    problem: Any  # a PreferenceMatrix or an environment
+    label: str  # of the policy
+    policy: Policy
+    horizon: int
+    runs: range
+    seed: int
+    times: tuple[int, ...]
+    regret: str = AUTO
+    record: Sequence[Any] = ()
+    compiled: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.label} on {self.name}, horizon {self.horizon:,}, runs {self.runs[0]} to {self.runs[-1]}"
+
+    @property
+    def steps(self) -> int:
+        """The number of steps of all its runs."""
+        return self.horizon * len(self.runs)
+
+    def ready(self) -> "Simulation":
+        """Check and compile what the runs share."""
+        return Simulation(self.problem, self.policy, self.horizon, self.seed, self.times, self.compiled, self.regret)
+
+    def play(self, stop: threading.Event, show_share: Callable[[float], None] = lambda share: None) -> Results | None:
+        """Play the runs, one after another.
+
+        Args:
+            stop: Ends the work early when it is set.
+            show_share: Called with the share of the work that is done.
+
+        Returns:
+            The tables of the runs, without provenance; None if the work ended early.
+        """
+        simulation = self.ready()
+        sheet = simulation.sheet(self.runs, self.record)
+        for place, run in enumerate(self.runs):
+            simulation.play(run, sheet, stop, lambda done: show_share((place + done) / len(self.runs)))  # noqa: B023
+            if stop.is_set():
+                return None
+        frame = sheet.frame().with_columns(problem=pl.lit(self.name), policy=pl.lit(self.label))
+        recorded = sheet.recorder.frames()
+        return Results(frame, pairs=recorded.get("pairs"), intervals=recorded.get("intervals"))
+
+
+Done = Callable[[Task, Results, dict[str, str]], None]  # called with each finished task, its tables and its machine
+
+
+def on_threads(tasks: Sequence[Task], done: Done, jobs: int, progress: bool | None, title: str) -> None:
+    """Play tasks on threads of this process, the longest first.
+
+    Args:
+        tasks: The work. If there is none, nothing happens.
+        done: Called with each finished task, never by two threads at once.
+        jobs: The number of threads.
+        progress: Whether to show a bar; None means on a terminal only.
+        title: The bar's title.
+    """
+    tasks = sorted(tasks, key=lambda task: -task.steps)
+    for task in {id(task.policy): task for task in tasks}.values():
+        task.ready()  # compiled before the threads start
+    lock, here = threading.Lock(), machine()
+
+    def one(number: int, stop: threading.Event, show_share: Callable[[float], None]) -> None:
+        played = tasks[number].play(stop, show_share)
+        if played is not None:
+            with lock:
+                done(tasks[number], played, here)
+
+    if tasks:
+        in_threads(one, len(tasks), jobs, progress, title, [task.steps for task in tasks])
 
 
 class Simulation:
@@ -353,18 +444,3 @@ def _met(tally: np.ndarray) -> np.ndarray:
     met = tally + tally.T
     np.fill_diagonal(met, tally.diagonal())
     return met
-
-
-def machine() -> dict[str, str]:
-    """What the results were made on, for the provenance."""
-    return {
-        "machine": f"{platform.platform()}, {os.cpu_count()} cores",
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-    }
-
-
-def version() -> str:
-    from . import __version__
-
-    return __version__
