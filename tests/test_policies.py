@@ -353,7 +353,7 @@ def test_kernels_must_take_the_contracts_arguments():
         InvalidInput, match=r"select of policy .* takes \(state, t\), expected \(state, params, t, rng\)"
     ):
         policy(SimpleNamespace(**parts | {"select": lambda state, t: (0, 1)}))
-    with pytest.raises(InvalidInput, match="is no NamedTuple"):
+    with pytest.raises(InvalidInput, match="is not a NamedTuple"):
         policy(SimpleNamespace(**parts | {"Params": object}))
     broken = policy(SimpleNamespace(**parts | {"init": lambda arms, horizon, params: rucb.State(wrok=1)}))
     with pytest.raises(PolicyError, match=r"init of policy .* failed: TypeError"):

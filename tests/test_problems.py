@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from duels.errors import InvalidInput, UnknownName
 from duels.preference import PreferenceMatrix
-from duels.problems import as_matrix, list_problems, load_matrix, problem, problem_names, save_matrix
+from duels.problems import as_matrix, list_problems, load_matrix, problem, save_matrix
 
 GENERATED = [
     "bradley-terry",
@@ -36,13 +36,9 @@ def refused(message):
 # Names and parameters -------------------------------------------------------------------------------
 
 
-def test_names():
-    assert problem_names() == ["arxiv-6", "arithmetic-8", "cyclic-4", *GENERATED]
-
-
 def test_listing():
     infos = {info.name: info for info in list_problems()}
-    assert list(infos) == problem_names()
+    assert list(infos) == ["arxiv-6", "arithmetic-8", "cyclic-4", *GENERATED]
     assert infos["bradley-terry"].parameters == {"arms": 16, "spread": 1.0, "seed": 0}
     assert infos["arxiv-6"].parameters == {}
     assert "Yue & Joachims" in infos["arxiv-6"].reference

@@ -207,7 +207,7 @@ def test_memory_does_not_grow_with_the_horizon(arms):
         ({"policy": "RUCB"}, "Did you mean 'rucb'?"),
         ({"record": ["everything"]}, "cannot record 'everything': expected 'pairs' or a pair of arms"),
         ({"record": [(0, 9)]}, "arm 9 does not exist"),
-        ({"policy": "random", "record": [(0, 1)]}, "policy random holds no intervals"),
+        ({"policy": "random", "record": [(0, 1)]}, "policy random has no confidence intervals"),
         ({"policy": "rucd"}, "Did you mean 'rucb'?"),
         ({"alpa": 1}, "unknown parameter of rucb 'alpa'. Did you mean 'alpha'?"),
         ({"alpha": "big"}, "alpha of rucb is 'big': expected a number"),

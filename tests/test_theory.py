@@ -244,7 +244,7 @@ def test_no_condorcet_winner():
         lambda m: theory.savage_rate(m, 10),
         lambda m: theory.savage_exploration_rate(m, 10, 0.1),
     ):
-        with pytest.raises(NoCondorcetWinner, match="an arm that beats every other one"):
+        with pytest.raises(NoCondorcetWinner, match="an arm that beats every other arm"):
             call(ROCK_PAPER_SCISSORS)
 
 

@@ -20,7 +20,7 @@ from typing import Any, TypedDict
 import numpy as np
 
 from .engine import loop
-from .files import whole_file
+from .files import atomic_write
 from .policies import Policy
 from .preference import PreferenceMatrix
 from .regrets import find_regret
@@ -142,7 +142,7 @@ class Session:
 
     def save(self, folder: Path) -> None:
         """Write the record to a file of its own in the folder."""
-        with whole_file(folder / f"session-{self.name}.json") as unfinished:
+        with atomic_write(folder / f"session-{self.name}.json") as unfinished:
             unfinished.write_text(json.dumps(self.record, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

@@ -265,7 +265,7 @@ def test_matrix_generate(tmp_path):
         (["matrix", "estimate", "--letor", "x", "--qrels", "q", "--out", "p.csv"], "--qrels goes with --run"),
         (["matrix", "generate", "cyclic4", "--out", "p.csv"], "Did you mean 'cyclic-4'?"),
         (["run", "bad.csv"], "bad.csv, line 2, entry 1: 'x' is not a number"),
-        (["run", "circle.csv", "--regret", "condorcet"], "gaps and regret need an arm that beats every other one"),
+        (["run", "circle.csv", "--regret", "condorcet"], "gaps and regret need an arm that beats every other arm"),
     ],
 )
 def test_errors_are_one_line_and_exit_code_2(arguments, message, tmp_path):

@@ -93,7 +93,7 @@ def test_an_unwritable_cache_is_no_obstacle(monkeypatch):
         return real(*args, **options)
 
     monkeypatch.setattr(numba, "njit", without_cache)
-    monkeypatch.setattr(compiling, "_made", {})
+    monkeypatch.setattr(compiling, "_compiled", {})
     chosen, matrix = policy("random"), np.full((3, 3), 0.5)
     play = loop.ready(chosen, 3, 10, matrix)
     coin, luck = loop.streams(0, 0)

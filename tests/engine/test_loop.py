@@ -154,8 +154,8 @@ def test_streams_are_separate_and_fixed():
         loop.streams(5, 8)[0].random(),
         loop.streams(6, 7)[0].random(),
         luck.random(),
-        loop.adviser(5, 7, 1).random(),
-        loop.adviser(5, 7, 2).random(),
+        loop.tie_break_rng(5, 7, 1).random(),
+        loop.tie_break_rng(5, 7, 2).random(),
         coin.random(),
     }
     assert len(values) == 6
@@ -196,4 +196,4 @@ def test_streams_are_pinned():
     assert coin.random() == np.random.default_rng(a).random()
     assert luck.random() == np.random.default_rng(b).random()
     third = np.random.SeedSequence([5, 7], spawn_key=(2, 9))
-    assert loop.adviser(5, 7, 9).random() == np.random.default_rng(third).random()
+    assert loop.tie_break_rng(5, 7, 9).random() == np.random.default_rng(third).random()

@@ -81,7 +81,7 @@ def test_finds_the_borda_winner_where_another_arm_is_the_condorcet_winner():
         coin, luck = loop.streams(0, run)
         pulled = []
         for begin, end in ((1, 10_000), (10_001, 20_000)):
-            adviser = loop.adviser(0, run, end)
+            adviser = loop.tie_break_rng(0, run, end)
             _, arm = play(
                 state, borda_ucb.params, P, tally, begin, end, loop.FOREVER, loop.FOREVER, coin, luck, adviser
             )

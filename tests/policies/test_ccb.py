@@ -210,7 +210,7 @@ def test_finds_the_copeland_winner_on_a_cycle():
         coin, luck = loop.streams(0, run)
         others = []
         for begin, end in ((1, 10_000), (10_001, 20_000)):
-            adviser = loop.adviser(0, run, end)
+            adviser = loop.tie_break_rng(0, run, end)
             _, arm = play(state, ccb.params, CYCLE, tally, begin, end, loop.FOREVER, loop.FOREVER, coin, luck, adviser)
             played = (tally + tally.T).sum(axis=1)
             others.append(played.sum() - played[0])

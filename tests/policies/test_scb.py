@@ -233,7 +233,7 @@ def test_finds_the_copeland_winner_on_a_cycle():
     for run in range(10):
         state, tally = careful.start(5), np.zeros((5, 5))
         coin, luck = loop.streams(0, run)
-        adviser = loop.adviser(0, run, 20_000)
+        adviser = loop.tie_break_rng(0, run, 20_000)
         play(state, careful.params, CYCLE, tally, 1, 10_000, loop.FOREVER, loop.FOREVER, coin, luck, adviser)
         half = tally.copy()
         _, arm = play(

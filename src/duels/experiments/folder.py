@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from ..errors import DuelsError, InvalidInput
-from ..files import whole_file
+from ..files import atomic_write
 from ..preference import PreferenceMatrix
 from ..problems import load_matrix, save_matrix
 from ..provenance import Provenance, read_sessions
@@ -97,7 +97,7 @@ class Folder:
         prepare_folder(self.path / MATRICES)
         for place, matrix in enumerate(matrices.values()):
             save_matrix(matrix, self.path / MATRICES / f"{place}.csv")
-        with whole_file(self.path / IDENTITY) as unfinished:
+        with atomic_write(self.path / IDENTITY) as unfinished:
             unfinished.write_text(json.dumps(identity, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
     @contextlib.contextmanager
@@ -147,7 +147,7 @@ class Folder:
         """Write the table of a finished task."""
         part = prepare_folder(self.parts) / self.part(number).name
         digest = write_parquet(frame, part)
-        with whole_file(_checksum(part)) as unfinished:
+        with atomic_write(_checksum(part)) as unfinished:
             unfinished.write_text(f"{digest}  {part.name}\n", encoding="utf-8")  # as `sha256sum --check` reads it
 
     def read(self, number: int) -> pl.DataFrame:

@@ -17,7 +17,7 @@ import polars as pl
 from .. import specs
 from ..checks import check_int
 from ..engine import loop
-from ..engine.threads import cores
+from ..engine.threads import thread_count
 from ..errors import InvalidInput, NoCondorcetWinner, UnknownName
 from ..policies import Policy
 from ..policies import policy as find_policy
@@ -78,7 +78,7 @@ class Experiment:
         """All that the results depend on, as plain data: experiments with equal descriptions give equal tables."""
         described = identity(
             self.matrices,
-            {name: problem.said for name, problem in self.problems.items() if hasattr(problem, "said")},
+            {name: problem.description for name, problem in self.problems.items() if hasattr(problem, "description")},
             self.policies,
             horizons=self.horizons,
             runs=self.runs,
@@ -143,7 +143,7 @@ def run_experiment(
     shard: `"2/5"` does the second fifth of the work; `out` is then needed, and `merge` puts the shards together.
     """
     planned = experiment(problems, policies, horizons, runs=runs, seed=seed, checkpoints=checkpoints, regret=regret)
-    jobs = check_int("jobs", jobs, 1) if jobs is not None else cores()
+    jobs = thread_count(jobs)
     place = f"{jobs} threads" if executor is None else f"Dask at {executor}"
     mine = shard_of(planned.tasks, shard)
     if out is None:

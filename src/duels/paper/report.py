@@ -17,7 +17,7 @@ import polars as pl
 from .. import figures, provenance
 from ..engine.progress import bar
 from ..errors import InvalidInput, counted
-from ..files import whole_file
+from ..files import atomic_write
 from ..preference import PreferenceMatrix
 from ..results import Results
 from .claims import MARKS, Claim
@@ -85,7 +85,7 @@ def write_report(
     }
     heading, below = title or f"{policies} on {problems}", _subtitle(results)
     page = whole_page(heading, below, {k: v for k, v in sections.items() if v}, PAPER if claims else "")
-    with whole_file(target) as unfinished:
+    with atomic_write(target) as unfinished:
         unfinished.write_text(page, encoding="utf-8", errors="replace")
     return target
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InvalidInput
-from ..files import whole_file
+from ..files import atomic_write
 
 FORMAT = "duels collection 1"  # to be changed with anything that is kept, or with how files are read
 ARRAYS = ("features", "grades", "offsets")
@@ -59,5 +59,5 @@ def keep(at: Path, collection: Any) -> None:
             members[key] = np.frombuffer("\n".join(getattr(collection, key)).encode(), np.uint8)
     with contextlib.suppress(OSError, InvalidInput):
         at.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(at) as unfinished, unfinished.open("wb") as file:
+        with atomic_write(at) as unfinished, unfinished.open("wb") as file:
             np.savez(file, **members)

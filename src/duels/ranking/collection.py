@@ -16,7 +16,7 @@ import numpy as np
 
 from ..engine.progress import bar
 from ..errors import InvalidInput, UnknownName, counted
-from ..files import written
+from ..files import atomic_open
 from . import cache as disk
 from .letor import MOST_GRADE, read_files
 
@@ -312,7 +312,7 @@ def save(collection: Collection, path: AnyPath, decimals: int | None = None) -> 
         for name in names:
             if name.encode().split() != [name.encode()]:
                 raise InvalidInput(f"the {what} id {name!r} cannot be written: expected text without blanks")
-    with written(path) as file:
+    with atomic_open(path) as file:
         file.writelines(_lines(collection, decimals))
 
 

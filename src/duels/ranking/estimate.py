@@ -11,7 +11,7 @@ import numpy as np
 
 from ..checks import check_int
 from ..engine import compiling
-from ..engine.threads import cores, in_threads
+from ..engine.threads import in_threads, thread_count
 from ..errors import InvalidInput, cut
 from ..preference import PreferenceMatrix
 from ..problems import as_matrix
@@ -128,7 +128,7 @@ def estimate_preferences(
     Rankers are by default one for each feature. The same for a seed, whatever the number of threads.
     """
     comparisons, seed = check_int("comparisons", comparisons, 1), check_int("seed", seed, 0)
-    jobs = cores() if jobs is None else check_int("jobs", jobs, 1)
+    jobs = thread_count(jobs)
     environment = InterleavingEnvironment(collection, rankers, clicks, interleave, length=length)
     rankers = environment.rankers
     count = environment.counting(environment.world())

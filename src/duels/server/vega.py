@@ -5,7 +5,7 @@ from functools import cache
 from importlib.metadata import version
 
 from ..errors import InvalidInput
-from ..files import whole_file
+from ..files import atomic_write
 from ..ranking.cache import folder
 
 
@@ -21,7 +21,7 @@ def vega_bundle() -> bytes:
     script = _made()
     with contextlib.suppress(OSError, InvalidInput):
         kept.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(kept) as unfinished:
+        with atomic_write(kept) as unfinished:
             unfinished.write_bytes(script)
     return script
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..checks import check_int
 from ..engine import loop
-from ..engine.threads import cores, in_threads
+from ..engine.threads import in_threads, thread_count
 from ..errors import InvalidInput, PolicyError
 from ..policies import Policy
 from ..policies import policy as find_policy
@@ -80,7 +80,7 @@ def plan(
     """
     matrix = _matrix(problem, arms, gap)
     studies, limit = check_int("studies", studies, 1), check_int("limit", limit, 1, 10**9)
-    jobs = check_int("jobs", jobs, 1) if jobs is not None else cores()
+    jobs = thread_count(jobs)
     chosen = [find_policy(one) for one in (policies if isinstance(policies, list | tuple) else [policies])]
     if not chosen:
         raise InvalidInput("there are no policies: expected at least one, such as 'rucb'")

@@ -145,7 +145,7 @@ class Player:
 
     def recommend(self, seed: int) -> int:
         """The arm that the policy would name now."""
-        return int(self._heard(self.policy.module.recommend, _copied(self.state), loop.adviser(seed, 0, self.t)))
+        return int(self._heard(self.policy.module.recommend, _copied(self.state), loop.tie_break_rng(seed, 0, self.t)))
 
     def saved(self) -> dict[str, Any]:
         """All that `restore` needs: arrays, and plain values that survive JSON."""
@@ -206,7 +206,7 @@ def _compiled(policy: Policy, arms: int, state: Any) -> list[Any]:
 
 def _entry(policy: Policy, kernel: Any, arguments: tuple) -> Any:
     """The compiled kernel for arguments of these types."""
-    return loop.direct(loop.compiled_for(policy, kernel, lambda call: call(*arguments)), *arguments)
+    return loop.entry_point(loop.compiled_for(policy, kernel, lambda call: call(*arguments)), *arguments)
 
 
 def _copied_to(scratch: Any, state: Any) -> Any:

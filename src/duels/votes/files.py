@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InvalidInput, UnknownName, cut
-from ..files import read_cell, safe_cell, written
+from ..files import atomic_open, read_cell, safe_cell
 from .columns import OTHER_WORDS, SKIP, WINNERS, WORDS, Table, columns_said, headed, plain, roles_of
 from .names import is_text, past_voter
 
@@ -121,7 +121,7 @@ def write_votes(votes: Any, path: str | os.PathLike[str], format: str = "duels")
     if kind is None:
         raise InvalidInput(f"{path}: unknown kind of file, expected one of {', '.join(KINDS)}, with .gz if you like")
     rows = map(_arena_row if format == "arena" else operator.attrgetter(*FORMATS[format]), votes)
-    with written(path) as file:
+    with atomic_open(path) as file:
         text = io.TextIOWrapper(file, "utf-8", newline="")
         if kind == "{":
             text.writelines(json.dumps(dict(zip(FORMATS[format], row)), ensure_ascii=False) + "\n" for row in rows)
