@@ -74,7 +74,7 @@ def test_round_trip(tmp_path):
 def test_combining_keeps_every_provenance():
     parts = [duels.simulate("cyclic-4", policy, horizon=20) for policy in ("rucb", "random")]
     both = duels.results.combine(parts)
-    assert [part["policy"] for part in both.provenance["parts"]] == ["rucb", "random"]
+    assert [list(part["policies"]) for part in both.provenance["parts"]] == [["rucb"], ["random"]]
     assert len(both.frame) == sum(len(part.frame) for part in parts)
     assert repr(both).startswith("Results(rucb, random on cyclic-4: 1 run, ")
 

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from . import provenance as provenances
 from .errors import InvalidInput, counted, cut
 from .files import atomic_write
+from .provenance import TOLD
 
 SCHEMA = {
     "problem": pl.String,
@@ -35,7 +37,6 @@ SCHEMA = {
 PAIRS = {"problem": pl.String, "policy": pl.String, **dict.fromkeys(("run", "t", "first", "second"), pl.Int64)}
 PAIRS |= {"duels": pl.Float64, "wins": pl.Float64}
 TABLES = {"frame": SCHEMA, "pairs": PAIRS, "intervals": {**PAIRS, "lower": pl.Float64, "upper": pl.Float64}}
-TOLD = "told_a_horizon"  # in a shard's provenance: the policies that are run separately for each horizon
 DIGESTS = "sha256"  # in provenance.json: the hash of each table's file
 
 
@@ -113,7 +114,7 @@ class Results:
     @property
     def notion(self) -> str:
         """The name of the notion of regret, such as `condorcet`; several are separated by commas."""
-        return ", ".join(sorted(set(_notions(self.provenance)))) or "condorcet"
+        return ", ".join(sorted(provenances.notions(self.provenance))) or "condorcet"
 
     def save(self, directory: str | Path) -> None:
         """Write the tables as Parquet and the provenance as JSON, each file atomically.
@@ -154,7 +155,7 @@ def _shorter_horizons(frame: pl.DataFrame, provenance: Mapping[str, Any]) -> pl.
     rows: list[tuple[str, str, int, int]] = []
     runs = frame.group_by("problem", "policy").agg(pl.col("horizon").unique())
     horizons = {(problem, policy): played for problem, policy, played in runs.rows()}
-    for leaf in leaves(provenance):
+    for leaf in provenances.parts(provenance):
         for key in product(leaf.get("problems", ()), leaf.get("policies", ())):
             asked, played = leaf.get("horizons", [0]), horizons.get(key, ())
             # Without that list, these are complete experiments: a policy that needs a horizon was run with each.
@@ -163,12 +164,6 @@ def _shorter_horizons(frame: pl.DataFrame, provenance: Mapping[str, Any]) -> pl.
                 rows += [(*key, max(asked), t) for t in asked]
     schema = {"problem": pl.String, "policy": pl.String, "horizon": pl.Int64, "t": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row")
-
-
-def leaves(provenance: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """List the provenance of each simulation or experiment that was combined."""
-    inner = provenance.get("parts")
-    return [provenance] if inner is None else [leaf for part in inner for leaf in leaves(part)]
 
 
 def _bands(summary: pl.DataFrame, confidence: float) -> dict[str, pl.Series]:
@@ -186,12 +181,6 @@ def _bands(summary: pl.DataFrame, confidence: float) -> dict[str, pl.Series]:
         "accuracy_low": pl.Series(np.maximum(centre - half, 0)),
         "accuracy_high": pl.Series(np.where(accuracy == 1, 1, np.minimum(centre + half, 1))),
     }
-
-
-def _notions(provenance: Mapping[str, Any]) -> list[str]:
-    """The notions of regret named in a provenance and its parts."""
-    inner = [*provenance.get("parts", ()), *provenance.get("problems", {}).values()]
-    return [provenance["regret"]] if "regret" in provenance else [name for part in inner for name in _notions(part)]
 
 
 def load_results(directory: str | Path) -> Results:
@@ -218,7 +207,7 @@ def load_results(directory: str | Path) -> Results:
         file = source / f"{name}.parquet"
         if file.is_file():
             tables[name] = read_parquet(file, columns, digests.get(file.name))
-    return Results(provenance=provenance, **tables)
+    return Results(provenance=provenances.upgrade(provenance), **tables)
 
 
 def as_results(results: object) -> Results:
@@ -270,7 +259,7 @@ def combine(parts: Sequence[Results]) -> Results:
             f"run {run} of {policy} on {problem} with horizon {horizon} is present twice: give different matrices and "
             "policies different names, and simulate more runs with one seed rather than combining seeds"
         )
-    _refuse_namesakes([part.provenance for part in parts])
+    _refuse_namesakes(parts)
     tables = {}
     for name in TABLES:
         present = [getattr(part, name) for part in parts if getattr(part, name) is not None]
@@ -278,16 +267,13 @@ def combine(parts: Sequence[Results]) -> Results:
     return Results(provenance={"parts": [part.provenance for part in parts]}, **tables)  # type: ignore[arg-type]
 
 
-def _refuse_namesakes(provenances: Sequence[dict[str, Any]], known: dict[str, str] | None = None) -> None:
+def _refuse_namesakes(parts: Sequence[Results]) -> None:
     """Raise if different matrices have one name: their rows would count as one problem's."""
-    known = {} if known is None else known
-    for one in provenances:
-        _refuse_namesakes(one.get("parts", ()), known)
-        own = {one["problem"]: one} if "problem" in one else one.get("problems", {})
-        for problem, facts in own.items():
-            if known.setdefault(problem, facts["matrix"]) == facts["matrix"]:
-                continue
-            raise InvalidInput(f"two different matrices are called {problem!r}: give each a name of its own")
+    known: dict[str, str] = {}
+    for part in parts:
+        for problem, digest in provenances.digests(part.provenance):
+            if known.setdefault(problem, digest) != digest:
+                raise InvalidInput(f"two different matrices are called {problem!r}: give each a name of its own")
 
 
 def prepare_folder(directory: str | Path) -> Path:

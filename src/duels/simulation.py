@@ -1,13 +1,12 @@
 """Simulation: one policy on one preference matrix, many runs, on threads."""
 
 import inspect
+import math
 import os
-import platform
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -22,11 +21,13 @@ from .policies import Policy, PolicyLike, State, defaults
 from .policies import policy as find_policy
 from .preference import Arm, PreferenceMatrix
 from .problems import as_matrix
+from .provenance import Session, build, identity, machine
 from .regrets import AUTO, Regret, find_regret
-from .results import SCHEMA, Results
+from .results import SCHEMA, TABLES, Results
 from .specs import Value
 
 PER_DECADE = 10  # default checkpoints
+PIECES = 8  # tasks per thread, of a simulation with enough runs
 AGAIN = 100_000  # steps that are replayed, interpreted, to find the line of an error: a second or two
 ProblemLike = PreferenceMatrix | ArrayLike | os.PathLike[str]  # a matrix, an array, a file or a name
 Recorded = str | Sequence[str | tuple[Arm, Arm] | Arm]  # "pairs", a pair of arms, or a list of these
@@ -85,8 +86,8 @@ def simulate(
         compiled: False plays the policy in the Python interpreter, for breakpoints and prints; the results are the
             same.
         regret: `condorcet`, `copeland`, `borda`, `weak` or `strong` (see `duels.regrets`). By default it is
-            `condorcet` if the problem has a Condorcet winner, else `copeland`; `results.provenance["regret"]` says
-            which. A recommendation is correct if it is one of this notion's winners.
+            `condorcet` if the problem has a Condorcet winner, else `copeland`; `results.notion` says which. A
+            recommendation is correct if it is one of this notion's winners.
         progress: Whether to show a progress bar; by default on a terminal only.
         **parameters: Parameters of the policy.
 
@@ -104,32 +105,124 @@ def simulate(
     numbers = _run_numbers(runs)
     jobs = thread_count(jobs)
     ready = Simulation(problem, chosen, horizon, seed, checkpoints, compiled, regret)
-    started, clock = datetime.now(UTC), time.perf_counter()
-    table = ready.table(numbers, record)
+    environment, name, label = ready.world.environment, ready.matrix.name, str(chosen)
+    what = identity(
+        {name: ready.matrix},
+        {} if environment is None else {name: environment.description},
+        {label: {name: chosen}},
+        horizons=[ready.horizon],
+        runs=runs if isinstance(runs, int) else [numbers[0], numbers[-1]],
+        seed=ready.seed,
+        regret=regret,
+    )
+    what["problems"][name]["names"] = list(ready.matrix.names)
+    world, times = ready.matrix if environment is None else environment, tuple(ready.times)
+    tasks = [
+        Task(k, name, world, label, chosen, ready.horizon, some, ready.seed, times, regret, record, compiled)
+        for k, some in enumerate(_pieces(numbers, jobs))
+    ]
+    session = Session(f"{jobs} threads")
+    found: dict[int, Results] = {}
 
-    def one_run(number: int, stop: threading.Event, share: Callable[[float], None]) -> None:
-        ready.play(numbers[number], table, stop, share)
+    def keep(task: Task, played: Results, where: dict[str, str]) -> None:
+        found[task.number] = played
+        session.count(where)
 
-    in_threads(one_run, len(numbers), jobs, progress, f"{chosen} on {ready.matrix.name}")
-    provenance = {
-        "duels": version(),
-        "command": sys.argv,
-        "problem": ready.matrix.name,
-        "matrix": ready.matrix.digest,
-        **ready.world.provenance,
-        "arms": list(ready.matrix.names),
-        "policy": str(chosen),
-        "parameters": chosen.params._asdict(),
-        "regret": ready.regret.name,
-        "horizon": ready.horizon,
-        "runs": runs if isinstance(runs, int) else [numbers[0], numbers[-1]],
-        "seed": ready.seed,
-        "jobs": jobs,
-        "started": started.isoformat(timespec="seconds"),
-        "seconds": round(time.perf_counter() - clock, 3),
-        **machine(),
+    on_threads(tasks, keep, jobs, progress, f"{chosen} on {name}")
+    tables = {
+        table: pl.concat([getattr(found[k], table) for k in sorted(found)])
+        for table in TABLES
+        if getattr(found[0], table) is not None
     }
-    return Results(table.frame(), provenance, **table.recorder.frames())
+    return Results(provenance=build(what, [session.record]), **tables)
+
+
+def _pieces(runs: range, jobs: int) -> list[range]:
+    """Split runs into pieces, several per thread so that the threads finish together."""
+    size = math.ceil(len(runs) / (PIECES * jobs))
+    return [runs[start : start + size] for start in range(0, len(runs), size)]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Some runs of one policy on one problem with one horizon: the unit of work of simulations and experiments.
+
+    A task is self-contained. It returns the same table on every thread and machine, so a lost task can be repeated.
+    """
+
+    number: int  # its position in the simulation or the experiment
+    name: str  # of the problem
+    problem: PreferenceMatrix | Environment | None  # None if it is sent separately
+    label: str  # of the policy
+    policy: Policy
+    horizon: int
+    runs: range
+    seed: int
+    times: tuple[int, ...]
+    regret: str = AUTO
+    record: Recorded = ()
+    compiled: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.label} on {self.name}, horizon {self.horizon:,}, runs {self.runs[0]} to {self.runs[-1]}"
+
+    @property
+    def steps(self) -> int:
+        """The number of steps of all its runs."""
+        return self.horizon * len(self.runs)
+
+    def ready(self) -> "Simulation":
+        """Check and compile what the runs share."""
+        assert self.problem is not None
+        return Simulation(self.problem, self.policy, self.horizon, self.seed, self.times, self.compiled, self.regret)
+
+    def play(self, stop: threading.Event, show_share: Callable[[float], None] = lambda share: None) -> Results | None:
+        """Play the runs, one after another.
+
+        Args:
+            stop: Ends the work early when it is set.
+            show_share: Called with the share of the work that is done.
+
+        Returns:
+            The tables of the runs, without provenance; None if the work ended early.
+        """
+        simulation = self.ready()
+        table = simulation.table(self.runs, self.record)
+        for place, run in enumerate(self.runs):
+            simulation.play(run, table, stop, lambda done: show_share((place + done) / len(self.runs)))  # noqa: B023
+            if stop.is_set():
+                return None
+        frame = table.frame().with_columns(problem=pl.lit(self.name), policy=pl.lit(self.label))
+        recorded = table.recorder.frames()
+        return Results(frame, pairs=recorded.get("pairs"), intervals=recorded.get("intervals"))
+
+
+Done = Callable[[Task, Results, dict[str, str]], None]  # called with each finished task, its tables and its machine
+
+
+def on_threads(tasks: Sequence[Task], done: Done, jobs: int, progress: bool | None, title: str) -> None:
+    """Play tasks on threads of this process, the longest first.
+
+    Args:
+        tasks: The work. If there is none, nothing happens.
+        done: Called with each finished task, never by two threads at once.
+        jobs: The number of threads.
+        progress: Whether to show a bar; None means on a terminal only.
+        title: The bar's title.
+    """
+    tasks = sorted(tasks, key=lambda task: -task.steps)
+    for task in {id(task.policy): task for task in tasks}.values():
+        task.ready()  # compiled before the threads start
+    lock, here = threading.Lock(), machine()
+
+    def one(number: int, stop: threading.Event, show_share: Callable[[float], None]) -> None:
+        played = tasks[number].play(stop, show_share)
+        if played is not None:
+            with lock:
+                done(tasks[number], played, here)
+
+    if tasks:
+        in_threads(one, len(tasks), jobs, progress, title, [task.steps for task in tasks])
 
 
 class Simulation:
@@ -213,10 +306,6 @@ class _World:
             self.matrix = self.environment.matrix
         else:
             self.matrix = as_matrix(problem)
-
-    @property
-    def provenance(self) -> dict[str, Any]:
-        return {} if self.environment is None else {"environment": self.environment.description}
 
     def data(self) -> Any:
         """What the outcome kernel reads; a new object for each run if the kernel also writes to it."""
@@ -405,19 +494,3 @@ def _met(tally: np.ndarray) -> np.ndarray:
     met: np.ndarray = tally + tally.T
     np.fill_diagonal(met, tally.diagonal())
     return met
-
-
-def machine() -> dict[str, str]:
-    """Describe the machine, for the provenance."""
-    return {
-        "machine": f"{platform.platform()}, {os.cpu_count()} cores",
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-    }
-
-
-def version() -> str:
-    """Return the version of Duels."""
-    from . import __version__
-
-    return __version__

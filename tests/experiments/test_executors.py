@@ -16,7 +16,7 @@ import duels
 from duels.errors import DuelsError, InvalidInput
 from duels.experiments import executors
 from duels.experiments.folder import Folder
-from duels.simulation import machine
+from duels.provenance import machine
 
 PLANNED = {"policies": ["rucb", "savage"], "horizons": [1000, 100_000], "runs": 40, "seed": 3}
 

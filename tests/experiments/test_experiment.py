@@ -213,7 +213,7 @@ def test_damaged_parts_are_done_again_aloud(problems, undisturbed, tmp_path):
     duels.run_experiment(problems, **SMALL, shard="2/2", out=tmp_path)
     with pytest.raises(InvalidInput, match=r"00002.parquet is damaged: .*run that shard again"):
         duels.experiments.merge([tmp_path])
-    with pytest.warns(UserWarning, match=r"00002.parquet is damaged: .*done again"):
+    with pytest.warns(UserWarning, match=r"00002.parquet is damaged: .*is repeated"):
         resumed = duels.run_experiment(problems, **SMALL, out=tmp_path)
     assert resumed.frame.equals(undisturbed.frame)
 

@@ -113,7 +113,7 @@ def test_policies_duel_rankers_directly():
     assert environment.matrix.condorcet_winner is not None
     base = duels.simulate(environment, "rucb", horizon=20_000, runs=4, seed=1)
     assert base.final()["accuracy"].item() == 1
-    assert base.provenance["environment"]["interleave"] == "probabilistic"
+    assert base.provenance["problems"][environment.matrix.name]["environment"]["interleave"] == "probabilistic"
     assert_frame_equal(base.frame, duels.simulate(environment, "rucb", horizon=20_000, runs=4, seed=1, jobs=1).frame)
     interpreted = duels.simulate(environment, "rucb", horizon=200, runs=2, seed=1, compiled=False)
     assert_frame_equal(interpreted.frame, duels.simulate(environment, "rucb", horizon=200, runs=2, seed=1).frame)

@@ -82,7 +82,7 @@ def race(
         results = simulate(
             problem, one, horizon=horizon, runs=runs, seed=seed, jobs=jobs, regret=regret, progress=progress
         )
-        notion = results.provenance["regret"]
+        notion = results.notion
         parts.append(results)
         rows.append(_row(one, results, min(jobs, runs), check))
     ordered = sorted(rows, key=lambda row: row.regret)

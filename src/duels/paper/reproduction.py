@@ -18,8 +18,8 @@ from ..figures import save
 from ..files import atomic_write
 from ..preference import PreferenceMatrix
 from ..problems import as_matrix, load_matrix, problem, save_matrix
+from ..provenance import version
 from ..results import Results, prepare_folder
-from ..simulation import version
 from .claims import Claim, claims_text, paper_claims
 from .gallery import Picture, proof_pictures, results_pictures
 from .report import write_report
