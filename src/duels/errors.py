@@ -43,6 +43,10 @@ class Conflict(InvalidInput):
     """What was said contradicts what is already known: another answer to a duel, a study that exists."""
 
 
+class CapReached(DuelsError):
+    """A voting link has taken as many votes as it may."""
+
+
 class StorageError(DuelsError):
     """The database cannot be used: it is not there, full, read-only, damaged or of a newer version."""
 
