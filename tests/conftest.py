@@ -99,8 +99,7 @@ def postgres(postgres_server):
 @pytest.fixture(autouse=True)
 def no_open_databases(monkeypatch):
     """Closes what a test opened."""
-    from duels.storage import registry as opening
-    from duels.storage import storage
+    from duels.storage import registry, storage
 
     opened = []
     begin = storage.Storage.__init__
@@ -114,4 +113,4 @@ def no_open_databases(monkeypatch):
     for one in opened:
         if hasattr(one, "engine"):
             one.close()
-    opening._opened.clear()
+    registry._storages.clear()

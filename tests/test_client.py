@@ -167,7 +167,7 @@ def test_names_that_would_lead_elsewhere(client, pair, name):
     """`arms/../retire` would retire the study."""
     remote, local = pair
     for act in (remote.retire_arm, client.load_study, client.delete_study):
-        with pytest.raises(InvalidInput, match="cannot be named here"):
+        with pytest.raises(InvalidInput, match="cannot be used here"):
             act(name)
     assert not local.retired
 

@@ -50,6 +50,10 @@ class Conflict(InvalidInput):
     """The request contradicts what is already recorded: another answer to a duel, a study that exists."""
 
 
+class CapReached(DuelsError):
+    """A voting link has taken as many votes as it may."""
+
+
 class StorageError(DuelsError):
     """The database cannot be used: it is missing, full, read-only, damaged or of a newer version."""
 

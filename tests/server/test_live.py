@@ -407,4 +407,4 @@ def test_a_clock_that_jumps(storage, admin, app, study, monkeypatch):
             answers += 1
     again = load_study("search", Storage(storage.url))
     assert again.check() == len(again.events())
-    assert len(again.history().told) == answers
+    assert len(again.history().answered) == answers

@@ -332,7 +332,7 @@ def test_a_full_disk_is_said_and_with_room_it_goes_on(storage, admin, caplog):
     )
     begin(admin)
     vote(admin)
-    with storage.turn:
+    with storage.lock:
         room.append(storage.connection().exec_driver_sql("PRAGMA page_count").scalar() + 6)
         storage.release()
     told, response = [0], None
@@ -352,7 +352,7 @@ def test_a_full_disk_is_said_and_with_room_it_goes_on(storage, admin, caplog):
     answers = answers_in(storage.url)
     assert list(answers) == told
     room.clear()
-    with storage.turn:
+    with storage.lock:
         storage.release()
     vote(admin)
     assert len(answers_in(storage.url)) == len(told) + 1
@@ -384,7 +384,7 @@ def test_a_database_that_another_process_holds(serve):
 
 def test_a_database_that_cannot_be_written(storage, admin, caplog):
     begin(admin)
-    with storage.turn:
+    with storage.lock:
         storage.connection().exec_driver_sql("PRAGMA query_only=ON")
     unavailable(admin.post(f"{STUDY}/ask", json={}))
     assert "read-only" in caplog.text

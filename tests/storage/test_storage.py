@@ -240,7 +240,7 @@ def test_the_database_itself_refuses_a_second_answer(url):
     again = study._storage.read_events(study._storage.connection(), study._row.id, 2)[0]
     forged = (study._row.id, 4, *again[1:])
     with pytest.raises(StorageError, match="refused to store this twice"):
-        study._storage.write(Write(lambda connection: study._storage.append(connection, forged[0], [forged[1:]])))
+        study._storage.write(Write(lambda connection: study._storage.append(forged[0], [forged[1:]])))
     assert len(load_study("study", Storage(url)).events()) == 3
 
 
@@ -250,8 +250,8 @@ def test_a_failed_commit_is_nobody_s_answer(url, monkeypatch):
     study.ask()
     append = Storage.append
 
-    def broken(self, connection, study_id, new):
-        append(self, connection, study_id, new)
+    def broken(self, study_id, new):
+        append(self, study_id, new)
         raise sa.exc.OperationalError("INSERT", None, Exception("disk is full"))
 
     monkeypatch.setattr(Storage, "append", broken)
@@ -438,7 +438,9 @@ def test_somebody_else_s_database_is_left_alone(url, table):
     if "recipes" in table and not url.startswith("sqlite"):
         assert list_studies(Storage(url)) == []  # a server's database may hold other tables beside ours
     else:
-        with pytest.raises(StorageError, match=r"is not one of Duels': it has the tables .*; expected a new or empty"):
+        with pytest.raises(
+            StorageError, match=r"does not belong to Duels: it has the tables .*; expected a new or empty"
+        ):
             Storage(url)
         assert sa.inspect(engine).get_table_names() == before
     engine.dispose()

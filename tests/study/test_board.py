@@ -393,7 +393,7 @@ def test_long_curves_are_thinned_evenly(url, now):
 def test_all_numbers_are_of_one_moment(url, monkeypatch, in_memory):
     """Answers that come or are undone between the look and the queries change nothing."""
     study = lived("sqlite://" if in_memory else url)
-    before, reading, last = board(study), Storage.reading, study.history().told[-1]
+    before, reading, last = board(study), Storage.reading, study.history().answered[-1]
 
     @contextmanager
     def meanwhile(storage):

@@ -546,7 +546,7 @@ def test_unknown_column_and_format(tmp_path):
         ("a,b,maybe", "winner is 'maybe', expected left, right, tie, both_bad, skip or one of the two names"),
         ("a,b,c", "winner is 'c'"),  # an arm, but of another vote
         ("a,b,", "winner is None"),
-        (",b,left", "the first arm is empty or no text, expected its name"),
+        (",b,left", "the first arm is empty or not text, expected its name"),
         ("a,  ,right", "the second arm is empty"),
         (",,", "the first arm is empty"),
         ("a,a,left", "'a' is compared with itself, expected two different arms"),
@@ -577,8 +577,8 @@ def test_bad_rows(tmp_path, row, fault):
         ('{"right": "b", "winner": "left"}', "the first arm is empty"),
         ('{"left": {"name": "a"}, "right": "b", "winner": "left"}', "found a list or an object, expected text"),
         ('{"left": "a", "right": "b", "winner": ["left"]}', "found a list or an object, expected text"),
-        ('{"left": "\\ud800", "right": "b", "winner": "left"}', "the first arm is empty or no text"),
-        ('{"left": null, "right": "b", "winner": "left"}', "the first arm is empty or no text"),
+        ('{"left": "\\ud800", "right": "b", "winner": "left"}', "the first arm is empty or not text"),
+        ('{"left": null, "right": "b", "winner": "left"}', "the first arm is empty or not text"),
     ],
 )
 def test_bad_json_rows(tmp_path, row, fault):

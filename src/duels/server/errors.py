@@ -9,6 +9,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 
 from ..errors import (
+    CapReached,
     Conflict,
     DamagedStudy,
     DeletedStudy,
@@ -73,6 +74,8 @@ def status_of(error: DuelsError) -> int:
         return error.status
     if isinstance(error, DeletedStudy | NotFound) or (isinstance(error, UnknownName) and error.kind in ELSEWHERE):
         return 404
+    if isinstance(error, CapReached):
+        return 403
     known = ((Conflict, 409), (InvalidInput, 400), (DamagedStudy, 500), (StorageError, 503), (PolicyError, 500))
     for kind, status in known:
         if isinstance(error, kind):

@@ -21,7 +21,7 @@ from starlette.exceptions import HTTPException
 from ..errors import DamagedStudy, DuelsError, UnknownName
 from ..policies import BUILT_IN, policy
 from ..study.items import scripts_allowed
-from ..study.verdict_words import headline
+from ..study.verdict import headline
 from .api.items_and_links import links
 from .api.tokens import KINDS, token_out
 from .errors import RESTORE, Refused, message_of, of_duels, of_http

@@ -6,7 +6,8 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
@@ -24,6 +25,7 @@ from .limits import Limits, Rates
 from .streams import DAMAGED, Hub
 
 BOARDS = 16  # the most that are kept
+T = TypeVar("T")
 
 
 @dataclass
@@ -74,7 +76,7 @@ class Service:
                 known.clear()
 
     def exists(self, study: Study) -> bool:
-        with self.storage.turn, self.storage.explained():
+        with self.storage.lock, self.storage.translate_errors():
             return _exists(self.storage, self.storage.connection(), study)
 
     def key(self, secret: str) -> Key | None:
@@ -99,7 +101,7 @@ class Service:
         found = self._studies.get(name)
         return found if found is not None else await asyncio.to_thread(self.study, name)
 
-    async def write(self, key: Key | None, name: str, write: Callable[[Study], Write]) -> Any:
+    async def write(self, key: Key | None, name: str, write: Callable[[Study], Write[T]]) -> T:
         """Write to a study, if in that very transaction the key is in force and the study is there."""
         for _ in range(2):
             study = await self.study_soon(name)
@@ -109,15 +111,13 @@ class Service:
                 self._studies.pop(name, None)  # deleted by another process, and perhaps created again
         raise UnknownName("study", name, ())
 
-    def _checked(self, key: Key | None, study: Study, write: Write) -> Write:
-        def operation(connection: sa.Connection) -> Any:
-            checked = (None if key is None else (key.id, key.digest), study.row[:3])
-            if checked not in self.storage.checked:  # by an operation before this one in the same commit
-                self._check(connection, key, study)
-                self.storage.checked.add(checked)
-            return write.operation(connection)
+    def _checked(self, key: Key | None, study: Study, write: Write[T]) -> Write[T]:
+        return Write(partial(self._check_and_run, key, study, write), write.study, write.last)
 
-        return Write(operation, write.study, write.last)
+    def _check_and_run(self, key: Key | None, study: Study, write: Write[T], connection: sa.Connection) -> T:
+        what = (None if key is None else (key.id, key.digest), study.row[:3])
+        self.storage.check_once(what, partial(self._check, connection, key, study))
+        return write.operation(connection)
 
     def _check(self, connection: sa.Connection, key: Key | None, study: Study) -> None:
         if key is not None and not keys.in_force(self.storage, connection, key):
@@ -160,14 +160,14 @@ class Service:
     def state(self, name: str) -> dict[str, Any]:
         """What a stream says of a study, which is loaded only if its log has grown. Blocks."""
         study = self.study(name)
-        with self.storage.turn, self.storage.explained():
+        with self.storage.lock, self.storage.translate_errors():
             last = self.storage.last_seq(self.storage.connection(), study.id)
         known = self._states.get(study.id)
         if known is None or known["seq"] != last:
             history = study.history()
             known = {
                 "seq": history.seq,
-                "answers": len(history.told),
+                "answers": len(history.answered),
                 "open": len(history.open),
                 "retired": history.retired,
             }
@@ -176,7 +176,7 @@ class Service:
 
     def listed(self) -> list[dict[str, Any]]:
         """All studies as the API lists them, oldest first; one that cannot be read does not hide the others. Blocks."""
-        with self.storage.turn, self.storage.explained():
+        with self.storage.lock, self.storage.translate_errors():
             rows = self.storage.listed(self.storage.connection())
         found = []
         for row in rows:
@@ -205,7 +205,7 @@ class Service:
             "name": study.name,
             "policy": study.policy,
             "arms": [{"name": name, "active": active} for name, active in zip(history.names, history.active)],
-            "answers": len(history.told),
+            "answers": len(history.answered),
             "open": len(history.open),
             "items": count_items(study),
             "retired": history.retired,

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from ..errors import DamagedStudy, DuelsError
 from ..storage.storage import PAUSE, NotReady, Storage, Write
-from ..study import elsewhere
+from ..study import worker
 from ..study.catalogue import list_policies
 from ..study.study import Study
 from .keys import KeyId, is_in_force
@@ -62,7 +62,7 @@ class Hub:
         self._uploads = ThreadPoolExecutor(UPLOADS, "duels-upload")
         self._preparing: dict[int, asyncio.Future] = {}  # by the study's id
 
-    async def write(self, write: Write) -> Any:
+    async def write(self, write: Write[T]) -> T:
         """As `Storage.write`: returns after it is on disk."""
         while True:
             try:
@@ -105,11 +105,11 @@ class Hub:
             assert self.storage.compile is not None
             self.storage.compile(policy)
 
-    async def _write(self, write: Write) -> Any:
+    async def _write(self, write: Write[T]) -> T:
         loop = asyncio.get_running_loop()
-        future: asyncio.Future = loop.create_future()
+        future: asyncio.Future[T] = loop.create_future()
 
-        def then(value: Any, error: BaseException | None) -> None:
+        def then(value: T, error: BaseException | None) -> None:
             with self._settling:
                 self._written.append((future, value, error))
                 first = len(self._written) == 1
@@ -208,7 +208,7 @@ class Hub:
         self.closing.set()
         for feed in self.feeds.values():
             feed.changed.set()
-        elsewhere.stop()
+        worker.stop()
         for pool in (self._slow, self._uploads):
             pool.shutdown(wait=False, cancel_futures=True)
 

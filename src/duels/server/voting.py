@@ -12,13 +12,12 @@ from fastapi import APIRouter, Depends, Path, Request
 from fastapi.responses import JSONResponse, Response
 
 from ..storage import tables
-from ..storage.storage import Write
 from ..storage.tables import studies
 from ..study import ballots, log
-from ..study.ballots import Ballot, Standing
+from ..study.ballots import Ballot, Caps, VoterProgress
 from ..study.items import Output
 from ..study.study import Study
-from .caps import Caps, caps_of, counting, giving_back, is_full
+from .caps import caps_of
 from .errors import Refused, shape
 from .keys import Key, Ticket, key_in, read_ticket, sign_ticket, voter_digest
 from .rendering import bytes_of, html_of
@@ -67,9 +66,9 @@ class Voter:
     def found(self) -> Study:
         return self.service.study(self.study)
 
-    def standing(self, more: bool = False) -> Standing:
-        standing = ballots.standing(self.found(), self.digest, self.goal, more)
-        if standing.done in (None, "goal") and is_full(self.service.storage, self.caps):
+    def standing(self, more: bool = False) -> VoterProgress:
+        standing = ballots.voter_progress(self.found(), self.digest, self.goal, more)
+        if standing.done in (None, "goal") and ballots.is_full(self.service.storage, self.caps):
             return standing._replace(done="full")
         return standing
 
@@ -78,7 +77,7 @@ class Voter:
         secure, path = self.service.public_url.startswith("https:"), f"/api/vote/{quote(self._secret)}"
         response.set_cookie(VOTER, self._cookie, VOTER_LASTS, path=path, httponly=True, samesite="lax", secure=secure)
 
-    def progress(self, standing: Standing) -> dict[str, Any]:
+    def progress(self, standing: VoterProgress) -> dict[str, Any]:
         return {"title": self.key.name, "goal": self.goal, **standing._asdict()}
 
 
@@ -95,7 +94,7 @@ async def opened(service: Service, link: str) -> Link:
 
 
 def _link_of(service: Service, key: Key) -> Link:
-    with service.storage.turn, service.storage.explained():
+    with service.storage.lock, service.storage.translate_errors():
         return _link_in(service.storage.connection(), key)
 
 
@@ -127,7 +126,7 @@ async def voter(request: Request, link: LinkPath, service: Here) -> Voter:
 
 
 def _is_known(service: Service, digest: str) -> bool:
-    with service.storage.turn, service.storage.explained():
+    with service.storage.lock, service.storage.translate_errors():
         return ballots.voter_of(service.storage.connection(), digest) is not None
 
 
@@ -143,7 +142,7 @@ def side(output: Output | str, src: str) -> dict[str, Any]:
     return {"kind": output.kind, "html": html_of(output), "src": None}
 
 
-def question(voter: Voter, ballot: Ballot | None, standing: Standing) -> dict[str, Any]:
+def question(voter: Voter, ballot: Ballot | None, standing: VoterProgress) -> dict[str, Any]:
     """What a voter is shown. Blocks."""
     expires = int(log.clock()) + OUTPUT_LASTS
     if ballot is None:
@@ -178,12 +177,11 @@ async def ask(voter: Voting, body: MoreVotes | None = None) -> Response:
 @router.post("/api/vote/{link}/tell", response_model=Progress)
 async def tell(voter: Voting, body: Vote) -> Response:
     """The answer to a question of this voter's. It is on disk when this answers."""
-    caps = None if body.winner == "skip" else voter.caps  # a skip is not a vote
-
-    def telling(found: Study) -> Write:
-        return counting(caps, body.duel, ballots.telling(found, voter.digest, body.duel, body.winner))
-
-    await voter.service.write(voter.key, voter.study, telling)
+    await voter.service.write(
+        voter.key,
+        voter.study,
+        lambda found: ballots.telling(found, voter.digest, body.duel, body.winner, voter.caps),
+    )
     return shown(voter.progress(await asyncio.to_thread(voter.standing)))
 
 
@@ -191,10 +189,9 @@ async def tell(voter: Voting, body: Vote) -> Response:
 async def undo(voter: Voting) -> Response:
     """Take back this voter's last answer, and show its question again."""
 
-    def undoing(found: Study) -> Write:
-        return giving_back(voter.caps, ballots.undoing(found, voter.digest))
-
-    ballot = await voter.service.write(voter.key, voter.study, undoing)
+    ballot = await voter.service.write(
+        voter.key, voter.study, lambda found: ballots.undoing(found, voter.digest, voter.caps)
+    )
     standing = await asyncio.to_thread(voter.standing, True)
     return shown(await asyncio.to_thread(question, voter, ballot, standing))
 
@@ -228,7 +225,7 @@ def _output(service: Service, link: Link, ticket: Ticket) -> Response:
 
 
 def _admitted(service: Service, text: str) -> tuple[Link, Ticket]:
-    with service.storage.turn, service.storage.explained():
+    with service.storage.lock, service.storage.translate_errors():
         connection = service.storage.connection()
         ticket = read_ticket(_signing(connection), text)
         if ticket is None:
