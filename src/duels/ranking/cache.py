@@ -5,7 +5,6 @@ A cache that is damaged, unwritable or full is as good as none: nothing here rai
 
 import contextlib
 import hashlib
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,18 +12,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import InvalidInput
-from ..files import whole_file
+from ..files import cache_folder, whole_file
 
 FORMAT = "duels collection 1"  # to be changed with anything that is kept, or with how files are read
 ARRAYS = ("features", "grades", "offsets")
 TEXTS = ("queries", "documents")
-
-
-def folder() -> Path:
-    """`$DUELS_CACHE`, else `$XDG_CACHE_HOME/duels`, else `~/.cache/duels`."""
-    if own := os.environ.get("DUELS_CACHE"):
-        return Path(own)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "duels"
 
 
 def place(files: list[Path]) -> Path | None:
@@ -36,7 +28,7 @@ def place(files: list[Path]) -> Path | None:
                 return None
             with file.open("rb") as source:
                 key.update(hashlib.file_digest(source, "blake2b").digest())
-        return folder() / "collections" / f"{key.hexdigest()}.npz"
+        return cache_folder() / "collections" / f"{key.hexdigest()}.npz"
     except (OSError, RuntimeError):  # RuntimeError: there is no home directory
         return None
 

@@ -1,9 +1,9 @@
-"""Caps on the votes of a link: in all, and from one network address. A link has none unless somebody asks for them."""
+"""Caps on the votes of a link: in total, and per network address. By default a link has none."""
 
 import hashlib
 import hmac
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
@@ -17,18 +17,19 @@ SETTINGS = ("max_votes", "max_votes_per_address")  # of a link
 
 
 class Caps(NamedTuple):
-    """What one voter's votes through a link count against."""
+    """The caps of a link, as they apply to one voter."""
 
     key: int
     total: int | None
-    each: int | None  # from one address
-    address: str | None  # a digest, kept only where it is counted
+    each: int | None  # per address
+    address: str | None  # a digest, stored only if the link has a cap per address
 
 
 def caps_of(key: Key, secret: str, address: str) -> Caps | None:
-    """The caps of a link for somebody at an address; None if it has none.
+    """Return the caps of a link for a voter at an address; None if it has none.
 
-    The digest is keyed by the link's secret, which is not in the database: who has that alone cannot try all addresses.
+    The digest is keyed by the link's secret. The database does not have that, so with the database alone nobody can
+    find out addresses by trying all of them.
     """
     total, each = (key.settings.get(name) for name in SETTINGS)
     if total is None and each is None:
@@ -37,16 +38,16 @@ def caps_of(key: Key, secret: str, address: str) -> Caps | None:
     return Caps(key.id, total, each, digest)
 
 
-def counting(caps: Caps | None, duel: int, write: Write) -> Write:
-    """The writing of an answer, if in that very transaction the caps leave room for it."""
+def count_vote(caps: Caps | None, duel: int, write: Write) -> Write:
+    """Extend the write of an answer so that the same transaction checks and counts the caps."""
     if caps is None:
         return write
 
     def operation(connection: sa.Connection) -> str:
         counted = connection.execute(sa.select(link_votes.c.duel).where(_this(caps, duel))).first() is not None
-        if not counted and _is_full(connection, caps):  # an answer that is sent again is not another one
-            raise Refused(403, "this link takes no more votes: your answer was not taken")
-        answer = write.operation(connection)
+        if not counted and _is_full(connection, caps):  # an answer that is sent again counts once
+            raise Refused(403, "this link accepts no more votes: your answer was not saved")
+        answer: str = write.operation(connection)
         if not counted:
             connection.execute(sa.insert(link_votes).values(key_id=caps.key, duel=duel, address=caps.address))
         return answer
@@ -54,8 +55,8 @@ def counting(caps: Caps | None, duel: int, write: Write) -> Write:
     return Write(operation, write.study, write.last)
 
 
-def giving_back(caps: Caps | None, write: Write) -> Write:
-    """The taking back of an answer, whose value is the ballot: it does not count any more."""
+def uncount_vote(caps: Caps | None, write: Write) -> Write:
+    """Extend the undo of an answer so that it no longer counts against the caps."""
     if caps is None:
         return write
 
@@ -68,7 +69,7 @@ def giving_back(caps: Caps | None, write: Write) -> Write:
 
 
 def is_full(storage: Storage, caps: Caps | None) -> bool:
-    """Whether a vote would be refused now. Blocks."""
+    """Return whether a vote would be refused now. Blocks."""
     if caps is None:
         return False
     with storage.turn, storage.explained():
@@ -76,14 +77,14 @@ def is_full(storage: Storage, caps: Caps | None) -> bool:
 
 
 def votes_taken(storage: Storage, links: Iterable[int]) -> dict[int, int]:
-    """For each of these links how many votes count against its caps. Blocks."""
+    """Return for each link how many votes count against its caps. Blocks."""
     counts = sa.select(link_votes.c.key_id, sa.func.count()).group_by(link_votes.c.key_id)
     with storage.turn, storage.explained():
         found = storage.connection().execute(counts.where(link_votes.c.key_id.in_(list(links)))).all()
     return {row[0]: row[1] for row in found}
 
 
-def _this(caps: Caps, duel: int) -> Any:
+def _this(caps: Caps, duel: int) -> sa.ColumnElement[bool]:
     return (link_votes.c.key_id == caps.key) & (link_votes.c.duel == duel)
 
 
