@@ -133,8 +133,8 @@ def test_the_first_start_prints_a_link_that_opens_and_later_ones_do_not(serve):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ([], "serving on 0.0.0.0 without a token would leave"),
-        (["--open"], "--open on 0.0.0.0 would let everybody in"),
+        ([], "there is no admin token yet, and 0.0.0.0 can be reached from other machines"),
+        (["--open"], "--open on 0.0.0.0 would give everybody access"),
     ],
 )
 def test_serving_to_others_without_a_token_is_refused(tmp_path, options, words):

@@ -71,7 +71,7 @@ def csrf(client):
 def test_addresses_that_lead_nowhere_are_a_page_for_people_and_one_shape_for_programs(anybody):
     page = anybody.get("/studiesX", headers={"Accept": "text/html,*/*"})
     assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
-    assert "There is no such page" in page.text
+    assert "Page not found" in page.text
     for path, accept in (("/studiesX", "*/*"), ("/api/x", "text/html")):
         plain = anybody.get(path, headers={"Accept": accept})
         assert (plain.status_code, plain.json()["error"]["kind"]) == (404, "not_found")

@@ -13,7 +13,7 @@ from . import live
 from .matrices import matrix_app
 from .printing import Format, FormatOption, Interrupted, column, print_rows
 from .runs import merge, plot, race, report, reproduce, run
-from .serving import serve, token_app
+from .server import serve, token_app
 
 
 class Commands(typer.core.TyperGroup):

@@ -15,7 +15,7 @@ import polars as pl
 
 from ..engine.progress import bar
 from ..engine.threads import in_threads
-from ..errors import DuelsError, InvalidInput, counted
+from ..errors import DuelsError, InvalidInput, counted, needs_extra
 from ..policies import Policy
 from ..preference import PreferenceMatrix
 from ..regrets import AUTO
@@ -155,10 +155,8 @@ def _result(future: Any, task: Task) -> Any:
 @contextlib.contextmanager
 def dask_client(executor: Any) -> Iterator[Any]:
     """A Dask client as it is, or one connected to the address of a scheduler for as long as it is needed."""
-    try:
+    with needs_extra("dask", "running on a cluster"):
         from distributed import Client
-    except ImportError:
-        raise InvalidInput("Dask is not installed: pip install 'duels[dask]'") from None
     if isinstance(executor, Client):
         yield executor
         return
