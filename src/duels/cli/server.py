@@ -37,7 +37,7 @@ def serve(
     ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every request.")] = False,
 ) -> None:
-    """Serve studies to people and programs: API, dashboard, voting pages."""
+    """Serve studies to people and programs: API, dashboard and voting pages."""
     import os
 
     with needs_extra("server", "`duels serve`"):
