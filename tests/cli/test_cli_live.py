@@ -319,7 +319,7 @@ def test_export_and_import(logo, name):
     assert copy.leaderboard() == original.leaderboard()
     assert refusal("import", "logo", name, cwd=logo) == (
         "4 of these 4 votes are in 'logo' already (same arms, answer, voter and time): use --again to count them "
-        "twice; nothing was taken"
+        "twice; nothing was imported"
     )
     assert len(loaded(logo).votes()) == 4
     assert output("import", "logo", name, "--again", cwd=logo) == "4 votes were imported into 'logo'\n"

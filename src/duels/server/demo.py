@@ -39,7 +39,7 @@ class Demo:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop voting, and wait for the thread."""
+        """Stop voting, and wait for the thread to end."""
         self._end.set()
         self._thread.join(10)
 
