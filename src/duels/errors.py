@@ -1,7 +1,8 @@
 """Errors people can act on: what was found, what was expected, what to do."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class DuelsError(Exception):
@@ -68,6 +69,41 @@ class DeletedStudy(StorageError):
 
 class ConformanceError(DuelsError, AssertionError):
     """A policy violates the policy contract; raised by `duels.testing`."""
+
+
+class MissingExtra(DuelsError, ImportError):
+    """A feature needs a package that is not installed.
+
+    Args:
+        feature: What was asked for, at the beginning of a sentence.
+        package: The package that cannot be imported.
+        extra: The extra of Duels that brings it: plots, server, postgres or dask.
+    """
+
+    def __init__(self, feature: str, package: str, extra: str) -> None:
+        super().__init__(f"{feature} needs {package}: pip install 'duels[{extra}]'")
+        self.extra = extra
+
+
+@contextmanager
+def needs_extra(extra: str, feature: str) -> Iterator[None]:
+    """Raise `MissingExtra` if an import in the block fails because a package is not installed.
+
+    Args:
+        extra: The extra of Duels that brings the package.
+        feature: What was asked for, at the beginning of a sentence.
+
+    Example:
+        >>> with needs_extra("dask", "running on a cluster"):
+        ...     import distributed
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package == __name__.partition(".")[0]:  # a bug, not a missing package
+            raise
+        raise MissingExtra(feature, package, extra) from None
 
 
 def _shortened(names: list[str], most: int = 12) -> str:

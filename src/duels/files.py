@@ -68,3 +68,14 @@ def safe_cell(cell: str) -> str:
 def read_cell(cell: str) -> str:
     """Undo `safe_cell` for a cell of a file that Duels or a spreadsheet wrote."""
     return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
+
+
+def cache_folder() -> Path:
+    """Return the folder for cached files: `$DUELS_CACHE`, else `$XDG_CACHE_HOME/duels`, else `~/.cache/duels`.
+
+    Raises:
+        RuntimeError: If there is no home directory.
+    """
+    if own := os.environ.get("DUELS_CACHE"):
+        return Path(own)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "duels"

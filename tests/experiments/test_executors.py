@@ -13,7 +13,7 @@ import pytest
 from distributed.comm import CommClosedError
 
 import duels
-from duels.errors import DuelsError, InvalidInput
+from duels.errors import DuelsError, InvalidInput, MissingExtra
 from duels.experiments import executors
 from duels.experiments.folder import Folder
 from duels.provenance import machine
@@ -215,5 +215,5 @@ def test_no_scheduler_there(monkeypatch):
 
 def test_without_dask_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(InvalidInput, match=r"pip install 'duels\[dask\]'"):
+    with pytest.raises(MissingExtra, match=r"needs distributed: pip install 'duels\[dask\]'"):
         duels.run_experiment("arxiv-6", "rucb", 100, runs=1, executor="tcp://127.0.0.1:9")

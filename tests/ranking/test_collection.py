@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duels.errors import InvalidInput, UnknownName
+from duels.files import cache_folder
 from duels.ranking import cache, collection, letor
 from duels.ranking.collection import Collection
 from duels.ranking.collection import load as load_collection
@@ -413,13 +414,13 @@ def test_nowhere_to_keep_it(tmp_path, monkeypatch):
 
 
 def test_where_the_cache_is(tmp_path, monkeypatch):
-    assert cache.folder() == tmp_path / "cache"
+    assert cache_folder() == tmp_path / "cache"
     monkeypatch.setenv("DUELS_CACHE", "")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert cache.folder() == tmp_path / "xdg" / "duels"
+    assert cache_folder() == tmp_path / "xdg" / "duels"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache.folder() == tmp_path / ".cache" / "duels"
+    assert cache_folder() == tmp_path / ".cache" / "duels"
 
 
 def test_a_file_that_changes_while_it_is_read_is_not_kept(tmp_path, monkeypatch):

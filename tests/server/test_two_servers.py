@@ -269,7 +269,7 @@ def unavailable(response):
     """Why is said in the log only."""
     assert response.status_code == 503, response.text
     assert response.json()["error"]["kind"] == "storage"
-    assert "cannot be used at the moment" in response.json()["error"]["message"]
+    assert "the database is unavailable" in response.json()["error"]["message"]
     assert int(response.headers["retry-after"]) > 0
 
 

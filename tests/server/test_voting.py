@@ -356,7 +356,7 @@ def test_an_address_of_an_output_is_for_that_alone_and_expires(zoo, visitor, sto
     refused(ann.client.get(address), 404, "not_found", "expired", "reload the voting page")
     shown = ann.client.get(address, headers={"Accept": "text/html,*/*"})
     assert (shown.status_code, shown.headers["content-security-policy"]) == (404, voting.FRAME)
-    assert "<p>This address of an output has expired: reload the voting page.</p>" in shown.text
+    assert "<p>This link to an output has expired: reload the voting page.</p>" in shown.text
     monkeypatch.setattr(log, "clock", lambda: now + 599)
     again = ann.ask()
     assert again["duel"] == question["duel"]

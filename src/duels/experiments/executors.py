@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..engine.progress import bar
-from ..errors import DuelsError, InvalidInput, counted
+from ..errors import DuelsError, InvalidInput, counted, needs_extra
 from ..preference import PreferenceMatrix
 from ..provenance import machine, version
 from ..results import Results
@@ -123,12 +123,11 @@ def dask_client(executor: object) -> Iterator["Client"]:
         executor: A `dask.distributed.Client` or the address of a scheduler.
 
     Raises:
-        InvalidInput: If Dask is not installed, or no scheduler answers.
+        MissingExtra: If Dask is not installed.
+        InvalidInput: If no scheduler answers.
     """
-    try:
+    with needs_extra("dask", "running on a cluster"):
         from distributed import Client
-    except ImportError:
-        raise InvalidInput("Dask is not installed: pip install 'duels[dask]'") from None
     if isinstance(executor, Client):
         yield executor
         return

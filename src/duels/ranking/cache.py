@@ -5,7 +5,6 @@ Nothing here raises: a cache that is damaged, unwritable or full is ignored.
 
 import contextlib
 import hashlib
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ..errors import InvalidInput
-from ..files import atomic_write
+from ..files import atomic_write, cache_folder
 
 if TYPE_CHECKING:
     from .collection import Collection
@@ -25,13 +24,6 @@ ARRAYS = ("features", "grades", "offsets")
 TEXTS = ("queries", "documents")
 
 
-def folder() -> Path:
-    """Return the cache's folder: `$DUELS_CACHE`, else `$XDG_CACHE_HOME/duels`, else `~/.cache/duels`."""
-    if own := os.environ.get("DUELS_CACHE"):
-        return Path(own)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "duels"
-
-
 def path_for(files: list[Path]) -> Path | None:
     """Return where a collection of files with these contents is cached; None if the contents cannot be read twice."""
     key = hashlib.blake2b(FORMAT.encode(), digest_size=16)
@@ -41,8 +33,8 @@ def path_for(files: list[Path]) -> Path | None:
                 return None
             with file.open("rb") as source:
                 key.update(hashlib.file_digest(source, "blake2b").digest())
-        return folder() / "collections" / f"{key.hexdigest()}.npz"
-    except (OSError, RuntimeError):  # RuntimeError: no home directory
+        return cache_folder() / "collections" / f"{key.hexdigest()}.npz"
+    except (OSError, RuntimeError):  # RuntimeError: there is no home directory
         return None
 
 

@@ -1,4 +1,4 @@
-"""Caps on the votes of a link: in all, and from one network address. A link has none unless somebody asks for them."""
+"""Caps on the votes of a link: in total, and per network address. By default a link has none."""
 
 import hashlib
 import hmac
@@ -10,9 +10,10 @@ SETTINGS = ("max_votes", "max_votes_per_address")  # of a link
 
 
 def caps_of(key: Key, secret: str, address: str) -> Caps | None:
-    """The caps of a link for somebody at an address; None if it has none.
+    """Return the caps of a link for a voter at an address; None if it has none.
 
-    The digest is keyed by the link's secret, which is not in the database: who has that alone cannot try all addresses.
+    The digest is keyed by the link's secret. The database does not have that, so with the database alone nobody can
+    find out addresses by trying all of them.
     """
     total, each = (key.settings.get(name) for name in SETTINGS)
     if total is None and each is None:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPIConnection
 
-from ..errors import InvalidInput, StorageError
+from ..errors import InvalidInput, StorageError, needs_extra
 from .database_errors import shown
 from .tables import metadata
 
@@ -54,7 +54,7 @@ def engine_for(url: str) -> sa.Engine:
         return engine
     if kind == "postgresql":
         parsed = parsed.set(drivername="postgresql+psycopg")
-        try:
+        with needs_extra("postgres", "PostgreSQL"):
             engine = sa.create_engine(
                 parsed,
                 isolation_level="AUTOCOMMIT",
@@ -62,8 +62,6 @@ def engine_for(url: str) -> sa.Engine:
                 pool_pre_ping=True,
                 connect_args={} if "connect_timeout" in parsed.query else {"connect_timeout": 10},
             )
-        except ImportError:
-            raise InvalidInput("PostgreSQL needs its driver: pip install 'duels[postgres]'") from None
         sa.event.listen(engine, "connect", _set_up_postgres)
         return engine
     raise InvalidInput(f"storage is {shown(url)}: expected sqlite:///file.db or postgresql://user@host/name")
