@@ -105,7 +105,7 @@ def test_simulate_s_arguments_are_all_explained():
 
 
 def test_the_policies_that_are_told_a_horizon_are_named():
-    named = re.search(r"need a horizon\*\* \((.*?)\)", (DOCS / "experiment.md").read_text())[1]
+    named = re.search(r"need a horizon\*\* \((.*?)\)", (DOCS / "experiments" / "experiment.md").read_text())[1]
     told = [f"`{name}`" for name in BUILT_IN if duels.policy(name).needs_horizon]
     assert sorted(named.split(", ")) == sorted(told)
 
