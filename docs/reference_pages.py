@@ -15,6 +15,7 @@ from sphinx.util.docutils import SphinxDirective
 import duels
 
 SEVERE = docutils.utils.Reporter.WARNING_LEVEL
+ODD: set[str] = set()
 
 
 def public_names(namespace):
@@ -68,17 +69,24 @@ def skip_generated(app, what, name, value, skip, options):
 
 def keep_odd_docstrings(app, what, name, value, options, lines):
     """Shows a docstring that is not valid reStructuredText as it stands, instead of failing the build."""
+    lines[:] = [_without_substitutions(line) for line in lines]
     text = "\n".join(lines)
     settings = {"report_level": 5, "halt_level": 5, "warning_stream": False, "default_role": "code"}
     document = docutils.core.publish_doctree(text, settings_overrides=settings)
     problems = [message for message in document.parse_messages if message["level"] >= SEVERE]
     if problems and not all("Unknown" in message.astext() for message in problems):
         lines[:] = [".. code-block:: text", "", *(f"   {line}" for line in lines), ""]
-        app.env.odd_docstrings = [*getattr(app.env, "odd_docstrings", ()), name]
+        ODD.add(name)
+
+
+def _without_substitutions(line):
+    """The line with its bars escaped outside code: |x| is an absolute value."""
+    parts = line.split("`")
+    return "`".join(part if place % 2 else part.replace("|", r"\|") for place, part in enumerate(parts))
 
 
 def report_odd_docstrings(app, exception):
-    for name in getattr(app.env, "odd_docstrings", ()):
+    for name in sorted(ODD):
         print(f"not valid reStructuredText, shown as it stands: {name}")
 
 
