@@ -71,14 +71,14 @@ def in_terminal(width, *arguments, **more):
             while part := os.read(ours, 4096):
                 shown.extend(part)
 
-    reader = threading.Thread(target=read)
+    reader = threading.Thread(target=read, daemon=True)
     reader.start()
     environment = {"COLUMNS": None, "LINES": None} | more.pop("environment", {})
     try:
         with open(theirs, "w", encoding="utf-8") as out, mock.patch.object(sys, "__stdout__", out):
             done = duels_command(*arguments, out=out, environment=environment, **more)
     finally:
-        reader.join()
+        reader.join(60)
         os.close(ours)
     return Done(done.returncode, shown.decode().replace("\r\n", "\n"), done.stderr)
 

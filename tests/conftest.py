@@ -75,7 +75,7 @@ def postgres_server():
         shutil.chown(folder, "postgres")
         as_user = ["runuser", "-u", "postgres", "--"]
     data = folder / "data"
-    run = {"check": True, "capture_output": True, "cwd": "/tmp"}
+    run = {"check": True, "capture_output": True, "cwd": "/tmp", "timeout": 90}
     subprocess.run([*as_user, binaries[-1] / "initdb", "-D", data, "-U", "postgres", "-A", "trust"], **run)
     options = f"-c listen_addresses= -k {folder} -c max_connections=200"
     control = [*as_user, binaries[-1] / "pg_ctl", "-D", data, "-w"]

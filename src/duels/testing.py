@@ -85,7 +85,7 @@ def check_relabelling(policy: Policy) -> None:
     in fewer than one of 10⁶ checks. Favouring low indices in ties, the usual mistake, differs by dozens.
     """
     arms, runs = 5, 3000
-    matrix = np.full((arms, arms), 0.5)
+    matrix = _frozen(np.full((arms, arms), 0.5))
     for horizon in (arms, 12 * arms):
         play = loop.ready(policy, arms, horizon, matrix)
         plays, recommended = np.zeros((runs, arms)), np.zeros((runs, arms))
@@ -292,7 +292,7 @@ def _must_refuse(policy: Policy, name: str, bad: Value) -> None:
 def _ladder(arms: int) -> np.ndarray:
     """Each arm beats all later ones, its neighbours by little; the best arm has a middle index."""
     rank = np.roll(np.arange(arms), arms // 2)
-    return 0.5 + 0.35 * (rank[None, :] - rank[:, None]) / arms
+    return _frozen(0.5 + 0.35 * (rank[None, :] - rank[:, None]) / arms)
 
 
 def _star(arms: int, winner: int) -> np.ndarray:
@@ -300,4 +300,10 @@ def _star(arms: int, winner: int) -> np.ndarray:
     matrix = np.full((arms, arms), 0.5)
     matrix[winner, :], matrix[:, winner] = 0.9, 0.1
     matrix[winner, winner] = 0.5
+    return _frozen(matrix)
+
+
+def _frozen(matrix: np.ndarray) -> np.ndarray:
+    """Read-only, as a PreferenceMatrix's: numba would compile a policy once more for an array that can be written."""
+    matrix.flags.writeable = False
     return matrix

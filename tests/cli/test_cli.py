@@ -34,7 +34,9 @@ def output(*arguments, cwd=None):
 @pytest.mark.parametrize("line", ["problems -f csv", "run cyclic-4 --horizon 100 --runs 2", "run nothing", "rnu", ""])
 def test_a_process_of_its_own_prints_the_same(line, tmp_path):
     """What the other tests call without one."""
-    alone = subprocess.run([sys.executable, "-m", "duels", *line.split()], capture_output=True, text=True, cwd=tmp_path)
+    alone = subprocess.run(
+        [sys.executable, "-m", "duels", *line.split()], capture_output=True, text=True, cwd=tmp_path, timeout=120
+    )
     assert (alone.returncode, alone.stdout, alone.stderr) == duels_command(*line.split(), cwd=tmp_path)
 
 
@@ -353,7 +355,11 @@ def test_help_is_quick_and_names_every_command():
 @pytest.mark.parametrize("code", ["import duels", "import duels.cli"])
 def test_importing_stays_light(code):
     loaded = subprocess.run(
-        [sys.executable, "-c", f"{code}, sys; print(*sys.modules)"], capture_output=True, text=True, check=True
+        [sys.executable, "-c", f"{code}, sys; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
     )
     assert not {"numba", "polars", "rich.progress", "altair", "numpy"} & set(loaded.stdout.split())
 

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from histories import frozen
 
 import duels
 from duels import testing
@@ -80,7 +81,7 @@ def test_a_run_can_be_interrupted_anywhere(spec):
 
 def test_self_duels_that_teach_are_drawn():
     """Beat the Mean's self-duels are decided by a fair coin of the world; the others' are not drawn at all."""
-    matrix = np.full((3, 3), 0.5)
+    matrix = frozen(np.full((3, 3), 0.5))
     for spec, drawn in (("btm", True), ("rucb", False)):
         chosen = policy(spec)
         play = loop.ready(chosen, 3, 1000, matrix)

@@ -137,7 +137,7 @@ def scheduler(tmp_path):
     yield main, address
     for process in (worker, main):
         process.kill()
-        process.wait()
+        process.wait(60)
 
 
 def test_a_scheduler_that_dies_in_the_middle(scheduler, tmp_path, monkeypatch, caplog):

@@ -177,7 +177,7 @@ def test_a_killed_experiment_goes_on_and_ends_with_the_same_table(problems, undi
             assert driver.poll() is None, "it ended before it could be killed"
             time.sleep(0.01)
         driver.send_signal(signal.SIGKILL)
-        driver.wait()
+        driver.wait(60)
     kept = {path.name: path.stat().st_mtime_ns for path in out.glob("parts/*.parquet")}
     assert 9 <= len(kept) < len(duels.experiments.experiment(problems, **SMALL).tasks)
     (out / "parts" / ".00000.parquet.abcd.tmp").write_bytes(b"half a fi")  # what a kill may leave
@@ -239,7 +239,7 @@ def test_a_full_disk_loses_nothing(problems, undisturbed, tmp_path):
     out = tmp_path / "out"
     duels.run_experiment(problems, **SMALL, shard="1/2", out=out)
     kept = len(list(out.glob("parts/*.parquet")))
-    done = subprocess.run([sys.executable, "-c", limited, str(out)], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", limited, str(out)], capture_output=True, text=True, timeout=120)
     assert "cannot be written: File too large" in done.stdout, done.stderr
     assert "tasks are kept in" in done.stdout
     assert "the same command goes on from there" in done.stdout

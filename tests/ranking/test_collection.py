@@ -55,9 +55,6 @@ def forbidden(*args, **kwargs):
     raise AssertionError("the files were read again")
 
 
-# Reading --------------------------------------------------------------------------------------------
-
-
 def test_a_small_file(tmp_path):
     found = load_collection(file(tmp_path, SMALL))
     assert found.name == "some"
@@ -224,10 +221,10 @@ def test_gzip(tmp_path):
 def test_a_pipe(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    writer = threading.Thread(target=pipe.write_text, args=(SMALL,))
+    writer = threading.Thread(target=pipe.write_text, args=(SMALL,), daemon=True)
     writer.start()
     assert load_collection(pipe, progress=False).document_count == 3
-    writer.join()
+    writer.join(60)
 
 
 def test_progress_grows_to_one(tmp_path):
@@ -245,8 +242,6 @@ def test_a_bar_where_asked_for(tmp_path, capsys, monkeypatch):
     load_collection(file(tmp_path, SMALL), cache=False)
     assert capsys.readouterr().err == ""
 
-
-# What is refused ------------------------------------------------------------------------------------
 
 FORM = "a line is 'grade qid:query 1:value 2:value … # comment'"
 
@@ -337,9 +332,6 @@ def test_a_line_without_end(tmp_path, monkeypatch):
     monkeypatch.setattr(letor, "LONGEST_LINE", 1 << 20)
     with refused("has a line of over 1 MB: expected lines of text"):
         letor.read_files([file(tmp_path, b"x" * (1 << 22))], lambda share: None, 1 << 16)
-
-
-# The cache ------------------------------------------------------------------------------------------
 
 
 def test_the_cache_is_found_by_content(tmp_path, monkeypatch):
@@ -436,9 +428,6 @@ def test_a_file_that_changes_while_it_is_read_is_not_kept(tmp_path, monkeypatch)
     assert load_collection(path).document_count == 4
 
 
-# Writing --------------------------------------------------------------------------------------------
-
-
 def made(features, grades=None, offsets=None, queries=None, **more):
     features = np.array(features, float)
     count = len(features)
@@ -487,9 +476,6 @@ def test_what_cannot_be_written(tmp_path):
     with refused("decimals is -1"):
         save_collection(made([[1]]), tmp_path / "x.txt", decimals=-1)
     assert os.listdir(tmp_path) == []
-
-
-# Collections ----------------------------------------------------------------------------------------
 
 
 def test_counts_and_parts():
@@ -569,9 +555,6 @@ def test_collections_that_do_not_fit_together(arguments, message):
     fits = {"features": np.zeros((2, 2)), "grades": np.array([0, 1]), "offsets": [0, 2], "queries": ["a"]}
     with refused(message):
         Collection("x", **{**fits, **arguments})
-
-
-# Public data ----------------------------------------------------------------------------------------
 
 
 def test_np2004(shared_data):

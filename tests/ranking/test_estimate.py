@@ -175,9 +175,6 @@ def test_one_ranker_is_not_enough():
         estimate_preferences(collection, feature_rankers(collection, [1]))
 
 
-# Real data ------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("clicks", ["perfect", "navigational", "informational"])
 def test_feature_39_is_the_best_of_mq2008(shared_data, clicks):
     collection = load_collection(shared_data("letor/MQ2008-Fold1"))

@@ -277,9 +277,6 @@ def test_bad_input(call, message):
     assert isinstance(caught.value, UnknownName) == ("Did you mean" in message)
 
 
-# Optimised ------------------------------------------------------------------------------------------
-
-
 def random_pair(rng, length, pool):
     return tuple(rng.permutation(pool)[:length].tolist()), tuple(rng.permutation(pool)[:length].tolist())
 

@@ -42,9 +42,6 @@ def two():
     return made([[0.5, 3], [0.9, 1], [0.5, 2], [0, 0], [1, 1]], [0, 1, 2, 0, 1], [0, 3, 5])
 
 
-# Orders ---------------------------------------------------------------------------------------------
-
-
 def test_rankings_by_hand(two):
     found = feature_rankers(two)
     assert found.names == ("f1", "f2")
@@ -102,9 +99,6 @@ def test_chosen_features_and_directions():
         feature_rankers(collection, [3, 3])
 
 
-# Linear rankers -------------------------------------------------------------------------------------
-
-
 def test_linear_rankers(two):
     found = linear_rankers(two, {"sum": [1, 1], "difference": (1, -1)})
     # sums 3.5, 1.9, 2.5 | 0, 2; differences -2.5, -0.1, -1.5 | 0, 0
@@ -149,9 +143,6 @@ def test_weights_that_are_refused(two):
         linear_rankers(two, [[1e308, 1e308]])
 
 
-# Putting together -----------------------------------------------------------------------------------
-
-
 def test_subsets_and_sums(two):
     features, sums = feature_rankers(two), linear_rankers(two, {"sum": [1, 1]})
     both = features + sums
@@ -179,9 +170,6 @@ def test_subsets_and_sums(two):
     )
     with pytest.raises(TypeError):
         features + 1
-
-
-# Measures -------------------------------------------------------------------------------------------
 
 
 def orders(rankings, r, start, end):
@@ -269,9 +257,6 @@ def test_file_order_does_not_count(two):
     reverse = made(two.features[back], two.grades[back], two.offsets)
     assert feature_rankers(reverse).ndcg().tolist() == pytest.approx(feature_rankers(two).ndcg().tolist(), rel=1e-15)
     assert feature_rankers(reverse).mrr().tolist() == feature_rankers(two).mrr().tolist()
-
-
-# Public data ----------------------------------------------------------------------------------------
 
 
 def test_mq2008s_best_ranker(shared_data):

@@ -43,8 +43,6 @@ def column(collection, name):
     return collection.features[:, collection.feature_names.index(name)].reshape(collection.query_count, -1)
 
 
-# Formulas -----------------------------------------------------------------------------------------------
-
 # Two terms, four documents: the first term twice in 10 words; both once in 20; neither in 5; the first once in 1,000.
 FIELD = Field(
     counts=np.array([[2.0, 1, 0, 1], [0, 1, 0, 0]]),
@@ -131,9 +129,6 @@ def test_normalisation_by_hand():
     assert table.tolist() == [[0, 0, 0], [1, 0, 1], [0.333333, 0, 0.666667]]
 
 
-# LETOR's conventions ------------------------------------------------------------------------------------
-
-
 def test_the_default_is_as_large_as_the_papers_data_set(collection):
     assert collection.features.shape == (75_000, 64)
     assert collection.sizes.tolist() == [1000] * 75
@@ -185,9 +180,6 @@ def test_a_letor_file_gives_it_back_exactly(tmp_path):
     assert np.array_equal(read.features, made.features)
     assert np.array_equal(read.grades, made.grades)
     assert (read.queries, read.documents) == (made.queries, made.documents)
-
-
-# Arguments ----------------------------------------------------------------------------------------------
 
 
 def test_the_seed_decides_everything():
@@ -261,9 +253,6 @@ def test_bad_arguments_are_refused(options, message):
         synthetic_collection(**options)
 
 
-# NP2004's habits: bands around what was measured there, see docs/ranking/synthetic.md ----------------------
-
-
 @pytest.mark.parametrize(
     ("name", "least", "most"),
     [
@@ -327,9 +316,6 @@ def test_good_features_are_the_good_ones_of_np2004(collection):
         assert 0.05 < mrr[name] < 0.4, name  # 0.10 … 0.27
     for name in ("length-body", "length-title", "outlinks", "url-slashes", "url-characters", "idf-body", "children"):
         assert mrr[name] < 0.04, name  # 0.00 … 0.02
-
-
-# The paper's shape of result ----------------------------------------------------------------------------
 
 
 def test_constant_features_are_even_and_good_ones_beat_them(collection):

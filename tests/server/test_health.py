@@ -279,12 +279,12 @@ def test_health_waits_for_nobody_who_holds_the_storage(storage, admin):
 
     holder = threading.Thread(target=hold)
     holder.start()
-    held.wait()
+    assert held.wait(20)
     began = time.monotonic()
     assert admin.get("/healthz").json()["status"] == "ok"
     assert time.monotonic() - began < 10
     asked.set()
-    holder.join()
+    holder.join(20)
 
 
 def test_a_transaction_under_way_is_no_trouble(storage, admin):

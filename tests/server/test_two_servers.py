@@ -282,7 +282,7 @@ def cluster(postgres_server):
     if os.geteuid() == 0:  # initdb refuses root
         shutil.chown(folder, "postgres")
         as_user = ["runuser", "-u", "postgres", "--"]
-    run = {"check": True, "capture_output": True, "cwd": "/tmp"}
+    run = {"check": True, "capture_output": True, "cwd": "/tmp", "timeout": 90}
     data = folder / "data"
     subprocess.run([*as_user, binaries / "initdb", "-N", "-D", data, "-U", "postgres", "-A", "trust"], **run)
 
@@ -376,7 +376,7 @@ def test_a_database_that_another_process_holds(serve):
         late = pool.submit(client.post, f"{STUDY}/ask", json={})
         time.sleep(0.3)
         assert live.stop() == 0
-        unavailable(late.result())
+        unavailable(late.result(60))
         assert "locked by others" in "".join(live.log)
         holder.close()
     assert answers_in(live.storage) == {duel: "left"}

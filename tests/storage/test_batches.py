@@ -187,7 +187,7 @@ def test_an_import_killed_at_the_last_moment_leaves_nothing_behind(url, tmp_path
         study.store = killed
         catalogue.load_study("study", {url!r}).import_votes([("a", "b", "left")] * 100_000)
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], env=os.environ, check=False)
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], env=os.environ, check=False, timeout=120)
     assert done.returncode == -signal.SIGKILL
     registry._storages.clear()
     study = load_study("study", url)

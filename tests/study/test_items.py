@@ -385,7 +385,7 @@ def test_many_add_at_once(study):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(60)
     assert list_items(study) == [(number, TWO) for number in range(1, 41)]
 
 

@@ -616,7 +616,7 @@ def test_tampering_with_what_a_snapshot_covers_is_caught(url, tmp_path, monkeypa
     monkeypatch.setattr(live, "SNAPSHOT_EVERY", 50)
     study = create_study(list("abc"), "study", url)
     answer_all(study, 40)
-    study.storage._background.submit(lambda: None).result()  # until the snapshot is written
+    study.storage._background.submit(lambda: None).result(60)  # until the snapshot is written
     with sqlite3.connect(tmp_path / "duels.db") as database:
         assert database.execute("SELECT seq FROM snapshots").fetchone()[0] >= 50
         assert database.execute(tampering).rowcount > 0

@@ -105,7 +105,7 @@ def test_a_snapshot_is_written_while_others_go_on(url, threads, monkeypatch):
     slow = Slow(np.savez_compressed)
     packed = past(10)
     study.import_votes(packed[:2])
-    study.storage._background.submit(lambda: None).result()
+    study.storage._background.submit(lambda: None).result(60)
     monkeypatch.setattr(np, "savez_compressed", slow)
     study.storage.write(log.Write(lambda connection: study.storage.after_commit(study._save)))
     assert slow.begun.wait(SOON)
@@ -303,6 +303,6 @@ def test_large_imports_are_loaded_one_at_a_time_and_get_a_snapshot(url, monkeypa
     monkeypatch.undo()
     monkeypatch.setattr(log, "SNAPSHOT_EVERY", 70)
     study.import_votes(past(20))  # 80 votes and 5 events
-    study.storage._background.submit(lambda: None).result()
+    study.storage._background.submit(lambda: None).result(60)
     registry._storages.pop(url).close()
     assert load_study("study", url).history().snapshot_seq == 5
