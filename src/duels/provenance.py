@@ -19,7 +19,6 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from .engine import loop
 from .files import atomic_write
 from .policies import Policy
 from .preference import PreferenceMatrix
@@ -84,6 +83,8 @@ def identity(
     Returns:
         The version and, by key, the problems, policies, horizons, runs and seed.
     """
+    from .engine import loop  # imports the compiler, which is not needed to read results
+
     return {
         "duels": version(),
         "problems": {

@@ -394,7 +394,7 @@ def test_figures_are_drawn_from_a_folder_and_from_a_matrix(tmp_path):
             "one.pdf is one file, but there are 2 figures: name a folder (--out one --format pdf)",
         ),
         (["o", "--format", "gif"], "unknown format 'gif': expected png, svg, pdf, html or json"),
-        (["o", "--figure", "regret", "--out", "r.svg", "--format", "pdf"], "r.svg is no .pdf file"),
+        (["o", "--figure", "regret", "--out", "r.svg", "--format", "pdf"], "r.svg is not a .pdf file"),
         (["o", "--figure", "regret", "--out", "r.gif"], "cannot write a figure as 'r.gif': expected"),
         (["nowhere"], "unknown problem 'nowhere'"),
     ):

@@ -2,14 +2,17 @@
 
 import json
 import sys
-import tempfile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import InvalidInput, counted
 from .printing import Format, FormatOption, JobsOption, QuietOption, SeedOption, number, print_rows, print_text
+
+if TYPE_CHECKING:
+    from ..preference import PreferenceMatrix
+    from ..ranking.collection import Collection
 
 matrix_app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Describe, estimate and generate preference matrices."
@@ -21,20 +24,20 @@ def matrix_describe(
     problem: Annotated[str, typer.Argument(help="A matrix file or a problem's name.")],
     format: FormatOption = Format.table,
 ) -> None:
-    """Say what a preference matrix is like: winners, gaps, cycles, transitivity, subsets."""
+    """Describe a preference matrix: winners, gaps, cycles, transitivity, subsets."""
     from ..problems import as_matrix
 
     matrix = as_matrix(problem)
     _print_matrix(matrix, format, f"{'RUCB regret bound':<21} {_bounds_text(matrix)}")
 
 
-def _print_matrix(matrix: Any, format: Format, *more: str) -> None:
+def _print_matrix(matrix: "PreferenceMatrix", format: Format, *more: str) -> None:
     if format is Format.table:
         print_text("\n".join([matrix.describe(), *more]))
     elif format is Format.json:
         print(json.dumps(matrix.summary(), indent=2, ensure_ascii=False))
     else:
-        print_rows([matrix.summary()], format)
+        print_rows([dict(matrix.summary())], format)
 
 
 @matrix_app.command("estimate")
@@ -97,8 +100,9 @@ def _collection(
     runs: list[str] | None,
     qrels: str | None,
     seed: int,
-    progress: Any,
-) -> Any:
+    progress: bool | None,
+) -> "Collection":
+    """Read or generate the collection that the options name."""
     chosen = [name for name, given in (("--letor", letor), ("--synthetic", synthetic), ("--run", runs)) if given]
     if keep is not None and not synthetic:
         raise InvalidInput("--keep is for the file that --synthetic generates")
@@ -123,10 +127,13 @@ def _collection(
             left = f"{counted(len(read.not_judged), 'query', 'queries')} without judgements"
             print(f"{taken}; left out: {left}, {len(read.not_run):,} in no run", file=sys.stderr)
         return read.collection
-    from ..ranking.synthetic import synthetic_letor
+    from ..ranking.collection import save as save_collection
+    from ..ranking.synthetic import synthetic_collection
 
-    with tempfile.TemporaryDirectory() as folder:
-        return synthetic_letor(keep or Path(folder) / "synthetic.txt", seed=seed)
+    collection = synthetic_collection(seed=seed)
+    if keep is not None:
+        save_collection(collection, keep)
+    return collection
 
 
 @matrix_app.command("generate")
@@ -142,8 +149,8 @@ def matrix_generate(
     print(f"saved in {out}", file=sys.stderr)
 
 
-def _bounds_text(matrix: Any) -> str:
-    """What RUCB's theory says of the matrix, in a line."""
+def _bounds_text(matrix: "PreferenceMatrix") -> str:
+    """RUCB's regret bounds on the matrix, in one line."""
     from .. import theory
 
     if matrix.condorcet_winner is None:
