@@ -156,8 +156,8 @@ def read_sessions(folders: Iterable[Path]) -> list[SessionRecord]:
     for folder in folders:
         for file in folder.glob("session-*.json"):
             try:
-                record = json.loads(file.read_text(encoding="utf-8"))
-                found[file.name] = {"started": record["started"], "seconds": record["seconds"], **record}
+                record: SessionRecord = json.loads(file.read_text(encoding="utf-8"))
+                found[file.name] = {**record, "started": record["started"], "seconds": record["seconds"]}
             except (OSError, ValueError, LookupError, TypeError) as error:
                 warnings.warn(f"{file} cannot be read ({error}): the provenance leaves that session out", stacklevel=3)
     return [found[name] for name in sorted(found)]

@@ -121,7 +121,7 @@ def _wins(rows: pl.DataFrame, arms: int) -> np.ndarray:
 def _best(matrix: PreferenceMatrix) -> list[int]:
     if matrix.arms <= SHOWN:
         return list(range(matrix.arms))
-    return np.argsort(-matrix.copeland_scores, kind="stable")[:SHOWN].tolist()
+    return [int(arm) for arm in np.argsort(-matrix.copeland_scores, kind="stable")[:SHOWN]]
 
 
 def _block(points: pl.DataFrame, side: int) -> alt.LayerChart:

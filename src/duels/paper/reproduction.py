@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from ..checks import check_int
 from ..engine.progress import bar
@@ -16,13 +16,18 @@ from ..experiments.subsets import draw_subset
 from ..figures import save
 from ..figures.listing import Figure
 from ..files import atomic_write
+from ..policies import PolicyLike
 from ..preference import PreferenceMatrix
 from ..problems import as_matrix, load_matrix, problem, save_matrix
 from ..provenance import version
 from ..results import Results, prepare_folder
+from ..simulation import ProblemLike
 from .claims import Claim, claims_text, paper_claims
 from .gallery import experiment_figures, proof_figures
 from .report import write_report
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 POLICIES = ("rucb", "savage", "btm:gamma=own")  # α = 0.51 is rucb's default; γ each problem's own
 SIZES = (16, 32, 64)
@@ -31,6 +36,18 @@ RECORD = "reproduction.json"  # what was asked for, and how the preferences were
 MATRIX, RESULTS = "matrix.csv", "results"  # beside it: the matrix of all rankers, the experiment's folder
 DRAWN = 0.4  # of the time for figures goes into drawing them, the rest into writing their files
 DEEP_HORIZONS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 4500)  # thousands, up to the paper's 4.5 million
+
+
+Letor = str | Path | Sequence[str | Path]  # LETOR files, or the folder of a fold
+
+
+class ReportOptions(TypedDict, total=False):
+    """Arguments of `write_report`."""
+
+    pool: PreferenceMatrix
+    claims: list[Claim]
+    title: str
+    facts: dict[str, str]
 
 
 class Scale(NamedTuple):
@@ -59,14 +76,14 @@ class Reproduction(NamedTuple):
 def reproduce(
     out: str | Path,
     *,
-    letor: Any = None,
-    matrix: Any = None,
-    policies: Sequence[Any] = (),
+    letor: Letor | None = None,
+    matrix: ProblemLike | None = None,
+    policies: Sequence[PolicyLike] = (),
     quick: bool = False,
     runs: int | None = None,
     seed: int = 0,
     jobs: int | None = None,
-    executor: Any = None,
+    executor: "Client | str | None" = None,
     progress: bool | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Reproduction:
@@ -158,7 +175,7 @@ def reproduce(
     return Reproduction(pool, planned.matrices, results, claims, page)
 
 
-def reported(folder: str | Path, results: Results, matrices: Mapping[str, PreferenceMatrix]) -> dict[str, Any]:
+def reported(folder: str | Path, results: Results, matrices: Mapping[str, PreferenceMatrix]) -> ReportOptions:
     """Return the arguments of `write_report` for the experiment in a reproduction's folder; none for another one."""
     target = Path(folder).resolve().parent
     if Path(folder).resolve().name != RESULTS or not (target / RECORD).is_file():
@@ -174,7 +191,7 @@ def _title(pool: PreferenceMatrix) -> str:
     return f"The paper's experiment on {pool.name}"
 
 
-def _raced(policies: Sequence[Any]) -> list[Any]:
+def _raced(policies: Sequence[PolicyLike]) -> list[PolicyLike]:
     """List the paper's policies and further ones, each once; wrong ones are refused at once."""
     small = problem("arxiv-6")
     others = [one for one in policies if next(iter(experiment(small, [one]).policies)) not in POLICIES]
@@ -182,7 +199,7 @@ def _raced(policies: Sequence[Any]) -> list[Any]:
     return [*POLICIES, *others]
 
 
-def _source(letor: Any, matrix: PreferenceMatrix | None, comparisons: int) -> str:
+def _source(letor: Letor | None, matrix: PreferenceMatrix | None, comparisons: int) -> str:
     """Describe where the preferences come from; different sources have different descriptions."""
     if matrix is not None:
         return f"the matrix {matrix.digest}"
@@ -191,7 +208,7 @@ def _source(letor: Any, matrix: PreferenceMatrix | None, comparisons: int) -> st
     return f"{comparisons:,} comparisons of each pair of rankers of {files or 'a generated collection'}"
 
 
-def _refuse_other(target: Path, asked: Mapping[str, Any]) -> None:
+def _refuse_other(target: Path, asked: Mapping[str, object]) -> None:
     """Raise if the folder holds another reproduction."""
     if not (target / RECORD).exists():
         return
@@ -207,7 +224,7 @@ def _refuse_other(target: Path, asked: Mapping[str, Any]) -> None:
 def _record(target: Path) -> dict[str, Any]:
     """Read the description in a reproduction's folder."""
     try:
-        record = json.loads((target / RECORD).read_text(encoding="utf-8"))
+        record: dict[str, Any] = json.loads((target / RECORD).read_text(encoding="utf-8"))
         if isinstance(record["asked"], dict) and isinstance(record.get("facts", {}), dict):
             return record
         why = "it does not describe a reproduction"
@@ -216,7 +233,7 @@ def _record(target: Path) -> dict[str, Any]:
     raise InvalidInput(f"{target / RECORD} cannot be read: {why}; choose another folder")
 
 
-def _write_json(path: Path, value: Any) -> None:
+def _write_json(path: Path, value: object) -> None:
     with atomic_write(path) as unfinished:
         unfinished.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
@@ -240,7 +257,12 @@ class _Clock:
 
 
 def _estimated(
-    letor: Any, comparisons: int, seed: int, jobs: int | None, progress: bool | None, say: Callable[[str], None]
+    letor: Letor | None,
+    comparisons: int,
+    seed: int,
+    jobs: int | None,
+    progress: bool | None,
+    say: Callable[[str], None],
 ) -> tuple[PreferenceMatrix, str]:
     """Estimate the preferences among a collection's rankers, and describe how."""
     from ..ranking.collection import load as load_collection
