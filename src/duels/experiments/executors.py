@@ -69,7 +69,7 @@ def on_dask(tasks: Sequence[Task], done: Done, client: "Client", progress: bool 
     from distributed import CancelledError, as_completed
 
     tasks = sorted(tasks, key=lambda task: -task.steps)
-    environments: dict[int | None, Future[Environment]] = {}
+    environments: dict[int | None, Future[Environment | None]] = {}
     futures: dict[Future[tuple[Results, dict[str, str]]], Task] = {}
     try:
         with bar(progress, title) as show:
@@ -164,8 +164,10 @@ def _same(problem: Environment | None) -> Environment | None:
     return problem
 
 
-def _on_worker(task: Task, problem: Environment | None, expected: str) -> tuple[Results | None, dict[str, str]]:
+def _on_worker(task: Task, problem: Environment | None, expected: str) -> tuple[Results, dict[str, str]]:
     if version() != expected:
         raise DuelsError(f"a Dask worker has duels {version()}, expected {expected} as here: install the same version")
     task = task if problem is None else replace(task, problem=problem)
-    return task.play(threading.Event()), machine()
+    played = task.play(threading.Event())
+    assert played is not None  # nothing stops it
+    return played, machine()
