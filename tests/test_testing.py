@@ -14,7 +14,19 @@ from duels.policies import btm, policy, rucb, savage
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "my_policy.py"
 rucb_update, rucb_first_time = rucb.update, rucb.first_time  # by global names, as the compiler finds them
-CONTRACT = ("Params", "init", "select", "update", "recommend", "skip", "check", "bounds", "explored", "NEEDS_HORIZON")
+CONTRACT = (
+    "Params",
+    "init",
+    "select",
+    "update",
+    "recommend",
+    "skip",
+    "check",
+    "bounds",
+    "champions",
+    "explored",
+    "NEEDS_HORIZON",
+)
 
 
 def altered(module, **changes):
@@ -126,7 +138,7 @@ def test_hidden_state_is_caught():
         calls.append(t)
         return rucb.select(state, params, t + len(calls) // 500 * 10**6, rng)
 
-    with pytest.raises(ConformanceError, match=r"chooses another pair|leads? to another state"):
+    with pytest.raises(ConformanceError, match=r"chooses a different pair|leads? to a different state"):
         testing.check_pure(altered(rucb, select=select))
 
 
@@ -135,7 +147,7 @@ def test_a_recommendation_that_changes_the_state_is_caught():
         state.wins[0, 1] += 1.0
         return 0
 
-    with pytest.raises(ConformanceError, match="`recommend` or `bounds` changes the state"):
+    with pytest.raises(ConformanceError, match="`recommend`, `bounds` or `champions` changes the state"):
         testing.check_pure(altered(rucb, recommend=recommend))
 
 

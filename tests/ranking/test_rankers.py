@@ -96,7 +96,7 @@ def test_chosen_features_and_directions():
         feature_rankers(collection, descending={1: False})
     with refused("descending is {3}: expected True, False or a mapping such as {3: False}"):
         feature_rankers(collection, descending={3})
-    with refused("no ranker was asked for"):
+    with refused("there are no rankers"):
         feature_rankers(collection, [])
     with refused("two rankers are called 'f3'"):
         feature_rankers(collection, [3, 3])
@@ -137,7 +137,7 @@ def test_weights_that_are_refused(two):
         linear_rankers(two, [1, 2])
     with refused("weights have shape (1, 3)"):
         linear_rankers(two, [[1, 2, 3]])
-    with refused("weights are no table of numbers"):
+    with refused("weights are not a table of numbers"):
         linear_rankers(two, [[1], [1, 2]])
     with refused("the weight of f2 for ranker 'x' is nan: expected a finite number"):
         linear_rankers(two, {"x": [0, math.nan]})

@@ -155,7 +155,7 @@ def recommend(state, rng):
 
 
 def bounds(state, params, t):
-    """The intervals [l_ij, u_ij] as two (K, K) arrays; an unplayed pair's is [−1, 2]."""
+    """Return the intervals [l_ij, u_ij] as two (K, K) arrays; an unplayed pair's is [−1, 2]."""
     budget = 2.0 * params.alpha * math.log(t)
     upper = np.full(state.wins.shape, 2.0)
     for i, j in np.argwhere(state.wins + state.wins.T > 0):
@@ -163,3 +163,8 @@ def bounds(state, params, t):
         upper[i, j] = kl_upper(state.wins[i, j] / n, n, budget)
     np.fill_diagonal(upper, 0.5)
     return 1.0 - upper.T, upper
+
+
+def champions(state, params, t):
+    """Return the potential champions as a (K,) bool array: the arms with no u_ij < ½."""
+    return state.worst <= 2.0 * params.alpha * math.log(t)

@@ -298,7 +298,7 @@ def explored(state):
 
 
 def bounds(state, params, t):
-    """The intervals that decide who leaves, as two (K, K) arrays; an unplayed pair's is [−1, 2]."""
+    """Return the intervals that decide which arms leave, as two (K, K) arrays; an unplayed pair's is [−1, 2]."""
     n = state.wins + state.wins.T
     played = np.maximum(n, 1.0)
     limit = params.alpha * (state.log_c + math.log(1.0 + t * state.inverse))

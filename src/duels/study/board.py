@@ -10,7 +10,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from ..errors import DuelsError, PolicyError, StorageError
-from ..policies import Policy, rucb
+from ..policies import Policy
 from ..storage.batches import stored_voters
 from ..storage.storage import NotReady, StudyRow
 from ..storage.tables import events, studies
@@ -152,15 +152,15 @@ def champions_of(moment: Moment, leaderboard: Sequence[LeaderboardRow]) -> tuple
     bounds = policy.kernel("bounds")
     if bounds is None:
         return None, f"The policy {policy} keeps no bounds, so it has no potential champions to show."
+    champions, called = policy.kernel("champions"), "bounds"
     try:
         upper = np.array(bounds(moment.state, policy.params, t)[1], np.float64).reshape(len(names), len(names))
+        np.fill_diagonal(upper, np.inf)
+        called = "champions"
+        found = ~(upper < 0.5).any(axis=1) if champions is None else champions(moment.state, policy.params, t)
+        champion: list[bool] = np.asarray(found, bool).reshape(len(names)).tolist()
     except Exception as error:
-        raise PolicyError(f"bounds of policy {policy} failed: {type(error).__name__}: {error}") from error
-    # RUCB's own comparison; u < ½ itself rounds differently at late times.
-    behind = np.array(moment.state.z > policy.params.alpha * math.log(t) if policy.module is rucb else upper < 0.5)
-    np.fill_diagonal(behind, False)
-    np.fill_diagonal(upper, np.inf)
-    champion: list[bool] = np.logical_not(behind.any(axis=1)).tolist()
+        raise PolicyError(f"{called} of policy {policy} failed: {type(error).__name__}: {error}") from error
     rows, place = [], {name: i for i, name in enumerate(names)}
     for one in leaderboard[: len(names)]:  # retired arms come last
         i = place[one.arm]
