@@ -16,13 +16,14 @@ from pathlib import Path
 import numpy as np
 from table import report
 
-from duels.engine.threads import cores
+from duels.engine.threads import thread_count
 from duels.ranking.clicks import click_model
 from duels.ranking.collection import Collection
 from duels.ranking.collection import load as load_collection
 from duels.ranking.estimate import estimate_preferences
 from duels.ranking.rankers import feature_rankers
 
+CORES = thread_count(None)
 ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("DUELS_DATA") or ROOT.parent / "shared" / "data")
 sys.path.insert(0, str(ROOT / "tests" / "ranking"))
@@ -78,9 +79,9 @@ def rows():
     for method, bar in METHODS.items():
         estimate_preferences(collection, rankers, interleave=method, comparisons=1)  # compiled, or loaded
         took = seconds(partial(estimate_preferences, collection, rankers, interleave=method))
-        each = took / (pairs * 4000) * cores()
+        each = took / (pairs * 4000) * CORES
         if method == "probabilistic":
-            yield f"{pairs * 4000:,} comparisons of 64 rankers on {cores()} cores", took, "s", 15 * 2 / min(2, cores())
+            yield f"{pairs * 4000:,} comparisons of 64 rankers on {CORES} cores", took, "s", 15 * 2 / min(2, CORES)
             yield "probabilistic, against the literal comparison", literal_seconds(collection) / each, "x", None
         yield f"{method}, a comparison and core", each * 1e6, "us", bar
     files = [DATA / "letor" / "NP2004-Fold1" / name for name in ("test.txt.gz", "vali.txt.gz")]

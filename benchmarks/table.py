@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from duels.engine.threads import cores
+from duels.engine.threads import thread_count
 
 OUT = Path(__file__).parent / "out"
 
@@ -23,7 +23,7 @@ def report(name: str, rows: Iterable[tuple[str, float, str, float | None]]) -> N
         print(f"{what:<75} {value:>12,.3g} {unit:<4} {said}", flush=True)
     machine = {
         "machine": platform.platform(),
-        "cores": cores(),
+        "cores": thread_count(None),
         "python": platform.python_version(),
         "date": time.strftime("%F"),
     }

@@ -382,3 +382,17 @@ def test_ordered_subsets_are_counted_alike_in_one_pass_and_size_by_size(seed):
     assert ordered_subsets_by_size(beats, most_work=10) is None
     matrix = PreferenceMatrix(np.where(beats, 0.7, 0.3) + np.diag(np.full(8, 0.2)))
     assert matrix.total_order_probability(4) == (expected[4] / 70, 0.0, True)
+
+
+def test_html_for_notebooks():
+    shown = PreferenceMatrix([[0.5, 0.7], [0.3, 0.5]], ["<b>new</b>", "old & grey"], name="<i>")._repr_html_()
+    assert "&lt;i&gt;: 2 arms, Condorcet winner" in shown
+    assert "&lt;b&gt;new&lt;/b&gt;</th>" in shown
+    assert "old &amp; grey</th>" in shown
+    assert "<b>0.700</b>" in shown
+    assert ">0.300<" in shown
+    assert "<b>0.300" not in shown
+    assert "<b>new" not in shown
+    large = problem("linear:arms=40")._repr_html_()
+    assert large.count("<tr>") == 13
+    assert "The first 12 of 40 arms" in large

@@ -1,8 +1,10 @@
 """Results: summaries by hand, a round trip through files, combination, damaged files."""
 
+import dataclasses
 import hashlib
 import json
 import math
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import polars as pl
@@ -12,7 +14,8 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import duels
-from duels.errors import InvalidInput
+from duels import simulate
+from duels.errors import DuelsError, InvalidInput
 from duels.results import SCHEMA, Results, combine, load_results, prepare_folder
 
 
@@ -369,3 +372,28 @@ def test_saved_results_open_in_pandas_and_duckdb(tmp_path):
     assert pd.read_parquet(file)["regret"].to_list() == results.frame["regret"].to_list()
     mean = duckdb.sql(f"select avg(regret) from '{file}' where t = 100").fetchall()[0][0]
     assert mean == pytest.approx(results.final()["regret"].item())
+
+
+def test_html_for_notebooks():
+    results = simulate("cyclic-4", "rucb", horizon=100, runs=3)
+    shown = dataclasses.replace(results, frame=results.frame.with_columns(problem=pl.lit("<i>")))._repr_html_()
+    assert "rucb" in shown
+    assert "<i>" not in shown
+    assert "&lt;i&gt;" in shown
+    assert "Mean condorcet regret ± standard error" in shown
+    assert shown.count("<tr>") == 2
+
+
+def test_pandas():
+    results = simulate("cyclic-4", "savage", horizon=2000, runs=2)
+    table = results.to_pandas()
+    assert list(table.columns) == results.frame.columns
+    assert table["regret"].tolist() == results.frame["regret"].to_list()
+    assert table["policy"].tolist() == results.frame["policy"].to_list()
+    assert table["explored"].isna().tolist() == results.frame["explored"].is_null().to_list()
+
+
+def test_without_pandas_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(DuelsError, match="pip install pandas"):
+        simulate("cyclic-4", "random", horizon=10).to_pandas()

@@ -19,7 +19,6 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from .engine import loop
 from .files import atomic_write
 from .policies import Policy
 from .preference import PreferenceMatrix
@@ -84,6 +83,8 @@ def identity(
     Returns:
         The version and, by key, the problems, policies, horizons, runs and seed.
     """
+    from .engine import loop  # imports the compiler, which is not needed to read results
+
     return {
         "duels": version(),
         "problems": {
@@ -155,8 +156,8 @@ def read_sessions(folders: Iterable[Path]) -> list[SessionRecord]:
     for folder in folders:
         for file in folder.glob("session-*.json"):
             try:
-                record = json.loads(file.read_text(encoding="utf-8"))
-                found[file.name] = {"started": record["started"], "seconds": record["seconds"], **record}
+                record: SessionRecord = json.loads(file.read_text(encoding="utf-8"))
+                found[file.name] = {**record, "started": record["started"], "seconds": record["seconds"]}
             except (OSError, ValueError, LookupError, TypeError) as error:
                 warnings.warn(f"{file} cannot be read ({error}): the provenance leaves that session out", stacklevel=3)
     return [found[name] for name in sorted(found)]

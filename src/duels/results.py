@@ -9,15 +9,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from . import provenance as provenances
-from .errors import InvalidInput, counted, cut
+from .errors import DuelsError, InvalidInput, counted, cut
 from .files import atomic_write
+from .preference import html_table
 from .provenance import TOLD
+
+if TYPE_CHECKING:
+    import pandas  # type: ignore[import-untyped]
 
 SCHEMA = {
     "problem": pl.String,
@@ -37,6 +41,7 @@ SCHEMA = {
 PAIRS = {"problem": pl.String, "policy": pl.String, **dict.fromkeys(("run", "t", "first", "second"), pl.Int64)}
 PAIRS |= {"duels": pl.Float64, "wins": pl.Float64}
 TABLES = {"frame": SCHEMA, "pairs": PAIRS, "intervals": {**PAIRS, "lower": pl.Float64, "upper": pl.Float64}}
+MOST_SHOWN = 20  # rows in an HTML table
 DIGESTS = "sha256"  # in provenance.json: the hash of each table's file
 
 
@@ -137,6 +142,31 @@ class Results:
         text = json.dumps(self.provenance | {DIGESTS: digests}, indent=2, ensure_ascii=False)
         with atomic_write(target / "provenance.json") as unfinished:
             unfinished.write_text(text + "\n", encoding="utf-8")
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """Return `frame` as a pandas data frame; null becomes NaN.
+
+        Raises:
+            DuelsError: If pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError:
+            raise DuelsError("to_pandas needs pandas, which is not installed: pip install pandas") from None
+        return pandas.DataFrame({column.name: column.to_numpy() for column in self.frame})
+
+    def _repr_html_(self) -> str:
+        """The final summary as an HTML table, for notebooks."""
+        final = self.final()
+        rows = []
+        for row in final.head(MOST_SHOWN).iter_rows(named=True):
+            error = "" if row["standard_error"] is None else f" ± {row['standard_error']:,.1f}"
+            regret, accuracy = f"{row['regret']:,.1f}{error}", f"{row['accuracy']:.2f}"
+            rows.append([row["problem"], row["policy"], f"{row['t']:,}", f"{row['runs']:,}", regret, accuracy])
+        note = f"Mean {self.notion} regret ± standard error, lowest first."
+        if len(final) > MOST_SHOWN:
+            note += f" The first {MOST_SHOWN} of {len(final)} rows; all are in results.final()."
+        return html_table(repr(self), ["problem", "policy", "steps", "runs", "regret", "accuracy"], rows, note)
 
     def __repr__(self) -> str:
         policies = self.frame["policy"].unique(maintain_order=True).to_list()

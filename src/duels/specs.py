@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from .errors import InvalidInput, UnknownName
 
 Value = bool | int | float | str  # of a parameter
+V = TypeVar("V", bound=Value)
 
 
 def split(spec: str, kind: str) -> tuple[str, dict[str, str]]:
@@ -38,7 +39,7 @@ def split(spec: str, kind: str) -> tuple[str, dict[str, str]]:
     return (spec[:start] + name).strip(), given
 
 
-def fill(owner: str, given: Mapping[str, object], defaults: Mapping[str, Value], see: str) -> dict[str, Value]:
+def fill(owner: str, given: Mapping[str, object], defaults: Mapping[str, V], see: str) -> dict[str, V]:
     """Merge given parameters into the defaults, each converted to the type of its default.
 
     Args:
@@ -69,7 +70,7 @@ def _shown(value: Value) -> str:
     return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
 
 
-def _of_type(owner: str, key: str, value: Any, kind: type[Value]) -> Value:
+def _of_type(owner: str, key: str, value: Any, kind: type) -> Any:
     try:
         if kind is bool:
             return {"true": True, "false": False}[str(value).lower()]

@@ -6,7 +6,8 @@ arrays; results then have their shape. Functions named `…_rate` omit a constan
 All functions raise `InvalidInput` if an argument is out of range, and `NoCondorcetWinner` if the matrix has none.
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +16,7 @@ from .errors import InvalidInput
 from .preference import PreferenceMatrix
 
 Numbers = float | np.ndarray  # a float if all arguments are numbers, else an array
+Array = np.ndarray | Sequence[float]
 
 
 class Interval(NamedTuple):
@@ -32,6 +34,10 @@ class KlRemark(NamedTuple):
     upper: Numbers
 
 
+@overload
+def log_c(delta: float, arms: int, alpha: float) -> float: ...
+@overload
+def log_c(delta: Array, arms: int, alpha: float) -> np.ndarray: ...
 def log_c(delta: ArrayLike, arms: int, alpha: float) -> Numbers:
     """Compute ln C(δ) of Lemma 1, C(δ) = ((4α−1)K² / ((2α−1)δ))^(1/(2α−1)).
 
@@ -47,10 +53,14 @@ def log_c(delta: ArrayLike, arms: int, alpha: float) -> Numbers:
     return _plain(_log_base(arms, alpha) - np.log(delta) / (2 * alpha - 1))
 
 
+@overload
+def c(delta: float, arms: int, alpha: float) -> float: ...
+@overload
+def c(delta: Array, arms: int, alpha: float) -> np.ndarray: ...
 def c(delta: ArrayLike, arms: int, alpha: float) -> Numbers:
     """Compute C(δ) of Lemma 1; infinity if a float cannot hold it, so prefer `log_c`."""
     with np.errstate(over="ignore"):
-        return _plain(np.exp(log_c(delta, arms, alpha)))
+        return _plain(np.exp(log_c(np.asarray(delta), arms, alpha)))
 
 
 def d(matrix: PreferenceMatrix, alpha: float) -> np.ndarray:
@@ -80,21 +90,39 @@ def count_bound(matrix: PreferenceMatrix, t: ArrayLike, alpha: float, delta: flo
     return counts
 
 
+@overload
+def regret_bound(matrix: PreferenceMatrix, t: float, alpha: float, delta: float) -> float: ...
+@overload
+def regret_bound(matrix: PreferenceMatrix, t: Array, alpha: float, delta: ArrayLike) -> np.ndarray: ...
+@overload
+def regret_bound(matrix: PreferenceMatrix, t: float, alpha: float, delta: Array) -> np.ndarray: ...
 def regret_bound(matrix: PreferenceMatrix, t: ArrayLike, alpha: float, delta: ArrayLike) -> Numbers:
     """Compute the regret bound of Theorem 2.
 
     With probability 1 − δ, for all t, R_t ≤ C(δ) Δ* + Σ_{i>j} D_ij Δ_ij ln t.
     """
-    return _plain(c(delta, matrix.arms, alpha) * matrix.gaps.max() + _log_factor(matrix, alpha) * _log_time(t))
+    return _plain(
+        c(np.asarray(delta), matrix.arms, alpha) * matrix.gaps.max() + _log_factor(matrix, alpha) * _log_time(t)
+    )
 
 
+@overload
+def regret_quantile_bound(matrix: PreferenceMatrix, t: float, alpha: float, q: float) -> float: ...
+@overload
+def regret_quantile_bound(matrix: PreferenceMatrix, t: Array, alpha: float, q: ArrayLike) -> np.ndarray: ...
+@overload
+def regret_quantile_bound(matrix: PreferenceMatrix, t: float, alpha: float, q: Array) -> np.ndarray: ...
 def regret_quantile_bound(matrix: PreferenceMatrix, t: ArrayLike, alpha: float, q: ArrayLike) -> Numbers:
     """Compute H_t(q) of Theorem 3's proof, a bound on the q-quantile of R_t: Theorem 2's with δ = 1 − q; 0 ≤ q < 1."""
     q = np.asarray(q, dtype=np.float64)
     _check(_all(q >= 0) and _all(q < 1), "q", q, "at least 0 and below 1")
-    return regret_bound(matrix, t, alpha, 1 - q)
+    return regret_bound(matrix, np.asarray(t), alpha, 1 - q)
 
 
+@overload
+def expected_regret_bound(matrix: PreferenceMatrix, t: float, alpha: float) -> float: ...
+@overload
+def expected_regret_bound(matrix: PreferenceMatrix, t: Array, alpha: float) -> np.ndarray: ...
 def expected_regret_bound(matrix: PreferenceMatrix, t: ArrayLike, alpha: float) -> Numbers:
     """Compute the bound of Theorem 3 on the expected regret; α > 1.
 
@@ -118,6 +146,12 @@ def interval(wins: ArrayLike, losses: ArrayLike, t: ArrayLike, alpha: float) -> 
     return Interval(_plain(1 - _upper(losses, wins, t, alpha)), _plain(_upper(wins, losses, t, alpha)))
 
 
+@overload
+def kl(a: float, b: float) -> float: ...
+@overload
+def kl(a: Array, b: ArrayLike) -> np.ndarray: ...
+@overload
+def kl(a: float, b: Array) -> np.ndarray: ...
 def kl(a: ArrayLike, b: ArrayLike) -> Numbers:
     """Compute the divergence a ln(a/b) + (1−a) ln((1−a)/(1−b)) of Bernoulli distributions, with 0 ln 0 = 0."""
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
@@ -133,23 +167,35 @@ def kl_remark(p: ArrayLike) -> KlRemark:
     since kl(p, ½) ≤ 4 ln 2 Δ² (with equality at p = 0 and 1), the factor is in fact at most 2 ln 2 ≈ 1.39.
     """
     squared = (np.asarray(p, dtype=np.float64) - 0.5) ** 2
-    return KlRemark(_plain(2 * squared), kl(p, 0.5), _plain(4 * squared))
+    return KlRemark(_plain(2 * squared), kl(np.asarray(p), 0.5), _plain(4 * squared))
 
 
+@overload
+def interleaved_filter_rate(matrix: PreferenceMatrix, horizon: float) -> float: ...
+@overload
+def interleaved_filter_rate(matrix: PreferenceMatrix, horizon: Array) -> np.ndarray: ...
 def interleaved_filter_rate(matrix: PreferenceMatrix, horizon: ArrayLike) -> Numbers:
     """Compute K ln T / min Δ: Interleaved Filter's expected regret is at most an unstated constant times this."""
     return _plain(matrix.arms * _log_time(horizon) / _sorted_gaps(matrix)[0])
 
 
+@overload
+def lower_bound_rate(matrix: PreferenceMatrix, horizon: float) -> float: ...
+@overload
+def lower_bound_rate(matrix: PreferenceMatrix, horizon: Array) -> np.ndarray: ...
 def lower_bound_rate(matrix: PreferenceMatrix, horizon: ArrayLike) -> Numbers:
     """Compute K ln T / min Δ, the order of the lower bound that Interleaved Filter matches.
 
     See Yue et al. (2012), Theorem 4. It is a worst case over problems with K arms and that smallest gap, up to an
     unstated constant; it does not bound the regret on one matrix.
     """
-    return interleaved_filter_rate(matrix, horizon)
+    return interleaved_filter_rate(matrix, np.asarray(horizon))
 
 
+@overload
+def btm_rate(matrix: PreferenceMatrix, horizon: float, gamma: float | None = None) -> float: ...
+@overload
+def btm_rate(matrix: PreferenceMatrix, horizon: Array, gamma: float | None = None) -> np.ndarray: ...
 def btm_rate(matrix: PreferenceMatrix, horizon: ArrayLike, gamma: float | None = None) -> Numbers:
     """Compute γ⁷ K ln T / min Δ: Beat the Mean's regret is, with high probability, at most a constant times this.
 
@@ -160,9 +206,13 @@ def btm_rate(matrix: PreferenceMatrix, horizon: ArrayLike, gamma: float | None =
     """
     gamma = matrix.gamma if gamma is None else gamma
     _check(1 <= gamma < np.inf, "gamma", gamma, "at least 1 and finite")
-    return _plain(gamma**7 * interleaved_filter_rate(matrix, horizon))
+    return _plain(gamma**7 * interleaved_filter_rate(matrix, np.asarray(horizon)))
 
 
+@overload
+def savage_exploration_rate(matrix: PreferenceMatrix, horizon: float, delta: float) -> float: ...
+@overload
+def savage_exploration_rate(matrix: PreferenceMatrix, horizon: Array, delta: float) -> np.ndarray: ...
 def savage_exploration_rate(matrix: PreferenceMatrix, horizon: ArrayLike, delta: float) -> Numbers:
     """Compute Σ_{j=1}^{K−1} j ln(KT/δ)/Δ_{j+1}² with Δ_2 ≤ … ≤ Δ_K (Urvoy et al. 2013, Theorem 3).
 
@@ -173,6 +223,10 @@ def savage_exploration_rate(matrix: PreferenceMatrix, horizon: ArrayLike, delta:
     return _plain(factor * (np.log(matrix.arms / delta) + _log_time(horizon)))
 
 
+@overload
+def savage_rate(matrix: PreferenceMatrix, horizon: float) -> float: ...
+@overload
+def savage_rate(matrix: PreferenceMatrix, horizon: Array) -> np.ndarray: ...
 def savage_rate(matrix: PreferenceMatrix, horizon: ArrayLike) -> Numbers:
     """Compute Σ_{j=2}^K j ln(KT²)/Δ_j² with Δ_2 ≤ … ≤ Δ_K (Urvoy et al. 2013, appendix B.1).
 

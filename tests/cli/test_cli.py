@@ -377,7 +377,7 @@ def test_shards_are_run_and_merged(tmp_path):
     assert json.loads(merged.stdout) == whole
     assert "saved in all" in merged.stderr
     again = duels_command("run", "e.toml", "--runs", "5", cwd=tmp_path)
-    assert (again.returncode, "runs is 5, but the experiment says its own runs" in again.stderr) == (2, True)
+    assert (again.returncode, "runs is 5, but the experiment has its own runs" in again.stderr) == (2, True)
 
 
 def test_figures_are_drawn_from_a_folder_and_from_a_matrix(tmp_path):
@@ -400,7 +400,7 @@ def test_figures_are_drawn_from_a_folder_and_from_a_matrix(tmp_path):
             "one.pdf is one file, but there are 2 figures: name a folder (--out one --format pdf)",
         ),
         (["o", "--format", "gif"], "unknown format 'gif': expected png, svg, pdf, html or json"),
-        (["o", "--figure", "regret", "--out", "r.svg", "--format", "pdf"], "r.svg is no .pdf file"),
+        (["o", "--figure", "regret", "--out", "r.svg", "--format", "pdf"], "r.svg is not a .pdf file"),
         (["o", "--figure", "regret", "--out", "r.gif"], "cannot write a figure as 'r.gif': expected"),
         (["nowhere"], "unknown problem 'nowhere'"),
     ):
@@ -435,7 +435,9 @@ def test_an_interrupted_experiment_says_how_to_go_on(tmp_path):
     running.send_signal(signal.SIGINT)
     printed, said = running.communicate(timeout=20)
     assert (running.returncode, printed) == (130, "")
-    assert re.search(r"duels: interrupted; \d+ of 120 tasks are kept in o: the same command goes on from there", said)
+    assert re.search(
+        r"duels: interrupted; \d+ of 120 tasks are kept in o: the same command resumes the experiment", said
+    )
 
 
 def commands_of(group, *path):

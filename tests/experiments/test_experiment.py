@@ -242,7 +242,7 @@ def test_a_full_disk_loses_nothing(problems, undisturbed, tmp_path):
     done = subprocess.run([sys.executable, "-c", limited, str(out)], capture_output=True, text=True, timeout=120)
     assert "cannot be written: File too large" in done.stdout, done.stderr
     assert "tasks are kept in" in done.stdout
-    assert "the same command goes on from there" in done.stdout
+    assert "the same command resumes the experiment" in done.stdout
     assert len(list(out.glob("parts/*.parquet"))) >= kept
     assert duels.run_experiment(problems, **SMALL, out=out).frame.equals(undisturbed.frame)
 
@@ -297,7 +297,7 @@ def test_an_experiment_is_a_file(tmp_path):
     results = duels.run_experiment(planned)
     assert results.frame["problem"].unique(maintain_order=True).to_list() == ["six", "mine", "drawn"]
     assert duels.experiments.experiment(str(tmp_path / "e.toml")).identity == planned.identity
-    with pytest.raises(InvalidInput, match="runs is 3, but the experiment says its own runs"):
+    with pytest.raises(InvalidInput, match="runs is 3, but the experiment has its own runs"):
         duels.run_experiment(planned, runs=3)
 
 
@@ -319,7 +319,10 @@ def test_an_experiment_is_a_file(tmp_path):
         ('problems = ["arxiv-6", "arxiv-6"]', "e.toml: two problems are called 'arxiv-6'"),
         ('problems = ["arxiv-6"]\npolicies = ["rucb", "rucb:alpha=0.51"]', "two policies are called 'rucb'"),
         ('problems = ["arxiv-6"]\npolicies = ["rucb:alpha=own"]', "no alpha"),
-        ('[problems]\nsix = "arxiv-6"\nhorizons = 100', "e.toml: horizons stands below [problems] and so is taken for"),
+        (
+            '[problems]\nsix = "arxiv-6"\nhorizons = 100',
+            "e.toml: horizons is below [problems] and so is read as a problem",
+        ),
         ('[problems]\nsix = "arxiv-6"\npolicies = ["rucb"]', "move it above [problems]"),
         ('[problems]\nsix = "arxiv-6"\nregret = "weak"', "move it above [problems]"),
         ('[problems]\nsix = "arxiv-6"\nbad = 3', "e.toml: problem 'bad': 3 is not a problem: expected a name such as"),
@@ -355,7 +358,7 @@ def test_bad_arguments_are_refused(tmp_path):
         duels.experiments.merge([tmp_path])
     with pytest.raises(UnknownName, match="unknown policy"):
         duels.experiments.experiment("arxiv-6", "rucd")
-    with pytest.raises(InvalidInput, match=r"a\.toml is the file of an experiment, which is run alone"):
+    with pytest.raises(InvalidInput, match=r"a\.toml describes a whole experiment"):
         duels.experiments.experiment(["a.toml", "b.toml"])
     assert not (tmp_path / "x").exists()
 

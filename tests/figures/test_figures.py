@@ -16,7 +16,7 @@ import duels
 from duels import figures
 from duels.errors import InvalidInput, UnknownName
 from duels.figures import charts
-from duels.figures.curves import DOTTED
+from duels.figures.over_time import DOTTED
 from duels.preference import PreferenceMatrix
 from duels.results import SCHEMA, Results
 
@@ -517,7 +517,7 @@ def test_which_sizes_are_shown():
     assert (some[0], some[-1], len(some)) == (1, 65, 40)
     assert max(np.diff(some)) == 2
     assert len(figures.condorcet_points(_ordered(64))) == 2 * 64
-    for sizes, message in ([], "sizes is empty"), ([9], "subset of 9 arms"), ([0], "subset of 0 arms"):
+    for sizes, message in ([], "sizes is empty"), ([9], "size is 9"), ([0], "size is 0"):
         with pytest.raises(InvalidInput, match=message):
             figures.condorcet_probability(arithmetic, sizes=sizes)
 

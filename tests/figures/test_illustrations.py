@@ -21,7 +21,7 @@ from duels.figures import (
     state_points,
     tail_points,
 )
-from duels.figures.by_horizon import COLOURS
+from duels.figures.wrong_horizon import COLOURS
 from duels.paper import gallery
 from duels.results import SCHEMA, Results
 
@@ -274,7 +274,7 @@ def test_intervals_that_are_not_there():
         interval_points(results, THREE, pair=("a", "d"))
     with pytest.raises(InvalidInput, match="nothing was recorded of run 3: expected one from 0 to 0"):
         interval_points(results, THREE, run=3)
-    with pytest.raises(UnknownName, match=r"unknown policy for this figure 'rucd'\. Did you mean 'rucb'"):
+    with pytest.raises(UnknownName, match=r"unknown policy 'rucd'\. Did you mean 'rucb'"):
         interval_points(results, THREE, policy="rucd")
 
 
@@ -730,9 +730,9 @@ def test_horizons_that_are_not_there():
     with pytest.raises(InvalidInput, match="the results are of rucb, which need no horizon: expected, say, savage"):
         horizon_points(free)
     results = Results(pl.concat(HORIZONS))
-    with pytest.raises(UnknownName, match=r"unknown policy for this figure 'savag'\. Did you mean 'savage'"):
+    with pytest.raises(UnknownName, match=r"unknown policy 'savag'\. Did you mean 'savage'"):
         horizon_points(results, policy="savag")
-    with pytest.raises(UnknownName, match=r"unknown problem for this figure 'tree'\. Did you mean 'three'"):
+    with pytest.raises(UnknownName, match=r"unknown problem 'tree'\. Did you mean 'three'"):
         horizon_points(results, problem="tree")
 
 
@@ -746,8 +746,9 @@ def reproduced():
     problems = {"4 arms": pool.subset(range(4)), "8 arms": pool.subset(range(8))}
     results = duels.run_experiment(problems, ["rucb", "savage"], [100, 1_000], runs=3, progress=False)
     matrices = {name: duels.PreferenceMatrix(one.array, one.names, name) for name, one in problems.items()}
-    pictures = gallery.results_pictures(results, matrices, pool)
-    return pool, pictures, gallery.proof_pictures(results, matrices, runs=2, seed=0, jobs=None, pool=pool)
+    drawn = gallery.experiment_figures(results, matrices, pool)
+    proofs = gallery.proof_figures(results, matrices, runs=2, seed=0, jobs=None, pool=pool)
+    return pool, {figure.name: figure for figure in drawn}, {figure.name: figure for figure in proofs}
 
 
 def test_gamma_is_tried_on_both_sides_of_the_true_one(reproduced):

@@ -10,8 +10,8 @@ import pytest
 
 import duels
 from duels.errors import InvalidInput
-from duels.paper.claim_numbers import Accuracy, arrival, ratio_of_means, share_of_time
 from duels.paper.claims import LEVELS, MARKS, PAPER, claims_text, paper_claims
+from duels.paper.estimates import Accuracy, arrival, ratio_of_means, share_of_time
 from duels.preference import PreferenceMatrix
 from duels.results import SCHEMA, Results
 

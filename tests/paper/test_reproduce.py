@@ -14,9 +14,10 @@ from commands import duels_command
 import duels
 from duels.errors import InvalidInput, NoCondorcetWinner
 from duels.experiments import draw_subset
+from duels.figures.listing import Figure
 from duels.paper import reproduce as command
-from duels.paper.claim_words import unbroken
-from duels.paper.gallery import Picture, misleading_problem
+from duels.paper.claims import unbroken
+from duels.paper.gallery import misleading_problem
 from duels.preference import PreferenceMatrix
 
 module = sys.modules["duels.paper.reproduction"]
@@ -31,8 +32,8 @@ def tiny(monkeypatch):
 @pytest.fixture
 def without_figures(monkeypatch):
     """They take most of the time, and one test looks at them."""
-    monkeypatch.setattr(module, "results_pictures", lambda *arguments: {})
-    monkeypatch.setattr(module, "proof_pictures", lambda *arguments, **more: {})
+    monkeypatch.setattr(module, "experiment_figures", lambda *arguments: [])
+    monkeypatch.setattr(module, "proof_figures", lambda *arguments, **more: [])
     monkeypatch.setattr(module, "write_report", lambda path, *arguments, **more: path)
 
 
@@ -175,8 +176,8 @@ def test_letor_files_are_used(tiny, without_figures, shared_data, tmp_path):
 
 def test_the_report_says_where_the_preferences_come_from(tiny, pool, tmp_path, monkeypatch):
     given = {}
-    monkeypatch.setattr(module, "results_pictures", lambda *arguments: {})
-    monkeypatch.setattr(module, "proof_pictures", lambda *arguments, **more: {})
+    monkeypatch.setattr(module, "experiment_figures", lambda *arguments: [])
+    monkeypatch.setattr(module, "proof_figures", lambda *arguments, **more: [])
     monkeypatch.setattr(module, "write_report", lambda path, *arguments, **more: given.update(more) or path)
     command(tmp_path, matrix=pool, quick=True, progress=False)
     assert given["facts"]["Preferences"] == f"{pool.name}, a matrix with the digest {pool.digest}"
@@ -198,8 +199,8 @@ def bars(monkeypatch):
 
 
 def test_figures_have_a_bar_from_the_first_one_drawn(tiny, without_figures, pool, tmp_path, bars, monkeypatch):
-    pictures = dict.fromkeys("ab", Picture("", "", None))
-    monkeypatch.setattr(module, "results_pictures", lambda *arguments: pictures)
+    drawn = [Figure(name, "", "", None) for name in "ab"]
+    monkeypatch.setattr(module, "experiment_figures", lambda *arguments: drawn)
     monkeypatch.setattr(module, "save", lambda chart, path: None)
     command(tmp_path, matrix=pool, quick=True)
     assert bars["figures"] == pytest.approx([0.1, 0.4, 0.7, 1.0])
@@ -209,7 +210,7 @@ def test_making_a_collection_has_a_bar(tiny, tmp_path, bars, monkeypatch):
     def stop(*arguments, **more):
         raise InvalidInput(f"shown by then: {', '.join(bars)}")
 
-    monkeypatch.setattr("duels.ranking.synthetic.synthetic_letor", stop)
+    monkeypatch.setattr("duels.ranking.synthetic.synthetic_collection", stop)
     with pytest.raises(InvalidInput, match="shown by then: collection"):
         command(tmp_path, quick=True)
 

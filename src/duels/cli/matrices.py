@@ -2,7 +2,6 @@
 
 import json
 import sys
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -38,7 +37,7 @@ def _print_matrix(matrix: "PreferenceMatrix", format: Format, *more: str) -> Non
     elif format is Format.json:
         print(json.dumps(matrix.summary(), indent=2, ensure_ascii=False))
     else:
-        print_rows([matrix.summary()], format)
+        print_rows([dict(matrix.summary())], format)
 
 
 @matrix_app.command("estimate")
@@ -127,10 +126,13 @@ def _collection(
             left = f"{counted(len(read.not_judged), 'query', 'queries')} without judgements"
             print(f"{taken}; left out: {left}, {len(read.not_run):,} in no run", file=sys.stderr)
         return read.collection
-    from ..ranking.synthetic import synthetic_letor
+    from ..ranking.collection import save as save_collection
+    from ..ranking.synthetic import synthetic_collection
 
-    with tempfile.TemporaryDirectory() as folder:
-        return synthetic_letor(keep or Path(folder) / "synthetic.txt", seed=seed)
+    collection = synthetic_collection(seed=seed)
+    if keep is not None:
+        save_collection(collection, keep)
+    return collection
 
 
 @matrix_app.command("generate")

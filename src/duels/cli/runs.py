@@ -1,8 +1,8 @@
-"""`duels reproduce`, `run`, `merge`, `plot` and `report`: experiments and what comes of them."""
+"""`duels reproduce`, `run`, `race`, `merge`, `plot` and `report`: experiments, their figures and reports."""
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,12 @@ from .printing import (
     print_rows,
     print_text,
 )
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from ..figures.listing import Figure
+    from ..results import Results
 
 DaskOption = Annotated[
     str | None, typer.Option("--dask", help="Address of a Dask scheduler to run on, e.g. tcp://10.0.0.1:8786.")
@@ -95,14 +101,14 @@ def run(
     from ..experiments.race import unsuitable
     from ..experiments.running import experiment, run_experiment
 
-    given: dict[str, Any] = {
-        "policies": policy,
-        "horizons": None if horizon is None else [number("horizon", one) for one in horizon],
-        "runs": None if runs is None else number("runs", runs),
-        "seed": None if seed is None else number("seed", seed),
-        "regret": regret,
-    }
-    planned = experiment(problems[0] if len(problems) == 1 else problems, **given)
+    planned = experiment(
+        problems[0] if len(problems) == 1 else problems,
+        policy,
+        None if horizon is None else [number("horizon", one) for one in horizon],
+        runs=None if runs is None else number("runs", runs),
+        seed=None if seed is None else number("seed", seed),
+        regret=regret,
+    )
     shown = False if quiet else None
     with interruptible():
         results = run_experiment(planned, jobs=jobs, out=out, shard=shard, executor=dask, progress=shown)
@@ -223,15 +229,15 @@ def plot(
     if file is not None and file.suffix.lower() not in ENDINGS:
         raise InvalidInput(f"cannot write a figure as {str(file)!r}: expected a folder, or one of {', '.join(ENDINGS)}")
     if file is not None and ending not in (None, file.suffix.lower()):
-        raise InvalidInput(f"{file} is no {ending} file: name it so, or leave out --format")
-    drawn = _charts(source, figure)
+        raise InvalidInput(f"{file} is not a {ending} file: rename it, or leave out --format")
+    drawn = _figures(source, figure)
     if file is not None and len(drawn) > 1:
         remedy = f"a folder (--out {file.stem} --format {file.suffix[1:]})"
         raise InvalidInput(f"{file} is one file, but there are {len(drawn)} figures: name {remedy}, or one --figure")
     folder = out or (Path(source) if Path(source).is_dir() else Path())
-    for name, chart in drawn.items():
+    for name, one in drawn.items():
         path = file or folder / f"{name}{ending or '.png'}"
-        print(f"saved in {save(chart, path)}", file=sys.stderr)
+        print(f"saved in {save(one.chart, path)}", file=sys.stderr)
 
 
 def report(
@@ -251,43 +257,33 @@ def report(
     print(f"saved in {path}", file=sys.stderr)
 
 
-def _charts(source: str, wanted: list[str] | None) -> dict[str, Any]:
-    """The figures by the names of their files; those of matrices are numbered if an experiment has several."""
-    from .. import figures
+def _figures(source: str, wanted: list[str] | None) -> dict[str, "Figure"]:
+    """Draw figures, by the names of their files; figures of several matrices are numbered."""
     from ..errors import UnknownName
     from ..experiments.folder import IDENTITY, folder_matrices
+    from ..figures.listing import FIGURES, OF_RESULTS, Subject
     from ..problems import as_matrix
     from ..results import load_results
 
-    matrices = {}
     if Path(source).is_dir():
-        results = load_results(source)
-        known = {
-            "regret": lambda: figures.regret(results),
-            "accuracy": lambda: figures.accuracy(results),
-            "horizons": lambda: figures.horizons(results),
-        }
-        if (Path(source) / IDENTITY).exists():
-            matrices = folder_matrices(source)
-            known["bounds"] = lambda: figures.regret(results, bounds=matrices)
+        is_experiment = (Path(source) / IDENTITY).exists()
+        subject = Subject(load_results(source), folder_matrices(source) if is_experiment else {})
+        known = [name for name in FIGURES if is_experiment or (name in OF_RESULTS and name != "bounds")]
         usual = ["regret", "accuracy"]
     else:
-        matrices, known, usual = {source: as_matrix(source)}, {}, ["preferences", "subsets"]
-    of_matrix: dict[str, Any] = {"preferences": figures.preferences, "subsets": figures.condorcet_probability}
-    drawn: dict[str, Any] = {}
+        subject = Subject(None, {source: as_matrix(source)})
+        known = usual = [name for name in FIGURES if name not in OF_RESULTS]
+    drawn: dict[str, Figure] = {}
     for name in _separated(wanted) or usual:
-        if name in known:
-            drawn[name] = known[name]()
-        elif name in of_matrix and matrices:
-            for place, matrix in enumerate(matrices.values()):
-                drawn[name if len(matrices) == 1 else f"{name}-{place}"] = of_matrix[name](matrix)
-        else:
-            raise UnknownName("figure", name, [*known, *(of_matrix if matrices else ())])
+        if name not in known:
+            raise UnknownName("figure", name, known)
+        figures = list(FIGURES[name](subject))
+        drawn |= {name if len(figures) == 1 else f"{name}-{k}": figure for k, figure in enumerate(figures)}
     return drawn
 
 
 def _separated(texts: list[str] | None) -> list[str]:
-    """Names given one by one or with commas; commas between a policy's parameters stay."""
+    """Split names at commas, but not at the commas between a policy's parameters."""
     names: list[str] = []
     for text in texts or []:
         for part in text.split(","):
@@ -298,12 +294,12 @@ def _separated(texts: list[str] | None) -> list[str]:
     return [name for name in names if name]
 
 
-def _print_final(results: Any, format: Format) -> None:
+def _print_final(results: "Results", format: Format) -> None:
     print_rows(_in_order(results).to_dicts(), format, FINAL_COLUMNS)
 
 
-def _in_order(results: Any) -> Any:
-    """Every policy at every horizon, in the order in which the experiment names problems and policies."""
+def _in_order(results: "Results") -> "pl.DataFrame":
+    """Sort the final numbers by problem, horizon and policy, in the order of the experiment."""
     import polars as pl
 
     order = {name: list(dict.fromkeys(results.frame[name])) for name in ("problem", "policy")}

@@ -1,6 +1,7 @@
-"""Experiments: policies on problems, on threads or on Dask, kept in a folder that can be continued and merged.
+"""Experiments: policies on problems, on threads or on Dask, kept in a folder that can be resumed and merged.
 
-What runs, resumes and compares belongs here; what one run is, is in `simulation`, and drawing is in `figures`.
+Code that plans, runs, resumes and compares experiments belongs here. A single task is played by `simulation`, and
+figures are drawn by `figures`.
 """
 
 from typing import TYPE_CHECKING

@@ -6,14 +6,14 @@ import math
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..engine.progress import bar
 from ..errors import DuelsError, InvalidInput, counted, needs_extra
 from ..preference import PreferenceMatrix
 from ..provenance import machine, version
 from ..results import Results
-from ..simulation import Done, Task
+from ..simulation import Done, Environment, Task
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -69,8 +69,8 @@ def on_dask(tasks: Sequence[Task], done: Done, client: "Client", progress: bool 
     from distributed import CancelledError, as_completed
 
     tasks = sorted(tasks, key=lambda task: -task.steps)
-    environments: dict[int | None, Future] = {}
-    futures: dict[Future, Task] = {}
+    environments: dict[int | None, Future[Environment | None]] = {}
+    futures: dict[Future[tuple[Results, dict[str, str]]], Task] = {}
     try:
         with bar(progress, title) as show:
             for task in tasks:
@@ -98,7 +98,7 @@ def on_dask(tasks: Sequence[Task], done: Done, client: "Client", progress: bool 
             client.cancel([*futures, *environments.values()])
 
 
-def _result(future: "Future", task: Task) -> tuple[Results, dict[str, str]]:
+def _result(future: "Future[tuple[Results, dict[str, str]]]", task: Task) -> tuple[Results, dict[str, str]]:
     from distributed import KilledWorker
 
     try:
@@ -159,12 +159,14 @@ def _silenced(name: str) -> Iterator[None]:
         logger.setLevel(before)
 
 
-def _same(problem: Any) -> Any:
+def _same(problem: Environment | None) -> Environment | None:
     return problem
 
 
-def _on_worker(task: Task, problem: Any, expected: str) -> tuple[Results | None, dict[str, str]]:
+def _on_worker(task: Task, problem: Environment | None, expected: str) -> tuple[Results, dict[str, str]]:
     if version() != expected:
         raise DuelsError(f"a Dask worker has duels {version()}, expected {expected} as here: install the same version")
     task = task if problem is None else replace(task, problem=problem)
-    return task.play(threading.Event()), machine()
+    played = task.play(threading.Event())
+    assert played is not None  # nothing stops it
+    return played, machine()

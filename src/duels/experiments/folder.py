@@ -11,7 +11,6 @@ import shutil
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -56,7 +55,7 @@ class Folder:
         """Whether the folder holds the results of the whole experiment."""
         return (self.path / "provenance.json").exists()
 
-    def results(self, identity: Mapping[str, Any]) -> Results:
+    def results(self, identity: Provenance) -> Results:
         """Read the results of a finished experiment.
 
         Raises:
@@ -75,7 +74,7 @@ class Folder:
         refuse_other(own, identity, f"the table in the folder {str(self.path)!r}")
         return found
 
-    def claim(self, identity: Mapping[str, Any], matrices: Mapping[str, PreferenceMatrix]) -> None:
+    def claim(self, identity: Provenance, matrices: Mapping[str, PreferenceMatrix]) -> None:
         """Write the experiment's description and matrices to the folder, or check that it already holds them.
 
         Args:
@@ -208,8 +207,8 @@ def folder_matrices(path: str | Path) -> dict[str, PreferenceMatrix]:
 
 
 def refuse_other(
-    found: Mapping[str, Any],
-    expected: Mapping[str, Any],
+    found: Mapping[str, object],
+    expected: Mapping[str, object],
     holder: str,
     remedy: str = "Choose another folder, or remove that one",
 ) -> None:
@@ -232,14 +231,14 @@ def refuse_other(
             )
 
 
-def _first_difference(key: str, one: Mapping[str, Any], other: Mapping[str, Any]) -> tuple[str, Any, Any]:
+def _first_difference(key: str, one: Mapping[str, object], other: Mapping[str, object]) -> tuple[str, object, object]:
     if list(one) != list(other):
         return key, list(one), list(other)
     name = next(name for name in one if one[name] != other[name])
     return f"{key} {name}", one[name], other[name]
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 80 else f"{text[:77]}…"
 

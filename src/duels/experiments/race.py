@@ -1,20 +1,23 @@
-"""A race: every policy that suits a problem, on that problem, in one table and one figure."""
+"""A race: all policies whose assumptions a problem meets, compared in one table and one figure."""
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from .. import testing
 from ..checks import check_int
 from ..engine import loop
 from ..engine.threads import thread_count
 from ..errors import DuelsError, InvalidInput
-from ..policies import BUILT_IN, Policy
+from ..policies import BUILT_IN, Policy, PolicyLike
 from ..policies import policy as find_policy
 from ..preference import PreferenceMatrix
-from ..problems import as_matrix
 from ..regrets import AUTO
 from ..results import Results, combine
-from ..simulation import simulate
+from ..simulation import Environment, ProblemLike, simulate
+from .running import as_problem, matrix_of
+
+if TYPE_CHECKING:
+    import altair as alt
 
 HORIZON, RUNS = 100_000, 20
 CONFORMS = "yes"
@@ -29,28 +32,28 @@ class RaceRow(NamedTuple):
     least: float
     most: float
     accuracy: float
-    nanoseconds: float  # a step and core
-    conforms: str  # yes; what is broken; or that it was not looked at
+    nanoseconds: float  # per step per core
+    conforms: str  # yes; what the policy breaks; or not checked
 
 
 class Race(NamedTuple):
-    """What a race found: rows in the order of their regret, and why some policies did not take part."""
+    """The results of a race: rows in the order of their regret, and why some policies were left out."""
 
     rows: list[RaceRow]
     results: Results
     regret: str  # the notion
     left_out: dict[str, str]
 
-    def plot(self) -> Any:
-        """The regrets over time."""
-        from .. import figures  # slow to load, and most races are not drawn
+    def plot(self) -> "alt.LayerChart | alt.ConcatChart":
+        """Draw the regrets over time."""
+        from .. import figures  # takes long to import, and most races are not drawn
 
         return figures.regret(self.results)
 
 
 def race(
-    problem: Any,
-    policies: Iterable[Any] | None = None,
+    problem: ProblemLike | Environment,
+    policies: Iterable[PolicyLike] | None = None,
     *,
     horizon: int = HORIZON,
     runs: int = RUNS,
@@ -60,13 +63,29 @@ def race(
     check: bool = True,
     progress: bool | None = None,
 ) -> Race:
-    """Play policies on a problem and compare them: regret, accuracy, speed, and whether each keeps its promises.
+    """Play policies on a problem and compare them: regret, accuracy, speed, and whether each one conforms.
 
-    policies: by default all built-in ones whose assumptions the problem meets (see `unsuitable`).
-    check: put each policy to the conformance checks too, so that a slow one can be told from a wrong one. It takes some
-        seconds a policy, the first time.
+    Args:
+        problem: The problem, as `simulate` takes it.
+        policies: The policies; by default all built-in ones whose assumptions the problem meets (see `unsuitable`).
+        horizon: The number of steps.
+        runs: The number of runs of each policy.
+        seed: The seed of all runs.
+        jobs: The number of threads; by default one per core.
+        regret: The notion of regret, as `simulate` takes it.
+        check: Whether to run the conformance checks too. The first time, they take some seconds per policy.
+        progress: Whether to show progress bars; by default on a terminal only.
+
+    Raises:
+        InvalidInput: If an argument is wrong, or no policy suits the problem.
+
+    Example:
+        >>> found = race("arxiv-6", ["rucb", "savage"], horizon=10_000, runs=10)
+        >>> [row.policy for row in found.rows]
+        ['rucb', 'savage']
     """
-    matrix = as_matrix(problem) if not hasattr(problem, "outcome") else problem.matrix
+    world = as_problem(problem)
+    matrix = matrix_of(world)
     horizon, runs = check_int("horizon", horizon, 1, loop.LATEST), check_int("runs", runs, 1)
     jobs = thread_count(jobs)
     left_out: dict[str, str] = {}
@@ -80,7 +99,7 @@ def race(
     rows, parts, notion = [], [], ""
     for one in chosen:
         results = simulate(
-            problem, one, horizon=horizon, runs=runs, seed=seed, jobs=jobs, regret=regret, progress=progress
+            world, one, horizon=horizon, runs=runs, seed=seed, jobs=jobs, regret=regret, progress=progress
         )
         notion = results.notion
         parts.append(results)
@@ -90,7 +109,7 @@ def race(
 
 
 def unsuitable(policy: Policy, matrix: PreferenceMatrix) -> str:
-    """Why a policy is not made for a matrix; empty if it is. A module says what it needs as `ASSUMES`."""
+    """Say why a policy does not suit a matrix; empty if it does. A module names what it needs as `ASSUMES`."""
     needs = getattr(policy.module, "ASSUMES", "")
     if needs in ("condorcet", "total order") and matrix.condorcet_winner is None:
         return "needs a Condorcet winner"
@@ -102,7 +121,7 @@ def unsuitable(policy: Policy, matrix: PreferenceMatrix) -> str:
 
 
 def conformance(policy: Policy) -> str:
-    """`yes`, or what the policy breaks."""
+    """Run the conformance checks; return `yes`, or what the policy breaks."""
     try:
         testing.check_policy(policy)
     except DuelsError as error:

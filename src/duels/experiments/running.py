@@ -1,16 +1,15 @@
 """Experiments: problems × policies × horizons × runs, on threads, on a Dask cluster or in shards.
 
-An experiment is data. The same experiment gives the same table, bit for bit, wherever and in however many pieces it
-is run.
+An experiment is data. It gives the same table, bit for bit, on any machine and in any number of pieces.
 """
 
 import contextlib
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeGuard, cast
 
 import polars as pl
 
@@ -19,18 +18,24 @@ from ..checks import check_int
 from ..engine import loop
 from ..engine.threads import thread_count
 from ..errors import InvalidInput, NoCondorcetWinner, UnknownName
-from ..policies import Policy
+from ..policies import Policy, PolicyLike
 from ..policies import policy as find_policy
 from ..preference import PreferenceMatrix
 from ..problems import as_matrix
 from ..provenance import TOLD, Provenance, Session, build, identity, read_sessions
 from ..regrets import AUTO, find_regret
 from ..results import Results
-from ..simulation import Done, Task, checkpoint_times, on_threads
+from ..simulation import Done, Environment, ProblemLike, Task, checkpoint_times, on_threads
 from .executors import dask_client, on_dask, pieces, shard_of
 from .folder import Folder, folder_matrices, gather, refuse_other
 from .subsets import draw_subset
 
+if TYPE_CHECKING:
+    from distributed import Client
+
+Problem = PreferenceMatrix | Environment
+Entry = ProblemLike | Environment | Mapping[str, object]  # a mapping describes a subset: see `as_problem`
+Problems = Entry | Sequence[Entry] | Mapping[str, Entry]
 KEYS = ("problems", "policies", "horizons", "runs", "seed", "checkpoints", "regret")
 
 
@@ -38,47 +43,50 @@ KEYS = ("problems", "policies", "horizons", "runs", "seed", "checkpoints", "regr
 class Experiment:
     """What to run. Make one with `experiment`, which checks everything first."""
 
-    problems: dict[str, Any]  # name → PreferenceMatrix or environment
-    policies: dict[str, dict[str, Policy]]  # label → problem → policy
+    problems: dict[str, Problem]  # by name
+    policies: dict[str, dict[str, Policy]]  # by label and problem
     horizons: tuple[int, ...]
     runs: int
     seed: int
     times: tuple[int, ...]  # checkpoints
-    told_times: tuple[int, ...]  # checkpoints of policies that are told a horizon: for each one those up to it
+    told_times: tuple[int, ...]  # checkpoints of policies that need a horizon, of which each takes those up to it
     regret: str = AUTO
 
     @cached_property
     def tasks(self) -> list[Task]:
         """The work in self-contained pieces, in the order of the results' rows.
 
-        A policy that needs a horizon is run afresh for each one; another one once, to the longest.
+        A policy that needs a horizon is run separately for each one, any other once, to the longest.
         """
         tasks: list[Task] = []
         for name, problem in self.problems.items():
             for label, chosen in self.policies.items():
-                told = chosen[name].needs_horizon
-                for horizon in self.horizons if told else self.horizons[-1:]:
-                    times = tuple(t for t in (self.told_times if told else self.times) if t <= horizon)
+                needed = chosen[name].needs_horizon
+                for horizon in self.horizons if needed else self.horizons[-1:]:
+                    times = tuple(t for t in (self.told_times if needed else self.times) if t <= horizon)
                     for runs in pieces(self.runs, horizon):
-                        what = (len(tasks), name, problem, label, chosen[name], horizon, runs, self.seed, times)
-                        tasks.append(Task(*what, self.regret))
+                        one = chosen[name]
+                        tasks.append(
+                            Task(len(tasks), name, problem, label, one, horizon, runs, self.seed, times, self.regret)
+                        )
         return tasks
 
     @property
     def told(self) -> list[str]:
-        """The policies that are told a horizon, and so run afresh for each."""
+        """The policies that need a horizon, and so are run separately for each."""
         return [label for label, chosen in self.policies.items() if next(iter(chosen.values())).needs_horizon]
 
     @cached_property
     def matrices(self) -> dict[str, PreferenceMatrix]:
-        return {name: _matrix(problem) for name, problem in self.problems.items()}
+        """The matrix of each problem, by name."""
+        return {name: matrix_of(problem) for name, problem in self.problems.items()}
 
     @cached_property
     def identity(self) -> Provenance:
         """All that the results depend on, as plain data: experiments with equal descriptions give equal tables."""
         described = identity(
             self.matrices,
-            {name: problem.description for name, problem in self.problems.items() if hasattr(problem, "description")},
+            {name: problem.description for name, problem in self.problems.items() if _is_environment(problem)},
             self.policies,
             horizons=self.horizons,
             runs=self.runs,
@@ -92,55 +100,89 @@ class Experiment:
 
 
 def experiment(
-    problems: Any,
-    policies: Any = None,
-    horizons: Any = None,
+    problems: Problems | Experiment,
+    policies: PolicyLike | Sequence[PolicyLike] | None = None,
+    horizons: int | Iterable[int] | None = None,
     *,
     runs: int | None = None,
     seed: int | None = None,
     checkpoints: Iterable[int] | None = None,
     regret: str | None = None,
 ) -> Experiment:
-    """The experiment of a TOML file, or of these problems, policies (`rucb`), horizons (100,000), runs (100), seed (0).
+    """Check what to run, and describe it as an `Experiment`.
 
-    problems: a mapping of names to problems, a list, or one; each anything that `simulate` takes.
-    policies: anything `simulate` takes; `btm:gamma=own` gives Beat the Mean each problem's own γ.
-    horizons: policies that need one are run afresh for each, others once, to the longest.
-    checkpoints: the times to report; by default the horizons, and ten per decade where a policy is run only once.
-    regret: the notion, as `simulate` takes it, for all problems.
+    Args:
+        problems: A mapping of names to problems, a list of problems, or one, each as `simulate` takes it; or a TOML
+            file that describes the whole experiment.
+        policies: One policy or several, each as `simulate` takes it; by default `rucb`. `btm:gamma=own` gives Beat
+            the Mean each problem's own γ.
+        horizons: One horizon or several; by default 100,000. Policies that need a horizon are run separately for
+            each, others once, to the longest.
+        runs: The number of runs; by default 100.
+        seed: The seed of all runs; by default 0.
+        checkpoints: The times to report; by default the horizons, and ten per decade for policies that are run once.
+        regret: The notion of regret for all problems, as `simulate` takes it.
+
+    Raises:
+        InvalidInput: If an argument is wrong.
+
+    Example:
+        >>> planned = experiment(["arxiv-6", "cyclic-4"], ["rucb", "savage"], [1_000, 10_000], runs=20)
+        >>> len(planned.tasks)
+        6
     """
     given = {"policies": policies, "horizons": horizons, "runs": runs, "seed": seed, "checkpoints": checkpoints}
     given |= {"regret": regret}
     if isinstance(problems, Experiment) or (isinstance(problems, str | Path) and str(problems).endswith(".toml")):
         for name, value in given.items():
             if value is not None:
-                raise InvalidInput(f"{name} is {value!r}, but the experiment says its own {name}: change it there")
+                raise InvalidInput(f"{name} is {value!r}, but the experiment has its own {name}: change it there")
         return problems if isinstance(problems, Experiment) else _from_file(Path(problems))
     return _checked(problems=problems, **given)
 
 
 def run_experiment(
-    problems: Any,
-    policies: Any = None,
-    horizons: Any = None,
+    problems: Problems | Experiment,
+    policies: PolicyLike | Sequence[PolicyLike] | None = None,
+    horizons: int | Iterable[int] | None = None,
     *,
     runs: int | None = None,
     seed: int | None = None,
     checkpoints: Iterable[int] | None = None,
     regret: str | None = None,
-    executor: Any = None,
+    executor: "Client | str | None" = None,
     jobs: int | None = None,
     out: str | Path | None = None,
     shard: str | None = None,
     progress: bool | None = None,
 ) -> Results:
-    """Run an experiment: an `Experiment`, a TOML file, or problems × policies × horizons as `experiment` takes them.
+    """Run an experiment on threads or on a Dask cluster.
 
-    executor: None for `jobs` threads here (by default one per core), a `dask.distributed.Client` or a scheduler's
-        address for a cluster. The table is the same.
-    out: a folder in which finished work is kept as it finishes. Run again after a kill, it goes on from there; run
-        again when it is finished, it gives the results.
-    shard: `"2/5"` does the second fifth of the work; `out` is then needed, and `merge` puts the shards together.
+    Args:
+        problems: An `Experiment`, a TOML file, or problems as `experiment` takes them.
+        policies: As for `experiment`.
+        horizons: As for `experiment`.
+        runs: As for `experiment`.
+        seed: As for `experiment`.
+        checkpoints: As for `experiment`.
+        regret: As for `experiment`.
+        executor: A `dask.distributed.Client` or the address of a scheduler; by default threads of this process. The
+            table is the same.
+        jobs: The number of threads; by default one per core.
+        out: A folder to keep finished work in. If the experiment is interrupted, running it again resumes it; if it
+            is finished, running it again returns the results.
+        shard: A part of the work, such as `"2/5"` for the second fifth. It needs `out`; `merge` combines the shards.
+        progress: Whether to show a progress bar; by default on a terminal only.
+
+    Returns:
+        The results, or those of the shard.
+
+    Raises:
+        InvalidInput: If an argument is wrong, or the folder holds something else.
+        DuelsError: If the cluster fails.
+
+    Example:
+        >>> results = run_experiment("arxiv-6", ["rucb", "savage"], 10_000, runs=20, out="out")
     """
     planned = experiment(problems, policies, horizons, runs=runs, seed=seed, checkpoints=checkpoints, regret=regret)
     jobs = thread_count(jobs)
@@ -179,7 +221,7 @@ def run_experiment(
         except BaseException as error:
             kept = sum(folder.part(task.number).exists() for task in mine)
             error.add_note(
-                f"{kept} of {len(mine)} tasks are kept in {folder.path}: the same command goes on from there"
+                f"{kept} of {len(mine)} tasks are kept in {folder.path}: the same command resumes the experiment"
             )
             raise
         if shard is None:
@@ -190,11 +232,23 @@ def run_experiment(
 
 
 def merge(folders: Iterable[str | Path], out: str | Path | None = None) -> Results:
-    """Put the shards of one experiment together; the results are written to `out`, by default the first folder."""
+    """Combine the shards of one experiment.
+
+    Args:
+        folders: The folders of the shards.
+        out: Where to write the results; by default to the first folder.
+
+    Returns:
+        The results of the whole experiment.
+
+    Raises:
+        InvalidInput: If a folder holds another experiment, or a file is damaged.
+        DuelsError: If tasks are missing.
+    """
     sources = [Folder(path) for path in folders]
     if not sources:
         raise InvalidInput("there is nothing to merge: name the folders of the shards")
-    identities: list[dict[str, Any]] = []
+    identities: list[Provenance] = []
     for source in sources:
         identity = source.identity
         if identity is None:
@@ -230,7 +284,7 @@ def _play(
         on_dask(tasks, done, client, progress, str(planned))
 
 
-def _finish(sources: list[Folder], target: Folder, identity: Mapping[str, Any], merged: list[str]) -> Results:
+def _finish(sources: list[Folder], target: Folder, identity: Provenance, merged: list[str]) -> Results:
     table = gather(sources, range(identity["tasks"]))
     sessions = read_sessions(source.parts for source in sources)
     results = Results(table, build(identity, sessions, merged))
@@ -240,40 +294,46 @@ def _finish(sources: list[Folder], target: Folder, identity: Mapping[str, Any], 
 
 
 def _checked(
-    problems: Any, policies: Any, horizons: Any, runs: Any, seed: Any, checkpoints: Any, regret: Any
+    problems: object,
+    policies: object,
+    horizons: object,
+    runs: object,
+    seed: object,
+    checkpoints: object,
+    regret: object,
 ) -> Experiment:
-    named = _problems(problems)
+    named, notion = _problems(problems), cast(str, regret or AUTO)
     several = isinstance(horizons, Iterable) and not isinstance(horizons, str)
-    listed = [100_000] if horizons is None else horizons if several else [horizons]
+    listed = [100_000] if horizons is None else cast(Iterable[object], horizons) if several else [horizons]
     lengths = tuple(sorted({check_int("a horizon", horizon, 1, loop.LATEST) for horizon in listed}))
     if not lengths:
         raise InvalidInput("there are no horizons: expected at least one, such as 100000")
-    runs = check_int("runs", 100 if runs is None else runs, 1)
-    seed = check_int("seed", 0 if seed is None else seed, 0)
-    times = tuple(sorted({*checkpoint_times(checkpoints, lengths[-1]), *lengths}))
-    told = times if checkpoints is not None or len(lengths) == 1 else lengths
+    count = check_int("runs", 100 if runs is None else runs, 1)
+    start = check_int("seed", 0 if seed is None else seed, 0)
+    times = tuple(sorted({*checkpoint_times(cast("Iterable[int] | None", checkpoints), lengths[-1]), *lengths}))
+    at_horizons = times if checkpoints is not None or len(lengths) == 1 else lengths
     for name, problem in named.items():
         try:
-            find_regret(_matrix(problem), regret or AUTO)
+            find_regret(matrix_of(problem), notion)
         except NoCondorcetWinner as error:
             raise NoCondorcetWinner(f"problem {name!r}: {error}") from None
-    chosen = _policies(policies, {name: _matrix(problem) for name, problem in named.items()})
-    return Experiment(named, chosen, lengths, runs, seed, times, told, regret or AUTO)
+    chosen = _policies(policies, {name: matrix_of(problem) for name, problem in named.items()})
+    return Experiment(named, chosen, lengths, count, start, times, at_horizons, notion)
 
 
-def _problems(problems: Any) -> dict[str, Any]:
+def _problems(problems: object) -> dict[str, Problem]:
     if isinstance(problems, Mapping):
         named = {str(name): _named(_entry(problem, name), str(name)) for name, problem in problems.items()}
     else:
         several = isinstance(problems, list | tuple) and not _is_array(problems)
-        listed = problems if several else [problems]
+        listed = cast(Sequence[object], problems) if several else [problems]
         found = [
             as_problem(problem) if isinstance(problem, str) or not several else _entry(problem, place)
             for place, problem in enumerate(listed, 1)
         ]
-        named = {_matrix(problem).name: problem for problem in found}
+        named = {matrix_of(problem).name: problem for problem in found}
         if len(named) < len(found):
-            names = [_matrix(problem).name for problem in found]
+            names = [matrix_of(problem).name for problem in found]
             twin = next(name for name in names if names.count(name) > 1)
             raise InvalidInput(f"two problems are called {twin!r}: give each a name, as {{'name': problem, …}}")
     if not named:
@@ -281,31 +341,39 @@ def _problems(problems: Any) -> dict[str, Any]:
     return named
 
 
-def _entry(problem: Any, called: Any) -> Any:
-    """One of several problems, whose name or place an error says."""
+def _entry(problem: object, called: object) -> Problem:
+    """Read one of several problems; errors say its name or place."""
     try:
         return as_problem(problem)
     except InvalidInput as error:
         if called in KEYS:
             raise InvalidInput(
-                f"{called} stands below [problems] and so is taken for a problem, which it is not: move it above "
+                f"{called} is below [problems] and so is read as a problem, which it is not: move it above "
                 f"[problems] ({error})"
             ) from None
         raise InvalidInput(f"problem {called!r}: {error}") from error
 
 
-def as_problem(problem: Any) -> Any:
-    """A matrix or an environment; `{"matrix": "p.csv", "subset": 16, "seed": 0}` draws a subset with a winner."""
-    if hasattr(problem, "outcome"):
+def as_problem(problem: object) -> Problem:
+    """Read a problem: a matrix or an environment.
+
+    Args:
+        problem: Anything that `simulate` takes, or a mapping such as `{"matrix": "p.csv", "subset": 16, "seed": 0}`,
+            which draws a subset of the arms that has a Condorcet winner.
+
+    Raises:
+        InvalidInput: If it is not a problem.
+    """
+    if _is_environment(problem):
         return problem
     if problem is None or isinstance(problem, int | float):
         raise InvalidInput(
             f"{problem!r} is not a problem: expected a name such as 'arxiv-6', a matrix file or a matrix"
         )
     if isinstance(problem, str | Path) and str(problem).endswith(".toml"):
-        raise InvalidInput(f"{problem} is the file of an experiment, which is run alone: run one after the other")
+        raise InvalidInput(f"{problem} describes a whole experiment: run one experiment at a time")
     if not isinstance(problem, Mapping):
-        return as_matrix(problem)
+        return as_matrix(cast(ProblemLike, problem))
     for key in problem:
         if key not in ("matrix", "subset", "seed"):
             raise UnknownName("key of a problem", key, ("matrix", "subset", "seed"))
@@ -314,7 +382,7 @@ def as_problem(problem: Any) -> Any:
     return draw_subset(as_matrix(problem["matrix"]), problem["subset"], problem.get("seed", 0)).matrix
 
 
-def _policies(policies: Any, matrices: Mapping[str, PreferenceMatrix]) -> dict[str, dict[str, Policy]]:
+def _policies(policies: object, matrices: Mapping[str, PreferenceMatrix]) -> dict[str, dict[str, Policy]]:
     listed = ["rucb"] if policies is None else policies if isinstance(policies, list | tuple) else [policies]
     chosen: dict[str, dict[str, Policy]] = {}
     for spec in listed:
@@ -324,11 +392,11 @@ def _policies(policies: Any, matrices: Mapping[str, PreferenceMatrix]) -> dict[s
             per_problem = {name: _policy_for(spec, matrix) for name, matrix in matrices.items()}
             label = f"{next(iter(per_problem.values())).name}:{spec.partition(':')[2]}"
         else:
-            one = find_policy(spec)
+            one = find_policy(cast(PolicyLike, spec))
             per_problem, label = dict.fromkeys(matrices, one), str(one)
         if label in chosen:
             raise InvalidInput(
-                f"two policies are called {label!r}: name each once, and call different files differently"
+                f"two policies are called {label!r}: list each policy once, and give files different names"
             )
         chosen[label] = per_problem
     if not chosen:
@@ -336,34 +404,34 @@ def _policies(policies: Any, matrices: Mapping[str, PreferenceMatrix]) -> dict[s
     return chosen
 
 
-def _has_own(spec: Any) -> bool:
+def _has_own(spec: object) -> TypeGuard[str]:
     return isinstance(spec, str) and "own" in specs.split(spec, "policy")[1].values()
 
 
 def _policy_for(spec: str, matrix: PreferenceMatrix) -> Policy:
-    """The policy of a spec that says `gamma=own`, with γ the problem's own."""
+    """The policy of a spec with `gamma=own`: its γ is that of the problem."""
     name, given = specs.split(spec, "policy")
     for key, value in given.items():
         if value == "own" and key != "gamma":
-            raise InvalidInput(f"{key}=own in policy {spec!r}: a problem has a gamma of its own, no {key}")
+            raise InvalidInput(f"{key}=own in policy {spec!r}: a problem has its own gamma, but no {key}")
     return find_policy(name, **{key: matrix.gamma if value == "own" else value for key, value in given.items()})
 
 
 def _from_file(path: Path) -> Experiment:
-    """The experiment of a TOML file; files it names are looked for beside it."""
+    """Read the experiment of a TOML file; file names are relative to it."""
     try:
-        said = tomllib.loads(path.read_text(encoding="utf-8"))
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror or error}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{path} is not TOML: {error}") from None
     try:
-        for key in said:
+        for key in given:
             if key not in KEYS:
                 raise UnknownName("key", key, KEYS)
-        if "problems" not in said:
+        if "problems" not in given:
             raise InvalidInput("there are no problems: expected problems = [...] or a table [problems]")
-        values = {key: said.get(key) for key in KEYS}
+        values = {key: given.get(key) for key in KEYS}
         values["problems"] = _beside(path.parent, values["problems"])
         values["policies"] = _beside(path.parent, values["policies"])
         return _checked(**values)
@@ -371,8 +439,8 @@ def _from_file(path: Path) -> Experiment:
         raise InvalidInput(f"{path}: {error}") from error
 
 
-def _beside(folder: Path, value: Any) -> Any:
-    """The value, with names of files that stand beside the TOML file made to find them."""
+def _beside(folder: Path, value: object) -> object:
+    """Replace the names of files in the folder by their paths."""
     if isinstance(value, dict):
         return {key: _beside(folder, inner) for key, inner in value.items()}
     if isinstance(value, list):
@@ -384,18 +452,23 @@ def _beside(folder: Path, value: Any) -> Any:
     return value
 
 
-def _matrix(problem: Any) -> PreferenceMatrix:
+def _is_environment(problem: object) -> TypeGuard[Environment]:
+    return hasattr(problem, "outcome")
+
+
+def matrix_of(problem: Problem) -> PreferenceMatrix:
+    """Return the matrix of a problem, by which its regret is measured."""
     return problem if isinstance(problem, PreferenceMatrix) else problem.matrix
 
 
-def _named(problem: Any, name: str) -> Any:
+def _named(problem: Problem, name: str) -> Problem:
     return PreferenceMatrix(problem.array, problem.names, name) if isinstance(problem, PreferenceMatrix) else problem
 
 
-def _is_array(problems: Any) -> bool:
-    """A list of rows of numbers is one matrix."""
+def _is_array(problems: Sequence[object]) -> bool:
+    """Whether a list holds rows of numbers, and so is one matrix."""
     return bool(problems) and all(isinstance(row, list | tuple) for row in problems)
 
 
-def _count(things: Any, one: str, many: str) -> str:
+def _count(things: Collection[object], one: str, many: str) -> str:
     return f"{len(things)} {one if len(things) == 1 else many}"

@@ -12,14 +12,23 @@ TRIES = 10_000
 
 
 class Subset(NamedTuple):
-    """A matrix of some of the arms, with a Condorcet winner, and how many draws without one came before it."""
+    """A matrix of some of the arms with a Condorcet winner, and the number of draws without one before it."""
 
     matrix: PreferenceMatrix
     refused: int
 
 
 def draw_subset(matrix: PreferenceMatrix, arms: int, seed: int = 0) -> Subset:
-    """That many arms drawn at random, again and again until one of them beats all others of the draw."""
+    """Draw arms at random until one of them beats all others of the draw.
+
+    Args:
+        matrix: The matrix to draw from.
+        arms: The number of arms.
+        seed: The seed.
+
+    Raises:
+        NoCondorcetWinner: If none of 10,000 draws has a Condorcet winner.
+    """
     arms = check_int("subset", arms, 2, matrix.arms)
     rng = np.random.default_rng([check_int("seed", seed, 0), arms])
     name = f"{matrix.name} ({arms} arms)"
@@ -31,7 +40,7 @@ def draw_subset(matrix: PreferenceMatrix, arms: int, seed: int = 0) -> Subset:
                 PreferenceMatrix(some.array, some.names, name if arms < matrix.arms else matrix.name), refused
             )
     if arms == matrix.arms:
-        matrix.gaps  # noqa: B018 — raises, and says what the matrix has instead of a winner
+        matrix.gaps  # noqa: B018 — raises an error that says what the matrix has instead of a winner
     raise NoCondorcetWinner(
         f"none of {TRIES:,} random subsets of {arms} arms of {matrix.name} has an arm that beats every other one: "
         f"the share that has is {matrix.condorcet_probability(arms):.2g}; choose another size"

@@ -1,26 +1,45 @@
-"""Figures of results and matrices, as Altair charts: every function here takes data, runs nothing and returns a chart.
+"""Figures of results and matrices, as Altair charts: each function takes data, runs nothing and returns a chart.
 
-What draws belongs here; what computes numbers belongs to `results` or `theory`, and the choice of figures for the
-paper's report to `paper`. Each chart shows the table that the function called `…_points` returns.
+Code that draws belongs here; code that computes numbers belongs to `results` or `theory`. Each chart shows the table
+that the function called `…_points` returns, and `listing` has the figures of the report and of `duels plot`.
 """
 
 from ..errors import needs_extra
 
 with needs_extra("plots", "drawing figures"):
-    from .by_horizon import horizon_points, horizons
     from .charts import save
-    from .confidence import interval_points, intervals, tail_points
-    from .curves import (
-        accuracy,
-        accuracy_points,
-        bound_points,
-        bounds_in_sight,
-        condorcet_points,
-        condorcet_probability,
-        regret,
-        regret_points,
-    )
-    from .gammas import gamma, gamma_points
     from .heat_maps import pair_points, pairs, preference_points, preferences
+    from .over_time import accuracy, accuracy_points, bound_points, bounds_in_sight, regret, regret_points
+    from .pair_interval import interval_points, intervals, tail_points
+    from .quantiles import quantile_points, regret_quantiles
     from .rucb_state import state, state_points
-    from .spread import quantile_points, regret_quantiles
+    from .subset_assumptions import condorcet_points, condorcet_probability
+    from .wrong_gamma import gamma, gamma_points
+    from .wrong_horizon import horizon_points, horizons
+
+__all__ = [
+    "accuracy",
+    "accuracy_points",
+    "bound_points",
+    "bounds_in_sight",
+    "condorcet_points",
+    "condorcet_probability",
+    "gamma",
+    "gamma_points",
+    "horizon_points",
+    "horizons",
+    "interval_points",
+    "intervals",
+    "pair_points",
+    "pairs",
+    "preference_points",
+    "preferences",
+    "quantile_points",
+    "regret",
+    "regret_points",
+    "regret_quantiles",
+    "save",
+    "state",
+    "state_points",
+    "tail_points",
+]

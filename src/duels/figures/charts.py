@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import altair as alt
 import numpy as np
@@ -19,8 +19,12 @@ import polars as pl
 from ..errors import InvalidInput, cut
 from ..files import atomic_write
 
+Drawn = TypeVar("Drawn", bound=alt.TopLevelMixin)  # any kind of chart
+Options = dict[str, Any]  # keyword arguments of Altair's classes
+Layered = list[alt.Chart | alt.LayerChart]
+
 VERMILION, BLUE, GREEN, PURPLE = "#D55E00", "#0072B2", "#009E73", "#CC79A7"
-ORANGE, SKY, YELLOW, BLACK, GREY = "#E69F00", "#56B4E9", "#F0E442", "#000000", "#767676"
+ORANGE, SKY, BLACK, GREY = "#E69F00", "#56B4E9", "#000000", "#767676"
 USUAL = {"rucb": VERMILION, "savage": BLUE, "btm": GREEN}  # the paper's red, blue and green
 SPARE = (PURPLE, ORANGE, SKY, BLACK, GREY, "#882255", "#44AA99", "#999933", "#6699CC", "#661100")
 WIDTH, HEIGHT = 360, 260
@@ -59,14 +63,14 @@ NUMBER = (
 POWERS = f"{IS_POWER} ? ({NUMBER}) : ''"
 
 
-def log_axis(title: str, low: float | None = None, high: float | None = None) -> dict[str, Any]:
+def log_axis(title: str, low: float | None = None, high: float | None = None) -> Options:
     """The arguments of `alt.X` or `alt.Y` for a logarithmic axis with powers of ten on it.
 
     Give its ends where they may be less than two powers of ten apart: such an axis has 1, 2 and 5 times the powers and
     reaches up to the next of these.
     """
-    scale: dict[str, Any] = {"type": "log", "nice": False}
-    axis: dict[str, Any] = {
+    scale: Options = {"type": "log", "nice": False}
+    axis: Options = {
         "labelExpr": POWERS,
         "labelOverlap": True,
         "gridOpacity": alt.condition(IS_POWER, alt.value(1), alt.value(0)),
@@ -160,7 +164,7 @@ class Key(NamedTuple):
     def colour(self, field: str) -> alt.Color:
         return alt.Color(f"{field}:N", scale=alt.Scale(domain=self.labels, range=self.colours))
 
-    def layer(self, width: float = WIDTH) -> Any:
+    def layer(self, width: float = WIDTH) -> alt.Chart:
         """An empty layer with the legend of a figure of that width."""
         legend = alt.Legend(
             title=None,
@@ -191,12 +195,12 @@ def key_of(names: Sequence[str], marked: Collection[str] = (), colours: Sequence
     return key
 
 
-def lines(rows: pl.DataFrame, x: alt.X, y: alt.Y, key: Key, by: str) -> list[Any]:
+def lines(rows: pl.DataFrame, x: alt.X, y: alt.Y, key: Key, by: str) -> Layered:
     """A line for each name in the column `by` of the key and, above all lines, their marks.
 
     Hollow ones where the row is `marked`; a line without such rows has a few full ones.
     """
-    layers = [alt.Chart(values(rows)).mark_line(strokeWidth=2).encode(x, y, key.colour(by))]
+    layers: Layered = [alt.Chart(values(rows)).mark_line(strokeWidth=2).encode(x, y, key.colour(by))]
     looks = {name: {"mark": mark_path(shape)} for name, shape in zip(key.labels, shape_of(key.labels).range)}
     along, height = (str(axis.shorthand).partition(":")[0] for axis in (x, y))
     shape = alt.Shape("mark:N", scale=None)
@@ -260,14 +264,14 @@ def amounts(column: str, low: float, high: float) -> Cells:
     return Cells(colour, short, lambda amount: amount > math.sqrt(low * high))
 
 
-def heat_map(rows: pl.DataFrame, order: Sequence[str], number: str, cells: Cells, best: str = "") -> Any:
+def heat_map(rows: pl.DataFrame, order: Sequence[str], number: str, cells: Cells, best: str = "") -> alt.LayerChart:
     """Cells at `row` and `column`, both in the order given, for a column of numbers; the best arm's row is outlined.
 
     Up to a dozen arms have their numbers on them. Where there are too many arms to read their names, only the best
     one's is there.
     """
     step = max(4, min(44, 520 // len(order)))
-    look: dict[str, Any] = {"ticks": False, "domain": False, "labelPadding": 5, "labelFontSize": 11}
+    look: Options = {"ticks": False, "domain": False, "labelPadding": 5, "labelFontSize": 11}
     readable, numbered = step >= 13, len(order) <= NUMBERED
     shown = "datum.label" if readable else f"datum.value == {json.dumps(best)} ? datum.label : ''"
     turned = -45 if max(map(len, order)) * 6 > step else 0
@@ -286,12 +290,19 @@ def heat_map(rows: pl.DataFrame, order: Sequence[str], number: str, cells: Cells
     if best:
         outline = alt.Chart(values([{"row": best}])).mark_rect(fill=None, stroke="black", strokeWidth=min(2, step / 6))
         layers.append(outline.encode(y, x=alt.value(0), x2=alt.value("width")))
-    return alt.layer(*layers).properties(width=alt.Step(step), height=alt.Step(step))
+    return layered(*layers).properties(width=alt.Step(step), height=alt.Step(step))
 
 
-def values(rows: Any) -> alt.Data:
+def layered(*layers: alt.Chart | alt.LayerChart, **options: object) -> alt.LayerChart:
+    """Draw layers on top of one another; none of them may have facets."""
+    chart = alt.layer(*layers, **options)
+    assert isinstance(chart, alt.LayerChart)
+    return chart
+
+
+def values(rows: pl.DataFrame | Iterable[Mapping[str, object]]) -> alt.Data:
     """Rows of a polars frame, or dicts, inside the chart; Altair's own limit of 5,000 rows does not apply."""
-    return alt.Data(values=rows.to_dicts() if hasattr(rows, "to_dicts") else list(rows))
+    return alt.Data(values=rows.to_dicts() if isinstance(rows, pl.DataFrame) else list(rows))
 
 
 def table(rows: pl.DataFrame) -> alt.Data:
@@ -299,7 +310,7 @@ def table(rows: pl.DataFrame) -> alt.Data:
     return alt.Data(values=rows.write_csv(), format=alt.CsvDataFormat(type="csv"))
 
 
-def side_by_side(panels: Mapping[str, Any]) -> Any:
+def side_by_side(panels: Mapping[str, alt.LayerChart]) -> alt.LayerChart | alt.ConcatChart:
     """Panels under their headings, three in a row, with one legend; a single panel is left as it is."""
     if len(panels) == 1:
         return next(iter(panels.values()))
@@ -310,7 +321,7 @@ def side_by_side(panels: Mapping[str, Any]) -> Any:
     return alt.concat(*headed, columns=COLUMNS)  # colours and shapes are shared, axes are not
 
 
-def titled(chart: Any, title: str, subtitle: str | Sequence[str] = "", description: str = "") -> Any:
+def titled(chart: Drawn, title: str, subtitle: str | Sequence[str] = "", description: str = "") -> Drawn:
     """The finished chart: title, what was run beneath it, a description for screen readers, and the common look."""
     below = [subtitle] if isinstance(subtitle, str) else list(subtitle)
     heading = alt.TitleParams(title, subtitle=[line for line in below if line], anchor="start")
@@ -328,7 +339,7 @@ def titled(chart: Any, title: str, subtitle: str | Sequence[str] = "", descripti
     )
 
 
-def save(chart: Any, path: str | Path, *, scale: float = 2.0) -> Path:
+def save(chart: alt.TopLevelMixin, path: str | Path, *, scale: float = 2.0) -> Path:
     """Write a chart as PNG, SVG, PDF, HTML (opens offline) or Vega-Lite JSON, by the path's ending."""
     target = Path(path)
     if not hasattr(chart, "to_dict"):
@@ -341,12 +352,12 @@ def save(chart: Any, path: str | Path, *, scale: float = 2.0) -> Path:
     except OSError as error:
         raise InvalidInput(f"cannot make the folder {str(target.parent)!r}: {error.strerror or error}") from None
     kind = target.suffix.lower().removeprefix(".")
-    options: dict[str, dict[str, Any]] = {
+    options: dict[str, Options] = {
         "html": {"inline": True, "embed_options": {"renderer": "svg"}},  # a canvas says nothing to screen readers
         "png": {"scale_factor": scale},
     }
     with atomic_write(target) as unfinished:
-        chart.save(str(unfinished), format=kind, **options.get(kind, {}))
+        chart.save(str(unfinished), format=kind, **options.get(kind, {}))  # type: ignore[arg-type]
     return target
 
 

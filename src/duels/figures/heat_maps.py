@@ -1,8 +1,8 @@
-"""Who beats whom how often, and how often each pair duelled."""
+"""Heat maps of pairs of arms: their preferences, and how often they duelled."""
 
 from collections.abc import Sequence
-from typing import Any
 
+import altair as alt
 import polars as pl
 
 from ..errors import InvalidInput
@@ -10,13 +10,15 @@ from ..preference import PreferenceMatrix
 from ..problems import as_matrix
 from ..results import Results, as_results, ordered
 from . import charts
-from .panels import ends, only, unique
+from .selection import MatrixLike, ends, only, unique
 
 
-def preferences(matrix: PreferenceMatrix, *, names: Sequence[str] | None = None) -> Any:
-    """The matrix as a picture: how often the arm of the row beats that of the column, best Copeland score first.
+def preferences(matrix: MatrixLike, *, names: Sequence[str] | None = None) -> alt.LayerChart:
+    """Draw how often the arm of each row beats the arm of each column, best Copeland score first.
 
-    names: what to call the arms, in the matrix's order; by default its own names.
+    Args:
+        matrix: The preference matrix, its file or a problem's name.
+        names: Names for the arms, in the matrix's order; by default its own.
     """
     matrix = as_matrix(matrix)
     called = PreferenceMatrix(matrix.array, matrix.names if names is None else names)
@@ -27,12 +29,12 @@ def preferences(matrix: PreferenceMatrix, *, names: Sequence[str] | None = None)
     chart = charts.heat_map(points, unique(points, "row"), "probability", cells, winner)
     best = f"Condorcet winner: {winner} (outlined)" if winner else "no Condorcet winner"
     below = f"K = {matrix.arms} · {best} · {charts.count(called.three_cycles, 'three-cycle')}"
-    said = f"Heat map of the probability that the arm of the row beats that of the column. {below}."
-    return charts.titled(chart, f"Preferences of {matrix.name}", below, said)
+    description = f"Heat map of the probability that the arm of the row beats that of the column. {below}."
+    return charts.titled(chart, f"Preferences of {matrix.name}", below, description)
 
 
-def preference_points(matrix: PreferenceMatrix) -> pl.DataFrame:
-    """The probability that the arm `row` beats the arm `column`, for all pairs, best Copeland score first."""
+def preference_points(matrix: MatrixLike) -> pl.DataFrame:
+    """List the probability that the arm `row` beats the arm `column`, for all pairs, best Copeland score first."""
     matrix = as_matrix(matrix)
     order = _copeland_order(matrix)
     rows = [(matrix.names[i], matrix.names[j], float(matrix.array[i, j])) for i in order for j in order]
@@ -41,44 +43,49 @@ def preference_points(matrix: PreferenceMatrix) -> pl.DataFrame:
 
 def pairs(
     results: Results,
-    matrix: PreferenceMatrix | None = None,
+    matrix: MatrixLike | None = None,
     *,
     problem: str | None = None,
     policy: str | None = None,
     t: int | None = None,
-) -> Any:
-    """How often each pair duelled up to time t, mean over runs; a panel for each policy.
+) -> alt.LayerChart | alt.ConcatChart:
+    """Draw how often each pair duelled up to time t, as the mean over runs, with a panel for each policy.
 
-    The results must have recorded it: `simulate(..., record="pairs")`.
+    Args:
+        results: Results that recorded pairs (`simulate(..., record="pairs")`), or their folder.
+        matrix: The problem's matrix, its file or name; it names the arms and orders them by Copeland score.
+        problem: The problem to show; needed if there are several.
+        policy: The policy to show; by default each has a panel.
+        t: A checkpoint; by default each policy's last one.
 
-    matrix: names the arms, and orders them by Copeland score.
-    problem, policy: those to show; a problem is needed if there are several.
-    t: a checkpoint; by default each policy's last.
+    Raises:
+        UnknownName: If the results have no such policy or problem.
+        InvalidInput: If no pairs were recorded at that time, or the matrix has another number of arms.
     """
-    matrix = None if matrix is None else as_matrix(matrix)
-    points = pair_points(results, matrix, problem=problem, policy=policy, t=t)
+    known = None if matrix is None else as_matrix(matrix)
+    points = pair_points(results, known, problem=problem, policy=policy, t=t)
     met = points.filter(pl.col("duels") > 0)
     order, cells = unique(points, "row"), charts.amounts("duels", *ends(met["duels"]))
     panels = {
-        f"{name}, t = {time:,}": charts.heat_map(met.filter(policy=name), order, "duels", cells, _winner(matrix))
+        f"{name}, t = {time:,}": charts.heat_map(met.filter(policy=name), order, "duels", cells, _winner(known))
         for name, time in points.select("policy", "t").unique(maintain_order=True).rows()
     }
     shown = points["problem"][0] + (f": {next(iter(panels))}" if len(panels) == 1 else "")
     below = f"K = {len(order)} · mean over {charts.count(charts.span(points['runs']), 'run')} · blank: never"
-    said = f"Heat map of how often each pair of arms duelled: {'; '.join(panels)}. {below}."
-    return charts.titled(charts.side_by_side(panels), f"Duels of each pair on {shown}", below, said)
+    description = f"Heat map of how often each pair of arms duelled: {'; '.join(panels)}. {below}."
+    return charts.titled(charts.side_by_side(panels), f"Duels of each pair on {shown}", below, description)
 
 
 def pair_points(
     results: Results,
-    matrix: PreferenceMatrix | None = None,
+    matrix: MatrixLike | None = None,
     *,
     problem: str | None = None,
     policy: str | None = None,
     t: int | None = None,
 ) -> pl.DataFrame:
-    """The mean number of duels of each pair of arms up to time t, in both orders, by policy."""
-    results, matrix = as_results(results), None if matrix is None else as_matrix(matrix)
+    """Compute the mean number of duels of each pair of arms up to time t, in both orders, by policy."""
+    results, known = as_results(results), None if matrix is None else as_matrix(matrix)
     if results.pairs is None:
         raise InvalidInput('the results have no pairs: record them with simulate(..., record="pairs")')
     pairs = only(only(results.pairs, "problem", problem), "policy", policy)
@@ -91,10 +98,10 @@ def pair_points(
     if pairs.select("policy", "run", "first", "second").is_duplicated().any():
         raise InvalidInput("there are pairs of several horizons at that time: expected results of one horizon")
     arms = pairs["second"].n_unique()
-    if matrix is not None and matrix.arms != arms:
-        raise InvalidInput(f"the matrix has {matrix.arms} arms, expected the {arms} of the recorded pairs")
-    names = [str(arm) for arm in range(arms)] if matrix is None else list(matrix.names)
-    order = pl.Enum(names if matrix is None else [names[arm] for arm in _copeland_order(matrix)])
+    if known is not None and known.arms != arms:
+        raise InvalidInput(f"the matrix has {known.arms} arms, expected the {arms} of the recorded pairs")
+    names = [str(arm) for arm in range(arms)] if known is None else list(known.names)
+    order = pl.Enum(names if known is None else [names[arm] for arm in _copeland_order(known)])
     mirrored = pairs.filter(pl.col("first") != pl.col("second")).with_columns(first="second", second="first")
     row, column = (pl.col(arm).replace_strict(range(arms), names).cast(order) for arm in ("first", "second"))
     return (

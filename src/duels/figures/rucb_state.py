@@ -1,9 +1,8 @@
-"""Figure 2: what RUCB holds of every pair at one time."""
+"""RUCB's intervals of all pairs at one time (the paper's Figure 2)."""
 
 import json
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import altair as alt
 import numpy as np
@@ -14,8 +13,8 @@ from ..preference import Arm, PreferenceMatrix
 from ..problems import as_matrix
 from ..results import Results, as_results
 from . import charts
-from .charts import BLACK, BLUE, GREY, SKY, VERMILION
-from .rows import at, matrix_of, of_run, rucb_alpha
+from .charts import BLACK, BLUE, GREY, SKY, VERMILION, Options
+from .selection import MatrixLike, at, matrix_of, of_run, rucb_alpha
 
 SHOWN = 8  # arms that fit
 SIZE = 560  # pixels for all blocks
@@ -26,21 +25,27 @@ COLOURS = {AHEAD: BLUE, OPEN: GREY, BEHIND: VERMILION}
 
 def state(
     results: Results,
-    matrix: Any,
+    matrix: MatrixLike,
     *,
     run: int = 0,
     t: int | None = None,
     policy: str | None = None,
     arms: Sequence[Arm] | None = None,
-) -> Any:
-    """RUCB at time t: each block has a dot at p and the interval of the row's arm against the column's.
+) -> alt.FacetChart:
+    """Draw the state of RUCB at time t: in each block the interval of the row's arm against the column's, a dot at p.
 
-    Rows of potential champions, u ≥ ½ against every arm, are shaded and have an arrow. The results must have recorded
-    the pairs: `simulate(..., record="pairs")`.
+    Rows of potential champions, with u ≥ ½ against every arm, are shaded and have an arrow.
 
-    t: a checkpoint; by default the last.
-    policy: which RUCB; needed if several policies were recorded.
-    arms: those to show; by default all, or of more than eight the eight with the best Copeland scores.
+    Args:
+        results: Results that recorded pairs (`simulate(..., record="pairs")`), or their folder.
+        matrix: The problem's matrix, its file or the problem's name.
+        run: The run to show.
+        t: A checkpoint; by default the last one.
+        policy: The RUCB to show; needed if several policies were recorded.
+        arms: The arms to show; by default all, or the eight with the best Copeland scores.
+
+    Raises:
+        InvalidInput: If nothing was recorded, or the policy is not RUCB.
     """
     points = state_points(results, matrix, run=run, t=t, policy=policy, arms=arms)
     one, total = points.row(0, named=True), as_matrix(matrix).arms
@@ -51,7 +56,7 @@ def state(
         "row:N", sort=names, header=alt.Header(title=None, labelAngle=0, labelAlign="left", labelExpr=marked)
     )
     width = max(34, min(84, SIZE // len(names)))
-    small: dict[str, Any] = {"labelFontSize": 9, "labelLimit": width} if max(map(len, names)) > NAME else {}
+    small: Options = {"labelFontSize": 9, "labelLimit": width} if max(map(len, names)) > NAME else {}
     columns = alt.Column("column:N", sort=names, header=alt.Header(title=None, **small))
     chart = _block(points, width).facet(row=rows, column=columns, spacing=3)
     chosen = f"{len(names)} of {total} arms" + (", the best by Copeland score" if arms is None else "")
@@ -66,25 +71,26 @@ def state(
 
 def state_points(
     results: Results,
-    matrix: Any,
+    matrix: MatrixLike,
     *,
     run: int = 0,
     t: int | None = None,
     policy: str | None = None,
     arms: Sequence[Arm] | None = None,
 ) -> pl.DataFrame:
-    """RUCB's interval and the true p of every arm `row` against every arm `column`, itself included, at time t.
+    """Compute RUCB's interval and the true p of every arm `row` against every arm `column`, itself included, at time t.
 
-    `verdict`: the row is ahead (l > ½), behind (u < ½), or it is open. A `champion` is behind no arm, shown or not.
+    The `verdict` is that the row is ahead (l > ½), behind (u < ½), or open. A `champion` is behind no arm, shown or
+    not.
     """
     results = as_results(results)
     matrix = matrix_of(results, matrix)
     rows = of_run(results.pairs, 'pairs: record them with simulate(..., record="pairs")', matrix, policy, run)
     rows, alpha = at(rows, t), rucb_alpha(rows["policy"][0])
-    said = {column: pl.lit(rows[column][0]) for column in ("problem", "policy", "run", "t")}
+    labels = {column: pl.lit(rows[column][0]) for column in ("problem", "policy", "run", "t")}
     t, wins = rows["t"][0], _wins(rows, matrix.arms)
     met, lead = wins + wins.T, wins - wins.T
-    # The comparison that RUCB makes; u < ½ itself rounds differently at late times.
+    # This is the comparison that RUCB makes; u < ½ itself rounds differently at late times.
     behind = (lead < 0) & (lead * lead / np.maximum(4 * met, 1) > alpha * math.log(t))
     bounds = theory.interval(wins, wins.T, t, alpha)
     lower, upper = (np.where(np.eye(matrix.arms) > 0, 0.5, bound) for bound in bounds)
@@ -100,7 +106,7 @@ def state_points(
         "verdict": np.select([behind[j, i], behind[i, j]], [AHEAD, BEHIND], OPEN),
         "champion": ~behind.any(axis=1)[i],
     }
-    return pl.DataFrame(columns).select(pl.all(), **said)
+    return pl.DataFrame(columns).select(pl.all(), **labels)
 
 
 def _wins(rows: pl.DataFrame, arms: int) -> np.ndarray:
@@ -115,11 +121,11 @@ def _wins(rows: pl.DataFrame, arms: int) -> np.ndarray:
 def _best(matrix: PreferenceMatrix) -> list[int]:
     if matrix.arms <= SHOWN:
         return list(range(matrix.arms))
-    return np.argsort(-matrix.copeland_scores, kind="stable")[:SHOWN].tolist()
+    return [int(arm) for arm in np.argsort(-matrix.copeland_scores, kind="stable")[:SHOWN]]
 
 
-def _block(points: pl.DataFrame, side: int) -> Any:
-    axis: dict[str, Any] = {
+def _block(points: pl.DataFrame, side: int) -> alt.LayerChart:
+    axis: Options = {
         "axis": alt.Axis(values=[0.5], labelExpr="'½'", grid=False, title=None),
         "scale": alt.Scale(domain=[0, 1]),
     }
@@ -128,7 +134,7 @@ def _block(points: pl.DataFrame, side: int) -> Any:
     base, middle = alt.Chart(), alt.value(side / 2)
     across = {"x": alt.value(0), "x2": alt.value(side)}
     bars = base.transform_filter("datum.row !== datum.column").mark_rule(strokeWidth=6, clip=True)
-    return alt.layer(
+    return charts.layered(
         base.transform_filter("datum.champion").mark_rect(color=SKY, opacity=0.25).encode(**across),
         base.mark_rule(strokeDash=(2, 2), color=GREY).encode(**across, y=alt.datum(0.5, **axis)),
         bars.encode(alt.Y("lower:Q", **axis), alt.Y2("upper"), colour, x=middle),

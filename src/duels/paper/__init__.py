@@ -1,6 +1,6 @@
-"""The paper's experiment in one command: its matrix, its figures, its report, and which of its claims hold.
+"""The paper's experiment in one command: matrix, results, figures, report, and which of the paper's claims hold.
 
-Only what is about this one paper belongs here; what any experiment needs is in `experiments` and `figures`.
+Only code about this one paper and the report belongs here. What any experiment needs is in `experiments` and `figures`.
 """
 
 from typing import TYPE_CHECKING

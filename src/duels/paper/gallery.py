@@ -1,16 +1,16 @@
-"""The paper's figures for one experiment: those of its results, and those that explain its proofs and arguments.
+"""The figures of `duels reproduce`: those of its results, and those that explain the paper's proofs and arguments.
 
-The latter need a little to be simulated: RUCB on a small problem, where its bounds are in sight, one run of it on the
-experiment's smallest problem, and Beat the Mean with several γ.
+The latter need short simulations: RUCB on a small problem, where its bounds are close enough to be drawn, one run of it
+on the experiment's smallest problem, and Beat the Mean with several γ.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 
 from .. import figures
+from ..figures.listing import FIGURES, Figure, Subject, results_figures
 from ..preference import PreferenceMatrix
 from ..problems import problem
 from ..results import Results, combine
@@ -22,42 +22,32 @@ UNLUCKY = 224  # the seed of a run on cyclic-4 in which p leaves the interval an
 CAUTIOUS = "rucb:alpha=1.01"
 
 
-class Picture(NamedTuple):
-    """A figure with its title and what it shows."""
-
-    title: str
-    caption: str
-    chart: Any
-
-
 def misleading_problem() -> PreferenceMatrix:
-    """The winner beats arm 1 by 0.03 and the rest by 0.15; arm 1, the Borda winner, beats the rest by 0.45."""
+    """Return a matrix on which a wrong γ misleads Beat the Mean.
+
+    The winner beats arm 1 by 0.03 and the others by 0.15; arm 1, the Borda winner, beats the others by 0.45.
+    """
     above = np.full((8, 8), 0.5)
     above[0, 1:], above[0, 1], above[1, 2:] = 0.65, 0.53, 0.95
     return PreferenceMatrix(np.triu(above) + np.tril(1 - above.T, -1), name="misleading")
 
 
-def results_pictures(
+def experiment_figures(
     results: Results, matrices: Mapping[str, PreferenceMatrix], pool: PreferenceMatrix
-) -> dict[str, Picture]:
-    """The figures of an experiment's results and matrices, by the name of their files."""
-    regret = figures.regret(results, pool=pool.name)
-    accuracy = figures.accuracy(results, pool=pool.name)
-    pictures = {
-        "regret": Picture("Cumulative regret", "The paper's Figure 1, top row.", regret),
-        "accuracy": Picture("Accuracy", "The paper's Figure 1, bottom row.", accuracy),
-        "assumptions": Picture(
-            "Assumptions on subsets", "The appendix's first figure.", figures.condorcet_probability(pool)
-        ),
-        "preferences": Picture("Preferences", "Who beats whom.", figures.preferences(pool)),
-    }
-    if _has_bounds(results, matrices):
-        bounded = figures.regret(results, bounds=matrices, pool=pool.name)
-        pictures["bounds"] = Picture("Regret and its bounds", "", bounded)
-    return pictures
+) -> list[Figure]:
+    """Draw the figures of an experiment's results and of the pool of its arms.
+
+    Args:
+        results: The results.
+        matrices: The preference matrix of every problem, by the problem's name.
+        pool: The matrix that the problems were drawn from.
+    """
+    subject = Subject(results, matrices, pool)
+    (preferences,) = FIGURES["preferences"](Subject(None, {pool.name: pool}))
+    return [*results_figures(subject), *FIGURES["subsets"](subject), preferences._replace(name="preferences")]
 
 
-def proof_pictures(
+def proof_figures(
     results: Results,
     matrices: Mapping[str, PreferenceMatrix],
     *,
@@ -65,22 +55,28 @@ def proof_pictures(
     seed: int,
     jobs: int | None,
     pool: PreferenceMatrix | None = None,
-) -> dict[str, Picture]:
-    """The figures that explain the proofs of Lemma 1 and Theorems 2 and 3, and the arguments about γ and horizons.
+) -> list[Figure]:
+    """Draw the figures that explain the proofs of Lemma 1 and Theorems 2 and 3, and the arguments about γ and horizons.
 
-    pool: the matrix that the problems were drawn from, to be named in titles.
+    Args:
+        results: The results of the experiment.
+        matrices: The preference matrix of every problem, by the problem's name.
+        runs: The number of runs of the simulations for these figures.
+        seed: Their seed.
+        jobs: The number of threads; by default one per core.
+        pool: The matrix that the problems were drawn from, for titles.
     """
     origin = "" if pool is None else pool.name
-    pictures = _lemma_pictures() | _theorem_pictures(matrices, origin, runs, seed, jobs)
-    if _has_bounds(results, matrices):
-        del pictures["bounds"]  # the results have a figure of their own
+    drawn = [*_lemma_figures(), *_theorem_figures(matrices, origin, runs, seed, jobs)]
+    if _has_bounds(results, matrices):  # then the results have such a figure of their own
+        drawn = [figure for figure in drawn if figure.name != "bounds"]
     misleading = misleading_problem()
     guessed = [
         simulate(
             misleading,
             f"btm:gamma={gamma:g}",
             horizon=LONG,
-            runs=min(runs, 100 if gamma < 1 else 2),  # from 1 on, runs are long and alike
+            runs=min(runs, 100 if gamma < 1 else 2),  # from 1 on, runs are long and almost equal
             checkpoints=[],
             seed=seed,
             jobs=jobs,
@@ -88,70 +84,73 @@ def proof_pictures(
         )
         for gamma in GAMMAS
     ]
-    pictures["gamma"] = Picture(
+    guesses = Figure(
+        "gamma",
         "Beat the Mean with a wrong γ",
         "Far too small a γ loses the winner, mostly to the Borda winner. The larger γ, the longer until arms leave. "
         "Up to 4 the right arm is named, at a price that grows; at 6 none has left at the horizon, and the Borda "
         "winner is named again. Less than the true γ can be enough, as here, but what is proved needs that.",
         figures.gamma(combine(guessed), misleading),
     )
-    told = results.frame.group_by("policy", maintain_order=True).agg(pl.col("horizon").n_unique())
-    afresh = [policy for policy, horizons in told.iter_rows() if horizons > 1]
+    drawn.append(guesses)
+    counts = results.frame.group_by("policy", maintain_order=True).agg(pl.col("horizon").n_unique())
+    afresh = [policy for policy, horizons in counts.iter_rows() if horizons > 1]
     if afresh:
         largest = max(matrices, key=lambda name: matrices[name].arms)
-        pictures["horizons"] = Picture(
-            "Horizons too short and too long",
-            "What a policy that is told a horizon costs if that is not the time it is used for.",
-            figures.horizons(results, policy=afresh[0], problem=largest, pool=origin),
-        )
-    return pictures
+        one = results.frame.filter(~pl.col("policy").is_in(afresh[1:]), problem=largest)
+        drawn += FIGURES["horizons"](Subject(Results(one), matrices, pool))
+    return drawn
 
 
-def _lemma_pictures() -> dict[str, Picture]:
-    times = [*range(1, 300), *range(300, 2_001, 10)]  # each step costs, and late ones are alike
+def _lemma_figures() -> list[Figure]:
+    times = [*range(1, 300), *range(300, 2_001, 10)]  # late steps change little, and each one takes time to draw
     one = simulate("cyclic-4", "rucb", horizon=2_000, seed=UNLUCKY, checkpoints=times, record=[(0, 1)], progress=False)
-    return {
-        "lemma-1": Picture(
+    return [
+        Figure(
+            "lemma-1",
             "The interval of one pair",
             "The paper's illustration of Lemma 1, in a run chosen for its bad luck: in most runs p is always inside.",
             figures.intervals(one, "cyclic-4"),
         ),
-        "lemma-1-tails": Picture(
+        Figure(
+            "lemma-1-tails",
             "The same with its tails",
             "The appendix's form: Chernoff and Hoeffding's bound as the shaded areas.",
             figures.intervals(one, "cyclic-4", tails=True),
         ),
-    }
+    ]
 
 
-def _theorem_pictures(
+def _theorem_figures(
     matrices: Mapping[str, PreferenceMatrix], origin: str, runs: int, seed: int, jobs: int | None
-) -> dict[str, Picture]:
+) -> list[Figure]:
     smallest = min(matrices.values(), key=len)
     smallest = PreferenceMatrix(smallest.array, smallest.names, smallest.name + f" of {origin}" * bool(origin))
     one = simulate(
         smallest, "rucb", horizon=100_000, seed=seed, jobs=jobs, checkpoints=[], record="pairs", progress=False
     )
-    small = problem("cyclic-4")  # where the bounds are near enough to be seen
+    small = problem("cyclic-4")  # its bounds are close enough to be drawn
     cautious = simulate(small, CAUTIOUS, horizon=100_000, runs=runs, seed=seed, jobs=jobs, progress=False)
-    return {
-        "theorem-2": Picture(
-            "RUCB's state", "The paper's illustration of Theorem 2's proof.", figures.state(one, smallest)
+    return [
+        Figure(
+            "theorem-2", "RUCB's state", "The paper's illustration of Theorem 2's proof.", figures.state(one, smallest)
         ),
-        "theorem-3": Picture(
+        Figure(
+            "theorem-3",
             "Quantiles of regret and their bound",
             "The paper's illustration of Theorem 3's proof, with α = 1.01 on four arms.",
             figures.regret_quantiles(cautious, small),
         ),
-        "bounds": Picture(
+        Figure(
+            "bounds",
             "Regret and its bounds",
             "With α = 1.01 on four arms. The paper's experiments have α = 0.51, whose bounds are beyond any run.",
             figures.regret(cautious, bounds=small),
         ),
-    }
+    ]
 
 
 def _has_bounds(results: Results, matrices: Mapping[str, PreferenceMatrix]) -> bool:
-    """Whether any bound on the results is near enough to be drawn; at the paper's α = 0.51 none is."""
+    """Whether any bound on the results is close enough to be drawn; at the paper's α = 0.51 none is."""
     points = figures.regret_points(results)
     return len(figures.bounds_in_sight(points, figures.bound_points(points, matrices))) > 0

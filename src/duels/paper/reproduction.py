@@ -1,12 +1,11 @@
 """The paper's experiment, from rankers to claims: matrix, races, figures, report (Zoghi et al. 2014, section 6)."""
 
 import json
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from ..checks import check_int
 from ..engine.progress import bar
@@ -15,14 +14,20 @@ from ..experiments.folder import Folder
 from ..experiments.running import experiment, run_experiment
 from ..experiments.subsets import draw_subset
 from ..figures import save
+from ..figures.listing import Figure
 from ..files import atomic_write
+from ..policies import PolicyLike
 from ..preference import PreferenceMatrix
 from ..problems import as_matrix, load_matrix, problem, save_matrix
 from ..provenance import version
 from ..results import Results, prepare_folder
+from ..simulation import ProblemLike
 from .claims import Claim, claims_text, paper_claims
-from .gallery import Picture, proof_pictures, results_pictures
+from .gallery import experiment_figures, proof_figures
 from .report import write_report
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 POLICIES = ("rucb", "savage", "btm:gamma=own")  # α = 0.51 is rucb's default; γ each problem's own
 SIZES = (16, 32, 64)
@@ -33,10 +38,22 @@ DRAWN = 0.4  # of the time for figures goes into drawing them, the rest into wri
 DEEP_HORIZONS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 4500)  # thousands, up to the paper's 4.5 million
 
 
-class Scale(NamedTuple):
-    """How large the experiment is."""
+Letor = str | Path | Sequence[str | Path]  # LETOR files, or the folder of a fold
 
-    comparisons: int  # of each pair of rankers
+
+class ReportOptions(TypedDict, total=False):
+    """Arguments of `write_report`."""
+
+    pool: PreferenceMatrix
+    claims: list[Claim]
+    title: str
+    facts: dict[str, str]
+
+
+class Scale(NamedTuple):
+    """The size of the experiment."""
+
+    comparisons: int  # per pair of rankers
     runs: int
     horizons: tuple[int, ...]
     endings: tuple[str, ...]  # of the figures' files
@@ -47,7 +64,7 @@ QUICK = Scale(1000, 20, tuple(1000 * k for k in DEEP_HORIZONS if k <= 500), (".p
 
 
 class Reproduction(NamedTuple):
-    """What came of it."""
+    """The results of `reproduce`."""
 
     pool: PreferenceMatrix  # all rankers
     matrices: dict[str, PreferenceMatrix]  # the problems drawn from it
@@ -59,23 +76,38 @@ class Reproduction(NamedTuple):
 def reproduce(
     out: str | Path,
     *,
-    letor: Any = None,
-    matrix: Any = None,
-    policies: Sequence[Any] = (),
+    letor: Letor | None = None,
+    matrix: ProblemLike | None = None,
+    policies: Sequence[PolicyLike] = (),
     quick: bool = False,
     runs: int | None = None,
     seed: int = 0,
     jobs: int | None = None,
-    executor: Any = None,
+    executor: "Client | str | None" = None,
     progress: bool | None = None,
     say: Callable[[str], None] = lambda text: None,
 ) -> Reproduction:
-    """Redo the paper's experiment and write matrix, results, figures and report to the folder `out`.
+    """Repeat the paper's experiment and write matrix, results, figures and report to a folder.
 
-    By default the rankers are those of a generated collection of the paper's shape; `letor` names LETOR files or a
-    fold's folder, `matrix` a preference matrix to use instead. `policies` are raced beside RUCB, Condorcet SAVAGE and
-    Beat the Mean. Killed and called again with the same arguments, it goes on where it was; a folder that holds another
-    reproduction is refused before anything is done.
+    If it was interrupted, calling it again with the same arguments resumes it.
+
+    Args:
+        out: The folder. One that holds another reproduction is refused at once.
+        letor: LETOR files, or the folder of a fold, to take the rankers from; by default a generated collection with
+            the shape of the paper's.
+        matrix: A preference matrix to use instead of an estimated one.
+        policies: Policies to run beside RUCB, Condorcet SAVAGE and Beat the Mean.
+        quick: Whether to use fewer comparisons, runs and steps.
+        runs: The number of runs of each policy; by default 100, or 20 if `quick`.
+        seed: The seed of everything.
+        jobs: The number of threads; by default one per core.
+        executor: A Dask client or the address of a scheduler; by default threads.
+        progress: Whether to show progress bars; by default on a terminal only.
+        say: Called with each line about what happens.
+
+    Raises:
+        InvalidInput: If an argument is wrong, or the folder holds something else.
+        NoCondorcetWinner: If no subset of the arms has a Condorcet winner.
     """
     scale = QUICK if quick else FULL
     if runs is not None:
@@ -115,24 +147,36 @@ def reproduce(
         results = run_experiment(planned, executor=executor, jobs=jobs, out=folder.path, progress=progress)
     claims = paper_claims(results, planned.matrices, pool)
     with clock.step("figures"), bar(progress, "figures") as show:
-        pictures = results_pictures(results, planned.matrices, pool)
+        drawn_figures = experiment_figures(results, planned.matrices, pool)
         show(DRAWN / 4)
-        proofs = proof_pictures(results, planned.matrices, runs=scale.runs, seed=seed, jobs=jobs, pool=pool)
+        proofs = proof_figures(results, planned.matrices, runs=scale.runs, seed=seed, jobs=jobs, pool=pool)
         show(DRAWN)
         _write_figures(
-            target / "figures", pictures | proofs, scale.endings, lambda share: show(DRAWN + (1 - DRAWN) * share)
+            target / "figures",
+            [*drawn_figures, *proofs],
+            scale.endings,
+            lambda share: show(DRAWN + (1 - DRAWN) * share),
         )
     with clock.step("report"):
-        shown: dict[str, Any] = {"pool": pool, "claims": claims, "more": proofs, "title": _title(pool), "facts": facts}
-        page = write_report(target / "report.html", results, planned.matrices, progress=progress, **shown)
+        page = write_report(
+            target / "report.html",
+            results,
+            planned.matrices,
+            pool=pool,
+            claims=claims,
+            title=_title(pool),
+            more=proofs,
+            facts=facts,
+            progress=progress,
+        )
     _write_json(target / "claims.json", [claim._asdict() for claim in claims])
     say(f"\n{claims_text(claims)}\n")
     say(f"The report is {page}: open it in a browser. {clock.total()}")
     return Reproduction(pool, planned.matrices, results, claims, page)
 
 
-def reported(folder: str | Path, results: Results, matrices: Mapping[str, PreferenceMatrix]) -> dict[str, Any]:
-    """What `write_report` is told of the experiment in a reproduction's folder; nothing of any other experiment."""
+def reported(folder: str | Path, results: Results, matrices: Mapping[str, PreferenceMatrix]) -> ReportOptions:
+    """Return the arguments of `write_report` for the experiment in a reproduction's folder; none for another one."""
     target = Path(folder).resolve().parent
     if Path(folder).resolve().name != RESULTS or not (target / RECORD).is_file():
         return {}
@@ -147,16 +191,16 @@ def _title(pool: PreferenceMatrix) -> str:
     return f"The paper's experiment on {pool.name}"
 
 
-def _raced(policies: Sequence[Any]) -> list[Any]:
-    """The paper's policies and those asked for beside them, each once; tried on a small problem, so refused at once."""
+def _raced(policies: Sequence[PolicyLike]) -> list[PolicyLike]:
+    """List the paper's policies and further ones, each once; wrong ones are refused at once."""
     small = problem("arxiv-6")
     others = [one for one in policies if next(iter(experiment(small, [one]).policies)) not in POLICIES]
     experiment(small, [*POLICIES, *others])
     return [*POLICIES, *others]
 
 
-def _source(letor: Any, matrix: PreferenceMatrix | None, comparisons: int) -> str:
-    """Where the preferences come from, in words that differ where they do."""
+def _source(letor: Letor | None, matrix: PreferenceMatrix | None, comparisons: int) -> str:
+    """Describe where the preferences come from; different sources have different descriptions."""
     if matrix is not None:
         return f"the matrix {matrix.digest}"
     paths = [letor] if isinstance(letor, str | Path) else list(letor or ())
@@ -164,8 +208,8 @@ def _source(letor: Any, matrix: PreferenceMatrix | None, comparisons: int) -> st
     return f"{comparisons:,} comparisons of each pair of rankers of {files or 'a generated collection'}"
 
 
-def _refuse_other(target: Path, asked: Mapping[str, Any]) -> None:
-    """An error in words if the folder holds a reproduction of something else."""
+def _refuse_other(target: Path, asked: Mapping[str, object]) -> None:
+    """Raise if the folder holds another reproduction."""
     if not (target / RECORD).exists():
         return
     held = _record(target)["asked"]
@@ -178,24 +222,24 @@ def _refuse_other(target: Path, asked: Mapping[str, Any]) -> None:
 
 
 def _record(target: Path) -> dict[str, Any]:
-    """What a reproduction's folder says of itself."""
+    """Read the description in a reproduction's folder."""
     try:
-        record = json.loads((target / RECORD).read_text(encoding="utf-8"))
+        record: dict[str, Any] = json.loads((target / RECORD).read_text(encoding="utf-8"))
         if isinstance(record["asked"], dict) and isinstance(record.get("facts", {}), dict):
             return record
-        why = "it does not say what was asked for"
+        why = "it does not describe a reproduction"
     except (OSError, ValueError, LookupError, TypeError) as error:
         why = str(error)
     raise InvalidInput(f"{target / RECORD} cannot be read: {why}; choose another folder")
 
 
-def _write_json(path: Path, value: Any) -> None:
+def _write_json(path: Path, value: object) -> None:
     with atomic_write(path) as unfinished:
         unfinished.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 class _Clock:
-    """Says how long each step took."""
+    """Measures how long each step takes."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self.say, self.started = say, time.perf_counter()
@@ -213,19 +257,24 @@ class _Clock:
 
 
 def _estimated(
-    letor: Any, comparisons: int, seed: int, jobs: int | None, progress: bool | None, say: Callable[[str], None]
+    letor: Letor | None,
+    comparisons: int,
+    seed: int,
+    jobs: int | None,
+    progress: bool | None,
+    say: Callable[[str], None],
 ) -> tuple[PreferenceMatrix, str]:
-    """The preferences among a collection's rankers, and how they were found."""
+    """Estimate the preferences among a collection's rankers, and describe how."""
     from ..ranking.collection import load as load_collection
     from ..ranking.estimate import estimate_preferences
-    from ..ranking.synthetic import synthetic_letor
+    from ..ranking.synthetic import synthetic_collection
 
     if letor:
         paths = [letor] if isinstance(letor, str | Path) else list(letor)
         collection = load_collection(paths if len(paths) > 1 else paths[0], progress=progress)
     else:
-        with tempfile.TemporaryDirectory() as folder, bar(progress, "collection"):
-            collection = synthetic_letor(Path(folder) / "synthetic.txt", seed=seed)
+        with bar(progress, "collection"):
+            collection = synthetic_collection(seed=seed)
     how = f"{collection}: {comparisons:,} {INTERLEAVED} interleavings of each pair, {CLICKS} clicks"
     say(how)
     pool = estimate_preferences(
@@ -243,36 +292,36 @@ def _estimated(
 def _subsets(
     pool: PreferenceMatrix, seed: int, say: Callable[[str], None]
 ) -> tuple[dict[str, PreferenceMatrix], dict[int, str]]:
-    """Problems of the paper's sizes, and how each was drawn; what has no Condorcet winner is refused aloud."""
+    """Draw problems of the paper's sizes, and describe how; a size without a Condorcet winner is left out."""
     sizes = [size for size in SIZES if size < pool.arms] + ([pool.arms] if pool.arms <= SIZES[-1] else [])
-    found, told = {}, {}
+    found, notes = {}, {}
     for size in sizes:
         try:
             drawn = draw_subset(pool, size, seed)
         except NoCondorcetWinner as error:
-            told[size] = f"left out: {error}"
-            say(f"K = {size} is {told[size]}")
+            notes[size] = f"left out: {error}"
+            say(f"K = {size} is {notes[size]}")
             continue
         count = (
             f"after {drawn.refused} without a Condorcet winner were refused" if drawn.refused else "at the first draw"
         )
-        told[size] = "all arms" if size == pool.arms else f"drawn {count}"
+        notes[size] = "all arms" if size == pool.arms else f"drawn {count}"
         found[f"{size} arms"] = drawn.matrix
-        say(f"K = {size}: {told[size]}; {_winner(drawn.matrix)}, smallest gap {sorted(drawn.matrix.gaps)[1]:.4g}")
+        say(f"K = {size}: {notes[size]}; {_winner(drawn.matrix)}, smallest gap {sorted(drawn.matrix.gaps)[1]:.4g}")
     if not found:
         raise NoCondorcetWinner(
             f"no subset of the {pool.arms} arms has a Condorcet winner, so there is nothing to race"
         )
-    return found, told
+    return found, notes
 
 
 def _write_figures(
-    folder: Path, pictures: dict[str, Picture], endings: Sequence[str], show: Callable[[float], None]
+    folder: Path, drawn: Sequence[Figure], endings: Sequence[str], show: Callable[[float], None]
 ) -> None:
-    for done, (name, picture) in enumerate(pictures.items(), 1):
+    for done, figure in enumerate(drawn, 1):
         for ending in endings:
-            save(picture.chart, folder / f"{name}{ending}")
-        show(done / len(pictures))
+            save(figure.chart, folder / f"{figure.name}{ending}")
+        show(done / len(drawn))
 
 
 def _winner(matrix: PreferenceMatrix) -> str:

@@ -75,7 +75,7 @@ def wrap(given: Mapping[str, object]) -> types.ModuleType:
 def _wrapped(name: str) -> types.ModuleType:
     inner = _inner(name)
     space = globals() | {f"inner_{kernel}": getattr(inner, kernel) for kernel in KERNELS}
-    space["Whole"] = _tuple(f"State_{name}", dict.fromkeys((*inner.State._fields, *OWN), Any), {})
+    space["Whole"] = _tuple(f"State_{name}", dict.fromkeys((*inner.State._fields, *OWN), object), {})
     played = types.ModuleType(__name__, __doc__)
     for kernel in (init, select, update, skip, recommend):
         setattr(played, kernel.__name__, types.FunctionType(kernel.__code__, space, kernel.__name__))
@@ -93,7 +93,7 @@ def _wrapped(name: str) -> types.ModuleType:
     return played
 
 
-def _inner(name: str) -> Any:
+def _inner(name: str) -> types.ModuleType:
     from . import BUILT_IN
 
     modules = {one: importlib.import_module(f".{one}", __package__) for one in BUILT_IN if one != "doubling"}
@@ -103,7 +103,7 @@ def _inner(name: str) -> Any:
     return able[name]
 
 
-def _tuple(name: str, fields: dict[str, Any], defaults: dict[str, Any]) -> Any:
+def _tuple(name: str, fields: dict[str, type], defaults: dict[str, object]) -> Any:
     """A NamedTuple of this module, so that cached compiled code finds it by name."""
     made: Any = NamedTuple(name, list(fields.items()))  # type: ignore[misc]
     made.__module__ = __name__

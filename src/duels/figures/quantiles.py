@@ -1,7 +1,6 @@
 """Figure 3: the quantiles of RUCB's regret, and the bound on them whose area is Theorem 3's bound on the mean."""
 
 import math
-from typing import Any
 
 import altair as alt
 import numpy as np
@@ -13,26 +12,35 @@ from ..problems import as_matrix
 from ..results import Results, as_results
 from . import charts
 from .charts import BLUE, SKY, VERMILION, line_glyph
-from .rows import at, matrix_of, number, one_policy, power, rucb_alpha, without_repeats
+from .selection import MatrixLike, at, ends, matrix_of, one_policy, power, rucb_alpha, without_repeats
 
-TOO_HIGH = 1e6  # a bound so many times above every regret is not drawn
+TOO_HIGH = 1e6  # a bound that is so many times above every regret is not drawn
 DASHED = (6, 3)
 FOUND, MEAN, BOUND, EXPECTED = "quantiles of R", "mean of R", "Theorem 2's bound H(q)", "Theorem 3's bound on the mean"
 
 
-def regret_quantiles(results: Results, matrix: Any, *, t: int | None = None, policy: str | None = None) -> Any:
-    """The quantiles of RUCB's regret R_t over runs, and above them H_t(q), Theorem 2's bound with δ = 1 − q.
+def regret_quantiles(
+    results: Results, matrix: MatrixLike, *, t: int | None = None, policy: str | None = None
+) -> alt.LayerChart:
+    """Draw the quantiles of RUCB's regret R_t over runs, and above them H_t(q), Theorem 2's bound with δ = 1 − q.
 
-    The areas below the two are the mean regret and Theorem 3's bound. A bound far above every regret is not drawn.
+    The areas below the two curves are the mean regret and Theorem 3's bound. A bound far above every regret is not
+    drawn.
 
-    t: a checkpoint; by default the last.
-    policy: which RUCB; needed if there are several policies.
+    Args:
+        results: The results, or their folder.
+        matrix: The problem's matrix, its file or the problem's name.
+        t: A checkpoint; by default the last one.
+        policy: The RUCB to show; needed if there are several policies.
+
+    Raises:
+        InvalidInput: If the policy is not RUCB, or the results are not of this matrix.
     """
     points = quantile_points(results, matrix, t=t, policy=policy)
     matrix, one = as_matrix(matrix), points.row(0, named=True)
-    alpha, least, most = rucb_alpha(one["policy"]), number(points["regret"].min()), number(points["regret"].max())
+    alpha, least, most = rucb_alpha(one["policy"]), *ends(points["regret"])
     curve = _bound(matrix, one["t"], alpha, len(points), TOO_HIGH * most)
-    levels = {MEAN: number(points["regret"].mean())}
+    levels = {MEAN: float(points["regret"].to_numpy().mean())}
     if alpha > 1:
         levels[EXPECTED] = float(theory.expected_regret_bound(matrix, one["t"], alpha))
     axis = charts.log_axis("regret R", least / 1.5, max([most, *curve["bound"], *levels.values()]) * 1.5)
@@ -53,15 +61,17 @@ def regret_quantiles(results: Results, matrix: Any, *, t: int | None = None, pol
         alt.Chart(charts.values(curve)).mark_line(color=VERMILION).encode(x, alt.Y("bound:Q", **axis)),
         rules.mark_rule(strokeDash=DASHED, strokeWidth=1.5).encode(alt.Y("level:Q", **axis), key.colour("label")),
     ]
-    chart = alt.layer(*layers, key.layer()).properties(width=charts.WIDTH, height=charts.HEIGHT)
-    said = f"{one['policy']}, K = {matrix.arms} · {len(points)} runs, t = {one['t']:,}"
-    return charts.titled(chart, f"Quantiles of the regret on {one['problem']}", [said, *_notes(matrix, alpha, curve)])
+    chart = charts.layered(*layers, key.layer()).properties(width=charts.WIDTH, height=charts.HEIGHT)
+    below = f"{one['policy']}, K = {matrix.arms} · {len(points)} runs, t = {one['t']:,}"
+    return charts.titled(chart, f"Quantiles of the regret on {one['problem']}", [below, *_notes(matrix, alpha, curve)])
 
 
-def quantile_points(results: Results, matrix: Any, *, t: int | None = None, policy: str | None = None) -> pl.DataFrame:
-    """The regrets of n runs at time t, sorted; the k-th is the q-quantile for `low` = (k − 1)/n < q ≤ `high` = k/n.
+def quantile_points(
+    results: Results, matrix: MatrixLike, *, t: int | None = None, policy: str | None = None
+) -> pl.DataFrame:
+    """Sort the regrets of n runs at time t; the k-th is the q-quantile for `low` = (k − 1)/n < q ≤ `high` = k/n.
 
-    `bound` is H_t(low), the least that Theorem 2 allows these quantiles; infinity for α ≤ ½, where it says nothing.
+    `bound` is H_t(low), Theorem 2's least bound on these quantiles. It is infinite for α ≤ ½, where there is none.
     """
     results = as_results(results)
     matrix = matrix_of(results, matrix)
@@ -75,7 +85,7 @@ def quantile_points(results: Results, matrix: Any, *, t: int | None = None, poli
 
 
 def _bound(matrix: PreferenceMatrix, t: int, alpha: float, runs: int, highest: float) -> pl.DataFrame:
-    """H_t up to where it is too high to draw, or to a quarter of a run from the end: it goes to infinity there."""
+    """Compute H_t up to the highest value to draw, or a quarter of a run before q = 1, where it is infinite."""
     low = (1 - 0.25 / runs) * (1 - np.linspace(1, 0, 200) ** 3)
     curve = pl.DataFrame({"low": low, "bound": _quantile_bound(matrix, t, alpha, low)})
     return curve.filter(pl.col("bound") <= highest)
@@ -86,7 +96,7 @@ def _quantile_bound(matrix: PreferenceMatrix, t: int, alpha: float, q: np.ndarra
 
 
 def _notes(matrix: PreferenceMatrix, alpha: float, curve: pl.DataFrame) -> list[str]:
-    """What to say of the bounds that are not drawn."""
+    """Explain which bounds are not drawn."""
     notes = []
     if alpha > 0.5 and not len(curve):
         least = float(theory.log_c(1, matrix.arms, alpha)) / math.log(10) + math.log10(matrix.gaps.max())

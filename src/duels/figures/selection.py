@@ -1,8 +1,9 @@
-"""The rows of the results that a figure is about, and the numbers it says of them."""
+"""Which rows of the results a figure shows, and the numbers and names in its titles."""
 
-from typing import Any
+import os
 
 import polars as pl
+from numpy.typing import ArrayLike
 
 from .. import specs
 from ..errors import InvalidInput, UnknownName
@@ -12,11 +13,17 @@ from ..problems import as_matrix
 from ..provenance import digests
 from ..results import Results
 
+MatrixLike = PreferenceMatrix | ArrayLike | os.PathLike[str]  # a matrix, an array, a file or a problem's name
 
-def matrix_of(results: Results, matrix: Any) -> PreferenceMatrix:
-    """The matrix, if it is one that the results are of."""
+
+def matrix_of(results: Results, matrix: MatrixLike) -> PreferenceMatrix:
+    """Return the matrix.
+
+    Raises:
+        InvalidInput: If the results are not of this matrix.
+    """
     found = as_matrix(matrix)
-    known = results.frame["problem"].unique(maintain_order=True).to_list()
+    known = unique(results.frame, "problem")
     if found.name not in known:
         raise InvalidInput(f"the matrix is called {found.name!r}, the results are of {', '.join(known)}: expected one")
     for problem, digest in digests(results.provenance):
@@ -28,7 +35,7 @@ def matrix_of(results: Results, matrix: Any) -> PreferenceMatrix:
 def of_run(
     table: pl.DataFrame | None, missing: str, matrix: PreferenceMatrix, policy: str | None, run: int
 ) -> pl.DataFrame:
-    """What was recorded of one run of one policy; an error that ends with `missing` if nothing was."""
+    """Select what was recorded in one run of one policy; if there is nothing, raise an error that ends in `missing`."""
     rows = None if table is None else table.filter(problem=matrix.name)
     if rows is None or not len(rows):
         raise InvalidInput(f"the results of {matrix.name} have no {missing}")
@@ -40,23 +47,23 @@ def of_run(
 
 
 def one_policy(rows: pl.DataFrame, policy: str | None) -> str:
-    """The policy of that name, or the only one there is."""
-    known = only(rows, "policy", policy)["policy"].unique(maintain_order=True).to_list()
+    """Return the policy with that name, or the only one."""
+    known = unique(only(rows, "policy", policy), "policy")
     if len(known) != 1:
         raise InvalidInput(f"the results are of {', '.join(known)}: choose one with policy=…")
     return known[0]
 
 
 def only(rows: pl.DataFrame, column: str, name: str | None) -> pl.DataFrame:
-    """The rows with that name in the column; all if it is None."""
-    known = rows[column].unique(maintain_order=True).to_list()
+    """Select the rows with a name in a column; None selects all."""
+    known = unique(rows, column)
     if name is not None and name not in known:
-        raise UnknownName(f"{column} for this figure", name, known)
+        raise UnknownName(column, name, known)
     return rows if name is None else rows.filter(pl.col(column) == name)
 
 
 def at(rows: pl.DataFrame, t: int | None) -> pl.DataFrame:
-    """The rows of a checkpoint, by default the last."""
+    """Select the rows of a checkpoint, by default the last one."""
     times = rows["t"].unique().sort()
     if t is not None and t not in times:
         around = [times.filter(times < t).tail(1), times.filter(times > t).head(1)]
@@ -66,7 +73,11 @@ def at(rows: pl.DataFrame, t: int | None) -> pl.DataFrame:
 
 
 def without_repeats(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
-    """Each row once: runs with several horizons begin alike if the policy needs none, and are refused if not."""
+    """Drop duplicate rows: runs with several horizons are equal unless the policy needs a horizon.
+
+    Raises:
+        InvalidInput: If rows with the same keys differ.
+    """
     rows = rows.select(pl.exclude("horizon")).unique(maintain_order=True)
     if rows.select(keys).is_duplicated().any():
         raise InvalidInput(f"there are runs of {rows['policy'][0]} with several horizons: expected results of one")
@@ -74,7 +85,7 @@ def without_repeats(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
 
 
 def alpha_of(policy: str) -> float | None:
-    """RUCB's α; None for other policies."""
+    """Return the α of RUCB; None for other policies."""
     name, given = specs.split(policy, "policy")
     if name != "rucb":
         return None
@@ -82,6 +93,7 @@ def alpha_of(policy: str) -> float | None:
 
 
 def rucb_alpha(policy: str) -> float:
+    """Return the α of RUCB; raise an error for other policies."""
     alpha = alpha_of(policy)
     if alpha is None:
         raise InvalidInput(f"this figure is about rucb: found {policy}, expected rucb or, say, rucb:alpha=1.5")
@@ -89,20 +101,21 @@ def rucb_alpha(policy: str) -> float:
 
 
 def called(name: str) -> str:
-    """An arm's name in a sentence."""
+    """Write an arm's name as in a sentence."""
     return f"arm {name}" if name.isdigit() else name
 
 
 def power(exponent: float) -> str:
-    """10 to that power: 1,234 as such, larger numbers as 10^17."""
+    """Write 10 to a power: numbers below a million in full, larger ones as 10^17."""
     return f"{10**exponent:,.0f}" if exponent < 6 else f"10^{exponent:.0f}"
 
 
-def span(numbers: pl.Series) -> str:
-    least, most = number(numbers.min()), number(numbers.max())
-    return f"{most:,.0f}" if least == most else f"{least:,.0f} to {most:,.0f}"
+def unique(frame: pl.DataFrame, column: str) -> list[str]:
+    """List the distinct names in a column, in the order of the rows."""
+    return frame[column].unique(maintain_order=True).to_list()
 
 
-def number(value: Any) -> float:
-    """A number of polars, whose types say that it might be anything."""
-    return float(value)
+def ends(numbers: pl.Series) -> tuple[float, float]:
+    """Return the least and the largest number; nulls do not count."""
+    in_order = numbers.drop_nulls().sort().to_list()
+    return in_order[0], in_order[-1]

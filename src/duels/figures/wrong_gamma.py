@@ -1,6 +1,4 @@
-"""What becomes of Beat the Mean if its γ is underestimated or overestimated (the paper's appendix)."""
-
-from typing import Any
+"""Beat the Mean with a γ that is too small or too large (the paper's appendix)."""
 
 import altair as alt
 import polars as pl
@@ -12,8 +10,8 @@ from ..preference import PreferenceMatrix
 from ..problems import as_matrix
 from ..results import Results, as_results
 from . import charts
-from .charts import BLUE, GREEN, ORANGE, PURPLE, line_glyph
-from .rows import matrix_of, number, span
+from .charts import BLUE, GREEN, ORANGE, PURPLE, Layered, Options, line_glyph
+from .selection import MatrixLike, ends, matrix_of
 
 WIDTH, HEIGHT = 290, 230
 DOTTED = (2, 2)
@@ -21,12 +19,17 @@ CONDORCET, BORDA, REGRET = "names the Condorcet winner", "names the Borda winner
 INTERVAL = ["accuracy", "accuracy_low", "accuracy_high"]
 
 
-def gamma(results: Results, matrix: Any) -> Any:
-    """Whom Beat the Mean names at the horizon, and its regret until then, against the γ it was given.
+def gamma(results: Results, matrix: MatrixLike) -> alt.LayerChart | alt.ConcatChart:
+    """Draw which arm Beat the Mean recommends at the horizon, and its regret until then, against the γ it was given.
 
     Bars are Wilson's 95% intervals of the shares, and the regret of the best and the worst run.
 
-    results: of policies such as `btm:gamma=2`, with one horizon.
+    Args:
+        results: Results of policies such as `btm:gamma=2`, with one horizon, or their folder.
+        matrix: The problem's matrix, its file or the problem's name.
+
+    Raises:
+        InvalidInput: If there are no such results, or they are not of this matrix.
     """
     points = gamma_points(results, matrix)
     matrix, one = as_matrix(matrix), points.row(0, named=True)
@@ -40,23 +43,25 @@ def gamma(results: Results, matrix: Any) -> Any:
     )
     key = charts.key_of(list(lines), list(lines), [colour for colour, *_ in lines.values()])
     key = key.with_entry(f"true γ = {matrix.gamma:.3g}", PURPLE, line_glyph(dash=DOTTED))
-    least, most = number(points["regret_min"].min()), number(points["regret_max"].max())
-    shares = {"title": "share of runs", "scale": alt.Scale(domain=[-0.04, 1.04], nice=False)}
+    least, most = ends(points["regret_min"])[0], ends(points["regret_max"])[1]
+    shares: Options = {"title": "share of runs", "scale": alt.Scale(domain=[-0.04, 1.04], nice=False)}
     costs = charts.log_axis("regret until the horizon", least / 1.5, most * 1.5)
     cost = pl.col("label") == REGRET
     panels = {
         "Whom it names": _panel(rows.filter(~cost), shares, matrix, key),
         "What it costs": _panel(rows.filter(cost), costs, matrix, key),
     }
-    said = f"{one['problem']}, K = {matrix.arms} · horizon {one['horizon']:,} · {span(points['runs'])} runs for each γ"
+    runs = f"{charts.span(points['runs'])} runs for each γ"
+    below = f"{one['problem']}, K = {matrix.arms} · horizon {one['horizon']:,} · {runs}"
     bars = "bars: 95% intervals of the shares; best and worst run"
-    return charts.titled(charts.side_by_side(panels), "Beat the Mean and its γ", [said, bars])
+    return charts.titled(charts.side_by_side(panels), "Beat the Mean and its γ", [below, bars])
 
 
-def gamma_points(results: Results, matrix: Any) -> pl.DataFrame:
-    """By γ, the shares of runs that name the Condorcet (`accuracy`) and the Borda winner (`borda`), and the regret.
+def gamma_points(results: Results, matrix: MatrixLike) -> pl.DataFrame:
+    """Compute, for each γ, the shares of runs that recommend the Condorcet and the Borda winner, and the regret.
 
-    All at the horizon; `…_low` to `…_high` are Wilson's 95% intervals.
+    All are measured at the horizon. The shares are `accuracy` and `borda`; `…_low` to `…_high` are Wilson's 95%
+    intervals.
     """
     results = as_results(results)
     matrix = matrix_of(results, matrix)
@@ -86,14 +91,14 @@ def _gamma(policy: str) -> float:
     return float(specs.fill(name, given, find_policy(name).params._asdict(), "duels policies")["gamma"])
 
 
-def _panel(rows: pl.DataFrame, axis: dict[str, Any], matrix: PreferenceMatrix, key: charts.Key) -> Any:
-    least, most = number(rows["gamma"].min()), number(rows["gamma"].max())
-    ends = min(least, matrix.gamma) / 1.2, max(most, matrix.gamma) * 1.2
-    x = alt.X("gamma:Q", **charts.log_axis("γ it is given", *ends))
+def _panel(rows: pl.DataFrame, axis: Options, matrix: PreferenceMatrix, key: charts.Key) -> alt.LayerChart:
+    least, most = ends(rows["gamma"])
+    sides = min(least, matrix.gamma) / 1.2, max(most, matrix.gamma) * 1.2
+    x = alt.X("gamma:Q", **charts.log_axis("γ it is given", *sides))
     true = alt.Chart(charts.values([{"gamma": matrix.gamma}]))
-    layers = [true.mark_rule(color=PURPLE, strokeDash=DOTTED, strokeWidth=2).encode(x)]
+    layers: Layered = [true.mark_rule(color=PURPLE, strokeDash=DOTTED, strokeWidth=2).encode(x)]
     for place, line in enumerate(rows.partition_by("label", maintain_order=True)):
-        bars = alt.Chart(charts.values(line)).mark_rule(strokeWidth=1.5, xOffset=3 * place)  # not one upon the other
+        bars = alt.Chart(charts.values(line)).mark_rule(strokeWidth=1.5, xOffset=3 * place)  # next to each other
         layers.append(bars.encode(x, alt.Y("low:Q", **axis), alt.Y2("high"), key.colour("label")))
     layers += charts.lines(rows, x, alt.Y("value:Q", **axis), key, "label")
-    return alt.layer(*layers, key.layer(2 * WIDTH)).properties(width=WIDTH, height=HEIGHT)
+    return charts.layered(*layers, key.layer(2 * WIDTH)).properties(width=WIDTH, height=HEIGHT)

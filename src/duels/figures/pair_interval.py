@@ -1,8 +1,7 @@
-"""Figure 1: when the confidence interval of a pair begins to contain its probability, and the appendix's form of it."""
+"""The confidence interval of one pair over time (the paper's illustration of Lemma 1), also as in the appendix."""
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import altair as alt
 import numpy as np
@@ -14,34 +13,40 @@ from ..preference import Arm
 from ..problems import as_matrix
 from ..results import Results, as_results
 from . import charts
-from .charts import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, line_glyph
-from .rows import alpha_of, called, matrix_of, of_run, power
+from .charts import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, Layered, line_glyph
+from .selection import MatrixLike, alpha_of, called, matrix_of, of_run, power
 
 DELTA = 0.05  # of C(δ)
-TAILS, FEWEST = 5, 4  # graphs in the appendix's form, and the duels at the first
-TALL = 0.8  # how much of the room until the next graph one takes
-SEEN = 0.03  # a smaller area is drawn ten times as wide, or a hundred times, …
+TAILS, FEWEST = 5, 4  # graphs in the appendix's form, and duels at the first of them
+TALL = 0.8  # the share of the space until the next graph that a graph takes
+VISIBLE = 0.03  # smaller areas are drawn ten times as wide, or a hundred times, …
 DASHED, DOTTED, UPRIGHT, TICK = (6, 3), (2, 2), "M0,-.4V.4", "M0,.05V.35"
 Y = Callable[[str], alt.Y]  # the y axis for a column
 
 
 def intervals(
     results: Results,
-    matrix: Any,
+    matrix: MatrixLike,
     *,
     pair: tuple[Arm, Arm] | None = None,
     run: int = 0,
     policy: str | None = None,
     tails: bool | Sequence[int] = False,
-) -> Any:
-    """The interval of one pair over time, its mean, the true p, and the time T from which on p is inside.
+) -> alt.LayerChart:
+    """Draw the interval of one pair over time, its mean, the true p, and the time T from which p stays inside.
 
-    The results must have recorded the pair: `simulate(..., record=[(i, j)])`. Time begins at the first duel; before it
-    the interval is [−1, 2].
+    Time begins at the first duel; before that the interval is [−1, 2].
 
-    pair: one of the recorded pairs, in either order; by default the first.
-    policy: whose interval; needed if several policies were recorded.
-    tails: adds the appendix's graphs (`tail_points`) at five times, or at the times given.
+    Args:
+        results: Results that recorded the pair (`simulate(..., record=[(i, j)])`), or their folder.
+        matrix: The problem's matrix, its file or the problem's name.
+        pair: One of the recorded pairs, in either order; by default the first.
+        run: The run to show.
+        policy: The policy to show; needed if several were recorded.
+        tails: Whether to add the appendix's graphs (`tail_points`) at five times, or the times to add them at.
+
+    Raises:
+        InvalidInput: If the pair was not recorded, or the results are not of this matrix.
     """
     points = interval_points(results, matrix, pair=pair, run=run, policy=policy)
     one, arms = points.row(0, named=True), as_matrix(matrix).arms
@@ -62,18 +67,23 @@ def intervals(
     if graphs is not None:
         layers += _upright(graphs, x, alt.X("right:Q", **axis), y, points["t"][-1])
         notes.append("above each graph its green area: Chernoff and Hoeffding's bound on the chance that p is outside")
-        notes.append("×10: drawn ten times as wide" if (graphs["area"] < SEEN).any() else "")
-    chart = alt.layer(*layers, _key(points).layer(width)).properties(width=width, height=height)
+        notes.append("×10: drawn ten times as wide" if (graphs["area"] < VISIBLE).any() else "")
+    chart = charts.layered(*layers, _key(points).layer(width)).properties(width=width, height=height)
     return charts.titled(chart, f"The interval of {i} against {j}", [*notes, _lemma(one["policy"], arms)])
 
 
 def interval_points(
-    results: Results, matrix: Any, *, pair: tuple[Arm, Arm] | None = None, run: int = 0, policy: str | None = None
+    results: Results,
+    matrix: MatrixLike,
+    *,
+    pair: tuple[Arm, Arm] | None = None,
+    run: int = 0,
+    policy: str | None = None,
 ) -> pl.DataFrame:
-    """A pair's duels, mean and interval at each recorded time, and the true p.
+    """Compute a pair's duels, mean and interval at each recorded time, and the true p.
 
-    `holds` says whether the interval contains p, `settled` whether it does so from this time on, `compared` whether
-    the pair has met since the recorded time before.
+    `holds` is whether the interval contains p, `settled` whether it does from this time on, and `compared` whether
+    the pair has duelled since the previous recorded time.
     """
     results = as_results(results)
     matrix = matrix_of(results, matrix)
@@ -100,12 +110,17 @@ def interval_points(
 
 
 def tail_points(points: pl.DataFrame, times: Sequence[int] = ()) -> pl.DataFrame:
-    """The appendix's graphs f(x) = 4n|x − μ| exp(−2n(x − μ)²) for the n duels that a pair has had, at some times.
+    """Compute the appendix's graphs f(x) = 4n|x − μ| exp(−2n(x − μ)²), for n duels of a pair, at some times.
 
-    The parts `outside` [l, u] have the `area` 2 exp(−2nε²), ε = u − μ: what Chernoff and Hoeffding bound the chance
-    of |μ − p| > ε by. By default the times are evenly spaced on a logarithmic axis, from the fourth duel on.
+    The parts `outside` [l, u] have the `area` 2 exp(−2nε²) with ε = u − μ: the bound of Chernoff and Hoeffding on the
+    probability that |μ − p| > ε.
 
-    points: of `interval_points`.
+    Args:
+        points: The points of `interval_points`.
+        times: Checkpoints; by default five, evenly spaced on a logarithmic axis from the fourth duel on.
+
+    Raises:
+        InvalidInput: If there was no duel until one of the times.
     """
     met = points.filter(pl.col("duels") >= (1 if times else FEWEST))
     if not times and len(met):
@@ -128,8 +143,8 @@ def _graph(t: int, n: float, mean: float, upper: float) -> pl.DataFrame:
         "f": 4 * n * np.abs(away) * np.exp(-2 * n * away**2),
         "outside": [*["below"] * 30, *[None] * 81, *["above"] * 30],
     }
-    said = {"t": pl.lit(t), "duels": pl.lit(n), "area": pl.lit(2 * math.exp(-2 * n * width**2))}
-    return pl.DataFrame(columns).select(pl.all(), **said)
+    labels = {"t": pl.lit(t), "duels": pl.lit(n), "area": pl.lit(2 * math.exp(-2 * n * width**2))}
+    return pl.DataFrame(columns).select(pl.all(), **labels)
 
 
 def _key(points: pl.DataFrame) -> charts.Key:
@@ -143,11 +158,11 @@ def _key(points: pl.DataFrame) -> charts.Key:
 
 
 def _settled(points: pl.DataFrame) -> pl.DataFrame:
-    """The row of T; none if p was never outside, where T would be the beginning."""
+    """Select the row of T; none if p was never outside."""
     return points.filter("settled").head(0 if points["holds"].all() else 1)
 
 
-def _layers(points: pl.DataFrame, settled: pl.DataFrame, x: alt.X, y: Y) -> list[Any]:
+def _layers(points: pl.DataFrame, settled: pl.DataFrame, x: alt.X, y: Y) -> Layered:
     base, met, compared = _chart(points), _chart(points.drop_nulls("mean")), _chart(points.filter("compared"))
     missed, start = _chart(points.filter(~pl.col("holds"))), _chart(settled)
     edge = base.mark_line(color=BLUE, strokeWidth=1.2, clip=True)
@@ -167,12 +182,12 @@ def _chart(rows: pl.DataFrame) -> alt.Chart:
     return alt.Chart(charts.table(rows.select("t", "lower", "upper", "mean", "p")))
 
 
-def _upright(graphs: pl.DataFrame, x: alt.X, right: alt.X, y: Y, end: float) -> list[Any]:
-    """The graphs on their sides, each from its time to the right, all equally wide; small tails are magnified."""
-    times = (SEEN / pl.col("area")).log10().ceil().clip(0)
+def _upright(graphs: pl.DataFrame, x: alt.X, right: alt.X, y: Y, end: float) -> Layered:
+    """Draw the graphs turned by 90 degrees, each to the right of its time, equally wide; small tails are magnified."""
+    times = (VISIBLE / pl.col("area")).log10().ceil().clip(0)
     graphs = graphs.with_columns(times=10**times)
-    feet = graphs.select("t", text=pl.struct("area", "times").map_elements(_said, return_dtype=pl.String)).unique()
-    room = np.diff(np.log(sorted([*feet["t"], end])))  # in which the next graph begins, or the figure ends
+    feet = graphs.select("t", text=pl.struct("area", "times").map_elements(_area, return_dtype=pl.String)).unique()
+    room = np.diff(np.log(sorted([*feet["t"], end])))  # until the next graph begins or the figure ends
     wide = TALL * min(room[room > 0], default=1.0)
     up = wide * pl.col("f") / pl.col("f").max().over("t")
     graphs = graphs.with_columns(right=pl.col("t") * up.exp(), tail=pl.col("t") * (pl.col("times") * up).exp())
@@ -189,8 +204,8 @@ def _upright(graphs: pl.DataFrame, x: alt.X, right: alt.X, y: Y, end: float) -> 
     ]
 
 
-def _said(graph: dict[str, float]) -> str:
-    """The area; `(×10)` if it is drawn ten times as wide."""
+def _area(graph: dict[str, float]) -> str:
+    """Write the area, with `(×10)` if it is drawn ten times as wide."""
     return f"{graph['area']:.2g}" + (f" (×{graph['times']:,.0f})" if graph["times"] > 1 else "")
 
 

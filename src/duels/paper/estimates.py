@@ -1,43 +1,48 @@
-"""The numbers behind claims: ratios of mean regrets and of times to an accuracy, with their 95 % intervals."""
+"""Estimates with 95 % intervals: ratios of mean regrets, and of times to an accuracy."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-RESAMPLED = 1000  # times, for the interval of a share of times
+RESAMPLED = 1000  # bootstrap samples for the interval of a ratio of times
 
 
 class Ratio(NamedTuple):
     """A ratio of means and its confidence interval; floats, or arrays of one shape."""
 
-    ratio: Any
-    low: Any
-    high: Any
+    ratio: float | np.ndarray
+    low: float | np.ndarray
+    high: float | np.ndarray
 
 
 class Accuracy(NamedTuple):
-    """Which runs were right, at rising times."""
+    """Which runs were right at which times."""
 
-    times: np.ndarray  # (T,)
+    times: np.ndarray  # (T,), ascending
     right: np.ndarray  # (runs, T) bool
 
 
 class Share(NamedTuple):
-    """RUCB's time to an accuracy as a share of SAVAGE's; None where a policy did not come there or an end is open."""
+    """RUCB's time to an accuracy over SAVAGE's; None if a policy did not reach it or an end is unbounded."""
 
     level: float
     rucb: int | None
     savage: int | None
     share: float | None
-    between: list[float | None]  # given these runs: both came after the time looked at before
-    interval: list[float | None]  # allows for the scatter of the runs too
+    between: list[float | None]  # allows for the gaps between checkpoints
+    interval: list[float | None]  # also allows for the spread of the runs
 
 
-def ratio_of_means(top: Any, bottom: Any) -> Ratio:
-    """mean(top) / mean(bottom) over the last axis, with its 95 % confidence interval.
+def ratio_of_means(top: ArrayLike, bottom: ArrayLike) -> Ratio:
+    """Compute mean(top) / mean(bottom) over the last axis, with its 95 % confidence interval.
 
-    For independent samples of positive numbers, at least two of each. The logarithm of the ratio is nearly normal with
-    variance Σ var/(n·mean²) (delta method); Student's quantile at Welch's degrees of freedom allows for few runs.
+    The logarithm of the ratio is nearly normal with variance Σ var/(n·mean²) (delta method). Student's quantile at
+    Welch's degrees of freedom allows for few runs.
+
+    Args:
+        top: A sample of at least two positive numbers.
+        bottom: An independent sample of the same kind.
     """
     from scipy.special import stdtrit
 
@@ -53,9 +58,15 @@ def ratio_of_means(top: Any, bottom: Any) -> Ratio:
 
 
 def arrival(times: np.ndarray, accuracy: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-    """When accuracies of shape (…, T) came to a level and stayed there: later than the first, by the second.
+    """Find when accuracies reached a level and stayed there.
 
-    The second is infinite for those that did not.
+    Args:
+        times: The times, of shape (T,).
+        accuracy: The accuracies, of shape (…, T).
+        level: The level.
+
+    Returns:
+        The last time before and the first time after it was reached; the latter is infinite if it never was.
     """
     short = accuracy < level
     behind = np.where(short.any(axis=-1), len(times) - 1 - short[..., ::-1].argmax(axis=-1), -1)
@@ -64,7 +75,7 @@ def arrival(times: np.ndarray, accuracy: np.ndarray, level: float) -> tuple[np.n
 
 
 def share_of_time(rucb: Accuracy, savage: Accuracy, level: float) -> Share:
-    """RUCB's time to an accuracy over SAVAGE's; the interval comes from runs drawn anew, with replacement."""
+    """Compute RUCB's time to an accuracy over SAVAGE's; the interval is a bootstrap interval over runs."""
     rng = np.random.default_rng(0)
     came = [arrival(one.times, one.right.mean(axis=0), level) for one in (rucb, savage)]
     drawn = [arrival(one.times, _resampled(one.right, rng), level) for one in (rucb, savage)]
@@ -82,17 +93,17 @@ def share_of_time(rucb: Accuracy, savage: Accuracy, level: float) -> Share:
 
 
 def _resampled(right: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Accuracies (RESAMPLED, T) of as many runs, drawn from these with replacement."""
+    """Accuracies (RESAMPLED, T) of as many runs, drawn with replacement."""
     runs = len(right)
     counts = rng.multinomial(runs, np.full(runs, 1 / runs), RESAMPLED)
-    return counts.astype(np.float64) @ right.astype(np.float64) / runs  # of floats the product is quick, and exact here
+    return counts.astype(np.float64) @ right.astype(np.float64) / runs  # products of floats are fast, and exact here
 
 
 def _span(rucb: tuple[np.ndarray, np.ndarray], savage: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """The least and the most that one time can be of the other, from when each came at the earliest and the latest."""
+    """The least and the largest ratio of two times that are each known to lie between two bounds."""
     with np.errstate(divide="ignore"):
         return rucb[0] / savage[1], rucb[1] / savage[0]
 
 
-def _known(number: Any) -> float | None:
+def _known(number: float | np.ndarray) -> float | None:
     return float(number) if np.isfinite(number) else None

@@ -1,6 +1,4 @@
-"""What becomes of a policy whose horizon is set too short or too long (the paper's section 2)."""
-
-from typing import Any
+"""Policies with a horizon that is too short or too long (the paper's section 2)."""
 
 import altair as alt
 import numpy as np
@@ -13,29 +11,39 @@ from ..policies import policy as find_policy
 from ..results import Results, as_results
 from . import charts
 from .charts import GREY, line_glyph
-from .rows import number, only, span
+from .selection import ends, only
 
-# Viridis without its yellow: the darker, the shorter the horizon.
+# Viridis without its yellow; shorter horizons are darker.
 COLOURS = ("#440154", "#472D7B", "#3B528B", "#2C728E", "#21918C", "#28AE80", "#5EC962", "#ADDC30")
 DASHED = (6, 3)
 AFTER = "after T: plays the arm it names"
 LATER = 40  # points of a line after T
-MOST = 6  # horizons that can be told apart
+MOST = 6  # horizons whose colours can be told apart
 
 
-def horizons(results: Results, *, policy: str | None = None, problem: str | None = None, pool: str = "") -> Any:
-    """Mean regret against time for each horizon T that a policy was told, both axes logarithmic.
+def horizons(
+    results: Results, *, policy: str | None = None, problem: str | None = None, pool: str = ""
+) -> alt.LayerChart | alt.ConcatChart:
+    """Draw mean regret against time for each horizon T that a policy was run with, both axes logarithmic.
 
-    A mark is at T. From there on, dashed, the policy plays the arm that it names. Policies in the results that need no
-    horizon are there for comparison. Time begins at a tenth of the shortest horizon. Of many horizons six are shown.
+    The mark on each line is at T. After T, where the line is dashed, the policy plays the arm that it recommends.
+    Policies in the results that need no horizon are shown for comparison. Time begins at a tenth of the shortest
+    horizon. At most six horizons are shown.
 
-    policy, problem: those to show; by default every problem and every policy that needs a horizon has its panel.
-    pool: what the problems' arms were drawn from, for the title.
+    Args:
+        results: The results, or their folder.
+        policy: The policy to show; by default each one that needs a horizon has a panel.
+        problem: The problem to show; by default each has a panel.
+        pool: The name of the matrix that the problems' arms were drawn from, for the subtitle.
+
+    Raises:
+        UnknownName: If the results have no such policy or problem.
+        InvalidInput: If no policy needs a horizon, or every regret is 0.
     """
     points = horizon_points(results, policy=policy, problem=problem).filter(pl.col("regret") > 0)
     if not len(points):
         raise InvalidInput("every regret is 0: there is nothing to draw on a logarithmic axis")
-    points = points.filter(pl.col("t") >= pl.col("horizon").min() / 10)  # before, they are alike
+    points = points.filter(pl.col("t") >= pl.col("horizon").min() / 10)  # earlier, the lines are equal
     known = points["horizon"].drop_nulls().unique().sort().to_list()
     horizons = [known[round(place)] for place in np.linspace(0, len(known) - 1, min(len(known), MOST))]
     points = points.filter(pl.col("horizon").is_null() | pl.col("horizon").is_in(horizons))
@@ -45,8 +53,9 @@ def horizons(results: Results, *, policy: str | None = None, problem: str | None
     key = charts.key_of([*told, *others], told, [*shades, *charts.colour_of(others).range])
     if points["after"].any():
         key = key.with_entry(AFTER, GREY, line_glyph(dash=DASHED))
-    x = alt.X("t:Q", **charts.log_axis("time t", number(points["t"].min()), 1.15 * number(points["t"].max())))
-    least, most = number(points["regret"].min()), number(points["regret"].max())
+    start, end = ends(points["t"])
+    x = alt.X("t:Q", **charts.log_axis("time t", start, 1.15 * end))
+    least, most = ends(points["regret"])
     y = alt.Y("regret:Q", **charts.log_axis("mean cumulative regret", least / 1.2, most * 1.2))
     groups = points.partition_by("problem", "policy", maintain_order=True)
     width, height = (charts.WIDTH * 1.3, charts.HEIGHT * 1.2) if len(groups) == 1 else (270, 220)
@@ -55,22 +64,23 @@ def horizons(results: Results, *, policy: str | None = None, problem: str | None
     for rows in groups:
         later = alt.Chart(charts.values(rows.filter("after"))).mark_line(strokeDash=DASHED, strokeWidth=2)
         lines = charts.lines(rows.filter(~pl.col("after")), x, y, key, "label")
-        layers = alt.layer(later.encode(x, y, key.colour("label")), *lines, legend)
+        layers = charts.layered(later.encode(x, y, key.colour("label")), *lines, legend)
         panels[f"{rows['policy'][0]} on {rows['problem'][0]}"] = layers.properties(width=width, height=height)
     arms = points["arms"][0]
     sizes = "" if len(groups) > 1 or points["problem"][0] == f"{arms} arms" else f"K = {arms} · "
     title = f"{next(iter(panels))}, told different horizons" if len(groups) == 1 else "Different horizons"
-    below = [f"{sizes}mean of {span(points['runs'])} runs", f"arms of {pool}" if pool else ""]
+    below = [f"{sizes}mean of {charts.span(points['runs'])} runs", f"arms of {pool}" if pool else ""]
     if len(known) > len(horizons):
         below[0] += f" · {len(horizons)} of {len(known)} horizons"
     return charts.titled(charts.side_by_side(panels), title, below)
 
 
 def horizon_points(results: Results, *, policy: str | None = None, problem: str | None = None) -> pl.DataFrame:
-    """Mean regret by problem, policy, horizon T and time, up to the policy's longest horizon; T itself is `marked`.
+    """Compute mean regret by problem, policy, horizon T and time, up to the policy's longest horizon.
 
-    Rows `after` T are, run by run, the regret at T and (t − T)Δ of the arm named at T. With each policy come those that
-    need no horizon; theirs is null, and the `label` is their name.
+    The row at T is `marked`. In rows `after` T, the regret of each run is that at T plus (t − T)Δ for the arm that it
+    recommends at T. Beside each policy there are those that need no horizon: their horizon is null and their `label`
+    is their name.
     """
     results = as_results(results)
     frame = only(results.frame, "problem", problem)
@@ -80,7 +90,7 @@ def horizon_points(results: Results, *, policy: str | None = None, problem: str 
         raise InvalidInput(f"the results are of {', '.join(free)}, which need no horizon: expected, say, savage")
     parts = []
     for (place, name), rows in told.group_by("problem", "policy", maintain_order=True):
-        longest = int(number(rows["horizon"].max()))
+        longest = int(ends(rows["horizon"])[1])
         for (horizon,), runs in rows.sort("horizon").group_by("horizon", maintain_order=True):
             parts.append(_mean(runs, name, _label(horizon), horizon))
             if horizon < longest:
@@ -92,7 +102,7 @@ def horizon_points(results: Results, *, policy: str | None = None, problem: str 
 
 
 def _needs_horizon(policy: str) -> bool:
-    """Of a policy that is not built in nothing is known: it may."""
+    """Whether a policy needs a horizon; one that is not built in may."""
     name = specs.split(policy, "policy")[0]
     return name not in BUILT_IN or find_policy(name).needs_horizon
 
@@ -102,7 +112,7 @@ def _label(horizon: int) -> str:
 
 
 def _played_on(last: pl.DataFrame, longest: int) -> pl.DataFrame:
-    """Each run from its last row on, in which the arm it names duels itself."""
+    """Continue each run after its last row with the arm that it recommends duelling itself."""
     times = np.unique(np.geomspace(last["t"][0], longest, LATER).round().astype(np.int64))
     later = last.join(pl.DataFrame({"later": times}), how="cross")
     gone = pl.col("later") - pl.col("t")

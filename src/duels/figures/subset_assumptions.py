@@ -1,0 +1,73 @@
+"""How likely random subsets of the arms meet the assumptions of policies: a Condorcet winner, a total order."""
+
+import math
+from collections.abc import Iterable
+from functools import partial
+
+import altair as alt
+import numpy as np
+import polars as pl
+
+from ..errors import InvalidInput
+from ..problems import as_matrix
+from . import charts
+from .selection import MatrixLike, ends
+
+CONDORCET, ORDERED = "Condorcet winner", "total order"
+EVERY_SIZE, SOME_SIZES = 64, 40  # up to so many arms every size of subset is shown, of more arms about so many
+MARKS = 16  # at most, on a line
+Z95 = 1.959963984540054  # the normal quantile of a 95% interval
+
+
+def condorcet_probability(
+    matrix: MatrixLike, *, sizes: Iterable[int] | None = None, samples: int = 20_000
+) -> alt.LayerChart:
+    """Draw the probability that a random subset of the arms has a Condorcet winner, and that it has a total order.
+
+    Args:
+        matrix: The preference matrix, its file or a problem's name.
+        sizes: The sizes of subsets; by default all, or about 40 of them if there are more than 64 arms.
+        samples: The number of random subsets per size where the exact probability of a total order takes too long.
+    """
+    matrix = as_matrix(matrix)
+    points = condorcet_points(matrix, sizes=sizes, samples=samples)
+    scale = alt.Scale(domain=ends(points["size"]))
+    x = alt.X("size:Q", title="size K of the subset", axis=alt.Axis(tickMinStep=1), scale=scale)
+    y = partial(alt.Y, title="probability", scale=alt.Scale(domain=[0, 1]))
+    key = charts.key_of([CONDORCET, ORDERED], [CONDORCET, ORDERED], [charts.VERMILION, charts.BLUE])
+    estimated = points.filter(~pl.col("exact"))
+    band = alt.Chart(charts.values(estimated)).mark_area(color=charts.BLUE, opacity=0.2)
+    band = band.encode(x, y("lower:Q"), alt.Y2("upper"))
+    lines = charts.lines(points, x, y("probability:Q"), key, "assumption")
+    chart = charts.layered(band, *lines, key.layer()).properties(width=charts.WIDTH, height=charts.HEIGHT)
+    least = points.filter(assumption=CONDORCET).sort("probability", "size").row(0, named=True)
+    below = [f"K of {matrix.arms} arms · least P_K: {least['probability']:.4f}, at K = {least['size']}"]
+    if len(estimated):
+        below.append(f"total order, K = {charts.span(estimated['size'])}: {samples:,} subsets each, shaded: 95%")
+    description = "Probability, by size, that a random subset of the arms has a Condorcet winner or a total order. "
+    return charts.titled(
+        chart, f"Assumptions on random subsets of {matrix.name}", below, description + ". ".join(below)
+    )
+
+
+def condorcet_points(matrix: MatrixLike, *, sizes: Iterable[int] | None = None, samples: int = 20_000) -> pl.DataFrame:
+    """Compute the probability that each assumption holds for a random subset of the arms, by its size.
+
+    `lower` and `upper` are the ends of a 95% interval if the probability is estimated, otherwise the probability
+    itself.
+    """
+    matrix = as_matrix(matrix)
+    if sizes is None:
+        count = matrix.arms if matrix.arms <= EVERY_SIZE else SOME_SIZES
+        sizes = np.linspace(1, matrix.arms, count).round().astype(int).tolist()
+    rows = []
+    for place, size in enumerate(chosen := sorted(set(sizes))):
+        marked = place % math.ceil(len(chosen) / MARKS) == 0
+        rows.append((size, marked, CONDORCET, matrix.condorcet_probability(size), 0.0, True))
+        rows.append((size, marked, ORDERED, *matrix.total_order_probability(size, samples=samples)))
+    if not rows:
+        raise InvalidInput("sizes is empty: expected at least one size of subset")
+    schema = ["size", "marked", "assumption", "probability", "standard_error", "exact"]
+    error, p = Z95 * pl.col("standard_error"), pl.col("probability")
+    points = pl.DataFrame(rows, schema=schema, orient="row")
+    return points.with_columns(lower=(p - error).clip(0, 1), upper=(p + error).clip(0, 1))
