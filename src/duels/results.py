@@ -15,8 +15,7 @@ import numpy as np
 import polars as pl
 
 from .errors import DuelsError, InvalidInput, counted, cut
-from .files import atomic_write
-from .preference import html_table
+from .files import atomic_write, html_table
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
