@@ -1,11 +1,12 @@
-"""Files that are written atomically, and cells of CSV files that a spreadsheet does not run as formulas."""
+"""Files that are written atomically, CSV cells that a spreadsheet does not run as formulas, and HTML tables."""
 
 import contextlib
 import gzip
+import html
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -79,3 +80,38 @@ def cache_folder() -> Path:
     if own := os.environ.get("DUELS_CACHE"):
         return Path(own)
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "duels"
+
+
+def html_table(
+    title: str,
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    note: str = "",
+    strong: Collection[tuple[int, int]] = (),
+) -> str:
+    """Format a table as HTML for notebooks; all text is escaped.
+
+    Args:
+        title: The text above the table.
+        head: The column headings.
+        rows: The cells; the first of each row is a heading too.
+        note: The text below the table.
+        strong: The cells, as (row, column), that are bold.
+    """
+
+    def cell(text: str, row: int, column: int) -> str:
+        text = html.escape(text)
+        if column == 0:
+            return f'<th scope="row" style="text-align: left">{text}</th>'
+        return f'<td style="text-align: right">{f"<b>{text}</b>" if (row, column) in strong else text}</td>'
+
+    top = "".join(
+        f'<th scope="col" style="text-align: {"right" if k else "left"}">{html.escape(one)}</th>'
+        for k, one in enumerate(head)
+    )
+    body = "".join(
+        f"<tr>{''.join(cell(text, i, j) for j, text in enumerate(row))}</tr>\n" for i, row in enumerate(rows)
+    )
+    below = f"<p><small>{html.escape(note)}</small></p>" if note else ""
+    table = f"<table>\n<thead><tr>{top}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>"
+    return f"<p><b>{html.escape(title)}</b></p>\n{table}\n{below}"

@@ -4,10 +4,9 @@ The problem setting of Zoghi et al. (2014), section 2, and the assumptions that 
 """
 
 import hashlib
-import html
 import math
 import operator
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple, TypedDict
 
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from .errors import InvalidInput, NoCondorcetWinner, UnknownName, cut
+from .files import html_table
 
 Arm = int | str
 TOLERANCE = 1e-9  # how far P + Pᵀ may be from 1, and the diagonal from ½
@@ -418,41 +418,6 @@ class PreferenceMatrix:
 
     def _called(self, arms: Iterable[int]) -> list[str]:
         return [self._names[arm] for arm in arms]
-
-
-def html_table(
-    title: str,
-    head: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    note: str = "",
-    strong: Collection[tuple[int, int]] = (),
-) -> str:
-    """Format a table as HTML for notebooks; all text is escaped.
-
-    Args:
-        title: The text above the table.
-        head: The column headings.
-        rows: The cells; the first of each row is a heading too.
-        note: The text below the table.
-        strong: The cells, as (row, column), that are bold.
-    """
-
-    def cell(text: str, row: int, column: int) -> str:
-        text = html.escape(text)
-        if column == 0:
-            return f'<th scope="row" style="text-align: left">{text}</th>'
-        return f'<td style="text-align: right">{f"<b>{text}</b>" if (row, column) in strong else text}</td>'
-
-    top = "".join(
-        f'<th scope="col" style="text-align: {"right" if k else "left"}">{html.escape(one)}</th>'
-        for k, one in enumerate(head)
-    )
-    body = "".join(
-        f"<tr>{''.join(cell(text, i, j) for j, text in enumerate(row))}</tr>\n" for i, row in enumerate(rows)
-    )
-    below = f"<p><small>{html.escape(note)}</small></p>" if note else ""
-    table = f"<table>\n<thead><tr>{top}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>"
-    return f"<p><b>{html.escape(title)}</b></p>\n{table}\n{below}"
 
 
 def _listed(names: Sequence[str], most: int = 8) -> str:

@@ -16,8 +16,7 @@ import polars as pl
 
 from . import provenance as provenances
 from .errors import DuelsError, InvalidInput, counted, cut
-from .files import atomic_write
-from .preference import html_table
+from .files import atomic_write, html_table
 from .provenance import TOLD
 
 if TYPE_CHECKING:
