@@ -204,7 +204,7 @@ def choose_item(
     arms, seen = sorted({left, right}), _seen(connection, study_id, voter)
     *draws, choice = _random(seed, duel)
     # Drawing until an item fits gives each that fits the same chance, and rarely needs to look at all items.
-    drawn = [first + draw % (last + 1 - first) for draw in draws]
+    drawn: list[int] = [first + draw % (last + 1 - first) for draw in draws]
     fitting = _with_both(connection, study_id, arms, sorted({number for number in drawn if number not in seen}))
     chosen = next((number for number in drawn if number in fitting), None)
     if chosen is not None:
