@@ -108,7 +108,7 @@ def million(folder, count=500_000):
     def loaded():
         started = time.perf_counter()
         again = duels.load_study("million", Storage(url))
-        again.history().player()
+        again.prepare()
         again.verdict()
         return time.perf_counter() - started, again.history()
 

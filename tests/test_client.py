@@ -141,9 +141,9 @@ def test_pages_of_the_log_are_put_together(client, pair, monkeypatch):
     remote.ask(25)
     send, asked = client._send, []
 
-    def in_tens(method, path, *rest, **query):
+    def in_tens(method, path, *rest, query):
         asked.append(query.get("after"))
-        return send(method, path, *rest, **(query | ({"limit": 10} if "limit" in query else {})))
+        return send(method, path, *rest, query=query | ({"limit": 10} if "limit" in query else {}))
 
     monkeypatch.setattr(client, "_send", in_tens)
     assert remote.events() == local.events()

@@ -365,14 +365,14 @@ def test_all_or_none(study):
 
 
 def test_a_crash_between_prompts_and_outputs_leaves_nothing(study, monkeypatch):
-    execute = items._execute
+    execute_many = items._execute_many
 
-    def fails(connection, text, *values, **more):
+    def fails(connection, text, rows):
         if "INTO outputs" in text:
             raise RuntimeError("power cut")
-        return execute(connection, text, *values, **more)
+        execute_many(connection, text, rows)
 
-    monkeypatch.setattr(items, "_execute", fails)
+    monkeypatch.setattr(items, "_execute_many", fails)
     with pytest.raises(RuntimeError, match="power cut"):
         add_items(study, [TWO])
     monkeypatch.undo()

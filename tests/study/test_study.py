@@ -852,3 +852,37 @@ def test_questions_of_other_code_are_not_compared(url, tmp_path):
     mine.write_text(text.replace("0, 1", "1, 2"))
     with pytest.warns(UserWarning, match="asked by another version of policy"):
         assert reopened(url).check() == 7
+
+
+def test_notebooks_show_a_study_and_its_verdict_escaped(url):
+    study = create_study(["<b>", "&", "c"], "x <script>", url)
+    assert "0 answers" in study._repr_html_()
+    assert "<table" not in study._repr_html_()
+    study.tell(study.ask(allow_self=False), "left")
+    shown = study._repr_html_() + study.verdict()._repr_html_()
+    assert "x &lt;script&gt;" in shown
+    assert "<td style='text-align: left'>&lt;b&gt;</td>" in shown
+    assert "3 arms · 1 answer<" in shown
+    assert not any(raw in shown for raw in ("<script>", "<b>", ">&<"))
+
+
+def test_lists_count_what_the_fold_counts(url):
+    """Skips, undone answers, forgotten voters and imports: `list_studies` says what the history says."""
+    study = create_study(list("abc"), "study", url)
+    for winner, voter in (("left", "ann"), ("skip", "ann"), ("right", "bob"), ("tie", None), ("left", "eve")):
+        study.tell(study.ask(), winner, voter=voter)
+    study.undo(3)
+    study.forget("bob")
+    study.import_votes([("a", "b", "left"), ("b", "c", "tie")])
+    study.undo(5)
+    study.add_arm("d")
+    study.retire_arm("a")
+    (info,) = list_studies(url)
+    history = study.history()
+    assert (info.arms, info.answers, info.open) == (3, 3, 2)
+    assert (info.answers, info.open) == (len(history.answered), len(history.open))
+    assert board(study)["study"]["answers"] == 3
+    answers = history.answers
+    assert answers.include(np.arange(7), 0).tolist() == [True, False, False, False, True, False, True]
+    assert [history.counts(duel, 0) for duel in range(7)] == answers.include(np.arange(7), 0).tolist()
+    assert history.counts(1, 0, skips=True)

@@ -181,7 +181,7 @@ class Connections:
         if not self.is_sqlite:
             self._run("BEGIN")
             return
-        # SQLite's own waiting polls more and more rarely, so that whoever has waited longest waits even longer.
+        # SQLite's own waiting polls more and more rarely, so the process that waited longest waits longer still.
         self._set_busy_timeout(0)
         deadline = time.monotonic() + self._lock_timeout
         while True:

@@ -14,7 +14,7 @@ studies = sa.Table(
     sa.Column("seed", sa.BigInteger, nullable=False),
     sa.Column("lease", sa.Float, nullable=False),  # seconds after which an open duel stops counting
     sa.Column("settings", sa.Text, nullable=False),  # JSON: the policy's file, its code's hash, …
-    sqlite_autoincrement=True,  # the id of a deleted study is never given again
+    sqlite_autoincrement=True,  # the id of a deleted study is never reused
 )
 _named = sa.text("voter IS NOT NULL")
 events = sa.Table(
@@ -67,7 +67,7 @@ keys = sa.Table(
     sa.Column("expires", sa.Float),
     sa.Column("revoked", sa.Float),
     sa.Column("settings", sa.Text, nullable=False),  # JSON
-    sqlite_autoincrement=True,  # the id of a deleted key is never given again
+    sqlite_autoincrement=True,  # the id of a deleted key is never reused
 )
 link_votes = sa.Table(  # votes through links that have a cap
     "link_votes",

@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -288,22 +289,20 @@ def _voters(connection: sa.Connection, moment: Moment) -> tuple[list[Json], int,
 
 def _named(connection: sa.Connection, moment: Moment) -> Iterator[tuple[str, int, float]]:
     """Voters who answered here: how many of their answers count, and when they last answered."""
-    theirs = (events.c.study_id == moment.row.id) & (events.c.seq <= moment.seq) & events.c.voter.is_not(None)
-    chosen = sa.select(events.c.voter, events.c.duel, events.c.attempt, events.c.time)
-    rows = connection.execute(
-        chosen.where(theirs, events.c.kind.in_(("tell", "vote")), events.c.answer != "skip")
+    here, voter = events.c.study_id == moment.row.id, events.c.voter
+    answers = here & (events.c.seq <= moment.seq) & events.c.kind.in_(("tell", "vote")) & (events.c.answer != "skip")
+    answers &= voter.is_not(None)
+    undone = sa.select(events.c.duel).where(here, events.c.kind == "undo")  # all other answers count
+    reopened = connection.execute(
+        sa.select(voter, events.c.duel, events.c.attempt).where(answers, events.c.duel.in_(undone))
     ).all()
-    if not rows:
-        return
-    names, duels, attempts, times = zip(*rows)
+    names, duels, attempts = zip(*reopened) if reopened else ((), (), ())
     counts = moment.answers.include(np.array(duels, np.int64), np.array(attempts, np.int64))
-    number = {name: place for place, name in enumerate(dict.fromkeys(names))}
-    voter = np.array([number[name] for name in names], np.int64)
-    last = np.full(len(number), -math.inf)
-    np.maximum.at(last, voter, np.array(times))
-    for name, count, time in zip(number, np.bincount(voter[counts], minlength=len(number)).tolist(), last.tolist()):
-        if count:
-            yield name, count, time
+    taken_back = Counter(itertools.compress(names, ~counts))
+    totals = sa.select(voter, sa.func.count(), sa.func.max(events.c.time)).where(answers).group_by(voter)
+    for name, count, last in connection.execute(totals):
+        if count > taken_back[name]:
+            yield name, count - taken_back[name], last
 
 
 def _imported(connection: sa.Connection, moment: Moment) -> Iterator[tuple[str, int, float]]:

@@ -1,7 +1,7 @@
 """The charts of a study's live page, drawn from what `board.board` returns; they look nothing up."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import altair as alt
 import polars as pl
@@ -166,7 +166,7 @@ def plot_progress(board: Board) -> alt.LayerChart:
         ),
     ]
     summary = f"{charts.count(total, 'answer')} from {_minute(points[0])} to {_minute(points[-1])} UTC"
-    chart = alt.layer(*layers).properties(width=WIDTH + 50, height=HEIGHT)
+    chart = _layered(*layers).properties(width=WIDTH + 50, height=HEIGHT)
     return _finished(board, chart, "Answers over time", [], summary)
 
 
@@ -185,7 +185,7 @@ def plot_regret_so_far(board: Board) -> alt.LayerChart:
     y = alt.Y("regret:Q", title="regret so far", axis=alt.Axis(labelExpr=NUMBER, tickCount=5))
     dash = alt.StrokeDash("curve:N", scale=alt.Scale(domain=[ESTIMATE, UPPER], range=[[1, 0], DASH]), legend=None)
     line = alt.Chart(charts.table(pl.DataFrame(long))).mark_line(strokeWidth=2)
-    chart = alt.layer(line.encode(x, y, dash, key.colour("curve")), key.layer(WIDTH))
+    chart = _layered(line.encode(x, y, dash, key.colour("curve")), key.layer(WIDTH))
     last = points[-1]
     summary = f"About {charts.short(last['estimate'])}, at most {charts.short(last['upper'])}"
     void = board["verdict"]["void"]
@@ -234,12 +234,19 @@ def _probability(title: str) -> Options:
 
 
 def _half() -> alt.Chart:
-    return alt.Chart(charts.values([{}])).mark_rule(color=GREY, strokeDash=(2, 2), aria=False).encode(x=alt.datum(0.5))
+    rule: alt.Chart = (
+        alt.Chart(charts.values([{}])).mark_rule(color=GREY, strokeDash=(2, 2), aria=False).encode(x=alt.datum(0.5))
+    )
+    return rule
+
+
+def _layered(*layers: alt.Chart | alt.LayerChart) -> alt.LayerChart:
+    return cast(alt.LayerChart, alt.layer(*layers))
 
 
 def _sized(layers: Sequence[alt.Chart | alt.LayerChart], rows: int) -> alt.LayerChart:
     """One row per arm, high enough for its name to be read."""
-    return alt.layer(*layers).properties(width=WIDTH, height=alt.Step(max(14, min(24, 600 // rows))))
+    return _layered(*layers).properties(width=WIDTH, height=alt.Step(max(14, min(24, 600 // rows))))
 
 
 def _figures(*fields: str) -> list[alt.Tooltip]:

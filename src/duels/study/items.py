@@ -197,22 +197,23 @@ def choose_item(
     spans = (
         "SELECT (SELECT min(number) FROM items WHERE study_id = ?), (SELECT max(number) FROM items WHERE study_id = ?)"
     )
+    first: int | None
     first, last = _rows(connection, spans, (study_id, study_id))[0]
     if first is None:
         return None
     arms, seen = sorted({left, right}), _seen(connection, study_id, voter)
     *draws, choice = _random(seed, duel)
     # Drawing until an item fits gives each that fits the same chance, and rarely needs to look at all items.
-    drawn = [first + draw % (last + 1 - first) for draw in draws]
+    drawn: list[int] = [first + draw % (last + 1 - first) for draw in draws]
     fitting = _with_both(connection, study_id, arms, sorted({number for number in drawn if number not in seen}))
-    for number in drawn:
-        if number in fitting:
-            return number
+    chosen = next((number for number in drawn if number in fitting), None)
+    if chosen is not None:
+        return chosen
     fitting = _with_both(connection, study_id, arms)
     fitting = fitting - set(list(seen)[-1:]) or fitting
     least = min((seen.get(number, 0) for number in fitting), default=0)
     rarest = sorted(number for number in fitting if seen.get(number, 0) == least)
-    return int(rarest[choice % len(rarest)]) if rarest else None
+    return rarest[choice % len(rarest)] if rarest else None
 
 
 def can_show(connection: sa.Connection, study_id: int, left: str, right: str, number: int | None) -> bool:

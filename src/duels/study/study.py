@@ -17,7 +17,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from ..checks import check_int
-from ..errors import Conflict, InvalidInput, UnknownName
+from ..errors import Conflict, InvalidInput, UnknownName, counted
 from ..storage.batches import Batch, Packed, forget_voter, note_of, pack, store, unpack
 from ..storage.storage import Event, Write
 from ..storage.tables import events, voters
@@ -70,8 +70,10 @@ class Study(Log):
     def _repr_html_(self) -> str:
         tally, void, answers = self.read(lambda _, history: (history.tally, history.void, len(history.answered)))
         verdict = verdicts.verdict(tally, void=void)
-        title = f"<strong>{html.escape(self.name)}</strong> · {html.escape(self.policy)} · {answers:,} answers"
-        return f"<p>{title}</p>{verdict._repr_html_()}{verdicts.leaderboard_html(tally)}"
+        about = [self.policy, counted(int(tally.active.sum()), "arm"), counted(answers, "answer")]
+        title = f"<strong>{html.escape(self.name)}</strong> · {html.escape(' · '.join(about))}"
+        table = verdicts.leaderboard_html(tally) if answers else ""
+        return f"<p>{title}</p>{verdict._repr_html_()}{table}"
 
     def prepare(self) -> None:
         """Load the study and compile its policy now, rather than when the first question is asked."""

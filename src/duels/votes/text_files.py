@@ -55,7 +55,7 @@ def suffix_of(name: str) -> str:
 
 
 def first_line(text: str) -> str:
-    """Return the first line that is not empty, from which the format of a file can be told."""
+    """Return the first line that is not empty, which shows the format of a file."""
     return text[:10_000].lstrip().partition("\n")[0]
 
 
