@@ -103,6 +103,17 @@ def test_an_unwritable_cache_is_no_obstacle(monkeypatch):
     assert tally.sum() == 10
 
 
+def test_calls_keep_nothing_of_what_they_were_given():
+    chosen, matrix = policy("random"), duels.problem("arxiv-6").array
+    play = loop.ready(chosen, 6, 10, matrix)
+    state, tally, (coin, luck) = chosen.start(6), np.zeros((6, 6)), loop.streams(0, 0)
+    given = (coin, luck, tally, matrix, state.wins)
+    before = [sys.getrefcount(one) for one in given]
+    for _ in range(5):
+        play(state, chosen.params, matrix, tally, 1, 10, loop.FOREVER, 10, coin, luck, coin)
+    assert [sys.getrefcount(one) for one in given] == before
+
+
 def test_the_fingerprint_sees_defaults_floats_and_roles():
     def function(a=1):
         return a + X  # noqa: F821

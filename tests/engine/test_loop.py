@@ -34,7 +34,7 @@ def problems():
     yield duels.problem("cyclic-4").array
     yield duels.problem("random-condorcet:arms=9,seed=1").array
     yield duels.problem("bradley-terry:arms=2,spread=3").array
-    yield np.array([[0.5, 1.0, 0.0], [0.0, 0.5, 1.0], [1.0, 0.0, 0.5]])  # no winner at all
+    yield frozen([[0.5, 1.0, 0.0], [0.0, 0.5, 1.0], [1.0, 0.0, 0.5]])  # no winner at all
 
 
 @pytest.mark.parametrize("spec", SPECS)

@@ -45,16 +45,27 @@ def _compiled(function: Callable, kernels: dict[str, Callable], name: str, count
     # Inlined, and without reference counts on the arrays passed about, a step of a policy is four times as fast.
     options: dict[str, Any] = {"nogil": True, "error_model": "python" if strict else "numpy"}
     options |= {"forceinline": True, "_nrt": counted}
-    name = f"{name}_{fingerprint(function, kernels, options)}"
+    name = f"{name}_{fingerprint(function, kernels, options | {'entry': 'counted'})}"
     # Only the entry is called from Python. Without the others' wrappers compiling takes two thirds of the time.
     inner = options | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    entry = _copied(function, kernels, numba.njit(**inner), {}).py_func
-    code = entry.__code__.replace(co_name=name, co_qualname=name)
-    entry = types.FunctionType(code, entry.__globals__, name, entry.__defaults__, entry.__closure__)
+    entry = _entry(name, function, _copied(function, kernels, numba.njit(**inner), {}))
+    options["_nrt"] = True  # without reference counts in the entry, every call would leak the generators it is given
     try:
         return numba.njit(cache=is_ours(function, *kernels.values()), **options)(entry)
     except RuntimeError:  # nowhere to keep it: neither beside the package nor in the user's cache directory
         return numba.njit(**options)(entry)
+
+
+def _entry(name: str, function: Callable, compiled: Callable) -> Callable:
+    """A function of that name with the arguments and the file of `function`, which calls `compiled`.
+
+    What is compiled without reference counts must return numbers, not arrays.
+    """
+    code = function.__code__
+    arguments = ", ".join(code.co_varnames[: code.co_argcount])
+    namespace = {"__name__": function.__module__, "compiled": compiled}
+    exec(compile(f"def {name}({arguments}):\n    return compiled({arguments})\n", code.co_filename, "exec"), namespace)
+    return namespace[name]
 
 
 def is_ours(*functions: Callable) -> bool:
