@@ -63,7 +63,7 @@ def _entry(name: str, function: Callable, compiled: Callable) -> Callable:
     """
     code = function.__code__
     arguments = ", ".join(code.co_varnames[: code.co_argcount])
-    namespace = {"__name__": function.__module__, "compiled": compiled}
+    namespace: dict[str, Any] = {"__name__": function.__module__, "compiled": compiled}
     exec(compile(f"def {name}({arguments}):\n    return compiled({arguments})\n", code.co_filename, "exec"), namespace)
     return namespace[name]
 
