@@ -13,18 +13,25 @@ import pytest
 SHARED_DATA = Path(os.environ.get("DUELS_DATA") or Path(__file__).parents[2] / "shared" / "data")
 
 
-# Files that take long by themselves: begun first, so that two workers end together.
+# Files that take long by themselves: begun first, so that the workers end together. The examples of the docs compile
+# most policies, and numba keeps what they compile beside the source: the tests of the policies find it there.
 LONG = (
     "test_docs",
     "test_browser",
-    "test_testing",
     "test_two_servers",
-    "test_executors",
-    "test_storage",
     "test_study",
+    "test_testing",
+    "test_executors",
+    "test_plan",
+    "test_storage",
     "test_report",
+    "test_reproduce",
     "test_live",
+    "test_health",
     "test_experiment",
+    "test_verdict",
+    "test_simulation",
+    "test_board",
 )
 
 
@@ -76,8 +83,8 @@ def postgres_server():
         as_user = ["runuser", "-u", "postgres", "--"]
     data = folder / "data"
     run = {"check": True, "capture_output": True, "cwd": "/tmp", "timeout": 90}
-    subprocess.run([*as_user, binaries[-1] / "initdb", "-D", data, "-U", "postgres", "-A", "trust"], **run)
-    options = f"-c listen_addresses= -k {folder} -c max_connections=200"
+    subprocess.run([*as_user, binaries[-1] / "initdb", "-N", "-D", data, "-U", "postgres", "-A", "trust"], **run)
+    options = f"-c listen_addresses= -k {folder} -c max_connections=200 -c fsync=off"
     control = [*as_user, binaries[-1] / "pg_ctl", "-D", data, "-w"]
     subprocess.run([*control, "-l", folder / "log", "-o", options, "start"], **run)
     yield folder

@@ -32,15 +32,15 @@ def compiled_history(spec, matrix, horizon, seed):
     """The duels of a compiled run, read off the tally step by step, and what it leaves behind."""
     chosen, matrix = policy(spec), frozen(matrix)
     play = loop.ready(chosen, len(matrix), horizon, matrix)
-    state, tally = chosen.start(len(matrix), horizon), np.zeros(matrix.shape)
-    coin, luck = loop.streams(seed, 0)
+    state, tally, before = chosen.start(len(matrix), horizon), np.zeros(matrix.shape), np.zeros(matrix.shape)
+    (coin, luck), adviser = loop.streams(seed, 0), np.random.default_rng(0)
     history = []
     for t in range(1, horizon + 1):
-        before = tally.copy()
-        play(state, chosen.params, matrix, tally, t, t, FOREVER, 1, coin, luck, np.random.default_rng(0))
-        moved = np.argwhere(tally != before)
+        play(state, chosen.params, matrix, tally, t, t, FOREVER, 1, coin, luck, adviser)
+        moved = np.flatnonzero(tally != before)
         assert len(moved) == 1
-        history.append(tuple(moved[0].tolist()))
+        history.append(divmod(int(moved[0]), len(matrix)))
+        before[...] = tally
     return history, coin.bit_generator.state, luck.bit_generator.state
 
 

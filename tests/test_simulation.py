@@ -270,7 +270,7 @@ def test_ctrl_c_ends_it_within_a_second():
 def test_an_error_in_a_run_ends_all_runs():
     from types import SimpleNamespace
 
-    from duels.policies import rucb
+    from duels.policies import random
 
     def select(state, params, t, rng):
         if t > 50:
@@ -278,7 +278,7 @@ def test_an_error_in_a_run_ends_all_runs():
         return 0, 1
 
     mine = SimpleNamespace(
-        **{name: getattr(rucb, name) for name in ("Params", "init", "update", "recommend")}, select=select
+        **{name: getattr(random, name) for name in ("Params", "init", "update", "recommend")}, select=select
     )
     for compiled in (True, False):
         with pytest.raises(PolicyError, match=r"failed in run \d+: ValueError: broken on purpose") as caught:
@@ -291,7 +291,7 @@ def test_arms_that_do_not_exist_are_refused(compiled):
     """Compiled code does not check its indices, so the loop does."""
     from types import SimpleNamespace
 
-    from duels.policies import rucb
+    from duels.policies import random
 
     def too_high(state, params, t, rng):
         return 0, len(state.wins)
@@ -299,7 +299,7 @@ def test_arms_that_do_not_exist_are_refused(compiled):
     def negative(state, params, t, rng):
         return -1, 0
 
-    parts = {name: getattr(rucb, name) for name in ("Params", "init", "update", "recommend", "select")}
+    parts = {name: getattr(random, name) for name in ("Params", "init", "update", "recommend", "select")}
     for select in (too_high, negative):
         with pytest.raises(PolicyError, match="select chose an arm that does not exist"):
             duels.simulate("arxiv-6", SimpleNamespace(**parts | {"select": select}), horizon=9, compiled=compiled)

@@ -297,7 +297,9 @@ def share_of_violations(matrix, spec, seed=0):
     return over.any(axis=0).mean(), above.any(axis=1).mean()
 
 
-@pytest.mark.parametrize("problem", PROBLEMS)
+@pytest.mark.parametrize(
+    "problem", [*PROBLEMS[:2], *(pytest.param(one, marks=pytest.mark.deep) for one in PROBLEMS[2:])]
+)
 def test_theorem_2_holds_for_rucb(problem):
     counts, regret = share_of_violations(duels.problem(problem), f"rucb:alpha={ALPHA}")
     assert not too_many(counts)

@@ -20,6 +20,7 @@ from .policies import policy as find_policy
 from .specs import Value
 
 HORIZON = 4000
+RUNS = 3000  # of `check_relabelling`, at each of its horizons
 
 
 def check_policy(policy: PolicyLike, **parameters: Value) -> list[str]:
@@ -84,7 +85,7 @@ def check_relabelling(policy: Policy) -> None:
     Each arm's mean count over 3000 runs may differ from the average by 5.5 standard errors; a fair policy exceeds that
     in fewer than one of 10⁶ checks. Favouring low indices in ties, the usual mistake, differs by dozens.
     """
-    arms, runs = 5, 3000
+    arms, runs = 5, RUNS
     matrix = _frozen(np.full((arms, arms), 0.5))
     for horizon in (arms, 12 * arms):
         play = loop.ready(policy, arms, horizon, matrix)

@@ -7,6 +7,7 @@ from pathlib import Path
 from types import FunctionType
 
 import numpy as np
+import pytest
 from histories import frozen
 
 import duels
@@ -47,28 +48,23 @@ def edit(path, old, new):
     path.write_text(text.replace(old, new))
 
 
-def test_editing_any_kernel_changes_the_next_run(tmp_path):
+EDITS = (
+    ("policies/kernels.py", "return int(rng.random() * m)", "return m - 1 - int(rng.random() * m)"),
+    ("engine/loop.py", "        t += 1\n    return t, rec", "        t += 2\n    return t, rec"),
+    ("policies/random.py", "record(state.wins, i, j, outcome)", "record(state.wins, j, i, outcome)"),
+)
+
+
+@pytest.mark.parametrize("edits", [EDITS[:1], pytest.param(EDITS, marks=pytest.mark.deep)], ids=["helper", "each"])
+def test_editing_any_kernel_changes_the_next_run(tmp_path, edits):
     shutil.copytree(SOURCE, tmp_path / "duels", ignore=shutil.ignore_patterns("__pycache__"))
-    kernels = tmp_path / "duels" / "policies" / "kernels.py"
     _, before = probe(tmp_path)
     assert probe(tmp_path) == (1, before)  # a second process compiles nothing
-    edit(kernels, "return int(rng.random() * m)", "return m - 1 - int(rng.random() * m)")  # a helper in another file
-    hits, helper_edited = probe(tmp_path)
-    assert (hits, helper_edited != before) == (0, True)
-    edit(
-        tmp_path / "duels" / "engine" / "loop.py",
-        "        t += 1\n    return t, rec",
-        "        t += 2\n    return t, rec",
-    )
-    hits, loop_edited = probe(tmp_path)
-    assert (hits, loop_edited != helper_edited) == (0, True)
-    edit(
-        tmp_path / "duels" / "policies" / "random.py",
-        "record(state.wins, i, j, outcome)",
-        "record(state.wins, j, i, outcome)",
-    )
-    hits, update_edited = probe(tmp_path)
-    assert (hits, update_edited != loop_edited) == (0, True)
+    for file, old, new in edits:  # the first is of a helper in another file
+        edit(tmp_path / "duels" / file, old, new)
+        hits, after = probe(tmp_path)
+        assert (hits, after != before) == (0, True)
+        before = after
 
 
 def test_the_fingerprint_sees_constants_and_fields(monkeypatch):
@@ -101,6 +97,17 @@ def test_an_unwritable_cache_is_no_obstacle(monkeypatch):
     tally = np.zeros((3, 3))
     play(chosen.start(3), chosen.params, matrix, tally, 1, 10, loop.FOREVER, 10, coin, luck, coin)
     assert tally.sum() == 10
+
+
+def test_calls_keep_nothing_of_what_they_were_given():
+    chosen, matrix = policy("random"), duels.problem("arxiv-6").array
+    play = loop.ready(chosen, 6, 10, matrix)
+    state, tally, (coin, luck) = chosen.start(6), np.zeros((6, 6)), loop.streams(0, 0)
+    given = (coin, luck, tally, matrix, state.wins)
+    before = [sys.getrefcount(one) for one in given]
+    for _ in range(5):
+        play(state, chosen.params, matrix, tally, 1, 10, loop.FOREVER, 10, coin, luck, coin)
+    assert [sys.getrefcount(one) for one in given] == before
 
 
 def test_the_fingerprint_sees_defaults_floats_and_roles():

@@ -11,7 +11,7 @@ import duels
 from duels import testing
 from duels.engine import loop
 from duels.errors import InvalidInput
-from duels.policies import policy, rucb
+from duels.policies import policy, random
 from duels.policies.kernels import FOREVER
 
 SPECS = ["rucb", "rucb:alpha=0.8,variant=icml", "savage", "btm:gamma=0.3", "interleaved_filter", "random"]
@@ -34,7 +34,7 @@ def problems():
     yield duels.problem("cyclic-4").array
     yield duels.problem("random-condorcet:arms=9,seed=1").array
     yield duels.problem("bradley-terry:arms=2,spread=3").array
-    yield np.array([[0.5, 1.0, 0.0], [0.0, 0.5, 1.0], [1.0, 0.0, 0.5]])  # no winner at all
+    yield frozen([[0.5, 1.0, 0.0], [0.0, 0.5, 1.0], [1.0, 0.0, 0.5]])  # no winner at all
 
 
 @pytest.mark.parametrize("spec", SPECS)
@@ -126,7 +126,7 @@ def test_kernels_may_make_arrays():
         return 0, int(np.argmax(scores[1:])) + 1
 
     mine = SimpleNamespace(
-        **{name: getattr(rucb, name) for name in ("Params", "init", "update", "recommend")}, select=select
+        **{name: getattr(random, name) for name in ("Params", "init", "update", "recommend")}, select=select
     )
     chosen, matrix = policy(mine), duels.problem("arxiv-6").array
     a, b = (
@@ -141,7 +141,7 @@ def test_a_policy_that_numba_refuses_says_so():
         return open("no file")
 
     mine = SimpleNamespace(
-        **{name: getattr(rucb, name) for name in ("Params", "init", "update", "recommend")}, select=select
+        **{name: getattr(random, name) for name in ("Params", "init", "update", "recommend")}, select=select
     )
     with pytest.raises(InvalidInput, match=r"cannot be compiled by numba: .*open.*compiled=False"):
         loop.ready(policy(mine), 3, 10, np.full((3, 3), 0.5))

@@ -22,6 +22,7 @@ CYCLE = np.full((5, 5), 0.5)
 for winner, losers in BEATS.items():
     for loser in losers:
         CYCLE[winner, loser], CYCLE[loser, winner] = 0.8, 0.2
+CYCLE = frozen(CYCLE)
 
 
 @pytest.mark.parametrize("check", testing.CHECKS, ids=lambda check: check.__name__)
@@ -205,7 +206,7 @@ def test_an_earlier_time_and_several_answers_at_once():
 def test_finds_the_copeland_winner_on_a_cycle():
     # Ten seeded runs: plays of other arms in the second half are 0.07 of those in the first, with a spread over runs of
     # 0.02; the bar of 0.3 is more than ten standard deviations away.
-    play, arms = loop.ready(ccb, 5, 20_000, frozen(CYCLE)), np.zeros(2)
+    play, arms = loop.ready(ccb, 5, 20_000, CYCLE), np.zeros(2)
     for run in range(10):
         state, tally = ccb.start(5), np.zeros((5, 5))
         coin, luck = loop.streams(0, run)

@@ -89,3 +89,8 @@ def test_a_module_must_obey_the_contract():
         policy(math)
     with pytest.raises(UnknownName, match="Known: rucb"):
         policy("zzz")
+
+
+def test_every_module_has_a_file_of_tests():
+    modules = {path.stem for path in Path(rucb.__file__).parent.glob("*.py")} - {"__init__"}
+    assert modules <= {path.stem.removeprefix("test_") for path in Path(__file__).parent.glob("test_*.py")}

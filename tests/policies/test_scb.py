@@ -22,6 +22,7 @@ CYCLE = np.full((5, 5), 0.5)
 for winner, losers in BEATS.items():
     for loser in losers:
         CYCLE[winner, loser], CYCLE[loser, winner] = 0.8, 0.2
+CYCLE = frozen(CYCLE)
 
 
 @pytest.mark.parametrize("check", testing.CHECKS, ids=lambda check: check.__name__)
@@ -230,7 +231,7 @@ def test_the_winner_duels_itself_to_the_end_of_the_round():
 def test_finds_the_copeland_winner_on_a_cycle():
     # Ten seeded runs: the fourth round has found arm 0 within 2,000 steps, and after that it duels itself. By design
     # this goes wrong with probability δ = ln T / T = 0.0002 in a run at most.
-    play = loop.ready(careful, 5, 20_000, frozen(CYCLE))
+    play = loop.ready(careful, 5, 20_000, CYCLE)
     for run in range(10):
         state, tally = careful.start(5), np.zeros((5, 5))
         coin, luck = loop.streams(0, run)

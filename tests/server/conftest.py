@@ -59,7 +59,8 @@ class Live:
         raise AssertionError(f"not printed: {pattern}: {self.out} {self.log}")
 
     def _wait_until_up(self):
-        for _ in range(1000):
+        end = time.monotonic() + 60
+        while time.monotonic() < end and self.process.poll() is None:
             try:
                 if httpx.get(f"{self.url}/healthz").status_code in (200, 503):
                     break
@@ -79,8 +80,9 @@ class Live:
         self.process.wait(patience)
         for reader in self._readers:
             reader.join(5)
-        self.process.stdout.close()
-        self.process.stderr.close()
+        for reader, stream in zip(self._readers, (self.process.stdout, self.process.stderr)):
+            if not reader.is_alive():  # closing a stream waits for whoever reads it
+                stream.close()
         return self.process.returncode
 
 

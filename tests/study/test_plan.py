@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from histories import frozen
 
 import duels
 from duels.engine import loop
@@ -65,7 +66,7 @@ def kernel(array, policy, number, confidence=0.95, limit=LIMIT, seed=0, compiled
     state, (coin, luck) = chosen.start(arms, limit), loop.streams(seed, number)
     thresholds = log_thresholds(as_tally([str(k) for k in range(arms)], np.zeros((arms, arms), int)), confidence)
     rest = (np.zeros((arms, arms)), new_standing(arms), thresholds, rival_alpha(chosen), limit, coin, luck)
-    return play(state, chosen.params, array, array[0] - 0.5, *rest)
+    return play(state, chosen.params, frozen(array), frozen(array[0] - 0.5), *rest)
 
 
 def choosing(select, name):

@@ -56,17 +56,29 @@ def _compile(function: Kernel, kernels: Kernels, name: str, refcounted: bool, st
     # Inlined and without reference counts on arrays, a step of a policy is four times as fast.
     options: dict[str, Any] = {"nogil": True, "error_model": "python" if strict else "numpy"}
     options |= {"forceinline": True, "_nrt": refcounted}
-    name = f"{name}_{fingerprint(function, kernels, options)}"
+    name = f"{name}_{fingerprint(function, kernels, options | {'entry': 'refcounted'})}"
     # Only the entry is called from Python. Without wrappers for the others, compiling takes two thirds of the time.
     inner = options | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-    entry = _copied(function, kernels, numba.njit(**inner), {}).py_func
-    code = entry.__code__.replace(co_name=name, co_qualname=name)
-    entry = types.FunctionType(code, entry.__globals__, name, entry.__defaults__, entry.__closure__)
+    entry = _entry(name, function, _copied(function, kernels, numba.njit(**inner), {}))
+    options["_nrt"] = True  # without reference counts in the entry, every call would leak the generators it is given
     try:
         compiled: Kernel = numba.njit(cache=is_ours(function, *kernels.values()), **options)(entry)
     except RuntimeError:  # neither the package's folder nor the user's cache directory is writable
         compiled = numba.njit(**options)(entry)
     return compiled
+
+
+def _entry(name: str, function: Kernel, compiled: Kernel) -> Kernel:
+    """Return a function with the given name, and the arguments and file of `function`, that calls `compiled`.
+
+    Code compiled without reference counts must return numbers, not arrays.
+    """
+    code = function.__code__
+    arguments = ", ".join(code.co_varnames[: code.co_argcount])
+    namespace: dict[str, Any] = {"__name__": function.__module__, "compiled": compiled}
+    exec(compile(f"def {name}({arguments}):\n    return compiled({arguments})\n", code.co_filename, "exec"), namespace)
+    entry: Kernel = namespace[name]
+    return entry
 
 
 def is_ours(*functions: Kernel) -> bool:
