@@ -10,6 +10,7 @@ import inspect
 
 import docutils.core
 import docutils.utils
+from docutils.parsers.rst import roles
 from sphinx.util.docutils import SphinxDirective
 
 import duels
@@ -71,8 +72,11 @@ def keep_odd_docstrings(app, what, name, value, options, lines):
     """Shows a docstring that is not valid reStructuredText as it stands, instead of failing the build."""
     lines[:] = [_without_substitutions(line) for line in lines]
     text = "\n".join(lines)
-    settings = {"report_level": 5, "halt_level": 5, "warning_stream": False, "default_role": "code"}
+    settings = {"report_level": 5, "halt_level": 5, "warning_stream": False}
+    default_role = roles._roles.get("")
     document = docutils.core.publish_doctree(text, settings_overrides=settings)
+    if default_role is not None:  # docutils forgets it at the end of a document
+        roles._roles[""] = default_role
     problems = [message for message in document.parse_messages if message["level"] >= SEVERE]
     if problems and not all("Unknown" in message.astext() for message in problems):
         lines[:] = [".. code-block:: text", "", *(f"   {line}" for line in lines), ""]
