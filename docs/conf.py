@@ -23,7 +23,6 @@ exclude_patterns = ["_build"]
 default_role = "code"
 autosummary_generate = False
 autodoc_default_options = {"members": True, "member-order": "bysource"}
-autodoc_class_signature = "separated"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
