@@ -117,7 +117,7 @@ def test_open_duels(tmp_path):
 def test_arms_come_and_go(logo):
     assert output("add-arm", "logo", "hen house", cwd=logo) == ""
     assert loaded(logo).arms == [*ARMS, "hen house"]
-    assert "is there already" in refusal("add-arm", "logo", "fox", cwd=logo)
+    assert "exists already" in refusal("add-arm", "logo", "fox", cwd=logo)
     assert output("retire-arm", "logo", "owl", cwd=logo) == ""
     assert loaded(logo).arms == ["fox", "wren", "hen house"]
     said = output("retire-arm", "logo", "fox", "-f", "json", cwd=logo)
@@ -140,7 +140,7 @@ def test_delete_study_asks(logo, answer):
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "Delete study 'logo' with its 4 answers? [y/N] "
-        "duels: study 'logo' was kept: answer y to delete it, or say --yes\n"
+        "duels: study 'logo' was not deleted: answer y to delete it, or use --yes\n"
     )
     assert len(loaded(logo).votes()) == 4
 
@@ -309,20 +309,20 @@ def test_a_margin(tmp_path):
 @pytest.mark.parametrize("name", ["votes.csv", "votes.jsonl.gz"])
 def test_export_and_import(logo, name):
     done = duels_command("export", "logo", "--out", name, cwd=logo)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", f"4 votes are in {name}\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", f"4 votes saved in {name}\n")
     done = duels_command("import", "copy", name, "--create", "-p", "random", cwd=logo)
-    assert (done.returncode, done.stdout) == (0, "4 votes were taken into 'copy'\n")
+    assert (done.returncode, done.stdout) == (0, "4 votes were imported into 'copy'\n")
     assert "left, right, winner" in done.stderr
     original, copy = loaded(logo), loaded(logo, "copy")
     assert (copy.policy, copy.arms) == ("random", ARMS)
     assert [vote[:5] for vote in copy.votes()] == [vote[:5] for vote in original.votes()]
     assert copy.leaderboard() == original.leaderboard()
     assert refusal("import", "logo", name, cwd=logo) == (
-        "4 of these 4 votes are in 'logo' already (same arms, answer, voter and time): say --again to count them "
-        "twice; nothing was taken"
+        "4 of these 4 votes are in 'logo' already (same arms, answer, voter and time): use --again to count them "
+        "twice; nothing was imported"
     )
     assert len(loaded(logo).votes()) == 4
-    assert output("import", "logo", name, "--again", cwd=logo) == "4 votes were taken into 'logo'\n"
+    assert output("import", "logo", name, "--again", cwd=logo) == "4 votes were imported into 'logo'\n"
     assert len(loaded(logo).votes()) == 8
 
 
@@ -337,7 +337,7 @@ def test_import_refuses_votes_that_are_there(tmp_path):
     ]:
         said = refusal("import", "logo", "-", cwd=tmp_path, stdin=f"{head}{row}\nfox,owl,right,cat,\n")
         assert said.startswith("1 of these 2 votes is in 'logo' already")
-        assert "say --again to count it twice" in said
+        assert "use --again to count it twice" in said
     for row in [
         "fox,owl,right,ann,2025-01-31T12:00:00Z",
         "owl,fox,left,ann,2025-01-31T12:00:00Z",
@@ -346,7 +346,9 @@ def test_import_refuses_votes_that_are_there(tmp_path):
         "fox,owl,left,ann,2025-01-31T12:00:01Z",
         "fox,owl,left,bob,",
     ]:
-        assert output("import", "logo", "-", cwd=tmp_path, stdin=f"{head}{row}\n") == "1 vote was taken into 'logo'\n"
+        assert (
+            output("import", "logo", "-", cwd=tmp_path, stdin=f"{head}{row}\n") == "1 vote was imported into 'logo'\n"
+        )
         loaded(tmp_path).undo(len(loaded(tmp_path).history().left) - 1)
     assert len(loaded(tmp_path).votes()) == 3
 
@@ -376,7 +378,7 @@ def test_export_in_the_arena_form(logo):
 
 def test_import_from_standard_input(tmp_path):
     said = output("import", "logo", "-", "--create", cwd=tmp_path, stdin="winner,loser\nfox,owl\nfox,wren\n")
-    assert said == "2 votes were taken into 'logo'\n"
+    assert said == "2 votes were imported into 'logo'\n"
     assert loaded(tmp_path).leaderboard()[0].arm == "fox"
 
 
@@ -389,7 +391,7 @@ def test_import_without_a_header(tmp_path):
     assert done.stderr == "columns: column 1 → winner, column 0 → loser\n"
     assert [vote[:3] for vote in loaded(tmp_path).votes()] == [("b", "a", "left"), ("c", "b", "left")]
     said = output("import", "more", "-", "--create", cwd=tmp_path, stdin="a,b\na,c\nb,c\na,b\n")
-    assert said == "4 votes were taken into 'more'\n"
+    assert said == "4 votes were imported into 'more'\n"
 
 
 @pytest.mark.parametrize(
@@ -410,7 +412,7 @@ def test_import_mentions_skips(tmp_path):
     rows = "left;right;winner\nfox;owl;left\nfox;owl;skip\nowl;fox;pass\n"
     done = duels_command("import", "logo", "-", "--create", cwd=tmp_path, stdin=rows)
     assert (done.stdout, done.stderr) == (
-        "1 vote was taken into 'logo'\n",
+        "1 vote was imported into 'logo'\n",
         "columns: left, right, winner\n2 skips left out\n",
     )
 
@@ -435,7 +437,7 @@ def test_import_that_fails_begins_no_study(tmp_path, monkeypatch):
         assert output("studies", "-f", "json", cwd=tmp_path) == "[]\n"
         broken.setattr(catalogue, "delete_study", full)
         said = refusal(*what, cwd=tmp_path, stdin="winner,loser\nfox,owl\n")
-        assert said == "the disk is full; study 'logo' is there without votes: duels delete-study logo"
+        assert said == "the disk is full; study 'logo' was created without votes: duels delete-study logo"
     said = refusal(*what, cwd=tmp_path, stdin="winner,loser\nfox,owl\n")
     assert said.endswith("already: choose another name, or leave out --create to add the votes to it")
     output(*what[:3], cwd=tmp_path, stdin="winner,loser\nfox,owl\n")
@@ -589,7 +591,7 @@ NEEDING_A_STUDY = [("open",), ("forget", "ann"), ("delete-study",), ("add-arm", 
         (["studies", "--storage", "mysql://host/name"], "expected sqlite:///file.db or postgresql://user@host/name"),
         (["create-study", "x", "a", "b", "--storage", "sqlite:///nowhere/duels.db"], "cannot be opened"),
         (["verdict", "x", "--storage", "sqlite:///none.db"], "there is no database 'sqlite:///none.db', so no study"),
-        (["ask", "my x", "--storage", "sqlite:///none.db"], "begin it with duels create-study 'my x' …, or say where"),
+        (["ask", "my x", "--storage", "sqlite:///none.db"], "create it with duels create-study 'my x' …, or say where"),
         (["delete-study", "x", "--storage", "sqlite:///none.db"], "(storage, --storage)"),
         (["create-study", "x", "a\udcff", "b"], r"arm is 'a\udcff', which is not text"),
         (["create-study", "x\udcff", "a", "b"], r"study_name is 'x\udcff', which is not text"),
@@ -634,7 +636,7 @@ def test_numbers_of_duels():
         found = duel_number(number)
         assert (found, type(found)) == (7, int)
     for wrong in (True, np.True_, 7.0, "seven", "", None, "7" * 5000):
-        with pytest.raises(InvalidInput, match="expected what ask gave, or its id"):
+        with pytest.raises(InvalidInput, match="expected a Duel from ask, or its id"):
             duel_number(wrong)
 
 

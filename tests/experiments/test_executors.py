@@ -13,10 +13,10 @@ import pytest
 from distributed.comm import CommClosedError
 
 import duels
-from duels.errors import DuelsError, InvalidInput
+from duels.errors import DuelsError, InvalidInput, MissingExtra
 from duels.experiments import executors
 from duels.experiments.folder import Folder
-from duels.simulation import machine
+from duels.provenance import machine
 
 PLANNED = {"policies": ["rucb", "savage"], "horizons": [1000, 100_000], "runs": 40, "seed": 3}
 
@@ -137,7 +137,7 @@ def scheduler(tmp_path):
     yield main, address
     for process in (worker, main):
         process.kill()
-        process.wait()
+        process.wait(60)
 
 
 def test_a_scheduler_that_dies_in_the_middle(scheduler, tmp_path, monkeypatch, caplog):
@@ -215,5 +215,5 @@ def test_no_scheduler_there(monkeypatch):
 
 def test_without_dask_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(InvalidInput, match=r"pip install 'duels\[dask\]'"):
+    with pytest.raises(MissingExtra, match=r"needs distributed: pip install 'duels\[dask\]'"):
         duels.run_experiment("arxiv-6", "rucb", 100, runs=1, executor="tcp://127.0.0.1:9")

@@ -175,10 +175,10 @@ def vote_by_mouse_and_keyboard(browser, link, api):
     voter.get_by_role("button", name="Undo the last answer").click()
     so_far(voter, "2 of 3")
     assert asked == (voter.locator("#output-a").inner_text(), voter.locator("#output-b").inner_text())
-    expect(voter.locator("#news")).to_contain_text("Your last answer was taken back.")
+    expect(voter.locator("#news")).to_contain_text("Your last answer was undone.")
     voter.keyboard.press("x")
     so_far(voter, "3 of 3")
-    voter.get_by_role("button", name="Go on voting").click()
+    voter.get_by_role("button", name="Keep voting").click()
     expect(voter.locator("#question")).to_be_visible()
     voter.keyboard.press("s")
     voter.wait_for_function("() => document.querySelector('[data-winner]').getAttribute('aria-disabled') === 'false'")
@@ -203,10 +203,10 @@ def test_create_from_a_file_of_items(browser, live, api, tmp_path):
     assert api.get("/api/studies").json() == {"studies": []}
 
     refused = {
-        "european.csv": (b"prompt;first;second\nq;1;2\n", "separates cells by ; — save it with commas"),
+        "european.csv": (b"prompt;first;second\nq;1;2\n", "separates cells by semicolons: save it with commas"),
         "empty.csv": (b"\n", "empty.csv is empty"),
-        "photo.png": (b"\x89PNG\r\n", "cannot be read as text in UTF-8: save it as CSV or JSON lines"),
-        "script.py": (b"print(1)\n", "neither CSV nor JSON lines nor text"),
+        "photo.png": (b"\x89PNG\r\n", "is not UTF-8 text: save it as CSV or JSON lines"),
+        "script.py": (b"print(1)\n", "has an unknown type: expected a name that ends in .csv, .jsonl or .txt"),
         "twice.csv": (b"prompt,first,first\nq,1,2\n", "two arms are called “first”"),
         "list.txt": (b"first\nfirst\n", "two arms are called “first”"),
         "half.jsonl": (b'{"prompt": "q"', "half.jsonl, line 1, is not JSON"),
@@ -221,7 +221,7 @@ def test_create_from_a_file_of_items(browser, live, api, tmp_path):
     good.write_text('prompt,kind,"first, really",second\n"What is\n2 + 2?",markdown,**four**,five\n')
     page.get_by_label("File").set_input_files(good)
     page.get_by_label("Policy").select_option("interleaved_filter")
-    page.get_by_label("Duels in all").fill("500")
+    page.get_by_label("Number of duels").fill("500")
     page.get_by_role("button", name="Create the study").click()
     page.wait_for_url("**/studies/files")
     made = api.get("/api/studies/files").json()
@@ -231,7 +231,7 @@ def test_create_from_a_file_of_items(browser, live, api, tmp_path):
     european = {"name": "more.csv", "mimeType": "", "buffer": refused["european.csv"][0]}
     page.get_by_label("JSON lines or CSV").set_input_files(european)
     page.get_by_role("button", name="Upload items").click()
-    expect(page.locator("#items-said")).to_contain_text("separates cells by ;")
+    expect(page.locator("#items-said")).to_contain_text("separates cells by semicolons")
     more = tmp_path / "more.jsonl"
     more.write_text(json.dumps({"prompt": "2 + 3?", "outputs": {"first, really": "five", "second": "six"}}))
     page.get_by_label("JSON lines or CSV").set_input_files(more)
@@ -249,7 +249,7 @@ def test_create_from_a_file_of_items(browser, live, api, tmp_path):
 
     page.get_by_role("button", name="Remove all 2").click()
     page.get_by_role("button", name="Remove", exact=True).click()
-    expect(page.locator("#items-said")).to_have_text("All items are removed.")
+    expect(page.locator("#items-said")).to_have_text("All items were removed.")
     assert api.get("/api/studies/files").json()["items"] == 0
 
 
@@ -265,10 +265,10 @@ def test_a_verdict_is_seen_live_and_voters_are_thanked(browser, live, api):
         expect(board.locator("#news")).to_have_text("Winner: ant")
         voter.keyboard.press("a")
         expect(voter.locator("#thanks-words")).to_contain_text("There is a winner")
-        expect(voter.get_by_role("button", name="Go on voting")).to_be_hidden()
+        expect(voter.get_by_role("button", name="Keep voting")).to_be_hidden()
         late = browser.open(path)
         expect(late.locator("#thanks-title")).to_have_text("This comparison is over: there is a winner.")
-        expect(late.locator("#thanks-words")).to_have_text("No votes are needed any more.")
+        expect(late.locator("#thanks-words")).to_have_text("No more votes are needed.")
         expect(late.locator("#so-far")).to_be_hidden()
         board.get_by_role("button", name="Retire the study").click()
         board.get_by_role("button", name="Retire", exact=True).click()
@@ -375,7 +375,7 @@ def test_managing_a_study_to_its_end(browser, live, api):
     path = make_study(api, "short life")
     board, voter = browser.sign_in(live.token, "/studies/short%20life"), browser.open(path)
     browser.expected += [NOT_FOUND]
-    board.get_by_label("Another arm").fill("formal")
+    board.get_by_label("New arm").fill("formal")
     board.get_by_role("button", name="Add").click()
     expect(board.locator("#arms tbody tr")).to_have_count(4)
     board.get_by_role("button", name="Retire concise").click()
@@ -389,14 +389,14 @@ def test_managing_a_study_to_its_end(browser, live, api):
     board.get_by_role("button", name="Revoke", exact=True).click()
     expect(board.locator("#links tr.off")).to_contain_text("revoked")
     voter.keyboard.press("a")
-    expect(voter.get_by_role("heading", level=1)).to_have_text("This link does not work any more")
+    expect(voter.get_by_role("heading", level=1)).to_have_text("This link no longer works")
     with board.expect_download() as download:
         board.get_by_role("link", name="Export as CSV").click()
     assert download.value.suggested_filename == "votes.csv"
     board.get_by_role("button", name="Delete the study").click()
-    board.get_by_label("Type short life to go on").fill("short")
+    board.get_by_label("Type short life to confirm").fill("short")
     expect(board.get_by_role("button", name="Delete", exact=True)).to_be_disabled()
-    board.get_by_label("Type short life to go on").fill("short life")
+    board.get_by_label("Type short life to confirm").fill("short life")
     board.get_by_role("button", name="Delete", exact=True).click()
     board.wait_for_url(f"{live.url}/")
     assert api.get("/api/studies").json() == {"studies": []}
@@ -420,7 +420,7 @@ def tokens_and_signing_out(browser, board, live):
     browser.expected += ["status of 401"]
     board.get_by_label("Token").fill(token)
     board.get_by_role("button", name="Sign in").click()
-    expect(board.get_by_role("alert")).to_contain_text("does not open the dashboard")
+    expect(board.get_by_role("alert")).to_contain_text("cannot open the dashboard")
 
 
 def test_trouble_on_the_way_loses_no_vote_and_counts_none_twice(browser, api):
@@ -502,7 +502,7 @@ def test_a_question_answered_in_another_tab_and_outputs_that_are_still_missing(b
     voter.wait_for_function("() => document.activeElement.tagName === 'IFRAME'")
     until(lambda: leave(voter, inside) or voter.evaluate(focus) == "main")
     with voter.context.expect_page() as opened:
-        voter.get_by_role("link", name="See it large").first.click()
+        voter.get_by_role("link", name="Open full size").first.click()
     large = opened.value.locator("iframe")
     expect(large.content_frame.get_by_text("hello")).to_be_visible()
     assert large.get_attribute("sandbox") == ""

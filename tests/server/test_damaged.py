@@ -30,9 +30,9 @@ def damaged(request, admin, study, storage):
         for _ in range(3):
             (duel,) = admin.post(f"{address}/ask", json={}).json()["duels"]
             assert admin.post(f"{address}/tell", json={"duel": duel["id"], "winner": "left"}).status_code == 200
-    with storage.turn:  # as after a restart: nothing is known from before
+    with storage.lock:  # as after a restart: nothing is known from before
         admin.app.service._studies.clear()
-        storage.followers.clear()
+        storage.histories.clear()
         storage.release()
     with sqlite3.connect(storage.url.removeprefix("sqlite:///")) as database:
         assert database.execute(DAMAGE[request.param]).rowcount > 0
@@ -62,7 +62,7 @@ def test_its_own_routes_say_so_and_those_of_others_work(damaged, admin):
     for path in ("", "/verdict", "/leaderboard", "/board"):
         response = admin.get(damaged + path)
         assert (response.status_code, response.json()["error"]["kind"]) == (500, "damaged")
-        assert "Restore the database from a back-up, or delete this study" in response.json()["error"]["message"]
+        assert "Restore the database from a backup, or delete this study" in response.json()["error"]["message"]
         assert "retry-after" not in response.headers
         assert admin.get(f"/api/studies/fine{path}").status_code == 200
     assert admin.post(f"{damaged}/ask", json={}).json()["error"]["kind"] == "damaged"
@@ -77,7 +77,7 @@ def test_the_pages_say_so(damaged, people):
     page = people.get("/studies/search")
     assert page.status_code == 500
     assert "search is damaged" in page.text
-    assert "Restore the database from a back-up, or delete this study" in page.text
+    assert "Restore the database from a backup, or delete this study" in page.text
     assert 'id="delete-study"' in page.text
     assert people.get("/studies/fine").status_code == 200
 
@@ -108,8 +108,8 @@ def test_damage_found_while_others_follow_does_not_end_their_streams(storage, ad
 def test_an_unknown_study_is_said_in_plain_words_on_a_page(people):
     page = people.get("/studies/none")
     assert page.status_code == 404
-    assert "There is no such study" in page.text
-    assert "No study is called “none”" in page.text
+    assert "Study not found" in page.text
+    assert "There is no study “none”" in page.text
     assert "Known:" not in page.text
     assert "duels studies" not in page.text
 
@@ -129,7 +129,7 @@ def test_the_client_and_the_command_list_it(serve):
         bad, good = client.list_studies()
         assert (bad.name, bad.arms, bad.answers, good.name, good.arms) == ("bad", None, None, "good", 3)
         assert "is not what was written" in bad.damaged
-        with pytest.raises(DamagedStudy, match="Restore the database from a back-up, or delete this study"):
+        with pytest.raises(DamagedStudy, match="Restore the database from a backup, or delete this study"):
             client.load_study("bad")
     done = duels_command("delete-study", "bad", "--storage", live.storage, stdin="y\n")
     assert (done.returncode, "which is damaged" in done.stderr) == (0, True)
@@ -138,8 +138,8 @@ def test_the_client_and_the_command_list_it(serve):
 
 def test_voters_of_it_are_told_neither_its_name_nor_what_is_wrong(admin, study, storage, anybody):
     link = admin.post(f"{study}/links", json={}).json()["secret"]
-    with storage.turn:
-        storage.followers.clear()
+    with storage.lock:
+        storage.histories.clear()
     with sqlite3.connect(storage.url.removeprefix("sqlite:///")) as database:
         database.execute("UPDATE events SET time = time + 1 WHERE study_id = 1")
     said = anybody.post(f"/api/vote/{link}/ask", json={})

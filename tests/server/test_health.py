@@ -80,7 +80,7 @@ def test_writing_that_fails_is_noticed_without_anybody_writing(serve):
         begin(client)
     assert healthy(live)
     resource.prlimit(live.process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
-    until(lambda: not healthy(live), health.WRITES + 20)
+    until(lambda: not healthy(live), health.RECENT_WRITE + 20)
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_a_full_disk(serve, small_disk):
         while vote(client) == 200:
             told += 1
         until(lambda: not healthy(live))
-        time.sleep(2 * health.KEPT)
+        time.sleep(2 * health.CACHE_SECONDS)
         assert not healthy(live)
         (small_disk / "ballast").unlink()
         until(lambda: healthy(live))
@@ -206,10 +206,10 @@ def test_a_study_of_the_old_file_never_writes_to_another_of_its_number(tmp_path)
     shutil.move(tmp_path / "new.db", file)
     time.sleep(1.1)
     for _ in range(2):  # also when the other one is known already
-        with pytest.raises(duels.StorageError, match="is not there any more"):
+        with pytest.raises(duels.StorageError, match="no longer exists"):
             old.ask()
         assert duels.load_study("new", old.storage).arms == ["x", "y"]
-        with pytest.raises(duels.StorageError, match="is not there any more"):
+        with pytest.raises(duels.StorageError, match="no longer exists"):
             old.leaderboard()
     assert old.storage.generation == 1
     assert len(duels.load_study("new", Storage(url)).events()) == 1
@@ -273,18 +273,18 @@ def test_health_waits_for_nobody_who_holds_the_storage(storage, admin):
     asked, held = threading.Event(), threading.Event()
 
     def hold():
-        with storage.turn:
+        with storage.lock:
             held.set()
             asked.wait(20)
 
     holder = threading.Thread(target=hold)
     holder.start()
-    held.wait()
+    assert held.wait(20)
     began = time.monotonic()
     assert admin.get("/healthz").json()["status"] == "ok"
     assert time.monotonic() - began < 10
     asked.set()
-    holder.join()
+    holder.join(20)
 
 
 def test_a_transaction_under_way_is_no_trouble(storage, admin):
@@ -297,13 +297,13 @@ def test_a_transaction_under_way_is_no_trouble(storage, admin):
 
 @contextmanager
 def counted(monkeypatch, check):
-    looks, look = [], check._look
+    looks, look = [], check._check
 
     def looking():
         looks.append(threading.current_thread())
         return look()
 
-    monkeypatch.setattr(check, "_look", looking)
+    monkeypatch.setattr(check, "_check", looking)
     yield looks
 
 
@@ -325,14 +325,14 @@ def test_a_database_that_hangs_is_said_in_time(storage, monkeypatch):
     import asyncio
 
     check, hang = HealthCheck(storage), threading.Event()
-    monkeypatch.setattr(check, "_look", lambda: hang.wait(30) and None)
+    monkeypatch.setattr(check, "_check", lambda: hang.wait(30) and None)
 
     async def ask():
         began = time.monotonic()
         return await check.trouble(), time.monotonic() - began
 
     said, took = asyncio.run(ask())
-    assert (said, 0.9 * health.LIMIT <= took < health.LIMIT + 3) == (health.SILENT, True)
+    assert (said, 0.9 * health.TIMEOUT <= took < health.TIMEOUT + 3) == (health.SILENT, True)
     said, took = asyncio.run(ask())  # the look that hangs is not waited for again, nor is there another
     assert (said, took < 1.0) == (health.SILENT, True)
     hang.set()
@@ -357,11 +357,11 @@ def test_the_probe_on_postgres(postgres, postgres_server):
         with pytest.raises(sa.exc.OperationalError, match="lock timeout"):
             probe.write()
         check = HealthCheck(storage)
-        assert check._look() is None
+        assert check._check() is None
         storage.write_failure = "a commit failed"
-        assert check._look() == health.UNWRITABLE
+        assert check._check() == health.UNWRITABLE
         other.exec_driver_sql("ROLLBACK")
-        assert check._look() is None
+        assert check._check() is None
         assert storage.write_failure is None
     probe.engine.dispose()
     check._probe.engine.dispose()

@@ -42,7 +42,7 @@ def events(client, study):
 
 def records(storage):
     """What is kept of the lists, by duel."""
-    with storage.turn:
+    with storage.lock:
         rows = storage.connection().execute(sa.select(impressions.c.duel, impressions.c.record)).all()
     return {duel: json.loads(record) for duel, record in rows}
 
@@ -162,7 +162,7 @@ def test_what_is_refused(admin, study, storage):
     log = events(admin, study)
     refused(click(admin, study, shown["impression"], ["elsewhere"]), 400, "'elsewhere' was clicked but is not on")
     refused(click(admin, study, shown["impression"], [7]), 400, "not on")
-    refused(click(admin, study, 99, []), 404, "has shown no list 99")
+    refused(click(admin, study, 99, []), 404, "has no impression 99")
     assert click(admin, study, -1, []).status_code == 422
     assert click(admin, study, shown["impression"], "d1").status_code == 422
     asked = ask(admin, study)

@@ -17,7 +17,7 @@ import uvicorn
 from prometheus_client.parser import text_string_to_metric_families
 
 from duels.errors import UnknownName
-from duels.server import streams as hub
+from duels.server import streams
 from duels.server.security import SESSION_LASTS
 from duels.server.serving import Server
 from duels.storage.storage import Storage
@@ -115,7 +115,10 @@ def test_the_first_start_prints_a_link_that_opens_and_later_ones_do_not(serve):
         assert "duels_session" in signed.cookies
         port = first.url.rpartition(":")[2]
         again = subprocess.run(
-            [sys.executable, "-m", "duels", "serve", first.storage, "--port", port], capture_output=True, text=True
+            [sys.executable, "-m", "duels", "serve", first.storage, "--port", port],
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
         assert again.returncode == 2
         assert f"cannot serve on 127.0.0.1:{port}: Address already in use" in again.stderr
@@ -133,8 +136,8 @@ def test_the_first_start_prints_a_link_that_opens_and_later_ones_do_not(serve):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ([], "serving on 0.0.0.0 without a token would leave"),
-        (["--open"], "--open on 0.0.0.0 would let everybody in"),
+        ([], "there is no admin token yet, and 0.0.0.0 can be reached from other machines"),
+        (["--open"], "--open on 0.0.0.0 would give everybody access"),
     ],
 )
 def test_serving_to_others_without_a_token_is_refused(tmp_path, options, words):
@@ -271,7 +274,7 @@ def test_clients_that_leave_early_are_no_errors_of_the_server(serve):
 
 
 def test_a_silent_stream_says_that_it_is_there(admin, app, study, monkeypatch):
-    monkeypatch.setattr(hub, "KEEP_ALIVE", 0.1)
+    monkeypatch.setattr(streams, "KEEP_ALIVE", 0.1)
     with inside(app) as url:
         listener = Listener(url, admin.token)
         until(lambda: listener.lines.count(": still here") >= 3)
@@ -282,7 +285,7 @@ def test_a_silent_stream_says_that_it_is_there(admin, app, study, monkeypatch):
 
 def test_a_study_made_anew_has_listeners_of_its_own(monkeypatch):
     """Those of the old one, who leave late, do not take the new ones' news away."""
-    monkeypatch.setattr(hub, "PULSE", 0.01)
+    monkeypatch.setattr(streams, "PULSE", 0.01)
     found = {"seq": 1}
 
     def state():
@@ -291,7 +294,7 @@ def test_a_study_made_anew_has_listeners_of_its_own(monkeypatch):
         return dict(found)
 
     async def scenario():
-        shared = hub.Hub(None)
+        shared = streams.Streams(None)
         old = shared.follow("s", state)
         assert (await anext(old)).startswith(b"event: change\nid: 1\n")
         found.clear()
@@ -310,7 +313,7 @@ def test_a_study_made_anew_has_listeners_of_its_own(monkeypatch):
 
 
 def test_a_look_that_fails_is_not_the_end_of_a_stream(monkeypatch, caplog):
-    monkeypatch.setattr(hub, "PULSE", 0.01)
+    monkeypatch.setattr(streams, "PULSE", 0.01)
     states = [{"seq": 1}, ZeroDivisionError("odd"), ZeroDivisionError("odd"), {"seq": 2}]
 
     def state():
@@ -320,7 +323,7 @@ def test_a_look_that_fails_is_not_the_end_of_a_stream(monkeypatch, caplog):
         return now
 
     async def scenario():
-        shared = hub.Hub(None)
+        shared = streams.Streams(None)
         follow = shared.follow("s", state)
         assert b"id: 1\n" in await anext(follow)
         assert b"id: 2\n" in await asyncio.wait_for(anext(follow), 5)
@@ -407,4 +410,4 @@ def test_a_clock_that_jumps(storage, admin, app, study, monkeypatch):
             answers += 1
     again = load_study("search", Storage(storage.url))
     assert again.check() == len(again.events())
-    assert len(again.history().told) == answers
+    assert len(again.history().answered) == answers

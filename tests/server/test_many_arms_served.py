@@ -9,7 +9,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import duels
-from duels.server.pages import ARMS_SHOWN
+from duels.server.pages import ARMS_PER_PAGE
 
 TOKEN = "a-token-that-somebody-chose-for-tests"
 ARMS = [f"arm-{k:04d}" for k in range(2000)]
@@ -41,7 +41,7 @@ def test_a_study_of_two_thousand_arms(big, admin):
     assert time.process_time() - began < 2.0
     assert len(page.content) < 1_000_000
     order = [row["arm"] for row in admin.get("/api/studies/big/leaderboard").json()["leaderboard"]]
-    assert rows_of(page.text, "leaderboard") == order[:ARMS_SHOWN]
+    assert rows_of(page.text, "leaderboard") == order[:ARMS_PER_PAGE]
     assert "Page 1 of 10, with up to 200 of 2,000 arms each." in page.text
     assert 'href="?page=2#results"' in page.text
     assert "Previous" not in page.text

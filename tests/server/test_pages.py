@@ -71,10 +71,17 @@ def csrf(client):
 def test_addresses_that_lead_nowhere_are_a_page_for_people_and_one_shape_for_programs(anybody):
     page = anybody.get("/studiesX", headers={"Accept": "text/html,*/*"})
     assert (page.status_code, page.headers["content-type"]) == (404, "text/html; charset=utf-8")
-    assert "There is no such page" in page.text
+    assert "Page not found" in page.text
     for path, accept in (("/studiesX", "*/*"), ("/api/x", "text/html")):
         plain = anybody.get(path, headers={"Accept": accept})
         assert (plain.status_code, plain.json()["error"]["kind"]) == (404, "not_found")
+
+
+def test_of_the_files_of_fastapi_offline_only_swagger_ui_is_served(anybody):
+    for name in ("swagger-ui.css", "swagger-ui-bundle.js"):
+        assert anybody.get(f"/static/swagger/{name}").status_code == 200
+    for name in ("redoc.standalone.js", "favicon.png", "", ".", "../static/redoc.standalone.js", "%2e/favicon.png"):
+        assert anybody.get(f"/static/swagger/{name}").status_code == 404
 
 
 @pytest.mark.parametrize("path", ["/", "/studies/search"])
@@ -169,7 +176,7 @@ def test_a_link_that_is_not_there_or_was_revoked_is_gone(people, admin):
     for gone in (path, "/vote/nothing"):
         response = people.get(gone)
         assert response.status_code == 404
-        assert "does not work any more" in Page(response.text).text
+        assert "This link no longer works" in Page(response.text).text
 
 
 def test_without_sign_in_the_pages_have_no_sign_out(storage):
@@ -361,7 +368,7 @@ def test_a_retired_study_does_not_look_ahead(people, admin, study):
 
 def test_a_study_without_answers_says_what_comes_next(people, admin, study):
     page = people.page("/studies/search")
-    assert "Next steps Upload what each arm produced , or skip this to compare names." in page.text
+    assert "Next steps Upload the outputs of each arm , or skip this to compare names." in page.text
     ids = {one["id"] for _, one in page.elements if "id" in one}
     assert {one["href"][1:] for one in page.all("a") if one["href"].startswith("#")} <= ids
     admin.post(f"{study}/import", content="left,right,winner\nbm25,dense,left\n")

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from duels.errors import InvalidInput
-from duels.server.rendering import MOST_MARKDOWN, bytes_of, html_of
+from duels.server.rendering import MAX_MARKDOWN, bytes_of, html_of
 from duels.study.items import Output, read_items
 
 REL = "noopener noreferrer nofollow"
@@ -249,7 +249,7 @@ def test_whatever_is_written_is_harmless(text):
 
 
 def test_long_markdown_is_shown_as_it_was_written():
-    text = "*a* " * (MOST_MARKDOWN // 4)
+    text = "*a* " * (MAX_MARKDOWN // 4)
     assert html_of(Output("markdown", text)).startswith('<div class="markdown"><p><em>')
     assert html_of(Output("markdown", text + "<")) == f'<div class="text">{text}&lt;</div>'
 
@@ -258,7 +258,7 @@ def test_long_markdown_is_shown_as_it_was_written():
 def test_nothing_takes_long(part):
     """Work that grows with the square of the length would take minutes here."""
     begin = time.process_time()
-    html_of(Output("markdown", part * (MOST_MARKDOWN // len(part))))
+    html_of(Output("markdown", part * (MAX_MARKDOWN // len(part))))
     assert time.process_time() - begin < 15
 
 
@@ -273,10 +273,10 @@ def test_files_of_images_and_html():
 
 def test_each_kind_has_one_way():
     for kind in ("image", "html"):
-        with pytest.raises(InvalidInput, match=f"kind {kind} is no part of a page"):
+        with pytest.raises(InvalidInput, match=f"kind {kind} cannot be part of a page"):
             html_of(Output(kind, PNG))
     for kind in ("text", "markdown", "code"):
-        with pytest.raises(InvalidInput, match=f"kind {kind} has no file"):
+        with pytest.raises(InvalidInput, match=f"kind {kind} has no bytes of its own"):
             bytes_of(Output(kind, "a"))
 
 

@@ -116,7 +116,7 @@ class Caller:
         content = {"json": sent["json"]} if "json" in sent else {"content": sent.get("data")}
         token = {"Authorization": f"Bearer {self.client.token}"}
         headers = {**sent["headers"], **token} if with_token else {**token, **sent["headers"]}
-        closing = self.app.service.hub.closing
+        closing = self.app.service.streams.closing
         if case.operation.path.endswith("/stream"):
             closing.set()  # a stream that is told to end does
         try:

@@ -145,7 +145,7 @@ def test_every_route_is_guarded(app, anybody, storage, place):
     routes = guarded(app)
     assert len(routes) >= 35
     app.service.limits = Limits(token=Rate(1, 10_000))  # so that all are compared
-    app.service.hub.closing.set()  # were a stream open to all, it would end, and this test fail rather than wait
+    app.service.streams.closing.set()  # were a stream open to all, it would end, and this test fail rather than wait
     before = place.study.history().seq
     for name, headers in wrong_keys(storage, place):
         for method, path in routes:
@@ -463,7 +463,7 @@ def test_nobody_is_told_where_the_database_is(app, anybody, session, place, monk
         assert answer.status_code == 503, answer.url
         assert answer.headers["retry-after"]
         assert "db.internal" not in answer.text
-        assert "cannot be used at the moment" in answer.text
+        assert "the database is unavailable" in answer.text
     assert "db.internal" in caplog.text
 
 

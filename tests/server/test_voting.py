@@ -326,7 +326,7 @@ def test_images_and_pages_have_an_address_of_their_own(zoo, visitor, kind, conte
 
 def address_of(storage, key, duel, side=0, expires=2**40):
     """The address of an output as the server signs it."""
-    with storage.turn:
+    with storage.lock:
         text = "SELECT value FROM secrets WHERE name = 'outputs'"
         secret = storage.connection().exec_driver_sql(text).scalar_one()
     return f"/output/{sign_ticket(secret, Ticket(key.id, duel, side, expires))}"
@@ -356,7 +356,7 @@ def test_an_address_of_an_output_is_for_that_alone_and_expires(zoo, visitor, sto
     refused(ann.client.get(address), 404, "not_found", "expired", "reload the voting page")
     shown = ann.client.get(address, headers={"Accept": "text/html,*/*"})
     assert (shown.status_code, shown.headers["content-security-policy"]) == (404, voting.FRAME)
-    assert "<p>This address of an output has expired: reload the voting page.</p>" in shown.text
+    assert "<p>This link to an output has expired: reload the voting page.</p>" in shown.text
     monkeypatch.setattr(log, "clock", lambda: now + 599)
     again = ann.ask()
     assert again["duel"] == question["duel"]

@@ -1,4 +1,4 @@
-"""The command `duels`: one function per subcommand; heavy imports inside."""
+"""The command `duels`: one function per subcommand, with heavy imports inside."""
 
 import sys
 import warnings
@@ -13,13 +13,14 @@ from . import live
 from .matrices import matrix_app
 from .printing import Format, FormatOption, Interrupted, column, print_rows
 from .runs import merge, plot, race, report, reproduce, run
-from .serving import serve, token_app
+from .server import serve, token_app
 
 
 class Commands(typer.core.TyperGroup):
-    """A group of commands whose help has their descriptions in full, over several lines if need be."""
+    """A group of commands whose help shows full descriptions, wrapped if necessary."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the list of commands."""
         rows = [(name, self.commands[name].get_short_help_str(10_000)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
@@ -83,11 +84,11 @@ def problems(format: FormatOption = Format.table) -> None:
 
 
 def main() -> None:
-    """Run the command; an error is one line, and exit code 2."""
+    """Run the command. An error prints one line and exits with code 2."""
     warnings.showwarning = _warn
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")  # a terminal without ± still gets its table
+            stream.reconfigure(errors="replace")  # for terminals that cannot print ±
     try:
         code = app(standalone_mode=False, prog_name="duels") or 0
         if code == 130:  # how typer reports Ctrl-C
@@ -100,26 +101,26 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         _fail("interrupted", 130)
     except MemoryError:
-        _fail("there is not enough memory: ask for fewer runs, checkpoints or arms", 2)
+        _fail("not enough memory: use fewer runs, checkpoints or arms", 2)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(1)
-    except OSError as error:  # such as a full disk that standard output goes to
+    except OSError as error:  # such as a full disk behind standard output
         where = f" {error.filename}" if error.filename else ""
         _fail(f"cannot read or write{where}: {error.strerror or error}", 2)
     except Exception as error:
-        if not hasattr(error, "format_message"):  # the mark of an error in how the command was written
+        if not hasattr(error, "format_message"):  # only errors of usage have it
             raise
         if type(error).__name__ == "NoArgsIsHelpError":
             print(error.format_message())
             sys.exit(0)
-        said = error.format_message()
-        said += "" if said.endswith((".", "?")) else "."
-        _fail(f"{said} See: {_command_path(sys.argv[1:])} --help", 2)
+        message = error.format_message()
+        message += "" if message.endswith((".", "?")) else "."
+        _fail(f"{message} See: {_command_path(sys.argv[1:])} --help", 2)
 
 
 def _command_path(arguments: list[str]) -> str:
-    """The command that the arguments name. Errors do not always know theirs."""
+    """Return the command that the arguments name; errors do not always have it."""
     path, command = "duels", typer.main.get_command(app)
     for word in arguments:
         known = getattr(command, "commands", {})
@@ -135,5 +136,5 @@ def _fail(message: str, code: int) -> None:
     sys.exit(code)
 
 
-def _warn(message: Any, category: Any, filename: Any, lineno: Any, file: Any = None, line: Any = None) -> None:
+def _warn(message: object, *where: object, **more: object) -> None:
     print(f"duels: warning: {message}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""`duels create-study`, `ask`, `tell`, … : live studies from the command line."""
+"""`duels create-study`, `ask`, `tell`, …: live studies from the command line."""
 
 import json
 import os
@@ -7,13 +7,16 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import Conflict, DuelsError, InvalidInput, counted
 from .planning import plan
 from .printing import Column, ConfidenceOption, Format, FormatOption, SeedOption, column, number, print_rows, print_text
+
+if TYPE_CHECKING:
+    from ..votes.files import Vote, Votes
 
 StorageOption = Annotated[
     str, typer.Option(envvar="DUELS_STORAGE", help="The database: sqlite:///file.db or postgresql://user@host/name.")
@@ -28,16 +31,16 @@ STORAGE = "sqlite:///duels.db"
 def create_study(
     study: StudyArgument,
     arms: Annotated[list[str] | None, typer.Argument(metavar="ARM", help="The alternatives to compare.")] = None,
-    arms_file: Annotated[Path | None, typer.Option(help="A file with an arm on each line, instead.")] = None,
-    policy: Annotated[str, typer.Option("--policy", "-p", help="What chooses the duels.")] = "rucb",
-    horizon: Annotated[str | None, typer.Option(help="How many duels there will be, if the policy needs it.")] = None,
+    arms_file: Annotated[Path | None, typer.Option(help="A file with one arm per line, instead.")] = None,
+    policy: Annotated[str, typer.Option("--policy", "-p", help="The policy that chooses the duels.")] = "rucb",
+    horizon: Annotated[str | None, typer.Option(help="The number of duels, if the policy needs it.")] = None,
     seed: SeedOption = "0",
-    lease: Annotated[float, typer.Option(help="Seconds until an unanswered duel stops counting as under way.")] = 600.0,
-    exists_ok: Annotated[bool, typer.Option("--load-if-exists", help="Do nothing if there is such a study.")] = False,
+    lease: Annotated[float, typer.Option(help="Seconds until an unanswered duel expires.")] = 600.0,
+    exists_ok: Annotated[bool, typer.Option("--load-if-exists", help="Do nothing if the study exists.")] = False,
     storage: StorageOption = STORAGE,
     format: FormatOption = Format.table,
 ) -> None:
-    """Begin a study: which of these is best?"""
+    """Create a study: which of these is best?"""
     from ..study.catalogue import create_study as create
 
     names = list(arms or [])
@@ -61,16 +64,16 @@ def studies(storage: StorageOption = STORAGE, format: FormatOption = Format.tabl
 
     rows = [info._asdict() for info in list_studies(storage)]
     columns = [one for one in STUDIES_COLUMNS if one.head != "damaged" or any(row["damaged"] for row in rows)]
-    print_rows(rows, format, columns, "no studies yet. Begin one: duels create-study NAME ARM ARM …")
+    print_rows(rows, format, columns, "no studies yet. Create one: duels create-study NAME ARM ARM …")
 
 
 def delete_study(
     study: StudyArgument,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
     storage: StorageOption = STORAGE,
     format: FormatOption = Format.table,
 ) -> None:
-    """Remove a study with all its answers, for good."""
+    """Delete a study with all its answers. This cannot be undone."""
     from ..study.catalogue import delete_study as delete
     from ..study.catalogue import list_studies
 
@@ -80,7 +83,7 @@ def delete_study(
         held = "which is damaged" if answers is None else f"with its {counted(answers, 'answer')}"
         print(f"Delete study {study!r} {held}? [y/N] ", end="", file=sys.stderr)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            raise InvalidInput(f"study {study!r} was kept: answer y to delete it, or say --yes")
+            raise InvalidInput(f"study {study!r} was not deleted: answer y to delete it, or use --yes")
     delete(study, storage)
     _say(format, f"study {study!r} was deleted", study=study)
 
@@ -99,7 +102,7 @@ def add_arm(
 def retire_arm(
     study: StudyArgument, arm: ArmArgument, storage: StorageOption = STORAGE, format: FormatOption = Format.table
 ) -> None:
-    """Take an arm out of the race; its answers are kept."""
+    """Retire an arm; its answers are kept."""
     from ..study.catalogue import load_study
 
     one = load_study(study, storage)
@@ -111,7 +114,7 @@ def ask(
     study: StudyArgument,
     n: Annotated[int, typer.Option("-n", help="How many duels.")] = 1,
     voter: VoterOption = None,
-    no_self: Annotated[bool, typer.Option("--no-self", help="Never an arm against itself: for people.")] = False,
+    no_self: Annotated[bool, typer.Option("--no-self", help="Never an arm against itself; for human voters.")] = False,
     storage: StorageOption = STORAGE,
     format: FormatOption = Format.table,
 ) -> None:
@@ -154,7 +157,7 @@ def tell(
 def undo(
     study: StudyArgument, duel: DuelArgument, storage: StorageOption = STORAGE, format: FormatOption = Format.table
 ) -> None:
-    """Take back the answer to a duel."""
+    """Undo the answer to a duel."""
     from ..study.catalogue import load_study
 
     one = load_study(study, storage)
@@ -165,11 +168,11 @@ def undo(
 
 def forget(
     study: StudyArgument,
-    voter: Annotated[str, typer.Argument(metavar="VOTER", help="Whom to forget.")],
+    voter: Annotated[str, typer.Argument(metavar="VOTER", help="The voter's name.")],
     storage: StorageOption = STORAGE,
     format: FormatOption = Format.table,
 ) -> None:
-    """Take back all answers of a voter and erase their name."""
+    """Undo all answers of a voter and erase their name."""
     from ..study.catalogue import load_study
 
     answers = load_study(study, storage).forget(voter)
@@ -187,7 +190,7 @@ def leaderboard(
     from ..study.tally import RANKED
 
     rows = [row._asdict() for row in load_study(study, storage).leaderboard(confidence)]
-    met = any(row["duels"] for row in rows)  # else nobody ranks before anybody
+    met = any(row["duels"] for row in rows)  # before the first answer there are no ranks
     print_rows(rows, format, LEADERBOARD_COLUMNS if met else LEADERBOARD_COLUMNS[1:], note=RANKED if met else "")
 
 
@@ -198,7 +201,7 @@ def verdict(
     storage: StorageOption = STORAGE,
     format: FormatOption = Format.table,
 ) -> None:
-    """Say who is best, as far as that is certain."""
+    """Print which arm is best, as far as that is certain."""
     from ..study.catalogue import load_study
 
     found = load_study(study, storage).verdict(confidence, margin)
@@ -214,30 +217,30 @@ def verdict(
 def import_votes(
     study: StudyArgument,
     file: Annotated[str, typer.Argument(metavar="FILE", help="Votes as CSV or JSONL, also .gz; - for standard input.")],
-    create: Annotated[bool, typer.Option("--create", help="Begin the study with the arms of the votes.")] = False,
+    create: Annotated[bool, typer.Option("--create", help="Create the study with the arms of the votes.")] = False,
     column: Annotated[
         list[str] | None,
-        typer.Option(help="Which column is what, e.g. left=system_x, or left=0 without a header; repeatable."),
+        typer.Option(help="The role of a column, e.g. left=system_x, or left=0 without a header; repeatable."),
     ] = None,
-    policy: Annotated[str, typer.Option("--policy", "-p", help="What chooses the duels, with --create.")] = "rucb",
-    horizon: Annotated[str | None, typer.Option(help="How many duels there will be, with --create.")] = None,
-    again: Annotated[bool, typer.Option("--again", help="Also votes that the study has already.")] = False,
+    policy: Annotated[str, typer.Option("--policy", "-p", help="The policy, with --create.")] = "rucb",
+    horizon: Annotated[str | None, typer.Option(help="The number of duels, with --create.")] = None,
+    again: Annotated[bool, typer.Option("--again", help="Also import votes that the study already has.")] = False,
     storage: StorageOption = STORAGE,
     format: FormatOption = Format.table,
 ) -> None:
-    """Take past votes into a study: all of them, or after an error none."""
+    """Import past votes into a study. If one of them has an error, none is imported."""
     from ..votes.files import read_votes
 
     votes = read_votes(file, columns=_columns(column))
     if create:
-        taken = _begun_with(votes, study, storage, policy, None if horizon is None else number("horizon", horizon))
+        taken = _create_with(votes, study, storage, policy, None if horizon is None else number("horizon", horizon))
     else:
-        taken = _added_to(votes, study, storage, again)
+        taken = _add_to(votes, study, storage, again)
     if format is Format.table:
         print(f"columns: {votes.said}", file=sys.stderr)
         if votes.skipped:
             print(f"{counted(votes.skipped, 'skip')} left out", file=sys.stderr)
-    words = f"{taken:,} vote{'s were' if taken != 1 else ' was'} taken into {study!r}"
+    words = f"{taken:,} vote{'s were' if taken != 1 else ' was'} imported into {study!r}"
     _say(format, words, study=study, votes=taken, skipped=votes.skipped, columns=votes.said)
 
 
@@ -255,12 +258,12 @@ def export(
     votes = load_study(study, storage).votes()
     write_votes(votes, out, form)
     if format is Format.table:
-        print(f"{counted(len(votes), 'vote')} {'is' if len(votes) == 1 else 'are'} in {out}", file=sys.stderr)
+        print(f"{counted(len(votes), 'vote')} saved in {out}", file=sys.stderr)
     _say(format, "", study=study, votes=len(votes), file=str(out))
 
 
-def _say(format: Format, words: str, **facts: Any) -> None:
-    """What was done: in words, if there are any, or as facts for programs."""
+def _say(format: Format, words: str, **facts: object) -> None:
+    """Print what was done: as a sentence, if there is one, or as fields for programs."""
     if format is Format.json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     elif format is Format.csv:
@@ -269,20 +272,20 @@ def _say(format: Format, words: str, **facts: Any) -> None:
         print(words)
 
 
-def _json_of(value: Any) -> str:
+def _json_of(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
 def _where(storage: str) -> str:
-    """How the next command finds the storage. It may hold a password, which is nothing for a screen or a log."""
+    """Return the option with which the next command finds the storage, without its password."""
     from ..storage.database_errors import without_password
 
     usual = os.environ.get("DUELS_STORAGE", STORAGE)
     return "" if storage == usual else f" --storage {shlex.quote(without_password(storage))}"
 
 
-def _added_to(votes: Any, study: str, storage: str, again: bool) -> int:
-    """Take votes into a study that is there; those that it has already only if they are to count `again`."""
+def _add_to(votes: "Votes", study: str, storage: str, again: bool) -> int:
+    """Import votes into an existing study; refuse votes that it already has, unless `again`."""
     from ..study.catalogue import load_study
 
     one = load_study(study, storage)
@@ -292,7 +295,7 @@ def _added_to(votes: Any, study: str, storage: str, again: bool) -> int:
             are, them = ("is", "it") if known == 1 else ("are", "them")
             raise InvalidInput(
                 f"{known:,} of these {counted(len(votes), 'vote')} {are} in {study!r} already (same arms, answer, "
-                f"voter and time): say --again to count {them} twice; nothing was taken"
+                f"voter and time): use --again to count {them} twice; nothing was imported"
             )
     try:
         return one.import_votes(votes)
@@ -302,28 +305,28 @@ def _added_to(votes: Any, study: str, storage: str, again: bool) -> int:
         raise
 
 
-def _counts_of(votes: Any) -> Counter[tuple]:
-    """How often each vote that has a time is there, whichever side its arms were on."""
+def _counts_of(votes: "Votes") -> Counter[tuple[object, ...]]:
+    """Count equal votes that have a time; the sides of the arms do not matter."""
     from ..votes.names import imported_name
 
-    def what(vote: Any) -> tuple:
+    def what(vote: "Vote") -> tuple[object, ...]:
         answer = {"left": vote.left, "right": vote.right}.get(vote.winner, vote.winner)
         return *sorted((vote.left, vote.right)), answer, vote.voter and imported_name(vote.voter), vote.time
 
     return Counter(what(vote) for vote in votes if vote.time)
 
 
-def _begun_with(votes: Any, study: str, storage: str, policy: str, horizon: int | None) -> int:
-    """Begin a study with the arms of the votes, and take them; if they cannot be taken, there is no study either."""
-    from ..study.catalogue import create_study as begin
+def _create_with(votes: "Votes", study: str, storage: str, policy: str, horizon: int | None) -> int:
+    """Create a study with the arms of the votes, and import them; after an error the study is deleted again."""
+    from ..study.catalogue import create_study as create
     from ..study.catalogue import delete_study as delete
 
     if not len(votes):
         header = "" if "json" in votes.source else "a header and "
         found = f"{counted(votes.skipped, 'skip')} and " if votes.skipped else header
-        raise InvalidInput(f"{votes.source} has {found}no votes: expected some, to begin a study with their arms")
+        raise InvalidInput(f"{votes.source} has {found}no votes: expected some, to create a study with their arms")
     try:
-        one = begin(votes.names, study, storage, policy, horizon=horizon)
+        one = create(votes.names, study, storage, policy, horizon=horizon)
     except Conflict:
         raise Conflict(
             f"there is a study {study!r} already: choose another name, or leave out --create to add the votes to it"
@@ -334,7 +337,7 @@ def _begun_with(votes: Any, study: str, storage: str, policy: str, horizon: int 
         try:
             delete(study, storage)
         except DuelsError:
-            error.add_note(f"study {study!r} is there without votes: duels delete-study {shlex.quote(study)}")
+            error.add_note(f"study {study!r} was created without votes: duels delete-study {shlex.quote(study)}")
         raise
 
 
@@ -342,7 +345,9 @@ def _columns(given: list[str] | None) -> dict[str, str | int]:
     pairs = [one.partition("=") for one in given or []]
     for what, equals, name in pairs:
         if not (what and equals and name):
-            raise InvalidInput(f"--column {what} is not of the form left=NAME: say what a column is for, and its name")
+            raise InvalidInput(
+                f"--column {what} is not of the form left=NAME: expected the role of a column, and its name"
+            )
     return {what: int(name) if name.isdecimal() else name for what, _, name in pairs}
 
 

@@ -4,12 +4,16 @@ import json
 import sys
 import tempfile
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ..errors import InvalidInput, counted
 from .printing import Format, FormatOption, JobsOption, QuietOption, SeedOption, number, print_rows, print_text
+
+if TYPE_CHECKING:
+    from ..preference import PreferenceMatrix
+    from ..ranking.collection import Collection
 
 matrix_app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Describe, estimate and generate preference matrices."
@@ -21,14 +25,14 @@ def matrix_describe(
     problem: Annotated[str, typer.Argument(help="A matrix file or a problem's name.")],
     format: FormatOption = Format.table,
 ) -> None:
-    """Say what a preference matrix is like: winners, gaps, cycles, transitivity, subsets."""
+    """Describe a preference matrix: winners, gaps, cycles, transitivity, subsets."""
     from ..problems import as_matrix
 
     matrix = as_matrix(problem)
     _print_matrix(matrix, format, f"{'RUCB regret bound':<21} {_bounds_text(matrix)}")
 
 
-def _print_matrix(matrix: Any, format: Format, *more: str) -> None:
+def _print_matrix(matrix: "PreferenceMatrix", format: Format, *more: str) -> None:
     if format is Format.table:
         print_text("\n".join([matrix.describe(), *more]))
     elif format is Format.json:
@@ -56,13 +60,13 @@ def matrix_estimate(
     ] = "probabilistic",
     comparisons: Annotated[str, typer.Option(help="Comparisons of each pair of rankers.")] = "4000",
     length: Annotated[int, typer.Option(help="Documents on an interleaved list.")] = 10,
-    relevant_only: Annotated[bool, typer.Option(help="Leave out queries without a relevant document.")] = False,
+    relevant_only: Annotated[bool, typer.Option(help="Omit queries without a relevant document.")] = False,
     seed: SeedOption = "0",
     jobs: JobsOption = None,
     format: FormatOption = Format.table,
     quiet: QuietOption = False,
 ) -> None:
-    """Estimate who beats whom among rankers, by interleaving and simulated clicks."""
+    """Estimate which rankers beat which, by interleaving and simulated clicks."""
     from ..problems import check_matrix_path, save_matrix
     from ..ranking.estimate import estimate_preferences
 
@@ -97,13 +101,13 @@ def _collection(
     runs: list[str] | None,
     qrels: str | None,
     seed: int,
-    progress: Any,
-) -> Any:
+    progress: bool | None,
+) -> "Collection":
     chosen = [name for name, given in (("--letor", letor), ("--synthetic", synthetic), ("--run", runs)) if given]
     if keep is not None and not synthetic:
-        raise InvalidInput("--keep is for the file that --synthetic generates")
+        raise InvalidInput("--keep is only for the file that --synthetic generates: use both")
     if qrels is not None and not runs:
-        raise InvalidInput("--qrels goes with --run")
+        raise InvalidInput("--qrels needs --run")
     if len(chosen) != 1:
         raise InvalidInput(
             f"{' and '.join(chosen) or 'no collection'} given: expected one of --letor, --synthetic, --run"
@@ -119,7 +123,7 @@ def _collection(
             raise InvalidInput("--run needs --qrels: the relevance judgements of the runs' queries")
         read = load_runs(runs, qrels)
         if read.unjudged or read.not_judged or read.not_run:
-            taken = f"{counted(read.unjudged, 'document')} without a judgement, taken as not relevant"
+            taken = f"{counted(read.unjudged, 'document')} without a judgement, treated as not relevant"
             left = f"{counted(len(read.not_judged), 'query', 'queries')} without judgements"
             print(f"{taken}; left out: {left}, {len(read.not_run):,} in no run", file=sys.stderr)
         return read.collection
@@ -142,8 +146,8 @@ def matrix_generate(
     print(f"saved in {out}", file=sys.stderr)
 
 
-def _bounds_text(matrix: Any) -> str:
-    """What RUCB's theory says of the matrix, in a line."""
+def _bounds_text(matrix: "PreferenceMatrix") -> str:
+    """Return RUCB's regret bound for the matrix, in one line."""
     from .. import theory
 
     if matrix.condorcet_winner is None:

@@ -1,6 +1,6 @@
-"""`duels plan`: how many duels a verdict will take."""
+"""`duels plan`: how many duels a verdict will need."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -20,17 +20,19 @@ from .printing import (
 def plan(
     problem: Annotated[str | None, typer.Argument(help="A matrix or problem, instead of --arms and --gap.")] = None,
     arms: Annotated[int | None, typer.Option(help="How many alternatives.")] = None,
-    gap: Annotated[float | None, typer.Option(help="How far above one half the best one wins, e.g. 0.05.")] = None,
+    gap: Annotated[
+        float | None, typer.Option(help="How far the best one's win rate is above one half, e.g. 0.05.")
+    ] = None,
     policy: Annotated[list[str] | None, typer.Option("--policy", "-p", help="A policy; repeatable.")] = None,
     confidence: ConfidenceOption = 0.95,
     studies: Annotated[int, typer.Option(help="How many studies to simulate.")] = 200,
-    limit: Annotated[str, typer.Option(help="Duels after which a study is given up.")] = "1e6",
+    limit: Annotated[str, typer.Option(help="Duels after which a simulated study stops.")] = "1e6",
     seed: SeedOption = "0",
     jobs: JobsOption = None,
     format: FormatOption = Format.table,
     quiet: QuietOption = False,
 ) -> None:
-    """Say how many duels a verdict will take."""
+    """Estimate how many duels a verdict will need."""
     from ..study.plan import POLICIES
     from ..study.plan import plan as simulate
 
@@ -49,7 +51,7 @@ def plan(
     print_rows([{key: _finite(value) for key, value in row._asdict().items()} for row in rows], format, COLUMNS)
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> object:
     return None if value == float("inf") else value
 
 

@@ -1,18 +1,18 @@
-"""What the command prints: tables for people, JSON and CSV for programs.
+"""Output of the commands: tables for people, JSON and CSV for programs.
 
-A table fits its terminal without cutting anything. Where it is too wide, headings and text go over several lines, then
-spare columns are left out and named below the table, and at last each row becomes a block with one line per column.
+A table fits its terminal and never truncates a cell. If it is too wide, headings and text are wrapped; then spare
+columns are left out, and a line below the table names them; at last each row becomes a block with one line per column.
 """
 
 import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -21,12 +21,12 @@ from ..files import safe_cell
 
 
 class Interrupted(DuelsError):
-    """Ctrl-C, with what is to be said about it."""
+    """Ctrl-C, with a message."""
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Keeps what Ctrl-C is noted with, which typer would lose: where finished work is kept."""
+    """Keep the notes of a KeyboardInterrupt, such as where finished work is saved; typer would drop them."""
     try:
         yield
     except KeyboardInterrupt as error:
@@ -40,13 +40,14 @@ class Format(StrEnum):
 
 
 FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How to print.")]
-ConfidenceOption = Annotated[float, typer.Option(help="The chance that no verdict is ever wrong.")]
-SeedOption = Annotated[str, typer.Option(help="Where all randomness comes from.")]
+ConfidenceOption = Annotated[float, typer.Option(help="The probability that no verdict is ever wrong.")]
+SeedOption = Annotated[str, typer.Option(help="The seed of all random numbers.")]
 JobsOption = Annotated[int | None, typer.Option(help="Threads; by default one per core.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 
 
 def number(what: str, text: str) -> int:
+    """Parse a whole number such as 100000, 100,000 or 1e6; `what` names it in errors."""
     try:
         number = Decimal(text.replace(",", ""))
         if number.adjusted() > 40 or number != int(number):
@@ -56,7 +57,8 @@ def number(what: str, text: str) -> int:
         raise InvalidInput(f"{what} is {text[:40]!r}: expected a whole number such as 100000 or 1e6") from None
 
 
-def plain(value: Any) -> str:
+def plain(value: object) -> str:
+    """Return the text of a value for tables and CSV."""
     if isinstance(value, dict):
         return " ".join(f"{key}={item}" for key, item in value.items())
     if isinstance(value, bool):
@@ -67,34 +69,54 @@ def plain(value: Any) -> str:
 
 
 class Column(NamedTuple):
-    """A column of a table for people: its heading, and how the fields of a row that it shows are written."""
+    """A column of a table for people.
+
+    Attributes:
+        head: The heading.
+        fields: The fields of a row that it shows.
+        show: Formats the values of the fields.
+        spare: In a narrow terminal, columns with the highest number are left out first; 0 is never left out.
+        least: Text may be wrapped to this width.
+    """
 
     head: str
     fields: tuple[str, ...]
     show: Callable[..., str] = plain
-    spare: int = 0  # in a narrow terminal the highest are left out first; 0 stays
-    least: int = 20  # text may be wrapped to so many columns
+    spare: int = 0
+    least: int = 20
 
 
 def column(
     field: str, head: str = "", show: Callable[..., str] | str = plain, spare: int = 0, least: int = 20
 ) -> Column:
-    """The column of one field; `show` is a function or a format such as `,.1f`, which leaves a missing value empty."""
+    """Return the column of one field.
+
+    Args:
+        field: The field of the rows.
+        head: The heading; by default the field with spaces.
+        show: A function or a format such as `,.1f`, which shows a missing value as empty.
+        spare: See `Column`.
+        least: See `Column`.
+    """
     written = show if callable(show) else lambda value: "" if value is None else format(value, show)
     return Column(head or field.replace("_", " "), (field,), written, spare, least)
 
 
 def print_rows(
-    rows: Sequence[dict[str, Any]],
+    rows: Sequence[Mapping[str, object]],
     format: Format,
     columns: Sequence[Column] | None = None,
     none: str = "",
     note: str = "",
 ) -> None:
-    """Print rows in the format asked for. JSON and CSV have all fields, a table has the `columns`.
+    """Print rows. JSON and CSV have all fields, a table has the `columns`.
 
-    none: what to say on standard error if there are no rows.
-    note: a sentence below a table.
+    Args:
+        rows: The rows, all with the same fields.
+        format: How to print them.
+        columns: The columns of a table; by default all fields.
+        none: A message for standard error if there are no rows.
+        note: A sentence below a table.
     """
     if format is Format.json:
         print(json.dumps(list(rows), indent=2, ensure_ascii=False))
@@ -113,7 +135,7 @@ def print_rows(
 
 
 def print_text(text: str) -> None:
-    """Print sentences, or lines of a label and a text, which goes on below itself where the terminal is narrow."""
+    """Print sentences, or lines of a label and a text; text is wrapped and indented in a narrow terminal."""
     width = terminal_width()
     if width is None:
         print(text)
@@ -126,7 +148,7 @@ def print_text(text: str) -> None:
 
 
 def terminal_width() -> int | None:
-    """Columns of the terminal that standard output is; None for a file or a pipe, where nothing needs to fit."""
+    """Return the width of the terminal; None if standard output is a file or a pipe."""
     if not sys.stdout.isatty():
         return None
     asked = os.environ.get("COLUMNS", "")
@@ -137,63 +159,87 @@ def terminal_width() -> int | None:
         return 80
 
 
-GAP = 3  # spaces between columns; one stands before the first
+GAP = 3  # spaces between columns; there is one before the first
 NUMBER = re.compile(r"[-+±]?\d[\d.,]*(e[-+]?\d+)?%?( [±–] [-+]?\d[\d.,]*%?)?|\d{4}-\d\d-\d\dT[\d:.+Z-]+")
-# Where a word may be broken if a line is too short for it: after punctuation, but not within a number.
+# Where a long word may be broken: after punctuation, but not within a number.
 JOINTS = re.compile(r"(?<=[_/:=])|(?<=[-,;.])(?![\d])")
 
 
 def table_lines(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None, note: str = ""
 ) -> list[str]:
-    """The lines of a table no wider than `width`, a note, and last which columns are left out."""
+    """Return the lines of a table no wider than `width`, the note, and which columns are left out."""
     noted = wrapped(note, width) if note else []
+    layout = _layout(columns, rows, width)
+    if layout is None:
+        return [*_blocks(columns, rows, width or 80), *noted]
+    shown, widths = layout
+    left_out = [one.head for k, one in enumerate(columns) if k not in shown]
+    return [*_grid(columns, rows, shown, widths), *noted, *_not_shown(left_out, width)]
+
+
+def _layout(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int | None
+) -> tuple[list[int], list[int]] | None:
+    """Choose the columns that are shown, and their widths; None if no table fits."""
     shown = list(range(len(columns)))
     widths = _most(columns, rows, shown)
-    if width is not None and _taken(widths) > width:
-        for leave in _spare(columns, rows):
-            if _taken(_least(columns, rows, shown)) > width:
-                shown = [k for k in shown if k not in leave]
-        least = _least(columns, rows, shown)
-        if _taken(least) > width:
-            least = _least(columns, rows, shown, 12)
-        if _taken(least) > width:
-            return [*_blocks(columns, rows, width), *noted]
-        widths = _spread(least, _most(columns, rows, shown), width)
+    if width is None or _taken(widths) <= width:
+        return shown, widths
+    for leave in _spare(columns, rows):
+        if _taken(_least(columns, rows, shown)) > width:
+            shown = [k for k in shown if k not in leave]
+    for text in (None, 12):
+        least = _least(columns, rows, shown, text)
+        if _taken(least) <= width:
+            return shown, _spread(least, _most(columns, rows, shown), width)
+    return None
+
+
+def _grid(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], shown: Sequence[int], widths: Sequence[int]
+) -> list[str]:
     heads = [wrapped(columns[k].head, wide) for k, wide in zip(shown, widths)]
     bodies = [[wrapped(row[k], wide) for k, wide in zip(shown, widths)] for row in rows]
     right = [all(NUMBER.fullmatch(row[k]) or not row[k] for row in rows) for k in shown]
     lines = [*_side_by_side(heads, widths, right), " " + "─" * (_taken(widths) - 1)]
-    folded = any(len(cell) > 1 for body in bodies for cell in body)
-    apart = folded and any(len(body[0]) > 1 or body[0] == [""] for body in bodies)  # else the first column tells
+    apart = _needs_blank_lines(bodies)
     for place, body in enumerate(bodies):
         lines += [""] * (apart and place > 0)
         lines += _side_by_side(body, widths, right)
-    lines += noted
-    left_out = [one.head for k, one in enumerate(columns) if k not in shown]
-    if left_out:
-        them = "it" if len(left_out) == 1 else "them"
-        said = f"Not shown: {', '.join(left_out)}. To see {them}: -f\xa0csv"
-        lines += ["", *(line.replace("\xa0", " ") for line in wrapped(said, width))]
     return lines
 
 
+def _needs_blank_lines(bodies: Sequence[Sequence[list[str]]]) -> bool:
+    """Whether wrapped rows run together: the first column does not show where each begins."""
+    is_wrapped = any(len(cell) > 1 for body in bodies for cell in body)
+    return is_wrapped and any(len(body[0]) > 1 or body[0] == [""] for body in bodies)
+
+
+def _not_shown(heads: Sequence[str], width: int | None) -> list[str]:
+    if not heads:
+        return []
+    them = "it" if len(heads) == 1 else "them"
+    text = f"Not shown: {', '.join(heads)}. To see {them}: -f\xa0csv"
+    return ["", *(line.replace("\xa0", " ") for line in wrapped(text, width))]
+
+
 def _spare(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[set[int]]:
-    """What to leave out, first to last: empty columns, then those that are spare, the equally spare ones together."""
+    """Return groups of columns to leave out, in order: empty ones, then those that are most spare."""
     spare = {k: one.spare for k, one in enumerate(columns) if one.spare}
     empty = {k for k in spare if not any(row[k] for row in rows)}
     return [empty, *({k for k in spare if spare[k] == level} for level in sorted(set(spare.values()), reverse=True))]
 
 
 def _most(columns: Sequence[Column], rows: Sequence[Sequence[str]], shown: list[int]) -> list[int]:
-    """The widths at which nothing goes over several lines."""
+    """Return the widths at which nothing is wrapped."""
     return [max(cells(columns[k].head), *(cells(row[k]) for row in rows)) for k in shown]
 
 
 def _least(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], shown: list[int], text: int | None = None
 ) -> list[int]:
-    """The widths at which no heading breaks within a word, no number breaks, and text is still easy to read."""
+    """Return the least widths at which no word of a heading and no number breaks, and text is easy to read."""
 
     def narrowest(cell: str, least: int) -> int:
         return cells(cell) if NUMBER.fullmatch(cell) else min(cells(cell), text or least)
@@ -208,7 +254,7 @@ def _taken(widths: Sequence[int]) -> int:
 
 
 def _spread(least: list[int], most: list[int], width: int) -> list[int]:
-    """Gives what is left of the width to the columns whose text would go over the most lines."""
+    """Give the rest of the width to the columns whose text would need the most lines."""
     widths = list(least)
     for _ in range(width - _taken(least)):
         needy = max(range(len(widths)), key=lambda k: most[k] / widths[k])
@@ -227,7 +273,7 @@ def _side_by_side(parts: Sequence[list[str]], widths: Sequence[int], right: Sequ
 
 
 def _blocks(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[str]:
-    """Each row as a block of lines with a heading and a value, for terminals in which no table fits."""
+    """Return each row as a block of lines with a heading and a value, for terminals in which no table fits."""
     indent = max(cells(one.head) for one in columns) + 3
     longest = max((cells(cell) for row in rows for cell in row if NUMBER.fullmatch(cell)), default=0)
     below = indent + max(longest, 12) > width  # values get lines of their own
@@ -246,7 +292,7 @@ def _blocks(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int
 
 
 def cells(text: str) -> int:
-    """How many columns of a terminal a text takes."""
+    """Return how many columns of a terminal a text takes."""
     if text.isascii():
         return len(text)
     from rich.cells import cell_len
@@ -255,7 +301,7 @@ def cells(text: str) -> int:
 
 
 def wrapped(text: str, width: int | None) -> list[str]:
-    """The text in lines that fit: broken between words; a word that is too long after punctuation, or anywhere."""
+    """Wrap a text between words; a word that is too long breaks after punctuation, or anywhere."""
     if width is None or cells(text) <= width:
         return [text]
     lines = [""]

@@ -140,9 +140,10 @@ def race(
 ) -> None:
     """Race all policies that suit a problem: regret, accuracy, speed, and whether each is right."""
     from ..experiments.race import race as run_race
-    from ..figures.charts import check_ending, save
 
     if out is not None:
+        from ..figures.charts import check_ending, save
+
         check_ending(out)
     with interruptible():
         found = run_race(

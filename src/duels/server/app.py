@@ -1,47 +1,47 @@
-"""The application: its parts put together."""
+"""The ASGI application."""
 
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
-from typing import Any
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI, Response
+from starlette.types import Receive, Scope, Send
 
 from .. import __version__
 from ..errors import InvalidInput, cut
 from ..storage.registry import open_storage
 from ..storage.storage import Storage
 from . import pages, voting
-from .api import duels, interleaving, results, studies, tokens
-from .api import items_and_links as arena
-from .errors import RETRY, explain, problem, shape
-from .fast_path import Quick
+from .api import duels, interleaving, items_and_links, results, studies, tokens
+from .background import Background
+from .errors import RETRY_SECONDS, add_error_handlers, error_response, error_responses
+from .fast_path import FastPath
 from .health import HealthCheck
 from .limits import Limits, Rates
-from .middleware import Gate, Metrics
+from .middleware import Metrics, Middleware
 from .schemas import Health
-from .security import Caller, Here
+from .security import Caller, ServiceDep
 from .service import Service
-from .streams import Hub
+from .streams import Streams
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
-ABOUT = """Which of K alternatives is best? Ask for a duel, tell who won, look at the verdict.
+ABOUT = """Which of K alternatives is best? Ask for a duel, tell who won, read the verdict.
 
-Send a token as `Authorization: Bearer TOKEN`. Everything that goes wrong has one shape:
-`{"error": {"kind": …, "message": …}}`. What was answered is on disk.
+Send a token as `Authorization: Bearer TOKEN`. Every error has the same body:
+`{"error": {"kind": …, "message": …}}`. A change is on disk before its response is sent.
 """
 
 
 class Application:
-    """What a server serves: the gate, behind it the quick requests, behind them FastAPI."""
+    """Three layers: the middleware, the fast path, and FastAPI."""
 
-    def __init__(self, fastapi: FastAPI, gate: Gate) -> None:
-        self.fastapi, self.gate = fastapi, gate
+    def __init__(self, fastapi: FastAPI, middleware: Middleware) -> None:
+        self.fastapi, self.middleware = fastapi, middleware
         self.service: Service = fastapi.state.service
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         scope["app"] = self.fastapi
-        await self.gate(scope, receive, send)
+        await self.middleware(scope, receive, send)
 
 
 def create_app(
@@ -52,23 +52,35 @@ def create_app(
     limits: Limits | None = None,
     open_to_all: bool = False,
 ) -> "Application":
-    """The ASGI application on a storage.
+    """Create the ASGI application for a storage.
 
-    public_url: where people reach it, if a proxy stands in front; links begin with it.
-    hosts: names that a request's Host may have; by default any.
-    open_to_all: no sign-in is needed; only for a server that nobody else can reach.
+    Args:
+        storage: The storage or its URL, such as `sqlite:///duels.db`.
+        public_url: The address that people use, if there is a proxy. Voting links begin with it.
+        hosts: Allowed values of the header `Host`; by default any.
+        limits: Sizes and rates of requests.
+        open_to_all: Whether no sign-in is needed; only for a server that nobody else can reach.
+
+    Raises:
+        InvalidInput: If `public_url` is not an http or https address without a path.
+        StorageError: If the database cannot be opened.
     """
     store = open_storage(storage)
     service = Service(
-        store, Hub(store), limits or Limits(), Rates(), public_url=_checked(public_url), open_to_all=open_to_all
+        store,
+        Background(store),
+        Streams(store),
+        limits or Limits(),
+        Rates(),
+        public_url=_checked(public_url),
+        open_to_all=open_to_all,
     )
-
     health = HealthCheck(store)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
-        service.hub.close()
+        service.close()
 
     app = FastAPI(
         title="Duels",
@@ -81,14 +93,14 @@ def create_app(
     )
     metrics = Metrics()
     app.state.service, app.state.metrics = service, metrics
-    explain(app)
-    for part in (studies, duels, results, arena, interleaving, tokens, voting, pages):
+    add_error_handlers(app)
+    for part in (studies, duels, results, items_and_links, interleaving, tokens, voting, pages):
         app.include_router(part.router)
     _add_health(app, metrics, health)
     pages.add_files(app)
     names = {*hosts, urlsplit(public_url).hostname or ""} - {""} if hosts else ()
     secure = public_url.startswith("https:")
-    return Application(app, Gate(Quick(app, service), service.limits, metrics, names, secure))
+    return Application(app, Middleware(FastPath(app, service), service.limits, metrics, names, secure))
 
 
 def _checked(url: str) -> str:
@@ -99,16 +111,18 @@ def _checked(url: str) -> str:
 
 
 def _add_health(app: FastAPI, metrics: Metrics, health: HealthCheck) -> None:
-    @app.get("/healthz", response_model=Health, responses=shape(503), tags=["operations"])
-    async def healthz() -> Any:
-        """Whether the server and its database answer, and the database can be written."""
+    @app.get("/healthz", response_model=Health, responses=error_responses(503), tags=["operations"])
+    async def healthz() -> Response | dict[str, str]:
+        """Check that the database answers and can be written."""
         trouble = await health.trouble()
-        return {"status": "ok", "version": __version__} if trouble is None else problem(503, trouble, RETRY)
+        if trouble is not None:
+            return error_response(503, trouble, headers={"Retry-After": str(RETRY_SECONDS)})
+        return {"status": "ok", "version": __version__}
 
-    @app.get("/metrics", response_class=Response, responses=shape(401, 429, 503), tags=["operations"])
-    def prometheus(service: Here, key: Caller) -> Response:
-        """Counters for Prometheus."""
+    @app.get("/metrics", response_class=Response, responses=error_responses(401, 429, 503), tags=["operations"])
+    def prometheus(service: ServiceDep, key: Caller) -> Response:
+        """Get metrics for Prometheus."""
         from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-        metrics.streams.set(sum(feed.listeners for feed in service.hub.feeds.values()))
+        metrics.streams.set(sum(feed.listeners for feed in service.streams.feeds.values()))
         return Response(generate_latest(metrics.registry), media_type=CONTENT_TYPE_LATEST)

@@ -1,4 +1,4 @@
-"""A living example: a study of answers to everyday questions, with voters of its own."""
+"""The example study of `duels serve --demo`: answers to everyday questions, with simulated voters."""
 
 import logging
 import random
@@ -14,12 +14,17 @@ from ..study.verdict import verdict
 logger = logging.getLogger("duels.server")
 NAME = "demo"
 STRENGTHS = {"concise": 3.0, "friendly": 1.1, "thorough": 1.0, "formal": 0.7, "vague": 0.4}
-SLOWER = 10  # times, once there is a winner
+SLOWDOWN = 10  # factor of the pause once there is a winner
 ITEMS = Path(__file__).with_name("demo.jsonl")
 
 
 class Demo:
-    """The study, and a thread that votes on it now and then as people would who like one style best."""
+    """The example study and a thread that votes on it, as people would who prefer one style.
+
+    Args:
+        storage: Where the study is.
+        pause: Seconds between two votes, on average.
+    """
 
     def __init__(self, storage: Storage, pause: float = 0.4) -> None:
         self.study = create_study(list(STRENGTHS), NAME, storage, load_if_exists=True)
@@ -30,9 +35,11 @@ class Demo:
         self._thread = threading.Thread(target=self._vote, name="duels-demo", daemon=True)
 
     def start(self) -> None:
+        """Start voting."""
         self._thread.start()
 
     def stop(self) -> None:
+        """Stop voting, and wait for the thread to end."""
         self._end.set()
         self._thread.join(10)
 
@@ -44,12 +51,12 @@ class Demo:
                 if self.study.retired:
                     continue
                 decided = verdict(self.study.tally(), confidence=0.95).kind == "winner"
-                pause = self.pause * (SLOWER if decided else 1)
+                pause = self.pause * (SLOWDOWN if decided else 1)
                 voter = f"demo voter {luck.randint(1, 8)}"
                 duel = self.study.ask(voter=voter, allow_self=False)
                 left, right = STRENGTHS.get(duel.left, 1.0), STRENGTHS.get(duel.right, 1.0)
-                said = "tie" if luck.random() < 0.1 else "left" if luck.random() < left / (left + right) else "right"
-                self.study.tell(duel, said, voter=voter)
+                winner = "tie" if luck.random() < 0.1 else "left" if luck.random() < left / (left + right) else "right"
+                self.study.tell(duel, winner, voter=voter)
             except DuelsError as error:
-                logger.warning("the demo's voters pause: %s", error)
+                logger.warning("the voters of the demo pause: %s", error)
                 self._end.wait(5)

@@ -1,14 +1,21 @@
-"""One shape for everything that goes wrong: `{"error": {"kind": …, "message": …}}`."""
+"""How errors become HTTP responses. Every error has the same body: `{"error": {"kind": …, "message": …}}`.
+
+`answer_to` is the only place that maps errors to statuses and messages. The API sends its answers as JSON, and the
+pages show them as HTML.
+"""
 
 import logging
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from ..errors import (
+    CapReached,
     Conflict,
     DamagedStudy,
     DeletedStudy,
@@ -38,104 +45,127 @@ KINDS = {
     500: "internal",
     503: "storage",
 }
-RETRY = 2  # seconds after which to try again when the database cannot be used
-MOST = 2000  # characters of a message: what somebody sent may be quoted in it
-RESTORE = "Restore the database from a back-up, or delete this study; the other studies are not affected"
-ELSEWHERE = ("study", "arm")  # unknown names that stand in an address
-# What a fault of the server says to whoever asks: details, such as where the database is, are in the log only.
+# The first class that matches decides.
+STATUSES: tuple[tuple[type[DuelsError], int], ...] = (
+    (DeletedStudy, 404),
+    (NotFound, 404),
+    (CapReached, 403),
+    (Conflict, 409),
+    (InvalidInput, 400),
+    (DamagedStudy, 500),
+    (StorageError, 503),
+    (PolicyError, 500),
+)
+EXPECTED = (DuelsError, RequestValidationError, HTTPException)  # all others are bugs
+RETRY_SECONDS = 2  # when to try again if the database is unavailable
+MAX_MESSAGE = 2000  # characters; a message may quote user input
+RESTORE = "Restore the database from a backup, or delete this study. The other studies are not affected"
+NAMES_IN_URLS = ("study", "arm")  # an unknown name of these kinds is a 404
+# Server errors do not reveal details such as the path of the database. Those are in the log.
 HIDDEN = {
-    500: "something went wrong here that should not: it is in the server's log",
-    503: "the database cannot be used at the moment: try again later. The server's log says why",
+    500: "internal error: see the server's log",
+    503: "the database is unavailable: try again later. The server's log has the reason",
 }
 
 
 class Refused(DuelsError):
-    """A request that is not served, with its HTTP status."""
+    """A request that the server refuses.
+
+    Args:
+        status: The HTTP status.
+        message: What was found, what was expected, what to do.
+        retry: Seconds until the client may try again, for the header `Retry-After`.
+    """
 
     def __init__(self, status: int, message: str, retry: int | None = None) -> None:
         super().__init__(message)
         self.status, self.retry = status, retry
 
 
-def problem(status: int, message: str, retry: int | None = None, kind: str = "") -> Response:
-    said = message.encode("utf-8", "backslashreplace").decode()  # what it quotes may be half a character
-    said = said if len(said) <= MOST else f"{said[:MOST]}…"
-    body = {"error": {"kind": kind or KINDS.get(status, "invalid"), "message": said}}
-    headers = {} if retry is None else {"Retry-After": str(retry)}
-    if status == 401:
-        headers["WWW-Authenticate"] = "Bearer"
-    return JSONResponse(body, status, headers)
+class Answer(NamedTuple):
+    """What a client is told about an error."""
+
+    status: int
+    message: str
+    kind: str = ""  # by default that of the status
+    headers: Mapping[str, str] = {}
 
 
-def status_of(error: DuelsError) -> int:
-    """The HTTP status that says what an error of ours means."""
+def error_response(status: int, message: str, kind: str = "", headers: Mapping[str, str] | None = None) -> Response:
+    """Return the JSON response for an error."""
+    text = message.encode("utf-8", "backslashreplace").decode()  # a quoted string may hold lone surrogates
+    text = text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}…"
+    body = {"error": {"kind": kind or KINDS.get(status, "invalid"), "message": text}}
+    challenge = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+    return JSONResponse(body, status, {**challenge, **(headers or {})})
+
+
+def answer_to(request: Request, error: Exception) -> Answer:
+    """Map any error to a status and a message, and log the server's own errors."""
+    if isinstance(error, DamagedStudy):
+        return _damaged(request, error)
+    if isinstance(error, DuelsError):
+        return _domain_error(error)
+    if isinstance(error, RequestValidationError):
+        found = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:5]]
+        return Answer(422, "; ".join(found) + ". See /docs for what is expected")
+    if isinstance(error, HTTPException):
+        return _http_error(request, error)
+    return Answer(500, HIDDEN[500])
+
+
+def respond(request: Request, error: Exception) -> Response:
+    """Return the JSON response to any error."""
+    return error_response(*answer_to(request, error))
+
+
+def invalid_body(error: ValidationError) -> RequestValidationError:
+    """Convert a failed validation of a body into the error that FastAPI would raise."""
+    return RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in error.errors()])
+
+
+def _status_of(error: DuelsError) -> int:
     if isinstance(error, Refused):
         return error.status
-    if isinstance(error, DeletedStudy | NotFound) or (isinstance(error, UnknownName) and error.kind in ELSEWHERE):
+    if isinstance(error, UnknownName) and error.kind in NAMES_IN_URLS:
         return 404
-    known = ((Conflict, 409), (InvalidInput, 400), (DamagedStudy, 500), (StorageError, 503), (PolicyError, 500))
-    for kind, status in known:
-        if isinstance(error, kind):
-            return status
-    return 500
+    return next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
 
 
-def message_of(error: DuelsError) -> str:
-    """What an error of ours says to whoever asks."""
-    return HIDDEN.get(status_of(error)) or str(error)
-
-
-def of_damaged(request: Request, error: DamagedStudy) -> Response:
-    """One study cannot be read; trying again would not help. Voters are not told what it is called."""
-    logger.error("%s", error)
-    words = f"{error}. {RESTORE}"
-    if request.url.path.startswith(("/api/vote/", "/vote/")):
-        words = "this study cannot be read: tell whoever sent you the link"
-    return problem(500, words, kind="damaged")
-
-
-def of_duels(request: Request, error: Exception) -> Response:
-    assert isinstance(error, DuelsError)
-    if isinstance(error, DamagedStudy):
-        return of_damaged(request, error)
-    status = status_of(error)
+def _domain_error(error: DuelsError) -> Answer:
+    status = _status_of(error)
     if status >= 500:
         logger.error("%s", error, exc_info=error if status == 500 else None)
-    retry = getattr(error, "retry", None)
-    return problem(status, message_of(error), RETRY if status == 503 else retry)
+    retry = RETRY_SECONDS if status == 503 else getattr(error, "retry", None)
+    headers = {} if retry is None else {"Retry-After": str(retry)}
+    return Answer(status, HIDDEN.get(status) or str(error), "", headers)
 
 
-def of_request(request: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    said = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()[:5]]
-    return problem(422, "; ".join(said) + ". See /docs for what is expected")
+def _damaged(request: Request, error: DamagedStudy) -> Answer:
+    """Trying again would not help. Voters do not learn the name of the study."""
+    logger.error("%s", error)
+    message = f"{error}. {RESTORE}"
+    if request.url.path.startswith(("/api/vote/", "/vote/")):
+        message = "this study cannot be read: please tell the person who sent you the link"
+    return Answer(500, message, "damaged")
 
 
-def of_http(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    words = {
+def _http_error(request: Request, error: HTTPException) -> Answer:
+    messages = {
         404: f"there is nothing at {cut(request.url.path, 200)}: see /docs for the API",
-        405: f"{request.method} is not for {cut(request.url.path, 200)}: see /docs for the API",
+        405: f"{request.method} is not allowed for {cut(request.url.path, 200)}: see /docs for the API",
     }
-    response = problem(error.status_code, words.get(error.status_code, str(error.detail)))
-    response.headers.update(error.headers or {})
-    return response
+    return Answer(error.status_code, messages.get(error.status_code, str(error.detail)), "", error.headers or {})
 
 
-def of_anything(request: Request, error: Exception) -> Response:
-    return problem(500, HIDDEN[500])
+def add_error_handlers(app: FastAPI) -> None:
+    """Make the application answer every error with `respond`."""
+    for kind in (*EXPECTED, Exception):
+        app.add_exception_handler(kind, respond)
 
 
-def explain(app: FastAPI) -> None:
-    """Every error of the application in the one shape."""
-    app.add_exception_handler(DuelsError, of_duels)
-    app.add_exception_handler(RequestValidationError, of_request)
-    app.add_exception_handler(HTTPException, of_http)
-    app.add_exception_handler(Exception, of_anything)
-
-
-def shape(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """What OpenAPI says of these statuses."""
+def error_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return what OpenAPI lists for these error statuses."""
     from .schemas import Problem
 
     return {status: {"model": Problem, "description": KINDS[status].replace("_", " ")} for status in statuses}

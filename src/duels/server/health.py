@@ -1,7 +1,7 @@
-"""Whether the server can do its work: its database answers, and what is written gets onto the disk.
+"""The health check: whether the database answers and can be written.
 
-Anybody may ask, so the answer is kept for a second, there is only one look at a time, and it says nothing of where the
-database is. It waits for nothing that requests wait for: it has a thread and a connection of its own.
+Anybody may call it, so the result is cached for a second, only one check runs at a time, and the answer does not reveal
+where the database is. It has its own thread and connection, so it does not wait for requests.
 """
 
 import asyncio
@@ -18,79 +18,80 @@ from ..storage.database_errors import reason
 from ..storage.storage import Storage, Write
 
 logger = logging.getLogger("duels.server")
-KEPT = 1.0  # seconds for which an answer is kept
-LIMIT = 2.0  # seconds after which the database does not answer
-PATIENCE = 1.0  # seconds to wait for a lock
-WRITES = 5.0  # seconds after a write for which it shows that writing works
-BUSY = ("locked", "lock timeout")  # what SQLite and PostgreSQL say while somebody else holds the lock
+CACHE_SECONDS = 1.0
+TIMEOUT = 2.0  # seconds after which the database counts as silent
+LOCK_TIMEOUT = 1.0  # seconds
+RECENT_WRITE = 5.0  # seconds; after a successful write no test write is needed
+BUSY = ("locked", "lock timeout")  # messages of SQLite and PostgreSQL while another writer holds the lock
 SILENT = "the database does not answer"
-GONE = "the file of the database was removed or replaced"
-UNWRITABLE = "the database cannot be written: is the disk full, or the file read-only?"
+GONE = "the database file was removed or replaced"
+UNWRITABLE = "the database cannot be written: the disk may be full, or the file read-only"
 
 
 class HealthCheck:
-    """One application's; it may be asked from any event loop."""
+    """The health check of one application. It may be called from any event loop."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
         self._probe: Probe | None = None
-        self._looking: Future[str | None] | None = None
-        self._began = -math.inf  # when the last look began …
+        self._running: Future[str | None] | None = None
+        self._began = -math.inf  # when the last check began …
         self._ended = -math.inf  # … and ended
-        self._found: str | None = None  # what is wrong, by the last look
-        self._wrote = -math.inf  # when a write was last tried here
+        self._found: str | None = None  # what the last check found to be wrong
+        self._wrote = -math.inf  # when the check last tried to write
 
     async def trouble(self) -> str | None:
-        """What is wrong, in words for anybody; None if nothing is."""
-        looking = self._looking
-        if looking is None and time.monotonic() - self._ended < KEPT:
+        """Return what is wrong, in words without secrets; None if nothing is."""
+        running = self._running
+        if running is None and time.monotonic() - self._ended < CACHE_SECONDS:
             return self._found
-        if looking is None:
-            self._looking = looking = Future()
+        if running is None:
+            self._running = running = Future()
             self._began = time.monotonic()
-            threading.Thread(target=self._look_and_note, args=(looking,), daemon=True).start()
-        left = self._began + LIMIT - time.monotonic()
+            threading.Thread(target=self._run, args=(running,), daemon=True).start()
+        left = self._began + TIMEOUT - time.monotonic()
         if left <= 0:
             return SILENT
         try:
-            return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(looking)), left)
+            return await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(running)), left)
         except TimeoutError:
             return SILENT
 
-    def _look_and_note(self, looking: "Future[str | None]") -> None:
-        """In a thread of its own, for which nobody waits at the end."""
+    def _run(self, running: "Future[str | None]") -> None:
+        """Run the check. This is the target of a daemon thread, so shutdown does not wait for it."""
         try:
-            found = self._look()
+            found = self._check()
         except Exception:
             logger.exception("the health check failed")
             found = SILENT
         if found is None and self._found is not None:
-            logger.warning("health: the database answers and can be written again")
-        self._looking, self._ended, self._found = None, time.monotonic(), found
-        looking.set_result(found)
+            logger.warning("health: the database works again")
+        self._running, self._ended, self._found = None, time.monotonic(), found
+        running.set_result(found)
 
-    def _look(self) -> str | None:
+    def _check(self) -> str | None:
         storage = self.storage
-        if isinstance(storage.engine.pool, sa.StaticPool):  # in memory: there is only one connection
+        if isinstance(storage.engine.pool, sa.StaticPool):  # in memory, with only one connection
             return None if storage.write_failure is None else UNWRITABLE
         if storage.is_gone:
-            storage.post(Write(lambda connection: None), lambda value, error: None)  # opens it if it came back
+            # A write reopens the database if the file is back.
+            storage.post(Write(lambda connection: None), lambda value, error: None)
             return GONE
         try:
-            self._probe = self._probe or Probe(storage.url, PATIENCE)
+            self._probe = self._probe or Probe(storage.url, LOCK_TIMEOUT)
             self._probe.read()
         except Exception as error:
             return self._because(error, SILENT)
         failure, now = storage.write_failure, time.monotonic()
         failing = failure is not None or self._found is not None
-        if not failing and now - max(storage.last_write, self._wrote) < WRITES:
+        if not failing and now - max(storage.last_write, self._wrote) < RECENT_WRITE:
             return None
         self._wrote = now
         try:
             self._probe.write()
         except Exception as error:
             busy = any(sign in reason(error) for sign in BUSY)
-            if busy and not failing:  # somebody is writing, most likely this server
+            if busy and not failing:  # another writer holds the lock, most likely this server
                 return None
             return self._because(error, UNWRITABLE)
         if storage.write_failure is failure:

@@ -1,4 +1,4 @@
-"""Secrets of people and programs: tokens, sessions and voting links. The database has only their digests."""
+"""Keys: tokens, sessions and voting links. The database stores only digests of their secrets."""
 
 import base64
 import hashlib
@@ -17,12 +17,12 @@ from ..study import log
 from ..votes.names import label
 
 KINDS = ("admin", "api", "session", "vote")
-SHORTEST = 20  # characters of a token that somebody chose
+MIN_TOKEN = 20  # characters of a token that the user chose
 TICKET = struct.Struct(">IIBQ")
 
 
 class Key(NamedTuple):
-    """Who a secret belongs to, without the secret."""
+    """A token, session or voting link, without its secret."""
 
     id: int
     kind: str
@@ -37,29 +37,29 @@ class Key(NamedTuple):
 
 
 class KeyId(NamedTuple):
-    """Which key it is, also after the database was replaced."""
+    """Identifies a key, also after the database was replaced."""
 
     id: int
     digest: str
 
 
 def digest_of(secret: str) -> str:
-    """What is kept of a secret. It has 128 random bits or more, so a plain hash cannot be searched."""
+    """Return the digest that is stored. A secret has at least 128 random bits, so a plain hash is enough."""
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def csrf_token(session: str) -> str:
-    """What a page must send back with everything it changes; a page of another site cannot know it."""
+    """Return the token that a page sends with every change. Pages of other sites cannot know it."""
     return hmac.new(session.encode(), b"csrf", hashlib.sha256).hexdigest()
 
 
 def voter_digest(link: Key, cookie: str) -> str:
-    """What is kept of a voter's cookie: under each link something else, so that nobody is followed across links."""
+    """Return the digest of a voter's cookie. It differs by link, so voters cannot be tracked across links."""
     return hmac.new(link.digest.encode(), cookie.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
 
 class Ticket(NamedTuple):
-    """What the address of an output stands for: one side of one duel, shown through one link, for a while."""
+    """The right to see one side of one duel through one link, for a limited time."""
 
     key: int
     duel: int
@@ -68,13 +68,13 @@ class Ticket(NamedTuple):
 
 
 def sign_ticket(secret: str, ticket: Ticket) -> str:
-    """A ticket as part of an address. Outputs can read it: there is nothing in it that opens anything else."""
+    """Return a ticket as text for a URL. Outputs can read that URL, so it gives access to nothing else."""
     body = TICKET.pack(*ticket)
     return base64.urlsafe_b64encode(body + _ticket_mark(secret, body)).decode()
 
 
 def read_ticket(secret: str, text: str) -> Ticket | None:
-    """A ticket that this server has signed, and whose time is not over."""
+    """Return the ticket of a text; None if the signature is wrong or the ticket has expired."""
     try:
         packed = base64.b64decode(text.encode(), b"-_", validate=True)
     except (ValueError, UnicodeError):
@@ -101,15 +101,28 @@ def make_key(
     settings: dict[str, Any] | None = None,
     secret: str | None = None,
 ) -> tuple[Key, str]:
-    """A key and its secret, which cannot be had again.
+    """Create a key.
 
-    lasts: seconds until it expires; by default it never does.
-    secret: one that somebody chose, instead of a random one.
+    Args:
+        storage: Where to store it.
+        kind: One of `KINDS`.
+        name: What people call it.
+        study_id: The study of a voting link.
+        parent_id: The admin's token that a session was opened with.
+        lasts: Seconds until it expires; by default it never does.
+        settings: The settings of a voting link.
+        secret: A secret that the user chose, instead of a random one. If it exists, its key is used again.
+
+    Returns:
+        The key and its secret. The secret is not stored and cannot be recovered.
+
+    Raises:
+        InvalidInput: If the secret is too short or the name too long.
     """
-    if secret is not None and (len(secret) < SHORTEST or not secret.isascii() or not secret.isprintable()):
+    if secret is not None and (len(secret) < MIN_TOKEN or not secret.isascii() or not secret.isprintable()):
         raise InvalidInput(
-            f"the token has {len(secret)} characters: expected at least {SHORTEST} printable ASCII characters, "
-            "such as `openssl rand -hex 24` gives"
+            f"the token has {len(secret)} characters: expected at least {MIN_TOKEN} printable ASCII characters, "
+            "such as the output of `openssl rand -hex 24`"
         )
     name = label(name)
     if len(name) > 200 or not name.isprintable():
@@ -129,7 +142,7 @@ def make_key(
 
     def operation(connection: sa.Connection) -> Key:
         found = _found(connection, keys.c.digest == values["digest"])
-        if found:  # a token that somebody chose, at the second start
+        if found:  # DUELS_TOKEN, from the second start on
             connection.execute(sa.update(keys).where(keys.c.id == found[0].id).values(revoked=None))
             return found[0]._replace(revoked=None)
         row = values | {"settings": json.dumps(settings or {})}
@@ -140,9 +153,9 @@ def make_key(
 
 
 def find_key(storage: Storage, secret: str) -> Key | None:
-    """Whose secret this is, if it is in force."""
+    """Return the key of a secret; None if there is none or it is no longer valid."""
     digest = digest_of(secret)
-    with storage.turn, storage.explained():
+    with storage.lock, storage.translate_errors():
         found = _found(storage.connection(), keys.c.digest == digest)
         if not found or not hmac.compare_digest(found[0].digest, digest):
             return None
@@ -150,16 +163,16 @@ def find_key(storage: Storage, secret: str) -> Key | None:
 
 
 def key_in(storage: Storage, connection: sa.Connection, number: int) -> Key | None:
-    """A key by its number, if it is in force; only whoever has the turn calls this."""
+    """Return a key by its id; None if it is no longer valid. The caller holds the storage's lock."""
     found = _found(connection, keys.c.id == number)
     return found[0] if found and in_force(storage, connection, found[0]) else None
 
 
 def in_force(storage: Storage, connection: sa.Connection, key: Key | KeyId) -> bool:
-    """Whether a key is neither revoked nor expired, and for a session that of who signed in too.
+    """Return whether a key is valid: neither it nor the token that opened its session is revoked or expired.
 
-    By the driver itself: every answer needs it, in the transaction that writes the answer. The digest counts too: in a
-    database that was restored from a back-up, the same id may be another key's.
+    It uses the driver directly, since every vote needs this check. The digest is compared too: in a database that was
+    restored from a backup, the same id may belong to another key.
     """
     mark = "?" if storage.is_sqlite else "%s"
     cursor = connection.connection.cursor()
@@ -174,20 +187,20 @@ def in_force(storage: Storage, connection: sa.Connection, key: Key | KeyId) -> b
 
 
 def is_in_force(storage: Storage, key: KeyId) -> bool:
-    """As `in_force`, outside a transaction."""
-    with storage.turn, storage.explained():
+    """Like `in_force`, outside a transaction."""
+    with storage.lock, storage.translate_errors():
         return in_force(storage, storage.connection(), key)
 
 
 def list_keys(storage: Storage, kinds: tuple[str, ...], study_id: int | None = None) -> list[Key]:
-    """The keys of these kinds, oldest first; revoked ones too."""
-    with storage.turn, storage.explained():
+    """List the keys of these kinds, oldest first, revoked ones included."""
+    with storage.lock, storage.translate_errors():
         chosen = keys.c.kind.in_(kinds)
         return _found(storage.connection(), chosen if study_id is None else chosen & (keys.c.study_id == study_id))
 
 
 def revoke_key(storage: Storage, number: int, kinds: tuple[str, ...], study_id: int | None = None) -> bool:
-    """From now on the key opens nothing, in any process; whether there is such a key."""
+    """Revoke a key, with immediate effect in all processes; return whether there is such a key."""
 
     def operation(connection: sa.Connection) -> bool:
         chosen = (keys.c.id == number) & keys.c.kind.in_(kinds)
@@ -198,9 +211,10 @@ def revoke_key(storage: Storage, number: int, kinds: tuple[str, ...], study_id: 
             connection.execute(sa.update(keys).where(chosen).values(revoked=log.clock()))
         return bool(found)
 
-    return storage.write(Write(operation))
+    found: bool = storage.write(Write(operation))
+    return found
 
 
-def _found(connection: sa.Connection, chosen: Any) -> list[Key]:
+def _found(connection: sa.Connection, chosen: sa.ColumnElement[bool]) -> list[Key]:
     rows = connection.execute(sa.select(keys).where(chosen).order_by(keys.c.id))
     return [Key(**(row._asdict() | {"settings": json.loads(row.settings)})) for row in rows]

@@ -1,40 +1,44 @@
-"""The server's log: a line of JSON for each event, or plain words on a terminal."""
+"""The server's log: one line of JSON per event, or plain text on a terminal."""
 
 import json
 import logging
 import sys
 from datetime import UTC, datetime
-from typing import Any
 
 
 class Lines(logging.Formatter):
-    """A record as one line of JSON, with what its `fields` say."""
+    """Formats a record as one line of JSON, with its `fields`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        said: dict[str, Any] = {
+        entry: dict[str, object] = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
             "logger": record.name,
             "event": record.getMessage(),
         }
-        said |= getattr(record, "fields", {})
+        entry |= getattr(record, "fields", {})
         if record.exc_info:
-            said["trace"] = self.formatException(record.exc_info)
-        return json.dumps(said, ensure_ascii=False, default=str)
+            entry["trace"] = self.formatException(record.exc_info)
+        return json.dumps(entry, ensure_ascii=False, default=str)
 
 
 class Words(logging.Formatter):
-    """A record for people."""
+    """Formats a record for people."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = getattr(record, "fields", {})
-        said = f"{datetime.now():%H:%M:%S} {record.getMessage()}"
-        said += "".join(f" {key}={value}" for key, value in fields.items())
-        return said + (f"\n{self.formatException(record.exc_info)}" if record.exc_info else "")
+        text = f"{datetime.now():%H:%M:%S} {record.getMessage()}"
+        text += "".join(f" {key}={value}" for key, value in fields.items())
+        return text + (f"\n{self.formatException(record.exc_info)}" if record.exc_info else "")
 
 
 def set_up(form: str, verbose: bool) -> None:
-    """Send the log to standard error. Requests are logged unless people would read it, or if they want to."""
+    """Send the log to standard error.
+
+    Args:
+        form: json or words.
+        verbose: Whether to log requests with `words`; `json` always has them.
+    """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Lines() if form == "json" else Words())
     for name in ("duels", "uvicorn"):

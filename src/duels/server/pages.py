@@ -1,4 +1,4 @@
-"""The pages: signing in, studies, one study, voting, the API's documentation."""
+"""The pages: sign-in, studies, one study, voting, and the API's documentation."""
 
 import asyncio
 import copy
@@ -17,103 +17,105 @@ from fastapi.routing import APIRoute
 from fastapi.staticfiles import StaticFiles
 from fastapi.templating import Jinja2Templates
 from starlette.exceptions import HTTPException
+from starlette.types import Scope
 
-from ..errors import DamagedStudy, DuelsError, UnknownName
+from ..errors import DamagedStudy, DuelsError, NotFound, UnknownName
 from ..policies import BUILT_IN, policy
 from ..study.items import scripts_allowed
-from ..study.verdict_words import headline
+from ..study.verdict import headline
 from .api.items_and_links import links
 from .api.tokens import KINDS, token_out
-from .errors import RESTORE, Refused, message_of, of_duels, of_http
+from .errors import RESTORE, Refused, answer_to, respond
 from .keys import Key, csrf_token, list_keys, make_key, revoke_key
-from .security import NOBODY, SESSION, SESSION_LASTS, Here, address_of, secret_of
-from .service import Service
+from .security import NOBODY, SESSION, SESSION_LASTS, ServiceDep, address_of, secret_of
+from .service import Json, Service
 from .vega import vega_bundle
-from .voting import opened
+from .voting import open_link
 
 HERE = Path(__file__).parent
-PAIRS_SHOWN = 300  # rows of the table of pairs; the API has all of them
-ARMS_SHOWN = 200  # rows of the tables of arms on one page
-ABOUT = {  # policies that the form says something about
+MAX_PAIRS = 300  # rows of the table of pairs; the API has all of them
+ARMS_PER_PAGE = 200  # rows of the tables of arms
+ABOUT = {  # hints in the form for a new study
     "rucb": "a good default, with guarantees",
-    "dts": "if perhaps no arm beats all others",
-    "dts_plus": "least regret where one arm beats all",
-    "rmed1": "least regret where one arm beats all",
+    "dts": "if there may be no arm that beats all others",
+    "dts_plus": "lowest regret if one arm beats all others",
+    "rmed1": "lowest regret if one arm beats all others",
     "merge_dts": "for fifty arms or more",
-    "ccb": "if perhaps no arm beats all others",
+    "ccb": "if there may be no arm that beats all others",
 }
-HEADINGS = {404: "There is no such page", 429: "Too many attempts", 503: "The database does not answer"}
+SWAGGER = ("swagger-ui.css", "swagger-ui-bundle.js")  # the files of fastapi-offline that are served
+HEADINGS = {404: "Page not found", 429: "Too many attempts", 503: "The database is unavailable"}
 
 
 class PageRoute(APIRoute):
-    """A route for people: what goes wrong is said on a page."""
+    """A route for people: errors are shown as pages."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Wrap the handler of the route."""
         handle = super().get_route_handler()
 
-        async def explained(request: Request) -> Response:
+        async def handle_errors(request: Request) -> Response:
             try:
                 return await handle(request)
-            except DamagedStudy as error:
-                return damaged_page(request, error)
-            except UnknownName as error:
-                return unknown_page(request, error)
             except DuelsError as error:
-                plain = of_duels(request, error)
-                heading = HEADINGS.get(plain.status_code, "That did not work")
-                words = message_of(error)
-                response = page(
-                    request, request.app.state.service, "error.html", plain.status_code, heading=heading, words=words
-                )
-                if "retry-after" in plain.headers:
-                    response.headers["Retry-After"] = plain.headers["retry-after"]
-                return response
+                return error_page(request, error)
 
-        return explained
+        return handle_errors
 
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 templates = Jinja2Templates(HERE / "templates")
 
 
-def damaged_page(request: Request, error: DamagedStudy) -> Response:
-    """One study cannot be read: what happened, and what to do."""
-    known = {"study": request.path_params.get("study"), "words": error, "restore": RESTORE}
-    return page(request, request.app.state.service, "damaged.html", of_duels(request, error).status_code, **known)
+def error_page(request: Request, error: DuelsError | HTTPException) -> Response:
+    """Return the page that shows an error."""
+    service, study = request.app.state.service, request.path_params.get("study", "")
+    status, message, _, headers = answer_to(request, error)
+    if isinstance(error, DamagedStudy):
+        return page(request, service, "damaged.html", status, study=study, words=error, restore=RESTORE)
+    heading = HEADINGS.get(status, "Something went wrong")
+    if isinstance(error, UnknownName) and error.kind == "study":
+        heading, message = "Study not found", f"There is no study “{study}”. It may have been deleted."
+    elif isinstance(error, HTTPException):
+        message = "There is nothing at this address." if status == 404 else error.detail
+    response = page(request, service, "error.html", status, heading=heading, words=message)
+    response.headers.update(headers)
+    return response
 
 
-def unknown_page(request: Request, error: UnknownName) -> Response:
-    heading, words = HEADINGS[404], str(error)
-    if error.kind == "study":
-        heading = "There is no such study"
-        words = f"No study is called “{request.path_params.get('study', '')}”. It may have been deleted."
-    status = of_duels(request, error).status_code
-    return page(request, request.app.state.service, "error.html", status, heading=heading, words=words)
-
-
-async def of_http_for_people(request: Request, error: Exception) -> Response:
-    """A page where a browser asked for one, else the one shape of errors."""
+async def http_error(request: Request, error: Exception) -> Response:
+    """Answer an HTTP error with a page if a browser asked for one, else with JSON."""
     assert isinstance(error, HTTPException)
-    plain = of_http(request, error)
     if "text/html" not in request.headers.get("accept", "") or request.url.path.startswith("/api/"):
-        return plain
-    heading = HEADINGS.get(plain.status_code, "That did not work")
-    words = "There is nothing at this address." if plain.status_code == 404 else error.detail
-    return page(request, request.app.state.service, "error.html", plain.status_code, heading=heading, words=words)
+        return respond(request, error)
+    return error_page(request, error)
+
+
+class SwaggerFiles(StaticFiles):
+    """The files of Swagger UI that fastapi-offline carries, and nothing else of it."""
+
+    def __init__(self) -> None:
+        package = importlib.util.find_spec("fastapi_offline")
+        assert package is not None
+        assert package.origin is not None
+        super().__init__(directory=Path(package.origin).parent / "static")
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        """Serve one of the files."""
+        if path not in SWAGGER:
+            raise HTTPException(404)
+        return await super().get_response(path, scope)
 
 
 def add_files(app: FastAPI) -> None:
-    """Our own files, and those of the libraries that the pages use; nothing comes from another host."""
-    offline = importlib.util.find_spec("fastapi_offline")
-    assert offline is not None
-    assert offline.origin is not None
-    app.mount("/static/swagger", StaticFiles(directory=Path(offline.origin).parent / "static"), "swagger")
-    app.add_exception_handler(HTTPException, of_http_for_people)
+    """Serve the files that the pages need; nothing comes from another host."""
+    app.mount("/static/swagger", SwaggerFiles(), "swagger")
     app.mount("/static", StaticFiles(directory=HERE / "static"), "static")
+    app.add_exception_handler(HTTPException, http_error)
 
 
 def signed_in(request: Request, service: Service) -> Key | None:
-    """Whose session this is. Blocks."""
+    """Return the session of a request. Blocks."""
     if service.open_to_all:
         return NOBODY
     secret, by_cookie = secret_of(request)
@@ -121,8 +123,8 @@ def signed_in(request: Request, service: Service) -> Key | None:
     return key if key is not None and key.kind == "session" else None
 
 
-def page(request: Request, service: Service, name: str, status: int = 200, **known: Any) -> HTMLResponse:
-    """A template with what all pages need."""
+def page(request: Request, service: Service, name: str, status: int = 200, **known: object) -> HTMLResponse:
+    """Render a template, with what all pages need."""
     session = request.cookies.get(SESSION, "")
     known |= {"csrf": csrf_token(session) if session else "", "open_to_all": service.open_to_all}
     response = templates.TemplateResponse(request, name, known, status_code=status)
@@ -132,26 +134,27 @@ def page(request: Request, service: Service, name: str, status: int = 200, **kno
 
 @router.get("/static/vega.js")
 async def vega() -> Response:
-    """Vega, Vega-Lite and vega-embed, as vl-convert carries them."""
+    """Serve Vega, Vega-Lite and vega-embed, which vl-convert carries."""
     script = await asyncio.to_thread(vega_bundle)
     return Response(script, media_type="text/javascript", headers={"Cache-Control": "public, max-age=86400"})
 
 
 @router.get("/favicon.ico")
 def favicon() -> Response:
+    """Redirect to the icon."""
     return RedirectResponse("/static/icon.svg", 308)
 
 
 @router.get("/signin")
-def signin_page(request: Request, service: Here) -> Response:
-    """The page that takes a token, also from the part of a link that browsers do not send: `/signin#TOKEN`."""
+def signin_page(request: Request, service: ServiceDep) -> Response:
+    """Show the form for a token. A script also takes it from `/signin#TOKEN`, which browsers do not send."""
     if service.open_to_all:
         return RedirectResponse("/", 303)
     return page(request, service, "signin.html", next=_own_path(request.query_params.get("next", "")))
 
 
 def _own_path(path: str) -> str:
-    """Where to go after signing in: an address of this server, never another one."""
+    """Return where to go after signing in: a path of this server, never another address."""
     return path if re.fullmatch(r"/(?![/\\])[\x21-\x7e]*", path) else "/"
 
 
@@ -160,12 +163,12 @@ def _to_signin(request: Request) -> Response:
 
 
 @router.post("/signin")
-async def signin(request: Request, service: Here) -> Response:
-    """Begin a session with an admin's token."""
+async def signin(request: Request, service: ServiceDep) -> Response:
+    """Start a session with an admin's token."""
     if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-        raise Refused(403, "signing in from another site's page is not taken: open this server's own")
+        raise Refused(403, "this sign-in comes from another site: use the page of this server")
     who = ("signin", address_of(request))
-    service.rates.spend(who, service.limits.signin)  # before anything is read: who guesses learns nothing meanwhile
+    service.rates.spend(who, service.limits.signin)  # before the token is checked, so that guessing is slow
     form = parse_qs((await request.body()).decode("utf-8", "replace"))
     token = (form.get("token") or [""])[0].strip()
     after = _own_path((form.get("next") or ["/"])[0])
@@ -183,10 +186,10 @@ async def signin(request: Request, service: Here) -> Response:
 
 
 @router.post("/signout")
-def signout(request: Request, service: Here) -> Response:
+def signout(request: Request, service: ServiceDep) -> Response:
     """End the session."""
     if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-        raise Refused(403, "signing out from another site's page is not taken: use this server's own")
+        raise Refused(403, "this sign-out comes from another site: use the page of this server")
     key = signed_in(request, service)
     if key is not None and key is not NOBODY:
         revoke_key(service.storage, key.id, ("session",))
@@ -196,8 +199,8 @@ def signout(request: Request, service: Here) -> Response:
 
 
 @router.get("/")
-def studies_page(request: Request, service: Here) -> Response:
-    """All studies, and a form for another one."""
+def studies_page(request: Request, service: ServiceDep) -> Response:
+    """List all studies, with a form for a new one."""
     if signed_in(request, service) is None:
         return RedirectResponse("/signin", 303)
     found = []
@@ -221,11 +224,11 @@ def studies_page(request: Request, service: Here) -> Response:
 
 @router.get("/studies/{study}")
 def study_page(
-    request: Request, study: str, service: Here, at: Annotated[str, Query(alias="page", max_length=20)] = "1"
+    request: Request, study: str, service: ServiceDep, at: Annotated[str, Query(alias="page", max_length=20)] = "1"
 ) -> Response:
-    """One study. Its script gets this page again whenever the study changes, and takes over what is different.
+    """Show one study. A script loads this page again whenever the study changes, and replaces what is different.
 
-    at: which of the pages of the tables of arms, where there are many.
+    `at` is the page of the tables of arms, if there are many arms.
     """
     if signed_in(request, service) is None:
         return _to_signin(request)
@@ -233,9 +236,9 @@ def study_page(
     described, shown = service.described(found), service.board(found)
     most_met = sorted(shown["pairs"], key=lambda pair: -pair["duels"])
     arms = described["arms"]
-    pages = max(1, -(-len(arms) // ARMS_SHOWN))
+    pages = max(1, -(-len(arms) // ARMS_PER_PAGE))
     number = min(int(at) if at.isdecimal() else 1, pages) or 1
-    on_page = slice((number - 1) * ARMS_SHOWN, number * ARMS_SHOWN)
+    on_page = slice((number - 1) * ARMS_PER_PAGE, number * ARMS_PER_PAGE)
     return page(
         request,
         service,
@@ -245,33 +248,33 @@ def study_page(
         leaderboard=shown["leaderboard"][on_page],
         champions=(shown["champions"] or [])[on_page],
         arms=[{"number": n, **arm} for n, arm in enumerate(arms, 1)][on_page],
-        pages={"number": number, "of": pages, "each": ARMS_SHOWN, "arms": len(arms)},
+        pages={"number": number, "of": pages, "each": ARMS_PER_PAGE, "arms": len(arms)},
         headline=headline(shown["verdict"], described["retired"]),
         figures={name: figure(chart) for name, chart in service.charts(shown).items()},
-        pairs=most_met[:PAIRS_SHOWN],
+        pairs=most_met[:MAX_PAIRS],
         links=links(found, service)["links"],
         scripts=scripts_allowed(found),
     )
 
 
-def figure(chart: dict[str, Any]) -> dict[str, Any]:
-    """A chart for a page: its title is text of the page, and its tables are rows.
+def figure(chart: Json) -> Json:
+    """Prepare a chart for a page: its title becomes text of the page, and its CSV tables become rows.
 
-    Vega reads CSV by making a function out of text, which the page's policy forbids.
+    Vega parses CSV by compiling a function, which the content security policy forbids.
     """
-    chart = copy.deepcopy(chart)  # the service keeps it
+    chart = copy.deepcopy(chart)  # the original is in the cache of the service
     title = chart.pop("title")
     words = [field["field"] for field in _parts(chart, "field") if field.get("type") in ("nominal", "ordinal")]
     for data in _parts(chart, "format"):
         if data["format"] == {"type": "csv"}:
             del data["format"]
             data["values"] = rows_of(data["values"], words)
-    notes = title["subtitle"][1:]  # the first names the study
+    notes = title["subtitle"][1:]  # the first is the name of the study
     return {"title": title["text"], "notes": notes, "chart": chart}
 
 
-def rows_of(table: str, words: Collection[str]) -> list[dict[str, Any]]:
-    """The rows of a CSV table, with numbers but for the columns that are words."""
+def rows_of(table: str, words: Collection[str]) -> list[Json]:
+    """Parse a CSV table. Cells are converted to numbers, except in the columns `words`."""
     rows = list(csv.DictReader(io.StringIO(table, newline="")))
     return [{name: cell if name in words else _number(cell) for name, cell in row.items()} for row in rows]
 
@@ -283,8 +286,8 @@ def _number(cell: str) -> float | str | None:
         return cell
 
 
-def _parts(chart: Any, having: str) -> Iterator[dict[str, Any]]:
-    """All objects of a specification that have such a key, its data excepted."""
+def _parts(chart: object, having: str) -> Iterator[Json]:
+    """Yield all objects of a specification that have a key, without looking into its data."""
     if isinstance(chart, dict):
         if having in chart:
             yield chart
@@ -295,16 +298,16 @@ def _parts(chart: Any, having: str) -> Iterator[dict[str, Any]]:
 
 
 @router.get("/vote/{link}")
-async def vote_page(request: Request, link: str, service: Here) -> Response:
-    """Two outputs side by side."""
+async def vote_page(request: Request, link: str, service: ServiceDep) -> Response:
+    """Show the page on which people vote."""
     try:
-        found = await opened(service, link)
-    except Refused:
+        found = await open_link(service, link)
+    except NotFound:
         return page(request, service, "gone.html", 404)
     return page(request, service, "vote.html", link=link, title=found.key.name, scripts=found.scripts)
 
 
 @router.get("/docs")
-def docs_page(request: Request, service: Here) -> Response:
-    """The API, documented by itself."""
+def docs_page(request: Request, service: ServiceDep) -> Response:
+    """Show the documentation of the API."""
     return page(request, service, "docs.html")

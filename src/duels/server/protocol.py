@@ -1,39 +1,40 @@
-"""HTTP on a connection, by uvicorn, with what it leaves open: how large headers may be, and how slowly things may come.
+"""uvicorn's HTTP protocol with limits that it lacks: the size of headers, and timeouts for slow clients.
 
-A request that is there in one piece, as nearly all are, costs no timer.
+A request that arrives in one piece, as nearly all do, sets no timer.
 """
 
 import asyncio
 import ipaddress
 from typing import Any
 
+from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from .errors import problem
+from .errors import error_response
 from .limits import Limits
 
-AGAIN = 0.1  # seconds in which what has arrived while the process was busy is read, before a connection is too slow
-FRAMES = 8  # bytes around each byte of a body: five for those who send it in pieces of one byte
+GRACE = 0.1  # seconds to read what arrived while the process was busy, before a connection counts as too slow
+FRAMING = 8  # allowed bytes of framing per byte of a chunked body; chunks of one byte need five
 
 
 class Protocol(HttpToolsProtocol):
-    """One connection."""
+    """One connection of a client."""
 
-    def __init__(self, config: Any, *more: Any, **known: Any) -> None:
-        super().__init__(config, *more, **known)
-        self.limits: Limits = config.app.service.limits
-        self.messages = 0  # requests that have begun
-        self.in_head, self.in_body = False, False  # what is awaited of the request that is being read
-        self.since = 0.0  # when that was first awaited
+    def __init__(self, config: Config, *args: Any, **kwargs: Any) -> None:
+        super().__init__(config, *args, **kwargs)
+        self.limits: Limits = config.app.service.limits  # type: ignore[union-attr]
+        self.messages = 0  # requests that have started
+        self.in_head, self.in_body = False, False  # which part of the current request is incomplete
+        self.since = 0.0  # when the wait for that part began
         self.body_size = 0  # bytes of the body so far
-        self.arriving = 0  # bytes that are being parsed
-        self.extra = 0  # bytes that came besides it: headers, the frames of pieces, trailers
-        self.ended = False  # nothing more is read
+        self.arriving = 0  # bytes of the data that is being parsed
+        self.extra = 0  # bytes other than the body: headers, chunk framing, trailers
+        self.ended = False  # whether to ignore further data
         self.refusal: tuple[int, str] | None = None
         self.slow: asyncio.TimerHandle | None = None
         self.stuck: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: Any) -> None:
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         if self.client is not None:
             self.client = (_unmapped(self.client[0]), self.client[1])
@@ -55,12 +56,12 @@ class Protocol(HttpToolsProtocol):
         if self.ended or self.transport.is_closing():
             self._unset_slow()
             return
-        if self.messages != messages and not (self.in_head or self.in_body):  # whole requests, as nearly always
+        if self.messages != messages and not (self.in_head or self.in_body):  # complete requests, as nearly always
             self._unset_slow()
             return
-        if self.messages - messages + was_reading <= 1:  # else a part of the data belongs to the request before
+        if self.messages - messages + was_reading <= 1:  # else part of the data belongs to the previous request
             new = self.body_size - body_size if was_reading else self.body_size
-            self.extra = max(0, self.extra + len(data) - new - FRAMES * new)
+            self.extra = max(0, self.extra + len(data) - new - FRAMING * new)
             if self.extra > self.limits.head:
                 self._refuse(431, self._too_large())
                 return
@@ -79,16 +80,16 @@ class Protocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         if len(self.headers) > self.limits.headers or self._head_size() > self.limits.head:
             self.refusal = (431, self._too_large())
-            raise ValueError  # ends the parser, which asks for a response: see below
+            raise ValueError  # stops the parser; uvicorn then calls `send_400_response`
         self.in_head, self.in_body, self.extra = False, True, 0
         if self.slow is not None:
             self.since = self.loop.time()
         super().on_headers_complete()
-        self.headers = []  # trailers are read, and not taken for headers
+        self.headers = []  # trailers are read, but not treated as headers
 
     def _head_size(self) -> int:
         if self.extra + self.arriving <= self.limits.head:
-            return 0  # or more: it is not too large
+            return 0  # small enough; the exact size does not matter
         return len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
 
     def on_body(self, body: bytes) -> None:
@@ -103,12 +104,12 @@ class Protocol(HttpToolsProtocol):
         return f"the headers are too large: expected at most {self.limits.headers} of {self.limits.head:,} bytes in all"
 
     def send_400_response(self, msg: str) -> None:
-        """uvicorn asks for it after what is not HTTP."""
+        """Answer data that is not HTTP; uvicorn calls this."""
         status, message = self.refusal or (400, "this is not a valid HTTP request")
         self._refuse(status, message)
 
     def _refuse(self, status: int, message: str) -> None:
-        """Say so and end the connection: after the answers to earlier requests, silently if this one's has begun."""
+        """Send an error after the responses to earlier requests, and close; if this response has begun, only close."""
         cycle, in_body = self.cycle, self.in_body
         is_open = cycle is not None and not cycle.response_complete
         self.in_head, self.in_body, self.ended = False, False, True
@@ -116,7 +117,7 @@ class Protocol(HttpToolsProtocol):
             cycle.keep_alive = False
             return
         if not is_open or not (cycle.response_started or self.pipeline):
-            response = problem(status, message)
+            response = error_response(status, message)
             lines = [STATUS_LINE[status], *(b"%s: %s\r\n" % pair for pair in response.raw_headers)]
             self.transport.write(b"".join([*lines, b"connection: close\r\n\r\n", bytes(response.body)]))
         if is_open:
@@ -127,7 +128,7 @@ class Protocol(HttpToolsProtocol):
     # Slowness
 
     def _is_awaiting(self) -> bool:
-        """Whether it is the other side's turn: it must send a request, or the rest of one."""
+        """Whether the client has to send a request or the rest of one."""
         return self.in_head or self.in_body or self.cycle is None or self.cycle.response_complete
 
     def _await_more(self) -> None:
@@ -140,7 +141,7 @@ class Protocol(HttpToolsProtocol):
             self.slow = None
 
     def _deadline(self) -> float:
-        """When what is awaited must be there."""
+        """Return the time at which the missing part must have arrived."""
         if not self.in_body:
             return self.since + self.limits.head_seconds
         if self.cycle.response_complete:
@@ -150,25 +151,25 @@ class Protocol(HttpToolsProtocol):
     def _look(self) -> None:
         if not self._is_awaiting():
             self.slow = None
-        elif self.flow.read_paused:  # it is the server that does not read
+        elif self.flow.read_paused:  # the server itself has paused reading
             self._await_more()
         elif self.loop.time() < self._deadline():
             self.slow = self.loop.call_at(self._deadline(), self._look)
         else:
-            self.slow = self.loop.call_later(AGAIN, self._end)
+            self.slow = self.loop.call_later(GRACE, self._end)
 
     def _end(self) -> None:
         self.slow = None
         if not self._is_awaiting() or self.flow.read_paused or self.loop.time() < self._deadline():
             self._look()
         elif self.in_head or (self.in_body and not self.cycle.response_complete):
-            self._refuse(408, "the request came too slowly: it was not taken")
-        else:  # it has sent nothing, or was answered
+            self._refuse(408, "the request arrived too slowly and was dropped")
+        else:  # it has sent nothing, or has its response
             self.transport.close()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        if self.in_body and not self.transport.is_closing():  # refused before all of it was read
+        if self.in_body and not self.transport.is_closing():  # refused before the end of its body
             self._unset_slow()
             self._await_more()
 
@@ -198,7 +199,7 @@ class Protocol(HttpToolsProtocol):
 
 
 def _unmapped(host: str) -> str:
-    """An IPv4 address that an IPv6 socket shows as one of IPv6."""
+    """Return the IPv4 address of an IPv4-mapped IPv6 address, and any other address unchanged."""
     if not host.startswith("::ffff:"):
         return host
     return str(ipaddress.IPv6Address(host).ipv4_mapped or host)

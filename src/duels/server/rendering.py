@@ -1,4 +1,4 @@
-"""What arms produced, as HTML that is safe to put into a page, or as bytes for a route of their own."""
+"""Outputs of arms as HTML that is safe to put into a page, or as bytes for a route of their own."""
 
 import base64
 import html
@@ -12,14 +12,14 @@ from markdown_it.token import Token
 from ..errors import InvalidInput
 from ..study.items import Output
 
-MOST_MARKDOWN = 100_000  # characters, which take a fifth of a second; longer ones are shown as they were written
+MAX_MARKDOWN = 100_000  # characters, which take 0.2 s to render; longer ones are shown as plain text
 HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 TABLES = {"table", "thead", "tbody", "tr", "th", "td"}
 TAGS = {"p", "br", "hr", "blockquote", "ul", "ol", "li", "pre", "code", "em", "strong", "s", "a", "img"}
 TAGS |= HEADINGS | TABLES
 ATTRIBUTES: dict[str, set[str]] = {"*": set(), "a": {"href"}, "img": {"src", "alt"}, "ol": {"start"}}
 INERT = {"link": 'rel="none"', "iframe": 'srcdoc=""', "a": 'target="_blank"', "area": 'target="_blank"'}
-STILL = re.compile(rf"<({'|'.join(INERT)})(?=[\s/>])", re.IGNORECASE | re.ASCII)
+CONNECTING = re.compile(rf"<({'|'.join(INERT)})(?=[\s/>])", re.IGNORECASE | re.ASCII)
 ADDRESSES = {
     "href": re.compile(r"(?:https?|mailto):[^\s]+", re.IGNORECASE),
     "src": re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]+"),
@@ -27,39 +27,48 @@ ADDRESSES = {
 
 
 def html_of(output: Output) -> str:
-    """Safe HTML of text, Markdown or code; images and HTML have a route of their own, see `bytes_of`."""
-    if output.kind == "markdown" and len(output.content) <= MOST_MARKDOWN:
-        return f'<div class="markdown">{_cleaned(_markdown.render(output.content))}</div>'
+    """Return safe HTML for text, Markdown or code.
+
+    Raises:
+        InvalidInput: For images and HTML, which have a route of their own, see `bytes_of`.
+    """
+    if output.kind == "markdown" and len(output.content) <= MAX_MARKDOWN:
+        return f'<div class="markdown">{_sanitised(_markdown.render(output.content))}</div>'
     if output.kind == "code":
         return f'<pre tabindex="0"><code>{html.escape(output.content)}</code></pre>'
     if output.kind in ("text", "markdown"):
         return f'<div class="text">{html.escape(output.content)}</div>'
-    raise InvalidInput(f"an output of kind {output.kind} is no part of a page: expected text, markdown or code")
+    raise InvalidInput(f"an output of kind {output.kind} cannot be part of a page: expected text, markdown or code")
 
 
 def bytes_of(output: Output, scripts: bool = False) -> tuple[str, bytes]:
-    """The media type and the bytes of an image or of HTML.
+    """Return the media type and the bytes of an image or of HTML.
 
-    Neither is cleaned: the route that sends them forbids scripts in images, and sandboxes HTML. What no policy forbids
-    is a page's wish to be connected to another host soon, `<link rel=preconnect>`; scripts could do the same.
+    Neither is sanitised: the route that sends them forbids scripts in images and sandboxes HTML. A content security
+    policy cannot forbid `<link rel=preconnect>`, so without `scripts` such elements are disabled.
+
+    Raises:
+        InvalidInput: For other kinds of outputs.
     """
     if output.kind == "html":
-        return "text/html; charset=utf-8", (output.content if scripts else _still(output.content)).encode()
+        return "text/html; charset=utf-8", (
+            output.content if scripts else _disable_connections(output.content)
+        ).encode()
     if output.kind == "image":
         head, _, data = output.content.partition(";base64,")
         return head.removeprefix("data:"), base64.b64decode(data)
-    raise InvalidInput(f"an output of kind {output.kind} has no file: expected image or html")
+    raise InvalidInput(f"an output of kind {output.kind} has no bytes of its own: expected image or html")
 
 
-def _still(page: str) -> str:
-    """A page that connects to no other host: not by hints, not in inner pages, and not when a link is clicked.
+def _disable_connections(page: str) -> str:
+    """Return a page that connects to no other host: not by hints, not in inner frames, not by clicked links.
 
-    Of two attributes of one name the first counts. The sandbox forbids new tabs, so links for them do nothing.
+    If an attribute occurs twice, browsers use the first. The sandbox forbids new tabs, so links to them do nothing.
     """
-    return STILL.sub(lambda tag: f"{tag[0]} {INERT[tag[1].lower()]}", page)
+    return CONNECTING.sub(lambda tag: f"{tag[0]} {INERT[tag[1].lower()]}", page)
 
 
-def _cleaned(markup: str) -> str:
+def _sanitised(markup: str) -> str:
     return nh3.clean(
         markup,
         tags=TAGS,
@@ -72,13 +81,13 @@ def _cleaned(markup: str) -> str:
 
 
 def _address(tag: str, attribute: str, value: str) -> str | None:
-    """Links lead to other hosts, never into these pages; images are in the output itself."""
+    """Keep only links to other hosts, never into these pages, and images that are part of the output."""
     wanted = ADDRESSES.get(attribute)
     return value if wanted is None or wanted.fullmatch(value) else None
 
 
 def _link_images(state: StateCore) -> None:
-    """Images of other hosts become links to them, or their text where there is a link already."""
+    """Replace images of other hosts by links to them, or by their text inside a link."""
     for block in state.tokens:
         shown, within = list[Token](), 0
         for token in block.children or ():

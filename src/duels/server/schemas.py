@@ -1,4 +1,4 @@
-"""What the API takes and gives."""
+"""The bodies of requests and responses."""
 
 from typing import Annotated, Any, Literal
 
@@ -12,8 +12,8 @@ Document = Annotated[str, Field(max_length=10_000)] | int
 Ranking = Annotated[list[Document], Field(min_length=1, max_length=10_000)]
 
 
-class Asked(BaseModel):
-    """A request: what it does not know is refused rather than ignored, and a word is not taken for a number."""
+class RequestBody(BaseModel):
+    """A request. Unknown fields are refused, and text is not converted to numbers."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -24,18 +24,22 @@ class ErrorBody(BaseModel):
 
 
 class Problem(BaseModel):
-    """Everything that goes wrong has this shape."""
+    """The body of every error."""
 
     error: ErrorBody
 
 
-class NewStudy(Asked):
+class NewStudy(RequestBody):
     name: Name
     arms: Annotated[list[Name], Field(min_length=2, max_length=2000)]
-    policy: Annotated[str, Field(max_length=200, description="What chooses the duels, e.g. `rucb:alpha=0.6`.")] = "rucb"
-    horizon: Annotated[int | None, Field(ge=1, le=2**62, description="For policies that need to know.")] = None
+    policy: Annotated[
+        str, Field(max_length=200, description="The policy that chooses the duels, e.g. `rucb:alpha=0.6`.")
+    ] = "rucb"
+    horizon: Annotated[
+        int | None, Field(ge=1, le=2**62, description="The number of duels, for policies that need it.")
+    ] = None
     seed: Annotated[int, Field(ge=0, le=2**62)] = 0
-    lease: Annotated[float, Field(gt=0, le=1e9, description="Seconds until an open duel stops counting.")] = 600.0
+    lease: Annotated[float, Field(gt=0, le=1e9, description="Seconds until an unanswered duel expires.")] = 600.0
     load_if_exists: bool = False
 
 
@@ -57,7 +61,7 @@ class StudyOut(BaseModel):
 
 
 class StudyListed(BaseModel):
-    """A study in the list: as `StudyOut`, unless it is damaged."""
+    """A study in the list: like `StudyOut`, with nulls if it is damaged."""
 
     name: str
     policy: str
@@ -68,21 +72,23 @@ class StudyListed(BaseModel):
     retired: bool | None
     created: str
     seq: int | None
-    damaged: Annotated[str | None, Field(description="What is wrong with its log, if it cannot be read.")] = None
+    damaged: Annotated[str | None, Field(description="The reason why its log cannot be read, if so.")] = None
 
 
 class Studies(BaseModel):
     studies: list[StudyListed]
 
 
-class NewArm(Asked):
+class NewArm(RequestBody):
     name: Name
 
 
-class Ask(Asked):
+class Ask(RequestBody):
     n: Annotated[int, Field(ge=1, le=1000)] = 1
     voter: Voter = None
-    allow_self: Annotated[bool, Field(description="False where people vote: never an arm against itself.")] = True
+    allow_self: Annotated[
+        bool, Field(description="False to exclude duels of an arm with itself, for human voters.")
+    ] = True
 
 
 class DuelOut(BaseModel):
@@ -98,7 +104,7 @@ class Duels(BaseModel):
     duels: list[DuelOut]
 
 
-class Tell(Asked):
+class Tell(RequestBody):
     duel: DuelId
     winner: Annotated[
         str, Field(max_length=200, description="left, right, tie, both_bad, skip, or the name of one of the arms")
@@ -111,7 +117,7 @@ class Told(BaseModel):
     answer: str
 
 
-class Undo(Asked):
+class Undo(RequestBody):
     duel: DuelId
 
 
@@ -119,7 +125,7 @@ class Undone(BaseModel):
     duel: int
 
 
-class Forget(Asked):
+class Forget(RequestBody):
     voter: Annotated[str, Field(min_length=1, max_length=200)]
 
 
@@ -133,7 +139,7 @@ class Leaderboard(BaseModel):
 
 class Preferences(BaseModel):
     preferences: list[dict[str, Any]]
-    next: Annotated[int | None, Field(description="What to say as `after` for the next page; null at the end.")]
+    next: Annotated[int | None, Field(description="Send this as `after` for the next page; null at the end.")]
 
 
 class LogEntryOut(BaseModel):
@@ -150,7 +156,7 @@ class LogEntryOut(BaseModel):
 
 class Events(BaseModel):
     events: list[LogEntryOut]
-    next: Annotated[int | None, Field(description="What to say as `after` for the next page; null at the end.")]
+    next: Annotated[int | None, Field(description="Send this as `after` for the next page; null at the end.")]
 
 
 class Imported(BaseModel):
@@ -178,16 +184,16 @@ class Items(BaseModel):
     next: int | None
 
 
-class Interleave(Asked):
+class Interleave(RequestBody):
     rankings: Annotated[
         dict[Name, Ranking],
         Field(min_length=1, max_length=2000, description="For each arm its documents, best first."),
     ]
-    duel: Annotated[DuelId | None, Field(description="One that was asked before; else this asks.")] = None
+    duel: Annotated[DuelId | None, Field(description="A duel that was asked for before; by default a new one.")] = None
     method: Annotated[str, Field(max_length=100)] = "probabilistic"
     length: Annotated[int, Field(ge=1, le=1000)] = 10
     missing: Annotated[
-        Literal["refuse", "last"], Field(description="What to do with a document that only one ranking has.")
+        Literal["refuse", "last"], Field(description="How to treat a document that only one ranking has.")
     ] = "refuse"
     voter: Voter = None
 
@@ -201,22 +207,22 @@ class Impression(BaseModel):
     is_self: bool
 
 
-class Clicks(Asked):
+class Clicks(RequestBody):
     impression: DuelId
     clicks: Annotated[list[Document], Field(max_length=1000, description="The documents that were clicked.")]
     voter: Voter = None
 
 
-class NewLink(Asked):
-    name: Annotated[str, Field(max_length=200, description="What voters see.")] = ""
-    votes: Annotated[int, Field(ge=1, le=100_000, description="After so many votes a voter is thanked.")] = 25
-    max_votes: Annotated[Cap, Field(description="The link takes no more votes than this; null for any number.")] = None
+class NewLink(RequestBody):
+    name: Annotated[str, Field(max_length=200, description="The title that voters see.")] = ""
+    votes: Annotated[int, Field(ge=1, le=100_000, description="How many votes each voter is asked for.")] = 25
+    max_votes: Annotated[Cap, Field(description="The most votes that the link accepts; null for any number.")] = None
     max_votes_per_address: Annotated[
-        Cap, Field(description="Nor more than this from one network address, or /64 network of IPv6.")
+        Cap, Field(description="The most votes from one IPv4 address or one /64 network of IPv6.")
     ] = None
 
 
-class Scripts(Asked):
+class Scripts(RequestBody):
     scripts: Annotated[bool, Field(description="Whether scripts in HTML outputs run when voters see them.")]
 
 
@@ -226,7 +232,7 @@ class Link(BaseModel):
     votes: int
     max_votes: int | None
     max_votes_per_address: int | None
-    votes_taken: Annotated[int | None, Field(description="That count against the caps; null without caps.")]
+    votes_taken: Annotated[int | None, Field(description="Votes that count against the caps; null without caps.")]
     created: str
     revoked: str | None
 
@@ -245,7 +251,7 @@ class Links(BaseModel):
     links: list[Link]
 
 
-class NewToken(Asked):
+class NewToken(RequestBody):
     name: Annotated[str, Field(min_length=1, max_length=200)]
     kind: Literal["api", "admin"] = "api"
 
@@ -270,7 +276,7 @@ class Tokens(BaseModel):
 
 
 class Side(BaseModel):
-    """What is shown on one side: safe HTML, or where to get an image or a page for a sandboxed frame."""
+    """One side of a question: safe HTML, or the URL of an image or of a page for a sandboxed frame."""
 
     kind: str
     html: str | None = None
@@ -279,12 +285,14 @@ class Side(BaseModel):
 
 class Progress(BaseModel):
     title: str
-    answered: Annotated[int, Field(description="By this voter.")]
+    answered: Annotated[int, Field(description="Votes by this voter.")]
     goal: int
-    total: Annotated[int, Field(description="By all voters.")]
+    total: Annotated[int, Field(description="Votes by all voters.")]
     done: Annotated[
         Literal["goal", "winner", "retired", "full"] | None,
-        Field(description="`full`: the link takes no more votes, of anybody or from this voter's address."),
+        Field(
+            description="Why there is no question. `full`: a cap of the link is reached, in total or for this address."
+        ),
     ]
 
 
@@ -295,13 +303,13 @@ class Question(Progress):
     b: Side | None
 
 
-class Vote(Asked):
+class Vote(RequestBody):
     duel: DuelId
     winner: Literal["a", "b", "tie", "both_bad", "skip"]
 
 
-class MoreVotes(Asked):
-    more: Annotated[bool, Field(description="Go on after the goal.")] = False
+class MoreVotes(RequestBody):
+    more: Annotated[bool, Field(description="Continue after the goal.")] = False
 
 
 class Health(BaseModel):

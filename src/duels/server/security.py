@@ -1,10 +1,10 @@
-"""Who is asking, and whether they may."""
+"""Authentication of callers: tokens, sessions, CSRF protection."""
 
 import hmac
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, Request
-from fastapi.security import APIKeyCookie, HTTPBearer
+from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
 
 from .errors import Refused
 from .keys import Key, csrf_token, digest_of
@@ -14,23 +14,24 @@ from .service import Service
 SESSION, VOTER = "duels_session", "duels_ballot"
 SESSION_LASTS = 30 * 24 * 3600.0
 SAFE = ("GET", "HEAD", "OPTIONS")
-NOBODY = Key(0, "admin", "", "", None, None, 0.0, None, None, {})  # where no sign-in is needed
+NOBODY = Key(0, "admin", "", "", None, None, 0.0, None, None, {})  # the caller where no sign-in is needed
 
-bearer = HTTPBearer(auto_error=False, description="A token: `duels token create NAME`, or the tokens of the dashboard.")
+bearer = HTTPBearer(auto_error=False, description="A token from `duels token create NAME` or from the dashboard.")
 cookie = APIKeyCookie(name=SESSION, auto_error=False, description="The dashboard's session.")
-Bearer = Annotated[Any, Depends(bearer)]
+Bearer = Annotated[HTTPAuthorizationCredentials | None, Depends(bearer)]
 Cookie = Annotated[str | None, Depends(cookie)]
 
 
-async def service_of(request: Request) -> Service:  # not in a thread: it is nothing to wait for
-    return request.app.state.service
+async def service_of(request: Request) -> Service:  # async, so that FastAPI does not start a thread for it
+    service: Service = request.app.state.service
+    return service
 
 
-Here = Annotated[Service, Depends(service_of)]
+ServiceDep = Annotated[Service, Depends(service_of)]
 
 
 def secret_of(request: Request) -> tuple[str, bool]:
-    """The secret that came with a request, and whether the browser added it by itself."""
+    """Return the secret of a request, and whether it came as a cookie."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return token.strip(), False
@@ -38,16 +39,15 @@ def secret_of(request: Request) -> tuple[str, bool]:
 
 
 def address_of(request: Request) -> str:
-    """Where a request comes from, as limits count it. Behind a proxy that is trusted it is the visitor's, not its own:
-    see `--trusted-proxy`."""
+    """Return the client's address as rate limits count it. Behind a trusted proxy it is the visitor's address."""
     return group_of(request.client.host) if request.client else ""
 
 
 class Attempt:
-    """A token that came with a request. An address that sends many wrong ones has to wait before more are compared.
+    """One use of a token, for rate limits: an address that sends many wrong tokens has to wait.
 
-    A token that this address has used before does not count, so that programs go on while a neighbour guesses. Nor do
-    sessions, which are random: nobody guesses them.
+    A token that this address has used before does not count, so programs keep working while a neighbour guesses.
+    Session cookies do not count either: they are random and cannot be guessed.
     """
 
     def __init__(self, request: Request, service: Service, secret: str, by_cookie: bool) -> None:
@@ -59,6 +59,7 @@ class Attempt:
             self.rates.spend(self.who, service.limits.token)
 
     def settle(self, good: bool) -> None:
+        """Note whether the token was right."""
         if not good:
             self.rates.forget(self.use)
         elif self.counts:
@@ -66,9 +67,10 @@ class Attempt:
             self.rates.remember(self.use)
 
 
-def _may(request: Request, key: Key | None, secret: str, by_cookie: bool) -> Key:
+def _authorise(request: Request, key: Key | None, secret: str, by_cookie: bool) -> Key:
+    """Return the key if it may be used in this way, and if the request has a CSRF token where it needs one."""
     if key is None or key.kind == "vote" or (key.kind == "session") != by_cookie:
-        raise Refused(401, "a token is needed that is in force: send it as 'Authorization: Bearer TOKEN', or sign in")
+        raise Refused(401, "this needs a valid token: send it as 'Authorization: Bearer TOKEN', or sign in")
     if by_cookie and request.method not in SAFE:
         sent = request.headers.get("x-csrf-token", "")
         if not hmac.compare_digest(sent.encode(), csrf_token(secret).encode()):
@@ -76,50 +78,51 @@ def _may(request: Request, key: Key | None, secret: str, by_cookie: bool) -> Key
     return key
 
 
-def caller(request: Request, service: Here, token: Bearer, session: Cookie) -> Key:
-    """Who is asking; refuses those without a key that is in force at this moment."""
+def caller(request: Request, service: ServiceDep, token: Bearer, session: Cookie) -> Key:
+    """Return the key of the caller; refuse callers without a valid key."""
     if service.open_to_all:
         return _open(request)
     secret, by_cookie = secret_of(request)
     attempt = Attempt(request, service, secret, by_cookie)
     key = service.key(secret) if secret else None
     attempt.settle(key is not None)
-    return _may(request, key, secret, by_cookie)
+    return _authorise(request, key, secret, by_cookie)
 
 
-async def quick_caller(request: Request) -> Key | None:
-    """As `caller`, from memory: for routes whose write checks the key again in its transaction."""
+async def fast_caller(request: Request) -> Key | None:
+    """Like `caller`, from the cache: for routes whose write checks the key again in its transaction."""
     service: Service = request.app.state.service
     if service.open_to_all:
-        return _open(request) and None
+        _open(request)
+        return None
     secret, by_cookie = secret_of(request)
     attempt = Attempt(request, service, secret, by_cookie)
-    key = await service.key_soon(secret) if secret else None
+    key = await service.cached_key(secret) if secret else None
     attempt.settle(key is not None)
-    return _may(request, key, secret, by_cookie)
+    return _authorise(request, key, secret, by_cookie)
 
 
-async def quick_route(request: Request, token: Bearer, session: Cookie) -> Key | None:
-    """`quick_caller` as a route's dependency, with what the documentation says of it."""
-    return await quick_caller(request)
+async def fast_dependency(request: Request, token: Bearer, session: Cookie) -> Key | None:
+    """`fast_caller` as a dependency, with the parameters that the API documentation shows."""
+    return await fast_caller(request)
 
 
 def _open(request: Request) -> Key:
-    """Without sign-in a page of another site must still be kept from acting: browsers say where a request is from."""
+    """Refuse requests that pages of other sites make. Browsers send the header `Sec-Fetch-Site`."""
     if request.method not in SAFE:
         came_from = request.headers.get("sec-fetch-site", "none")
         if came_from not in ("none", "same-origin"):
-            raise Refused(403, f"this request comes from another site ({came_from}): it is not taken")
+            raise Refused(403, f"this request comes from another site ({came_from}) and is refused")
     return NOBODY
 
 
 def admin(key: Annotated[Key, Depends(caller)]) -> Key:
-    """Who is asking; refuses those who may not manage keys and delete studies."""
+    """Return the key of the caller; refuse callers who are not admins."""
     if key.kind == "api":
-        raise Refused(403, "this takes an admin's token, and yours is for the API only")
+        raise Refused(403, "this needs an admin's token; yours is for the API only")
     return key
 
 
 Caller = Annotated[Key, Depends(caller)]
-QuickCaller = Annotated[Key | None, Depends(quick_route)]
+FastCaller = Annotated[Key | None, Depends(fast_dependency)]
 Admin = Annotated[Key, Depends(admin)]

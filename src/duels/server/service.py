@@ -1,4 +1,7 @@
-"""What the routes of one application share: the storage, its studies, the keys that were seen, the limits."""
+"""The state that the routes of one application share: storage, studies, keys, limits and caches.
+
+Methods marked with "Blocks" read the database; coroutines call them in a thread.
+"""
 
 import asyncio
 import threading
@@ -6,7 +9,8 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
@@ -18,45 +22,60 @@ from ..study.duels import iso_time
 from ..study.items import count_items
 from ..study.study import Study
 from . import keys
+from .background import Background
 from .errors import Refused
 from .keys import Key
 from .limits import Limits, Rates
-from .streams import DAMAGED, Hub
+from .streams import DAMAGED, State, Streams
 
-BOARDS = 16  # the most that are kept
+MAX_BOARDS = 16  # in the cache
+MAX_KEYS = 10_000  # in the cache
+Json = dict[str, Any]
+T = TypeVar("T")
 
 
 @dataclass
-class Drawn:
-    """A board, and its charts once somebody has looked."""
+class CachedBoard:
+    """A board, and its charts once somebody has asked for them."""
 
-    board: dict[str, Any]
-    charts: dict[str, Any] | None = None
-    lock: Any = field(default_factory=threading.Lock)
+    board: Json
+    charts: Json | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 @dataclass
 class Service:
-    """One application's parts; `app.state.service`."""
+    """What one application needs to answer requests; `app.state.service`."""
 
     storage: Storage
-    hub: Hub
+    background: Background
+    streams: Streams
     limits: Limits
     rates: Rates
     public_url: str = ""
-    shared_url: str = ""  # where others on the network reach it, if nothing stands in front
-    open_to_all: bool = False  # no sign-in at all; only on loopback
-    _boards: dict[Any, Drawn] = field(default_factory=dict)
+    shared_url: str = ""  # the address on the network, if there is no proxy
+    open_to_all: bool = False  # no sign-in; only on loopback
+    _boards: dict[tuple[int, int, int, float], CachedBoard] = field(default_factory=dict)
     _drawing: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))  # by study
-    _states: dict[int, dict[str, Any]] = field(default_factory=dict)  # what streams were told, by the study's id
+    _states: dict[int, State] = field(default_factory=dict)  # by the study's id
     _keys: dict[str, Key] = field(default_factory=dict)
     _studies: dict[str, Study] = field(default_factory=dict)
-    _verdicts: dict[int, tuple[Any, dict[str, Any]]] = field(default_factory=dict)  # by the study's id
-    _damaged: dict[Any, tuple[float, str]] = field(default_factory=dict)  # until when it is known, and what is wrong
-    _generation: int = 0  # of the storage that all these are from
+    _verdicts: dict[int, tuple[tuple[int, int], Json]] = field(default_factory=dict)  # by the study's id
+    _damaged: dict[tuple[int, str, float], tuple[float, str]] = field(default_factory=dict)  # when to look again; why
+    _generation: int = 0  # of the storage that the caches belong to
+
+    def close(self) -> None:
+        """End all streams and background work."""
+        self.streams.close()
+        self.background.close()
 
     def study(self, name: str) -> Study:
-        """The study of that name, as it is now in the database. Blocks."""
+        """Return a study by its name, as it is now in the database. Blocks.
+
+        Raises:
+            UnknownName: If there is no such study.
+            DamagedStudy: If its log cannot be read.
+        """
         self._follow_storage()
         study = self._studies.get(name)
         if study is not None and self.exists(study):
@@ -67,116 +86,128 @@ class Service:
         return study
 
     def _follow_storage(self) -> None:
-        """Forget what was known of a database that was replaced."""
+        """Clear the caches if the database was replaced."""
         if self._generation != self.storage.generation:
             self._generation = self.storage.generation
             for known in (self._boards, self._keys, self._studies, self._verdicts, self._damaged, self._states):
                 known.clear()
 
     def exists(self, study: Study) -> bool:
-        with self.storage.turn, self.storage.explained():
+        """Return whether the study is still in the database. Blocks."""
+        with self.storage.lock, self.storage.translate_errors():
             return _exists(self.storage, self.storage.connection(), study)
 
     def key(self, secret: str) -> Key | None:
-        """Whose secret this is, as it is now in the database. Blocks."""
+        """Return the valid key of a secret, as it is now in the database, or None. Blocks."""
         self._follow_storage()
         found = keys.find_key(self.storage, secret)
         if found is None:
             self._keys.pop(keys.digest_of(secret), None)
         else:
-            if len(self._keys) > 10_000:
+            if len(self._keys) >= MAX_KEYS:
                 self._keys.clear()
             self._keys[found.digest] = found
         return found
 
-    async def key_soon(self, secret: str) -> Key | None:
-        """As `key`, from memory where it was seen before: what is written with it checks it again, see `write`."""
+    async def cached_key(self, secret: str) -> Key | None:
+        """Like `key`, from the cache if possible. `write` checks the key again in its transaction."""
         found = self._keys.get(keys.digest_of(secret))
         return found if found is not None else await asyncio.to_thread(self.key, secret)
 
-    async def study_soon(self, name: str) -> Study:
-        """As `study`, from memory where it was seen before: what is written to it checks it again."""
+    async def cached_study(self, name: str) -> Study:
+        """Like `study`, from the cache if possible. `write` checks in its transaction that it still exists."""
         found = self._studies.get(name)
         return found if found is not None else await asyncio.to_thread(self.study, name)
 
-    async def write(self, key: Key | None, name: str, write: Callable[[Study], Write]) -> Any:
-        """Write to a study, if in that very transaction the key is in force and the study is there."""
+    async def write(self, key: Key | None, name: str, write: Callable[[Study], Write[T]]) -> T:
+        """Write to a study. The transaction also checks that the key is valid and the study exists.
+
+        Args:
+            key: The caller's key; None where no sign-in is needed.
+            name: The study's name.
+            write: Makes the write for the study.
+
+        Returns:
+            The value of the write, after it is on disk.
+
+        Raises:
+            Refused: If the key was revoked or has expired.
+            UnknownName: If there is no such study.
+        """
         for _ in range(2):
-            study = await self.study_soon(name)
+            study = await self.cached_study(name)
             try:
-                return await self.hub.write(self._checked(key, study, write(study)))
+                return await self.background.write(self._checked(key, study, write(study)))
             except _Gone:
                 self._studies.pop(name, None)  # deleted by another process, and perhaps created again
         raise UnknownName("study", name, ())
 
-    def _checked(self, key: Key | None, study: Study, write: Write) -> Write:
-        def operation(connection: sa.Connection) -> Any:
-            checked = (None if key is None else (key.id, key.digest), study.row[:3])
-            if checked not in self.storage.checked:  # by an operation before this one in the same commit
-                self._check(connection, key, study)
-                self.storage.checked.add(checked)
-            return write.operation(connection)
+    def _checked(self, key: Key | None, study: Study, write: Write[T]) -> Write[T]:
+        return Write(partial(self._check_and_run, key, study, write), write.study, write.last)
 
-        return Write(operation, write.study, write.last)
+    def _check_and_run(self, key: Key | None, study: Study, write: Write[T], connection: sa.Connection) -> T:
+        what = (None if key is None else (key.id, key.digest), study.row[:3])
+        self.storage.check_once(what, partial(self._check, connection, key, study))
+        return write.operation(connection)
 
     def _check(self, connection: sa.Connection, key: Key | None, study: Study) -> None:
         if key is not None and not keys.in_force(self.storage, connection, key):
             self._keys.pop(key.digest, None)
-            raise Refused(401, "the token was revoked or has expired: ask for another one")
+            raise Refused(401, "the token was revoked or has expired: ask an admin for another one")
         if not _exists(self.storage, connection, study):
             raise _Gone("the study was deleted")
 
-    def verdict(self, study: Study) -> dict[str, Any]:
-        """A study's verdict as data, computed once for each state of its log. Blocks."""
+    def verdict(self, study: Study) -> Json:
+        """Return a study's verdict as data, computed once for each state of its log. Blocks."""
         key = (self.storage.generation, study.history().seq)
-        known, found = self._verdicts.get(study.id, (None, {}))
-        if known != key:
-            found = verdict_data(study.verdict())
-            self._verdicts[study.id] = (key, found)
-        return found
+        cached = self._verdicts.get(study.id)
+        if cached is None or cached[0] != key:
+            cached = (key, verdict_data(study.verdict()))
+            self._verdicts[study.id] = cached
+        return cached[1]
 
-    def board(self, study: Study, confidence: float = 0.95) -> dict[str, Any]:
-        """What the dashboard shows, made once for each state of the log however many look. Blocks."""
+    def board(self, study: Study, confidence: float = 0.95) -> Json:
+        """Return what the dashboard shows, computed once for each state of the log. Blocks."""
         with self._drawing[study.id]:
             key = (self.storage.generation, study.id, study.history().seq, confidence)
-            drawn = self._boards.get(key)
-            if drawn is None:
-                drawn = Drawn(board(study, confidence))
-                for old in list(self._boards)[: 1 - BOARDS]:
+            cached = self._boards.get(key)
+            if cached is None:
+                cached = CachedBoard(board(study, confidence))
+                for old in list(self._boards)[: 1 - MAX_BOARDS]:
                     self._boards.pop(old, None)
-                self._boards[key] = drawn
-            return drawn.board
+                self._boards[key] = cached
+            return cached.board
 
-    def charts(self, shown: dict[str, Any]) -> dict[str, Any]:
-        """The charts of a board, made once too. Blocks."""
-        from ..study.board_charts import charts_of  # when first drawn: it takes half a second to load
+    def charts(self, shown: Json) -> Json:
+        """Return the charts of a board, drawn once. Blocks."""
+        from ..study.board_charts import charts_of  # takes half a second to load
 
-        drawn = next((one for one in list(self._boards.values()) if one.board is shown), None) or Drawn(shown)
-        with drawn.lock:
-            if drawn.charts is None:
-                drawn.charts = charts_of(shown)
-            return drawn.charts
+        cached = next((one for one in list(self._boards.values()) if one.board is shown), None) or CachedBoard(shown)
+        with cached.lock:
+            if cached.charts is None:
+                cached.charts = charts_of(shown)
+            return cached.charts
 
-    def state(self, name: str) -> dict[str, Any]:
-        """What a stream says of a study, which is loaded only if its log has grown. Blocks."""
+    def state(self, name: str) -> State:
+        """Return what a stream says about a study. The log is read only if it has grown. Blocks."""
         study = self.study(name)
-        with self.storage.turn, self.storage.explained():
+        with self.storage.lock, self.storage.translate_errors():
             last = self.storage.last_seq(self.storage.connection(), study.id)
         known = self._states.get(study.id)
         if known is None or known["seq"] != last:
             history = study.history()
             known = {
                 "seq": history.seq,
-                "answers": len(history.told),
+                "answers": len(history.answered),
                 "open": len(history.open),
                 "retired": history.retired,
             }
             self._states[study.id] = known
         return known
 
-    def listed(self) -> list[dict[str, Any]]:
-        """All studies as the API lists them, oldest first; one that cannot be read does not hide the others. Blocks."""
-        with self.storage.turn, self.storage.explained():
+    def listed(self) -> list[Json]:
+        """Return all studies as the API lists them, oldest first, damaged ones included. Blocks."""
+        with self.storage.lock, self.storage.translate_errors():
             rows = self.storage.listed(self.storage.connection())
         found = []
         for row in rows:
@@ -186,9 +217,9 @@ class Service:
                 continue
         return found
 
-    def _described_or_damaged(self, row: StudyRow) -> dict[str, Any]:
+    def _described_or_damaged(self, row: StudyRow) -> Json:
         until, words = self._damaged.get(row[:3], (0.0, ""))
-        if time.monotonic() >= until:  # finding the damage reads all of the log
+        if time.monotonic() >= until:  # finding the damage reads the whole log
             try:
                 return self.described(self.study(row.name)) | {"damaged": None}
             except DamagedStudy as error:
@@ -198,14 +229,14 @@ class Service:
         known = {"name": row.name, "policy": row.policy, "created": iso_time(row.created)}
         return known | unknown | {"damaged": words}
 
-    def described(self, study: Study) -> dict[str, Any]:
-        """A study as the API shows it. Blocks."""
+    def described(self, study: Study) -> Json:
+        """Return a study as the API shows it. Blocks."""
         history = study.history()
         return {
             "name": study.name,
             "policy": study.policy,
             "arms": [{"name": name, "active": active} for name, active in zip(history.names, history.active)],
-            "answers": len(history.told),
+            "answers": len(history.answered),
             "open": len(history.open),
             "items": count_items(study),
             "retired": history.retired,
@@ -215,14 +246,14 @@ class Service:
 
 
 class _Gone(UnknownName):
-    """The study that a write was meant for is not there any more."""
+    """The study of a write was deleted meanwhile."""
 
     def __init__(self, message: str) -> None:
         super().__init__("study", message, ())
 
 
 def _exists(storage: Storage, connection: sa.Connection, study: Study) -> bool:
-    """Whether it is there; in a database that was replaced, another study may have its id."""
+    """Compare name and time as well: in a database that was replaced, another study may have this id."""
     cursor = connection.connection.cursor()
     cursor.execute(f"SELECT name, created FROM studies WHERE id = {'?' if storage.is_sqlite else '%s'}", (study.id,))
     row = cursor.fetchone()

@@ -1,4 +1,4 @@
-"""`duels serve`: the application on a socket, from the first start to a graceful end."""
+"""Runs the application on a socket, from start to graceful shutdown."""
 
 import contextlib
 import ctypes
@@ -9,7 +9,7 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
-from typing import Any
+from types import FrameType
 
 import uvicorn
 
@@ -17,7 +17,7 @@ from ..errors import InvalidInput, cut
 from ..storage.database_errors import without_password
 from ..storage.registry import existing_storage, open_storage
 from ..storage.storage import Storage
-from ..study.elsewhere import compile_policy
+from ..study.worker import compile_policy
 from . import logs
 from .app import LOOPBACK, Application, create_app
 from .demo import Demo
@@ -26,26 +26,29 @@ from .limits import Limits
 from .protocol import Protocol
 
 logger = logging.getLogger("duels.server")
-SWITCH = 0.0002  # seconds: the thread that writes must not wait long for the one that reads requests
+SWITCH_INTERVAL = 0.0002  # seconds: the writing thread must not wait long for the event loop
 M_MMAP_THRESHOLD = -3  # of glibc's malloc.h
-BACKLOG = 2048  # connections that wait to be taken
-PATIENCE = 5  # seconds that requests under way have at the end
-LOCKED = 2  # seconds to wait for another process that writes: one commit under way and the next fit into PATIENCE
+BACKLOG = 2048  # connections that wait to be accepted
+SHUTDOWN_SECONDS = 5  # for requests that are in progress
+LOCK_TIMEOUT = 2  # seconds to wait for other writers; two commits fit into SHUTDOWN_SECONDS
 
 
 class Server(uvicorn.Server):
-    """Streams are told to end as soon as the server is: else it would wait for them."""
+    """uvicorn's server, which ends open streams when it shuts down instead of waiting for them."""
 
-    def handle_exit(self, sig: int, frame: Any) -> None:
-        """End gracefully, and at a second Ctrl-C at once. The signal is not sent again: that the server ended well is
-        exit code 0."""
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Shut down gracefully, and at once after a second Ctrl-C.
+
+        Unlike uvicorn, it does not raise the signal again: the exit code of a graceful shutdown is 0.
+        """
         self.force_exit = self.force_exit or (self.should_exit and sig == signal.SIGINT)
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End the streams, then the server."""
         app = self.config.app
         assert isinstance(app, Application)
-        app.service.hub.close()
+        app.service.close()
         await super().shutdown(sockets)
 
 
@@ -65,54 +68,66 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM.
 
-    token: an admin's token that somebody chose, kept as one if it is not yet.
-    demo: serve an example study that voters of its own keep voting on.
-    open_to_all: no sign-in; refused where others could reach the server.
-    trusted_proxies: addresses or networks of proxies, which are believed what they say of a visitor's address; by
-        default those of this machine, and what the variable FORWARDED_ALLOW_IPS says.
+    Args:
+        storage: The URL of the database, such as `sqlite:///duels.db`.
+        host: The address to listen on.
+        port: The port; 0 for any free one.
+        public_url: The address that people use, if there is a proxy.
+        token: An admin's token that the user chose; created if it does not exist.
+        demo: Whether to serve an example study with simulated voters.
+        open_to_all: Whether no sign-in is needed; refused if other machines can reach the server.
+        log_form: json or words; by default words on a terminal.
+        verbose: Whether to log every request.
+        limits: Sizes and rates of requests.
+        trusted_proxies: Addresses or networks of proxies whose `X-Forwarded-For` is used; by default this machine and
+            the variable FORWARDED_ALLOW_IPS.
+
+    Raises:
+        InvalidInput: If the options would leave the server open or locked, or the address cannot be used.
+        StorageError: If the database cannot be opened.
     """
-    alone = is_loopback(host)
+    local = is_loopback(host)
     trusted = networks_of(trusted_proxies)
-    if open_to_all and not alone:
-        raise InvalidInput(f"--open on {host} would let everybody in: use it with --host 127.0.0.1 only")
-    found = existing_storage(storage)  # refusing must not make a database
+    if open_to_all and not local:
+        raise InvalidInput(f"--open on {host} would give everybody access: use it with --host 127.0.0.1 only")
+    found = existing_storage(storage)  # a refused start must not create a database
     fresh = found is None or not any(key.revoked is None for key in list_keys(found, ("admin",)))
-    if fresh and not alone and not token:
+    if fresh and not local and not token:
         raise InvalidInput(
-            f"serving on {host} without a token would leave the first visitor outside or everybody in: make one first "
+            f"there is no admin token yet, and {host} can be reached from other machines: create one first "
             f"with `duels token create NAME --kind admin --storage {without_password(storage)}`, or set DUELS_TOKEN"
         )
     store = open_storage(storage)
-    store.set_patience(LOCKED)
+    store.set_lock_timeout(LOCK_TIMEOUT)
     if token:
         make_key(store, "admin", "DUELS_TOKEN", secret=token)
     form = log_form or ("words" if sys.stderr.isatty() else "json")
     logs.set_up(form, verbose)
-    sys.setswitchinterval(SWITCH)
+    sys.setswitchinterval(SWITCH_INTERVAL)
     listening = _socket(host, port)
     address = f"http://{_in_url(host)}:{listening.getsockname()[1]}"
-    hosts = [*LOOPBACK] if alone else []
+    hosts = [*LOOPBACK] if local else []
     app = create_app(store, public_url=public_url, hosts=hosts, open_to_all=open_to_all, limits=limits)
     store.compile = compile_policy
-    app.service.hub.prepare_all()
-    app.service.shared_url = "" if alone else address
-    player = Demo(store) if demo else None
-    _say_hello(store, public_url or address, fresh and not token, open_to_all, player)
+    app.service.background.prepare_all()
+    app.service.shared_url = "" if local else address
+    running_demo = Demo(store) if demo else None
+    _print_addresses(store, public_url or address, fresh and not token, open_to_all, running_demo)
     config = configuration(app, trusted)
     _return_memory()
     gc.collect()
-    gc.freeze()  # else the libraries' million objects are looked through every second, which takes 0.15 s
+    gc.freeze()  # else each collection scans the libraries' million objects, which takes 0.15 s
     gc.set_threshold(50_000, 50, 100)
     try:
         Server(config).run([listening])
     finally:
-        if player is not None:
-            player.stop()
+        if running_demo is not None:
+            running_demo.stop()
         store.close()
 
 
 def configuration(app: Application, trusted_proxies: list[str] | None = None) -> uvicorn.Config:
-    """How uvicorn serves the application."""
+    """Return uvicorn's configuration for the application."""
     return uvicorn.Config(
         app,
         http=Protocol,
@@ -121,13 +136,13 @@ def configuration(app: Application, trusted_proxies: list[str] | None = None) ->
         access_log=False,
         server_header=False,
         forwarded_allow_ips=trusted_proxies,
-        timeout_graceful_shutdown=PATIENCE,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
         backlog=BACKLOG,
     )
 
 
 def networks_of(addresses: Sequence[str]) -> list[str] | None:
-    """Proxies' addresses, checked; None if there are none."""
+    """Check the addresses of proxies and return them in a standard form; None if there are none."""
     found = []
     for address in addresses:
         try:
@@ -140,26 +155,26 @@ def networks_of(addresses: Sequence[str]) -> list[str] | None:
 
 
 def _return_memory() -> None:
-    """Have large arrays go back to the system when they are freed: left to itself glibc keeps those below 32 MiB."""
+    """Make glibc return large arrays to the system when they are freed; by default it keeps those below 32 MiB."""
     with contextlib.suppress(OSError, AttributeError, TypeError):  # another C library
         ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, 2**20)
 
 
-def _say_hello(store: Storage, address: str, first: bool, open_to_all: bool, demo: Demo | None) -> None:
-    """Where the server is, and how to get in. To standard output: it is for whoever started it."""
+def _print_addresses(store: Storage, address: str, first: bool, open_to_all: bool, demo: Demo | None) -> None:
+    """Print the address of the server and how to sign in."""
     print(f"Duels is at {address}", flush=True)
     if first and not open_to_all:
         _, secret = make_key(store, "admin", "first start")
-        print(f"Open this to sign in (keep it, it is shown only once): {address}/signin#{secret}", flush=True)
+        print(f"Open this link to sign in (keep it, it is shown only once): {address}/signin#{secret}", flush=True)
     elif not open_to_all:
-        print(f"Sign in at {address}/signin; another token: duels token create NAME --kind admin", flush=True)
+        print(f"Sign in at {address}/signin; to get another token: duels token create NAME --kind admin", flush=True)
     if demo is not None:
-        print(f"The demo study: {address}/studies/{demo.study.name}", flush=True)
+        print(f"Demo study: {address}/studies/{demo.study.name}", flush=True)
         demo.start()
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches a server there."""
+    """Return whether only this machine can reach a server on this host."""
     if host == "localhost":
         return True
     try:
@@ -174,10 +189,10 @@ def _in_url(host: str) -> str:
 
 
 def _own_address() -> str:
-    """An address of this machine that others may know it by. Nothing is sent to find out."""
+    """Return an address of this machine on its network. Nothing is sent to find out."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect(("192.0.2.1", 9))  # reserved for documentation; a datagram socket only looks up the way
+            probe.connect(("192.0.2.1", 9))  # reserved for documentation; a datagram socket only looks up the route
             return str(probe.getsockname()[0])
         except OSError:
             return "127.0.0.1"
@@ -189,10 +204,10 @@ def _socket(host: str, port: int) -> socket.socket:
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind((host, port))
-        listening.listen(BACKLOG)  # from when the address is said, whoever comes waits and is not refused
+        listening.listen(BACKLOG)  # before the address is printed, so that early connections wait and are not refused
     except (OSError, OverflowError) as error:
         listening.close()
-        said = getattr(error, "strerror", None) or error
-        raise InvalidInput(f"cannot serve on {host}:{port}: {said}. Choose another one with --port") from None
+        reason = getattr(error, "strerror", None) or error
+        raise InvalidInput(f"cannot serve on {host}:{port}: {reason}. Choose another port with --port") from None
     listening.set_inheritable(True)
     return listening

@@ -1,32 +1,31 @@
-"""The script that draws charts in a browser, out of vl-convert: no copy of it is in the repository."""
+"""The script that draws charts in a browser. It comes from vl-convert; the repository has no copy."""
 
 import contextlib
 from functools import cache
 from importlib.metadata import version
 
 from ..errors import InvalidInput
-from ..files import whole_file
-from ..ranking.cache import folder
+from ..files import atomic_write, cache_folder
 
 
 @cache
 def vega_bundle() -> bytes:
-    """Sets `window.vegaEmbed`. Made in a second, and kept on disk for the next start where that can be."""
+    """Return the script that sets `window.vegaEmbed`. It takes a second to make, and is cached on disk if possible."""
     try:
-        kept = folder() / f"vega-{version('vl-convert-python')}.js"
+        cached = cache_folder() / f"vega-{version('vl-convert-python')}.js"
     except RuntimeError:  # there is no home directory
-        return _made()
+        return _bundle()
     with contextlib.suppress(OSError):
-        return kept.read_bytes()
-    script = _made()
+        return cached.read_bytes()
+    script = _bundle()
     with contextlib.suppress(OSError, InvalidInput):
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(kept) as unfinished:
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_write(cached) as unfinished:
             unfinished.write_bytes(script)
     return script
 
 
-def _made() -> bytes:
+def _bundle() -> bytes:
     import vl_convert
 
     return vl_convert.javascript_bundle().encode()  # type: ignore[call-arg]

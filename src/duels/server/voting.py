@@ -1,57 +1,59 @@
-"""The routes of voting links: whoever has a link may vote, and nothing else."""
+"""The routes of voting links. Anybody with a link can vote, and do nothing else."""
 
 import asyncio
 import html
 import json
 import secrets
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 from urllib.parse import quote
 
 import sqlalchemy as sa
 from fastapi import APIRouter, Depends, Path, Request
 from fastapi.responses import JSONResponse, Response
 
+from ..errors import NotFound
 from ..storage import tables
-from ..storage.storage import Write
 from ..storage.tables import studies
 from ..study import ballots, log
-from ..study.ballots import Ballot, Standing
+from ..study.ballots import Ballot, Caps, VoterProgress
 from ..study.items import Output
 from ..study.study import Study
-from .caps import Caps, caps_of, counting, giving_back, is_full
-from .errors import Refused, shape
+from .caps import caps_of
+from .errors import Refused, answer_to, error_responses
 from .keys import Key, Ticket, key_in, read_ticket, sign_ticket, voter_digest
 from .rendering import bytes_of, html_of
 from .schemas import MoreVotes, Progress, Question, Vote
-from .security import VOTER, Here, address_of
+from .security import VOTER, ServiceDep, address_of
 from .service import Service
 
-router = APIRouter(tags=["voting"], responses=shape(400, 403, 404, 409, 413, 422, 429, 503))
+router = APIRouter(tags=["voting"], responses=error_responses(400, 403, 404, 409, 413, 422, 429, 503))
+Body = dict[str, object]
 LinkPath = Annotated[str, Path(min_length=1, max_length=100, description="The secret of the link.")]
 TicketPath = Annotated[str, Path(min_length=1, max_length=100, description="From a question's `src`.")]
-VOTER_LASTS = 400 * 24 * 3600
-OUTPUT_LASTS = 600  # seconds; the voting page gets new addresses whenever it is loaded
-_PAGE = (  # without origin: it can neither reach this server's cookies nor load anything from any host
+VOTER_LASTS = 400 * 24 * 3600  # seconds
+OUTPUT_LASTS = 600  # seconds; the voting page gets new URLs whenever it is loaded
+DEAD_LINK = "this voting link does not work or was revoked: ask for a new one"
+_PAGE = (  # it has no origin, so it cannot read cookies, and it cannot load anything from any host
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; media-src data:; "
     "form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
 )
 FRAME = f"sandbox; {_PAGE}"
-# No policy forbids scripts to call other computers by WebRTC: what they can see must be no secret.
+# No content policy can stop scripts from using WebRTC, so they must not see anything secret.
 SCRIPTED = f"sandbox allow-scripts; script-src 'unsafe-inline'; {_PAGE}"
 IMAGE = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'"
 
 
 class Link(NamedTuple):
-    """A voting link that is in force, and what its pages need to know."""
+    """A valid voting link, with what its routes need."""
 
     key: Key
     study: str  # its name
     scripts: bool  # whether scripts in HTML outputs run
-    signing: str  # the secret that the addresses of outputs are signed with
+    signing: str  # the secret that signs the URLs of outputs
 
 
 class Voter:
-    """Somebody with a link, told apart by a random cookie, of which only a digest is kept."""
+    """A person with a link, identified by a random cookie. Only a digest of the cookie is stored."""
 
     def __init__(
         self, service: Service, link: Link, secret: str, cookie: str, caps: Caps | None, is_new: bool = False
@@ -62,40 +64,48 @@ class Voter:
 
     @property
     def goal(self) -> int:
+        """How many votes the voter is asked for."""
         return int(self.key.settings["votes"])
 
     def found(self) -> Study:
+        """Return the study of the link. Blocks."""
         return self.service.study(self.study)
 
-    def standing(self, more: bool = False) -> Standing:
-        standing = ballots.standing(self.found(), self.digest, self.goal, more)
-        if standing.done in (None, "goal") and is_full(self.service.storage, self.caps):
+    def standing(self, more: bool = False) -> VoterProgress:
+        """Return the voter's progress. Blocks."""
+        standing = ballots.voter_progress(self.found(), self.digest, self.goal, more)
+        if standing.done in (None, "goal") and ballots.is_full(self.service.storage, self.caps):
             return standing._replace(done="full")
         return standing
 
     def remember(self, response: Response) -> None:
-        """Have the browser keep the cookie, for this link only: at others it is somebody else."""
+        """Set the cookie, for this link only: for other links the voter has other cookies."""
         secure, path = self.service.public_url.startswith("https:"), f"/api/vote/{quote(self._secret)}"
         response.set_cookie(VOTER, self._cookie, VOTER_LASTS, path=path, httponly=True, samesite="lax", secure=secure)
 
-    def progress(self, standing: Standing) -> dict[str, Any]:
+    def progress(self, standing: VoterProgress) -> Body:
+        """Return the progress as the API shows it."""
         return {"title": self.key.name, "goal": self.goal, **standing._asdict()}
 
 
-def shown(content: dict[str, Any]) -> Response:
+def _json(content: Body) -> Response:
     return JSONResponse(content, headers={"Cache-Control": "no-store"})
 
 
-async def opened(service: Service, link: str) -> Link:
-    """A link by its secret, if it is in force."""
+async def open_link(service: Service, link: str) -> Link:
+    """Return a link by its secret.
+
+    Raises:
+        NotFound: If there is no such link, or it was revoked.
+    """
     key = await asyncio.to_thread(service.key, link)
     if key is None or key.kind != "vote":
-        raise Refused(404, "this voting link does not work, or not any more: ask for another one")
+        raise NotFound(DEAD_LINK)
     return await asyncio.to_thread(_link_of, service, key)
 
 
 def _link_of(service: Service, key: Key) -> Link:
-    with service.storage.turn, service.storage.explained():
+    with service.storage.lock, service.storage.translate_errors():
         return _link_in(service.storage.connection(), key)
 
 
@@ -106,15 +116,16 @@ def _link_in(connection: sa.Connection, key: Key) -> Link:
 
 
 def _signing(connection: sa.Connection) -> str:
-    return connection.execute(sa.select(tables.secrets.c.value).where(tables.secrets.c.name == "outputs")).scalar_one()
+    chosen = sa.select(tables.secrets.c.value).where(tables.secrets.c.name == "outputs")
+    return str(connection.execute(chosen).scalar_one())
 
 
-async def voter(request: Request, link: LinkPath, service: Here) -> Voter:
-    """Who votes; refuses links that are not in force, and haste.
+async def voter(request: Request, link: LinkPath, service: ServiceDep) -> Voter:
+    """Identify the voter; refuse invalid links, and apply the rate limits.
 
-    A cookie that this link did not give is not taken: nobody can choose what they are told apart by.
+    A cookie that this link did not set is replaced, so nobody can choose their own identity.
     """
-    found = await opened(service, link)
+    found = await open_link(service, link)
     cookie, address = request.cookies.get(VOTER, ""), address_of(request)
     caps = caps_of(found.key, link, address)
     voter = Voter(service, found, link, cookie, caps)
@@ -127,15 +138,15 @@ async def voter(request: Request, link: LinkPath, service: Here) -> Voter:
 
 
 def _is_known(service: Service, digest: str) -> bool:
-    with service.storage.turn, service.storage.explained():
+    with service.storage.lock, service.storage.translate_errors():
         return ballots.voter_of(service.storage.connection(), digest) is not None
 
 
 Voting = Annotated[Voter, Depends(voter)]
 
 
-def side(output: Output | str, src: str) -> dict[str, Any]:
-    """One side of a question: safe HTML, or where to get it."""
+def _side(output: Output | str, src: str) -> Body:
+    """Return one side of a question: safe HTML, or the URL of the output."""
     if isinstance(output, str):
         return {"kind": "name", "html": html.escape(output), "src": None}
     if output.kind in ("image", "html"):
@@ -143,33 +154,33 @@ def side(output: Output | str, src: str) -> dict[str, Any]:
     return {"kind": output.kind, "html": html_of(output), "src": None}
 
 
-def question(voter: Voter, ballot: Ballot | None, standing: Standing) -> dict[str, Any]:
-    """What a voter is shown. Blocks."""
+def question(voter: Voter, ballot: Ballot | None, standing: VoterProgress) -> Body:
+    """Return the question that a voter is shown. Blocks."""
     expires = int(log.clock()) + OUTPUT_LASTS
     if ballot is None:
         return {**voter.progress(standing), "duel": None, "prompt": None, "a": None, "b": None}
     prompt, shown = ballots.outputs_of(voter.found(), ballot)
     tickets = (Ticket(voter.key.id, ballot.duel.id, number, expires) for number in range(2))
-    a, b = (side(one, f"/output/{sign_ticket(voter.link.signing, ticket)}") for one, ticket in zip(shown, tickets))
+    a, b = (_side(one, f"/output/{sign_ticket(voter.link.signing, ticket)}") for one, ticket in zip(shown, tickets))
     return {**voter.progress(standing), "duel": ballot.duel.id, "prompt": prompt, "a": a, "b": b}
 
 
 @router.get("/api/vote/{link}", response_model=Progress)
 async def progress(voter: Voting) -> Response:
-    """How far this voter is."""
-    return shown(voter.progress(await asyncio.to_thread(voter.standing)))
+    """Get the voter's progress."""
+    return _json(voter.progress(await asyncio.to_thread(voter.standing)))
 
 
 @router.post("/api/vote/{link}/ask", response_model=Question)
 async def ask(voter: Voting, body: MoreVotes | None = None) -> Response:
-    """The next question, or the one that was not answered yet; none when there is nothing left to vote on."""
+    """Get the open question, or else the next one; none if there is nothing left to vote on."""
     standing = await asyncio.to_thread(voter.standing, bool(body and body.more))
     ballot = None
     if standing.done is None:
         ballot = await voter.service.write(
             voter.key, voter.study, lambda found: ballots.asking(found, voter.key.id, voter.digest)
         )
-    response = shown(await asyncio.to_thread(question, voter, ballot, standing))
+    response = _json(await asyncio.to_thread(question, voter, ballot, standing))
     if voter.is_new and ballot is not None:
         voter.remember(response)
     return response
@@ -177,42 +188,39 @@ async def ask(voter: Voting, body: MoreVotes | None = None) -> Response:
 
 @router.post("/api/vote/{link}/tell", response_model=Progress)
 async def tell(voter: Voting, body: Vote) -> Response:
-    """The answer to a question of this voter's. It is on disk when this answers."""
-    caps = None if body.winner == "skip" else voter.caps  # a skip is not a vote
-
-    def telling(found: Study) -> Write:
-        return counting(caps, body.duel, ballots.telling(found, voter.digest, body.duel, body.winner))
-
-    await voter.service.write(voter.key, voter.study, telling)
-    return shown(voter.progress(await asyncio.to_thread(voter.standing)))
+    """Answer a question. The answer is on disk when the response arrives."""
+    await voter.service.write(
+        voter.key,
+        voter.study,
+        lambda found: ballots.telling(found, voter.digest, body.duel, body.winner, voter.caps),
+    )
+    return _json(voter.progress(await asyncio.to_thread(voter.standing)))
 
 
 @router.post("/api/vote/{link}/undo", response_model=Question)
 async def undo(voter: Voting) -> Response:
-    """Take back this voter's last answer, and show its question again."""
-
-    def undoing(found: Study) -> Write:
-        return giving_back(voter.caps, ballots.undoing(found, voter.digest))
-
-    ballot = await voter.service.write(voter.key, voter.study, undoing)
+    """Undo the voter's last answer, and get its question again."""
+    ballot = await voter.service.write(
+        voter.key, voter.study, lambda found: ballots.undoing(found, voter.digest, voter.caps)
+    )
     standing = await asyncio.to_thread(voter.standing, True)
-    return shown(await asyncio.to_thread(question, voter, ballot, standing))
+    return _json(await asyncio.to_thread(question, voter, ballot, standing))
 
 
 @router.get("/output/{ticket}", response_class=Response)
-async def output(request: Request, service: Here, ticket: TicketPath) -> Response:
-    """An image, or a page for a sandboxed frame, of a question that was asked; for ten minutes."""
+async def output(request: Request, service: ServiceDep, ticket: TicketPath) -> Response:
+    """Get an output of a question: an image, or a page for a sandboxed frame. The URL works for ten minutes."""
     try:
         link, admitted = await asyncio.to_thread(_admitted, service, ticket)
         service.rates.spend(("address", str(link.key.id), address_of(request)), service.limits.address)
         return await asyncio.to_thread(_output, service, link, admitted)
-    except Refused as error:
+    except (NotFound, Refused) as error:
         if "text/html" not in request.headers.get("accept", ""):
             raise
-        said = str(error)
-        words = f"<!doctype html><title>Output</title><p>{html.escape(said[:1].upper() + said[1:])}.</p>"
+        status, message, _, _ = answer_to(request, error)
+        page = f"<!doctype html><title>Output</title><p>{html.escape(message[:1].upper() + message[1:])}.</p>"
         headers = {"Content-Security-Policy": FRAME, "Cache-Control": "no-store"}
-        return Response(words, error.status, headers, "text/html; charset=utf-8")
+        return Response(page, status, headers, "text/html; charset=utf-8")
 
 
 def _output(service: Service, link: Link, ticket: Ticket) -> Response:
@@ -220,7 +228,7 @@ def _output(service: Service, link: Link, ticket: Ticket) -> Response:
     _, outputs = ballots.outputs_of(study, ballots.ballot_of(study, ticket.duel))
     chosen = outputs[ticket.side]
     if isinstance(chosen, str) or chosen.kind not in ("image", "html"):
-        raise Refused(404, "this output is neither an image nor a page: reload the voting page")
+        raise NotFound("this output is neither an image nor a page: reload the voting page")
     kind, content = bytes_of(chosen, link.scripts)
     policy = IMAGE if chosen.kind == "image" else SCRIPTED if link.scripts else FRAME
     headers = {"Content-Security-Policy": policy, "Cache-Control": f"private, max-age={OUTPUT_LASTS}"}
@@ -228,12 +236,12 @@ def _output(service: Service, link: Link, ticket: Ticket) -> Response:
 
 
 def _admitted(service: Service, text: str) -> tuple[Link, Ticket]:
-    with service.storage.turn, service.storage.explained():
+    with service.storage.lock, service.storage.translate_errors():
         connection = service.storage.connection()
         ticket = read_ticket(_signing(connection), text)
         if ticket is None:
-            raise Refused(404, "this address of an output has expired: reload the voting page")
+            raise NotFound("this link to an output has expired: reload the voting page")
         key = key_in(service.storage, connection, ticket.key)
         if key is None or key.kind != "vote":
-            raise Refused(404, "this voting link does not work, or not any more: ask for another one")
+            raise NotFound(DEAD_LINK)
         return _link_in(connection, key), ticket

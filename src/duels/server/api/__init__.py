@@ -1,1 +1,1 @@
-"""The routes under `/api`."""
+"""The routes under `/api`, except those of voting links."""

@@ -1,32 +1,34 @@
-"""Items: what the arms produced; and the links by which people vote on it."""
+"""Items (what the arms produced) and the links with which people vote on them."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
+from ...errors import NotFound
+from ...study.ballots import votes_taken
 from ...study.duels import iso_time
 from ...study.items import add_items, allow_scripts, clear_items, count_items, list_items, read_items, scripts_allowed
-from ..caps import SETTINGS, votes_taken
-from ..errors import Refused, shape
+from ..caps import SETTINGS
+from ..errors import error_responses
 from ..keys import Key, list_keys, make_key, revoke_key
 from ..schemas import Items, ItemsAdded, LinkMade, Links, NewLink, Scripts
-from ..security import Admin, Caller, Here
+from ..security import Admin, Caller, ServiceDep
 from .results import UPLOAD, plain
 from .studies import Found, StudyPath
 
-router = APIRouter(tags=["arena"], responses=shape(400, 401, 403, 404, 409, 413, 422, 429, 503))
+router = APIRouter(tags=["items and links"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
 
 
 @router.post("/api/studies/{study}/items", response_model=ItemsAdded, status_code=201, openapi_extra=UPLOAD)
-async def upload(study: StudyPath, request: Request, service: Here, key: Caller):
-    """Add items, as JSON lines or CSV: all of them or, after an error, none."""
+async def upload(study: StudyPath, request: Request, service: ServiceDep, key: Caller) -> dict[str, int]:
+    """Add items from JSON lines or CSV. If one of them has an error, none is added."""
     content = plain(await request.body())
 
     def work() -> dict[str, int]:
         found = service.study(study)
         return {"items": add_items(found, read_items(content)), "total": count_items(found)}
 
-    return await service.hub.upload(work)
+    return await service.background.upload(work)
 
 
 @router.get("/api/studies/{study}/items", response_model=Items)
@@ -34,8 +36,8 @@ def items(
     study: Found,
     after: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
-):
-    """The items, in pages: say `next` as `after` to go on."""
+) -> dict[str, object]:
+    """List the items in pages: send `next` as `after` to get the next page."""
     found = list_items(study, after, limit + 1)
     page = [
         {"number": number, "prompt": item.prompt, "outputs": {a: o._asdict() for a, o in item.outputs.items()}}
@@ -46,29 +48,29 @@ def items(
 
 @router.delete("/api/studies/{study}/items", status_code=204)
 def clear(study: Found, key: Admin) -> Response:
-    """Remove all items; the answers stay. It takes an admin's token: there is no way back."""
+    """Remove all items; the answers are kept. This needs an admin's token and cannot be undone."""
     clear_items(study)
     return Response(status_code=204)
 
 
 @router.get("/api/studies/{study}/scripts", response_model=Scripts)
-def scripts(study: Found):
-    """Whether scripts in HTML outputs run when voters see them; at first they do not."""
+def scripts(study: Found) -> dict[str, bool]:
+    """Get whether scripts in HTML outputs run when voters see them. The default is off."""
     return {"scripts": scripts_allowed(study)}
 
 
 @router.post("/api/studies/{study}/scripts", response_model=Scripts)
-def set_scripts(study: Found, body: Scripts, key: Admin):
+def set_scripts(study: Found, body: Scripts, key: Admin) -> dict[str, bool]:
     """Turn scripts in HTML outputs on or off.
 
-    An output with scripts can send what it shows, and its voter's network address, to other computers: browsers give
-    no way to forbid all of it. It sees neither the voting link nor who votes.
+    An output with scripts can send what it shows, and the voter's network address, to other computers. Browsers cannot
+    prevent all of this. The output cannot see the voting link or who votes.
     """
     allow_scripts(study, body.scripts)
     return {"scripts": body.scripts}
 
 
-def _link(key: Key, taken: int) -> dict[str, Any]:
+def _link(key: Key, taken: int) -> dict[str, object]:
     caps = {name: key.settings.get(name) for name in SETTINGS}
     return {
         "id": key.id,
@@ -82,16 +84,16 @@ def _link(key: Key, taken: int) -> dict[str, Any]:
 
 
 @router.get("/api/studies/{study}/links", response_model=Links)
-def links(study: Found, service: Here):
-    """The voting links; their secrets are known only to whoever made them."""
+def links(study: Found, service: ServiceDep) -> dict[str, list[dict[str, object]]]:
+    """List the voting links, without their secrets."""
     found = list_keys(service.storage, ("vote",), study.id)
     taken = votes_taken(service.storage, [key.id for key in found])
     return {"links": [_link(key, taken.get(key.id, 0)) for key in found]}
 
 
 @router.post("/api/studies/{study}/links", response_model=LinkMade, status_code=201)
-def new_link(study: Found, body: NewLink, request: Request, service: Here, key: Admin):
-    """A link by which anybody may vote, and do nothing else. The secret is given only now."""
+def new_link(study: Found, body: NewLink, request: Request, service: ServiceDep, key: Admin) -> dict[str, object]:
+    """Create a link with which anybody can vote, and do nothing else. The secret is shown only once."""
     settings = body.model_dump(include={"votes", *SETTINGS})
     made, secret = make_key(service.storage, "vote", body.name, study_id=study.id, settings=settings)
     base = service.public_url or service.shared_url or str(request.base_url).rstrip("/")
@@ -105,8 +107,10 @@ def new_link(study: Found, body: NewLink, request: Request, service: Here, key: 
 
 
 @router.delete("/api/studies/{study}/links/{link}", status_code=204)
-def revoke_link(study: Found, link: Annotated[int, Path(ge=1, le=2**31 - 1)], service: Here, key: Admin) -> Response:
-    """From now on the link opens nothing."""
+def revoke_link(
+    study: Found, link: Annotated[int, Path(ge=1, le=2**31 - 1)], service: ServiceDep, key: Admin
+) -> Response:
+    """Revoke a voting link, with immediate effect."""
     if not revoke_key(service.storage, link, ("vote",), study.id):
-        raise Refused(404, f"study {study.name!r} has no voting link {link}")
+        raise NotFound(f"study {study.name!r} has no voting link {link}")
     return Response(status_code=204)

@@ -9,16 +9,16 @@ from ...policies import BUILT_IN
 from ...specs import split
 from ...study.catalogue import create_study, delete_study
 from ...study.study import Study
-from ..errors import shape
+from ..errors import error_responses
 from ..schemas import NewArm, NewStudy, Studies, StudyOut
-from ..security import Admin, Caller, Here
+from ..security import Admin, Caller, ServiceDep
 
-router = APIRouter(tags=["studies"], responses=shape(400, 401, 403, 404, 409, 413, 422, 429, 503))
+router = APIRouter(tags=["studies"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
 StudyPath = Annotated[str, Path(min_length=1, max_length=200, description="The study's name.")]
 
 
-def found(study: StudyPath, service: Here, key: Caller) -> Study:
-    """The study of the address, for those who may see it."""
+def found(study: StudyPath, service: ServiceDep, key: Caller) -> Study:
+    """Return the study that the path names, for callers with a valid key."""
     return service.study(study)
 
 
@@ -26,16 +26,16 @@ Found = Annotated[Study, Depends(found)]
 
 
 @router.get("/api/studies", response_model=Studies)
-def studies(service: Here, key: Caller):
-    """All studies, oldest first. What cannot be read of a damaged study is null, and `damaged` says why."""
+def studies(service: ServiceDep, key: Caller) -> dict[str, object]:
+    """List all studies, oldest first. Unreadable fields of a damaged study are null, and `damaged` gives the reason."""
     return {"studies": service.listed()}
 
 
 @router.post("/api/studies", response_model=StudyOut, status_code=201)
-def create(body: NewStudy, service: Here, key: Caller):
-    """Begin a study."""
+def create(body: NewStudy, service: ServiceDep, key: Caller) -> dict[str, object]:
+    """Create a study."""
     name, _ = split(body.policy, "policy")
-    if name not in BUILT_IN:  # a file's name would have the server run what is in it
+    if name not in BUILT_IN:  # the path of a policy file would make the server run its code
         raise UnknownName("policy", name[:60], BUILT_IN)
     study = create_study(
         body.arms,
@@ -47,47 +47,49 @@ def create(body: NewStudy, service: Here, key: Caller):
         lease=body.lease,
         load_if_exists=body.load_if_exists,
     )
-    service.hub.prepare(study)
+    service.background.prepare(study)
     return service.described(study)
 
 
 @router.get("/api/studies/{study}", response_model=StudyOut)
-def get(study: Found, service: Here):
-    """One study."""
+def get(study: Found, service: ServiceDep) -> dict[str, object]:
+    """Get a study."""
     return service.described(study)
 
 
 @router.delete("/api/studies/{study}", status_code=204)
-def delete(study: StudyPath, service: Here, key: Admin) -> Response:
-    """Remove a study with all its answers, items and links; there is no way back."""
+def delete(study: StudyPath, service: ServiceDep, key: Admin) -> Response:
+    """Delete a study with all its answers, items and links. This cannot be undone."""
     service.study(study)
     delete_study(study, service.storage)
     return Response(status_code=204)
 
 
 @router.post("/api/studies/{study}/retire", response_model=StudyOut)
-def retire(study: Found, service: Here):
-    """Ask nothing more: voters are thanked, late answers are still taken."""
+def retire(study: Found, service: ServiceDep) -> dict[str, object]:
+    """Stop asking. Voters see a thank-you page, and late answers are still accepted."""
     study.retire()
     return service.described(study)
 
 
 @router.post("/api/studies/{study}/resume", response_model=StudyOut)
-def resume(study: Found, service: Here):
-    """Go on after retiring."""
+def resume(study: Found, service: ServiceDep) -> dict[str, object]:
+    """Resume a retired study."""
     study.resume()
     return service.described(study)
 
 
 @router.post("/api/studies/{study}/arms", response_model=StudyOut, status_code=201)
-def add_arm(study: Found, body: NewArm, service: Here):
+def add_arm(study: Found, body: NewArm, service: ServiceDep) -> dict[str, object]:
     """Add an arm while the study runs."""
     study.add_arm(body.name)
     return service.described(study)
 
 
 @router.post("/api/studies/{study}/arms/{arm:path}/retire", response_model=StudyOut)
-def retire_arm(study: Found, arm: Annotated[str, Path(min_length=1, max_length=200)], service: Here):
-    """Take an arm out of the race; its answers are kept."""
+def retire_arm(
+    study: Found, arm: Annotated[str, Path(min_length=1, max_length=200)], service: ServiceDep
+) -> dict[str, object]:
+    """Retire an arm; its answers are kept."""
     study.retire_arm(arm)
     return service.described(study)

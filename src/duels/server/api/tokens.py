@@ -1,40 +1,41 @@
 """Tokens of programs and admins."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 
+from ...errors import NotFound
 from ...study.duels import iso_time
-from ..errors import Refused, shape
+from ..errors import error_responses
 from ..keys import Key, list_keys, make_key, revoke_key
 from ..schemas import NewToken, TokenMade, Tokens
-from ..security import Admin, Here
+from ..security import Admin, ServiceDep
 
-router = APIRouter(tags=["tokens"], responses=shape(400, 401, 403, 404, 413, 422, 429, 503))
+router = APIRouter(tags=["tokens"], responses=error_responses(400, 401, 403, 404, 413, 422, 429, 503))
 KINDS = ("admin", "api")
 
 
-def token_out(key: Key) -> dict[str, Any]:
+def token_out(key: Key) -> dict[str, object]:
     revoked = None if key.revoked is None else iso_time(key.revoked)
     return {"id": key.id, "kind": key.kind, "name": key.name, "created": iso_time(key.created), "revoked": revoked}
 
 
 @router.get("/api/tokens", response_model=Tokens)
-def tokens(service: Here, key: Admin):
-    """All tokens, without their secrets."""
+def tokens(service: ServiceDep, key: Admin) -> dict[str, object]:
+    """List all tokens, without their secrets."""
     return {"tokens": [token_out(one) for one in list_keys(service.storage, KINDS)]}
 
 
 @router.post("/api/tokens", response_model=TokenMade, status_code=201)
-def new_token(body: NewToken, service: Here, key: Admin):
-    """A token. It is given only now."""
+def new_token(body: NewToken, service: ServiceDep, key: Admin) -> dict[str, object]:
+    """Create a token. It is shown only once."""
     made, secret = make_key(service.storage, body.kind, body.name)
     return {"id": made.id, "kind": made.kind, "name": made.name, "token": secret}
 
 
 @router.delete("/api/tokens/{token}", status_code=204)
-def revoke_token(token: Annotated[int, Path(ge=1, le=2**31 - 1)], service: Here, key: Admin) -> Response:
-    """From now on the token opens nothing, nor do the sessions that began with it."""
+def revoke_token(token: Annotated[int, Path(ge=1, le=2**31 - 1)], service: ServiceDep, key: Admin) -> Response:
+    """Revoke a token and the sessions that were opened with it, with immediate effect."""
     if not revoke_key(service.storage, token, KINDS):
-        raise Refused(404, f"there is no token {token}")
+        raise NotFound(f"there is no token {token}")
     return Response(status_code=204)

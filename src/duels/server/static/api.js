@@ -1,9 +1,9 @@
-/** Requests to this server, and its one shape of errors. */
+/** Requests to the API of this server. */
 
 const csrf = document.querySelector('meta[name="csrf-token"]')?.content ?? "";
 
-/** An answer that is an error; `retry` is in seconds, null if the server did not say. */
-export class Problem extends Error {
+/** An error response. `retry` is in seconds; null if the server did not send it. */
+export class ApiError extends Error {
   constructor(status, message, retry) {
     super(message);
     this.status = status;
@@ -11,7 +11,7 @@ export class Problem extends Error {
   }
 }
 
-/** The JSON that the server answers, null if it has nothing to say. A body is sent as JSON, a file as it is. */
+/** Sends a request and returns the JSON of the response, or null if it is empty. A body is sent as JSON, a file as is. */
 export async function call(method, path, body) {
   const headers = { "X-CSRF-Token": csrf, Accept: "application/json" };
   const isFile = body instanceof Blob;
@@ -26,7 +26,7 @@ export async function call(method, path, body) {
   const text = await response.text();
   if (response.ok) return text ? JSON.parse(text) : null;
   const after = Number.parseInt(response.headers.get("Retry-After") ?? "", 10);
-  throw new Problem(response.status, messageIn(text, response), Number.isNaN(after) ? null : after);
+  throw new ApiError(response.status, messageIn(text, response), Number.isNaN(after) ? null : after);
 }
 
 function messageIn(text, response) {
@@ -41,7 +41,7 @@ function mediaType(file) {
   return /\.(csv|tsv)$/i.test(file.name ?? "") ? "text/csv" : "application/x-ndjson";
 }
 
-/** The address of a study's part of the API. */
+/** The URL of a study in the API. */
 export function at(study, ...parts) {
   return ["/api/studies", study, ...parts].map((part, i) => (i ? encodeURIComponent(part) : part)).join("/");
 }

@@ -1,4 +1,4 @@
-/** The charts of a study, drawn by Vega as SVG that has a name. What is there stays until the next one is ready. */
+/** The charts of a study, drawn by Vega as labelled SVG. A chart stays visible until the next one is ready. */
 
 const OPTIONS = {
   renderer: "svg",
@@ -8,19 +8,19 @@ const OPTIONS = {
   defaultStyle: false,
   tooltip: { disableDefaultStyle: true },
 };
-// In the dark, CSS turns light and dark of a chart around; but not where darkness has a meaning, as in these two.
-const CELLS = ["beats", "duels"];
+// In dark mode, CSS inverts the charts. In heat maps brightness has a meaning, so they are not inverted.
+const HEAT_MAPS = ["beats", "duels"];
 const LIGHT = "#e9e7e2";
-const IN_THE_DARK = {
+const DARK_CONFIG = {
   axis: { labelColor: LIGHT, titleColor: LIGHT },
   legend: { labelColor: LIGHT, titleColor: LIGHT },
   view: { stroke: "transparent" },
 };
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const drawn = new Map(); // by its name, each chart's text and its end
+const drawn = new Map(); // by name: the specification of each chart, and its `finalize`
 
-const SMALLEST = 0.8; // of its size, to be read; a page that is narrower scrolls the chart
-const sizes = new ResizeObserver((all) => all.forEach(({ target }) => reachable(target)));
+const MIN_SCALE = 0.8; // smaller charts would be unreadable: a narrower page scrolls the chart
+const sizes = new ResizeObserver((all) => all.forEach(({ target }) => makeFocusable(target)));
 
 let latest = {};
 
@@ -30,12 +30,12 @@ export async function draw(charts) {
     const name = figure.dataset.chart;
     const chart = charts[name]?.chart;
     figure.hidden = chart === undefined;
-    if (chart !== undefined) await redraw(name, figure.querySelector(".drawing"), chart);
+    if (chart !== undefined) await drawOne(name, figure.querySelector(".drawing"), chart);
   }
 }
 
-async function redraw(name, place, chart) {
-  const shown = dressed(chart, dark.matches && CELLS.includes(name));
+async function drawOne(name, place, chart) {
+  const shown = styled(chart, dark.matches && HEAT_MAPS.includes(name));
   const text = JSON.stringify(shown);
   const before = drawn.get(name);
   if (before?.text === text) return;
@@ -47,26 +47,26 @@ async function redraw(name, place, chart) {
   for (const part of picture.querySelectorAll("[role], [aria-label], [aria-roledescription]")) {
     for (const attribute of ["role", "aria-label", "aria-roledescription"]) part.removeAttribute(attribute);
   }
-  picture.style.minWidth = `${SMALLEST * picture.width.baseVal.value}px`;
+  picture.style.minWidth = `${MIN_SCALE * picture.width.baseVal.value}px`;
   place.replaceChildren(sheet);
   sizes.observe(place);
-  reachable(place);
+  makeFocusable(place);
   before?.finalize();
   drawn.set(name, { text, finalize });
 }
 
-/** What scrolls can be reached without a mouse. */
-function reachable(place) {
+/** A chart that scrolls can be focused, so that the keyboard can scroll it. */
+function makeFocusable(place) {
   if (place.scrollWidth > place.clientWidth) place.tabIndex = 0;
   else place.removeAttribute("tabindex");
 }
 
-/** A copy of a chart for a page: no ground of its own and, if asked for, light letters and outlines. */
-function dressed(chart, light) {
+/** A copy of a chart for the page: without background and, if `light`, with light text and outlines. */
+function styled(chart, light) {
   const copy = structuredClone(chart);
   copy.config = { ...copy.config, background: "transparent", padding: 4 };
   if (!light) return copy;
-  for (const [part, colours] of Object.entries(IN_THE_DARK)) copy.config[part] = { ...copy.config[part], ...colours };
+  for (const [part, colours] of Object.entries(DARK_CONFIG)) copy.config[part] = { ...copy.config[part], ...colours };
   for (const layer of copy.layer ?? []) if (layer.mark?.stroke === "black") layer.mark.stroke = LIGHT;
   return copy;
 }

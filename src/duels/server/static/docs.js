@@ -1,4 +1,4 @@
-/** Swagger UI on this server's own description of itself. */
+/** Swagger UI for the API of this server. */
 
 const csrf = document.querySelector('meta[name="csrf-token"]')?.content ?? "";
 
@@ -7,7 +7,7 @@ window.SwaggerUIBundle({
   dom_id: "#swagger",
   presets: [window.SwaggerUIBundle.presets.apis],
   layout: "BaseLayout",
-  deepLinking: false, // its links would stand inside of buttons
+  deepLinking: false, // it puts links inside buttons, which is not accessible
   defaultModelsExpandDepth: -1,
   validatorUrl: null,
   requestInterceptor: (request) => {

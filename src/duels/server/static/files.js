@@ -1,21 +1,21 @@
-/** The arms that a file speaks of. The server checks the file; this reads only as much as is needed for that. */
+/** Reads the names of arms from a file. The server checks the rest of the file. */
 
 const ROLES = ["prompt", "query", "kind"];
 const TABLE = /\.(csv|tsv)$/i;
 
-/** The text of a file that may hold items, votes or arms; says why if it cannot. */
+/** Returns the text of a file with items, votes or arms; throws an error with the reason if it cannot be used. */
 export async function textOf(file) {
   let text;
   try {
     text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
-    throw new Error(`${file.name} cannot be read as text in UTF-8: save it as CSV or JSON lines.`);
+    throw new Error(`${file.name} is not UTF-8 text: save it as CSV or JSON lines.`);
   }
   if (!text.trim()) throw new Error(`${file.name} is empty.`);
   const header = text.trimStart().split("\n", 1)[0];
   if (TABLE.test(file.name) && header.includes(";") && !/[,\t]/.test(header)) {
-    throw new Error(`${file.name}: this file separates cells by ; — save it with commas (or as JSON lines).`);
+    throw new Error(`${file.name} separates cells by semicolons: save it with commas, or as JSON lines.`);
   }
   return text;
 }
@@ -24,14 +24,14 @@ export function armsIn(name, text) {
   if (/\.txt$/i.test(name)) return lines(text);
   if (TABLE.test(name)) return ofTable(table(text, /\.tsv$/i.test(name) ? "\t" : ","));
   if (/\.(json|jsonl|ndjson)$/i.test(name) || /^\s*[[{]/.test(text)) return ofObjects(name, text);
-  throw new Error(`${name} is neither CSV nor JSON lines nor text: its name has to end in .csv, .jsonl or .txt.`);
+  throw new Error(`${name} has an unknown type: expected a name that ends in .csv, .jsonl or .txt.`);
 }
 
 export function lines(text) {
   return text.split(/\r?\n/).map((line) => line.trim()).filter(Boolean);
 }
 
-/** The first of the arms that is there twice. */
+/** The first arm that occurs twice. */
 export function repeated(arms) {
   return arms.find((arm, i) => arms.indexOf(arm) < i);
 }
@@ -58,7 +58,7 @@ function ofTable(rows) {
   return header.filter((cell, i) => cell && !ROLES.includes(small[i]));
 }
 
-/** The rows of a CSV text; cells may be in quotes, with separators, line breaks and doubled quotes inside. */
+/** Parses CSV. Quoted cells may contain separators, line breaks and doubled quotes. */
 function table(text, separator) {
   const rows = [[]];
   let cell = "";

@@ -1,4 +1,4 @@
-/** What runs a study: links, items, arms, votes in and out, and its end. */
+/** Manages a study: links, items, arms, import and export, retiring and deleting. */
 
 import { at, call } from "./api.js";
 import { textOf } from "./files.js";
@@ -17,7 +17,7 @@ onSubmit(place("new-link"), place("link-said"), async (values) => {
     max_votes_per_address: Number(values.get("max_votes_per_address")) || null,
   };
   const made = await call("POST", at(study, "links"), wanted);
-  showOnce(place("link-made"), "Keep this link now, it is not shown again:", made.url, made.url);
+  showOnce(place("link-made"), "Copy this link now. It is not shown again:", made.url, made.url);
   place("link-name").value = "";
   await refresh();
 });
@@ -29,7 +29,7 @@ onSubmit(place("new-items"), place("items-said"), async () => {
   const made = await call("POST", at(study, "items"), input.files[0]);
   input.value = "";
   await refresh();
-  say(place("items-said"), `${count(made.items, "item")} added, ${made.total.toLocaleString("en")} in all.`);
+  say(place("items-said"), `${count(made.items, "item")} added, ${made.total.toLocaleString("en")} in total.`);
 });
 
 onSubmit(place("new-arm"), place("arm-said"), async (values) => {
@@ -48,11 +48,11 @@ onSubmit(place("import"), place("import-said"), async () => {
   say(place("import-said"), `${count(made.imported, "vote")} imported.`);
 });
 
-/** Buttons that come and go with updates: one listener for all of them. */
+/** Updates replace these buttons, so one listener handles all of them. */
 const clicks = {
   "[data-revoke]": async (button) => {
     const name = button.dataset.name || "this link";
-    const asked = { title: `Revoke ${name}?`, words: "Nobody can vote with it any more. The votes stay.", button: "Revoke" };
+    const asked = { title: `Revoke ${name}?`, words: "Nobody can vote with it any more. Its votes are kept.", button: "Revoke" };
     if (!(await confirmed(asked))) return;
     await attempt(button, place("link-said"), async () => {
       await call("DELETE", at(study, "links", button.dataset.revoke));
@@ -61,18 +61,18 @@ const clicks = {
     });
   },
   "#clear-items": async (button) => {
-    const asked = { title: "Remove all items?", words: "The answers stay. There is no way back.", button: "Remove" };
+    const asked = { title: "Remove all items?", words: "The answers are kept. This cannot be undone.", button: "Remove" };
     if (!(await confirmed(asked))) return;
     await attempt(button, place("items-said"), async () => {
       await call("DELETE", at(study, "items"));
       await refresh();
-      say(place("items-said"), "All items are removed.");
+      say(place("items-said"), "All items were removed.");
       place("items-file").focus();
     });
   },
   "#set-scripts": async (button) => {
     const scripts = button.dataset.to === "on";
-    const words = "Scripts of whoever made the outputs will run in the browsers of your voters. They can send what they see to other computers.";
+    const words = "Scripts in the outputs will run in the browsers of your voters. They can send what they see to other computers.";
     if (scripts && !(await confirmed({ title: "Turn scripts on?", words, button: "Turn on" }))) return;
     await attempt(button, place("scripts-said"), async () => {
       await call("POST", at(study, "scripts"), { scripts });
@@ -82,7 +82,7 @@ const clicks = {
   },
   "[data-retire]": async (button) => {
     const name = button.dataset.retire;
-    const words = "It is not shown any more, and its duels no longer count for the verdict. There is no way back.";
+    const words = "It will not be shown again, and its duels no longer count for the verdict. This cannot be undone.";
     if (!(await confirmed({ title: `Retire ${name}?`, words, button: "Retire" }))) return;
     await attempt(button, place("arm-said"), async () => {
       await call("POST", at(study, "arms", name, "retire"));
@@ -91,7 +91,7 @@ const clicks = {
     });
   },
   "#retire-study": async (button) => {
-    const words = "Voters are asked nothing more. The answers stay, and the study can be resumed.";
+    const words = "Voters get no more questions. The answers are kept, and the study can be resumed.";
     const asked = { title: "Retire this study?", words, button: "Retire" };
     if (button.dataset.to === "retire" && !(await confirmed(asked))) return;
     await attempt(button, place("end-said"), async () => {
@@ -101,7 +101,7 @@ const clicks = {
     });
   },
   "#delete-study": async (button) => {
-    const words = "All its answers, items and links are lost. There is no way back.";
+    const words = "All its answers, items and links will be deleted. This cannot be undone.";
     if (!(await confirmed({ title: "Delete this study?", words, button: "Delete", typed: study }))) return;
     await attempt(button, place("end-said"), async () => {
       await call("DELETE", at(study));

@@ -1,4 +1,4 @@
-/** Sign in with the token of the link `/signin#TOKEN`; what follows the # is never sent by itself, nor kept. */
+/** Signs in with the token of a link `/signin#TOKEN`. Browsers do not send the part after the #. */
 
 function signIn() {
   const token = location.hash.slice(1);

@@ -1,4 +1,4 @@
-/** The form for another study: arms pasted or out of a file, whose items are uploaded too. */
+/** The form for a new study. The arms are typed or come from a file, whose items are uploaded too. */
 
 import { at, call } from "./api.js";
 import { armsIn, lines, repeated, textOf } from "./files.js";
@@ -24,7 +24,7 @@ async function create(values) {
   const wanted = { name, arms, policy: values.get("policy") };
   if (needsHorizon()) wanted.horizon = Number(values.get("horizon"));
   if (!name) throw new Error("the study needs a name.");
-  if (arms.length < 2) throw new Error("give at least two arms, one per line or in a file.");
+  if (arms.length < 2) throw new Error("enter at least two arms, one per line or in a file.");
   const twice = repeated(arms);
   if (twice !== undefined) throw new Error(`two arms are called “${twice}”: names must be unique.`);
   await call("POST", "/api/studies", wanted);
@@ -32,7 +32,7 @@ async function create(values) {
   location.assign(`/studies/${encodeURIComponent(name)}`);
 }
 
-/** If the items are refused there is no study either: the form can be corrected and sent again. */
+/** If the items are refused, deletes the study again, so that the form can be corrected and sent again. */
 async function upload(name, file) {
   try {
     await call("POST", at(name, "items"), file);

@@ -1,15 +1,15 @@
-/** A study's page, live: whenever the study has changed, at most once a second, take over what is different. */
+/** Keeps the page of a study up to date: when the study has changed, replaces what is different, at most once a second. */
 
 import { draw } from "./charts.js";
 import { at } from "./api.js";
-import { pageNow, takeOver } from "./ui.js";
+import { fetchPage, replaceLive } from "./ui.js";
 
-const PAUSE = 1000; // milliseconds between two looks
+const PAUSE = 1000; // milliseconds between two updates
 const study = document.getElementById("main").dataset.study;
 const sign = document.getElementById("live");
 let queue = Promise.resolve();
-let last = 0; // when the page was looked at, and for how long
-let took = 0;
+let last = 0; // when the last update began
+let took = 0; // how long it took
 let waiting = false;
 let stream = null;
 
@@ -23,19 +23,19 @@ function charts() {
   return JSON.parse(document.getElementById("charts").textContent);
 }
 
-/** Get the page as it is now and take it over; one after the other. */
+/** Gets the page again and replaces what is different; updates run one after the other. */
 export function refresh() {
-  queue = queue.then(look);
+  queue = queue.then(update);
   return queue;
 }
 
-async function look() {
+async function update() {
   last = Date.now();
   try {
-    const page = await pageNow();
+    const page = await fetchPage();
     if (!page) return;
     announce(page);
-    takeOver(page);
+    replaceLive(page);
     await draw(charts());
     took = Date.now() - last;
     if (stream.readyState === EventSource.OPEN) show("live", "updates live");
@@ -45,7 +45,7 @@ async function look() {
   }
 }
 
-/** Changes that come within a second are looked at together; where looking is slow, it is done less often. */
+/** Changes within a second are handled by one update; if updates are slow, they are less frequent. */
 async function soon() {
   if (waiting) return;
   waiting = true;
@@ -54,7 +54,7 @@ async function soon() {
   await refresh();
 }
 
-/** To those who cannot see it: only what matters, not every vote. */
+/** Announces a new leader or verdict to screen readers, not every vote. */
 function announce(page) {
   const [before, after] = [document, page].map((one) => one.getElementById("verdict"));
   if (before.dataset.kind === after.dataset.kind && before.dataset.leader === after.dataset.leader) return;
@@ -75,8 +75,8 @@ function follow() {
   stream.addEventListener("bye", () => show("reconnecting", "reconnecting…"));
   stream.addEventListener("error", () => {
     show("reconnecting", "reconnecting…");
-    if (stream.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
-    soon(); // finds out if the study is gone, or if one has to sign in again
+    if (stream.readyState !== EventSource.CLOSED) return; // the browser reconnects on its own
+    soon(); // finds out whether the study was deleted or the session has ended
     setTimeout(follow, 5 * PAUSE);
   });
 }

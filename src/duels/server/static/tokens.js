@@ -1,19 +1,19 @@
-/** Tokens: create one, which is shown once, and revoke. */
+/** Creates and revokes tokens. */
 
 import { call } from "./api.js";
-import { attempt, confirmed, onSubmit, pageNow, showOnce } from "./ui.js";
+import { attempt, confirmed, onSubmit, fetchPage, showOnce } from "./ui.js";
 
 const form = document.getElementById("new-token");
 const said = document.getElementById("token-said");
 
 async function refresh() {
-  const fresh = (await pageNow())?.getElementById("token-list");
+  const fresh = (await fetchPage())?.getElementById("token-list");
   if (fresh) document.getElementById("token-list").replaceChildren(...fresh.childNodes);
 }
 
 onSubmit(form, said, async (values) => {
   const made = await call("POST", "/api/tokens", { name: values.get("name").trim(), kind: values.get("kind") });
-  showOnce(document.getElementById("token-made"), "Keep this token now, it is not shown again:", made.token);
+  showOnce(document.getElementById("token-made"), "Copy this token now. It is not shown again:", made.token);
   form.reset();
   await refresh();
 });
@@ -21,7 +21,7 @@ onSubmit(form, said, async (values) => {
 document.getElementById("token-list").addEventListener("click", async (event) => {
   const button = event.target.closest("[data-token]");
   if (!button) return;
-  const asked = { title: `Revoke ${button.dataset.name}?`, words: "Whatever uses this token stops working at once.", button: "Revoke" };
+  const asked = { title: `Revoke ${button.dataset.name}?`, words: "Programs that use this token stop working at once.", button: "Revoke" };
   if (!(await confirmed(asked))) return;
   await attempt(button, said, async () => {
     await call("DELETE", `/api/tokens/${button.dataset.token}`);

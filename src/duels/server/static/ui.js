@@ -1,8 +1,8 @@
-/** Small parts of pages: what a form says, what is shown only once, and a question before something is lost. */
+/** Shared parts of pages: messages of forms, secrets that are shown once, confirmations, live updates. */
 
-import { Problem } from "./api.js";
+import { ApiError } from "./api.js";
 
-/** An element with attributes and children; text is only ever text. */
+/** Creates an element with attributes and children. Strings become text, never markup. */
 export function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
@@ -15,7 +15,7 @@ export function say(place, words, bad = false) {
   place.textContent = words;
 }
 
-/** Do something once at a time, and say in `place` what went wrong. */
+/** Runs `work` unless it is running already, and shows errors in `place`. */
 export async function attempt(button, place, work) {
   if (button.getAttribute("aria-disabled") === "true") return;
   button.setAttribute("aria-disabled", "true");
@@ -23,17 +23,17 @@ export async function attempt(button, place, work) {
   try {
     await work();
   } catch (error) {
-    if (error instanceof Problem && error.status === 401) {
+    if (error instanceof ApiError && error.status === 401) {
       location.assign("/signin");
       return;
     }
-    say(place, error instanceof Problem ? error.message : `That did not work: ${error.message}`, true);
+    say(place, error instanceof ApiError ? error.message : `Something went wrong: ${error.message}`, true);
   } finally {
     button.removeAttribute("aria-disabled");
   }
 }
 
-/** Let a form call `work` instead of leaving the page. */
+/** Calls `work` when a form is submitted, instead of leaving the page. */
 export function onSubmit(form, place, work) {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -41,7 +41,7 @@ export function onSubmit(form, place, work) {
   });
 }
 
-/** A secret that cannot be had again, with a button that copies it. */
+/** Shows a secret that is not shown again, with a button that copies it. */
 export function showOnce(place, words, secret, href) {
   const copy = element("button", { type: "button", class: "small" }, "Copy");
   const text = href ? element("a", { href, class: "secret" }, secret) : element("span", { class: "secret" }, secret);
@@ -51,13 +51,13 @@ export function showOnce(place, words, secret, href) {
       copy.textContent = "Copied";
     } catch {
       getSelection().selectAllChildren(text);
-      copy.textContent = "Selected: copy it with the keyboard";
+      copy.textContent = "Selected: press Ctrl+C to copy";
     }
   });
   place.replaceChildren(element("div", { class: "made" }, element("p", {}, words), text, copy));
 }
 
-/** Whether somebody means it; with `typed`, only after typing that. */
+/** Asks for confirmation; with `typed`, the user has to type that text. */
 export function confirmed({ title, words, button, typed }) {
   const dialog = document.getElementById("confirm");
   const [field, input] = [dialog.querySelector("#confirm-field"), dialog.querySelector("#confirm-typed")];
@@ -67,7 +67,7 @@ export function confirmed({ title, words, button, typed }) {
   yes.textContent = button;
   field.hidden = typed === undefined;
   input.value = "";
-  dialog.querySelector("label").textContent = typed === undefined ? "" : `Type ${typed} to go on`;
+  dialog.querySelector("label").textContent = typed === undefined ? "" : `Type ${typed} to confirm`;
   const check = () => {
     yes.disabled = typed !== undefined && input.value !== typed;
   };
@@ -88,8 +88,8 @@ export function confirmed({ title, words, button, typed }) {
   });
 }
 
-/** Take over, out of the same page as it is now, the elements marked `data-live` that are different. */
-export function takeOver(page) {
+/** Replaces the elements marked `data-live` that are different in a newer copy of this page. */
+export function replaceLive(page) {
   const focused = document.activeElement?.id;
   for (const old of document.querySelectorAll("[data-live]")) {
     const fresh = page.getElementById(old.id);
@@ -105,8 +105,8 @@ export function takeOver(page) {
   }
 }
 
-/** This page as the server gives it now. Leaves it if it is gone, or if one has to sign in again. */
-export async function pageNow() {
+/** Gets this page again. Goes elsewhere if it was deleted, or if the session has ended. */
+export async function fetchPage() {
   const response = await fetch(location.pathname + location.search, { cache: "no-store", credentials: "same-origin" });
   if (response.redirected) {
     location.assign(response.url);
@@ -116,6 +116,6 @@ export async function pageNow() {
     location.assign("/");
     return null;
   }
-  if (!response.ok) throw new Problem(response.status, `the server answered ${response.status}`, null);
+  if (!response.ok) throw new ApiError(response.status, `the server answered ${response.status}`, null);
   return new DOMParser().parseFromString(await response.text(), "text/html");
 }

@@ -1,6 +1,6 @@
-/** Voting: a question, an answer, the next question. One request at a time; a lost answer is sent again. */
+/** Voting: a question, an answer, the next question. One request at a time; a failed answer is sent again. */
 
-import { call, Problem } from "./api.js";
+import { call, ApiError } from "./api.js";
 import { element } from "./ui.js";
 
 const place = (id) => document.getElementById(id);
@@ -14,19 +14,19 @@ const KEYS = {
   u: "undo", Backspace: "undo",
 };
 const THANKS = {
-  goal: "That is all we wanted to ask you. If you like, go on.",
-  winner: "There is a winner: nothing more needs to be asked.",
-  retired: "This study asks nothing more.",
-  full: "This link takes no more votes.",
+  goal: "That is all we wanted to ask. You can keep voting if you like.",
+  winner: "There is a winner, so no more votes are needed.",
+  retired: "This study has ended.",
+  full: "This link accepts no more votes.",
 };
-const TOO_LATE = { // for who comes when all is over
-  winner: ["This comparison is over: there is a winner.", "No votes are needed any more."],
-  retired: ["This comparison is over.", "This study asks nothing more."],
-  full: ["This link takes no more votes.", "All the votes it was made for were given."],
+const TOO_LATE = { // for voters who arrive after the end
+  winner: ["This comparison is over: there is a winner.", "No more votes are needed."],
+  retired: ["This comparison is over.", "No more votes are needed."],
+  full: ["This link accepts no more votes.", "It has reached its maximum."],
 };
-const LONG = 150; // characters of a prompt from which on it is not in bold
+const LONG = 150; // characters; longer prompts are not bold
 let duel = null; // the question that is shown
-let more = false; // go on after the goal
+let more = false; // whether to continue after the goal
 let undoable = false;
 let busy = true;
 
@@ -39,51 +39,51 @@ function setBusy(now) {
 
 const wait = (seconds) => new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
 
-/** Until the server has taken it: an answer names its duel, so it counts once however often it is sent. */
-async function insist(path, body) {
+/** Sends a request until the server accepts it. An answer names its duel, so sending it twice counts once. */
+async function sendUntilDone(path, body) {
   for (let failed = 0; ; ) {
     try {
       const answer = await call("POST", `${address}/${path}`, body);
       place("trouble").textContent = "";
       return answer;
     } catch (error) {
-      const passing = !(error instanceof Problem) || error.status === 429 || error.status >= 500;
-      if (!passing) throw error;
+      const temporary = !(error instanceof ApiError) || error.status === 429 || error.status >= 500;
+      if (!temporary) throw error;
       const pause = error.retry ?? Math.min(2 ** failed++, 15);
-      const why = error instanceof Problem ? error.message : "The server cannot be reached";
+      const why = error instanceof ApiError ? error.message : "The server cannot be reached";
       place("trouble").textContent = `${why}. Trying again in ${pause} s.`;
       await wait(pause);
     }
   }
 }
 
-/** Do one thing at a time; keys and clicks in between are ignored. */
+/** Runs one thing at a time; keys and clicks meanwhile are ignored. */
 async function alone(work) {
   if (busy) return;
   setBusy(true);
   try {
     await work();
   } catch (error) {
-    await goOn(error);
+    await recover(error);
   } finally {
     setBusy(false);
   }
 }
 
-/** After an error that trying again would not mend: say it, and show the question that is open now. */
-async function goOn(error) {
+/** After a permanent error: shows it, and the question that is open now. */
+async function recover(error) {
   if ([401, 404].includes(error.status)) {
-    location.reload(); // the page says that the link is gone
+    location.reload(); // the page explains that the link no longer works
     return;
   }
-  const words = error instanceof Problem ? error.message : "The server could not be reached, so nothing was undone.";
+  const words = error instanceof ApiError ? error.message : "The server cannot be reached, so nothing was undone.";
   await next().catch(() => {});
   place("trouble").textContent = words;
 }
 
 async function next() {
   try {
-    show(await insist("ask", { more }));
+    show(await sendUntilDone("ask", { more }));
   } catch (error) {
     if (error.status !== 409) throw error;
     showNothing();
@@ -94,7 +94,7 @@ async function vote(winner) {
   if (duel === null) return;
   let news = "";
   try {
-    await insist("tell", { duel, winner });
+    await sendUntilDone("tell", { duel, winner });
   } catch (error) {
     if (error.status !== 409 || !error.message.includes("was answered")) throw error;
     news = "You answered this question in another tab.";
@@ -104,17 +104,17 @@ async function vote(winner) {
   place("trouble").textContent = news;
 }
 
-/** Not sent again by itself: a second one would take back another answer. */
+/** Not repeated automatically: a second request would undo another answer. */
 async function undo() {
   if (!undoable) return;
   const question = await call("POST", `${address}/undo`);
   place("trouble").textContent = "";
   undoable = question.answered > 0;
-  show(question, "Your last answer was taken back.");
+  show(question, "Your last answer was undone.");
 }
 
-/** What the voter looks at: a question, thanks, or that there is nothing to compare. */
-function turnTo(chosen) {
+/** Shows one of the three parts: the question, the thanks, or that there is nothing to compare. */
+function showPart(chosen) {
   place("loading").hidden = true;
   for (const id of ["question", "thanks", "nothing"]) place(id).hidden = id !== chosen;
 }
@@ -122,7 +122,7 @@ function turnTo(chosen) {
 function showNothing() {
   duel = null;
   place("trouble").textContent = "";
-  turnTo("nothing");
+  showPart("nothing");
   place("news").textContent = place("nothing-title").textContent;
   place("nothing").focus({ preventScroll: true });
 }
@@ -132,7 +132,7 @@ function show(question, news = "") {
   showProgress(question);
   const was = duel;
   duel = question.duel;
-  turnTo(duel === null ? "thanks" : "question");
+  showPart(duel === null ? "thanks" : "question");
   if (duel === null) {
     thank(question);
     return;
@@ -156,8 +156,8 @@ function showProgress({ answered, goal }) {
   place("so-far").hidden = false;
   place("progress").max = goal;
   place("progress").value = Math.min(answered, goal);
-  const said = answered.toLocaleString("en");
-  place("progress-words").textContent = answered > goal ? `${said} votes` : `${said} of ${goal.toLocaleString("en")}`;
+  const number = answered.toLocaleString("en");
+  place("progress-words").textContent = answered > goal ? `${number} votes` : `${number} of ${goal.toLocaleString("en")}`;
 }
 
 function showSide(letter, side) {
@@ -167,12 +167,12 @@ function showSide(letter, side) {
   output.scrollTop = 0;
   const [large, tab] = [`#large-${duel}-${letter}`, { target: "_blank", rel: "noopener" }];
   if (side.kind === "html") {
-    output.replaceChildren(frame(side.src, title), element("a", { href: large, ...tab }, "See it large"));
+    output.replaceChildren(frame(side.src, title), element("a", { href: large, ...tab }, "Open full size"));
   } else if (side.kind === "image") {
     const picture = element("img", { src: side.src, alt: title });
-    output.replaceChildren(element("a", { href: large, ...tab }, picture, element("span", {}, "See it large")));
+    output.replaceChildren(element("a", { href: large, ...tab }, picture, element("span", {}, "Open full size")));
   } else {
-    output.innerHTML = side.html; // the server has cleaned it
+    output.innerHTML = side.html; // sanitised by the server
   }
 }
 
@@ -181,14 +181,14 @@ function frame(src, title) {
 }
 
 /**
- * This page as a tab for one output. It stays in a frame: in a tab of its own it could go anywhere. Its address is
- * asked for again, since the one that the other tab got may have expired.
+ * Uses this page as a tab for one output. The output stays in a frame: without one it could navigate anywhere. Its URL
+ * is requested again, since that of the other tab may have expired.
  */
 async function showLarge(asked, letter) {
   document.title = `Output ${letter.toUpperCase()}`;
-  const question = await insist("ask", { more: true });
+  const question = await sendUntilDone("ask", { more: true });
   if (question.duel !== asked) {
-    turnTo("nothing");
+    showPart("nothing");
     place("again").hidden = true;
     place("nothing-title").textContent = "This question is over. You can close this tab.";
     return;
@@ -217,14 +217,14 @@ function act(what) {
   else if (duel !== null) alone(() => vote(what));
 }
 
-/** Where the arrow down is needed to read on, it does not vote. */
+/** Whether the arrow down scrolls; then it does not vote. */
 function scrolls(event) {
   const inside = event.target.closest?.(".output, .prompt");
   const tall = (one) => one.scrollHeight > one.clientHeight + 1;
   return event.key === "ArrowDown" && (inside ? tall(inside) : tall(document.documentElement));
 }
 
-/** Who speaks to the computer, or types by accident, can do without keys. */
+/** Keys can be turned off, for people who use speech input or press keys by accident. */
 const keys = place("keys");
 keys.checked = localStorage.getItem("keys") !== "off";
 keys.addEventListener("change", () => localStorage.setItem("keys", keys.checked ? "on" : "off"));
@@ -247,7 +247,7 @@ document.addEventListener("click", (event) => {
   else act("undo" in button.dataset ? "undo" : button.dataset.winner);
 });
 
-/** A frame that was clicked keeps the keys to itself: they come back with the pointer. */
+/** A frame that was clicked receives the keys. They return to the page when the pointer leaves it. */
 for (const output of document.querySelectorAll(".output")) {
   output.addEventListener("pointerleave", () => {
     if (document.activeElement?.tagName === "IFRAME") place("main").focus({ preventScroll: true });
@@ -255,7 +255,7 @@ for (const output of document.querySelectorAll(".output")) {
 }
 
 const large = /^#large-(\d+)-([ab])$/.exec(location.hash);
-if (large) showLarge(Number(large[1]), large[2]).catch(goOn);
+if (large) showLarge(Number(large[1]), large[2]).catch(recover);
 else {
   setBusy(false);
   alone(next);

@@ -5,38 +5,43 @@ from typing import Annotated
 
 import typer
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, needs_extra
 from .live import STORAGE, StorageOption
 from .printing import Format, FormatOption, column, print_rows
 
-token_app = typer.Typer(help="Tokens of a server's admins and programs.", no_args_is_help=True)
+token_app = typer.Typer(help="Tokens for the admins of a server and for programs.", no_args_is_help=True)
 
 
 def serve(
     storage: Annotated[
         str, typer.Argument(envvar="DUELS_STORAGE", help="The database: sqlite:///file.db or postgresql://…")
     ] = STORAGE,
-    host: Annotated[str, typer.Option(help="Where to listen; 0.0.0.0 for all, which takes a token.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="The port; 0 for any that is free.", min=0, max=65535)] = 8080,
+    host: Annotated[
+        str, typer.Option(help="The address to listen on; 0.0.0.0 for all networks, which needs a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="The port; 0 for any free one.", min=0, max=65535)] = 8080,
     public_url: Annotated[
-        str, typer.Option(envvar="DUELS_PUBLIC_URL", help="Where people reach it, if a proxy stands in front.")
+        str, typer.Option(envvar="DUELS_PUBLIC_URL", help="The address that people use, if there is a proxy.")
     ] = "",
     trusted_proxy: Annotated[
         list[str] | None,
         typer.Option(
             envvar="DUELS_TRUSTED_PROXY",
-            help="A proxy's address or network, whose X-Forwarded-For is believed; may be repeated.",
+            help="Address or network of a proxy whose X-Forwarded-For is trusted; repeatable.",
         ),
     ] = None,
-    demo: Annotated[bool, typer.Option("--demo", help="Begin with a living example study.")] = False,
-    open_to_all: Annotated[bool, typer.Option("--open", help="No sign-in; on this machine only.")] = False,
-    log: Annotated[str | None, typer.Option(help="words or json; by default words on a terminal.")] = None,
+    demo: Annotated[bool, typer.Option("--demo", help="Serve an example study with simulated voters.")] = False,
+    open_to_all: Annotated[bool, typer.Option("--open", help="No sign-in; only with --host 127.0.0.1.")] = False,
+    log: Annotated[
+        str | None, typer.Option(help="Format of the log, words or json; by default words on a terminal, else json.")
+    ] = None,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log every request.")] = False,
 ) -> None:
-    """Serve studies to people and programs: API, dashboard, voting pages."""
+    """Serve studies to people and programs: API, dashboard and voting pages."""
     import os
 
-    from ..server.serving import serve as run
+    with needs_extra("server", "`duels serve`"):
+        from ..server.serving import serve as run
 
     if log not in (None, "words", "json"):
         raise InvalidInput(f"--log is {log!r}: expected words or json")
@@ -56,11 +61,11 @@ def serve(
 
 @token_app.command("create")
 def create_token(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Whose or what it is for.")],
-    kind: Annotated[str, typer.Option(help="api: studies only. admin: everything, and signing in.")] = "api",
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The person or program that will use it.")],
+    kind: Annotated[str, typer.Option(help="api: run studies. admin: everything, and sign in.")] = "api",
     storage: StorageOption = STORAGE,
 ) -> None:
-    """Make a token. It is shown only now."""
+    """Create a token. It is shown only once."""
     from ..server.keys import make_key
     from ..storage.registry import open_storage
 
@@ -69,7 +74,7 @@ def create_token(
     token = make_key(open_storage(storage), kind, name)[1]
     print(token)
     if kind == "admin":
-        print("To sign in, paste it at the server's /signin, or open its address with /signin# and it", file=sys.stderr)
+        print("To sign in, paste it on the server's page /signin, or open /signin#TOKEN", file=sys.stderr)
 
 
 @token_app.command("list")
@@ -91,7 +96,7 @@ def list_tokens(storage: StorageOption = STORAGE, format: FormatOption = Format.
         }
         for key in found
     ]
-    print_rows(rows, format, TOKEN_COLUMNS, "no tokens yet. Make one: duels token create NAME")
+    print_rows(rows, format, TOKEN_COLUMNS, "no tokens yet. Create one: duels token create NAME")
 
 
 TOKEN_COLUMNS = (
@@ -108,7 +113,7 @@ def revoke_token(
     number: Annotated[int, typer.Argument(metavar="ID", help="The token's id, see `duels token list`.")],
     storage: StorageOption = STORAGE,
 ) -> None:
-    """Revoke a token: from now on it opens nothing, nor do the sessions that began with it."""
+    """Revoke a token and the sessions that were opened with it."""
     from ..server.keys import revoke_key
     from ..storage.registry import existing_storage
 

@@ -1,0 +1,104 @@
+"""Work that must not block the event loop: writes, slow loads and compilations, uploads.
+
+All waiting writes share a commit (see `Storage.post`). Loads, compilations and uploads have thread pools of their own.
+"""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from ..storage.storage import PAUSE, NotReady, Storage, Write
+from ..study import worker
+from ..study.catalogue import list_policies
+from ..study.study import Study
+
+SLOW_THREADS = 8  # studies that are loaded or compiled at the same time
+UPLOAD_THREADS = 4
+T = TypeVar("T")
+
+
+class Background:
+    """The background work of one application; its coroutines belong to one event loop."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self._written: list[tuple[asyncio.Future[Any], Any, BaseException | None]] = []
+        self._settling = threading.Lock()
+        self._slow = ThreadPoolExecutor(SLOW_THREADS, "duels-slow")
+        self._uploads = ThreadPoolExecutor(UPLOAD_THREADS, "duels-upload")
+        self._preparing: dict[int, asyncio.Future[None]] = {}  # by the study's id
+
+    async def write(self, write: Write) -> Any:
+        """Write without blocking the loop; returns the value of the write after it is on disk."""
+        while True:
+            try:
+                return await self._post(write)
+            except NotReady as slow:
+                await self._prepare(slow.study, slow.work)
+
+    async def upload(self, work: Callable[[], T]) -> T:
+        """Process an upload, which may take long, in a thread of its own."""
+        return await asyncio.get_running_loop().run_in_executor(self._uploads, work)
+
+    def prepare(self, study: Study) -> None:
+        """Load a study and compile its policy before anybody asks."""
+        if self.storage.compile is not None:
+            self._slow.submit(self._compile_for, study)
+
+    def prepare_all(self) -> None:
+        """Compile the policies of all studies."""
+        if self.storage.compile is not None:
+            self._slow.submit(self._compile_all)
+
+    def close(self) -> None:
+        """Stop all work that has not started."""
+        worker.stop()
+        for pool in (self._slow, self._uploads):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _post(self, write: Write) -> Any:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Any] = loop.create_future()
+
+        def then(value: Any, error: BaseException | None) -> None:
+            with self._settling:
+                self._written.append((future, value, error))
+                first = len(self._written) == 1
+            if first:  # wakes the loop once for all writes of a commit
+                with contextlib.suppress(RuntimeError):  # the loop is closed, so nobody is waiting
+                    loop.call_soon_threadsafe(self._settle)
+
+        self.storage.post(write, then)
+        return await future
+
+    def _settle(self) -> None:
+        with self._settling:
+            written, self._written = self._written, []
+        for future, value, error in written:
+            if future.done():  # the client has disconnected
+                continue
+            future.set_exception(error) if error is not None else future.set_result(value)
+
+    async def _prepare(self, study: int, work: Callable[[], None] | None) -> None:
+        """Do the slow work of a study once for all writes that wait for it, in one thread."""
+        if work is None:
+            await asyncio.sleep(PAUSE)
+            return
+        if study not in self._preparing:
+            future = asyncio.get_running_loop().run_in_executor(self._slow, work)
+            self._preparing[study] = future
+            future.add_done_callback(lambda done: self._preparing.pop(study, None))
+        await asyncio.shield(self._preparing[study])
+
+    def _compile_for(self, study: Study) -> None:
+        assert self.storage.compile is not None
+        self.storage.compile(study.history().policy)
+        study.prepare()
+
+    def _compile_all(self) -> None:
+        for policy in list_policies(self.storage):
+            assert self.storage.compile is not None
+            self.storage.compile(policy)
