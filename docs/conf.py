@@ -19,8 +19,7 @@ myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]
 
-# The reference: docstrings are in Google style, and single backticks in them mean code.
-default_role = "code"
+# The reference: docstrings are in Google style.
 autosummary_generate = False
 autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_typehints = "signature"
