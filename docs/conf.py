@@ -19,11 +19,9 @@ myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]
 
-# The reference: docstrings are in Google style, and single backticks in them mean code.
-default_role = "code"
+# The reference: docstrings are in Google style.
 autosummary_generate = False
 autodoc_default_options = {"members": True, "member-order": "bysource"}
-autodoc_class_signature = "separated"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True

@@ -7,6 +7,7 @@ there and linked from the page of their namespace.
 
 import importlib
 import inspect
+import re
 
 import docutils.core
 import docutils.utils
@@ -67,11 +68,20 @@ def skip_generated(app, what, name, value, skip, options):
     return True if (getattr(value, "__doc__", "") or "").startswith("Alias for field number") else None
 
 
+def mark_code(app, what, name, value, options, lines):
+    """Turns `code` of Markdown into ``code`` of reStructuredText, also before a letter, as in `Item`s."""
+    lines[:] = [re.sub(r"(?<![`:\w])`([^`]+)`(?!`)(\w?)", _literal, line) for line in lines]
+
+
+def _literal(found):
+    return f"``{found[1]}``" + (f"\\ {found[2]}" if found[2] else "")
+
+
 def keep_odd_docstrings(app, what, name, value, options, lines):
     """Shows a docstring that is not valid reStructuredText as it stands, instead of failing the build."""
     lines[:] = [_without_substitutions(line) for line in lines]
     text = "\n".join(lines)
-    settings = {"report_level": 5, "halt_level": 5, "warning_stream": False, "default_role": "code"}
+    settings = {"report_level": 5, "halt_level": 5, "warning_stream": False}
     document = docutils.core.publish_doctree(text, settings_overrides=settings)
     problems = [message for message in document.parse_messages if message["level"] >= SEVERE]
     if problems and not all("Unknown" in message.astext() for message in problems):
@@ -81,8 +91,10 @@ def keep_odd_docstrings(app, what, name, value, options, lines):
 
 def _without_substitutions(line):
     """The line with its bars escaped outside code: |x| is an absolute value."""
-    parts = line.split("`")
-    return "`".join(part if place % 2 else part.replace("|", r"\|") for place, part in enumerate(parts))
+    if line.lstrip().startswith((">>>", "...")):
+        return line
+    parts = re.split("(``.*?``)", line)
+    return "".join(part if place % 2 else part.replace("|", r"\|") for place, part in enumerate(parts))
 
 
 def report_odd_docstrings(app, exception):
@@ -93,6 +105,7 @@ def report_odd_docstrings(app, exception):
 def setup(app):
     app.add_directive("namespace", Namespace)
     app.connect("autodoc-skip-member", skip_generated)
+    app.connect("autodoc-process-docstring", mark_code, priority=400)  # before napoleon, which splits at colons
     app.connect("autodoc-process-docstring", keep_odd_docstrings, priority=900)
     app.connect("build-finished", report_odd_docstrings)
     return {"parallel_read_safe": False}

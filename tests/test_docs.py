@@ -98,7 +98,6 @@ def test_every_policy_has_its_page():
     assert [name for name in BUILT_IN if not (DOCS / "policies" / f"{name}.md").is_file()] == []
 
 
-@pytest.mark.skipif("Args:" not in duels.simulate.__doc__, reason="not yet in Google style")
 def test_simulate_s_arguments_are_all_explained():
     """By its docstring, which the reference shows."""
     listed = re.findall(r"^ *\**(\w+)(?: \(.*?\))?: ", inspect.getdoc(duels.simulate), re.MULTILINE)
