@@ -24,7 +24,7 @@ check: $(READY)
 	$(BIN)/mypy
 
 docs: $(READY)
-	$(BIN)/sphinx-build -W -q -b html docs docs/_build/html
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 bench: $(READY)
@@ -39,16 +39,20 @@ $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Duels needs Python 3.11 or newer, found: $$($(PYTHON) --version). Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(READY)
 
+# Keeps the versions in requirements.lock unless pyproject.toml rules them out. For newer ones: make lock UPGRADE=--upgrade
 lock:
 	rm -rf .venv-lock
 	$(PYTHON) -m venv .venv-lock
-	.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check ".[dask,postgres,test,check,docs]" hatchling editables
-	{ echo "# Every version that was tested; made by \`make lock\`, installed by the Makefile."; \
-		.venv-lock/bin/python -m pip freeze --exclude duels; } > requirements.lock
+	.venv-lock/bin/python -m pip install --quiet --disable-pip-version-check uv
+	printf 'hatchling\neditables\n' | .venv-lock/bin/uv pip compile pyproject.toml - --quiet $(UPGRADE) --all-extras \
+		--universal --python-version 3.11 --generate-hashes --no-annotate --no-header --output-file requirements.lock
+	printf '%s\n' '# Every version that was tested, with hashes. Written by `make lock`; the Makefile installs it.' | \
+		cat - requirements.lock > .venv-lock/lock
+	mv .venv-lock/lock requirements.lock
 	rm -rf .venv-lock
 
 clean:

@@ -18,7 +18,8 @@ from table import report
 import duels
 from duels.storage.storage import Storage
 from duels.study import log as live
-from duels.study.history import History, made
+from duels.study.history import History
+from duels.study.record import next_event
 
 ARMS = [f"model-{k}" for k in range(64)]
 SECONDS = 3.0
@@ -86,17 +87,17 @@ def grow(study, upto):
     for k in range(len(history.left), upto):
         left, right = k % 64, (k * 7 + 1 + k // 64) % 64
         right = right if right != left else (left + 1) % 64
-        ask = made(history, "ask", 1e9 + k, duel=k, attempt=0, left_arm=left, right_arm=right, swapped=0)
+        ask = next_event(history, "ask", 1e9 + k, duel=k, attempt=0, left_arm=left, right_arm=right, swapped=0)
         history.seq, history.digest = ask.seq, ask.digest
         said = "left" if left < right else "right"
-        tell = made(history, "tell", 1e9 + k, duel=k, attempt=0, answer=said)
+        tell = next_event(history, "tell", 1e9 + k, duel=k, attempt=0, answer=said)
         history.seq, history.digest = tell.seq, tell.digest
         rows += [(study.id, *ask), (study.id, *tell)]
     store.connection().exec_driver_sql("BEGIN")
     for start in range(0, len(rows), 100_000):
         store.connection().exec_driver_sql(store._insert, rows[start : start + 100_000])
     store.connection().exec_driver_sql("COMMIT")
-    store.followers.clear()
+    store.histories.clear()
 
 
 def million(folder, count=500_000):

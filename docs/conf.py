@@ -1,18 +1,36 @@
 """The documentation: `sphinx-build -W -b html docs docs/_build`. Pages load nothing from other sites."""
 
+import sys
+from pathlib import Path
+
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 
 from duels import __version__
 
+sys.path.insert(0, str(Path(__file__).parent))  # for reference_pages
+
 project = "Duels"
 version = release = __version__
 project_copyright = "MIT licence"
 
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon", "reference_pages"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build"]
+
+# The reference: docstrings are in Google style, and single backticks in them mean code.
+default_role = "code"
+autosummary_generate = False
+autodoc_default_options = {"members": True, "member-order": "bysource"}
+autodoc_class_signature = "separated"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 100
 
 html_theme = "furo"
 html_title = f"Duels {__version__}"

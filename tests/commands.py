@@ -15,7 +15,7 @@ from typing import NamedTuple
 from unittest import mock
 
 from duels.cli import main
-from duels.storage import registry as opening
+from duels.storage import registry
 
 
 class Done(NamedTuple):
@@ -32,7 +32,7 @@ def duels_command(*arguments, cwd=None, stdin="", environment=None, together=Fal
     out = out or io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
     err = out if together else io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True)
     given = {"COLUMNS": "80"} | (environment or {})
-    opened = set(opening._opened)
+    opened = set(registry._storages)
     with (
         contextlib.chdir(cwd or os.getcwd()),
         mock.patch.dict(os.environ, {key: value for key, value in given.items() if value is not None}),
@@ -55,8 +55,8 @@ def duels_command(*arguments, cwd=None, stdin="", environment=None, together=Fal
             traceback.print_exc()
             code = 1
         finally:  # as a process does when it ends
-            for url in set(opening._opened) - opened:
-                opening._opened.pop(url).close()
+            for url in set(registry._storages) - opened:
+                registry._storages.pop(url).close()
     return Done(code, _text(out), "" if together else _text(err))
 
 
@@ -71,14 +71,14 @@ def in_terminal(width, *arguments, **more):
             while part := os.read(ours, 4096):
                 shown.extend(part)
 
-    reader = threading.Thread(target=read)
+    reader = threading.Thread(target=read, daemon=True)
     reader.start()
     environment = {"COLUMNS": None, "LINES": None} | more.pop("environment", {})
     try:
         with open(theirs, "w", encoding="utf-8") as out, mock.patch.object(sys, "__stdout__", out):
             done = duels_command(*arguments, out=out, environment=environment, **more)
     finally:
-        reader.join()
+        reader.join(60)
         os.close(ours)
     return Done(done.returncode, shown.decode().replace("\r\n", "\n"), done.stderr)
 

@@ -75,7 +75,7 @@ def postgres_server():
         shutil.chown(folder, "postgres")
         as_user = ["runuser", "-u", "postgres", "--"]
     data = folder / "data"
-    run = {"check": True, "capture_output": True, "cwd": "/tmp"}
+    run = {"check": True, "capture_output": True, "cwd": "/tmp", "timeout": 90}
     subprocess.run([*as_user, binaries[-1] / "initdb", "-D", data, "-U", "postgres", "-A", "trust"], **run)
     options = f"-c listen_addresses= -k {folder} -c max_connections=200"
     control = [*as_user, binaries[-1] / "pg_ctl", "-D", data, "-w"]
@@ -99,8 +99,7 @@ def postgres(postgres_server):
 @pytest.fixture(autouse=True)
 def no_open_databases(monkeypatch):
     """Closes what a test opened."""
-    from duels.storage import registry as opening
-    from duels.storage import storage
+    from duels.storage import registry, storage
 
     opened = []
     begin = storage.Storage.__init__
@@ -114,4 +113,4 @@ def no_open_databases(monkeypatch):
     for one in opened:
         if hasattr(one, "engine"):
             one.close()
-    opening._opened.clear()
+    registry._storages.clear()

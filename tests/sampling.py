@@ -3,6 +3,7 @@
 from collections import Counter
 
 import numpy as np
+from histories import frozen
 from scipy import stats
 
 from duels.engine import loop
@@ -78,7 +79,7 @@ def assert_distributed(counts, chances):
 
 def regret_by_half(policy, matrix, horizon, runs):
     """The mean regret of the first and of the second half of the runs, and the share of right recommendations."""
-    matrix = np.asarray(matrix)
+    matrix = frozen(matrix)
     (winner,) = (i for i in range(len(matrix)) if (np.delete(matrix[i], i) > 0.5).all())
     gaps = matrix[winner] - 0.5
     play = loop.ready(policy, len(matrix), horizon, matrix)
@@ -97,4 +98,4 @@ def regret_by_half(policy, matrix, horizon, runs):
 def ladder(arms=6, step=0.08):
     """A total order in which neighbours differ by `step`; the best arm is in the middle of the indices."""
     rank = np.roll(np.arange(arms), arms // 2)
-    return np.clip(0.5 + step * (rank[None, :] - rank[:, None]), 0.02, 0.98)
+    return frozen(np.clip(0.5 + step * (rank[None, :] - rank[:, None]), 0.02, 0.98))

@@ -167,7 +167,7 @@ def test_names_that_would_lead_elsewhere(client, pair, name):
     """`arms/../retire` would retire the study."""
     remote, local = pair
     for act in (remote.retire_arm, client.load_study, client.delete_study):
-        with pytest.raises(InvalidInput, match="cannot be named here"):
+        with pytest.raises(InvalidInput, match="cannot be used here"):
             act(name)
     assert not local.retired
 
@@ -434,14 +434,14 @@ def test_a_server_that_is_started_anew_is_found_again(tmp_path, monkeypatch):
         starting.start()
         study.tell(two, "right")  # while there is no server
         assert study.ask(allow_self=False).id == 2
-        starting.join()
+        starting.join(60)
         study.tell(two, "right")
         wait_for(lambda: changes and changes[-1] == Change(study.events()[-1].seq, 2, 1, False))
         assert [change.seq for change in changes] == sorted({change.seq for change in changes})
         assert [entry.kind for entry in study.events()] == ["create", "ask", "ask", "tell", "tell", "ask"]
         made.delete_study("s")
         assert gone.wait(10)
-        following.join()
+        following.join(60)
         again[0].stop()
         monkeypatch.setattr(client_module, "PAUSES", (0.01,))
         with pytest.raises(StorageError, match="is it running"):

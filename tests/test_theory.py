@@ -26,9 +26,6 @@ def refused(message):
     return pytest.raises(InvalidInput, match=re.escape(message))
 
 
-# C(δ) -----------------------------------------------------------------------------------------------
-
-
 def test_c_by_hand():
     # α = 1: (3·4/(1·0.1))^1 = 120. α = 1.5: (5·4/(2·0.1))^(1/2) = 10.
     assert theory.c(0.1, 2, 1.0) == pytest.approx(120)
@@ -56,9 +53,6 @@ def test_c_over_several_deltas():
     found = theory.c([0.1, 0.4], 2, 1.5)
     assert found == pytest.approx([10, 5])
     assert isinstance(theory.c(0.1, 2, 1.5), float)
-
-
-# D_ij and the bounds --------------------------------------------------------------------------------
 
 
 def test_d_by_hand():
@@ -142,9 +136,6 @@ def test_integral_diverges_at_alpha_one():
     assert np.diff(areas) == pytest.approx([theory.c(1, 3, 1.0) * math.log(10)] * 2, rel=1e-5)
 
 
-# Lemma 1's interval ---------------------------------------------------------------------------------
-
-
 def test_interval_by_hand():
     # 3 of 4 won, α ln t = 1: 0.75 ± √(1/4).
     assert theory.interval(3, 1, math.e, 1.0) == pytest.approx((0.25, 1.25))
@@ -166,9 +157,6 @@ def test_once_played_pairs_pass_the_unplayed_where_the_text_says():
     # α = 0.51: a once-won pair's u exceeds 2 from t = 8, a once-lost pair's from t = 2549.
     assert theory.interval(1, 0, 7, 0.51).upper < 2 < theory.interval(1, 0, 8, 0.51).upper
     assert theory.interval(0, 1, 2548, 0.51).upper < 2 < theory.interval(0, 1, 2549, 0.51).upper
-
-
-# The remark -----------------------------------------------------------------------------------------
 
 
 @given(st.floats(0, 1), st.floats(0, 1))
@@ -199,9 +187,6 @@ def test_remark_holds_for_every_probability():
     assert near.kl - near.lower == pytest.approx(0.02**4 / 12, rel=1e-3)
 
 
-# Other algorithms -----------------------------------------------------------------------------------
-
-
 def test_rates_by_hand():
     # K = 3, min Δ = 0.1, T = e: 3/0.1 = 30.
     assert theory.interleaved_filter_rate(THREE, math.e) == pytest.approx(30)
@@ -228,9 +213,6 @@ def test_rates_over_several_horizons():
         assert rate(THREE, horizons) == pytest.approx([rate(THREE, 10), rate(THREE, 10**15)])
 
 
-# Bad input ------------------------------------------------------------------------------------------
-
-
 def test_no_condorcet_winner():
     for call in (
         lambda m: theory.d(m, 2),
@@ -244,7 +226,7 @@ def test_no_condorcet_winner():
         lambda m: theory.savage_rate(m, 10),
         lambda m: theory.savage_exploration_rate(m, 10, 0.1),
     ):
-        with pytest.raises(NoCondorcetWinner, match="an arm that beats every other one"):
+        with pytest.raises(NoCondorcetWinner, match="an arm that beats every other arm"):
             call(ROCK_PAPER_SCISSORS)
 
 
@@ -286,8 +268,6 @@ def test_two_thousand_arms():
     assert np.isfinite(theory.expected_regret_bound(matrix, 10**15, 1.5))
     assert theory.count_bound(matrix, 10**6, 1.5, 0.1).shape == (2000, 2000)
 
-
-# The theorems put to the test on real runs ----------------------------------------------------------
 
 PROBLEMS = [
     "arithmetic-8",

@@ -6,15 +6,22 @@ from contextlib import contextmanager
 
 
 class DuelsError(Exception):
-    """Every error that Duels raises on purpose."""
+    """Base class of all errors that Duels raises on purpose."""
 
 
 class InvalidInput(DuelsError, ValueError):
-    """Something that was passed in cannot be used: a matrix, a parameter, the contents of a file."""
+    """An argument cannot be used: a matrix, a parameter, the contents of a file."""
 
 
 class UnknownName(InvalidInput):
-    """A policy, problem, parameter or arm that does not exist."""
+    """A policy, problem, parameter or arm that does not exist.
+
+    Args:
+        kind: What the name should name, such as `"policy"`; also kept as an attribute.
+        name: The unknown name.
+        known: The names that exist. The closest one is suggested.
+        see: A command or page that lists the known names.
+    """
 
     def __init__(self, kind: str, name: object, known: Iterable[str], see: str = "") -> None:
         known = list(known)
@@ -25,11 +32,11 @@ class UnknownName(InvalidInput):
 
 
 class NoCondorcetWinner(DuelsError):
-    """The matrix has no arm that beats every other, so regret against it is not defined."""
+    """No arm of the matrix beats every other arm, so Condorcet regret is not defined."""
 
 
 class PolicyError(DuelsError):
-    """A policy failed while it played; the error it raised is the cause."""
+    """A policy failed while it was running; the error that it raised is the cause."""
 
 
 class CompileError(PolicyError, InvalidInput):
@@ -37,19 +44,23 @@ class CompileError(PolicyError, InvalidInput):
 
 
 class NotFound(DuelsError, LookupError):
-    """What was asked for is not there, or not any more."""
+    """The requested object does not exist, or no longer exists."""
 
 
 class Conflict(InvalidInput):
-    """What was said contradicts what is already known: another answer to a duel, a study that exists."""
+    """The request contradicts what is already recorded: another answer to a duel, a study that exists."""
+
+
+class CapReached(DuelsError):
+    """A voting link has taken as many votes as it may."""
 
 
 class StorageError(DuelsError):
-    """The database cannot be used: it is not there, full, read-only, damaged or of a newer version."""
+    """The database cannot be used: it is missing, full, read-only, damaged or of a newer version."""
 
 
 class DamagedStudy(StorageError):
-    """The log of one study is not what was written; the other studies of its database are not affected."""
+    """The log of one study does not match what was written; other studies in the database are not affected."""
 
 
 class DeletedStudy(StorageError):
@@ -57,7 +68,7 @@ class DeletedStudy(StorageError):
 
 
 class ConformanceError(DuelsError, AssertionError):
-    """A policy breaks a promise of the contract; raised by `duels.testing`."""
+    """A policy violates the policy contract; raised by `duels.testing`."""
 
 
 class MissingExtra(DuelsError, ImportError):
@@ -103,11 +114,17 @@ def _shortened(names: list[str], most: int = 12) -> str:
 
 
 def counted(count: int, one: str, many: str = "") -> str:
-    """`1 vote`, `2,000 votes`, `2 queries`: for messages."""
+    """Format a count with its noun: `1 vote`, `2,000 votes`, `2 queries`.
+
+    Args:
+        count: How many there are.
+        one: The singular noun.
+        many: The plural; by default the singular and an s.
+    """
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def cut(value: object, most: int = 60) -> str:
-    """The value as Python writes it, for messages; `…` says that it goes on."""
+    """Return `repr(value)` for a message, cut to `most` characters; `…` marks a cut."""
     text = repr(value)
     return text if len(text) <= most else text[: most - 1] + "…"

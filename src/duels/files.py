@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and cells of CSV files that a spreadsheet does not run."""
+"""Files that are written atomically, and cells of CSV files that a spreadsheet does not run as formulas."""
 
 import contextlib
 import gzip
@@ -11,13 +11,27 @@ from typing import IO
 
 from .errors import InvalidInput
 
-FORMULA = re.compile(r"'*[=+\-@\t\r]")  # what a spreadsheet may run, also behind apostrophes
+FORMULA = re.compile(r"'*[=+\-@\t\r]")  # text that a spreadsheet may run, also after apostrophes
 NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|nan)", re.ASCII | re.IGNORECASE)
 
 
 @contextlib.contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A path to write to, which takes the place of `path` once all is written; an error if it cannot be."""
+def atomic_write(path: Path) -> Iterator[Path]:
+    """Write a file atomically: it appears complete or not at all.
+
+    Args:
+        path: The file to write. An existing file is replaced.
+
+    Yields:
+        A temporary path to write to. It is moved to `path` when the block ends without an error.
+
+    Raises:
+        InvalidInput: If the path is a folder or cannot be written.
+
+    Example:
+        >>> with atomic_write(Path("numbers.txt")) as unfinished:
+        ...     unfinished.write_text("1 2 3")
+    """
     if not path.name or path.is_dir():
         raise InvalidInput(f"{path} is a folder: expected the name of a file to write")
     unfinished = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
@@ -32,9 +46,9 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def written(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to, which takes its place once all is written."""
-    with whole_file(path) as unfinished, unfinished.open("wb") as raw:
+def atomic_open(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file for writing bytes atomically; a path that ends in .gz is compressed."""
+    with atomic_write(path) as unfinished, unfinished.open("wb") as raw:
         if path.suffix.lower() == ".gz":
             with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as packed:
                 yield packed  # type: ignore[misc]
@@ -43,16 +57,16 @@ def written(path: Path) -> Iterator[IO[bytes]]:
 
 
 def safe_cell(cell: str) -> str:
-    """Text for a CSV file: with an apostrophe in front if a spreadsheet would run it as a formula.
+    """Put an apostrophe before the text of a CSV cell if a spreadsheet would run it as a formula.
 
-    Numbers stay as they are. Text that begins with apostrophes and then such a character gets one more, so that
-    `read_cell` gives back every text exactly.
+    Numbers are not changed. Text that already has such apostrophes gets one more, so that `read_cell` returns every
+    text exactly.
     """
     return f"'{cell}" if FORMULA.match(cell) and not NUMBER.fullmatch(cell) else cell
 
 
 def read_cell(cell: str) -> str:
-    """What `safe_cell` was given, for a cell of a file that Duels or a spreadsheet wrote."""
+    """Undo `safe_cell` for a cell of a file that Duels or a spreadsheet wrote."""
     return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 

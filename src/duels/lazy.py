@@ -1,23 +1,25 @@
-"""Names that are loaded when they are first used, so that importing a package is quick."""
+"""Names that are loaded on first use, so that importing a package is fast."""
 
 import sys
 from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
-from typing import Any
 
 
 def attach(
     package: str, homes: Mapping[str, str], namespaces: Collection[str] = ()
-) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Returns `__getattr__` and `__dir__` for a package.
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Make `__getattr__` and `__dir__` for a package.
 
     Args:
         package: The package's `__name__`.
-        homes: For each public name the submodule that defines it.
+        homes: For each public name, the submodule that defines it.
         namespaces: Submodules that are public themselves.
+
+    Returns:
+        The two functions, to be assigned in the package's `__init__`.
     """
 
-    def get(name: str) -> Any:
+    def get(name: str) -> object:
         if name in homes:
             value = getattr(import_module(f".{homes[name]}", package), name)
             setattr(sys.modules[package], name, value)

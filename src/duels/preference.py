@@ -1,6 +1,6 @@
 """Preference matrices: `P[i, j]` is the probability that arm i beats arm j.
 
-The problem setting of Zoghi et al. (2014), section 2, and the assumptions their appendix examines.
+The problem setting of Zoghi et al. (2014), section 2, and the assumptions that their appendix examines.
 """
 
 import hashlib
@@ -8,9 +8,10 @@ import math
 import operator
 from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypedDict
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from .errors import InvalidInput, NoCondorcetWinner, UnknownName, cut
 
@@ -26,15 +27,56 @@ class Probability(NamedTuple):
     exact: bool
 
 
-class PreferenceMatrix:
-    """The probabilities with which each of K arms beats each other one; immutable.
+class SubsetSummary(TypedDict):
+    """How often random subsets of one size have a Condorcet winner or a total order."""
 
-    `array[i, j]` is the probability that arm i beats arm j, so `array + array.T` is 1 and the diagonal ½.
-    Arms are known by index and by name; without names they are called "0", "1", …. `name` is what results and figures
-    call the problem.
+    size: int
+    condorcet: float
+    total_order: float
+    standard_error: float  # of total_order; 0 when exact
+
+
+class _Gaps(TypedDict, total=False):
+    runner_up: str
+    gaps: list[float]  # smallest, median, largest
+    gamma: float
+
+
+class MatrixSummary(_Gaps):
+    """What `PreferenceMatrix.summary` returns; `runner_up`, `gaps` and `gamma` only if there is a Condorcet winner."""
+
+    name: str
+    arms: int
+    condorcet_winner: str | None
+    borda_winners: list[str]
+    copeland_winners: list[str]
+    copeland_score: int
+    smith_set: list[str]
+    three_cycles: int
+    total_order: bool
+    strongly_transitive: bool
+    subsets: list[SubsetSummary]
+
+
+class PreferenceMatrix:
+    """The probability that each of K arms beats each other arm; immutable.
+
+    Args:
+        array: (K, K) probabilities: `array[i, j]` is the probability that arm i beats arm j, so `array + array.T` is 1
+            and the diagonal is ½.
+        names: One name per arm; by default "0", "1", …. Methods accept arms by index or by name.
+        name: The name of the problem in results and figures.
+
+    Raises:
+        InvalidInput: If the array is not a preference matrix, or the names do not fit it.
+
+    Example:
+        >>> matrix = PreferenceMatrix([[0.5, 0.7], [0.3, 0.5]], names=["new", "old"])
+        >>> matrix["new", "old"]
+        0.7
     """
 
-    def __init__(self, array: Any, names: Iterable[str] | None = None, name: str = "") -> None:
+    def __init__(self, array: ArrayLike, names: Iterable[str] | None = None, name: str = "") -> None:
         self._array = _checked_array(array)
         self._names = _checked_names(names, len(self._array))
         self._name = str(name)
@@ -46,11 +88,12 @@ class PreferenceMatrix:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """The names of the arms."""
         return self._names
 
     @property
     def name(self) -> str:
-        """What the problem is called; without a name, `matrix-` and the start of its digest."""
+        """The name of the problem; by default `matrix-` and the start of its digest."""
         return self._name or f"matrix-{self.digest[:8]}"
 
     @property
@@ -59,7 +102,12 @@ class PreferenceMatrix:
         return len(self._array)
 
     def index(self, arm: Arm) -> int:
-        """The index of an arm given by index or by name."""
+        """Return the index of an arm that is given by index or by name.
+
+        Raises:
+            UnknownName: If no arm has that name.
+            InvalidInput: If the index is out of range.
+        """
         if isinstance(arm, str):
             if arm in self._positions:
                 return self._positions[arm]
@@ -78,7 +126,7 @@ class PreferenceMatrix:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of the probabilities, the same on every machine; names do not count."""
+        """A hash of the probabilities, the same on every machine; it does not depend on the names."""
         return hashlib.sha256(self._array.astype("<f8").tobytes()).hexdigest()[:16]
 
     def __getitem__(self, pair: tuple[Arm, Arm]) -> float:
@@ -88,7 +136,7 @@ class PreferenceMatrix:
             raise InvalidInput(f"P[{pair!r}] is not a pair: expected P[i, j], or P.array[i] for a row") from None
         return float(self._array[self.index(i), self.index(j)])
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self._array, dtype=dtype, copy=copy)
 
     def __len__(self) -> int:
@@ -102,44 +150,41 @@ class PreferenceMatrix:
     def __hash__(self) -> int:
         return hash((self._names, self.digest))
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return PreferenceMatrix, (
-            self._array,
-            self._names,
-            self._name,
-        )  # a pickled array alone would come back writeable
+    def __reduce__(self) -> tuple[type["PreferenceMatrix"], tuple[np.ndarray, tuple[str, ...], str]]:
+        # The default would unpickle a writeable array.
+        return PreferenceMatrix, (self._array, self._names, self._name)
 
     def __repr__(self) -> str:
         winner = self.condorcet_winner
-        said = "no Condorcet winner" if winner is None else f"Condorcet winner {self._names[winner]!r}"
-        return f"PreferenceMatrix({self.arms} arms, {said})"
+        found = "no Condorcet winner" if winner is None else f"Condorcet winner {self._names[winner]!r}"
+        return f"PreferenceMatrix({self.arms} arms, {found})"
 
     @cached_property
     def beats(self) -> np.ndarray:
-        """(K, K) bool: whether i beats j more often than not. Never both ways, whatever the rounding."""
-        # Both entries must say so: a winner then has gaps above 0 even where P + Pᵀ is only nearly 1.
-        return _frozen((self._array > 0.5) & (self._array.T < 0.5))
+        """(K, K) bool: whether i beats j more often than not; never true in both directions."""
+        # Both entries must agree: a winner then has positive gaps even where P + Pᵀ is only nearly 1.
+        return frozen((self._array > 0.5) & (self._array.T < 0.5))
 
     @cached_property
     def condorcet_winner(self) -> int | None:
-        """The arm that beats every other one, or None."""
+        """The arm that beats every other arm, or None."""
         winners = np.flatnonzero(self.copeland_scores == self.arms - 1)
         return int(winners[0]) if len(winners) else None
 
     @cached_property
     def copeland_scores(self) -> np.ndarray:
         """(K,) int: how many arms each arm beats."""
-        return _frozen(self.beats.sum(axis=1))
+        return frozen(self.beats.sum(axis=1))
 
     @cached_property
     def copeland_winners(self) -> tuple[int, ...]:
-        """The arms that beat the most arms; the Condorcet winner alone where there is one."""
+        """The arms that beat the most arms: only the Condorcet winner, if there is one."""
         return _indices(self.copeland_scores == self.copeland_scores.max())
 
     @cached_property
     def borda_scores(self) -> np.ndarray:
-        """(K,) float: each arm's chance of beating an arm drawn uniformly from all K, itself included."""
-        return _frozen(np.array([math.fsum(row) for row in self._array]) / self.arms)
+        """(K,) float: the probability that each arm beats an arm drawn uniformly from all K, itself included."""
+        return frozen(np.array([math.fsum(row) for row in self._array]) / self.arms)
 
     @cached_property
     def borda_winners(self) -> tuple[int, ...]:
@@ -148,7 +193,7 @@ class PreferenceMatrix:
 
     @property
     def borda_winner(self) -> int:
-        """The arm with the highest Borda score; the first of them if several are equal."""
+        """The arm with the highest Borda score; the first one if several are equal."""
         return self.borda_winners[0]
 
     @cached_property
@@ -166,14 +211,14 @@ class PreferenceMatrix:
 
     @cached_property
     def three_cycles(self) -> int:
-        """How many triples of arms beat each other in a cycle."""
+        """The number of triples of arms that beat each other in a cycle."""
         beats = self.beats.astype(np.float32)  # counts up to K fit exactly
         paths = beats @ beats
         return round(float(np.sum(paths * beats.T, dtype=np.float64))) // 3
 
     @cached_property
     def order(self) -> tuple[int, ...] | None:
-        """The arms from best to worst if each beats all that follow it (a total order), else None."""
+        """The arms from best to worst if each beats all later ones (a total order), else None."""
         order = np.argsort(-self.copeland_scores, kind="stable")
         if np.array_equal(self.copeland_scores[order], np.arange(self.arms)[::-1]):
             return tuple(order.tolist())
@@ -181,8 +226,12 @@ class PreferenceMatrix:
 
     @cached_property
     def gaps(self) -> np.ndarray:
-        """(K,) float: Δ_i = P[winner, i] − ½, how far the Condorcet winner is ahead of each arm."""
-        return _frozen(self._array[self._require_winner("gaps and regret need")] - 0.5)
+        """(K,) float: Δ_i = P[winner, i] − ½, the gap between the Condorcet winner and each arm.
+
+        Raises:
+            NoCondorcetWinner: If the matrix has none.
+        """
+        return frozen(self._array[self._require_winner("gaps and regret need")] - 0.5)
 
     @property
     def is_total_order(self) -> bool:
@@ -191,21 +240,24 @@ class PreferenceMatrix:
 
     @cached_property
     def is_strongly_transitive(self) -> bool:
-        """Whether `P[i,k] ≥ max(P[i,j], P[j,k])` whenever i is above j above k (Interleaved Filter)."""
+        """Whether `P[i,k] ≥ max(P[i,j], P[j,k])` for all i, j, k in the total order (Interleaved Filter)."""
         if self.order is None:
             return False
         ordered = self._array[np.ix_(self.order, self.order)]
         upper = np.triu(np.ones_like(ordered, dtype=bool), 1)
-        # Neighbours suffice: rows must not fall and columns must not rise above the diagonal.
+        # Comparing neighbours is enough: above the diagonal, rows must not decrease and columns must not increase.
         rows = upper[:, :-1] & (ordered[:, 1:] < ordered[:, :-1] - TOLERANCE)
         columns = upper[1:] & (ordered[:-1] < ordered[1:] - TOLERANCE)
         return not (rows.any() or columns.any())
 
     @cached_property
     def gamma(self) -> float:
-        """Relaxed stochastic transitivity's smallest γ (Beat the Mean), in the gaps as erratum 4 reads it.
+        """The smallest γ of relaxed stochastic transitivity (Beat the Mean), in terms of gaps as in erratum 4.
 
         The least γ ≥ 1 with γ·Δ_k ≥ max(Δ_j, P[j,k] − ½) for all j, k other than the winner with P[j,k] > ½.
+
+        Raises:
+            NoCondorcetWinner: If the matrix has none.
         """
         winner = self._require_winner("gamma needs")
         others = np.arange(self.arms) != winner
@@ -217,7 +269,7 @@ class PreferenceMatrix:
     def _require_winner(self, what: str) -> int:
         if self.condorcet_winner is None:
             raise NoCondorcetWinner(
-                f"{what} an arm that beats every other one, and this matrix has none. It does have "
+                f"{what} an arm that beats every other arm, and this matrix has none. It has "
                 f"Copeland winners {_listed(self._called(self.copeland_winners))}, a Borda winner "
                 f"{self._names[self.borda_winner]!r} and a Smith set of {len(self.smith_set)} arms; "
                 "use a subset with a Condorcet winner"
@@ -225,28 +277,41 @@ class PreferenceMatrix:
         return self.condorcet_winner
 
     def subset(self, arms: Iterable[Arm]) -> "PreferenceMatrix":
-        """The matrix of the given arms, in the order given."""
+        """Return the matrix of some arms, by index or by name, in the given order."""
         chosen = [self.index(arm) for arm in arms]
         return PreferenceMatrix(self._array[np.ix_(chosen, chosen)], [self._names[k] for k in chosen])
 
     def shuffle(self, seed: int | np.random.Generator) -> "PreferenceMatrix":
-        """The same arms in a random order."""
+        """Return the same arms in a random order."""
         return self.subset(np.random.default_rng(seed).permutation(self.arms).tolist())
 
     def condorcet_probability(self, size: int) -> float:
-        """P_K: the probability that `size` arms drawn at random have a Condorcet winner; exact.
+        """Compute P_K, the exact probability that `size` arms drawn at random have a Condorcet winner.
 
-        Arm r wins the subsets whose other arms it all beats: C(N_r, size − 1) of them (erratum 3).
+        Arm r wins the subsets in which it beats all other arms: C(N_r, size − 1) of them (erratum 3).
+
+        Raises:
+            InvalidInput: If `size` is not a whole number from 1 to K.
         """
         self._check_size(size)
         scores, repeats = np.unique(self.copeland_scores, return_counts=True)
-        won = sum(n * math.comb(score, size - 1) for score, n in zip(scores.tolist(), repeats.tolist(), strict=True))
+        won: int = sum(
+            n * math.comb(score, size - 1) for score, n in zip(scores.tolist(), repeats.tolist(), strict=True)
+        )
         return won / math.comb(self.arms, size)
 
     def total_order_probability(self, size: int, samples: int = 100_000, seed: int = 0) -> Probability:
-        """The probability that `size` arms drawn at random are totally ordered.
+        """Compute the probability that `size` arms drawn at random are totally ordered.
 
-        Counted exactly where that is feasible, else estimated from random subsets as in the paper.
+        It is counted exactly if that is feasible, else estimated from random subsets as in the paper.
+
+        Args:
+            size: The number of arms in a subset.
+            samples: The number of random subsets for an estimate.
+            seed: The seed of an estimate.
+
+        Raises:
+            InvalidInput: If `size` is not a whole number from 1 to K, or `samples` is below 1.
         """
         self._check_size(size)
         if samples < 1:
@@ -267,30 +332,37 @@ class PreferenceMatrix:
 
     def _check_size(self, size: int) -> None:
         if not isinstance(size, int | np.integer) or not 1 <= size <= self.arms:
-            raise InvalidInput(f"a subset of {size} arms was asked for: expected a whole number from 1 to {self.arms}")
+            raise InvalidInput(f"size is {size!r}: expected a whole number of arms from 1 to {self.arms}")
 
-    def summary(self) -> dict[str, Any]:
-        """What the matrix is like, as plain data: winners, gaps, cycles, transitivity, subsets."""
+    def summary(self) -> MatrixSummary:
+        """Return the matrix's properties as plain data: winners, gaps, cycles, transitivity, subsets."""
         winner = self.condorcet_winner
-        facts: dict[str, Any] = {"name": self.name, "arms": self.arms, "condorcet_winner": None}
-        if winner is not None:
-            others = np.delete(np.arange(self.arms), winner)
-            gaps = self.gaps[others]
-            facts["condorcet_winner"] = self._names[winner]
-            facts["runner_up"] = self._names[others[gaps.argmin()]]
-            facts["gaps"] = [float(gaps.min()), float(np.median(gaps)), float(gaps.max())]
-            facts["gamma"] = self.gamma
-        facts["borda_winners"] = self._called(self.borda_winners)
-        facts["copeland_winners"] = self._called(self.copeland_winners)
-        facts["copeland_score"] = int(self.copeland_scores.max())
-        facts["smith_set"] = self._called(self.smith_set)
-        facts["three_cycles"] = self.three_cycles
-        facts["total_order"] = self.is_total_order
-        facts["strongly_transitive"] = self.is_strongly_transitive
-        facts["subsets"] = [self._subsets(size) for size in (3, 4, 8, 16, 32, 64) if size < self.arms]
-        return facts
+        gaps: _Gaps = {} if winner is None else self._gap_summary(winner)
+        return {
+            "name": self.name,
+            "arms": self.arms,
+            "condorcet_winner": None if winner is None else self._names[winner],
+            **gaps,
+            "borda_winners": self._called(self.borda_winners),
+            "copeland_winners": self._called(self.copeland_winners),
+            "copeland_score": int(self.copeland_scores.max()),
+            "smith_set": self._called(self.smith_set),
+            "three_cycles": self.three_cycles,
+            "total_order": self.is_total_order,
+            "strongly_transitive": self.is_strongly_transitive,
+            "subsets": [self._subsets(size) for size in (3, 4, 8, 16, 32, 64) if size < self.arms],
+        }
 
-    def _subsets(self, size: int) -> dict[str, Any]:
+    def _gap_summary(self, winner: int) -> _Gaps:
+        others = np.delete(np.arange(self.arms), winner)
+        gaps = self.gaps[others]
+        return {
+            "runner_up": self._names[others[gaps.argmin()]],
+            "gaps": [float(gaps.min()), float(np.median(gaps)), float(gaps.max())],
+            "gamma": self.gamma,
+        }
+
+    def _subsets(self, size: int) -> SubsetSummary:
         ordered = self.total_order_probability(size, samples=10_000)
         return {
             "size": size,
@@ -300,7 +372,7 @@ class PreferenceMatrix:
         }
 
     def describe(self) -> str:
-        """What the matrix is like, in a dozen lines for people."""
+        """Return the matrix's properties as a dozen lines of text."""
         facts = self.summary()
         rows = [("arms", str(self.arms)), ("Condorcet winner", facts["condorcet_winner"] or "none")]
         if facts["condorcet_winner"] is not None:
@@ -339,7 +411,7 @@ def _listed(names: Sequence[str], most: int = 8) -> str:
     return shown if len(names) <= most else f"{shown}, …"
 
 
-def _checked_array(array: Any) -> np.ndarray:
+def _checked_array(array: ArrayLike) -> np.ndarray:
     try:
         if np.iscomplexobj(array):
             raise TypeError("its numbers are complex")
@@ -363,10 +435,11 @@ def _checked_array(array: Any) -> np.ndarray:
             "entries must be the probabilities of i beating j"
         )
     np.fill_diagonal(p, 0.5)  # exactly, so that the winner's own gap is 0 and its self-duels cost nothing
-    return _frozen(p)
+    return frozen(p)
 
 
-def _frozen(array: np.ndarray) -> np.ndarray:
+def frozen(array: np.ndarray) -> np.ndarray:
+    """Make an array read-only, in place, and return it."""
     array.flags.writeable = False
     return array
 
@@ -399,15 +472,14 @@ def _indices(mask: np.ndarray) -> tuple[int, ...]:
     return tuple(np.flatnonzero(mask).tolist())
 
 
-# How many subsets of the arms are totally ordered: counted, or among random ones.
-# `beats` is a (K, K) bool array: whether i beats j more often than not.
+# Counting totally ordered subsets. `beats` is a (K, K) bool array: whether i beats j more often than not.
 
 
 def count_ordered_subsets(beats: np.ndarray, size: int, most_work: int = 1_000_000) -> int | None:
-    """How many subsets of `size` arms are totally ordered, or None when counting them is too much work.
+    """Count the subsets of `size` arms that are totally ordered; None if that is too much work.
 
-    An ordered subset is its best arm followed by an ordered subset of the arms that one beats; sets of arms are
-    bits of an integer, so that equal sets are counted once.
+    An ordered subset is its best arm followed by an ordered subset of the arms that it beats. Sets of arms are
+    bits of an integer, so equal sets are counted once.
     """
     beaten = [sum(1 << int(j) for j in np.flatnonzero(row)) for row in beats]
     known: dict[tuple[int, int], int] = {}
@@ -439,7 +511,7 @@ def count_ordered_subsets(beats: np.ndarray, size: int, most_work: int = 1_000_0
 
 
 def ordered_subsets_by_size(beats: np.ndarray, most_work: int = 1_000_000) -> tuple[int, ...] | None:
-    """How many subsets of 0, 1, …, K arms are totally ordered, in one pass; None where that is too much work."""
+    """Count the totally ordered subsets of 0, 1, …, K arms in one pass; None if that is too much work."""
     beaten = [sum(1 << int(j) for j in np.flatnonzero(row)) for row in beats]
     known: dict[int, tuple[int, ...]] = {0: (1,)}
     work = 0
@@ -466,12 +538,12 @@ def ordered_subsets_by_size(beats: np.ndarray, most_work: int = 1_000_000) -> tu
 
 
 def ordered_among_random(beats: np.ndarray, size: int, samples: int, rng: np.random.Generator) -> int:
-    """How many of `samples` random subsets are totally ordered."""
+    """Count the totally ordered subsets among `samples` random ones."""
     ordered = 0
     batch = max(1, min(samples, 4_000_000 // len(beats)))
     for start in range(0, samples, batch):
         chosen = np.empty((min(batch, samples - start), 0), np.int64)
-        # A subset can only be ordered if its first few arms are, so that most are never drawn in full.
+        # A subset can only be ordered if its first few arms are, so most are never drawn completely.
         while len(chosen) and chosen.shape[1] < size:
             chosen = _extended(chosen, min(max(3, chosen.shape[1]), size - chosen.shape[1]), len(beats), rng)
             chosen = chosen[_all_ordered(beats, chosen)]
@@ -480,7 +552,7 @@ def ordered_among_random(beats: np.ndarray, size: int, samples: int, rng: np.ran
 
 
 def _extended(chosen: np.ndarray, more: int, arms: int, rng: np.random.Generator) -> np.ndarray:
-    """Each row of different arms, followed by `more` others drawn uniformly from the rest."""
+    """Extend each row of distinct arms by `more` others, drawn uniformly from the rest."""
     rows, had = chosen.shape
     if (had + more) ** 2 > arms:
         keys = rng.random((rows, arms))
@@ -488,7 +560,7 @@ def _extended(chosen: np.ndarray, more: int, arms: int, rng: np.random.Generator
         return np.hstack([chosen, keys.argpartition(more - 1, axis=1)[:, :more]])
     drawn = np.hstack([chosen, np.zeros((rows, more), np.int64)])
     again = np.arange(rows)
-    while len(again):  # a row with an arm twice is drawn again
+    while len(again):  # rows with a repeated arm are drawn again
         drawn[again, had:] = rng.integers(arms, size=(len(again), more))
         ascending = np.sort(drawn[again], axis=1)
         again = again[(ascending[:, 1:] == ascending[:, :-1]).any(axis=1)]
@@ -496,9 +568,9 @@ def _extended(chosen: np.ndarray, more: int, arms: int, rng: np.random.Generator
 
 
 def _all_ordered(beats: np.ndarray, subsets: np.ndarray) -> np.ndarray:
-    """(rows,) bool: whether each row of arms is totally ordered, that is, has all scores from 0 to its size − 1."""
+    """(rows,) bool: whether each row of arms is totally ordered, that is, has the scores 0 … size − 1."""
     arms, size = len(beats), subsets.shape[1]
-    pairwise = 16 * size < arms  # looking pairs up beats a matrix product only for small subsets
+    pairwise = 16 * size < arms  # looking up pairs is faster than a matrix product only for small subsets
     weights = beats.T if pairwise else beats.T.astype(np.float32)
     ordered = np.empty(len(subsets), dtype=bool)
     rows = 4_000_000 // (size**2 if pairwise else arms) + 1

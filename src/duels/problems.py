@@ -1,6 +1,6 @@
-"""Problems by name: the literature's small matrices, generated families, and matrix files.
+"""Problems by name: small matrices from the literature, generated families, and matrix files.
 
-A problem is named by a string with parameters, `"bradley-terry:arms=16,spread=0.5,seed=3"`.
+The name of a problem may have parameters: `"bradley-terry:arms=16,spread=0.5,seed=3"`.
 """
 
 import csv
@@ -11,37 +11,51 @@ import math
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from . import specs
 from .errors import InvalidInput, UnknownName, cut
-from .files import read_cell, safe_cell, whole_file
+from .files import atomic_write, read_cell, safe_cell
 from .preference import PreferenceMatrix
 
 SUFFIXES = (".csv", ".txt", ".npy", ".npz")
-MOST_ARMS = 10_000  # a matrix of this size already fills 0.8 GB
+MOST_ARMS = 10_000  # a matrix of this size already takes 0.8 GB
 Rows = list[tuple[int, list[str]]]  # line number, entries
 KOMIYAMA = "Komiyama, Honda, Kashima & Nakagawa, COLT 2015"
 
 
 class ProblemInfo(NamedTuple):
-    """What can be asked of one named problem or family."""
+    """A named problem or family of problems."""
 
     name: str
-    parameters: dict[str, Any]  # parameter -> default
+    parameters: dict[str, specs.Value]  # parameter -> default
     summary: str
     reference: str
 
 
 Build = Callable[..., PreferenceMatrix]
-# name -> the function that builds it, and a reference; its signature and docstring say the rest
+# name -> the function that builds it, and a reference. Its signature gives the parameters, its docstring the summary.
 _families: dict[str, tuple[Build, str]] = {}
 
 
-def problem(spec: str, /, **parameters: Any) -> PreferenceMatrix:
-    """The matrix that a name with parameters stands for; keywords override what the string says."""
+def problem(spec: str, /, **parameters: specs.Value) -> PreferenceMatrix:
+    """Build a named problem.
+
+    Args:
+        spec: A name, with or without parameters; `list_problems` lists them.
+        **parameters: More parameters. They override those in `spec`.
+
+    Raises:
+        UnknownName: If there is no such problem or parameter.
+        InvalidInput: If a parameter has a wrong value.
+
+    Example:
+        >>> problem("linear:arms=4", seed=1).arms
+        4
+    """
     if not isinstance(spec, str):
         raise InvalidInput(f"{spec!r} is not a problem's name: expected a string such as 'linear:arms=8'")
     if Path(spec).suffix.lower() in SUFFIXES:
@@ -53,21 +67,22 @@ def problem(spec: str, /, **parameters: Any) -> PreferenceMatrix:
     return PreferenceMatrix(built.array, built.names, specs.join(name, values, defaults))
 
 
-def problem_names() -> list[str]:
-    return list(_families)
-
-
 def list_problems() -> list[ProblemInfo]:
-    """Every named problem and family, with its parameters and their defaults."""
+    """List all named problems and families, with their parameters and defaults."""
     return [
         ProblemInfo(name, _defaults(name), _summary(build), reference) for name, (build, reference) in _families.items()
     ]
 
 
-def as_matrix(problem_like: Any) -> PreferenceMatrix:
-    """A matrix from any of: a PreferenceMatrix, an array, a file's path, a problem's name.
+def as_matrix(problem_like: ArrayLike | PreferenceMatrix | os.PathLike[str]) -> PreferenceMatrix:
+    """Convert anything that describes a problem to a matrix.
 
-    A string with a matrix file's suffix, or with a path separator, is a path; any other is a problem's name first.
+    Args:
+        problem_like: A `PreferenceMatrix`, an array, the path of a matrix file, or the name of a problem. A string is a
+            path if it has a matrix file's suffix or a path separator; else it is taken as a name first.
+
+    Raises:
+        InvalidInput: If it is none of these, or the matrix is invalid.
     """
     if isinstance(problem_like, os.PathLike) or (isinstance(problem_like, str) and _is_path(problem_like)):
         return load_matrix(problem_like)
@@ -88,7 +103,7 @@ def _is_path(text: str) -> bool:
     return text.partition(":")[0].strip() not in _families and Path(text).is_file()
 
 
-def _defaults(name: str) -> dict[str, Any]:
+def _defaults(name: str) -> dict[str, specs.Value]:
     if name not in _families:
         raise UnknownName("problem", name, _families, see="duels problems")
     return {key: p.default for key, p in inspect.signature(_families[name][0]).parameters.items()}
@@ -153,7 +168,7 @@ def _linear(arms: int = 8, largest_gap: float = 0.4, seed: int = 0, shuffle: boo
 
 @_family("hard-condorcet")
 def _hard_condorcet(arms: int = 16, gap: float = 0.05, seed: int = 0, shuffle: bool = True) -> PreferenceMatrix:
-    """A winner ahead of every arm by the same `gap`; all other pairs are even, so only its own duels tell."""
+    """A winner ahead of every arm by the same `gap`; all other pairs are even, so only its own duels help."""
     rng = _checked("hard-condorcet", arms, seed, gap=gap)
     above = np.full((arms, arms), 0.5)
     above[0] += gap
@@ -190,7 +205,7 @@ def _cycle_with_winner(
     """
     rng = _checked("cycle-with-winner", arms, seed, fewest=4, gap=gap, cycle_gap=cycle_gap)
     place = np.arange(arms)
-    ahead = (place - place[:, None]) % (arms - 1)  # steps from i on to j; the winner's row is set below
+    ahead = (place - place[:, None]) % (arms - 1)  # steps from i to j; the winner's row is set below
     above = 0.5 + cycle_gap * np.sign((arms - 1) - 2 * ahead)
     above[0] = 0.5 + gap
     return _shuffled(above, rng, shuffle)
@@ -219,7 +234,7 @@ def _checked(name: str, arms: int, seed: int, fewest: int = 2, **gaps: float) ->
 
 
 def _shuffled(above: np.ndarray, rng: np.random.Generator, shuffle: bool) -> PreferenceMatrix:
-    """The completed matrix, its arms in random order: low indices must not be the good arms."""
+    """The completed matrix, its arms in random order: good arms must not have low indices."""
     matrix = _completed(above)
     order = rng.permutation(matrix.arms) if shuffle else np.arange(matrix.arms)
     return PreferenceMatrix(matrix.array[np.ix_(order, order)])
@@ -231,9 +246,13 @@ def _completed(above: np.ndarray) -> PreferenceMatrix:
 
 
 def load_matrix(path: str | os.PathLike[str]) -> PreferenceMatrix:
-    """The matrix in a .csv, .txt, .npy or .npz file.
+    """Read a matrix from a .csv, .txt, .npy or .npz file.
 
-    Tables may have a header row of names and a first column of names; .txt is separated by spaces, `#` comments.
+    Tables may have a header row and a first column of names. A .txt file is separated by spaces, and `#` starts a
+    comment.
+
+    Raises:
+        InvalidInput: If the file cannot be read, or does not hold a preference matrix.
     """
     path = Path(path)
     suffix = _checked_suffix(path)
@@ -248,23 +267,35 @@ def load_matrix(path: str | os.PathLike[str]) -> PreferenceMatrix:
         raise InvalidInput(f"{path}: {error}") from None
 
 
-def save_matrix(matrix: PreferenceMatrix, path: str | os.PathLike[str]) -> None:
-    """Write a .csv, .txt, .npy or .npz file that `load_matrix` reads back exactly; whole or not at all."""
+def save_matrix(matrix: PreferenceMatrix | ArrayLike, path: str | os.PathLike[str]) -> None:
+    """Write a matrix to a .csv, .txt, .npy or .npz file that `load_matrix` reads back exactly.
+
+    Args:
+        matrix: The matrix.
+        path: The file; an existing one is replaced atomically. An .npy file cannot hold names.
+
+    Raises:
+        InvalidInput: If the file cannot be written, or cannot hold the names.
+    """
     path = Path(path)
     matrix = matrix if isinstance(matrix, PreferenceMatrix) else PreferenceMatrix(matrix)
     content = _encoded(matrix, path, _checked_suffix(path))
-    with whole_file(path) as unfinished:
+    with atomic_write(path) as unfinished:
         unfinished.write_bytes(content)
 
 
 def check_matrix_path(path: str | os.PathLike[str]) -> None:
-    """Refuse a file that `save_matrix` could not write a named matrix to, before work is done for it."""
+    """Check that `save_matrix` can write a named matrix to a path, before any work is done.
+
+    Raises:
+        InvalidInput: If it cannot.
+    """
     path = Path(path)
     if _checked_suffix(path) == ".npy":
         raise InvalidInput(f"{path}: an .npy file cannot hold the arms' names; save as .npz, .csv or .txt")
     if not path.parent.is_dir():
         raise InvalidInput(f"{path} cannot be written: there is no folder {str(path.parent)!r}")
-    with whole_file(path.with_name(f"{path.name}.probe")) as unfinished:
+    with atomic_write(path.with_name(f"{path.name}.probe")) as unfinished:
         unfinished.touch()
     path.with_name(f"{path.name}.probe").unlink()
 
@@ -303,7 +334,7 @@ def _read_binary(path: Path, content: bytes) -> tuple[np.ndarray, list[str] | No
         members = {"array": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
     except Exception:  # numpy, zipfile and zlib raise a dozen kinds for damaged files
         raise InvalidInput(
-            f"{path} is damaged, or not an array of plain numbers: save it anew with save_matrix"
+            f"{path} is damaged, or not an array of plain numbers: save it again with save_matrix"
         ) from None
     names = members.pop("names", None)
     if len(members) != 1:
@@ -365,7 +396,7 @@ def _numbers(path: Path, rows: Rows, first: int) -> list[list[float]]:
 
 
 def _table_names(path: Path, header: tuple[int, list[str]] | None, rows: Rows, labelled: bool) -> list[str] | None:
-    """The names in the header row and the first column, which must agree."""
+    """The names from the header row and the first column, which must agree."""
     labels = [row[0] for _, row in rows] if labelled else None
     if header is None:
         return labels

@@ -1,7 +1,7 @@
-"""What a duel costs, and which arms are the right answer: notions of regret by name.
+"""Notions of regret by name: what a duel costs, and which arms are correct recommendations.
 
-`condorcet` is the paper's: (Δ_i + Δ_j)/2. Where no arm beats every other one it is not defined, and `copeland` takes
-its place unless another notion is asked for.
+`condorcet` is the paper's notion: (Δ_i + Δ_j)/2. It is not defined if no arm beats every other arm; `copeland` is then
+the default.
 """
 
 from typing import NamedTuple
@@ -19,24 +19,38 @@ class Regret(NamedTuple):
     """A notion of regret on one matrix."""
 
     name: str
-    arm: np.ndarray  # (K,) float64: what an arm costs; 0 for the winners
-    pair: np.ndarray | None  # (K, K) float64: what a duel costs, where it is not the mean of its two arms
+    arm: np.ndarray  # (K,) float64: the cost of an arm; 0 for the winners
+    pair: np.ndarray | None  # (K, K) float64: the cost of a duel, or None if it is the mean of its arms' costs
     winners: tuple[int, ...]
 
     def of(self, met: np.ndarray) -> float:
-        """The regret of duels met[i, j] = met[j, i]; on the diagonal twice the self-duels."""
+        """Compute the cumulative regret of a set of duels.
+
+        Args:
+            met: (K, K) counts; `met[i, j] = met[j, i]` is the number of duels of i and j, and the diagonal holds twice
+                the number of self-duels.
+        """
         if self.pair is None:
             return 0.5 * float((met.sum(axis=1) * self.arm).sum())
         return 0.5 * float((met * self.pair).sum())
 
 
 def find_regret(matrix: PreferenceMatrix, name: str = AUTO) -> Regret:
-    """The notion of that name; `auto` is `condorcet` if the matrix has a Condorcet winner, else `copeland`.
+    """Find a notion of regret by name and apply it to a matrix.
 
-    condorcet: the mean of Δ_i and Δ_j, Δ_i being how far the Condorcet winner is ahead of i. weak: the smaller of
-        them. strong: the larger.
-    copeland: the mean of ζ* − ζ_i and ζ* − ζ_j, ζ_i being the share of the other arms that i beats.
-    borda: the mean of b* − b_i and b* − b_j, b_i being i's chance against a random other arm.
+    - `condorcet`: the mean of Δ_i and Δ_j, where Δ_i is the gap between the Condorcet winner and arm i.
+    - `weak`: the smaller of Δ_i and Δ_j.
+    - `strong`: the larger of Δ_i and Δ_j.
+    - `copeland`: the mean of ζ* − ζ_i and ζ* − ζ_j, where ζ_i is the fraction of the other arms that i beats.
+    - `borda`: the mean of b* − b_i and b* − b_j, where b_i is the probability that i beats a random other arm.
+
+    Args:
+        matrix: The preference matrix.
+        name: One of the names above, or `auto`: `condorcet` if the matrix has a Condorcet winner, else `copeland`.
+
+    Raises:
+        UnknownName: If there is no such notion.
+        NoCondorcetWinner: If the notion needs a Condorcet winner and the matrix has none.
     """
     if name == AUTO:
         name = "copeland" if matrix.condorcet_winner is None else "condorcet"
@@ -50,6 +64,6 @@ def find_regret(matrix: PreferenceMatrix, name: str = AUTO) -> Regret:
         raise UnknownName("notion of regret", name, (AUTO, *NOTIONS))
     gaps = matrix.gaps
     winner = matrix.condorcet_winner
-    assert winner is not None  # gaps refuses a matrix without one
+    assert winner is not None  # `gaps` raises for a matrix without one
     pair = {"weak": np.minimum.outer, "strong": np.maximum.outer}.get(name)
     return Regret(name, gaps, None if pair is None else pair(gaps, gaps), (winner,))

@@ -1,4 +1,4 @@
-"""Results of simulations: one table with a row per run and checkpoint, and where it came from."""
+"""Results of simulations: one table with a row per run and checkpoint, and its provenance."""
 
 import hashlib
 import io
@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from .errors import InvalidInput, cut
-from .files import whole_file
+from . import provenance as provenances
+from .errors import InvalidInput, counted, cut
+from .files import atomic_write
+from .provenance import TOLD
 
 SCHEMA = {
     "problem": pl.String,
@@ -24,27 +26,29 @@ SCHEMA = {
     "horizon": pl.Int64,
     "run": pl.Int64,
     "t": pl.Int64,
-    "regret": pl.Float64,  # cumulative, of the notion that the provenance says; usually (Δ_i + Δ_j)/2
+    "regret": pl.Float64,  # cumulative, of the notion named in the provenance; usually (Δ_i + Δ_j)/2
     "weak_regret": pl.Float64,  # cumulative min(Δ_i, Δ_j)
     "simple_regret": pl.Float64,  # Δ of the recommended arm
     "duels": pl.Int64,  # comparisons of two different arms
     "recommended": pl.Int64,
     "correct": pl.Boolean,
-    "explored": pl.Int64,  # when an elimination method had one arm left; null before, and for other policies
+    "explored": pl.Int64,  # when an elimination method had one arm left; null before that, and for other policies
 }
 PAIRS = {"problem": pl.String, "policy": pl.String, **dict.fromkeys(("run", "t", "first", "second"), pl.Int64)}
 PAIRS |= {"duels": pl.Float64, "wins": pl.Float64}
 TABLES = {"frame": SCHEMA, "pairs": PAIRS, "intervals": {**PAIRS, "lower": pl.Float64, "upper": pl.Float64}}
-TOLD = "told_a_horizon"  # in a shard's provenance: the policies that are run afresh for each horizon
-DIGESTS = "sha256"  # in provenance.json, of each table's file
+DIGESTS = "sha256"  # in provenance.json: the hash of each table's file
 
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """What a simulation found.
+    """The results of a simulation or experiment.
 
-    `frame` has the columns of `SCHEMA`. `pairs` and `intervals` are there if they were recorded. `provenance` says
-    what was run: version, policy, problem, seed, machine, time.
+    Attributes:
+        frame: One row per run and checkpoint, with the columns of `SCHEMA`.
+        provenance: What was run: version, policy, problem, seed, machine, time.
+        pairs: Duels and wins of every pair at every checkpoint, or None if they were not recorded.
+        intervals: Confidence intervals of chosen pairs at every checkpoint, or None if they were not recorded.
     """
 
     frame: pl.DataFrame
@@ -53,11 +57,19 @@ class Results:
     intervals: pl.DataFrame | None = None  # problem, policy, run, t, first, second, duels, wins, lower, upper
 
     def summarise(self, *, confidence: float = 0.95, quantiles: Sequence[float] = (0.25, 0.5, 0.75)) -> pl.DataFrame:
-        """Mean, spread and accuracy over runs, by problem, policy, horizon and time.
+        """Compute mean, spread and accuracy over runs, by problem, policy, horizon and time.
 
-        Problems and policies keep the order in which the table, and so an experiment's file, first names them.
-        `regret_low` to `regret_high` is the confidence band of the mean (Student's t; null for a single run),
-        `accuracy_low` to `accuracy_high` Wilson's of the accuracy; `regret_q25` is the regret's 0.25-quantile.
+        Args:
+            confidence: The level of the confidence intervals.
+            quantiles: The quantiles of regret to include.
+
+        Returns:
+            A frame in which problems and policies keep their order in `frame`. `regret_low` to `regret_high` is the
+            confidence interval of the mean (Student's t; null for a single run), `accuracy_low` to `accuracy_high`
+            Wilson's interval of the accuracy, and `regret_q25` the 0.25-quantile of the regret.
+
+        Raises:
+            InvalidInput: If the confidence or a quantile is out of range.
         """
         if not 0 < confidence < 1:
             raise InvalidInput(f"confidence is {confidence}: expected a number between 0 and 1, such as 0.95")
@@ -84,16 +96,16 @@ class Results:
         return summary.with_columns(**_bands(summary, confidence))
 
     def final(self) -> pl.DataFrame:
-        """The summary at every horizon that was asked for: by problem and `t`, and there the lowest mean regret first.
+        """Return the summary at every requested horizon, by problem and `t`, lowest mean regret first.
 
-        A policy that is told its horizon counts at `t` with the runs that were told just that one. An experiment plays
-        the others once, to the longest `horizon`; at a shorter one the same runs count, as they stood at that time.
+        A policy that needs a horizon is represented at `t` by the runs with exactly that horizon. An experiment runs
+        the other policies once, to the longest horizon; at shorter ones the same runs count, as they were at that time.
         """
         t, horizon = pl.col("t"), pl.col("horizon")
         summary = self.summarise().with_columns(last=t == t.max().over("problem", "policy", "horizon"))
         asked, line = _shorter_horizons(self.frame, self.provenance), ["problem", "policy", "t"]
         shorter = summary.join(asked, on=[*line, "horizon"], how="semi")
-        shorter = shorter.join(summary.filter("last"), on=line, how="anti")  # runs of just that horizon come first
+        shorter = shorter.join(summary.filter("last"), on=line, how="anti")  # runs with exactly that horizon come first
         shorter = shorter.filter(horizon == horizon.min().over(line))
         rows = pl.concat([summary.filter("last"), shorter]).drop("last")
         order = [ordered(self.frame, "problem"), t, pl.col("regret"), ordered(self.frame, "policy"), horizon]
@@ -101,16 +113,20 @@ class Results:
 
     @property
     def notion(self) -> str:
-        """The notion of regret: `condorcet`, or another one's name; several, if problems differ, with commas."""
-        return ", ".join(sorted(set(_notions(self.provenance)))) or "condorcet"
+        """The name of the notion of regret, such as `condorcet`; several are separated by commas."""
+        return ", ".join(sorted(provenances.notions(self.provenance))) or "condorcet"
 
     def save(self, directory: str | Path) -> None:
-        """Write the tables as Parquet and the provenance as JSON; files appear whole or not at all.
+        """Write the tables as Parquet and the provenance as JSON, each file atomically.
 
-        Results that the folder held before are replaced.
+        Args:
+            directory: The folder. It is created if needed; results in it are replaced.
+
+        Raises:
+            InvalidInput: If the folder cannot be written.
         """
         target = prepare_folder(directory)
-        text = json.dumps(self.provenance, ensure_ascii=False)  # what cannot be written is refused before anything is
+        text = json.dumps(self.provenance, ensure_ascii=False)  # fails before anything is written
         digests = {}
         for name in TABLES:
             table, file = getattr(self, name), target / f"{name}.parquet"
@@ -119,46 +135,39 @@ class Results:
                 continue
             digests[file.name] = write_parquet(table, file)
         text = json.dumps(self.provenance | {DIGESTS: digests}, indent=2, ensure_ascii=False)
-        with whole_file(target / "provenance.json") as unfinished:
+        with atomic_write(target / "provenance.json") as unfinished:
             unfinished.write_text(text + "\n", encoding="utf-8")
 
     def __repr__(self) -> str:
         policies = self.frame["policy"].unique(maintain_order=True).to_list()
         problems = self.frame["problem"].unique(maintain_order=True).to_list()
-        runs = self.frame["run"].n_unique()
-        said = f"{runs} run{'s' if runs != 1 else ''}, {len(self.frame)} rows"
-        return f"Results({', '.join(policies)} on {', '.join(problems)}: {said})"
+        size = f"{counted(self.frame['run'].n_unique(), 'run')}, {len(self.frame)} rows"
+        return f"Results({', '.join(policies)} on {', '.join(problems)}: {size})"
 
 
 def ordered(frame: pl.DataFrame, column: str) -> pl.Expr:
-    """The column as an enumeration, which sorts by first appearance in the frame."""
+    """Return the column as an enumeration, which sorts by first appearance in the frame."""
     return pl.col(column).cast(pl.Enum(frame[column].unique(maintain_order=True)))
 
 
 def _shorter_horizons(frame: pl.DataFrame, provenance: Mapping[str, Any]) -> pl.DataFrame:
-    """By problem and policy, the horizons asked for of policies that are not told one, which are run to the longest."""
+    """By problem and policy, the requested horizons of policies that need none: they are run once, to the longest."""
     rows: list[tuple[str, str, int, int]] = []
     runs = frame.group_by("problem", "policy").agg(pl.col("horizon").unique())
     horizons = {(problem, policy): played for problem, policy, played in runs.rows()}
-    for said in leaves(provenance):
-        for key in product(said.get("problems", ()), said.get("policies", ())):
-            asked, played = said.get("horizons", [0]), horizons.get(key, ())
-            # Results that do not say it are those of whole experiments, where a policy that is told has them all.
-            told = key[1] in said[TOLD] if TOLD in said else set(asked) <= set(played)
-            if not told and max(asked) in played:
+    for leaf in provenances.parts(provenance):
+        for key in product(leaf.get("problems", ()), leaf.get("policies", ())):
+            asked, played = leaf.get("horizons", [0]), horizons.get(key, ())
+            # Without that list, these are complete experiments: a policy that needs a horizon was run with each.
+            needs_horizon = key[1] in leaf[TOLD] if TOLD in leaf else set(asked) <= set(played)
+            if not needs_horizon and max(asked) in played:
                 rows += [(*key, max(asked), t) for t in asked]
     schema = {"problem": pl.String, "policy": pl.String, "horizon": pl.Int64, "t": pl.Int64}
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def leaves(provenance: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The provenance of each simulation or experiment, whatever was combined with what."""
-    inner = provenance.get("parts")
-    return [provenance] if inner is None else [leaf for part in inner for leaf in leaves(part)]
-
-
 def _bands(summary: pl.DataFrame, confidence: float) -> dict[str, pl.Series]:
-    from scipy import special  # loaded when first used: it takes a tenth of a second
+    from scipy import special  # imported on first use: it takes a tenth of a second
 
     upper = 1 - (1 - confidence) / 2
     runs, accuracy = summary["runs"].to_numpy(), summary["accuracy"].to_numpy()
@@ -174,14 +183,15 @@ def _bands(summary: pl.DataFrame, confidence: float) -> dict[str, pl.Series]:
     }
 
 
-def _notions(said: dict[str, Any]) -> list[str]:
-    """What a provenance, and those it is made of, say of the regret."""
-    inner = [*said.get("parts", ()), *said.get("problems", {}).values()]
-    return [said["regret"]] if "regret" in said else [name for part in inner for name in _notions(part)]
-
-
 def load_results(directory: str | Path) -> Results:
-    """Read what `Results.save` wrote; files that were changed since are refused."""
+    """Read results that `Results.save`, or an experiment, wrote.
+
+    Args:
+        directory: The folder.
+
+    Raises:
+        InvalidInput: If the folder has no results, or a file was changed since it was written.
+    """
     source = Path(directory)
     if not (source / "frame.parquet").is_file():
         raise InvalidInput(f"{str(source)!r} {_why_none(source)}")
@@ -191,46 +201,51 @@ def load_results(directory: str | Path) -> Results:
         raise InvalidInput(f"{source / 'provenance.json'} cannot be read: {error}") from None
     digests = provenance.pop(DIGESTS, {}) if isinstance(provenance, dict) else None  # older results have none
     if not isinstance(digests, dict):
-        raise InvalidInput(f"{source / 'provenance.json'} is no provenance: expected what `save` writes")
+        raise InvalidInput(f"{source / 'provenance.json'} is not a provenance: expected a file as `save` writes it")
     tables = {}
     for name, columns in TABLES.items():
         file = source / f"{name}.parquet"
         if file.is_file():
             tables[name] = read_parquet(file, columns, digests.get(file.name))
-    return Results(provenance=provenance, **tables)
+    return Results(provenance=provenances.upgrade(provenance), **tables)
 
 
-def as_results(results: Any) -> Results:
-    """Results as they are, or those of a folder: what every figure takes."""
+def as_results(results: object) -> Results:
+    """Return results as they are, or read them from a folder; every figure accepts both."""
     if isinstance(results, Results):
         return results
     if isinstance(results, str | os.PathLike):
         return load_results(os.fspath(results))
     raise InvalidInput(
-        f"{cut(results)} is not results: expected what simulate, run_experiment or load_results gives, or a folder of "
-        "results"
+        f"{cut(results)} is not results: expected what simulate, run_experiment or load_results returns, or a folder "
+        "with results"
     )
 
 
 def _why_none(folder: Path) -> str:
     if not folder.is_dir():
-        return "is not a folder: expected one with results, as `duels run --out` or `save` leaves it"
+        return "is not a folder: expected one with results, as `duels run --out` or `save` writes it"
     if (folder / "experiment.json").is_file():
-        return "holds an experiment that is not finished: the same command goes on with it; shards need `duels merge`"
+        return "holds an experiment that is not finished: run the command again to continue; shards need `duels merge`"
     return "holds no results: expected a folder with frame.parquet, as `save` writes it" + look_below(folder)
 
 
 def look_below(folder: Path) -> str:
-    """Where else to look, as the end of an error: `reproduce` keeps its experiment in the folder `results`."""
+    """Suggest the subfolder `results`, where `reproduce` keeps its experiment, as the end of an error message."""
     below = folder / "results"
     found = any((below / name).is_file() for name in ("experiment.json", "frame.parquet"))
     return f"; look in {str(below)!r}" if found else ""
 
 
 def combine(parts: Sequence[Results]) -> Results:
-    """Several results, or folders of them, as one; each one's provenance is kept.
+    """Combine several results into one; the provenance of each is kept.
 
-    Results that cannot be told apart afterwards are refused: the same runs twice, or different things of one name.
+    Args:
+        parts: Results, or folders with results.
+
+    Raises:
+        InvalidInput: If the parts could not be distinguished afterwards: the same runs twice, or different problems
+            with one name.
     """
     parts = [as_results(part) for part in parts]
     if not parts:
@@ -241,10 +256,10 @@ def combine(parts: Sequence[Results]) -> Results:
     if len(twice):
         problem, policy, horizon, run = twice.sort(keys).row(0)
         raise InvalidInput(
-            f"run {run} of {policy} on {problem} with horizon {horizon} is there twice: give different matrices and "
+            f"run {run} of {policy} on {problem} with horizon {horizon} is present twice: give different matrices and "
             "policies different names, and simulate more runs with one seed rather than combining seeds"
         )
-    _refuse_namesakes([part.provenance for part in parts])
+    _refuse_namesakes(parts)
     tables = {}
     for name in TABLES:
         present = [getattr(part, name) for part in parts if getattr(part, name) is not None]
@@ -252,20 +267,17 @@ def combine(parts: Sequence[Results]) -> Results:
     return Results(provenance={"parts": [part.provenance for part in parts]}, **tables)  # type: ignore[arg-type]
 
 
-def _refuse_namesakes(provenances: Sequence[dict[str, Any]], known: dict[str, str] | None = None) -> None:
-    """Different matrices of one name are refused: their rows would be taken for one problem's."""
-    known = {} if known is None else known
-    for said in provenances:
-        _refuse_namesakes(said.get("parts", ()), known)
-        own = {said["problem"]: said} if "problem" in said else said.get("problems", {})
-        for problem, facts in own.items():
-            if known.setdefault(problem, facts["matrix"]) == facts["matrix"]:
-                continue
-            raise InvalidInput(f"two different matrices are called {problem!r}: give each a name of its own")
+def _refuse_namesakes(parts: Sequence[Results]) -> None:
+    """Raise if different matrices have one name: their rows would count as one problem's."""
+    known: dict[str, str] = {}
+    for part in parts:
+        for problem, digest in provenances.digests(part.provenance):
+            if known.setdefault(problem, digest) != digest:
+                raise InvalidInput(f"two different matrices are called {problem!r}: give each a name of its own")
 
 
 def prepare_folder(directory: str | Path) -> Path:
-    """The folder, made if need be; an error if nothing can be written there."""
+    """Create a folder if needed, and check that files can be written there."""
     folder = Path(directory)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -277,18 +289,24 @@ def prepare_folder(directory: str | Path) -> Path:
 
 
 def write_parquet(table: pl.DataFrame, path: Path) -> str:
-    """A Parquet file that appears whole or not at all, or an error that says why it cannot; gives its sha256."""
+    """Write a Parquet file atomically and return its sha256."""
     content = io.BytesIO()
-    table.write_parquet(content)  # in memory first: polars' own error for a full disk speaks of Parquet
-    with whole_file(path) as unfinished:
+    table.write_parquet(content)  # in memory first: polars reports a full disk as a Parquet error
+    with atomic_write(path) as unfinished:
         unfinished.write_bytes(content.getbuffer())
     return hashlib.sha256(content.getbuffer()).hexdigest()
 
 
 def read_parquet(path: Path, columns: Mapping[str, Any] = SCHEMA, digest: str | None = None) -> pl.DataFrame:
-    """A Parquet file with at least these columns, or an error that names it.
+    """Read a Parquet file and check it.
 
-    digest: the file's sha256 when it was written. Parquet alone does not notice most damage.
+    Args:
+        path: The file.
+        columns: The columns that it must have, and their types.
+        digest: The file's sha256 when it was written. Parquet itself does not detect most damage.
+
+    Raises:
+        InvalidInput: If the file is missing, damaged, or lacks a column.
     """
     try:
         content = path.read_bytes()
@@ -302,10 +320,10 @@ def read_parquet(path: Path, columns: Mapping[str, Any] = SCHEMA, digest: str | 
     try:
         table = pl.read_parquet(io.BytesIO(content))
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        said = (str(error) or type(error).__name__).splitlines()[0]
-        raise InvalidInput(f"{path} is not a readable Parquet file: {said}") from None
+        reason = (str(error) or type(error).__name__).splitlines()[0]
+        raise InvalidInput(f"{path} is not a readable Parquet file: {reason}") from None
     for name, kind in columns.items():
         if table.schema.get(name) != kind:
-            has = table.schema.get(name, "not there")
+            has = table.schema.get(name, "missing")
             raise InvalidInput(f"{path} does not hold results: its column {name!r} is {has}, expected {kind}")
     return table

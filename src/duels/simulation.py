@@ -1,104 +1,236 @@
 """Simulation: one policy on one preference matrix, many runs, on threads."""
 
 import inspect
+import math
 import os
-import platform
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
 
 import numpy as np
 import polars as pl
+from numpy.typing import ArrayLike
 
 from .checks import check_int
 from .engine import loop
-from .engine.threads import cores, in_threads
+from .engine.threads import in_threads, thread_count
 from .errors import DuelsError, InvalidInput, PolicyError, UnknownName
-from .policies import Policy, defaults
+from .policies import Policy, PolicyLike, State, defaults
 from .policies import policy as find_policy
 from .preference import Arm, PreferenceMatrix
 from .problems import as_matrix
+from .provenance import Session, build, identity, machine
 from .regrets import AUTO, Regret, find_regret
-from .results import SCHEMA, Results
+from .results import SCHEMA, TABLES, Results
+from .specs import Value
 
 PER_DECADE = 10  # default checkpoints
-AGAIN = 100_000  # steps played again, interpreted, to find the line of an error: a second or two
+PIECES = 8  # tasks per thread, of a simulation with enough runs
+AGAIN = 100_000  # steps that are replayed, interpreted, to find the line of an error: a second or two
+ProblemLike = PreferenceMatrix | ArrayLike | os.PathLike[str]  # a matrix, an array, a file or a name
+Recorded = str | Sequence[str | tuple[Arm, Arm] | Arm]  # "pairs", a pair of arms, or a list of these
+
+
+class Environment(Protocol):
+    """A source of outcomes other than a preference matrix, such as `duels.ranking.InterleavingEnvironment`."""
+
+    outcome: Callable[..., float]  # the outcome kernel: (world, i, j, luck) → 1, ½ or 0
+    kernels: dict[str, Callable[..., Any]]  # which the outcome kernel calls by global names that are None
+
+    @property
+    def matrix(self) -> PreferenceMatrix:
+        """The matrix that regret is measured by."""
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What the provenance says about it."""
+
+    def world(self) -> Any:
+        """What the outcome kernel reads and writes; a new one for each run."""
+
+    def check_compilable(self) -> None:
+        """Raise if the outcome kernel cannot be compiled."""
 
 
 def simulate(
-    problem: Any,
-    policy: Any,
+    problem: ProblemLike | Environment,
+    policy: PolicyLike,
     *,
     horizon: int,
     runs: int | range = 1,
     seed: int = 0,
     jobs: int | None = None,
     checkpoints: Iterable[int] | None = None,
-    record: Sequence[Any] = (),
+    record: Recorded = (),
     compiled: bool = True,
     regret: str = AUTO,
     progress: bool | None = None,
-    **parameters: Any,
+    **parameters: Value,
 ) -> Results:
     """Play a policy on a problem and report its regret and recommendation at the checkpoints.
 
-    problem: a `PreferenceMatrix`, an array, a matrix file or a named problem; or an `InterleavingEnvironment`, whose
-        rankers then duel directly.
-    policy: a name such as `"rucb"` or `"btm:gamma=2"`, a Python file or a module of your own; `parameters` are its.
-    horizon: how many steps to play, up to 10¹⁵; policies that need a horizon are told it.
-    runs: independent repetitions, or the numbers of some as a range. Run r depends on `seed` and r alone: not on
-        threads, on `runs` or on checkpoints.
-    jobs: threads; by default one per core.
-    checkpoints: the times to report; by default ten per decade. The horizon is always reported.
-    record: `"pairs"` adds the duels and wins of every pair at every checkpoint (`results.pairs`), a pair of arms such
-        as `(0, 3)` the policy's interval for it (`results.intervals`).
-    compiled: False plays the policy in the Python interpreter, for breakpoints and prints; the results are the same.
-    regret: `condorcet`, `copeland`, `borda`, `weak` or `strong` (see `regrets`); by default `condorcet` if the problem
-        has a Condorcet winner, else `copeland`. `results.provenance["regret"]` says which it was, and the accuracy is
-        that of naming one of its winners.
-    progress: show a progress bar; by default on a terminal only.
+    Args:
+        problem: A `PreferenceMatrix`, an array, a matrix file or a named problem; or an `InterleavingEnvironment`, in
+            which rankers duel directly.
+        policy: A name such as `"rucb"` or `"btm:gamma=2"`, a Python file or a module of your own.
+        horizon: The number of steps to play, up to 10¹⁵. Policies that need a horizon get this one.
+        runs: The number of independent runs, or a range of run numbers. Run r depends only on `seed` and r: not on
+            threads, on other runs or on checkpoints.
+        seed: The seed of all runs.
+        jobs: The number of threads; by default one per core.
+        checkpoints: The times to report; by default ten per decade. The horizon is always reported.
+        record: `"pairs"` records the duels and wins of every pair at every checkpoint (`results.pairs`); a pair of
+            arms such as `(0, 3)` records the policy's interval for it (`results.intervals`).
+        compiled: False plays the policy in the Python interpreter, for breakpoints and prints; the results are the
+            same.
+        regret: `condorcet`, `copeland`, `borda`, `weak` or `strong` (see `duels.regrets`). By default it is
+            `condorcet` if the problem has a Condorcet winner, else `copeland`; `results.notion` says which. A
+            recommendation is correct if it is one of this notion's winners.
+        progress: Whether to show a progress bar; by default on a terminal only.
+        **parameters: Parameters of the policy.
+
+    Returns:
+        One row per run and checkpoint, with the provenance.
+
+    Raises:
+        InvalidInput: If an argument is wrong.
+        PolicyError: If the policy fails while it plays.
+
+    Example:
+        >>> simulate("arxiv-6", "rucb", horizon=1000, runs=10, alpha=0.6)
     """
     chosen = _policy_with(policy, parameters)
     numbers = _run_numbers(runs)
-    jobs = check_int("jobs", jobs, 1) if jobs is not None else cores()
+    jobs = thread_count(jobs)
     ready = Simulation(problem, chosen, horizon, seed, checkpoints, compiled, regret)
-    started, clock = datetime.now(UTC), time.perf_counter()
-    sheet = ready.sheet(numbers, record)
+    environment, name, label = ready.world.environment, ready.matrix.name, str(chosen)
+    what = identity(
+        {name: ready.matrix},
+        {} if environment is None else {name: environment.description},
+        {label: {name: chosen}},
+        horizons=[ready.horizon],
+        runs=runs if isinstance(runs, int) else [numbers[0], numbers[-1]],
+        seed=ready.seed,
+        regret=regret,
+    )
+    what["problems"][name]["names"] = list(ready.matrix.names)
+    world, times = ready.matrix if environment is None else environment, tuple(ready.times)
+    tasks = [
+        Task(k, name, world, label, chosen, ready.horizon, some, ready.seed, times, regret, record, compiled)
+        for k, some in enumerate(_pieces(numbers, jobs))
+    ]
+    session = Session(f"{jobs} threads")
+    found: dict[int, Results] = {}
 
-    def one_run(number: int, stop: threading.Event, share: Callable[[float], None]) -> None:
-        ready.play(numbers[number], sheet, stop, share)
+    def keep(task: Task, played: Results, where: dict[str, str]) -> None:
+        found[task.number] = played
+        session.count(where)
 
-    in_threads(one_run, len(numbers), jobs, progress, f"{chosen} on {ready.matrix.name}")
-    provenance = {
-        "duels": version(),
-        "command": sys.argv,
-        "problem": ready.matrix.name,
-        "matrix": ready.matrix.digest,
-        **ready.arena.said,
-        "arms": list(ready.matrix.names),
-        "policy": str(chosen),
-        "parameters": chosen.params._asdict(),
-        "regret": ready.regret.name,
-        "horizon": ready.horizon,
-        "runs": runs if isinstance(runs, int) else [numbers[0], numbers[-1]],
-        "seed": ready.seed,
-        "jobs": jobs,
-        "started": started.isoformat(timespec="seconds"),
-        "seconds": round(time.perf_counter() - clock, 3),
-        **machine(),
+    on_threads(tasks, keep, jobs, progress, f"{chosen} on {name}")
+    tables = {
+        table: pl.concat([getattr(found[k], table) for k in sorted(found)])
+        for table in TABLES
+        if getattr(found[0], table) is not None
     }
-    return Results(sheet.frame(), provenance, **sheet.recorder.frames())
+    return Results(provenance=build(what, [session.record]), **tables)
+
+
+def _pieces(runs: range, jobs: int) -> list[range]:
+    """Split runs into pieces, several per thread so that the threads finish together."""
+    size = math.ceil(len(runs) / (PIECES * jobs))
+    return [runs[start : start + size] for start in range(0, len(runs), size)]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Some runs of one policy on one problem with one horizon: the unit of work of simulations and experiments.
+
+    A task is self-contained. It returns the same table on every thread and machine, so a lost task can be repeated.
+    """
+
+    number: int  # its position in the simulation or the experiment
+    name: str  # of the problem
+    problem: PreferenceMatrix | Environment | None  # None if it is sent separately
+    label: str  # of the policy
+    policy: Policy
+    horizon: int
+    runs: range
+    seed: int
+    times: tuple[int, ...]
+    regret: str = AUTO
+    record: Recorded = ()
+    compiled: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.label} on {self.name}, horizon {self.horizon:,}, runs {self.runs[0]} to {self.runs[-1]}"
+
+    @property
+    def steps(self) -> int:
+        """The number of steps of all its runs."""
+        return self.horizon * len(self.runs)
+
+    def ready(self) -> "Simulation":
+        """Check and compile what the runs share."""
+        assert self.problem is not None
+        return Simulation(self.problem, self.policy, self.horizon, self.seed, self.times, self.compiled, self.regret)
+
+    def play(self, stop: threading.Event, show_share: Callable[[float], None] = lambda share: None) -> Results | None:
+        """Play the runs, one after another.
+
+        Args:
+            stop: Ends the work early when it is set.
+            show_share: Called with the share of the work that is done.
+
+        Returns:
+            The tables of the runs, without provenance; None if the work ended early.
+        """
+        simulation = self.ready()
+        table = simulation.table(self.runs, self.record)
+        for place, run in enumerate(self.runs):
+            simulation.play(run, table, stop, lambda done: show_share((place + done) / len(self.runs)))  # noqa: B023
+            if stop.is_set():
+                return None
+        frame = table.frame().with_columns(problem=pl.lit(self.name), policy=pl.lit(self.label))
+        recorded = table.recorder.frames()
+        return Results(frame, pairs=recorded.get("pairs"), intervals=recorded.get("intervals"))
+
+
+Done = Callable[[Task, Results, dict[str, str]], None]  # called with each finished task, its tables and its machine
+
+
+def on_threads(tasks: Sequence[Task], done: Done, jobs: int, progress: bool | None, title: str) -> None:
+    """Play tasks on threads of this process, the longest first.
+
+    Args:
+        tasks: The work. If there is none, nothing happens.
+        done: Called with each finished task, never by two threads at once.
+        jobs: The number of threads.
+        progress: Whether to show a bar; None means on a terminal only.
+        title: The bar's title.
+    """
+    tasks = sorted(tasks, key=lambda task: -task.steps)
+    for task in {id(task.policy): task for task in tasks}.values():
+        task.ready()  # compiled before the threads start
+    lock, here = threading.Lock(), machine()
+
+    def one(number: int, stop: threading.Event, show_share: Callable[[float], None]) -> None:
+        played = tasks[number].play(stop, show_share)
+        if played is not None:
+            with lock:
+                done(tasks[number], played, here)
+
+    if tasks:
+        in_threads(one, len(tasks), jobs, progress, title, [task.steps for task in tasks])
 
 
 class Simulation:
-    """One policy on one problem, compiled and checked: what all its runs share."""
+    """One policy on one problem, compiled and checked; shared by all its runs."""
 
     def __init__(
         self,
-        problem: Any,
+        problem: ProblemLike | Environment,
         policy: Policy,
         horizon: int,
         seed: int = 0,
@@ -106,37 +238,37 @@ class Simulation:
         compiled: bool = True,
         regret: str = AUTO,
     ) -> None:
-        self.arena = _Arena(problem)
-        self.matrix, self.policy = self.arena.matrix, policy
+        self.world = _World(problem)
+        self.matrix, self.policy = self.world.matrix, policy
         self.horizon = check_int("horizon", horizon, 1, loop.LATEST)
         self.seed = check_int("seed", seed, 0)
         self.regret = find_regret(self.matrix, regret)
         self.times = checkpoint_times(checkpoints, self.horizon)
-        self._play = self.arena.play(policy, self.horizon, compiled)
+        self._play = self.world.play(policy, self.horizon, compiled)
 
-    def sheet(self, runs: range, record: Sequence[Any] = ()) -> "Sheet":
-        """Where the given runs are entered."""
-        return Sheet(self.matrix, self.policy, self.horizon, self.times, runs, record, self.regret)
+    def table(self, runs: range, record: Recorded = ()) -> "RunTable":
+        """Make an empty table for some runs."""
+        return RunTable(self.matrix, self.policy, self.horizon, self.times, runs, record, self.regret)
 
-    def play(self, run: int, sheet: "Sheet", stop: threading.Event, share: Callable[[float], None]) -> None:
-        """Play one run from start to horizon; ends early, with nothing entered from there on, if asked to stop."""
+    def play(self, run: int, table: "RunTable", stop: threading.Event, share: Callable[[float], None]) -> None:
+        """Play one run from start to horizon and enter it in the table; `stop` ends it early, without the rest."""
         arms = self.matrix.arms
         state = self.policy.start(arms, self.horizon)
         tally = np.zeros((arms, arms))
         coin, luck = loop.streams(self.seed, run)
-        world = self.arena.world()
+        world = self.world.data()
         explored = self.policy.kernel("explored")
-        play = loop.direct(self._play, state, self.policy.params, world, tally, 1, 1, 1, 1, coin, luck, coin)
+        play = loop.entry_point(self._play, state, self.policy.params, world, tally, 1, 1, 1, 1, coin, luck, coin)
         t, budget = 1, 1000
         for place, until in enumerate(self.times):
-            adviser = loop.adviser(self.seed, run, until)
+            rng = loop.tie_break_rng(self.seed, run, until)
             while t <= until:
                 if stop.is_set():
                     return
                 before = time.perf_counter()
                 try:
                     t, arm = play(
-                        state, self.policy.params, world, tally, t, until, loop.FOREVER, budget, coin, luck, adviser
+                        state, self.policy.params, world, tally, t, until, loop.FOREVER, budget, coin, luck, rng
                     )
                 except DuelsError:
                     raise
@@ -149,13 +281,13 @@ class Simulation:
                 share((t - 1) / self.horizon)
             if not 0 <= arm < arms:
                 raise PolicyError(f"policy {self.policy} recommends arm {arm} of {arms} at step {until}")
-            sheet.enter(run, place, tally, arm, explored(state) if explored else 0, state)
+            table.enter(run, place, tally, arm, explored(state) if explored else 0, state)
 
     def _place_again(self, run: int) -> str:
-        """Where a run fails that failed in compiled code, which does not say: its first steps in the interpreter."""
-        state, world = self.policy.start(self.matrix.arms, self.horizon), self.arena.world()
+        """The line at which a compiled run failed, found by replaying its first steps in the interpreter."""
+        state, world = self.policy.start(self.matrix.arms, self.horizon), self.world.data()
         tally, (coin, luck) = np.zeros((self.matrix.arms, self.matrix.arms)), loop.streams(self.seed, run)
-        play = self.arena.play(self.policy, self.horizon, False)
+        play = self.world.play(self.policy, self.horizon, False)
         try:
             with loop.strictly(self.policy):
                 play(state, self.policy.params, world, tally, 1, self.horizon, loop.FOREVER, AGAIN, coin, luck, coin)
@@ -164,30 +296,33 @@ class Simulation:
         return loop.file_of(self.policy)
 
 
-class _Arena:
-    """Where the duels take place: a matrix, or an environment, which has a matrix to measure regret by."""
+class _World:
+    """Where outcomes come from: a matrix, or an environment, which has a matrix to measure regret by."""
 
-    def __init__(self, problem: Any) -> None:
-        self.environment = problem if hasattr(problem, "outcome") else None
-        self.matrix = as_matrix(problem) if self.environment is None else self.environment.matrix
-        self.said = {} if self.environment is None else {"environment": self.environment.said}
+    def __init__(self, problem: ProblemLike | Environment) -> None:
+        self.environment: Environment | None = None
+        if hasattr(problem, "outcome"):
+            self.environment = cast(Environment, problem)
+            self.matrix = self.environment.matrix
+        else:
+            self.matrix = as_matrix(problem)
 
-    def world(self) -> Any:
-        """What the outcome kernel reads; a run's own where it is also written to."""
+    def data(self) -> Any:
+        """What the outcome kernel reads; a new object for each run if the kernel also writes to it."""
         return self.matrix.array if self.environment is None else self.environment.world()
 
-    def play(self, policy: Policy, horizon: int, compiled: bool) -> Callable:
+    def play(self, policy: Policy, horizon: int, compiled: bool) -> loop.Play:
         outcome = loop.draw_from_matrix if self.environment is None else self.environment.outcome
         kernels = {} if self.environment is None else self.environment.kernels
         if not compiled:
             return loop.bind(policy, outcome, kernels, compiled=False)
         if self.environment is not None:
             self.environment.check_compilable()
-        return loop.ready(policy, self.matrix.arms, horizon, self.world(), outcome, kernels)
+        return loop.ready(policy, self.matrix.arms, horizon, self.data(), outcome, kernels)
 
 
-def _policy_with(policy: Any, parameters: dict[str, Any]) -> Policy:
-    """The policy; a mistyped argument of `simulate` is not mistaken for one of its parameters."""
+def _policy_with(policy: PolicyLike, parameters: dict[str, Value]) -> Policy:
+    """The policy with its parameters; a mistyped argument of `simulate` gets a fitting suggestion."""
     chosen = find_policy(policy)
     for name in parameters:
         if name not in defaults(chosen.module):
@@ -199,7 +334,7 @@ def _policy_with(policy: Any, parameters: dict[str, Any]) -> Policy:
     return find_policy(chosen, **parameters)
 
 
-def _run_numbers(runs: Any) -> range:
+def _run_numbers(runs: int | range) -> range:
     if not isinstance(runs, range):
         return range(check_int("runs", runs, 1))
     if not runs or runs.step != 1 or runs.start < 0:
@@ -208,14 +343,14 @@ def _run_numbers(runs: Any) -> range:
 
 
 def _next_budget(budget: int, seconds: float) -> int:
-    """How many steps to play before looking up again: about a twentieth of a second, so that Ctrl-C is heard."""
+    """The number of steps until the next check for Ctrl-C: about a twentieth of a second."""
     if seconds < 0.025:
         return min(budget * 2, 1 << 40)
     return max(budget // 2, 100) if seconds > 0.1 else budget
 
 
 def checkpoint_times(checkpoints: Iterable[int] | None, horizon: int) -> list[int]:
-    """The times to report, the horizon among them; by default ten per decade."""
+    """Return the times to report, including the horizon; by default ten per decade."""
     if checkpoints is None:
         count = int(np.log10(horizon) * PER_DECADE) + 1
         times = [min(round(10 ** (k / PER_DECADE)), horizon) for k in range(count)]
@@ -226,8 +361,8 @@ def checkpoint_times(checkpoints: Iterable[int] | None, horizon: int) -> list[in
     return sorted({*times, horizon})
 
 
-class Sheet:
-    """The numbers of the results frame, a row per run and a column per checkpoint, written by many threads."""
+class RunTable:
+    """The numbers of the results frame: one row per run, one column per checkpoint, filled by many threads."""
 
     def __init__(
         self,
@@ -236,7 +371,7 @@ class Sheet:
         horizon: int,
         times: list[int],
         runs: range,
-        record: Sequence[Any] = (),
+        record: Recorded = (),
         regret: Regret | None = None,
     ) -> None:
         self.matrix, self.policy, self.horizon, self.times, self.runs = matrix, policy, horizon, times, runs
@@ -247,10 +382,11 @@ class Sheet:
         self.regret, self.weak_regret = np.zeros(shape), np.zeros(shape)
         self.duels, self.recommended, self.explored = (np.zeros(shape, np.int64) for _ in range(3))
 
-    def enter(self, run: int, place: int, tally: np.ndarray, arm: int, explored: int, state: Any) -> None:
+    def enter(self, run: int, place: int, tally: np.ndarray, arm: int, explored: int, state: State) -> None:
+        """Enter one run at one checkpoint."""
         at = self.runs.index(run), place
-        met = tally + tally.T  # twice the self-duels on the diagonal, so that each step counts two arms
-        # From exact counts, so that neither checkpoints nor fast-forwarding change a digit.
+        met = tally + tally.T  # the diagonal holds twice the self-duels, so that each step counts two arms
+        # From exact counts, so neither checkpoints nor skipped self-duels change a digit.
         self.regret[at] = self.notion.of(met)
         self.weak_regret[at] = 0.5 * float((met * self.smaller).sum())
         self.duels[at] = round(float(tally.sum() - tally.trace()))
@@ -259,6 +395,7 @@ class Sheet:
         self.recorder.enter(run, place, tally, state)
 
     def frame(self) -> pl.DataFrame:
+        """Return the table with the columns of `SCHEMA`."""
         recommended = self.recommended.ravel()
         rows = recommended.size
         columns = {
@@ -281,25 +418,29 @@ class Sheet:
 
 
 class _Recorder:
-    """What `record` asks for beyond the results frame: pair counts, intervals of chosen pairs."""
+    """What `record` requests beyond the results frame: pair counts, intervals of chosen pairs."""
 
-    def __init__(self, matrix: PreferenceMatrix, policy: Policy, times: list[int], record: Sequence[Any]) -> None:
+    def __init__(self, matrix: PreferenceMatrix, policy: Policy, times: list[int], record: Recorded) -> None:
         self.matrix, self.policy, self.times = matrix, policy, times
         if isinstance(record, str) or (len(record) == 2 and all(isinstance(arm, int) for arm in record)):
-            record = [record]
-        self.intervals = [self._pair(what) for what in record if what != "pairs"]
+            wanted: Sequence[object] = [record]
+        else:
+            wanted = record
+        self.intervals = [self._pair(what) for what in wanted if what != "pairs"]
         if self.intervals and policy.kernel("bounds") is None:
-            raise InvalidInput(f"policy {policy} holds no intervals: record pairs instead, or choose another policy")
-        self.tallies: dict[tuple[int, int], np.ndarray] | None = {} if "pairs" in record else None
-        self.rows: dict[tuple[int, int], list[tuple]] = {}
+            raise InvalidInput(
+                f"policy {policy} has no confidence intervals: record pairs instead, or choose another policy"
+            )
+        self.tallies: dict[tuple[int, int], np.ndarray] | None = {} if "pairs" in wanted else None
+        self.rows: dict[tuple[int, int], list[tuple[float | None, ...]]] = {}
 
-    def _pair(self, what: Any) -> tuple[int, int]:
+    def _pair(self, what: object) -> tuple[int, int]:
         if isinstance(what, str) or not isinstance(what, Sequence) or len(what) != 2:
             raise InvalidInput(f"cannot record {what!r}: expected 'pairs' or a pair of arms such as (0, 1)")
         arms: Sequence[Arm] = what
         return self.matrix.index(arms[0]), self.matrix.index(arms[1])
 
-    def enter(self, run: int, place: int, tally: np.ndarray, state: Any) -> None:
+    def enter(self, run: int, place: int, tally: np.ndarray, state: State) -> None:
         if self.tallies is not None:
             self.tallies[run, place] = tally.copy()
         if self.intervals:
@@ -311,7 +452,7 @@ class _Recorder:
             ]
 
     def frames(self) -> dict[str, pl.DataFrame]:
-        said = [pl.lit(self.matrix.name).alias("problem"), pl.lit(str(self.policy)).alias("policy")]
+        names = [pl.lit(self.matrix.name).alias("problem"), pl.lit(str(self.policy)).alias("policy")]
         frames = {}
         if self.tallies is not None:
             first, second = np.triu_indices(self.matrix.arms)
@@ -326,7 +467,7 @@ class _Recorder:
                 )
                 .with_columns(wins=pl.when(pl.col("first") != pl.col("second")).then("wins"))
                 .select(
-                    *said,
+                    *names,
                     pl.lit(run).cast(pl.Int64).alias("run"),
                     pl.lit(self.times[place]).cast(pl.Int64).alias("t"),
                     pl.all(),
@@ -335,11 +476,11 @@ class _Recorder:
             ]
             frames["pairs"] = pl.concat(parts)
         if self.intervals:
-            names = ["run", "t", "first", "second", "duels", "wins", "lower", "upper"]
+            columns = ["run", "t", "first", "second", "duels", "wins", "lower", "upper"]
             rows = [row for _, some in sorted(self.rows.items()) for row in some]
             kinds = [pl.Int64] * 4 + [pl.Float64] * 4
-            table = pl.DataFrame(rows, schema=dict(zip(names, kinds)), orient="row")
-            frames["intervals"] = table.select(*said, pl.all())
+            table = pl.DataFrame(rows, schema=dict(zip(columns, kinds)), orient="row")
+            frames["intervals"] = table.select(*names, pl.all())
         return frames
 
 
@@ -350,21 +491,6 @@ def _duels_and_wins(tally: np.ndarray, i: int, j: int) -> tuple[float, float | N
 
 
 def _met(tally: np.ndarray) -> np.ndarray:
-    met = tally + tally.T
+    met: np.ndarray = tally + tally.T
     np.fill_diagonal(met, tally.diagonal())
     return met
-
-
-def machine() -> dict[str, str]:
-    """What the results were made on, for the provenance."""
-    return {
-        "machine": f"{platform.platform()}, {os.cpu_count()} cores",
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-    }
-
-
-def version() -> str:
-    from . import __version__
-
-    return __version__

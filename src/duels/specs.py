@@ -6,9 +6,22 @@ from typing import Any
 
 from .errors import InvalidInput, UnknownName
 
+Value = bool | int | float | str  # of a parameter
+
 
 def split(spec: str, kind: str) -> tuple[str, dict[str, str]]:
-    """`"rucb:alpha=0.6"` as `("rucb", {"alpha": "0.6"})`; a path such as `./mine.py` may stand for the name."""
+    """Split a spec into its name and its parameters.
+
+    Args:
+        spec: Such as `"rucb:alpha=0.6"`. The name may be the path of a Python file.
+        kind: What the spec names, for errors.
+
+    Returns:
+        The name and the parameters, such as `("rucb", {"alpha": "0.6"})`.
+
+    Raises:
+        InvalidInput: If a parameter is malformed or given twice.
+    """
     file = re.match(r"(.*?\.py)(?=:[^/]*$|$)", spec)
     start = file.end() if file else 0
     name, colon, rest = spec[start:].partition(":")
@@ -25,8 +38,19 @@ def split(spec: str, kind: str) -> tuple[str, dict[str, str]]:
     return (spec[:start] + name).strip(), given
 
 
-def fill(owner: str, given: Mapping[str, Any], defaults: Mapping[str, Any], see: str) -> dict[str, Any]:
-    """The defaults with the given values in their place, each of its default's type."""
+def fill(owner: str, given: Mapping[str, object], defaults: Mapping[str, Value], see: str) -> dict[str, Value]:
+    """Merge given parameters into the defaults, each converted to the type of its default.
+
+    Args:
+        owner: The policy or problem, for errors.
+        given: The parameters that were given, as text or as values.
+        defaults: All parameters and their defaults.
+        see: A command that lists the parameters, for errors.
+
+    Raises:
+        UnknownName: If there is no such parameter.
+        InvalidInput: If a value cannot be converted.
+    """
     filled = dict(defaults)
     for key, value in given.items():
         if key not in defaults:
@@ -35,17 +59,17 @@ def fill(owner: str, given: Mapping[str, Any], defaults: Mapping[str, Any], see:
     return filled
 
 
-def join(name: str, values: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
-    """The shortest spec: parameters at their defaults are left out."""
+def join(name: str, values: Mapping[str, Value], defaults: Mapping[str, Value]) -> str:
+    """Write a spec; parameters that have their default are left out."""
     changed = [f"{key}={_shown(value)}" for key, value in values.items() if value != defaults[key]]
     return name + (":" + ",".join(changed) if changed else "")
 
 
-def _shown(value: Any) -> str:
+def _shown(value: Value) -> str:
     return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
 
 
-def _of_type(owner: str, key: str, value: Any, kind: type) -> Any:
+def _of_type(owner: str, key: str, value: Any, kind: type[Value]) -> Value:
     try:
         if kind is bool:
             return {"true": True, "false": False}[str(value).lower()]

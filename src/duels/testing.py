@@ -1,29 +1,41 @@
-"""Conformance checks for policies, the built-in ones and yours.
+"""Conformance checks for policies, both built-in ones and your own.
 
     from duels.testing import check_policy
-    check_policy("./my_policy.py")      # raises ConformanceError, or returns the names of the checks passed
+    check_policy("./my_policy.py")      # returns the names of the checks that passed, or raises ConformanceError
 
-Under pytest, `@pytest.mark.parametrize("check", duels.testing.CHECKS)` gives a test per promise. The statistical checks
-are seeded, so an answer never changes from one call to the next; their false-alarm rate is said in each.
+With pytest, `@pytest.mark.parametrize("check", duels.testing.CHECKS)` makes one test per check. The statistical checks
+are seeded, so their results never change between calls; each docstring gives the false-alarm rate.
 """
 
 import math
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any
 
 import numpy as np
 
 from .engine import loop
 from .errors import ConformanceError, InvalidInput
-from .policies import Policy
+from .policies import Policy, PolicyLike, State
 from .policies import policy as find_policy
+from .specs import Value
 
 HORIZON = 4000
 
 
-def check_policy(policy: Any, **parameters: Any) -> list[str]:
-    """Put a policy to all checks; the names of those that apply, or a ConformanceError that says what is broken."""
+def check_policy(policy: PolicyLike, **parameters: Value) -> list[str]:
+    """Run all checks on a policy.
+
+    Args:
+        policy: A name, a Python file, a module or a `Policy`.
+        **parameters: Parameters of the policy.
+
+    Returns:
+        The names of the checks that passed.
+
+    Raises:
+        ConformanceError: If the policy fails a check; it says which and why.
+        InvalidInput: If this is not a policy.
+    """
     chosen = find_policy(policy, **parameters)
     for check in CHECKS:
         try:
@@ -31,13 +43,13 @@ def check_policy(policy: Any, **parameters: Any) -> list[str]:
         except (ConformanceError, InvalidInput):
             raise
         except Exception as error:
-            said = f"{type(error).__name__}: {error}{loop.place_of(chosen, error)}"
-            raise ConformanceError(f"{chosen} fails in {check.__name__}: {said}") from error
+            reason = f"{type(error).__name__}: {error}{loop.place_of(chosen, error)}"
+            raise ConformanceError(f"{chosen} fails in {check.__name__}: {reason}") from error
     return [check.__name__.removeprefix("check_") for check in CHECKS]
 
 
 def check_choices(policy: Policy) -> None:
-    """`select` and `recommend` name arms that exist, from the first step on and with two arms."""
+    """`select` and `recommend` return existing arms, from the first step on, also with only two arms."""
     for arms in (2, 3, 7):
         game = _Game(policy, _ladder(arms), seed=arms)
         game.recommendation()
@@ -47,10 +59,10 @@ def check_choices(policy: Policy) -> None:
 
 
 def check_outcomes_read(policy: Policy) -> None:
-    """Whichever arm beats all others is recommended in the end.
+    """The arm that beats all others is recommended in the end.
 
-    The winner beats each arm with probability 0.9; a policy that reads the outcomes errs in fewer than one run in a
-    thousand, and 3 errors in 20 runs are needed to fail: a false alarm in 10⁶.
+    The winner beats each arm with probability 0.9. A policy that uses the outcomes fails in fewer than one run in a
+    thousand, and the check fails after 3 errors in 20 runs: one false alarm in 10⁶.
     """
     wrong = 0
     for run in range(20):
@@ -67,13 +79,13 @@ def check_outcomes_read(policy: Policy) -> None:
 
 
 def check_relabelling(policy: Policy) -> None:
-    """Arms are treated alike: where all are equal, each is played and recommended equally often.
+    """Arms are treated equally: if all are equal, each is played and recommended equally often.
 
-    Every arm's mean count over 3000 runs may differ from the others' by 5.5 standard errors, which happens to a fair
-    policy in fewer than one of 10⁶ checks. Favouring low indices in ties, the usual mistake, differs by dozens.
+    Each arm's mean count over 3000 runs may differ from the average by 5.5 standard errors; a fair policy exceeds that
+    in fewer than one of 10⁶ checks. Favouring low indices in ties, the usual mistake, differs by dozens.
     """
     arms, runs = 5, 3000
-    matrix = np.full((arms, arms), 0.5)
+    matrix = _frozen(np.full((arms, arms), 0.5))
     for horizon in (arms, 12 * arms):
         play = loop.ready(policy, arms, horizon, matrix)
         plays, recommended = np.zeros((runs, arms)), np.zeros((runs, arms))
@@ -87,7 +99,7 @@ def check_relabelling(policy: Policy) -> None:
             worst = int(np.argmax(np.abs(excess.mean(axis=0)) / error))
             if abs(excess[:, worst].mean()) > 5.5 * error[worst]:
                 raise ConformanceError(
-                    f"{policy} does not treat arms alike: among {arms} equal arms, arm {worst} is {what} "
+                    f"{policy} does not treat arms equally: among {arms} equal arms, arm {worst} is {what} "
                     f"{counts[:, worst].mean():.3g} times in {horizon} steps, the average arm {counts.mean():.3g}: "
                     "are ties broken by index?"
                 )
@@ -106,7 +118,7 @@ def check_compiled(policy: Policy) -> None:
 
 
 def check_skip(policy: Policy) -> None:
-    """Fast-forwarding over self-duels changes nothing that stepping through them would not."""
+    """Skipping self-duels gives the same results as playing them one by one."""
     for arms in (2, 3, 5):
         matrix = _star(arms, arms - 1)
         play = loop.ready(policy, arms, HORIZON, matrix)
@@ -117,7 +129,7 @@ def check_skip(policy: Policy) -> None:
 
 
 def check_pure(policy: Policy) -> None:
-    """The state depends on the coin and the outcomes alone, and looking at it changes nothing."""
+    """The state depends only on the coin and the outcomes; `recommend`, `bounds` and `champions` do not change it."""
     matrix = _ladder(4)
     first, second = _Game(policy, matrix, seed=1), _Game(policy, matrix, seed=1)
     for _ in range(400):
@@ -125,19 +137,22 @@ def check_pure(policy: Policy) -> None:
         seen = deepcopy(first.state)
         first.recommendation()
         first.bounds()
-        _must_agree(policy, seen, first.state, "`recommend` or `bounds` changes the state")
+        first.champions()
+        _must_agree(policy, seen, first.state, "`recommend`, `bounds` or `champions` changes the state")
     for t, i, j, won in first.history:
         if second.choice() != (i, j):
-            raise ConformanceError(f"{policy} told the same outcomes chooses another pair at step {t}: {i}, {j} before")
+            raise ConformanceError(
+                f"{policy} chooses a different pair at step {t} after the same outcomes: expected {i}, {j} again"
+            )
         second.tell(i, j, won)
-    _must_agree(policy, first.state, second.state, "the same outcomes lead to another state")
+    _must_agree(policy, first.state, second.state, "the same outcomes lead to a different state")
 
 
 def check_late_answers(policy: Policy) -> None:
-    """`update` takes any pair at any time, ties and arms long given up included, and the winner is still found.
+    """`update` accepts any pair at any time, also ties and eliminated arms, and the winner is still found.
 
-    Wrong once in a thousand runs or less, as in `check_outcomes_read`; 3 errors in 6 runs are needed to fail: a false
-    alarm in 10⁷.
+    A correct policy fails in fewer than one run in a thousand, as in `check_outcomes_read`, and the check fails after 3
+    errors in 6 runs: one false alarm in 10⁷.
     """
     wrong = 0
     for seed in range(6):
@@ -149,11 +164,13 @@ def check_late_answers(policy: Policy) -> None:
                 game.answer(int(i), int(j), 0.5 if t % 2 and i == j else game.outcome(int(i), int(j)))
         wrong += game.recommendation() != seed % 4
     if wrong > 2:
-        raise ConformanceError(f"{policy} recommends the wrong arm in {wrong} of 6 runs once answers come out of turn")
+        raise ConformanceError(
+            f"{policy} recommends the wrong arm in {wrong} of 6 runs when answers arrive out of order"
+        )
 
 
 def check_parameters(policy: Policy) -> None:
-    """NaN, infinity and nonsense are refused as parameters."""
+    """Parameters that are NaN, infinite or meaningless raise InvalidInput."""
     for name, default in policy.module.Params._field_defaults.items():
         for bad in (math.nan, math.inf, -math.inf) if isinstance(default, float) else ():
             _must_refuse(policy, name, bad)
@@ -174,7 +191,7 @@ CHECKS: tuple[Callable[[Policy], None], ...] = (
 
 
 class _Game:
-    """A policy played step by step in the interpreter, so that anything can be done between steps."""
+    """A policy that is played step by step in the interpreter, with room for checks between steps."""
 
     def __init__(self, policy: Policy, matrix: np.ndarray, seed: int) -> None:
         self.policy, self.matrix, self.module = policy, matrix, policy.module
@@ -201,7 +218,7 @@ class _Game:
         skip = self.policy.kernel("skip", loop.one_step)
         later = self.t if i != j else skip(self.state, self.policy.params, self.t)
         if later < self.t:
-            raise ConformanceError(f"{self.policy}: `skip` answers {later} at step {self.t}, a time that has passed")
+            raise ConformanceError(f"{self.policy}: `skip` returns {later} at step {self.t}, a time in the past")
         if later == self.t:
             self.answer(i, j, won, "")
         self.history.append((self.t, i, j, won))
@@ -213,7 +230,7 @@ class _Game:
                 self.module.update(self.state, self.policy.params, self.t, i, j, won)
         except Exception as error:
             raise ConformanceError(
-                f"{self.policy} breaks on an answer about arms {i} and {j} at step {self.t}: "
+                f"{self.policy} fails on an answer about arms {i} and {j} at step {self.t}: "
                 f"{type(error).__name__}: {error}{loop.place_of(self.policy, error)}{hint}"
             ) from error
 
@@ -229,33 +246,42 @@ class _Game:
         if bounds is not None:
             lower, upper = bounds(self.state, self.policy.params, self.t)
             if not (lower.shape == upper.shape == self.matrix.shape and (lower <= upper + 1e-12).all()):
-                raise ConformanceError(f"{self.policy}: `bounds` must give two (K, K) arrays, the lower one first")
+                raise ConformanceError(f"{self.policy}: `bounds` must return two (K, K) arrays, the lower one first")
+
+    def champions(self) -> None:
+        champions = self.policy.kernel("champions")
+        if champions is not None:
+            found = np.asarray(champions(self.state, self.policy.params, self.t))
+            if found.shape != (len(self.matrix),) or found.dtype != np.bool_:
+                raise ConformanceError(f"{self.policy}: `champions` must return a (K,) array of bool")
 
 
 def _played(
-    play: Callable, policy: Policy, matrix: np.ndarray, horizon: int, seed: int, stride: int = loop.FOREVER
-) -> Any:
+    play: loop.Play, policy: Policy, matrix: np.ndarray, horizon: int, seed: int, stride: int = loop.FOREVER
+) -> tuple[tuple[State, np.random.Generator, np.random.Generator], np.ndarray, int]:
     state, tally = policy.start(len(matrix), horizon), np.zeros(matrix.shape)
     coin, luck = loop.streams(seed, 0)
-    adviser = loop.adviser(seed, 0, horizon)
-    _, arm = play(state, policy.params, matrix, tally, 1, horizon, stride, loop.FOREVER, coin, luck, adviser)
+    rng = loop.tie_break_rng(seed, 0, horizon)
+    _, arm = play(state, policy.params, matrix, tally, 1, horizon, stride, loop.FOREVER, coin, luck, rng)
     return (state, coin, luck), tally, arm
 
 
-def _trace(play: Callable, policy: Policy, matrix: np.ndarray, horizon: int, seed: int, stride: int) -> Any:
-    """All that a run leaves behind: state, tally, recommendation, and where both generators stand."""
+def _trace(
+    play: loop.Play, policy: Policy, matrix: np.ndarray, horizon: int, seed: int, stride: int
+) -> tuple[object, ...]:
+    """Everything that a run leaves behind: state, tally, recommendation, and the states of both generators."""
     (state, coin, luck), tally, arm = _played(play, policy, matrix, horizon, seed, stride)
     return state, tally, arm, coin.bit_generator.state, luck.bit_generator.state
 
 
-def _must_agree(policy: Policy, a: Any, b: Any, complaint: str) -> None:
+def _must_agree(policy: Policy, a: object, b: object, complaint: str) -> None:
     try:
         np.testing.assert_equal(a, b)
     except AssertionError:
         raise ConformanceError(f"{policy}: {complaint}") from None
 
 
-def _must_refuse(policy: Policy, name: str, bad: Any) -> None:
+def _must_refuse(policy: Policy, name: str, bad: Value) -> None:
     try:
         find_policy(policy, **{name: bad})
     except InvalidInput:
@@ -264,9 +290,9 @@ def _must_refuse(policy: Policy, name: str, bad: Any) -> None:
 
 
 def _ladder(arms: int) -> np.ndarray:
-    """Each arm beats the ones after it, neighbours by little; the best is in the middle of the indices."""
+    """Each arm beats all later ones, its neighbours by little; the best arm has a middle index."""
     rank = np.roll(np.arange(arms), arms // 2)
-    return 0.5 + 0.35 * (rank[None, :] - rank[:, None]) / arms
+    return _frozen(0.5 + 0.35 * (rank[None, :] - rank[:, None]) / arms)
 
 
 def _star(arms: int, winner: int) -> np.ndarray:
@@ -274,4 +300,10 @@ def _star(arms: int, winner: int) -> np.ndarray:
     matrix = np.full((arms, arms), 0.5)
     matrix[winner, :], matrix[:, winner] = 0.9, 0.1
     matrix[winner, winner] = 0.5
+    return _frozen(matrix)
+
+
+def _frozen(matrix: np.ndarray) -> np.ndarray:
+    """Read-only, as a PreferenceMatrix's: numba would compile a policy once more for an array that can be written."""
+    matrix.flags.writeable = False
     return matrix

@@ -117,7 +117,7 @@ def test_open_duels(tmp_path):
 def test_arms_come_and_go(logo):
     assert output("add-arm", "logo", "hen house", cwd=logo) == ""
     assert loaded(logo).arms == [*ARMS, "hen house"]
-    assert "is there already" in refusal("add-arm", "logo", "fox", cwd=logo)
+    assert "exists already" in refusal("add-arm", "logo", "fox", cwd=logo)
     assert output("retire-arm", "logo", "owl", cwd=logo) == ""
     assert loaded(logo).arms == ["fox", "wren", "hen house"]
     said = output("retire-arm", "logo", "fox", "-f", "json", cwd=logo)
@@ -591,7 +591,7 @@ NEEDING_A_STUDY = [("open",), ("forget", "ann"), ("delete-study",), ("add-arm", 
         (["studies", "--storage", "mysql://host/name"], "expected sqlite:///file.db or postgresql://user@host/name"),
         (["create-study", "x", "a", "b", "--storage", "sqlite:///nowhere/duels.db"], "cannot be opened"),
         (["verdict", "x", "--storage", "sqlite:///none.db"], "there is no database 'sqlite:///none.db', so no study"),
-        (["ask", "my x", "--storage", "sqlite:///none.db"], "begin it with duels create-study 'my x' …, or say where"),
+        (["ask", "my x", "--storage", "sqlite:///none.db"], "create it with duels create-study 'my x' …, or say where"),
         (["delete-study", "x", "--storage", "sqlite:///none.db"], "(storage, --storage)"),
         (["create-study", "x", "a\udcff", "b"], r"arm is 'a\udcff', which is not text"),
         (["create-study", "x\udcff", "a", "b"], r"study_name is 'x\udcff', which is not text"),
@@ -636,7 +636,7 @@ def test_numbers_of_duels():
         found = duel_number(number)
         assert (found, type(found)) == (7, int)
     for wrong in (True, np.True_, 7.0, "seven", "", None, "7" * 5000):
-        with pytest.raises(InvalidInput, match="expected what ask gave, or its id"):
+        with pytest.raises(InvalidInput, match="expected a Duel from ask, or its id"):
             duel_number(wrong)
 
 

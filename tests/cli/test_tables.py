@@ -411,7 +411,7 @@ def test_the_server_says_where_it_is(width, tmp_path):
                 shown += os.read(ours, 4096)
     finally:
         running.kill()
-        running.wait()
+        running.wait(60)
         os.close(ours)
     where, how = shown.decode().splitlines()
     assert re.fullmatch(r"Duels is at http://127\.0\.0\.1:\d+", where)

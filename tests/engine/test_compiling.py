@@ -7,6 +7,7 @@ from pathlib import Path
 from types import FunctionType
 
 import numpy as np
+from histories import frozen
 
 import duels
 from duels.engine import compiling, loop
@@ -93,8 +94,8 @@ def test_an_unwritable_cache_is_no_obstacle(monkeypatch):
         return real(*args, **options)
 
     monkeypatch.setattr(numba, "njit", without_cache)
-    monkeypatch.setattr(compiling, "_made", {})
-    chosen, matrix = policy("random"), np.full((3, 3), 0.5)
+    monkeypatch.setattr(compiling, "_compiled", {})
+    chosen, matrix = policy("random"), frozen(np.full((3, 3), 0.5))
     play = loop.ready(chosen, 3, 10, matrix)
     coin, luck = loop.streams(0, 0)
     tally = np.zeros((3, 3))

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from histories import frozen
 
 import duels
 from duels import testing
@@ -80,7 +81,7 @@ def test_a_run_can_be_interrupted_anywhere(spec):
 
 def test_self_duels_that_teach_are_drawn():
     """Beat the Mean's self-duels are decided by a fair coin of the world; the others' are not drawn at all."""
-    matrix = np.full((3, 3), 0.5)
+    matrix = frozen(np.full((3, 3), 0.5))
     for spec, drawn in (("btm", True), ("rucb", False)):
         chosen = policy(spec)
         play = loop.ready(chosen, 3, 1000, matrix)
@@ -154,8 +155,8 @@ def test_streams_are_separate_and_fixed():
         loop.streams(5, 8)[0].random(),
         loop.streams(6, 7)[0].random(),
         luck.random(),
-        loop.adviser(5, 7, 1).random(),
-        loop.adviser(5, 7, 2).random(),
+        loop.tie_break_rng(5, 7, 1).random(),
+        loop.tie_break_rng(5, 7, 2).random(),
         coin.random(),
     }
     assert len(values) == 6
@@ -196,4 +197,4 @@ def test_streams_are_pinned():
     assert coin.random() == np.random.default_rng(a).random()
     assert luck.random() == np.random.default_rng(b).random()
     third = np.random.SeedSequence([5, 7], spawn_key=(2, 9))
-    assert loop.adviser(5, 7, 9).random() == np.random.default_rng(third).random()
+    assert loop.tie_break_rng(5, 7, 9).random() == np.random.default_rng(third).random()

@@ -16,7 +16,7 @@ import duels
 from duels.errors import DuelsError, InvalidInput, MissingExtra
 from duels.experiments import executors
 from duels.experiments.folder import Folder
-from duels.simulation import machine
+from duels.provenance import machine
 
 PLANNED = {"policies": ["rucb", "savage"], "horizons": [1000, 100_000], "runs": 40, "seed": 3}
 
@@ -137,7 +137,7 @@ def scheduler(tmp_path):
     yield main, address
     for process in (worker, main):
         process.kill()
-        process.wait()
+        process.wait(60)
 
 
 def test_a_scheduler_that_dies_in_the_middle(scheduler, tmp_path, monkeypatch, caplog):

@@ -177,7 +177,7 @@ def test_a_killed_experiment_goes_on_and_ends_with_the_same_table(problems, undi
             assert driver.poll() is None, "it ended before it could be killed"
             time.sleep(0.01)
         driver.send_signal(signal.SIGKILL)
-        driver.wait()
+        driver.wait(60)
     kept = {path.name: path.stat().st_mtime_ns for path in out.glob("parts/*.parquet")}
     assert 9 <= len(kept) < len(duels.experiments.experiment(problems, **SMALL).tasks)
     (out / "parts" / ".00000.parquet.abcd.tmp").write_bytes(b"half a fi")  # what a kill may leave
@@ -213,7 +213,7 @@ def test_damaged_parts_are_done_again_aloud(problems, undisturbed, tmp_path):
     duels.run_experiment(problems, **SMALL, shard="2/2", out=tmp_path)
     with pytest.raises(InvalidInput, match=r"00002.parquet is damaged: .*run that shard again"):
         duels.experiments.merge([tmp_path])
-    with pytest.warns(UserWarning, match=r"00002.parquet is damaged: .*done again"):
+    with pytest.warns(UserWarning, match=r"00002.parquet is damaged: .*is repeated"):
         resumed = duels.run_experiment(problems, **SMALL, out=tmp_path)
     assert resumed.frame.equals(undisturbed.frame)
 
@@ -239,7 +239,7 @@ def test_a_full_disk_loses_nothing(problems, undisturbed, tmp_path):
     out = tmp_path / "out"
     duels.run_experiment(problems, **SMALL, shard="1/2", out=out)
     kept = len(list(out.glob("parts/*.parquet")))
-    done = subprocess.run([sys.executable, "-c", limited, str(out)], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", limited, str(out)], capture_output=True, text=True, timeout=120)
     assert "cannot be written: File too large" in done.stdout, done.stderr
     assert "tasks are kept in" in done.stdout
     assert "the same command goes on from there" in done.stdout

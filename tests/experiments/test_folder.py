@@ -8,7 +8,7 @@ import pytest
 import duels
 from duels.errors import InvalidInput
 from duels.experiments.folder import Folder, folder_matrices
-from duels.simulation import machine
+from duels.provenance import machine
 
 PLANNED = {"policies": ["rucb", "savage"], "horizons": [100, 1000], "runs": 2}  # three tasks
 
@@ -74,7 +74,7 @@ def test_any_changed_byte_of_a_part_is_noticed(tmp_path):
     whole = folder.part(0).read_bytes()
     for place in range(0, len(whole), len(whole) // 40):
         folder.part(0).write_bytes(whole[:place] + bytes([whole[place] ^ 128]) + whole[place + 1 :])
-        with pytest.warns(UserWarning, match=r"00000\.parquet is damaged: .*; its task is done again"):
+        with pytest.warns(UserWarning, match=r"00000\.parquet is damaged: .*; its task is repeated"):
             assert folder.kept(0) is None
     folder.part(0).write_bytes(whole)
     assert folder.kept(0).equals(part.frame)
@@ -123,7 +123,7 @@ def test_a_file_system_without_locks_will_do(tmp_path, monkeypatch):
         raise OSError(95, "Operation not supported")
 
     monkeypatch.setattr(fcntl, "flock", refuse)
-    with pytest.warns(UserWarning, match=r"\.lock cannot be locked \(Operation not supported\): see to it"):
+    with pytest.warns(UserWarning, match=r"\.lock cannot be locked \(Operation not supported\): make sure"):
         assert len(run(tmp_path).frame) > 0
 
 
@@ -131,7 +131,7 @@ def test_a_file_system_without_locks_will_do(tmp_path, monkeypatch):
 def test_another_file_of_that_name(tmp_path, content):
     (tmp_path / "experiment.json").write_text(content)
     for use in (lambda: run(tmp_path), lambda: duels.experiments.merge([tmp_path]), lambda: folder_matrices(tmp_path)):
-        with pytest.raises(InvalidInput, match=r"experiment\.json does not say what an experiment is"):
+        with pytest.raises(InvalidInput, match=r"experiment\.json does not describe an experiment"):
             use()
 
 

@@ -33,9 +33,6 @@ def line(low=1, high=100, **properties):
     return alt.Chart(rows, **properties).mark_line().encode(x=x, y="y:Q")
 
 
-# Axes ------------------------------------------------------------------------------------------------
-
-
 def test_steps_by_hand():
     assert charts.steps(1, 100) == [1, 2, 5, 10, 20, 50, 100]
     assert charts.steps(0.03, 0.6) == [0.05, 0.1, 0.2, 0.5]
@@ -105,9 +102,6 @@ def test_an_axis_without_ends_labels_powers_of_ten(tmp_path):
     assert shown[:4] == ["1", "10", "100", "1k"]
 
 
-# Words and numbers -----------------------------------------------------------------------------------
-
-
 def test_numbers_in_words():
     numbers = [0.05, 9.444, 12.51, 870, 999.4, 999.5, 2412, 999_499, 999_500, 1_300_000]
     assert [charts.short(n) for n in numbers] == [
@@ -118,9 +112,6 @@ def test_numbers_in_words():
     assert [charts.count(n, "run") for n in (0, 1, "1", 2, "5 to 20")] == [
         *("0 runs", "1 run", "1 run", "2 runs", "5 to 20 runs"),
     ]
-
-
-# Colours and legends ---------------------------------------------------------------------------------
 
 
 def test_the_papers_colours():
@@ -253,9 +244,6 @@ def test_marks_that_vega_has_no_name_for():
         assert 0.9 < max(numbers) < 1.2  # about as large as a circle
 
 
-# Heat maps -------------------------------------------------------------------------------------------
-
-
 def square(arms):
     names = [f"arm {k}" for k in range(arms)]
     rows = [(i, j, 0.5 + 0.1 * ((i < j) - (i > j))) for i in names for j in names]
@@ -314,9 +302,6 @@ def test_amounts_have_labelled_colours(tmp_path):
     cells = charts.amounts("n", 1, 100)
     assert [cells.dark(n) for n in (1, 9.9, 10.1, 100)] == [False, False, True, True]  # √(1 · 100) = 10
     assert cells.text(2345) == "2.35k"
-
-
-# Titles and files ------------------------------------------------------------------------------------
 
 
 def test_a_title_and_a_description():

@@ -78,8 +78,6 @@ def legend(chart, tmp_path):
     return symbols(figures.save(chart, tmp_path / "legend.svg").read_text())
 
 
-# Regret ----------------------------------------------------------------------------------------------
-
 ONE_HORIZON = results_of(
     ("m", "rucb", 100, 1, [0.0, 0.0]),
     ("m", "rucb", 100, 10, [0.0, 4.0]),
@@ -264,8 +262,6 @@ def test_the_pool_is_named_and_its_size_said_once():
         assert heading(plot(both, problem="32 arms"))[0] == f"{title} on 32 arms"
 
 
-# The theorems' bounds --------------------------------------------------------------------------------
-
 TWO = PreferenceMatrix([[0.5, 0.6], [0.4, 0.5]], name="m")  # Δ = 0.1
 
 
@@ -380,9 +376,6 @@ def test_bounds_that_cannot_be_drawn():
         figures.regret(both, bounds=PreferenceMatrix([[0.5, 0.7], [0.3, 0.5]]))
 
 
-# Accuracy --------------------------------------------------------------------------------------------
-
-
 def test_accuracy_by_hand(tmp_path):
     results = results_of(
         ("m", "rucb", 10, 1, [1.0] * 4, [0, 0, 1, 0]),
@@ -457,9 +450,6 @@ def test_accuracy_of_a_policy_without_those_times():
     assert dict(points.select("policy", "marked").unique().rows()) == {
         **{"rucb": True, "btm": True, "random": False, "savage": True},
     }
-
-
-# Subsets ---------------------------------------------------------------------------------------------
 
 
 @settings(max_examples=25, deadline=None)
@@ -551,9 +541,6 @@ def test_the_papers_claim_on_real_rankers(shared_data):
     assert ordered[5] < 1e-6
 
 
-# Preferences -----------------------------------------------------------------------------------------
-
-
 def cells(chart, number):
     (rows,) = [rows for kind, _, rows in parts(chart) if kind["type"] == "rect" and len(rows) > 1]
     return {(row["row"], row["column"]): float(row[number]) for row in rows}
@@ -617,9 +604,6 @@ def test_large_matrices(name, shared_data, tmp_path):
     svg = figures.save(chart, tmp_path / "figure.svg").read_text()
     assert texts(svg).count(best) == 1  # the winner alone is named
     assert svg.count("<path") > matrix.arms**2
-
-
-# Pairs -----------------------------------------------------------------------------------------------
 
 
 def pairs_of(*rows, problem="m"):
@@ -708,8 +692,6 @@ def test_pairs_that_cannot_be_drawn():
     with pytest.raises(InvalidInput, match="pairs of several horizons"):
         figures.pairs(twice)
 
-
-# All of them -----------------------------------------------------------------------------------------
 
 ALL = {
     "regret": lambda: figures.regret(HORIZONS),

@@ -401,7 +401,8 @@ def test_names_are_text(tmp_path):
     """Markup in every name a user can choose arrives as text, in tables, captions, figures and downloads alike."""
     matrix = PreferenceMatrix(CYCLIC.array, [EVIL, QUOTES, "c", "d"], f"p {EVIL}")
     found = duels.simulate(matrix, "rucb", horizon=200, runs=2)
-    told = found.provenance | {"policy": f"rucb {QUOTES}", "command": ["duels", EVIL], "parameters": {EVIL: QUOTES}}
+    policies = {f"rucb {QUOTES}": {"parameters": {matrix.name: {EVIL: QUOTES}}}}
+    told = found.provenance | {"policies": policies, "command": ["duels", EVIL]}
     results = Results(found.frame.with_columns(policy=pl.lit(f"rucb {QUOTES}")), told)
     path = write_report(
         tmp_path / "r.html", results, {matrix.name: matrix}, title=f"t {EVIL}", notes=[f"n {EVIL} {QUOTES}"]

@@ -280,7 +280,7 @@ def test_the_misleading_problem_is_as_said():
     assert matrix.gamma == pytest.approx(3)
 
 
-# Ratios of 2.4, 2.98 and 2.8, all of 16 arms (docs/paper.md).
+# Ratios of 2.4, 2.98 and 2.8, all of 16 arms (docs/paper/claims.md).
 BELOW_THREE = [("feature-rankers-64", 16, 0), ("mslr-navigational-136", 16, 1), ("mslr-perfect-136", 16, 2)]
 
 

@@ -7,6 +7,7 @@ from copy import deepcopy
 import numpy as np
 import oracles
 import pytest
+from histories import frozen
 
 import duels
 from duels import testing
@@ -73,7 +74,7 @@ def test_the_index_by_hand():
 def test_finds_the_borda_winner_where_another_arm_is_the_condorcet_winner():
     # Arm 0, the Condorcet winner, beats both others with 0.55: its Borda score. Arm 1 loses to it, but beats arm 2 with
     # 0.95: Borda score 0.70. In theory UCB1 pulls arm 0 some 8 ln(20,000)/0.15² = 3,521 times, arm 2 (0.25) 391 times.
-    P = np.array([[0.5, 0.55, 0.55], [0.45, 0.5, 0.95], [0.45, 0.05, 0.5]])
+    P = frozen([[0.5, 0.55, 0.55], [0.45, 0.5, 0.95], [0.45, 0.05, 0.5]])
     play = loop.ready(borda_ucb, 3, 20_000, P)
     others = np.zeros(2)
     for run in range(10):
@@ -81,7 +82,7 @@ def test_finds_the_borda_winner_where_another_arm_is_the_condorcet_winner():
         coin, luck = loop.streams(0, run)
         pulled = []
         for begin, end in ((1, 10_000), (10_001, 20_000)):
-            adviser = loop.adviser(0, run, end)
+            adviser = loop.tie_break_rng(0, run, end)
             _, arm = play(
                 state, borda_ucb.params, P, tally, begin, end, loop.FOREVER, loop.FOREVER, coin, luck, adviser
             )

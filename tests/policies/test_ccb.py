@@ -7,6 +7,7 @@ from copy import deepcopy
 import numpy as np
 import oracles
 import pytest
+from histories import frozen
 
 import duels
 from duels import testing
@@ -204,13 +205,13 @@ def test_an_earlier_time_and_several_answers_at_once():
 def test_finds_the_copeland_winner_on_a_cycle():
     # Ten seeded runs: plays of other arms in the second half are 0.07 of those in the first, with a spread over runs of
     # 0.02; the bar of 0.3 is more than ten standard deviations away.
-    play, arms = loop.ready(ccb, 5, 20_000, CYCLE), np.zeros(2)
+    play, arms = loop.ready(ccb, 5, 20_000, frozen(CYCLE)), np.zeros(2)
     for run in range(10):
         state, tally = ccb.start(5), np.zeros((5, 5))
         coin, luck = loop.streams(0, run)
         others = []
         for begin, end in ((1, 10_000), (10_001, 20_000)):
-            adviser = loop.adviser(0, run, end)
+            adviser = loop.tie_break_rng(0, run, end)
             _, arm = play(state, ccb.params, CYCLE, tally, begin, end, loop.FOREVER, loop.FOREVER, coin, luck, adviser)
             played = (tally + tally.T).sum(axis=1)
             others.append(played.sum() - played[0])

@@ -123,7 +123,7 @@ def test_names_and_parameters():
     back = pickle.loads(pickle.dumps(chosen))
     assert (str(back), back.module) == (str(chosen), chosen.module)
     with pytest.raises(
-        InvalidInput, match="policy of doubling is 'rucb': expected one that can begin anew: savage, btm"
+        InvalidInput, match="policy of doubling is 'rucb': expected one that can be restarted: savage, btm"
     ):
         duels.policy(doubling, policy="rucb")
     with pytest.raises(InvalidInput, match="policy of doubling is 'doubling'"):

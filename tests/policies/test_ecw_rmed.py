@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from histories import compiled_history, frozen, random_matrix, winners
 from oracles import duel, pick
 from scipy.optimize import linprog
-from test_policies import compiled_history, random_matrix, winners
 
 import duels
 from duels import testing, theory
@@ -145,7 +145,7 @@ def listing(P, horizon, coin, luck, alpha=3.0, beta=0.01):
         return history
 
 
-CYCLE = np.array([[0.5, 0.8, 0.2, 0.8], [0.2, 0.5, 0.8, 0.8], [0.8, 0.2, 0.5, 0.7], [0.2, 0.2, 0.3, 0.5]])
+CYCLE = frozen([[0.5, 0.8, 0.2, 0.8], [0.2, 0.5, 0.8, 0.8], [0.8, 0.2, 0.5, 0.7], [0.2, 0.2, 0.3, 0.5]])
 
 
 @pytest.mark.parametrize("parameters", [{}, {"alpha": 1.0, "beta": 0.05}], ids=str)

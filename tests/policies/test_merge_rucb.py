@@ -5,8 +5,8 @@ import math
 
 import numpy as np
 import pytest
+from histories import compiled_history, frozen, random_matrix, winners
 from oracles import duel, pick
-from test_policies import compiled_history, random_matrix, winners
 
 import duels
 from duels import testing, theory
@@ -206,7 +206,7 @@ def test_a_batch_of_one_arm_duels_itself_for_one_step():
 def test_batches_stay_a_partition(arms):
     """On P_ij by a ladder with steep steps, to the end: sizes between 1 and 3p/2, every remaining arm in one batch."""
     rank = np.arange(arms)
-    matrix = np.where(rank[:, None] < rank, 0.95, 0.05) + 0.45 * np.eye(arms)
+    matrix = frozen(np.where(rank[:, None] < rank, 0.95, 0.05) + 0.45 * np.eye(arms))
     chosen = duels.policy(MERGE_RUCB, alpha=1.5, delta=0.9)
     play = loop.ready(chosen, arms, 10**6, matrix)
     state, tally = chosen.start(arms, 10**6), np.zeros(matrix.shape)

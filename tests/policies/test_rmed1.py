@@ -7,8 +7,8 @@ from copy import deepcopy
 
 import numpy as np
 import pytest
+from histories import compiled_history, random_matrix, winners
 from oracles import duel, pick
-from test_policies import compiled_history, random_matrix, winners
 
 import duels
 from duels import testing, theory

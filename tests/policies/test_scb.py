@@ -6,6 +6,7 @@ import math
 import numpy as np
 import oracles
 import pytest
+from histories import frozen
 from scipy.optimize import brentq
 from scipy.special import rel_entr
 
@@ -229,11 +230,11 @@ def test_the_winner_duels_itself_to_the_end_of_the_round():
 def test_finds_the_copeland_winner_on_a_cycle():
     # Ten seeded runs: the fourth round has found arm 0 within 2,000 steps, and after that it duels itself. By design
     # this goes wrong with probability δ = ln T / T = 0.0002 in a run at most.
-    play = loop.ready(careful, 5, 20_000, CYCLE)
+    play = loop.ready(careful, 5, 20_000, frozen(CYCLE))
     for run in range(10):
         state, tally = careful.start(5), np.zeros((5, 5))
         coin, luck = loop.streams(0, run)
-        adviser = loop.adviser(0, run, 20_000)
+        adviser = loop.tie_break_rng(0, run, 20_000)
         play(state, careful.params, CYCLE, tally, 1, 10_000, loop.FOREVER, loop.FOREVER, coin, luck, adviser)
         half = tally.copy()
         _, arm = play(

@@ -4,8 +4,8 @@ import importlib
 
 import numpy as np
 import pytest
+from histories import compiled_history, random_matrix, winners
 from oracles import duel, pick
-from test_policies import compiled_history, random_matrix, winners
 
 import duels
 from duels import testing

@@ -55,9 +55,6 @@ def forbidden(*args, **kwargs):
     raise AssertionError("the files were read again")
 
 
-# Reading --------------------------------------------------------------------------------------------
-
-
 def test_a_small_file(tmp_path):
     found = load_collection(file(tmp_path, SMALL))
     assert found.name == "some"
@@ -213,21 +210,21 @@ def test_gzip(tmp_path):
     assert same(load_collection(file(tmp_path, packed, "a.txt.gz")), plain)
     assert same(load_collection(file(tmp_path, packed, "gzipped-all-the-same.txt"), cache=False), plain)
     assert same(load_collection(file(tmp_path, SMALL, "plain-all-the-same.gz"), cache=False), plain)
-    with refused("cut.txt.gz is no whole gzip file"):
+    with refused("cut.txt.gz is not a complete gzip file"):
         load_collection(file(tmp_path, packed[:-9], "cut.txt.gz"))
     damaged = bytearray(gzip.compress(os.urandom(3000)))
     damaged[1000] ^= 255
-    with refused("damaged.gz is no whole gzip file"):
+    with refused("damaged.gz is not a complete gzip file"):
         load_collection(file(tmp_path, bytes(damaged), "damaged.gz"))
 
 
 def test_a_pipe(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    writer = threading.Thread(target=pipe.write_text, args=(SMALL,))
+    writer = threading.Thread(target=pipe.write_text, args=(SMALL,), daemon=True)
     writer.start()
     assert load_collection(pipe, progress=False).document_count == 3
-    writer.join()
+    writer.join(60)
 
 
 def test_progress_grows_to_one(tmp_path):
@@ -246,24 +243,22 @@ def test_a_bar_where_asked_for(tmp_path, capsys, monkeypatch):
     assert capsys.readouterr().err == ""
 
 
-# What is refused ------------------------------------------------------------------------------------
-
 FORM = "a line is 'grade qid:query 1:value 2:value … # comment'"
 
 
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("0 1:0.5", f"'1:0.5' stands where qid: and the query's id were expected: {FORM}"),
-        ("0", f"the end of the line stands where qid: and the query's id were expected: {FORM}"),
-        ("0 qid: 1:0.5", f"'qid:' stands where qid: and the query's id were expected: {FORM}"),
-        ("qid:1 0 1:0.5", "the label 'qid:1' is no grade: expected a whole number from 0 (not relevant) to 1000"),
-        ("1.5 qid:1 1:0.5", "the label '1.5' is no grade"),
-        ("-1 qid:1 1:0.5", "the label '-1' is no grade"),
-        ("1001 qid:1 1:0.5", "the label '1001' is no grade"),
-        ("99999999999999999999 qid:1 1:0.5", "the label '99999999999999999999' is no grade"),
-        ("0 qid:1 0.5", "'0.5' is no feature: expected its number and value, such as 3:0.25"),
-        ("0 qid:1 1 :0.5", "'1' is no feature"),
+        ("0 1:0.5", f"found '1:0.5', expected qid: and the query's id: {FORM}"),
+        ("0", f"found the end of the line, expected qid: and the query's id: {FORM}"),
+        ("0 qid: 1:0.5", f"found 'qid:', expected qid: and the query's id: {FORM}"),
+        ("qid:1 0 1:0.5", "the label 'qid:1' is not a grade: expected a whole number from 0 (not relevant) to 1000"),
+        ("1.5 qid:1 1:0.5", "the label '1.5' is not a grade"),
+        ("-1 qid:1 1:0.5", "the label '-1' is not a grade"),
+        ("1001 qid:1 1:0.5", "the label '1001' is not a grade"),
+        ("99999999999999999999 qid:1 1:0.5", "the label '99999999999999999999' is not a grade"),
+        ("0 qid:1 0.5", "'0.5' is not a feature: expected its number and value, such as 3:0.25"),
+        ("0 qid:1 1 :0.5", "'1' is not a feature"),
         ("0 qid:1 0:0.5", "'0:0.5' has the feature number '0': expected 1 to 65535"),
         ("0 qid:1 -3:0.5", "'-3:0.5' has the feature number '-3'"),
         ("0 qid:1 1_0:0.5", "'1_0:0.5' has the feature number '1_0'"),
@@ -283,8 +278,8 @@ FORM = "a line is 'grade qid:query 1:value 2:value … # comment'"
         ("0 qid:1 1:0 2:1e999 3:0", "'2:1e999' has the value '1e999': expected a finite number"),
         ("0 qid:1 1:0,5", "'1:0,5' has the value '0,5'"),
         ("0 qid:1 1:1 qid:1", "'qid:1' has the feature number 'qid'"),
-        ("\0\1\2", "the label '\\x00\\x01\\x02' is no grade"),
-        ("x" * 99, "the label '" + "x" * 39 + "…' is no grade"),
+        ("\0\1\2", "the label '\\x00\\x01\\x02' is not a grade"),
+        ("x" * 99, "the label '" + "x" * 39 + "…' is not a grade"),
     ],
 )
 def test_malformed_lines(tmp_path, line, message):
@@ -297,13 +292,13 @@ def test_malformed_lines(tmp_path, line, message):
 
 def test_a_query_that_comes_back(tmp_path):
     path = file(tmp_path, "0 qid:é 1:1\n0 qid:2 1:1\n0 qid:é 1:1\n")
-    message = f"{path}, line 3: query 'é' comes back after query '2'; it began in {path}, line 1. The documents of"
+    message = f"{path}, line 3: query 'é' appears again after query '2'; it began in {path}, line 1. The documents of"
     for chunk in (5, 1 << 20):
         with refused(message):
             letor.read_files([path], lambda share: None, chunk)
     later = file(tmp_path, "\n0 qid:1 1:1\n0 qid:2 1:1\n", "later.txt")
     first = file(tmp_path, "0 qid:1 1:1\n0 qid:2 1:1\n", "first.txt")
-    with refused(f"{later}, line 2: query '1' comes back after query '2'; it began in {first}, line 1"):
+    with refused(f"{later}, line 2: query '1' appears again after query '2'; it began in {first}, line 1"):
         load_collection([first, later])
 
 
@@ -335,11 +330,8 @@ def test_unreadable_files(tmp_path, monkeypatch):
 
 def test_a_line_without_end(tmp_path, monkeypatch):
     monkeypatch.setattr(letor, "LONGEST_LINE", 1 << 20)
-    with refused("has a line of over 1 MB: expected a text of lines"):
+    with refused("has a line of over 1 MB: expected lines of text"):
         letor.read_files([file(tmp_path, b"x" * (1 << 22))], lambda share: None, 1 << 16)
-
-
-# The cache ------------------------------------------------------------------------------------------
 
 
 def test_the_cache_is_found_by_content(tmp_path, monkeypatch):
@@ -396,7 +388,7 @@ def test_a_damaged_cache_is_made_again(tmp_path, damage):
         kept.write_bytes(wrong[damage])
     assert same(load_collection(path), first)
     if damage != "folder":
-        assert same(cache.kept(kept, "x", Collection), first)
+        assert same(cache.read(kept, "x", Collection), first)
 
 
 def test_nowhere_to_keep_it(tmp_path, monkeypatch):
@@ -434,9 +426,6 @@ def test_a_file_that_changes_while_it_is_read_is_not_kept(tmp_path, monkeypatch)
     monkeypatch.setattr(collection, "read_files", changing)
     assert load_collection(path).document_count == 3
     assert load_collection(path).document_count == 4
-
-
-# Writing --------------------------------------------------------------------------------------------
 
 
 def made(features, grades=None, offsets=None, queries=None, **more):
@@ -478,7 +467,7 @@ def test_what_is_written(tmp_path):
 
 
 def test_what_cannot_be_written(tmp_path):
-    with refused("the query id 'a b' cannot be written: expected text without blanks"):
+    with refused("the query id 'a b' cannot be written: expected text without spaces"):
         save_collection(made([[1]], queries=["a b"]), tmp_path / "x.txt")
     with refused("the document id 'a\\n' cannot be written"):
         save_collection(made([[1]], documents=["a\n"]), tmp_path / "x.txt")
@@ -487,9 +476,6 @@ def test_what_cannot_be_written(tmp_path):
     with refused("decimals is -1"):
         save_collection(made([[1]]), tmp_path / "x.txt", decimals=-1)
     assert os.listdir(tmp_path) == []
-
-
-# Collections ----------------------------------------------------------------------------------------
 
 
 def test_counts_and_parts():
@@ -547,10 +533,10 @@ def test_the_digest_sees_numbers_only():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"features": np.zeros(3)}, "features have shape (3,): expected a row per document"),
+        ({"features": np.zeros(3)}, "features have shape (3,): expected (documents, features)"),
         ({"features": np.zeros((0, 2))}, "features have shape (0, 2)"),
         ({"features": [[0, 1], [np.nan, 2]]}, "features[1, 0] = nan: expected a finite number"),
-        ({"features": [[0, 1], ["x", 2]]}, "a collection is made of arrays of numbers"),
+        ({"features": [[0, 1], ["x", 2]]}, "a collection needs arrays of numbers"),
         ({"grades": np.array([0])}, "grades are int64 of shape (1,): expected a whole number for each of 2 documents"),
         ({"grades": np.array([0.0, 1.0])}, "grades are float64 of shape (2,)"),
         ({"grades": np.array([0, -1])}, "grades[1] = -1: expected a whole number from 0 to 1000"),
@@ -569,9 +555,6 @@ def test_collections_that_do_not_fit_together(arguments, message):
     fits = {"features": np.zeros((2, 2)), "grades": np.array([0, 1]), "offsets": [0, 2], "queries": ["a"]}
     with refused(message):
         Collection("x", **{**fits, **arguments})
-
-
-# Public data ----------------------------------------------------------------------------------------
 
 
 def test_np2004(shared_data):

@@ -113,7 +113,7 @@ def test_policies_duel_rankers_directly():
     assert environment.matrix.condorcet_winner is not None
     base = duels.simulate(environment, "rucb", horizon=20_000, runs=4, seed=1)
     assert base.final()["accuracy"].item() == 1
-    assert base.provenance["environment"]["interleave"] == "probabilistic"
+    assert base.provenance["problems"][environment.matrix.name]["environment"]["interleave"] == "probabilistic"
     assert_frame_equal(base.frame, duels.simulate(environment, "rucb", horizon=20_000, runs=4, seed=1, jobs=1).frame)
     interpreted = duels.simulate(environment, "rucb", horizon=200, runs=2, seed=1, compiled=False)
     assert_frame_equal(interpreted.frame, duels.simulate(environment, "rucb", horizon=200, runs=2, seed=1).frame)
@@ -144,11 +144,11 @@ def test_optimised_duels_need_the_interpreter():
         (lambda: estimate_preferences(small(), comparisons=0), "comparisons is 0: expected at least 1"),
         (lambda: estimate_preferences(small(), comparisons=2.5), "comparisons is 2.5: expected a whole number"),
         (lambda: estimate_preferences(small(), seed=-1), "seed is -1: expected at least 0"),
-        (lambda: estimate_preferences(small(), clicks=["x"]), "['x'] is no click model"),
-        (lambda: estimate_preferences(small(), interleave=3), "3 is no interleaving method"),
+        (lambda: estimate_preferences(small(), clicks=["x"]), "['x'] is not a click model"),
+        (lambda: estimate_preferences(small(), interleave=3), "3 is not an interleaving method"),
         (lambda: estimate_preferences(small(), jobs=0), "jobs is 0: expected at least 1"),
         (lambda: estimate_preferences(small(), length=0), "length is 0: expected at least 1"),
-        (lambda: estimate_preferences(small(), feature_rankers(small())), "documents of another collection"),
+        (lambda: estimate_preferences(small(), feature_rankers(small())), "the rankers belong to another collection"),
         (lambda: estimate_preferences(small(), clicks=cascade([0.5], [0.5])), "but the documents have grades up to 1"),
         (lambda: estimate_preferences(small(), clicks="nav"), "unknown click model 'nav'"),
         (lambda: InterleavingEnvironment(small(), matrix=duels.problem("arxiv-6")), "the matrix has 6 arms, but there"),
@@ -158,9 +158,9 @@ def test_optimised_duels_need_the_interpreter():
         ),
         (
             lambda: estimate_preferences("train.txt"),
-            "'train.txt' is no collection: read one with duels.ranking.load",
+            "'train.txt' is not a collection: read one with duels.ranking.load",
         ),
-        (lambda: estimate_preferences(small(), [1, 2]), "[1, 2] are no rankers: make them"),
+        (lambda: estimate_preferences(small(), [1, 2]), "[1, 2] is not Rankers: make them"),
     ],
 )
 def test_bad_input(call, message):
@@ -173,9 +173,6 @@ def test_one_ranker_is_not_enough():
     collection = small()
     with pytest.raises(InvalidInput, match="1 ranker was given: expected at least 2"):
         estimate_preferences(collection, feature_rankers(collection, [1]))
-
-
-# Real data ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("clicks", ["perfect", "navigational", "informational"])

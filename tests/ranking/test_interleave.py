@@ -12,7 +12,7 @@ from test_clicks import fits
 from duels.engine import compiling
 from duels.errors import InvalidInput, UnknownName
 from duels.ranking import optimised
-from duels.ranking.interleaving import clear, desk, find_method, infer, interleave
+from duels.ranking.interleaving import clear, find_method, infer, interleave, make_workspace
 
 METHODS = ["probabilistic", "probabilistic:credit=assigned", "team-draft", "balanced", "optimised"]
 A, B = (0, 1, 2, 3), (2, 0, 3, 1)
@@ -20,8 +20,8 @@ DRAWS = 30_000
 
 
 def desk_of(groups_a, groups_b, length=3, tau=3.0):
-    """A desk with two rankings given as groups of equals, best first."""
-    ready = desk(sum(map(len, groups_a)), length, tau)
+    """A workspace with two rankings given as groups of equals, best first."""
+    ready = make_workspace(sum(map(len, groups_a)), length, tau)
     for side, groups in enumerate((groups_a, groups_b)):
         place = 0
         for group in groups:
@@ -254,9 +254,9 @@ def test_short_rankings_and_missing_documents():
     [
         (lambda: interleave("ab", "bc"), "the rankings have different documents: 'c' is in only one of them"),
         (lambda: interleave("ab", "b"), "the rankings have different documents: 'a' is in only one of them"),
-        (lambda: interleave("aba", "ab"), "document 'a' stands twice in one ranking"),
+        (lambda: interleave("aba", "ab"), "document 'a' appears twice in one ranking"),
         (lambda: interleave("", ""), "a ranking is empty"),
-        (lambda: interleave("ab", "ba", length=0), "a list of 0 documents was asked for"),
+        (lambda: interleave("ab", "ba", length=0), "length is 0: expected a list of at least 1"),
         (lambda: interleave("ab", "ba", missing="ignore"), "missing is 'ignore': expected 'refuse' or 'last'"),
         (lambda: interleave("ab", "ba", method="teamdraft"), "Did you mean 'team-draft'?"),
         (lambda: find_method("probabilistic:tau=-1"), "tau of probabilistic is -1.0"),
@@ -265,7 +265,7 @@ def test_short_rankings_and_missing_documents():
         (lambda: find_method("probabilistic:tau=99"), "tau of probabilistic is 99.0: expected 0 (any order) to 50"),
         (lambda: infer(interleave("ab", "ba").record, None), "clicks is None: expected a list of documents"),
         (lambda: infer(interleave("ab", "ba").record | {"a": [float("nan")] * 2}, []), "its worths are not numbers"),
-        (lambda: infer({"method": "team-draft"}, []), "this is no record of an interleaved list"),
+        (lambda: infer({"method": "team-draft"}, []), "this is not the record of an interleaved list"),
         (lambda: infer(interleave("ab", "ba").record, ["z"]), "'z' was clicked but is not on the list of 2 documents"),
         (lambda: interleave(range(12), range(12), method="optimised", length=12), "expected lists of at most 10"),
     ],
@@ -275,9 +275,6 @@ def test_bad_input(call, message):
         call()
     assert message in str(caught.value)
     assert isinstance(caught.value, UnknownName) == ("Did you mean" in message)
-
-
-# Optimised ------------------------------------------------------------------------------------------
 
 
 def random_pair(rng, length, pool):

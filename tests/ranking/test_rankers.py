@@ -42,9 +42,6 @@ def two():
     return made([[0.5, 3], [0.9, 1], [0.5, 2], [0, 0], [1, 1]], [0, 1, 2, 0, 1], [0, 3, 5])
 
 
-# Orders ---------------------------------------------------------------------------------------------
-
-
 def test_rankings_by_hand(two):
     found = feature_rankers(two)
     assert found.names == ("f1", "f2")
@@ -96,13 +93,10 @@ def test_chosen_features_and_directions():
         feature_rankers(collection, descending={1: False})
     with refused("descending is {3}: expected True, False or a mapping such as {3: False}"):
         feature_rankers(collection, descending={3})
-    with refused("no ranker was asked for"):
+    with refused("there are no rankers"):
         feature_rankers(collection, [])
     with refused("two rankers are called 'f3'"):
         feature_rankers(collection, [3, 3])
-
-
-# Linear rankers -------------------------------------------------------------------------------------
 
 
 def test_linear_rankers(two):
@@ -137,7 +131,7 @@ def test_weights_that_are_refused(two):
         linear_rankers(two, [1, 2])
     with refused("weights have shape (1, 3)"):
         linear_rankers(two, [[1, 2, 3]])
-    with refused("weights are no table of numbers"):
+    with refused("weights are not a table of numbers"):
         linear_rankers(two, [[1], [1, 2]])
     with refused("the weight of f2 for ranker 'x' is nan: expected a finite number"):
         linear_rankers(two, {"x": [0, math.nan]})
@@ -147,9 +141,6 @@ def test_weights_that_are_refused(two):
         linear_rankers(two, np.eye(2), names=["a", "a"])
     with refused("use smaller weights"):
         linear_rankers(two, [[1e308, 1e308]])
-
-
-# Putting together -----------------------------------------------------------------------------------
 
 
 def test_subsets_and_sums(two):
@@ -179,9 +170,6 @@ def test_subsets_and_sums(two):
     )
     with pytest.raises(TypeError):
         features + 1
-
-
-# Measures -------------------------------------------------------------------------------------------
 
 
 def orders(rankings, r, start, end):
@@ -269,9 +257,6 @@ def test_file_order_does_not_count(two):
     reverse = made(two.features[back], two.grades[back], two.offsets)
     assert feature_rankers(reverse).ndcg().tolist() == pytest.approx(feature_rankers(two).ndcg().tolist(), rel=1e-15)
     assert feature_rankers(reverse).mrr().tolist() == feature_rankers(two).mrr().tolist()
-
-
-# Public data ----------------------------------------------------------------------------------------
 
 
 def test_mq2008s_best_ranker(shared_data):

@@ -43,8 +43,6 @@ def column(collection, name):
     return collection.features[:, collection.feature_names.index(name)].reshape(collection.query_count, -1)
 
 
-# Formulas -----------------------------------------------------------------------------------------------
-
 # Two terms, four documents: the first term twice in 10 words; both once in 20; neither in 5; the first once in 1,000.
 FIELD = Field(
     counts=np.array([[2.0, 1, 0, 1], [0, 1, 0, 0]]),
@@ -131,9 +129,6 @@ def test_normalisation_by_hand():
     assert table.tolist() == [[0, 0, 0], [1, 0, 1], [0.333333, 0, 0.666667]]
 
 
-# LETOR's conventions ------------------------------------------------------------------------------------
-
-
 def test_the_default_is_as_large_as_the_papers_data_set(collection):
     assert collection.features.shape == (75_000, 64)
     assert collection.sizes.tolist() == [1000] * 75
@@ -187,9 +182,6 @@ def test_a_letor_file_gives_it_back_exactly(tmp_path):
     assert (read.queries, read.documents) == (made.queries, made.documents)
 
 
-# Arguments ----------------------------------------------------------------------------------------------
-
-
 def test_the_seed_decides_everything():
     one, same, other = (synthetic_collection(queries=3, documents=100, seed=seed) for seed in (7, 7, 8))
     assert one.digest == same.digest
@@ -239,16 +231,16 @@ def test_tiny_collections_work():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"queries": 0}, r"queries = 0: expected a whole number from 1"),
-        ({"queries": 2.5}, r"queries = 2\.5: expected a whole number"),
-        ({"documents": 1}, r"documents = 1: expected a whole number from 2"),
-        ({"features": 65}, r"features = 65: expected a whole number from 1 to 64"),
-        ({"features": 0}, r"features = 0: expected a whole number from 1 to 64"),
-        ({"seed": -1}, r"seed = -1: expected a whole number from 0"),
-        ({"seed": None}, r"seed = None: expected a whole number"),
-        ({"relevant": -1}, r"relevant = -1: expected a whole number from 0 to 1000"),
-        ({"relevant": 1001}, r"relevant = 1001: expected a whole number from 0 to 1000"),
-        ({"relevant": "one"}, r"relevant = 'one': expected a whole number"),
+        ({"queries": 0}, r"queries is 0: expected at least 1"),
+        ({"queries": 2.5}, r"queries is 2\.5: expected a whole number"),
+        ({"documents": 1}, r"documents is 1: expected at least 2"),
+        ({"features": 65}, r"features is 65: expected from 1 to 64"),
+        ({"features": 0}, r"features is 0: expected from 1 to 64"),
+        ({"seed": -1}, r"seed is -1: expected at least 0"),
+        ({"seed": None}, r"seed is None: expected a whole number"),
+        ({"relevant": -1}, r"relevant is -1: expected from 0 to 1000"),
+        ({"relevant": 1001}, r"relevant is 1001: expected from 0 to 1000"),
+        ({"relevant": "one"}, r"relevant is 'one': expected a whole number"),
         ({"relevant": (0.5, 0.6)}, r"relevant = \(0\.5, 0\.6\): expected .* probabilities of 0, 1, 2, … that sum to 1"),
         ({"relevant": (1.5, -0.5)}, r"expected .* probabilities"),
         ({"relevant": ()}, r"expected .* probabilities"),
@@ -259,9 +251,6 @@ def test_tiny_collections_work():
 def test_bad_arguments_are_refused(options, message):
     with pytest.raises(InvalidInput, match=message):
         synthetic_collection(**options)
-
-
-# NP2004's habits: bands around what was measured there, see docs/ranking/synthetic.md ----------------------
 
 
 @pytest.mark.parametrize(
@@ -327,9 +316,6 @@ def test_good_features_are_the_good_ones_of_np2004(collection):
         assert 0.05 < mrr[name] < 0.4, name  # 0.10 … 0.27
     for name in ("length-body", "length-title", "outlinks", "url-slashes", "url-characters", "idf-body", "children"):
         assert mrr[name] < 0.04, name  # 0.00 … 0.02
-
-
-# The paper's shape of result ----------------------------------------------------------------------------
 
 
 def test_constant_features_are_even_and_good_ones_beat_them(collection):

@@ -65,7 +65,7 @@ def test_a_folder_of_runs_and_a_file_with_several(files):
     assert (both.feature_names, both.features.tolist()) == (("dense", "bm25"), alone.features.tolist())
     named = load_runs(files / "both.run", files / "qrels.txt", names=["one", "two"]).collection
     assert named.feature_names == ("one", "two")
-    with refused("the 2 runs are called one: pass a name of its own for each"):
+    with refused("the 2 runs are called one: pass a different name for each"):
         load_runs(files / "both.run", files / "qrels.txt", names=["one"])
     (files / "both.run").write_text(DENSE + DENSE)
     with refused("both.run, line 3: document 'd' appears twice for query 'q1'"):
@@ -92,7 +92,7 @@ def test_one_run_gzipped_with_a_name(files):
     assert (runs.collection.name, runs.collection.feature_names) == ("trec", ("a",))
     runs = load_runs([files / "a.run.gz", files / "a.run.gz"], files / "qrels.txt", names=["one", "two"])
     assert runs.collection.feature_names == ("one", "two")
-    with refused("the 2 runs are called a, a: pass a name of its own for each"):
+    with refused("the 2 runs are called a, a: pass a different name for each"):
         load_runs([files / "a.run.gz", files / "a.run.gz"], files / "qrels.txt")
 
 
@@ -105,7 +105,7 @@ def test_one_run_gzipped_with_a_name(files):
         ("q1 Q0 a 1 nan t", QRELS, "run.txt, line 1: the score 'nan' is not a number"),
         ("q1 Q0 a 1 2 t\nq1 Q0 a 2 1 t", QRELS, "run.txt, line 2: document 'a' appears twice for query 'q1'"),
         (BM25, "", "qrels.txt is empty: expected lines such as query 0 document grade"),
-        (BM25, "q1 0 a 1.5", "qrels.txt, line 1: the grade '1.5' is no whole number up to 1000"),
+        (BM25, "q1 0 a 1.5", "qrels.txt, line 1: the grade '1.5' is not a whole number up to 1000"),
         (BM25, "q1 0 a", "qrels.txt, line 1: 3 words, expected 4: query 0 document grade"),
         (BM25, "q1 0 a 1\nq1 0 a 1", "qrels.txt, line 2: document 'a' appears twice for query 'q1'"),
         (BM25, "q7 0 a 1", "no query of the runs is judged in"),

@@ -49,7 +49,7 @@ def test_without_caps_nothing_is_counted(app, admin, study, storage):
     assert [Voter(app, at).vote() for _ in range(5)] == [200] * 5
     (link,) = admin.get(f"{study}/links").json()["links"]
     assert (link["max_votes"], link["max_votes_per_address"], link["votes_taken"]) == (None, None, None)
-    with storage.turn:
+    with storage.lock:
         assert storage.connection().execute(sa.text("SELECT count(*) FROM link_votes")).scalar() == 0
 
 
@@ -75,7 +75,7 @@ def test_an_address_gives_no_more_votes_than_its_cap(app, admin, study, storage)
     assert Voter(app, at, "2001:db8:1:3::1").vote() == 200
     other = link_of(admin, study, max_votes_per_address=2)
     assert Voter(app, other, "192.0.2.1").vote() == 200
-    with storage.turn:
+    with storage.lock:
         rows = storage.connection().execute(sa.text("SELECT key_id, address FROM link_votes")).all()
     assert len(rows) == 8
     assert len({address for _, address in rows}) == 5  # the same address is another one for another link
@@ -167,5 +167,5 @@ def test_a_deleted_study_leaves_no_counts(app, admin, study, storage):
     at = link_of(admin, study, max_votes=5)
     assert Voter(app, at).vote() == 200
     assert admin.delete(study).status_code == 204
-    with storage.turn:
+    with storage.lock:
         assert storage.connection().execute(sa.text("SELECT count(*) FROM link_votes")).scalar() == 0

@@ -30,9 +30,9 @@ def damaged(request, admin, study, storage):
         for _ in range(3):
             (duel,) = admin.post(f"{address}/ask", json={}).json()["duels"]
             assert admin.post(f"{address}/tell", json={"duel": duel["id"], "winner": "left"}).status_code == 200
-    with storage.turn:  # as after a restart: nothing is known from before
+    with storage.lock:  # as after a restart: nothing is known from before
         admin.app.service._studies.clear()
-        storage.followers.clear()
+        storage.histories.clear()
         storage.release()
     with sqlite3.connect(storage.url.removeprefix("sqlite:///")) as database:
         assert database.execute(DAMAGE[request.param]).rowcount > 0
@@ -138,8 +138,8 @@ def test_the_client_and_the_command_list_it(serve):
 
 def test_voters_of_it_are_told_neither_its_name_nor_what_is_wrong(admin, study, storage, anybody):
     link = admin.post(f"{study}/links", json={}).json()["secret"]
-    with storage.turn:
-        storage.followers.clear()
+    with storage.lock:
+        storage.histories.clear()
     with sqlite3.connect(storage.url.removeprefix("sqlite:///")) as database:
         database.execute("UPDATE events SET time = time + 1 WHERE study_id = 1")
     said = anybody.post(f"/api/vote/{link}/ask", json={})

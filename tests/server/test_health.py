@@ -206,10 +206,10 @@ def test_a_study_of_the_old_file_never_writes_to_another_of_its_number(tmp_path)
     shutil.move(tmp_path / "new.db", file)
     time.sleep(1.1)
     for _ in range(2):  # also when the other one is known already
-        with pytest.raises(duels.StorageError, match="is not there any more"):
+        with pytest.raises(duels.StorageError, match="no longer exists"):
             old.ask()
         assert duels.load_study("new", old.storage).arms == ["x", "y"]
-        with pytest.raises(duels.StorageError, match="is not there any more"):
+        with pytest.raises(duels.StorageError, match="no longer exists"):
             old.leaderboard()
     assert old.storage.generation == 1
     assert len(duels.load_study("new", Storage(url)).events()) == 1
@@ -273,18 +273,18 @@ def test_health_waits_for_nobody_who_holds_the_storage(storage, admin):
     asked, held = threading.Event(), threading.Event()
 
     def hold():
-        with storage.turn:
+        with storage.lock:
             held.set()
             asked.wait(20)
 
     holder = threading.Thread(target=hold)
     holder.start()
-    held.wait()
+    assert held.wait(20)
     began = time.monotonic()
     assert admin.get("/healthz").json()["status"] == "ok"
     assert time.monotonic() - began < 10
     asked.set()
-    holder.join()
+    holder.join(20)
 
 
 def test_a_transaction_under_way_is_no_trouble(storage, admin):

@@ -42,7 +42,7 @@ def events(client, study):
 
 def records(storage):
     """What is kept of the lists, by duel."""
-    with storage.turn:
+    with storage.lock:
         rows = storage.connection().execute(sa.select(impressions.c.duel, impressions.c.record)).all()
     return {duel: json.loads(record) for duel, record in rows}
 

@@ -115,7 +115,10 @@ def test_the_first_start_prints_a_link_that_opens_and_later_ones_do_not(serve):
         assert "duels_session" in signed.cookies
         port = first.url.rpartition(":")[2]
         again = subprocess.run(
-            [sys.executable, "-m", "duels", "serve", first.storage, "--port", port], capture_output=True, text=True
+            [sys.executable, "-m", "duels", "serve", first.storage, "--port", port],
+            capture_output=True,
+            text=True,
+            timeout=60,
         )
         assert again.returncode == 2
         assert f"cannot serve on 127.0.0.1:{port}: Address already in use" in again.stderr
@@ -407,4 +410,4 @@ def test_a_clock_that_jumps(storage, admin, app, study, monkeypatch):
             answers += 1
     again = load_study("search", Storage(storage.url))
     assert again.check() == len(again.events())
-    assert len(again.history().told) == answers
+    assert len(again.history().answered) == answers

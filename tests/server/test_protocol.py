@@ -29,15 +29,17 @@ class Running:
         self.app, self.server = app, Server(configuration(app, trusted))
         self.socket = socket.create_server(("127.0.0.1", 0))
         self.port = self.socket.getsockname()[1]
-        self.thread = threading.Thread(target=self.server.run, args=([self.socket],))
+        self.thread = threading.Thread(target=self.server.run, args=([self.socket],), daemon=True)
         self.thread.start()
         while not self.server.started:
+            assert self.thread.is_alive(), "the server ended before it had started"
             time.sleep(0.005)
 
     def stop(self):
         self.server.should_exit = True
         self.thread.join(10)
         self.socket.close()
+        assert not self.thread.is_alive(), "the server does not end"
 
     @contextlib.contextmanager
     def connected(self):
@@ -73,6 +75,16 @@ def answer(connection, has_body=True):
         assert new
         body += new
     return int(first.split()[1]), headers, body
+
+
+def received(connection, is_enough):
+    """All that comes until it is enough; a connection that ends before is an error."""
+    said = b""
+    while not is_enough(said):
+        new = connection.recv(65536)
+        assert new, said
+        said += new
+    return said
 
 
 def has_ended(connection):
@@ -302,7 +314,8 @@ def test_an_answer_that_nobody_reads_ends_the_connection(run, storage):
     with server.connected() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         connection.sendall(request("GET", "/static/swagger/swagger-ui-bundle.js") * 20)
-        while not server.server.server_state.connections:
+        began = time.monotonic()
+        while not server.server.server_state.connections and time.monotonic() - began < 1:  # it may be over already
             time.sleep(0.01)
         began = time.monotonic()
         while server.server.server_state.connections and time.monotonic() - began < 5:
@@ -314,9 +327,7 @@ def test_pipelined_requests_are_answered_in_order(run):
     server = run()
     with server.connected() as connection:
         connection.sendall(request() + request("GET", "/nothing") + request())
-        said = b""
-        while said.count(b"HTTP/1.1") < 3:
-            said += connection.recv(65536)
+        said = received(connection, lambda said: said.count(b"HTTP/1.1") == 3)
     assert [part.split()[0] for part in said.split(b"HTTP/1.1")[1:]] == [b"200", b"404", b"200"]
 
 
@@ -335,9 +346,7 @@ def test_head_is_get_without_a_body(run, storage):
         assert path == "/metrics" or head[1].get("content-length") == get[1].get("content-length")
     with server.connected() as connection:
         connection.sendall(request("HEAD") + request("GET", "/nothing"))
-        said = b""
-        while b"not_found" not in said:
-            said += connection.recv(65536)
+        said = received(connection, lambda said: b"not_found" in said)
     assert b"\r\n\r\nHTTP/1.1 404" in said  # nothing in between
 
 
@@ -350,9 +359,7 @@ def test_head_of_a_stream_ends(run, storage):
         connection.sendall(request("HEAD", "/api/studies/search/stream", *keyed))
         time.sleep(0.2)
         connection.sendall(request())
-        said = b""
-        while said.count(b"HTTP/1.1 200") < 2:
-            said += connection.recv(65536)
+        said = received(connection, lambda said: said.count(b"HTTP/1.1 200") == 2)
     assert b"event:" not in said
 
 

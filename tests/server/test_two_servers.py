@@ -282,7 +282,7 @@ def cluster(postgres_server):
     if os.geteuid() == 0:  # initdb refuses root
         shutil.chown(folder, "postgres")
         as_user = ["runuser", "-u", "postgres", "--"]
-    run = {"check": True, "capture_output": True, "cwd": "/tmp"}
+    run = {"check": True, "capture_output": True, "cwd": "/tmp", "timeout": 90}
     data = folder / "data"
     subprocess.run([*as_user, binaries / "initdb", "-N", "-D", data, "-U", "postgres", "-A", "trust"], **run)
 
@@ -332,7 +332,7 @@ def test_a_full_disk_is_said_and_with_room_it_goes_on(storage, admin, caplog):
     )
     begin(admin)
     vote(admin)
-    with storage.turn:
+    with storage.lock:
         room.append(storage.connection().exec_driver_sql("PRAGMA page_count").scalar() + 6)
         storage.release()
     told, response = [0], None
@@ -352,7 +352,7 @@ def test_a_full_disk_is_said_and_with_room_it_goes_on(storage, admin, caplog):
     answers = answers_in(storage.url)
     assert list(answers) == told
     room.clear()
-    with storage.turn:
+    with storage.lock:
         storage.release()
     vote(admin)
     assert len(answers_in(storage.url)) == len(told) + 1
@@ -376,7 +376,7 @@ def test_a_database_that_another_process_holds(serve):
         late = pool.submit(client.post, f"{STUDY}/ask", json={})
         time.sleep(0.3)
         assert live.stop() == 0
-        unavailable(late.result())
+        unavailable(late.result(60))
         assert "locked by others" in "".join(live.log)
         holder.close()
     assert answers_in(live.storage) == {duel: "left"}
@@ -384,7 +384,7 @@ def test_a_database_that_another_process_holds(serve):
 
 def test_a_database_that_cannot_be_written(storage, admin, caplog):
     begin(admin)
-    with storage.turn:
+    with storage.lock:
         storage.connection().exec_driver_sql("PRAGMA query_only=ON")
     unavailable(admin.post(f"{STUDY}/ask", json={}))
     assert "read-only" in caplog.text

@@ -99,7 +99,7 @@ def server(tmp_path_factory):
 
 def counts(study):
     """What a study has: events, answers and items."""
-    return study.history().seq, len(study.history().told), count_items(study)
+    return study.history().seq, len(study.history().answered), count_items(study)
 
 
 def upload(client, where, content, kind=""):

@@ -107,7 +107,7 @@ def test_a_cookie_is_for_one_link(farm, link, person, storage):
     assert names(farm) == ["Voter 1", "Voter 2"]
     (first, second) = (cookie.value for cookie in ann.cookies.jar)
     assert first != second
-    with storage.turn:
+    with storage.lock:
         digests = storage.connection().exec_driver_sql("SELECT digest FROM voters").scalars().all()
     assert len(set(digests)) == 2
     taken = {"Cookie": f"duels_ballot={first}"}

@@ -326,7 +326,7 @@ def test_images_and_pages_have_an_address_of_their_own(zoo, visitor, kind, conte
 
 def address_of(storage, key, duel, side=0, expires=2**40):
     """The address of an output as the server signs it."""
-    with storage.turn:
+    with storage.lock:
         text = "SELECT value FROM secrets WHERE name = 'outputs'"
         secret = storage.connection().exec_driver_sql(text).scalar_one()
     return f"/output/{sign_ticket(secret, Ticket(key.id, duel, side, expires))}"

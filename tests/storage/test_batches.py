@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 
 import duels
 from duels.errors import InvalidInput, StorageError
-from duels.storage import registry as opening
+from duels.storage import registry
 from duels.storage.batches import note_of, pack, unpack, unpack_voters
 from duels.study.board import board
 from duels.study.catalogue import create_study, list_studies, load_study
-from duels.study.elsewhere import LARGE, read_packed
 from duels.study.history import History
-from duels.study.record import made
+from duels.study.record import next_event
+from duels.study.worker import LARGE, read_packed
 from duels.votes.files import read_votes
 
 ARMS = ["a", "b", "c", "d"]
@@ -53,9 +53,9 @@ def url(tmp_path):
 
 def reopened(url, name="study"):
     """The study as another process finds it."""
-    for storage in opening._opened.values():
+    for storage in registry._storages.values():
         storage.close()
-    opening._opened.clear()
+    registry._storages.clear()
     return load_study(name, url)
 
 
@@ -84,7 +84,7 @@ def test_what_was_imported_is_exported(rows):
     for vote, exported in zip(votes, study.votes(), strict=True):
         assert exported[:4] == vote[:4]
         assert vote.time in (None, exported.time)
-    opening._opened.pop("sqlite://").close()
+    registry._storages.pop("sqlite://").close()
 
 
 def test_a_batch_counts_as_its_votes_one_by_one(url):
@@ -104,10 +104,10 @@ def test_a_batch_counts_as_its_votes_one_by_one(url):
         arms = {"left_arm": ARMS.index(row["left"]), "right_arm": ARMS.index(row["right"])}
         number = len(single.left)
         fields = {"duel": number, "attempt": 0, "swapped": 0, "answer": row["winner"], **arms}
-        single.take(made(single, "vote", 1.0, **fields))
-    single.take(made(single, "tell", 2.0, duel=0, attempt=0, answer="left"))
+        single.take(next_event(single, "vote", 1.0, **fields))
+    single.take(next_event(single, "tell", 2.0, duel=0, attempt=0, answer="left"))
     whole = study.history()
-    for name in ("left", "right", "swapped", "answer", "attempt", "told"):
+    for name in ("left", "right", "swapped", "answer", "attempt", "answered"):
         assert getattr(whole, name) == getattr(single, name)
     assert np.array_equal(whole.wins, single.wins)
     assert np.array_equal(whole.ties, single.ties)
@@ -175,7 +175,7 @@ def test_tampering_with_imported_votes_is_caught(url, tmp_path, tampering):
 def test_an_import_killed_at_the_last_moment_leaves_nothing_behind(url, tmp_path):
     """Killed after everything was written, before the commit."""
     create_study(ARMS, "study", url)
-    opening._opened[url].close()
+    registry._storages[url].close()
     program = f"""
         import os, signal
         from duels.study import catalogue, study
@@ -187,9 +187,9 @@ def test_an_import_killed_at_the_last_moment_leaves_nothing_behind(url, tmp_path
         study.store = killed
         catalogue.load_study("study", {url!r}).import_votes([("a", "b", "left")] * 100_000)
     """
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], env=os.environ, check=False)
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], env=os.environ, check=False, timeout=120)
     assert done.returncode == -signal.SIGKILL
-    opening._opened.clear()
+    registry._storages.clear()
     study = load_study("study", url)
     assert [entry.kind for entry in study.events()] == ["create"]
     assert len(study.votes()) == 0
@@ -230,7 +230,7 @@ def test_a_snapshot_has_imported_votes(url, monkeypatch):
     assert again.history().snapshot_seq == 2
     assert np.array_equal(again.tally().wins, before.wins)
     assert np.array_equal(again.tally().ties, before.ties)
-    assert again.history().told == array("q", range(4))
+    assert again.history().answered == array("q", range(4))
     assert again.check() == 2
 
 

@@ -58,7 +58,7 @@ def run_tellers(url, tmp_path, count, seconds, kill):
         time.sleep(0.02)
     time.sleep(seconds)
     os.killpg(processes.pid, kill)
-    errors = processes.communicate()[1].decode()
+    errors = processes.communicate(timeout=60)[1].decode()
     acknowledged = [[int(line) for line in file.read_text().split("\n")[:-1]] for file in files]
     return acknowledged, errors
 
@@ -125,7 +125,7 @@ def test_many_threads_share_commits(url, monkeypatch):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(60)
     assert not failed
     assert sorted(seen) == list(range(400))
     assert len(commits) < 700  # of 800 writes
@@ -154,7 +154,7 @@ def test_one_bad_write_does_not_spoil_the_others_of_its_commit(url):
 
     first = threading.Thread(target=lambda: store.write(Write(slow)))
     first.start()
-    started.wait()
+    assert started.wait(60)
     others = [
         threading.Thread(target=attempt, args=("ask", study.ask)),
         threading.Thread(target=attempt, args=("wrong", lambda: study.tell(duel, "right"))),
@@ -163,7 +163,7 @@ def test_one_bad_write_does_not_spoil_the_others_of_its_commit(url):
     for thread in others:
         thread.start()
     for thread in [first, *others]:
-        thread.join()
+        thread.join(60)
     assert outcomes == {"ask": "done", "wrong": "Conflict", "arm": "done"}
     assert sorted(entry.kind for entry in study.events()) == ["add_arm", "ask", "ask", "create", "tell"]
     assert study.check() == 5
@@ -186,27 +186,37 @@ def test_a_study_that_is_gone_does_not_spoil_the_commit_of_another(url):
 
     threads = [threading.Thread(target=lambda: store.write(Write(slow)))]
     threads[0].start()
-    started.wait()
+    assert started.wait(60)
     threads += [threading.Thread(target=attempt, args=(study.name, study.ask)) for study in (gone, stays)]
     for thread in threads[1:]:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(60)
     assert outcomes == {"gone": "study 'gone' was deleted", "stays": 0}
 
 
+FORK = """
+import os, sys
+from duels.study.catalogue import create_study
+study = create_study(list("abc"), "study", sys.argv[1])
+study.tell(study.ask(), "left")
+child = os.fork()
+if child == 0:
+    try:
+        study.tell(study.ask(), "right")
+        os._exit(0)
+    except BaseException:
+        os._exit(1)
+assert os.waitpid(child, 0)[1] == 0
+study.tell(study.ask(), "left")
+"""
+
+
 def test_a_forked_process_makes_its_own_connection(url):
-    study = create_study(list("abc"), "study", url)
-    study.tell(study.ask(), "left")
-    child = os.fork()
-    if child == 0:
-        try:
-            study.tell(study.ask(), "right")
-            os._exit(0)
-        except BaseException:
-            os._exit(1)
-    assert os.waitpid(child, 0)[1] == 0
-    study.tell(study.ask(), "left")
+    """In a process of its own: a fork of this one would inherit locks that other tests' threads hold."""
+    done = subprocess.run([sys.executable, "-c", FORK, url], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    study = load_study("study", url)
     assert [entry.duel for entry in study.events() if entry.kind == "tell"] == [0, 1, 2]
     assert study.check() == 7
 
@@ -221,7 +231,7 @@ def test_ctrl_c_while_waiting_leaves_the_lead_to_another(url, monkeypatch):
 
     leader = threading.Thread(target=lambda: store.write(Write(slow)))
     leader.start()
-    started.wait()
+    assert started.wait(60)
     signal.setitimer(signal.ITIMER_REAL, 0.1)
     usual = signal.signal(signal.SIGALRM, lambda number, frame: (_ for _ in ()).throw(KeyboardInterrupt))
     try:
@@ -229,7 +239,7 @@ def test_ctrl_c_while_waiting_leaves_the_lead_to_another(url, monkeypatch):
             study.ask()
     finally:
         signal.signal(signal.SIGALRM, usual)
-    leader.join()
+    leader.join(60)
     assert study.ask().id == 0
     assert len(study.events()) == 2
 
@@ -240,7 +250,7 @@ def test_the_database_itself_refuses_a_second_answer(url):
     again = study._storage.read_events(study._storage.connection(), study._row.id, 2)[0]
     forged = (study._row.id, 4, *again[1:])
     with pytest.raises(StorageError, match="refused to store this twice"):
-        study._storage.write(Write(lambda connection: study._storage.append(connection, forged[0], [forged[1:]])))
+        study._storage.write(Write(lambda connection: study._storage.append(forged[0], [forged[1:]])))
     assert len(load_study("study", Storage(url)).events()) == 3
 
 
@@ -250,8 +260,8 @@ def test_a_failed_commit_is_nobody_s_answer(url, monkeypatch):
     study.ask()
     append = Storage.append
 
-    def broken(self, connection, study_id, new):
-        append(self, connection, study_id, new)
+    def broken(self, study_id, new):
+        append(self, study_id, new)
         raise sa.exc.OperationalError("INSERT", None, Exception("disk is full"))
 
     monkeypatch.setattr(Storage, "append", broken)
@@ -288,7 +298,7 @@ def traced(tmp_path, pragma):
     log = tmp_path / "strace"
     command = ["strace", "-f", "-y", "-e", "trace=fsync,fdatasync,write,pwrite64", "-o", str(log)]
     done = subprocess.run(
-        [*command, sys.executable, "-c", code, str(tmp_path / "duels.db")], capture_output=True, text=True
+        [*command, sys.executable, "-c", code, str(tmp_path / "duels.db")], capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return log.read_text().splitlines()
@@ -411,7 +421,7 @@ def test_a_study_where_nothing_can_be_written_is_looked_at(tmp_path):
     try:
         caps = "-dac_override,-dac_read_search"
         command = ["setpriv", f"--bounding-set={caps}", sys.executable, "-c", LOOK, url]
-        done = subprocess.run(command, capture_output=True, text=True)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     finally:
         tmp_path.chmod(0o755)
     assert done.returncode == 0, done.stderr
@@ -438,7 +448,9 @@ def test_somebody_else_s_database_is_left_alone(url, table):
     if "recipes" in table and not url.startswith("sqlite"):
         assert list_studies(Storage(url)) == []  # a server's database may hold other tables beside ours
     else:
-        with pytest.raises(StorageError, match=r"is not one of Duels': it has the tables .*; expected a new or empty"):
+        with pytest.raises(
+            StorageError, match=r"does not belong to Duels: it has the tables .*; expected a new or empty"
+        ):
             Storage(url)
         assert sa.inspect(engine).get_table_names() == before
     engine.dispose()
@@ -481,7 +493,7 @@ def test_two_processes_may_make_the_tables_at_once(url):
         for _ in range(6)
     ]
     for process in processes:
-        printed, said = process.communicate()
+        printed, said = process.communicate(timeout=120)
         assert (printed, said) == (f"{url.startswith('sqlite')}\n", "")
     assert list_studies(url) == []
 

@@ -244,10 +244,12 @@ def test_a_policy_without_bounds_has_no_champions(url, policy):
         plot_champions(shown)
 
 
-def policy_with(bounds):
+def policy_with(bounds, champions=None):
     module = types.ModuleType("mine")
     module.__dict__.update({name: getattr(random_policy, name) for name in ("Params", "init", "select", "update")})
     module.recommend, module.bounds = random_policy.recommend, bounds
+    if champions is not None:
+        module.champions = champions
     return module
 
 
@@ -257,6 +259,23 @@ def test_bounds_that_fail_are_the_policys_fault(url):
 
     with pytest.raises(PolicyError, match="bounds of policy mine failed: ValueError"):
         board(lived(url, policy_with(bounds)))
+
+
+def test_a_policy_says_which_arms_are_champions(url):
+    def bounds(state, params, t):
+        return np.zeros((4, 4)), np.full((4, 4), 0.4)
+
+    shown = board(lived(url, policy_with(bounds, lambda state, params, t: np.arange(4) == 2)))
+    names = [arm["name"] for arm in shown["study"]["arms"] if arm["active"]]
+    assert [row["arm"] for row in shown["champions"] if row["champion"]] == [names[2]]
+
+
+def test_champions_that_fail_are_the_policys_fault(url):
+    def bounds(state, params, t):
+        return np.zeros((4, 4)), np.ones((4, 4))
+
+    with pytest.raises(PolicyError, match="champions of policy mine failed: ValueError"):
+        board(lived(url, policy_with(bounds, lambda state, params, t: np.ones(3, bool))))
 
 
 def test_bounds_without_end_are_null(url):
@@ -374,7 +393,7 @@ def test_long_curves_are_thinned_evenly(url, now):
 def test_all_numbers_are_of_one_moment(url, monkeypatch, in_memory):
     """Answers that come or are undone between the look and the queries change nothing."""
     study = lived("sqlite://" if in_memory else url)
-    before, reading, last = board(study), Storage.reading, study.history().told[-1]
+    before, reading, last = board(study), Storage.reading, study.history().answered[-1]
 
     @contextmanager
     def meanwhile(storage):

@@ -12,7 +12,7 @@ import duels
 from duels.storage.storage import StudyRow
 from duels.study.catalogue import create_study
 from duels.study.history import History
-from duels.study.record import made
+from duels.study.record import next_event
 from duels.study.verdict import NOT_YET, log_thresholds, new_standing, note, settled
 
 PAGE = Path(__file__).parents[2] / "docs" / "study" / "plan.md"
@@ -23,7 +23,7 @@ LINEAR = duels.problem("linear:arms=4")
 def begun(matrix, policy, seed, horizon=None):
     """The history of a study that has just been created, without a database."""
     history = History(StudyRow(1, "study", 0.0, policy, horizon, seed, 600.0, {}), duels.policy(policy))
-    history.apply([made(history, "create", 0.0, note=json.dumps({"arms": matrix.names}))])
+    history.apply([next_event(history, "create", 0.0, note=json.dumps({"arms": matrix.names}))])
     history.player().compile()
     return history
 
@@ -32,12 +32,12 @@ def ask(history, allow_self=True):
     left, right, swapped = history.question(0.0, allow_self)
     number = len(history.left)
     shown = {"left_arm": left, "right_arm": right, "swapped": swapped}
-    history.apply([made(history, "ask", 0.0, duel=number, attempt=0, **shown)])
+    history.apply([next_event(history, "ask", 0.0, duel=number, attempt=0, **shown)])
     return number
 
 
 def tell(history, duel, answer):
-    history.apply([made(history, "tell", 0.0, duel=duel, attempt=0, answer=answer)])
+    history.apply([next_event(history, "tell", 0.0, duel=duel, attempt=0, answer=answer)])
 
 
 def opinion(matrix, left, right, luck, mistakes=0.0):

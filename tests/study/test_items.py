@@ -140,7 +140,7 @@ FAULTS = [
     (line() + "\n\n[1, 2]", r"line 3: found \[1, 2\], expected an object"),
     ('{"prompt": "a", "query": "b", "outputs": {}}', "line 1: found prompt, query, outputs, expected prompt"),
     ('{"prompt": "a", "output": {}}', "line 1: found prompt, output, expected prompt"),
-    ('{"prompt": "a", "outputs": {"x": "1", "x": "2"}}', "line 1: not JSON: 'x' is there twice"),
+    ('{"prompt": "a", "outputs": {"x": "1", "x": "2"}}', "line 1: not JSON: 'x' appears twice"),
     ('{"prompt": "a", "outputs": {"x": "1", "y": null}}', "line 1: 1 output, expected those of at least two"),
     ('{"prompt": "a", "outputs": ["x"]}', r"line 1: outputs is \['x'\]"),
     (line(prompt=7), "line 1: prompt is 7, expected text"),
@@ -217,7 +217,7 @@ def test_limits(monkeypatch):
             read_items(text.encode())
     monkeypatch.setattr(item_files, "MOST_ITEMS", 3)
     assert len(read_items([TWO] * 3)) == 3
-    with pytest.raises(InvalidInput, match="holds 4 items: expected at most 3; give them in parts"):
+    with pytest.raises(InvalidInput, match="holds 4 items: expected at most 3; split it"):
         read_items([TWO] * 4)
 
 
@@ -385,7 +385,7 @@ def test_many_add_at_once(study):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(60)
     assert list_items(study) == [(number, TWO) for number in range(1, 41)]
 
 
@@ -434,7 +434,7 @@ def test_a_voter_sees_every_item_before_any_again(study):
 
 def chosen(study, draws, pair=("gpt", "llama"), voter=None, monkeypatch=None):
     monkeypatch.setattr(items, "_random", lambda seed, duel: list(draws))
-    with study.storage.turn:
+    with study.storage.lock:
         return choose_item(study.storage.connection(), study.id, *pair, 0, 0, voter)
 
 
@@ -486,7 +486,7 @@ def test_a_choice_looks_at_few_items(study):
     add_items(study, [TWO] * 500)
     seen = []
     execute = items._execute
-    with pytest.MonkeyPatch.context() as patch, study.storage.turn:
+    with pytest.MonkeyPatch.context() as patch, study.storage.lock:
         patch.setattr(items, "_execute", lambda *given: (seen.append(given), execute(*given))[1])
         choose_item(study.storage.connection(), study.id, "gpt", "llama", 0, 0, "ann")
     assert len(seen) == 3

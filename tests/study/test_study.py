@@ -17,6 +17,7 @@ from duels.study import log as live
 from duels.study.board import board
 from duels.study.catalogue import create_study, delete_study, list_studies, load_study
 from duels.study.history import History
+from duels.study.record import COLUMNS
 from duels.study.study import Study
 
 POLICIES = ["rucb", "rucb:variant=icml", "savage", "btm:gamma=1", "interleaved_filter", "random"]
@@ -303,7 +304,7 @@ def test_duels_of_another_study_are_refused(url):
     one.ask()
     duel = two.ask()
     for action in (lambda: one.tell(duel, "left"), lambda: one.undo(duel)):
-        with pytest.raises(InvalidInput, match="the duel is of study 'two': expected one of study 'one'"):
+        with pytest.raises(InvalidInput, match="the duel belongs to study 'two': expected one of study 'one'"):
             action()
     assert len(one.events()) == 2
 
@@ -353,7 +354,7 @@ def test_arms_come_and_go(url):
     assert study.check()
     with pytest.raises(Conflict, match="arm 'a' was retired: choose another name"):
         study.add_arm("a")
-    with pytest.raises(Conflict, match="arm 'b' is there already"):
+    with pytest.raises(Conflict, match="arm 'b' exists already"):
         study.add_arm("b")
     with pytest.raises(Conflict, match="was retired already"):
         study.retire_arm("a")
@@ -419,7 +420,7 @@ def test_a_policy_that_cannot_be_compiled_goes_on_without(url, tmp_path, monkeyp
         "from duels.policies.random import *\nfrom duels.policies import random\n\n\n"
         "def select(state, params, t, rng):\n    chosen = sorted({'a': 0, 1: 1}.values())\n    return chosen[0], 1\n"
     )
-    monkeypatch.setattr("duels.study.player.PATIENCE", {True: 0.0, False: 0.0})
+    monkeypatch.setattr("duels.study.player.INTERPRETED", {True: 0.0, False: 0.0})
     study = create_study(list("abc"), "study", url, str(mine))
     for _ in range(5):
         study.tell(study.ask(), "a")
@@ -592,7 +593,7 @@ def test_a_snapshot_gives_what_the_log_gives(url, monkeypatch):
         connection.exec_driver_sql("DELETE FROM snapshots")
     full = reopened(url).history()
     assert full.snapshot_seq == 0
-    for name in ("seq", "digest", "names", "active", "left", "right", "swapped", "answer", "attempt", "asked", "told"):
+    for name in ("seq", "digest", "names", "active", *COLUMNS):
         assert getattr(quick, name) == getattr(full, name), name
     assert list(quick.open) == list(full.open)
     assert np.array_equal(quick.wins, full.wins)
@@ -615,7 +616,7 @@ def test_tampering_with_what_a_snapshot_covers_is_caught(url, tmp_path, monkeypa
     monkeypatch.setattr(live, "SNAPSHOT_EVERY", 50)
     study = create_study(list("abc"), "study", url)
     answer_all(study, 40)
-    study.storage._background.submit(lambda: None).result()  # until the snapshot is written
+    study.storage._background.submit(lambda: None).result(60)  # until the snapshot is written
     with sqlite3.connect(tmp_path / "duels.db") as database:
         assert database.execute("SELECT seq FROM snapshots").fetchone()[0] >= 50
         assert database.execute(tampering).rowcount > 0
@@ -643,7 +644,7 @@ def test_compiled_and_interpreted_studies_agree(url, tmp_path, monkeypatch):
 
     asked = []
     for name, patience in (("slow", 1e9), ("fast", -1.0)):
-        monkeypatch.setattr(player, "PATIENCE", {True: patience, False: patience})
+        monkeypatch.setattr(player, "INTERPRETED", {True: patience, False: patience})
         study = create_study(list("abcde"), name, url)
         answer_all(study, 80)
         asked.append([(entry.left, entry.right, entry.answer) for entry in study.events()[1:]])

@@ -60,9 +60,6 @@ def table(names, results, ties=None, **more):
     return as_tally(list(names), wins, tied, **more)
 
 
-# The martingale -------------------------------------------------------------------------------------
-
-
 def test_evidence_by_hand():
     # w = 1, l = 0: B(3/2, 1/2)/π · 2 = (π/2)/π · 2 = 1. w = l = 1: B(3/2, 3/2)/π · 4 = (π/8)/π · 4 = 1/2.
     assert math.exp(log_evidence(1, 0)) == pytest.approx(1)
@@ -187,9 +184,6 @@ def test_a_certain_win_and_a_margin_share_one_delta(margin, tie):
     assert ever(p - tie / 2, tie, wrong, 80) < delta
 
 
-# Intervals ------------------------------------------------------------------------------------------
-
-
 def test_intervals_by_hand():
     # w = 1, l = 0: M(p) = 1/(2p), so M(p) < 1/δ above δ/2. w = l = 1: M(p) = 1/(8p(1−p)): p(1−p) > δ/8.
     assert interval(0, 0, 0.05) == (0, 1)
@@ -281,9 +275,6 @@ def test_intervals_that_are_refused(bad):
         interval(*bad)
 
 
-# Sharing δ out --------------------------------------------------------------------------------------
-
-
 def empty(arms, started_with=None, **more):
     return as_tally([f"arm {k}" for k in range(arms)], np.zeros((arms, arms)), started_with=started_with, **more)
 
@@ -307,9 +298,6 @@ def test_shares_add_up_to_delta(start):
 def test_adding_arms_changes_nothing_for_those_there():
     before, after = share(0.05, empty(5, 5)), share(0.05, empty(9, 5))
     assert after[:5, :5].tolist() == before.tolist()
-
-
-# Kinds of verdict -----------------------------------------------------------------------------------
 
 
 def test_a_winner_of_two_takes_eight_in_a_row():
@@ -531,9 +519,6 @@ def test_duels_to_go_are_about_right():
     assert promised == pytest.approx(np.mean(took), rel=0.2)
 
 
-# Retired and later arms -----------------------------------------------------------------------------
-
-
 def test_retired_arms_do_not_count():
     results = {"ab": (80, 20), "bc": (80, 20), "ca": (80, 20)}
     assert verdict(table("abc", results)).kind == "no condorcet winner"
@@ -558,9 +543,6 @@ def test_the_only_arm_left():
     assert str(found).startswith("a is the only arm left. 5 duels so far.")
     with refused("every arm is retired: expected at least one active arm"):
         verdict(table("ab", {}, active=[False, False]))
-
-
-# Properties -----------------------------------------------------------------------------------------
 
 
 @st.composite
@@ -725,8 +707,6 @@ def test_preferences_by_hand():
     assert all(type(value) in (int, float, str, type(None), bool) for row in (ab, *leaderboard(tally)) for value in row)
 
 
-# In words and as data -------------------------------------------------------------------------------
-
 PROMISE = "The chance that this study ever gives a wrong verdict is at most 5 %, however often you look."
 
 
@@ -855,9 +835,6 @@ def test_speed():
         assert least < 2 * bar
 
 
-# Kernels --------------------------------------------------------------------------------------------
-
-
 def test_certain_is_its_definition():
     for threshold in (0.1, 3.7, 9.0):
         for w, l in itertools.product(range(0, 120), repeat=2):  # noqa: E741
@@ -904,8 +881,6 @@ def test_the_standing_is_the_verdict_after_every_answer():
     assert kinds == {"winner", "no condorcet winner", "not yet"}
     assert taken_back > 0
 
-
-# The promise, by simulation -------------------------------------------------------------------------
 
 PAIR, WINNER, NONE, RIGHT = 1, 2, 4, 8  # a pair wrong, a wrong winner, a winner denied; a right verdict
 WRONG = PAIR | WINNER | NONE

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from duels.policies import policy
-from duels.storage import registry as opening
+from duels.storage import registry
 from duels.storage.storage import NotReady
 from duels.study import log
 from duels.study.board import board
@@ -69,7 +69,7 @@ def slowly(threads, slow, work, other):
 
 
 def test_compiling_keeps_nobody_waiting(url, threads, monkeypatch):
-    monkeypatch.setattr("duels.study.player.PATIENCE", {True: -1.0, False: -1.0})
+    monkeypatch.setattr("duels.study.player.INTERPRETED", {True: -1.0, False: -1.0})
     study, other = create_study(list("abc"), "study", url), create_study(list("abc"), "other", url)
     other.ask()  # compiled from here on
     slow = Slow(Player.compile)
@@ -92,7 +92,7 @@ def test_a_snapshot_is_read_while_others_go_on(url, threads, monkeypatch):
     monkeypatch.setattr(log, "SNAPSHOT_EVERY", 2)
     create_study(list("abc"), "study", url).import_votes(past(10))
     create_study(list("abc"), "other", url)
-    opening._opened.pop(url).close()
+    registry._storages.pop(url).close()
     slow = Slow(History.restore)
     monkeypatch.setattr(History, "restore", lambda self, content: slow(self, content))
     study, other = load_study("study", url), load_study("other", url)
@@ -105,7 +105,7 @@ def test_a_snapshot_is_written_while_others_go_on(url, threads, monkeypatch):
     slow = Slow(np.savez_compressed)
     packed = past(10)
     study.import_votes(packed[:2])
-    study.storage._background.submit(lambda: None).result()
+    study.storage._background.submit(lambda: None).result(60)
     monkeypatch.setattr(np, "savez_compressed", slow)
     study.storage.write(log.Write(lambda connection: study.storage.after_commit(study._save)))
     assert slow.begun.wait(SOON)
@@ -121,12 +121,12 @@ def test_a_long_log_is_loaded_in_pages(url, monkeypatch):
         study.tell(study.ask(), "left")
     other.ask()
     expected = study.tally().wins.tolist()
-    opening._opened.pop(url).close()
+    registry._storages.pop(url).close()
     study, other, turns = load_study("study", url), load_study("other", url), []
     monkeypatch.setattr(log, "PAGE", 5)
 
     def between():
-        assert not study.storage.turn._is_owned()
+        assert not study.storage.lock._is_owned()
         turns.append(other.ask())
 
     monkeypatch.setattr(NotReady, "prepare", lambda slow: between())
@@ -186,42 +186,42 @@ def test_a_policy_that_fails_while_it_takes_in_answers_is_named_and_answers_are_
 
 
 def test_studies_leave_memory_and_come_back(url):
-    storage = opening.open_storage(url)
+    storage = registry.open_storage(url)
     studies = [create_study([f"arm {k}" for k in range(50)], f"study {n}", url) for n in range(4)]
     for study in studies:
         for _ in range(3):
             study.tell(study.ask(), "left")
-    assert list(storage.followers) == [study.id for study in studies]
-    storage.followers.memory = 2 * studies[0].history().size + 1000
+    assert list(storage.histories) == [study.id for study in studies]
+    storage.histories.memory = 2 * studies[0].history().size + 1000
     before = [study.tally() for study in studies]
     fifth = create_study(["a", "b"], "fifth", url)
     fifth.ask()
-    assert len(storage.followers) <= 3
-    assert fifth.id in storage.followers
+    assert len(storage.histories) <= 3
+    assert fifth.id in storage.histories
     for study, tally in zip(studies, before):
         assert np.array_equal(study.tally().wins, tally.wins)
         assert study.ask().id == 3
         assert study.check() == 8
-    assert sum(history.size for history in storage.followers.values()) <= storage.followers.memory
+    assert sum(history.size for history in storage.histories.values()) <= storage.histories.memory
 
 
 def test_a_study_that_is_busy_stays_in_memory(url):
-    storage = opening.open_storage(url)
+    storage = registry.open_storage(url)
     busy = create_study(list("abc"), "busy", url)
     busy.import_votes(past(FEW + 2))
     work = busy.history().lend()
-    storage.followers.memory = 0
+    storage.histories.memory = 0
     other = create_study(list("abc"), "other", url)
     other.ask()
-    assert set(storage.followers) == {busy.id, other.id}
+    assert set(storage.histories) == {busy.id, other.id}
     busy.history().take_back(work, False)
     create_study(list("abc"), "third", url).ask()
-    assert busy.id not in storage.followers
+    assert busy.id not in storage.histories
     assert busy.ask().id == FEW + 2
 
 
 def test_a_server_compiles_before_it_asks_about_many_arms(url):
-    storage, compiled = opening.open_storage(url), []
+    storage, compiled = registry.open_storage(url), []
     storage.compile = compiled.append
     study = create_study([f"arm {k}" for k in range(33)], "study", url)
     shown = board(study)  # does not wait
@@ -239,8 +239,8 @@ def test_a_server_compiles_before_it_asks_about_many_arms(url):
 
 def test_a_study_that_a_commit_needs_stays_in_memory(url):
     """Answers to two studies share a commit, and both do not fit into memory."""
-    storage = opening.open_storage(url)
-    storage.followers.memory = 0
+    storage = registry.open_storage(url)
+    storage.histories.memory = 0
     studies = [create_study(list("abc"), name, url) for name in ("one", "two")]
     asked = [study.ask() for study in studies]
     tell_one, tell_two = (study.telling(duel, "left") for study, duel in zip(studies, asked))
@@ -248,7 +248,7 @@ def test_a_study_that_a_commit_needs_stays_in_memory(url):
 
     def operation(connection):
         values = [write.operation(connection) for write in (tell_one, tell_two, ask_one)]
-        assert set(storage.followers) == {study.id for study in studies}
+        assert set(storage.histories) == {study.id for study in studies}
         return values
 
     storage.write(log.Write(operation))
@@ -258,7 +258,7 @@ def test_a_study_that_a_commit_needs_stays_in_memory(url):
 def test_a_snapshot_of_a_database_that_was_replaced_meanwhile_is_not_used(url, monkeypatch):
     monkeypatch.setattr(log, "SNAPSHOT_EVERY", 2)
     create_study(list("abc"), "study", url).import_votes(past(10))
-    opening._opened.pop(url).close()
+    registry._storages.pop(url).close()
     study, restore, seen = load_study("study", url), History.restore, []
 
     def replaced(self, content):
@@ -294,7 +294,7 @@ def test_large_imports_are_loaded_one_at_a_time_and_get_a_snapshot(url, monkeypa
     study = create_study(list("abc"), "study", url)
     for _ in range(3):
         study.import_votes(past(20))
-    opening._opened.pop(url).close()
+    registry._storages.pop(url).close()
     study, pauses = load_study("study", url), []
     monkeypatch.setattr(log, "VOTES", 10)
     monkeypatch.setattr(NotReady, "prepare", lambda slow: pauses.append(slow.study))
@@ -303,6 +303,6 @@ def test_large_imports_are_loaded_one_at_a_time_and_get_a_snapshot(url, monkeypa
     monkeypatch.undo()
     monkeypatch.setattr(log, "SNAPSHOT_EVERY", 70)
     study.import_votes(past(20))  # 80 votes and 5 events
-    study.storage._background.submit(lambda: None).result()
-    opening._opened.pop(url).close()
+    study.storage._background.submit(lambda: None).result(60)
+    registry._storages.pop(url).close()
     assert load_study("study", url).history().snapshot_seq == 5

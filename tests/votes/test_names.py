@@ -104,7 +104,7 @@ def test_a_study_and_its_arms_are_found_in_either_form(storage):
         assert load_study(name, storage).name == COMPOSED
         with pytest.raises(Conflict, match="there is a study 'café' already"):
             create_study(["x", "y"], name, storage)
-        with pytest.raises(Conflict, match="arm 'café' is there already"):
+        with pytest.raises(Conflict, match="arm 'café' exists already"):
             study.add_arm(name)
         assert create_study([name, "tea"], name, storage, load_if_exists=True).name == COMPOSED
         duel = study.ask(allow_self=False)
@@ -134,7 +134,7 @@ def test_a_study_from_before_still_works(old, storage):
     assert again.id == old.id
     with pytest.raises(InvalidInput, match=r"arm is .* U\+200B"):
         create_study(["a\u200bb", "ab"], TAKEN_APART, storage, load_if_exists=True)
-    with pytest.raises(Conflict, match="is there already"):
+    with pytest.raises(Conflict, match="exists already"):
         old.add_arm(COMPOSED)
     assert old.import_votes([("a\u200bb", "ab", "left"), (COMPOSED, "ab", "left")]) == 2
     duel = old.ask(allow_self=False)

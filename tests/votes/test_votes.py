@@ -46,9 +46,6 @@ def read_text(tmp_path, content, name="votes.csv", **options):
     return read_votes(file(tmp_path, content, name), **options)
 
 
-# The forms of files ---------------------------------------------------------------------------------
-
-
 def test_arena(tmp_path):
     found = read_text(
         tmp_path,
@@ -279,9 +276,6 @@ def test_a_header_alone_has_no_votes(tmp_path):
         assert (len(found), list(found), found.names, found.skipped) == (0, [], (), 0)
 
 
-# Rows and frames ------------------------------------------------------------------------------------
-
-
 EXPECTED = [Vote("a", "b", "right", "v", "1970-01-01T00:00:05Z", 1), Vote("b", "c", "tie", None, None, 2)]
 DICTS = [
     {"left": "a", "right": "b", "winner": "right", "voter": "v", "time": 5},
@@ -363,9 +357,6 @@ def test_times_of_frames():
 def test_what_holds_no_votes(source):
     with refused("holds no votes: expected a path, a data frame, or rows"):
         read_votes(source)
-
-
-# Winners, times, columns ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -537,16 +528,13 @@ def test_unknown_column_and_format(tmp_path):
         read_text(tmp_path, CONTENT, format="cvs")
 
 
-# Bad rows and files ---------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("row", "fault"),
     [
         ("a,b,maybe", "winner is 'maybe', expected left, right, tie, both_bad, skip or one of the two names"),
         ("a,b,c", "winner is 'c'"),  # an arm, but of another vote
         ("a,b,", "winner is None"),
-        (",b,left", "the first arm is empty or no text, expected its name"),
+        (",b,left", "the first arm is empty or not text, expected its name"),
         ("a,  ,right", "the second arm is empty"),
         (",,", "the first arm is empty"),
         ("a,a,left", "'a' is compared with itself, expected two different arms"),
@@ -577,8 +565,8 @@ def test_bad_rows(tmp_path, row, fault):
         ('{"right": "b", "winner": "left"}', "the first arm is empty"),
         ('{"left": {"name": "a"}, "right": "b", "winner": "left"}', "found a list or an object, expected text"),
         ('{"left": "a", "right": "b", "winner": ["left"]}', "found a list or an object, expected text"),
-        ('{"left": "\\ud800", "right": "b", "winner": "left"}', "the first arm is empty or no text"),
-        ('{"left": null, "right": "b", "winner": "left"}', "the first arm is empty or no text"),
+        ('{"left": "\\ud800", "right": "b", "winner": "left"}', "the first arm is empty or not text"),
+        ('{"left": null, "right": "b", "winner": "left"}', "the first arm is empty or not text"),
     ],
 )
 def test_bad_json_rows(tmp_path, row, fault):
@@ -680,9 +668,6 @@ def test_damaged_gzip(tmp_path):
         altered[place] ^= 0x55
         with refused("v.csv.gz cannot be read: "):
             read_text(tmp_path, bytes(altered), "v.csv.gz")
-
-
-# Equality and writing -------------------------------------------------------------------------------
 
 
 def test_equal_votes():
@@ -854,9 +839,6 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch, name):
         write_votes(WRITTEN, tmp_path / name, format="arena")
     assert [path.name for path in tmp_path.iterdir()] == [name]
     assert (tmp_path / name).read_bytes() == before
-
-
-# Counting and saying --------------------------------------------------------------------------------
 
 
 def test_tally_by_hand():

@@ -1,4 +1,4 @@
 """The loop that plays a policy, its compilation by numba, threads and progress.
 
-What makes every simulation and live study run fast belongs here; it knows no particular policy or problem.
+Whatever makes simulations and live studies fast belongs here; nothing about a particular policy or problem does.
 """

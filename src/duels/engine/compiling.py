@@ -1,69 +1,81 @@
-"""Compiling plain Python kernels with numba, kept on disk and never stale.
+"""Compile plain Python kernels with numba, with a cache on disk that is never stale.
 
-A kernel calls other functions by global names. `compile_with` gives a copy of its code a namespace in which all of
-these are compiled too, and puts kernels in the places of global names that are None. What is compiled from this
-package's code alone is kept on disk, under a name that carries a hash of all the code and constants it was made from:
-editing any kernel in any file makes a new one. (numba's own cache watches only the file of the function it compiled.)
+A kernel calls other functions by global names. `compile_with` copies its code into a namespace in which these are
+compiled too, and in which kernels replace global names that are None. Code of this package is cached on disk under a
+name that contains a hash of all code and constants it depends on, so editing any kernel in any file compiles it again.
+(numba's own cache checks only the file of the function that was compiled.)
 """
 
 import hashlib
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-_made: dict[tuple, Callable] = {}
+Kernel = Callable[..., Any]  # a plain Python function that numba can compile
+Kernels = Mapping[str, Kernel]  # by the global name that they replace
+
+# Studies and experiments store the hash of their policy's code: code that moved is hashed under its first module name.
+MOVED = {"duels.engine.loop": "duels.loop"}
+
+_compiled: dict[tuple[object, ...], Kernel] = {}
 
 
 def compile_with(
-    function: Callable,
-    kernels: dict[str, Callable] | None = None,
+    function: Kernel,
+    kernels: Kernels | None = None,
     *,
     name: str = "",
-    counted: bool = False,
+    refcounted: bool = False,
     strict: bool = False,
-) -> Callable:
-    """The function compiled, with `kernels` in their places in it and in all it calls.
+) -> Kernel:
+    """Compile a function and everything it calls. The compiled code releases the GIL.
 
-    `counted` keeps reference counts, which kernels that make arrays need. `strict` raises ZeroDivisionError where
-    Python does; else x/0 is infinite or NaN. The compiled code releases the GIL.
+    Args:
+        function: The function.
+        kernels: Functions that replace the global names that are None, in it and in all that it calls.
+        name: A name for the compiled function, used in the cache; by default the function's own.
+        refcounted: Whether to keep reference counts. Kernels that create arrays need them.
+        strict: Whether to raise ZeroDivisionError as Python does; else x/0 is infinite or NaN.
     """
     kernels = kernels or {}
-    key = (function, name, counted, strict, *kernels.items())
-    if key not in _made:
-        _made[key] = _compiled(function, kernels, name or function.__name__, counted, strict)
-    return _made[key]
+    key = (function, name, refcounted, strict, *kernels.items())
+    if key not in _compiled:
+        _compiled[key] = _compile(function, kernels, name or function.__name__, refcounted, strict)
+    return _compiled[key]
 
 
-def interpret_with(function: Callable, kernels: dict[str, Callable]) -> Callable:
-    """The same, in the interpreter."""
-    return _copied(function, kernels, lambda copy: copy, {})
+def interpret_with(function: Kernel, kernels: Kernels) -> Kernel:
+    """Like `compile_with`, but the result runs in the interpreter."""
+    copied: Kernel = _copied(function, kernels, lambda copy: copy, {})
+    return copied
 
 
-def _compiled(function: Callable, kernels: dict[str, Callable], name: str, counted: bool, strict: bool) -> Callable:
+def _compile(function: Kernel, kernels: Kernels, name: str, refcounted: bool, strict: bool) -> Kernel:
     import numba
 
-    # Inlined, and without reference counts on the arrays passed about, a step of a policy is four times as fast.
+    # Inlined and without reference counts on arrays, a step of a policy is four times as fast.
     options: dict[str, Any] = {"nogil": True, "error_model": "python" if strict else "numpy"}
-    options |= {"forceinline": True, "_nrt": counted}
+    options |= {"forceinline": True, "_nrt": refcounted}
     name = f"{name}_{fingerprint(function, kernels, options)}"
-    # Only the entry is called from Python. Without the others' wrappers compiling takes two thirds of the time.
+    # Only the entry is called from Python. Without wrappers for the others, compiling takes two thirds of the time.
     inner = options | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     entry = _copied(function, kernels, numba.njit(**inner), {}).py_func
     code = entry.__code__.replace(co_name=name, co_qualname=name)
     entry = types.FunctionType(code, entry.__globals__, name, entry.__defaults__, entry.__closure__)
     try:
-        return numba.njit(cache=is_ours(function, *kernels.values()), **options)(entry)
-    except RuntimeError:  # nowhere to keep it: neither beside the package nor in the user's cache directory
-        return numba.njit(**options)(entry)
+        compiled: Kernel = numba.njit(cache=is_ours(function, *kernels.values()), **options)(entry)
+    except RuntimeError:  # neither the package's folder nor the user's cache directory is writable
+        compiled = numba.njit(**options)(entry)
+    return compiled
 
 
-def is_ours(*functions: Callable) -> bool:
-    """Whether all of these are this package's."""
+def is_ours(*functions: Kernel) -> bool:
+    """Return whether all functions belong to this package."""
     return all(one.__module__.startswith("duels.") for one in functions)
 
 
-def _copied(function: Callable, kernels: dict[str, Callable], wrap: Callable, done: dict[Callable, Any]) -> Any:
-    """A copy of a function in whose namespace kernels are in their places and the functions it calls are copies too."""
+def _copied(function: Kernel, kernels: Kernels, wrap: Kernel, done: dict[Kernel, Any]) -> Any:
+    """A copy of a function and all it calls, with kernels in place of the names that are None."""
     if function not in done:
         namespace = dict(function.__globals__)
         copy = types.FunctionType(
@@ -75,8 +87,8 @@ def _copied(function: Callable, kernels: dict[str, Callable], wrap: Callable, do
     return done[function]
 
 
-def _functions_used(function: Callable, kernels: dict[str, Callable]) -> Iterator[tuple[str, Callable]]:
-    """The plain functions that a function calls by global name, kernels in the places of those that are None."""
+def _functions_used(function: Kernel, kernels: Kernels) -> Iterator[tuple[str, Kernel]]:
+    """The plain functions that a function calls by global name, with kernels in place of those that are None."""
     for name in function.__code__.co_names:
         used = function.__globals__.get(name)
         if used is None and name in kernels:
@@ -85,11 +97,11 @@ def _functions_used(function: Callable, kernels: dict[str, Callable]) -> Iterato
             yield name, used
 
 
-def all_functions(function: Callable, kernels: dict[str, Callable]) -> list[Callable]:
-    """The function and all that it calls, directly or not, in the order of the calls."""
-    seen: dict[Callable, None] = {}
+def all_functions(function: Kernel, kernels: Kernels) -> list[Kernel]:
+    """List the function and all that it calls, directly or not, in the order of the calls."""
+    seen: dict[Kernel, None] = {}
 
-    def walk(used: Callable) -> None:
+    def walk(used: Kernel) -> None:
         if used not in seen:
             seen[used] = None
             for _, deeper in _functions_used(used, kernels):
@@ -99,13 +111,15 @@ def all_functions(function: Callable, kernels: dict[str, Callable]) -> list[Call
     return list(seen)
 
 
-def fingerprint(function: Callable, kernels: dict[str, Callable], options: dict[str, Any]) -> str:
-    """A hash of all that the compiled code depends on: code, constants and the fields of tuples."""
+def fingerprint(function: Kernel, kernels: Kernels, options: Mapping[str, object]) -> str:
+    """Hash all that the compiled code depends on: code, constants (docstrings included) and the fields of tuples."""
     seen = all_functions(function, kernels)
     text = [str(options)]
-    text += [f"{name}={kernel.__module__}.{kernel.__qualname__}" for name, kernel in kernels.items()]
+    for name, kernel in kernels.items():
+        text.append(f"{name}={MOVED.get(kernel.__module__, kernel.__module__)}.{kernel.__qualname__}")
     for one in seen:
-        text.append(f"{one.__module__}.{one.__qualname__}{_code_text(one.__code__)}{one.__defaults__}")
+        module = MOVED.get(one.__module__, one.__module__)
+        text.append(f"{module}.{one.__qualname__}{_code_text(one.__code__)}{one.__defaults__}")
         for name in one.__code__.co_names:
             value = one.__globals__.get(name)
             if isinstance(value, bool | int | float | str | tuple):

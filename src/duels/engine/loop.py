@@ -1,6 +1,7 @@
-"""The one loop that plays a policy, for every policy and every world, interpreted or compiled.
+"""The loop that plays a policy: one for all policies and worlds, interpreted or compiled.
 
-`play` calls its kernels by global names; `bind` puts one policy's kernels and one world's outcome in their places.
+`play` calls kernels by global names that are None here; `bind` replaces them by the kernels of one policy and the
+outcome of one world.
 """
 
 import dis
@@ -11,6 +12,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -19,16 +21,14 @@ from ..errors import CompileError, DuelsError, cut
 from ..policies import Policy
 from ..policies.kernels import FOREVER as FOREVER
 from . import compiling
+from .compiling import Kernel, Kernels
 
-LATEST = 10**15  # horizons up to here keep all arithmetic on times exact
+LATEST = 10**15  # the largest horizon for which all arithmetic on times is exact
+Play = Callable[..., tuple[int, int]]  # `play`, with kernels in it
 
 
-# A policy's kernels and a world's outcome, in whose places `bind` puts them.
-select: Any = None
-update: Any = None
-skip: Any = None
-recommend: Any = None
-outcome: Any = None
+UNBOUND: Any = None
+select = update = skip = recommend = outcome = UNBOUND  # placeholders for a policy's kernels and a world's outcome
 
 
 def play(state, params, world, tally, t, until, stride, budget, coin, luck, adviser):
@@ -70,75 +70,81 @@ def one_step(state, params, t):
 
 
 def streams(seed: int, run: int) -> tuple[np.random.Generator, np.random.Generator]:
-    """A run's two sources of chance: the policy's coin and the world's luck."""
+    """Return a run's two random generators: the policy's coin and the world's luck."""
     coin, luck = np.random.SeedSequence([seed, run]).spawn(2)
     return np.random.default_rng(coin), np.random.default_rng(luck)
 
 
-def adviser(seed: int, run: int, t: int) -> np.random.Generator:
-    """The chance that breaks ties in the recommendation at time t; the same whichever other times are looked at."""
+def tie_break_rng(seed: int, run: int, t: int) -> np.random.Generator:
+    """Return the generator that breaks ties in the recommendation at time t; it depends on no other time."""
     return np.random.default_rng(np.random.SeedSequence([seed, run], spawn_key=(2, t)))
 
 
 def bind(
     policy: Policy,
-    outcome: Callable = draw_from_matrix,
-    kernels: dict[str, Callable] | None = None,
+    outcome: Kernel = draw_from_matrix,
+    kernels: Kernels | None = None,
     *,
     compiled: bool = True,
-    counted: bool = False,
-) -> Callable:
-    """`play` with this policy's kernels and this outcome in it, and the `kernels` that the outcome itself leaves open.
+    refcounted: bool = False,
+) -> Play:
+    """Return `play` with the kernels of a policy and the outcome of a world.
 
-    A policy whose kernels make arrays must be `counted`. A division by zero in a policy of your own is an error.
+    Args:
+        policy: The policy. In a policy of your own, a division by zero is an error.
+        outcome: The outcome kernel.
+        kernels: Kernels that the outcome kernel calls by global names that are None.
+        compiled: False returns interpreted code.
+        refcounted: Must be True for a policy whose kernels create arrays.
     """
     places = {"outcome": outcome, **(kernels or {})}
-    bound = bind_to(play, policy, places, compiled=compiled, counted=counted, strict=not is_ours(policy))
+    bound = bind_to(play, policy, places, compiled=compiled, refcounted=refcounted, strict=not is_ours(policy))
     if compiled:
         return bound
 
-    def interpreted(*arguments: Any) -> Any:
+    def interpreted(*arguments: object) -> tuple[int, int]:
         with strictly(policy):
-            return bound(*arguments)
+            t, arm = bound(*arguments)
+            return t, arm
 
     return interpreted
 
 
 def bind_to(
-    function: Callable,
+    function: Kernel,
     policy: Policy,
-    kernels: dict[str, Callable] | None = None,
+    kernels: Kernels | None = None,
     *,
     compiled: bool = True,
-    counted: bool = False,
+    refcounted: bool = False,
     strict: bool = False,
-) -> Callable:
-    """Any function that leaves a policy's kernels open, with them in their places."""
-    places = _places(policy) | (kernels or {})
+) -> Kernel:
+    """Return a function with the kernels of a policy, and other `kernels`, in place of the names that are None."""
+    places = _places(policy) | dict(kernels or {})
     if not compiled:
         return compiling.interpret_with(function, places)
     name = f"{function.__name__}_{policy.name}"
-    return compiling.compile_with(function, places, name=name, counted=counted, strict=strict)
+    return compiling.compile_with(function, places, name=name, refcounted=refcounted, strict=strict)
 
 
 def is_ours(policy: Policy) -> bool:
-    """Whether a policy is built in: these keep the conventions for x/0 of their papers, and are tested on them."""
+    """Return whether a policy is built in. These follow their papers' conventions for x/0, and are tested on them."""
     return compiling.is_ours(*_places(policy).values())
 
 
 def strictly(policy: Policy) -> np.errstate:
-    """Where a policy of your own is interpreted, numpy's division by zero is an error, as Python's is."""
+    """Return a context in which numpy's division by zero is an error, unless the policy is built in."""
     return np.errstate() if is_ours(policy) else np.errstate(divide="raise", invalid="raise")
 
 
 def code_of(policy: Policy) -> str:
-    """A hash of the code that plays a policy: it changes when any of its kernels does."""
+    """Hash the code that plays a policy: the hash changes when any of its kernels does. Studies store it."""
     played = compiling.fingerprint(play, _places(policy) | {"outcome": draw_from_matrix}, {})
     started = compiling.fingerprint(policy.module.init, {}, {})
     return played[:8] + started[:8]
 
 
-def _places(policy: Policy) -> dict[str, Callable]:
+def _places(policy: Policy) -> dict[str, Kernel]:
     module = policy.module
     return {
         "select": module.select,
@@ -152,15 +158,15 @@ def ready(
     policy: Policy,
     arms: int,
     horizon: int,
-    world: Any,
-    outcome: Callable = draw_from_matrix,
-    kernels: dict[str, Callable] | None = None,
-) -> Callable:
-    """`bind`, with the compilation done: compiling must not happen in a thread, nor be measured as play."""
+    world: object,
+    outcome: Kernel = draw_from_matrix,
+    kernels: Kernels | None = None,
+) -> Play:
+    """Like `bind`, and compile at once: compiling must not happen in a thread, nor be timed as play."""
     coin, luck = streams(0, 0)
     state, tally = policy.start(arms, horizon), np.zeros((arms, arms))
 
-    def trial(bound: Callable) -> None:
+    def trial(bound: Kernel) -> None:
         bound(state, policy.params, world, tally, 1, 0, 1, 0, coin, luck, coin)
 
     return compiled_for(policy, play, trial, {"outcome": outcome, **(kernels or {})}, strict=not is_ours(policy))
@@ -168,16 +174,20 @@ def ready(
 
 def compiled_for(
     policy: Policy,
-    function: Callable,
-    trial: Callable[[Callable], Any],
-    kernels: dict[str, Callable] | None = None,
+    function: Kernel,
+    trial: Callable[[Kernel], object],
+    kernels: Kernels | None = None,
     *,
     strict: bool = False,
-) -> Callable:
-    """The function with this policy's kernels in it, compiled by a trial call; counted if it cannot be without."""
+) -> Kernel:
+    """Return a function with a policy's kernels, compiled by a trial call; with reference counts only if needed.
+
+    Raises:
+        CompileError: If numba cannot compile it.
+    """
     causes: list[Exception] = []
-    for counted in (False, True):
-        bound = bind_to(function, policy, kernels, counted=counted, strict=strict)
+    for refcounted in (False, True):
+        bound = bind_to(function, policy, kernels, refcounted=refcounted, strict=strict)
         try:
             with _interrupts_kept():
                 trial(bound)
@@ -192,35 +202,37 @@ def compiled_for(
     ) from causes[-1]
 
 
-def direct(bound: Any, *arguments: Any) -> Callable:
-    """What is compiled for arguments of these very types, past numba's look at them at every call.
+def entry_point(bound: Kernel, *arguments: object) -> Kernel:
+    """Return the machine code for arguments of exactly these types, without numba's dispatch at every call.
 
-    That look takes longer than a short stretch of play.
+    The dispatch takes longer than a short stretch of play.
     """
     if not hasattr(bound, "overloads"):
         return bound  # interpreted
-    found = bound.overloads.get(tuple(bound.typeof_pyval(argument) for argument in arguments))
-    return bound if found is None else found.entry_point
+    dispatcher: Any = bound
+    found = dispatcher.overloads.get(tuple(dispatcher.typeof_pyval(argument) for argument in arguments))
+    code: Kernel = bound if found is None else found.entry_point
+    return code
 
 
 def _complaint(policy: Policy, errors: list[Exception]) -> str:
-    """Where numba stops, and what it objects to, in a line."""
+    """The line at which numba stops and its reason, as one line."""
     functions = _functions(policy)
-    if wrong := _no_pair(policy):
+    if wrong := _not_a_pair(policy):
         return wrong
     places = [place for error in errors for place in _places_named(str(error), functions)]
     places += [place for error in errors if not places and (place := _guess(error, functions))]
     where = (places or [functions[0].__code__.co_filename])[0]
     lines = [line.strip() for line in str(errors[-1]).splitlines() if line.strip()]
-    telling = [line for line in lines if not line.startswith(("Failed in", "During:", "File", "<source", "- ", "^"))]
-    reason = (telling or lines or [type(errors[-1]).__name__])[0]
-    if reason.endswith("signature:"):  # it is in the next line
-        reason = " ".join([reason, *(line.removeprefix(">>> ") for line in telling[1:2])])
+    relevant = [line for line in lines if not line.startswith(("Failed in", "During:", "File", "<source", "- ", "^"))]
+    reason = (relevant or lines or [type(errors[-1]).__name__])[0]
+    if reason.endswith("signature:"):  # which is on the next line
+        reason = " ".join([reason, *(line.removeprefix(">>> ") for line in relevant[1:2])])
     return f"{where}: {reason[:300]}"
 
 
-def _no_pair(policy: Policy) -> str:
-    """Where `select` chooses anything but two arms; empty if it does choose two, or fails."""
+def _not_a_pair(policy: Policy) -> str:
+    """Where `select` returns something other than two arms; empty if it returns two, or fails."""
     select = policy.module.select
     try:
         found = select(policy.start(2, 100), policy.params, 1, np.random.default_rng(0))
@@ -233,14 +245,14 @@ def _no_pair(policy: Policy) -> str:
     return f"{place}: it returns {cut(found)}, expected two arms, such as (0, 1)"
 
 
-def _functions(policy: Policy) -> list[Callable]:
-    """What is compiled of a policy, its own functions before those it uses of this package."""
+def _functions(policy: Policy) -> list[Kernel]:
+    """The functions that are compiled for a policy, its own before those of this package."""
     found = [one for kernel in _places(policy).values() for one in compiling.all_functions(kernel, {})]
     return sorted(dict.fromkeys(found), key=compiling.is_ours)
 
 
 def place_of(policy: Policy, error: BaseException) -> str:
-    """Where in a policy of your own an error was raised: ` (mine.py, line 3, in select)`; nothing if elsewhere."""
+    """Return where in a policy of your own an error was raised: ` (mine.py, line 3, in select)`; empty if elsewhere."""
     frames = traceback.extract_tb(error.__traceback__)
     functions = [one for one in _functions(policy) if not compiling.is_ours(one)]
     found = [_place(functions, frame.filename, frame.lineno or 0) for frame in frames]
@@ -248,19 +260,19 @@ def place_of(policy: Policy, error: BaseException) -> str:
 
 
 def file_of(policy: Policy) -> str:
-    """The file of a policy of your own: ` (mine.py)`."""
+    """Return the file of a policy of your own: ` (mine.py)`; empty for a built-in one."""
     own = [one for one in _functions(policy) if not compiling.is_ours(one)]
     return f" ({own[0].__code__.co_filename})" if own else ""
 
 
-def _places_named(text: str, functions: list[Callable]) -> list[str]:
-    """The lines of these functions that an error of numba's names, the innermost first."""
+def _places_named(text: str, functions: list[Kernel]) -> list[str]:
+    """The lines of these functions that a numba error mentions, innermost first."""
     named = re.findall(r'File "([^"]+)", line (\d+)| at (\S[^\n]*?) \((\d+)\)', text)
     found = [_place(functions, file or at, int(line or number)) for file, line, at, number in named]
     return [place for place in found if place]
 
 
-def _place(functions: list[Callable], file: str, line: int) -> str:
+def _place(functions: list[Kernel], file: str, line: int) -> str:
     for function in functions:
         code = function.__code__
         lines = {at for *_, at in code.co_lines() if at}
@@ -269,8 +281,8 @@ def _place(functions: list[Callable], file: str, line: int) -> str:
     return ""
 
 
-def _guess(error: Exception, functions: list[Callable]) -> str:
-    """The function that an error is about that names no line: by an unknown name, or by what numba cannot read."""
+def _guess(error: Exception, functions: list[Kernel]) -> str:
+    """The function behind an error without a line: the one with the unknown name, or that numba cannot parse."""
     from numba.core.compiler import run_frontend
 
     unknown = re.search(r"name '(\w+)' is not defined", str(error))
@@ -288,14 +300,14 @@ def _guess(error: Exception, functions: list[Callable]) -> str:
 
 @contextmanager
 def _interrupts_kept() -> Iterator[None]:
-    """Ctrl-C while numba compiles can get lost in a callback of its; it is raised again at the end."""
+    """Raise KeyboardInterrupt at the end if Ctrl-C was lost in one of numba's callbacks."""
     usual = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or usual is not signal.default_int_handler:
         yield
         return
-    seen = []
+    seen: list[int] = []
 
-    def note(number: int, frame: Any) -> None:
+    def note(number: int, frame: FrameType | None) -> None:
         seen.append(number)
         raise KeyboardInterrupt
 

@@ -7,7 +7,15 @@ from contextlib import contextmanager
 
 @contextmanager
 def bar(progress: bool | None, title: str) -> Iterator[Callable[[float], None]]:
-    """Yields a function that shows which share of the work is done; `progress` None means on a terminal only."""
+    """Show a progress bar while a block runs.
+
+    Args:
+        progress: Whether to show it; None means on a terminal only.
+        title: The text before the bar.
+
+    Yields:
+        A function that sets the fraction of the work that is done.
+    """
     if not (sys.stderr.isatty() if progress is None else progress):
         yield lambda share: None
         return

@@ -1,4 +1,4 @@
-"""Work on threads: one task after another, with progress, and an end at the first error or Ctrl-C."""
+"""Tasks on threads, with a progress bar; the first error or Ctrl-C ends them all."""
 
 import os
 import threading
@@ -7,12 +7,17 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 
 import numpy as np
 
+from ..checks import check_int
 from .progress import bar
 
 
-def cores() -> int:
-    """How many threads make sense here."""
-    return len(os.sched_getaffinity(0))
+def thread_count(jobs: int | None) -> int:
+    """Return the number of threads to use: `jobs`, or one per available core if it is None.
+
+    Raises:
+        InvalidInput: If `jobs` is not a whole number of at least 1.
+    """
+    return len(os.sched_getaffinity(0)) if jobs is None else check_int("jobs", jobs, 1)
 
 
 def in_threads(
@@ -23,9 +28,16 @@ def in_threads(
     title: str,
     weights: Sequence[float] | None = None,
 ) -> None:
-    """Do tasks 0 … count − 1; each is told its number, an event that asks it to end, and how to say its share done.
+    """Run tasks 0 … count − 1 on threads.
 
-    `weights` say how much of the whole each task is; by default all are alike.
+    Args:
+        task: Called with the task's number, an event that is set when it should end early, and a function that takes
+            the fraction of the task that is done.
+        count: The number of tasks.
+        jobs: The number of threads.
+        progress: Whether to show a progress bar; None means on a terminal only.
+        title: The title of the progress bar.
+        weights: The relative size of each task, for the progress bar; by default all are equal.
     """
     stop = threading.Event()
     shares = np.zeros(count)
@@ -35,7 +47,7 @@ def in_threads(
         task(number, stop, lambda share: shares.__setitem__(number, share))
 
     with bar(progress, title) as show, ThreadPoolExecutor(min(jobs, count)) as pool:
-        waiting: set[Future] = {pool.submit(one, number) for number in range(count)}
+        waiting: set[Future[None]] = {pool.submit(one, number) for number in range(count)}
         try:
             while waiting:
                 done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_EXCEPTION)

@@ -1,78 +1,46 @@
-"""Where the tasks of an experiment are done: on this machine's threads, or on a Dask cluster.
-
-A task is self-contained, so it gives the same rows wherever it is done, and may be done again if it is lost.
-"""
+"""Where the tasks of an experiment run: on threads of this process (`simulation.on_threads`) or on a Dask cluster."""
 
 import contextlib
 import logging
 import math
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
-
-import polars as pl
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from ..engine.progress import bar
-from ..engine.threads import in_threads
 from ..errors import DuelsError, InvalidInput, counted, needs_extra
-from ..policies import Policy
 from ..preference import PreferenceMatrix
-from ..regrets import AUTO
-from ..simulation import Simulation, machine, version
+from ..provenance import machine, version
+from ..results import Results
+from ..simulation import Done, Task
 
-STEPS_A_TASK = 45_000_000  # about a second of work
-PIECES = 8  # of a policy's runs at one horizon, at least, where there is enough to do
-PATIENCE = "10s"  # for a scheduler to answer
-Done = Callable[["Task", pl.DataFrame, dict[str, str]], None]  # told of every finished task, its rows, its machine
+if TYPE_CHECKING:
+    from distributed import Client, Future
 
-
-@dataclass(frozen=True)
-class Task:
-    """Some runs of one policy on one problem with one horizon: about a second of work."""
-
-    number: int  # its place in the experiment
-    name: str  # what the problem is called there
-    problem: Any  # a PreferenceMatrix, or an environment
-    label: str  # what the policy is called there
-    policy: Policy
-    horizon: int
-    runs: range
-    seed: int
-    times: tuple[int, ...]
-    regret: str = AUTO
-
-    def __str__(self) -> str:
-        return f"{self.label} on {self.name}, horizon {self.horizon:,}, runs {self.runs[0]} to {self.runs[-1]}"
-
-    @property
-    def steps(self) -> int:
-        return self.horizon * len(self.runs)
-
-    def ready(self) -> Simulation:
-        return Simulation(self.problem, self.policy, self.horizon, self.seed, self.times, regret=self.regret)
-
-    def play(self, stop: threading.Event, share: Callable[[float], None] = lambda share: None) -> pl.DataFrame | None:
-        """The rows of its runs; None if asked to stop."""
-        simulation = self.ready()
-        sheet = simulation.sheet(self.runs)
-        for place, run in enumerate(self.runs):
-            simulation.play(run, sheet, stop, lambda done: share((place + done) / len(self.runs)))  # noqa: B023
-        if stop.is_set():
-            return None
-        return sheet.frame().with_columns(problem=pl.lit(self.name), policy=pl.lit(self.label))
+STEPS_PER_TASK = 45_000_000  # about a second of work
+PIECES = 8  # tasks per policy, problem and horizon, at least, if there is enough work
+PATIENCE = "10s"  # how long a scheduler may take to answer
 
 
 def pieces(runs: int, horizon: int) -> list[range]:
-    """Runs in pieces of about a second; neither so many that overhead shows nor so few that cores idle."""
+    """Split runs into tasks of about a second: few enough to keep overhead low, enough to keep all cores busy."""
     piece = runs
     if runs * horizon > 1_000_000:
-        piece = max(1, min(STEPS_A_TASK // horizon, math.ceil(runs / PIECES)))
+        piece = max(1, min(STEPS_PER_TASK // horizon, math.ceil(runs / PIECES)))
     return [range(start, min(start + piece, runs)) for start in range(0, runs, piece)]
 
 
 def shard_of(tasks: list[Task], shard: str | None) -> list[Task]:
-    """Every n-th task from the i-th on."""
+    """Return the tasks of a shard.
+
+    Args:
+        tasks: All tasks of the experiment.
+        shard: `i/n` for every n-th task, starting with the i-th; None for all tasks.
+
+    Raises:
+        InvalidInput: If the shard is not of this form, or there are more shards than tasks.
+    """
     if shard is None:
         return tasks
     mine, slash, count = str(shard).partition("/")
@@ -85,62 +53,57 @@ def shard_of(tasks: list[Task], shard: str | None) -> list[Task]:
     return tasks[int(mine) - 1 :: int(count)]
 
 
-def on_threads(tasks: Sequence[Task], done: Done, jobs: int, progress: bool | None, title: str) -> None:
-    """Do the tasks on threads of this process, the longest first."""
-    tasks = sorted(tasks, key=lambda task: -task.steps)
-    for task in {(task.label, task.policy): task for task in tasks}.values():
-        task.ready()  # compiled before the threads start
-    entering, here = threading.Lock(), machine()
+def on_dask(tasks: Sequence[Task], done: Done, client: "Client", progress: bool | None, title: str) -> None:
+    """Run tasks on a Dask cluster, the longest first. The scheduler moves the tasks of a lost worker to another one.
 
-    def one(number: int, stop: threading.Event, share: Callable[[float], None]) -> None:
-        frame = tasks[number].play(stop, share)
-        if frame is not None:
-            with entering:
-                done(tasks[number], frame, here)
+    Args:
+        tasks: The work.
+        done: Called with each finished task, its tables and the worker's machine.
+        client: A client of the cluster.
+        progress: Whether to show a bar; None means on a terminal only.
+        title: The bar's title.
 
-    if tasks:
-        in_threads(one, len(tasks), jobs, progress, title, [task.steps for task in tasks])
-
-
-def on_dask(tasks: Sequence[Task], done: Done, client: Any, progress: bool | None, title: str) -> None:
-    """Do the tasks on a Dask cluster. The scheduler gives the tasks of a worker that dies to another one."""
+    Raises:
+        DuelsError: If a task fails, ends its workers, or the scheduler is lost.
+    """
     from distributed import CancelledError, as_completed
 
     tasks = sorted(tasks, key=lambda task: -task.steps)
-    held: dict[int | None, Any] = {}
-    futures: dict[Any, Task] = {}
+    environments: dict[int | None, Future] = {}
+    futures: dict[Future, Task] = {}
     try:
         with bar(progress, title) as show:
             for task in tasks:
                 sent, key = task, None
                 if not isinstance(task.problem, PreferenceMatrix):
-                    # An environment may be large: it is sent once, as a task, which is done again if its worker dies.
+                    # An environment may be large: it is sent once, as a task, which is repeated if its worker dies.
                     sent, key = replace(task, problem=None), id(task.problem)
-                    held[key] = held.get(key) or client.submit(_held, task.problem, pure=False)
-                # Neither the scheduler's memory of equal calls nor its keys matter: each task is done once.
-                futures[client.submit(_on_worker, sent, held.get(key), version(), pure=False)] = task
-            whole, finished = sum(task.steps for task in tasks), 0
+                    environments[key] = environments.get(key) or client.submit(_same, task.problem, pure=False)
+                # pure=False: the scheduler must not look for equal calls, each task runs once.
+                futures[client.submit(_on_worker, sent, environments.get(key), version(), pure=False)] = task
+            total, finished = sum(task.steps for task in tasks), 0
             for future in as_completed(list(futures)):
                 task = futures[future]
-                frame, there = _result(future, task)
-                done(task, frame, there)
+                played, there = _result(future, task)
+                done(task, played, there)
                 finished += task.steps
-                show(finished / whole)
+                show(finished / total)
                 future.release()
     except CancelledError:
         raise DuelsError("the Dask cluster dropped the tasks: is its scheduler still there?") from None
     except OSError as error:
         raise DuelsError(f"the Dask cluster cannot be reached ({error}): is its scheduler still there?") from None
     finally:
-        with contextlib.suppress(Exception):  # there may be no scheduler to tell
-            client.cancel([*futures, *held.values()])
+        with contextlib.suppress(Exception):  # the scheduler may be gone
+            client.cancel([*futures, *environments.values()])
 
 
-def _result(future: Any, task: Task) -> Any:
+def _result(future: "Future", task: Task) -> tuple[Results, dict[str, str]]:
     from distributed import KilledWorker
 
     try:
-        return future.result()
+        result: tuple[Results, dict[str, str]] = future.result()
+        return result
     except KilledWorker as error:
         raise DuelsError(
             f"the task {task} ended four workers, the last of them {error.last_worker}: look at its log; "
@@ -153,8 +116,16 @@ def _result(future: Any, task: Task) -> Any:
 
 
 @contextlib.contextmanager
-def dask_client(executor: Any) -> Iterator[Any]:
-    """A Dask client as it is, or one connected to the address of a scheduler for as long as it is needed."""
+def dask_client(executor: object) -> Iterator["Client"]:
+    """Yield a Dask client: the given one, or one that is connected to the given address and closed at the end.
+
+    Args:
+        executor: A `dask.distributed.Client` or the address of a scheduler.
+
+    Raises:
+        MissingExtra: If Dask is not installed.
+        InvalidInput: If no scheduler answers.
+    """
     with needs_extra("dask", "running on a cluster"):
         from distributed import Client
     if isinstance(executor, Client):
@@ -167,18 +138,18 @@ def dask_client(executor: Any) -> Iterator[Any]:
     try:
         client = Client(executor, timeout=PATIENCE)
     except (OSError, ValueError) as error:
-        said = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise InvalidInput(f"no Dask scheduler answers at {executor!r}: {said}") from None
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InvalidInput(f"no Dask scheduler answers at {executor!r}: {reason}") from None
     try:
         yield client
     finally:
-        with _unlogged("distributed.client"), contextlib.suppress(Exception):  # there may be no scheduler to part from
+        with _silenced("distributed.client"), contextlib.suppress(Exception):  # the scheduler may be gone
             client.close()
 
 
 @contextlib.contextmanager
-def _unlogged(name: str) -> Iterator[None]:
-    """Without that logger's messages: the error says what happened."""
+def _silenced(name: str) -> Iterator[None]:
+    """Silence a logger whose messages would repeat the error."""
     logger = logging.getLogger(name)
     before = logger.level
     logger.setLevel(logging.CRITICAL)
@@ -188,11 +159,11 @@ def _unlogged(name: str) -> Iterator[None]:
         logger.setLevel(before)
 
 
-def _held(problem: Any) -> Any:
+def _same(problem: Any) -> Any:
     return problem
 
 
-def _on_worker(task: Task, problem: Any, expected: str) -> tuple[pl.DataFrame | None, dict[str, str]]:
+def _on_worker(task: Task, problem: Any, expected: str) -> tuple[Results | None, dict[str, str]]:
     if version() != expected:
         raise DuelsError(f"a Dask worker has duels {version()}, expected {expected} as here: install the same version")
     task = task if problem is None else replace(task, problem=problem)

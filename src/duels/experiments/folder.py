@@ -1,7 +1,7 @@
-"""The folder of an experiment: what it is, the tasks that are finished, and at the end its results.
+"""The folder of an experiment: its description, the tables of finished tasks, and at the end its results.
 
-Each finished task is a Parquet file that appears whole or not at all, with its checksum beside it. An experiment that
-was killed goes on from there; shards of one experiment are put together from there.
+The table of each finished task is a Parquet file with its checksum beside it, both written atomically. From them an
+interrupted experiment is resumed and shards are merged.
 """
 
 import contextlib
@@ -16,23 +16,28 @@ from typing import Any
 import polars as pl
 
 from ..errors import DuelsError, InvalidInput
-from ..files import whole_file
+from ..files import atomic_write
 from ..preference import PreferenceMatrix
 from ..problems import load_matrix, save_matrix
+from ..provenance import Provenance, read_sessions
 from ..results import SCHEMA, Results, load_results, look_below, prepare_folder, read_parquet, write_parquet
 
 IDENTITY, PARTS, MATRICES = "experiment.json", "parts", "matrices"
 
 
 class Folder:
-    """One experiment's folder, which refuses to hold another one's."""
+    """The folder of one experiment. It refuses to hold another one.
+
+    Args:
+        path: Where it is, or where `claim` creates it.
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
 
     @property
-    def identity(self) -> dict[str, Any] | None:
-        """What the experiment is, as `claim` wrote it; None if the folder holds no experiment."""
+    def identity(self) -> Provenance | None:
+        """The experiment's description, as `claim` wrote it; None if the folder holds no experiment."""
         file = self.path / IDENTITY
         if not file.exists():
             return None
@@ -43,15 +48,20 @@ class Folder:
         if not (
             isinstance(found, dict) and isinstance(found.get("problems"), dict) and type(found.get("tasks")) is int
         ):
-            raise InvalidInput(f"{file} does not say what an experiment is: expected what `duels run` writes there")
+            raise InvalidInput(f"{file} does not describe an experiment: expected what `duels run` writes there")
         return found
 
     @property
     def finished(self) -> bool:
+        """Whether the folder holds the results of the whole experiment."""
         return (self.path / "provenance.json").exists()
 
     def results(self, identity: Mapping[str, Any]) -> Results:
-        """The results of a finished experiment; those of anything else, written there later, are refused."""
+        """Read the results of a finished experiment.
+
+        Raises:
+            InvalidInput: If they are damaged, or were replaced by results of something else.
+        """
         try:
             found = load_results(self.path)
         except InvalidInput as error:
@@ -61,12 +71,20 @@ class Folder:
                 f"the folder {str(self.path)!r} holds results of something else than its experiment: choose another "
                 "folder, or move them"
             )
-        said = {key: found.provenance[key] for key in identity}
-        refuse_other(said, identity, f"the table in the folder {str(self.path)!r}")
+        own = {key: found.provenance[key] for key in identity}
+        refuse_other(own, identity, f"the table in the folder {str(self.path)!r}")
         return found
 
     def claim(self, identity: Mapping[str, Any], matrices: Mapping[str, PreferenceMatrix]) -> None:
-        """Make the folder this experiment's, or find that it already is."""
+        """Write the experiment's description and matrices to the folder, or check that it already holds them.
+
+        Args:
+            identity: The experiment's description (see `Experiment.identity`).
+            matrices: The preference matrix of each problem, by the problem's name.
+
+        Raises:
+            InvalidInput: If the folder holds something else or cannot be written.
+        """
         prepare_folder(self.path)
         found = self.identity
         if found is not None:
@@ -79,14 +97,17 @@ class Folder:
         prepare_folder(self.path / MATRICES)
         for place, matrix in enumerate(matrices.values()):
             save_matrix(matrix, self.path / MATRICES / f"{place}.csv")
-        with whole_file(self.path / IDENTITY) as unfinished:
+        with atomic_write(self.path / IDENTITY) as unfinished:
             unfinished.write_text(json.dumps(identity, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
     @contextlib.contextmanager
     def locked(self, shard: str = "") -> Iterator[None]:
-        """One process at a time works on the whole, or on a shard; shards are worked on beside each other.
+        """Lock the whole experiment, or one shard of it: different shards may run at the same time.
 
-        The system lifts the lock of a process that died.
+        The operating system releases the lock of a process that died.
+
+        Raises:
+            InvalidInput: If another process holds the lock.
         """
         with contextlib.ExitStack() as held:
             self._hold(held, ".lock", fcntl.LOCK_SH if shard else fcntl.LOCK_EX)
@@ -96,16 +117,16 @@ class Folder:
 
     @contextlib.contextmanager
     def unchanging(self) -> Iterator[None]:
-        """Read while nobody works on the whole; nothing is written, so that another's folder can be read."""
+        """Keep other processes from working on the whole experiment, without writing to the folder."""
         with contextlib.ExitStack() as held:
             if (self.path / ".lock").exists():
                 self._hold(held, ".lock", fcntl.LOCK_SH, "r")
             yield
 
-    def _hold(self, held: contextlib.ExitStack, name: str, how: int, mode: str = "a+") -> None:
+    def _hold(self, held: contextlib.ExitStack, name: str, kind: int, mode: str = "a+") -> None:
         try:
             file = held.enter_context((self.path / name).open(mode))
-            fcntl.flock(file, how | fcntl.LOCK_NB)
+            fcntl.flock(file, kind | fcntl.LOCK_NB)
         except BlockingIOError:
             raise InvalidInput(
                 f"another process is running the experiment in {str(self.path)!r}: "
@@ -113,54 +134,66 @@ class Folder:
             ) from None
         except OSError as error:  # some file systems have no locks
             warnings.warn(
-                f"{self.path / name} cannot be locked ({error.strerror or error}): see to it that no other process "
+                f"{self.path / name} cannot be locked ({error.strerror or error}): make sure that no other process "
                 "works in that folder",
                 stacklevel=4,
             )
 
     def part(self, number: int) -> Path:
-        return self.path / PARTS / f"{number:05d}.parquet"
+        """The file for the table of a task."""
+        return self.parts / f"{number:05d}.parquet"
 
     def keep(self, number: int, frame: pl.DataFrame) -> None:
-        """Keep the rows of a finished task."""
-        part = prepare_folder(self.path / PARTS) / self.part(number).name
+        """Write the table of a finished task."""
+        part = prepare_folder(self.parts) / self.part(number).name
         digest = write_parquet(frame, part)
-        with whole_file(_checksum(part)) as unfinished:
+        with atomic_write(_checksum(part)) as unfinished:
             unfinished.write_text(f"{digest}  {part.name}\n", encoding="utf-8")  # as `sha256sum --check` reads it
 
     def read(self, number: int) -> pl.DataFrame:
-        """The rows of a finished task, or an error if its file is damaged."""
+        """Read the table of a finished task.
+
+        Raises:
+            InvalidInput: If its file is damaged.
+        """
         part = self.part(number)
         try:
             digest = _checksum(part).read_text(encoding="utf-8").partition(" ")[0]
         except FileNotFoundError:
-            digest = None  # an older part
+            digest = None  # written by an early version
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidInput(f"{_checksum(part)} cannot be read: {error}") from None
         return read_parquet(part, SCHEMA, digest)
 
     def kept(self, number: int) -> pl.DataFrame | None:
-        """The rows of a task, if it is finished; a damaged file counts as not finished, aloud."""
+        """Read the table of a task; None if it is not finished, or with a warning if its file is damaged."""
         if not self.part(number).exists():
             return None
         try:
             return self.read(number)
         except InvalidInput as error:
-            warnings.warn(f"{error}; its task is done again", stacklevel=2)
+            warnings.warn(f"{error}; its task is repeated", stacklevel=2)
             return None
 
-    def note(self, session: str, record: Mapping[str, Any]) -> None:
-        """Keep what is known of a session so far."""
-        with whole_file(self.path / PARTS / f"session-{session}.json") as unfinished:
-            unfinished.write_text(json.dumps(record, ensure_ascii=False) + "\n", encoding="utf-8")
+    @property
+    def parts(self) -> Path:
+        """The folder of the finished tasks' tables and the records of sessions, until the experiment is finished."""
+        return self.path / PARTS
 
-    def forget_parts(self) -> None:
-        """The results hold everything now."""
-        shutil.rmtree(self.path / PARTS, ignore_errors=True)
+    def remove_parts(self) -> None:
+        """Remove the tables of single tasks, once the results hold everything."""
+        shutil.rmtree(self.parts, ignore_errors=True)
 
 
 def folder_matrices(path: str | Path) -> dict[str, PreferenceMatrix]:
-    """The matrices of an experiment's folder by problem name."""
+    """Read the matrices of an experiment's folder.
+
+    Returns:
+        The preference matrices by the names of their problems.
+
+    Raises:
+        InvalidInput: If it is not the folder of an experiment.
+    """
     folder = Folder(path)
     identity = folder.identity
     if identity is None:
@@ -180,7 +213,14 @@ def refuse_other(
     holder: str,
     remedy: str = "Choose another folder, or remove that one",
 ) -> None:
-    """An error that names the first thing in which two experiments differ."""
+    """Raise an error that names the first difference between two experiments, if there is one.
+
+    Args:
+        found: The description of the experiment that was found.
+        expected: The description of the experiment that was expected.
+        holder: What holds the first one, for the message.
+        remedy: What to do, for the message.
+    """
     for key in [*expected, *found]:
         one, other = found.get(key), expected.get(key)
         if one != other:
@@ -205,7 +245,12 @@ def _short(value: Any) -> str:
 
 
 def gather(folders: Sequence[Folder], numbers: Sequence[int]) -> pl.DataFrame:
-    """The rows of these tasks, wherever they are kept; an error that says which are missing."""
+    """Read the tables of tasks, each from the first folder that has it, as one table.
+
+    Raises:
+        InvalidInput: If a file is damaged.
+        DuelsError: If tasks are missing.
+    """
     frames, missing = [], []
     for number in numbers:
         holder = next((folder for folder in folders if folder.part(number).exists()), None)
@@ -215,7 +260,7 @@ def gather(folders: Sequence[Folder], numbers: Sequence[int]) -> pl.DataFrame:
         try:
             frames.append(holder.read(number).select(*SCHEMA))
         except InvalidInput as error:
-            raise InvalidInput(f"{error}: remove it and run that shard again, with the same command") from None
+            raise InvalidInput(f"{error}: remove it and run that shard again with the same command") from None
     if missing:
         raise DuelsError(
             f"{len(missing)} of {len(numbers)} tasks are not finished ({_which(folders, missing)}): run those "
@@ -225,25 +270,13 @@ def gather(folders: Sequence[Folder], numbers: Sequence[int]) -> pl.DataFrame:
 
 
 def _which(folders: Sequence[Folder], missing: Sequence[int]) -> str:
-    """The shards that tasks belong to, if all sessions had the same number of them; else the tasks' numbers."""
-    counts = {str(record.get("shard", "")).partition("/")[2] for record in sessions(folders)}
+    """Name the shards of missing tasks if all sessions had the same number of shards, otherwise the tasks."""
+    sessions = read_sessions(folder.parts for folder in folders)
+    counts = {record.get("shard", "").partition("/")[2] for record in sessions}
     count = counts.pop() if len(counts) == 1 else ""
     shards = sorted({number % int(count) + 1 for number in missing}) if count.isdecimal() else []
     listed = [f"{shard}/{count}" for shard in shards] or list(map(str, missing))
     return ("shard " if shards else "numbers ") + ", ".join(listed[:8]) + (", …" if len(listed) > 8 else "")
-
-
-def sessions(folders: Sequence[Folder]) -> list[dict[str, Any]]:
-    """What is known of the sessions in which the folders' parts were made, each once, the earliest first."""
-    found: dict[str, dict[str, Any]] = {}
-    for folder in folders:
-        for file in folder.path.glob(f"{PARTS}/session-*.json"):
-            try:
-                record = json.loads(file.read_text(encoding="utf-8"))
-                found[file.name] = {"started": record["started"], "seconds": record["seconds"], **record}
-            except (OSError, ValueError, LookupError, TypeError) as error:
-                warnings.warn(f"{file} cannot be read ({error}): the provenance leaves that session out", stacklevel=3)
-    return [found[name] for name in sorted(found)]
 
 
 def _checksum(part: Path) -> Path:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from .. import testing
 from ..checks import check_int
 from ..engine import loop
-from ..engine.threads import cores
+from ..engine.threads import thread_count
 from ..errors import DuelsError, InvalidInput
 from ..policies import BUILT_IN, Policy
 from ..policies import policy as find_policy
@@ -68,7 +68,7 @@ def race(
     """
     matrix = as_matrix(problem) if not hasattr(problem, "outcome") else problem.matrix
     horizon, runs = check_int("horizon", horizon, 1, loop.LATEST), check_int("runs", runs, 1)
-    jobs = check_int("jobs", jobs, 1) if jobs is not None else cores()
+    jobs = thread_count(jobs)
     left_out: dict[str, str] = {}
     chosen = [find_policy(one) for one in (BUILT_IN if policies is None else policies)]
     if policies is None:
@@ -82,7 +82,7 @@ def race(
         results = simulate(
             problem, one, horizon=horizon, runs=runs, seed=seed, jobs=jobs, regret=regret, progress=progress
         )
-        notion = results.provenance["regret"]
+        notion = results.notion
         parts.append(results)
         rows.append(_row(one, results, min(jobs, runs), check))
     ordered = sorted(rows, key=lambda row: row.regret)

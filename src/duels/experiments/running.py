@@ -17,18 +17,18 @@ import polars as pl
 from .. import specs
 from ..checks import check_int
 from ..engine import loop
-from ..engine.threads import cores
+from ..engine.threads import thread_count
 from ..errors import InvalidInput, NoCondorcetWinner, UnknownName
 from ..policies import Policy
 from ..policies import policy as find_policy
 from ..preference import PreferenceMatrix
 from ..problems import as_matrix
+from ..provenance import TOLD, Provenance, Session, build, identity, read_sessions
 from ..regrets import AUTO, find_regret
-from ..results import TOLD, Results
-from ..simulation import checkpoint_times, version
-from .executors import Done, Task, dask_client, on_dask, on_threads, pieces, shard_of
-from .folder import Folder, folder_matrices, gather, refuse_other, sessions
-from .sessions import Session, provenance
+from ..results import Results
+from ..simulation import Done, Task, checkpoint_times, on_threads
+from .executors import dask_client, on_dask, pieces, shard_of
+from .folder import Folder, folder_matrices, gather, refuse_other
 from .subsets import draw_subset
 
 KEYS = ("problems", "policies", "horizons", "runs", "seed", "checkpoints", "regret")
@@ -74,28 +74,18 @@ class Experiment:
         return {name: _matrix(problem) for name, problem in self.problems.items()}
 
     @cached_property
-    def identity(self) -> dict[str, Any]:
-        """All that the results depend on, as plain data: two experiments with the same one give the same table."""
-        return {
-            "duels": version(),
-            "problems": {
-                name: {"matrix": matrix.digest, "arms": matrix.arms, "regret": find_regret(matrix, self.regret).name}
-                | ({"environment": problem.said} if hasattr(problem, "said") else {})
-                for (name, problem), matrix in zip(self.problems.items(), self.matrices.values())
-            },
-            "policies": {
-                label: {
-                    "code": loop.code_of(next(iter(chosen.values()))),
-                    "parameters": {name: one.params._asdict() for name, one in chosen.items()},
-                }
-                for label, chosen in self.policies.items()
-            },
-            "horizons": list(self.horizons),
-            "runs": self.runs,
-            "seed": self.seed,
-            "checkpoints": [list(self.times), list(self.told_times)],
-            "tasks": len(self.tasks),
-        }
+    def identity(self) -> Provenance:
+        """All that the results depend on, as plain data: experiments with equal descriptions give equal tables."""
+        described = identity(
+            self.matrices,
+            {name: problem.description for name, problem in self.problems.items() if hasattr(problem, "description")},
+            self.policies,
+            horizons=self.horizons,
+            runs=self.runs,
+            seed=self.seed,
+            regret=self.regret,
+        )
+        return described | {"checkpoints": [list(self.times), list(self.told_times)], "tasks": len(self.tasks)}
 
     def __str__(self) -> str:
         return f"{_count(self.policies, 'policy', 'policies')} on {_count(self.problems, 'problem', 'problems')}"
@@ -153,7 +143,8 @@ def run_experiment(
     shard: `"2/5"` does the second fifth of the work; `out` is then needed, and `merge` puts the shards together.
     """
     planned = experiment(problems, policies, horizons, runs=runs, seed=seed, checkpoints=checkpoints, regret=regret)
-    jobs = check_int("jobs", jobs, 1) if jobs is not None else cores()
+    jobs = thread_count(jobs)
+    place = f"{jobs} threads" if executor is None else f"Dask at {executor}"
     mine = shard_of(planned.tasks, shard)
     if out is None:
         if shard is not None:
@@ -161,19 +152,30 @@ def run_experiment(
                 f"shard {shard} needs a folder to keep its part in: say out (on the command line, --out)"
             )
         frames: dict[int, pl.DataFrame] = {}
-        session = Session(executor, jobs)
-        _do(planned, mine, session.entering(frames), executor, jobs, progress)
+        session = Session(place)
+
+        def keep_in_memory(task: Task, played: Results, where: dict[str, str]) -> None:
+            frames[task.number] = played.frame
+            session.count(where)
+
+        _play(planned, mine, keep_in_memory, executor, jobs, progress)
         table = pl.concat([frames[task.number] for task in mine])
-        return Results(table, provenance(planned.identity, [session.record]))
+        return Results(table, build(planned.identity, [session.record]))
     folder = Folder(out)
     folder.claim(planned.identity, planned.matrices)
     with folder.locked(shard or ""):
         if folder.finished:
             return folder.results(planned.identity)
-        done = Session(executor, jobs, shard).keeping(folder)
+        session = Session(place, shard)
+
+        def keep_in_folder(task: Task, played: Results, where: dict[str, str]) -> None:
+            folder.keep(task.number, played.frame)
+            session.count(where)
+            session.save(folder.parts)
+
         waiting = [task for task in mine if folder.kept(task.number) is None]
         try:
-            _do(planned, waiting, done, executor, jobs, progress)
+            _play(planned, waiting, keep_in_folder, executor, jobs, progress)
         except BaseException as error:
             kept = sum(folder.part(task.number).exists() for task in mine)
             error.add_note(
@@ -182,9 +184,9 @@ def run_experiment(
             raise
         if shard is None:
             return _finish([folder], folder, planned.identity, [])
-        own = [record for record in sessions([folder]) if record.get("shard") == shard]
-        said = provenance(planned.identity, own) | {TOLD: planned.told}
-        return Results(gather([folder], [task.number for task in mine]), said)
+        own = [record for record in read_sessions([folder.parts]) if record.get("shard") == shard]
+        table = gather([folder], [task.number for task in mine])
+        return Results(table, build(planned.identity, own) | {TOLD: planned.told})
 
 
 def merge(folders: Iterable[str | Path], out: str | Path | None = None) -> Results:
@@ -211,12 +213,14 @@ def merge(folders: Iterable[str | Path], out: str | Path | None = None) -> Resul
             if source.finished:
                 results = source.results(identities[0])
                 results.save(target.path)
-                target.forget_parts()
+                target.remove_parts()
                 return results
         return _finish(sources, target, identities[0], [str(source.path) for source in sources])
 
 
-def _do(planned: Experiment, tasks: list[Task], done: Done, executor: Any, jobs: int, progress: bool | None) -> None:
+def _play(
+    planned: Experiment, tasks: list[Task], done: Done, executor: object, jobs: int, progress: bool | None
+) -> None:
     if not tasks:
         return
     if executor is None:
@@ -228,9 +232,10 @@ def _do(planned: Experiment, tasks: list[Task], done: Done, executor: Any, jobs:
 
 def _finish(sources: list[Folder], target: Folder, identity: Mapping[str, Any], merged: list[str]) -> Results:
     table = gather(sources, range(identity["tasks"]))
-    results = Results(table, provenance(identity, sessions(sources), merged))
+    sessions = read_sessions(source.parts for source in sources)
+    results = Results(table, build(identity, sessions, merged))
     results.save(target.path)
-    target.forget_parts()
+    target.remove_parts()
     return results
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from ..errors import InvalidInput, cut
-from ..files import whole_file
+from ..files import atomic_write
 
 VERMILION, BLUE, GREEN, PURPLE = "#D55E00", "#0072B2", "#009E73", "#CC79A7"
 ORANGE, SKY, YELLOW, BLACK, GREY = "#E69F00", "#56B4E9", "#F0E442", "#000000", "#767676"
@@ -345,7 +345,7 @@ def save(chart: Any, path: str | Path, *, scale: float = 2.0) -> Path:
         "html": {"inline": True, "embed_options": {"renderer": "svg"}},  # a canvas says nothing to screen readers
         "png": {"scale_factor": scale},
     }
-    with whole_file(target) as unfinished:
+    with atomic_write(target) as unfinished:
         chart.save(str(unfinished), format=kind, **options.get(kind, {}))
     return target
 

@@ -209,5 +209,5 @@ def _lemma(policy: str, arms: int) -> str:
         return ""
     if alpha <= 0.5:
         return f"Lemma 1 says nothing of α = {alpha:g}: it needs α > ½"
-    bound = power(theory.log_c(DELTA, arms, alpha) / math.log(10))
+    bound = power(float(theory.log_c(DELTA, arms, alpha)) / math.log(10))
     return f"Lemma 1: with probability {1 - DELTA:g}, T ≤ C({DELTA:g}) = {bound} (α = {alpha:g}, K = {arms})"

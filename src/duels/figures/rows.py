@@ -1,6 +1,5 @@
 """The rows of the results that a figure is about, and the numbers it says of them."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
@@ -10,6 +9,7 @@ from ..errors import InvalidInput, UnknownName
 from ..policies import policy as find_policy
 from ..preference import PreferenceMatrix
 from ..problems import as_matrix
+from ..provenance import digests
 from ..results import Results
 
 
@@ -19,7 +19,7 @@ def matrix_of(results: Results, matrix: Any) -> PreferenceMatrix:
     known = results.frame["problem"].unique(maintain_order=True).to_list()
     if found.name not in known:
         raise InvalidInput(f"the matrix is called {found.name!r}, the results are of {', '.join(known)}: expected one")
-    for problem, digest in _digests(results.provenance):
+    for problem, digest in digests(results.provenance):
         if problem == found.name and digest != found.digest:
             raise InvalidInput(f"the results are of another matrix that is called {found.name!r}: expected that one")
     return found
@@ -106,13 +106,3 @@ def span(numbers: pl.Series) -> str:
 def number(value: Any) -> float:
     """A number of polars, whose types say that it might be anything."""
     return float(value)
-
-
-def _digests(provenance: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Each problem and the digest of its matrix, of a simulation, of an experiment, of several combined."""
-    if "problem" in provenance:
-        yield provenance["problem"], provenance["matrix"]
-    for name, said in provenance.get("problems", {}).items():
-        yield name, said["matrix"]
-    for part in provenance.get("parts", ()):
-        yield from _digests(part)

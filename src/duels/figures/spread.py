@@ -34,7 +34,7 @@ def regret_quantiles(results: Results, matrix: Any, *, t: int | None = None, pol
     curve = _bound(matrix, one["t"], alpha, len(points), TOO_HIGH * most)
     levels = {MEAN: number(points["regret"].mean())}
     if alpha > 1:
-        levels[EXPECTED] = theory.expected_regret_bound(matrix, one["t"], alpha)
+        levels[EXPECTED] = float(theory.expected_regret_bound(matrix, one["t"], alpha))
     axis = charts.log_axis("regret R", least / 1.5, max([most, *curve["bound"], *levels.values()]) * 1.5)
     key = charts.Key((FOUND, MEAN), (BLUE, BLUE), (line_glyph(), line_glyph(dash=DASHED)))
     if len(curve):
@@ -82,14 +82,14 @@ def _bound(matrix: PreferenceMatrix, t: int, alpha: float, runs: int, highest: f
 
 
 def _quantile_bound(matrix: PreferenceMatrix, t: int, alpha: float, q: np.ndarray) -> np.ndarray:
-    return theory.regret_quantile_bound(matrix, t, alpha, q) if alpha > 0.5 else np.full(len(q), math.inf)
+    return np.asarray(theory.regret_quantile_bound(matrix, t, alpha, q)) if alpha > 0.5 else np.full(len(q), math.inf)
 
 
 def _notes(matrix: PreferenceMatrix, alpha: float, curve: pl.DataFrame) -> list[str]:
     """What to say of the bounds that are not drawn."""
     notes = []
     if alpha > 0.5 and not len(curve):
-        least = theory.log_c(1, matrix.arms, alpha) / math.log(10) + math.log10(matrix.gaps.max())
+        least = float(theory.log_c(1, matrix.arms, alpha)) / math.log(10) + math.log10(matrix.gaps.max())
         notes.append(f"Theorem 2 allows more than {power(least)} at every q, too high to draw: look at α ≥ 1.5")
     if alpha <= 1:
         notes.append(f"at α = {alpha:g} there is no bound on the mean: Theorem 3 needs α > 1")

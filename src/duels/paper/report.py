@@ -14,18 +14,18 @@ from xml.etree import ElementTree
 
 import polars as pl
 
-from .. import figures
+from .. import figures, provenance
 from ..engine.progress import bar
 from ..errors import InvalidInput, counted
-from ..files import whole_file
+from ..files import atomic_write
 from ..preference import PreferenceMatrix
-from ..results import Results, leaves
+from ..results import Results
 from .claims import MARKS, Claim
 from .report_page import PAPER, download, escaped, readable, table_of, whole_page
 
 WIDE = 1.4  # times as wide as high; a narrower figure shares its row with another one
 LARGEST = 100  # arms of a matrix that is drawn: its picture has a cell for each pair
-FACTS = {"Duels": "duels", "Command": "command", "Seed": "seed", "Threads": "jobs", "Carried out by": "executor"}
+FACTS = {"Duels": "duels", "Command": "command", "Seed": "seed", "Carried out by": "executor"}
 FACTS |= {"Machine": "machine", "Python": "python", "numpy": "numpy"}  # of the provenance
 FEW = 4  # horizons that are all in the table of final numbers
 FINAL = {"problem": "problem", "policy": "policy", "steps": "t", "runs": "runs", "mean regret": "regret"}
@@ -59,8 +59,7 @@ def write_report(
     notes: paragraphs for the end of the page.
     progress: whether to show a bar; None means on a terminal only.
     """
-    parts = leaves(results.provenance)
-    _check(results, matrices, parts)
+    _check(results, matrices)
     target = Path(path)
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -81,12 +80,12 @@ def write_report(
         "Final numbers": _final(results),
         "Figures": "".join(pictures[: len(drawn)]),
         "Proofs and arguments": "".join(pictures[len(drawn) :]),
-        "What was run": _run(results, played, parts, facts or {}),
+        "What was run": _run(results, played, facts or {}),
         "Notes": "".join(f"<p>{escaped(note)}</p>\n" for note in notes),
     }
-    heading, below = title or f"{policies} on {problems}", _subtitle(results.frame, parts)
+    heading, below = title or f"{policies} on {problems}", _subtitle(results)
     page = whole_page(heading, below, {k: v for k, v in sections.items() if v}, PAPER if claims else "")
-    with whole_file(target) as unfinished:
+    with atomic_write(target) as unfinished:
         unfinished.write_text(page, encoding="utf-8", errors="replace")
     return target
 
@@ -238,25 +237,25 @@ two different arms; explored is the median time at which one arm was left, among
 {table_of(list(shown), last.select(*shown.values()).rows())}"""
 
 
-def _run(results: Results, matrices: Matrices, parts: Sequence[Mapping[str, Any]], more: Mapping[str, str]) -> str:
-    facts = [(name, "; ".join(_said(parts, key))) for name, key in FACTS.items()]
-    facts.append(("Started", min(_said(parts, "started"), default="")))
-    seconds = sum(part.get("seconds", 0) for part in parts)
+def _run(results: Results, matrices: Matrices, more: Mapping[str, str]) -> str:
+    facts = [(name, "; ".join(_texts(results, key))) for name, key in FACTS.items()]
+    facts.append(("Started", min(_texts(results, "started"), default="")))
+    seconds = sum(provenance.values(results.provenance, "seconds"))
     facts.append(("Wall time", f"{seconds:,.1f} s" if seconds else ""))
     facts += more.items()
-    provenance = table_of((), [fact for fact in facts if fact[1]], heads_of_rows=True)
+    run = table_of((), [fact for fact in facts if fact[1]], heads_of_rows=True)
     ends = results.final()
     policies = [
         (
             policy,
-            _parameters(parts, str(policy)),
+            _parameters(results, str(policy)),
             ", ".join(f"{t:,}" for t in ends.filter(pl.col("policy") == policy)["t"].unique().sort()),
             rows["run"].n_unique(),
         )
         for (policy,), rows in results.frame.group_by("policy", maintain_order=True)
     ]
     problems = [(name, p.arms, *_winner(p), p.three_cycles, p.digest) for name, p in matrices.items()]
-    return f"""{provenance}
+    return f"""{run}
 <h3>Policies</h3>{table_of(("policy", "parameters", "horizons", "runs"), policies)}
 <h3>Problems</h3>{table_of(("problem", "K", "winner", "γ", "smallest gap", "three-cycles", "digest"), problems)}"""
 
@@ -269,10 +268,9 @@ def _winner(matrix: PreferenceMatrix) -> tuple[str, float | None, float | None]:
     return matrix.names[winner], matrix.gamma, float(sorted(matrix.gaps)[1])
 
 
-def _check(results: Results, matrices: Matrices, parts: Sequence[Mapping[str, Any]]) -> None:
+def _check(results: Results, matrices: Matrices) -> None:
     """Refuse matrices that are missing or were not played on."""
-    digests = {part["problem"]: part.get("matrix") for part in parts if "problem" in part}
-    digests |= {name: said.get("matrix") for part in parts for name, said in part.get("problems", {}).items()}
+    digests = dict(provenance.digests(results.provenance))
     for problem in _unique(results.frame, "problem"):
         if problem not in matrices:
             raise InvalidInput(f"no matrix was given for problem {problem!r}: expected one by that name")
@@ -281,19 +279,15 @@ def _check(results: Results, matrices: Matrices, parts: Sequence[Mapping[str, An
             raise InvalidInput(f"the matrix given for {problem!r} has the digest {found}: give the one played on")
 
 
-def _said(parts: Sequence[Mapping[str, Any]], key: str) -> list[str]:
-    """What the parts say of something, each thing once; commands as they were typed."""
-    values = [part[key] for part in parts if key in part]
-    return list(dict.fromkeys(shlex.join(v) if isinstance(v, list) else str(v) for v in values))
+def _texts(results: Results, key: str) -> list[str]:
+    """The distinct values in the provenance as texts; commands as they were typed."""
+    found = provenance.values(results.provenance, key)
+    return list(dict.fromkeys(shlex.join(value) if isinstance(value, list) else str(value) for value in found))
 
 
-def _parameters(parts: Sequence[Mapping[str, Any]], policy: str) -> str:
+def _parameters(results: Results, policy: str) -> str:
     """`gamma = 2 on a, 3 on b`: the policy's parameters, by problem where they differ."""
-    by_problem: dict[str, Mapping[str, Any]] = {}
-    for part in parts:
-        if part.get("policy") == policy and "problem" in part:
-            by_problem[part["problem"]] = part.get("parameters", {})
-        by_problem |= part.get("policies", {}).get(policy, {}).get("parameters", {})
+    by_problem = provenance.parameters(results.provenance, policy)
     said = []
     for name in dict.fromkeys(name for given in by_problem.values() for name in given):
         values = {problem: readable(given[name]) for problem, given in by_problem.items() if name in given}
@@ -303,11 +297,13 @@ def _parameters(parts: Sequence[Mapping[str, Any]], policy: str) -> str:
     return "; ".join(said)
 
 
-def _subtitle(frame: pl.DataFrame, parts: Sequence[Mapping[str, Any]]) -> str:
+def _subtitle(results: Results) -> str:
     """How many arms, runs and steps, and when."""
+    frame = results.frame
     runs, steps = frame["run"].n_unique(), frame["horizon"].to_numpy().max()
     said = [f"K = {', '.join(map(str, _unique(frame, 'arms')))}", f"{runs:,} run{'s' * (runs != 1)}"]
-    return " · ".join([*said, f"up to {steps:,} steps", *(date[:10] for date in sorted(_said(parts, "started"))[:1])])
+    days = [started[:10] for started in sorted(_texts(results, "started"))[:1]]
+    return " · ".join([*said, f"up to {steps:,} steps", *days])
 
 
 def _unique(frame: pl.DataFrame, column: str) -> list[Any]:

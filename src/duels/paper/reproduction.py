@@ -15,11 +15,11 @@ from ..experiments.folder import Folder
 from ..experiments.running import experiment, run_experiment
 from ..experiments.subsets import draw_subset
 from ..figures import save
-from ..files import whole_file
+from ..files import atomic_write
 from ..preference import PreferenceMatrix
 from ..problems import as_matrix, load_matrix, problem, save_matrix
+from ..provenance import version
 from ..results import Results, prepare_folder
-from ..simulation import version
 from .claims import Claim, claims_text, paper_claims
 from .gallery import Picture, proof_pictures, results_pictures
 from .report import write_report
@@ -190,7 +190,7 @@ def _record(target: Path) -> dict[str, Any]:
 
 
 def _write_json(path: Path, value: Any) -> None:
-    with whole_file(path) as unfinished:
+    with atomic_write(path) as unfinished:
         unfinished.write_text(json.dumps(value, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

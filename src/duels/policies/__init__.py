@@ -1,17 +1,17 @@
-"""The policies by name. A policy is a module that obeys the contract; its parameters are part of its name.
+"""Policies by name. A policy is a module that follows the policy contract; its parameters are part of its name.
 
-A module offers `Params` (a NamedTuple with defaults), `init`, `select`, `update` and `recommend`; where it can, `skip`,
-`bounds`, `explored` and `check`; and says `NEEDS_HORIZON` and `PAPER`. See docs/policies.md. A module that is made of
-other policies offers `wrap(given)` instead: the module that is played, for these parameters.
+A module defines `Params` (a NamedTuple with defaults), `init`, `select`, `update` and `recommend`. It may define
+`skip`, `bounds`, `champions`, `explored` and `check`, and the constants `NEEDS_HORIZON` and `PAPER`. See
+docs/policies.md. A module that combines other policies defines `wrap(given)` instead, which returns the module to play.
 """
 
 import importlib
 import importlib.util
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from .. import specs
@@ -32,22 +32,31 @@ ARGUMENTS = {
     "recommend": "state, rng",
     "skip": "state, params, t",
     "bounds": "state, params, t",
+    "champions": "state, params, t",
     "explored": "state",
     "check": "params",
     "restart": "state, params, horizon",
 }
+State = Any  # a policy's own NamedTuple of arrays
 
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy and its parameters: what `duels.policy("rucb:alpha=0.6")` gives."""
+    """A policy with its parameters, as `duels.policy("rucb:alpha=0.6")` returns it.
+
+    Attributes:
+        name: The policy's name, without parameters.
+        module: The module, or other namespace, that follows the contract.
+        params: An instance of the module's `Params`.
+        source: Where the module can be found again: a name or the path of a file.
+    """
 
     name: str
-    module: Any  # the namespace that holds the contract
-    params: Any  # an instance of its Params
-    source: Any = None  # where the module is found again: a name, a file's path
+    module: Any
+    params: Any
+    source: str | None = None
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _restored, (self.source or getattr(self.module, "__name__", ""), self.params._asdict())
 
     def __repr__(self) -> str:
@@ -58,14 +67,25 @@ class Policy:
 
     @property
     def needs_horizon(self) -> bool:
+        """Whether the policy must be told the horizon."""
         return bool(getattr(self.module, "NEEDS_HORIZON", False))
 
     @property
     def paper(self) -> str:
+        """The paper that describes the policy."""
         return str(getattr(self.module, "PAPER", ""))
 
-    def start(self, arms: int, horizon: int | None = None) -> Any:
-        """The state before the first duel."""
+    def start(self, arms: int, horizon: int | None = None) -> State:
+        """Create the state before the first duel.
+
+        Args:
+            arms: The number of arms.
+            horizon: The number of duels, if it is known.
+
+        Raises:
+            InvalidInput: If the policy needs a horizon and there is none.
+            PolicyError: If the policy's `init` fails.
+        """
         if self.needs_horizon and not horizon:
             raise InvalidInput(f"policy {self} needs a horizon: its choices depend on how many duels there will be")
         try:
@@ -76,12 +96,28 @@ class Policy:
             raise PolicyError(f"init of policy {self} failed: {type(error).__name__}: {error}") from error
 
     def kernel(self, name: str, otherwise: Any = None) -> Any:
-        """A kernel of the contract that the policy may do without."""
+        """Return an optional function of the contract, or `otherwise` if the policy does not define it."""
         return getattr(self.module, name, otherwise)
 
 
-def policy(policy: Any, /, **parameters: Any) -> Policy:
-    """The policy of that name (`"rucb"`, `"btm:gamma=2"`), of a file (`"./mine.py:c=1"`) or of a module of yours."""
+PolicyLike = str | Policy | ModuleType | SimpleNamespace | type  # a name, a file, a policy, a module or a namespace
+
+
+def policy(policy: PolicyLike, /, **parameters: specs.Value) -> Policy:
+    """Find a policy.
+
+    Args:
+        policy: A name (`"rucb"`, `"btm:gamma=2"`), a Python file (`"./mine.py:c=1"`), or a module of your own.
+        **parameters: More parameters. They override those in the name.
+
+    Raises:
+        UnknownName: If there is no such policy or parameter.
+        InvalidInput: If a parameter is wrong, or the module does not follow the contract.
+
+    Example:
+        >>> policy("rucb", alpha=0.6)
+        Policy('rucb:alpha=0.6')
+    """
     if isinstance(policy, Policy):
         if not parameters:
             return policy
@@ -94,7 +130,7 @@ def policy(policy: Any, /, **parameters: Any) -> Policy:
     name, given = specs.split(policy, "policy")
     if name.endswith(".py"):
         stem = Path(name).stem
-        called = f"{stem}.py" if stem in BUILT_IN else stem  # not to be taken for the built-in one
+        called = f"{stem}.py" if stem in BUILT_IN else stem  # distinct from the built-in policy of that name
         return _with(called, _from_file(name), given | parameters, str(Path(name).resolve()))
     if "," in name:
         raise InvalidInput(f"{name!r} is not one policy: name them one by one (on the command line: -p a -p b)")
@@ -103,18 +139,18 @@ def policy(policy: Any, /, **parameters: Any) -> Policy:
     return _with(name, importlib.import_module(f".{name}", __name__), given | parameters, name)
 
 
-def _restored(source: str, parameters: dict[str, Any]) -> Policy:
+def _restored(source: str, parameters: dict[str, specs.Value]) -> Policy:
     if source in BUILT_IN or source.endswith(".py"):
         return policy(source, **parameters)
     return policy(importlib.import_module(source), **parameters)
 
 
-def defaults(module: Any) -> dict[str, Any]:
-    """A policy's parameters and their defaults."""
+def defaults(module: Any) -> dict[str, specs.Value]:
+    """Return the parameters of a policy's module and their defaults."""
     return dict(module.Params._field_defaults)
 
 
-def _with(name: str, module: Any, given: Mapping[str, Any], source: Any) -> Policy:
+def _with(name: str, module: Any, given: Mapping[str, specs.Value], source: str | None) -> Policy:
     if hasattr(module, "wrap"):
         module = module.wrap(given)
     missing = [part for part in REQUIRED if not hasattr(module, part)]
@@ -122,7 +158,7 @@ def _with(name: str, module: Any, given: Mapping[str, Any], source: Any) -> Poli
         raise InvalidInput(f"policy {name!r} has no {', '.join(missing)}: expected a module with {', '.join(REQUIRED)}")
     if not hasattr(module.Params, "_field_defaults"):
         raise InvalidInput(
-            f"Params of policy {name!r} is no NamedTuple: expected `class Params(NamedTuple)` with defaults"
+            f"Params of policy {name!r} is not a NamedTuple: expected `class Params(NamedTuple)` with defaults"
         )
     for kernel, arguments in ARGUMENTS.items():
         _check_arguments(name, kernel, getattr(module, kernel, None), arguments)
@@ -135,7 +171,7 @@ def _with(name: str, module: Any, given: Mapping[str, Any], source: Any) -> Poli
     return Policy(name, module, params, source)
 
 
-def _check_arguments(name: str, kernel: str, function: Any, arguments: str) -> None:
+def _check_arguments(name: str, kernel: str, function: Callable[..., object] | None, arguments: str) -> None:
     if function is None:
         return
     try:
@@ -147,7 +183,7 @@ def _check_arguments(name: str, kernel: str, function: Any, arguments: str) -> N
 
 def _from_file(path: str) -> ModuleType:
     if not Path(path).is_file():
-        raise InvalidInput(f"policy file {path!r} does not exist: expected a Python file that obeys the contract")
+        raise InvalidInput(f"policy file {path!r} does not exist: expected a Python file that follows the contract")
     spec = importlib.util.spec_from_file_location(Path(path).stem, path)
     if spec is None or spec.loader is None:
         raise InvalidInput(f"policy file {path!r} is not a Python module")

@@ -1,12 +1,12 @@
-"""Beta posteriors: the chance that a pair's θ_ij ~ Beta(w_ij + 1, w_ji + 1) exceeds ½, and draws from it.
+"""Beta posteriors: the probability that a pair's θ_ij ~ Beta(w_ij + 1, w_ji + 1) exceeds ½, and draws from it.
 
-Whether θ_ij exceeds ½ is a coin toss whose chance changes only when i and j duel: a sampled tournament needs a number
-from `rng.random()` a pair and no Beta draws. Counts may be halves (ties), so a and b are any reals from 1 on.
+Whether θ_ij exceeds ½ is a coin toss whose chance changes only when i and j duel: a sampled tournament needs one
+`rng.random()` per pair and no Beta draws. Counts may be halves (ties), so a and b are real numbers of at least 1.
 """
 
 import math
 
-REFRESH = 256  # a pair's chance is computed afresh every so many duels, before rounding errors could add up
+REFRESH = 256  # a pair's chance is recomputed after this many duels, before rounding errors add up
 
 
 def chance_above_half(a, b):
@@ -87,7 +87,7 @@ def draw_above_half(a, b, rng):
         while theta <= 0.5:
             theta = rng.beta(a, b)
         return theta
-    # With θ = (1 + s)/2 the density is (1 − s)^gap (1 − s²)^(a−1): draw s by the first factor, accept by the second.
+    # With θ = (1 + s)/2 the density is (1 − s)^gap (1 − s²)^(a−1): draw s from the first, accept with the second.
     while True:
         s = 1.0 - math.exp(math.log(1.0 - rng.random()) / (gap + 1.0))
         if math.log(1.0 - rng.random()) <= (a - 1.0) * math.log(1.0 - s * s):

@@ -1,7 +1,7 @@
-"""UCB1 on the Borda scores, as Zoghi et al. (ICML 2014) describe it in section 2: no dueling policy, but a yardstick.
+"""UCB1 on the Borda scores, as in Zoghi et al. (ICML 2014), section 2: a baseline, not a dueling policy.
 
-Pulling arm i means a duel with an opponent drawn uniformly at random, so that its reward is 1 with a probability that
-is its Borda score: the average of p_ij over the other arms j. The bandit is UCB1 (Auer et al., 2002).
+Pulling arm i means a duel with an opponent drawn uniformly at random, so the expected reward is its Borda score: the
+average of p_ij over the other arms j. The bandit is UCB1 (Auer et al., 2002).
 """
 
 import math
@@ -23,7 +23,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    plays: np.ndarray  # (K,) float64: how often each arm has been pulled, that is, was the first of its duel
+    plays: np.ndarray  # (K,) float64: how often each arm was pulled, that is, was the first arm of a duel
     won: np.ndarray  # (K,) float64: how often it then won; a tie adds a half
     share: np.ndarray  # (K,) float64: won / plays, ∞ before the first
     width: np.ndarray  # (K,) float64: 1 / √plays, 0 before the first

@@ -1,7 +1,7 @@
 """Beat the Mean: Yue & Joachims, ICML 2011, Algorithm 1.
 
-The arm with the fewest comparisons duels a random remaining arm, itself included; the arm that does worst against that
-mean opponent leaves once it is certain to be behind the best, and all comparisons with it are forgotten.
+The arm with the fewest comparisons duels a random remaining arm, possibly itself. The arm that does worst against this
+mean opponent is eliminated once it is certain to be behind the best, and all comparisons with it are discarded.
 """
 
 import math
@@ -28,14 +28,14 @@ class State(NamedTuple):
     won: np.ndarray  # (K,) float64: w_b, those it won
     mean: np.ndarray  # (K,) float64: P̂_b = w_b / n_b, ½ before the first
     alive: np.ndarray  # (K,) int64: the remaining arms in ascending order …
-    left: np.ndarray  # (1,) int64: … and how many they are
-    inside: np.ndarray  # (K,) bool: whether an arm remains
+    left: np.ndarray  # (1,) int64: … and their number
+    inside: np.ndarray  # (K,) bool: whether an arm is still in play
     fewest: np.ndarray  # (K,) int64: the remaining arms with n_b = n*, ascending …
-    size: np.ndarray  # (1,) int64: … and how many they are
+    size: np.ndarray  # (1,) int64: … and their number
     least: np.ndarray  # (1,) float64: n*, the fewest comparisons of a remaining arm
     extremes: np.ndarray  # (3,) float64: min P̂, max P̂, and c*
-    due: np.ndarray  # (1,) bool: the worst arm leaves at the next step, where its ties can be broken
-    explored: np.ndarray  # (1,) int64: the time at which one arm was left, 0 before
+    due: np.ndarray  # (1,) bool: whether the worst arm is eliminated at the next step, where ties can be broken
+    explored: np.ndarray  # (1,) int64: the time at which one arm was left; 0 before that
     log_term: np.ndarray  # (1,) float64: ln(1/δ), δ = 1/(2TK)
 
 

@@ -1,8 +1,8 @@
-"""CCB, Copeland Confidence Bound: Zoghi, Karnin, Whiteson & de Rijke, NIPS 2015, Algorithm 1 (its lines at the right).
+"""CCB, Copeland Confidence Bound: Zoghi, Karnin, Whiteson & de Rijke, NIPS 2015, Algorithm 1 (lines on the right).
 
-As in RUCB, u_ij < ½ exactly when z_ij > L = α ln t: then i is certain to lose to j, and l_ji > ½. It changes only when
-a pair duels or when L reaches the smallest z among the certain pairs, and all that the listing keeps (bounds on the
-Copeland scores, the sets B_t and B_t^i) changes only with it. A step costs O(K).
+As in RUCB, u_ij < ½ exactly when z_ij > L = α ln t: then i is certain to lose to j, and l_ji > ½. This changes only
+when a pair duels or when L reaches the smallest z among the certain pairs, and so does everything else that the listing
+keeps (bounds on the Copeland scores, the sets B_t and B_t^i). A step costs O(K).
 """
 
 import math
@@ -36,13 +36,13 @@ class State(NamedTuple):
     sure: np.ndarray  # (K,) int64: how many arms i is certain to beat: the lower Copeland score
     limits: np.ndarray  # (2,) float64: `loses` holds from the first L up to the second
     told: np.ndarray  # (2,) int64: the pair that duelled since then; −1 for none, −2 for several
-    changed: np.ndarray  # (1,) bool: the sets below are to be looked at again …
-    disproven: np.ndarray  # (1,) bool: … and some arm is certain to beat one of its B_t^i
+    changed: np.ndarray  # (1,) bool: whether the sets below must be updated …
+    disproven: np.ndarray  # (1,) bool: … and whether some arm is certain to beat one of its B_t^i
     best: np.ndarray  # (K,) bool: B_t
-    victors: np.ndarray  # (K, K) bool: victors[i, j] = j is in B_t^i, thought to beat i
+    victors: np.ndarray  # (K, K) bool: victors[i, j] = j is in B_t^i, the arms believed to beat i
     size: np.ndarray  # (K,) int64: |B_t^i|
     open: np.ndarray  # (K,) int64: how many of B_t^i neither surely beat i nor surely lose to it
-    most: np.ndarray  # (1,) int64: L_C, the losses of a Copeland winner as far as is known
+    most: np.ndarray  # (1,) int64: L_C, the losses of a Copeland winner as far as known
     everyone: np.ndarray  # (K,) int64: 0 … K − 1
 
 

@@ -1,11 +1,11 @@
 """Kernels on the divergence kl(p, q) = p ln(p/q) + (1−p) ln((1−p)/(1−q)) of Bernoulli distributions.
 
-Like all kernels they are plain Python without checks: p and q are probabilities, counts and budgets not negative.
+Like all kernels, they are plain Python without checks: p and q are probabilities, counts and budgets are not negative.
 """
 
 import math
 
-QUANTUM = 2.0**-36  # sums of its multiples are exact up to 2¹⁷, whatever their order
+QUANTUM = 2.0**-36  # sums of its multiples are exact up to 2¹⁷, in any order
 
 
 def kl(p, q):

@@ -1,10 +1,10 @@
 """The doubling trick (Cesa-Bianchi & Lugosi 2006, section 2.3): a policy that needs a horizon, played without one.
 
-Round k lasts from t = 2^k up to 2^(k+1) − 1. Each round starts the inner policy anew with horizon 2^k.
+Round k lasts from t = 2^k to 2^(k+1) − 1. Each round restarts the inner policy with horizon 2^k.
 
-The kernels below leave those of the inner policy open; `wrap` puts these in their places in copies of them. The state
-has the inner policy's fields and three more, and the parameters are `policy` and those of the inner policy, so that its
-kernels read both as their own.
+The kernels below call those of the inner policy by global names that are None here; `wrap` replaces these in copies of
+them. The state has the inner policy's fields and three more, and the parameters are `policy` and those of the inner
+policy, so the inner kernels can use both unchanged.
 """
 
 import functools
@@ -28,21 +28,16 @@ class Params(NamedTuple):
     policy: str = "savage"
 
 
-# The kernels of the inner policy, and its state with the fields of OWN, in whose places `wrap` puts them.
-inner_init: Any = None
-inner_restart: Any = None
-inner_select: Any = None
-inner_update: Any = None
-inner_recommend: Any = None
-inner_skip: Any = None
-inner_explored: Any = None
-Whole: Any = None
+# Placeholders for the kernels of the inner policy, and for its state with the fields of OWN.
+UNBOUND: Any = None
+inner_init = inner_restart = inner_select = inner_update = inner_recommend = inner_skip = inner_explored = UNBOUND
+Whole = UNBOUND
 
 
 def init(arms, horizon, params):
     inner = inner_init(arms, 1, params)
-    # start and end: (1,) int64, the first t of this round and of the next; last: (1,) int64, the arm that the round
-    # before recommended in the end, −1 in the first round
+    # start and end: (1,) int64, the first t of this round and of the next; last: (1,) int64, the final recommendation
+    # of the previous round, −1 in the first round
     return Whole(*inner, start=np.full(1, 1), end=np.full(1, 2), last=np.full(1, -1))
 
 
@@ -71,8 +66,8 @@ def recommend(state, rng):
     return inner_recommend(state, rng)
 
 
-def wrap(given: Mapping[str, Any]) -> types.ModuleType:
-    """The policy that doubles the horizon of the one that these parameters name."""
+def wrap(given: Mapping[str, object]) -> types.ModuleType:
+    """Return the module that plays the policy named in the parameters, with a doubling horizon."""
     return _wrapped(str(given.get("policy", Params().policy)))
 
 
@@ -104,12 +99,12 @@ def _inner(name: str) -> Any:
     modules = {one: importlib.import_module(f".{one}", __package__) for one in BUILT_IN if one != "doubling"}
     able = {one: module for one, module in modules.items() if hasattr(module, "restart")}
     if name not in able:
-        raise InvalidInput(f"policy of doubling is {name!r}: expected one that can begin anew: {', '.join(able)}")
+        raise InvalidInput(f"policy of doubling is {name!r}: expected one that can be restarted: {', '.join(able)}")
     return able[name]
 
 
 def _tuple(name: str, fields: dict[str, Any], defaults: dict[str, Any]) -> Any:
-    """A NamedTuple of this module: compiled code on disk finds it again by its name."""
+    """A NamedTuple of this module, so that cached compiled code finds it by name."""
     made: Any = NamedTuple(name, list(fields.items()))  # type: ignore[misc]
     made.__module__ = __name__
     made.__new__.__defaults__ = tuple(defaults.values())

@@ -1,10 +1,10 @@
 """DTS: Wu & Liu, NIPS 2016, Algorithm 1: Double Thompson Sampling.
 
 The first arm is the sampled Copeland winner among those whose upper bound on the Copeland score is largest; the second
-is sampled anew among the arms not yet certain to beat the first. With L = α ln t, D = w_ji − w_ij and z_ij = D²/4n
+is sampled again among the arms not yet certain to beat the first. With L = α ln t, D = w_ji − w_ij and z_ij = D²/4n
 (−1 if D < 0 or n = 0), u_ij > ½ holds exactly when z_ij < L, and l_ji ≤ ½ exactly when z_ij ≤ L. So a row of upper
-bounds changes when its arm duels or when L passes the smallest z of its decided pairs, and a step costs O(K) beside
-the candidates' matches. These are coin tosses, and 53 of them are tossed at once, each with its own chance.
+bounds changes when its arm duels or when L passes the smallest z of its decided pairs, and a step costs O(K) plus
+the candidates' matches. These are coin tosses, 53 at a time, each with its own probability.
 """
 
 import math
@@ -21,9 +21,9 @@ PAPER = "Wu, Liu: Double Thompson Sampling for Dueling Bandits (NIPS 2016)"
 NEEDS_HORIZON = False
 ASSUMES = "nothing"
 
-LANES = 53  # matches in a word: as many random bits as a number from rng.random() has
+LANES = 53  # matches per word: the number of random bits in a number from rng.random()
 WORD = 1 << LANES
-DIGITS = 8  # of a chance that are kept apart; what they leave open is decided by the chance itself
+DIGITS = 8  # of a probability that are stored; if they do not decide a toss, the probability itself does
 SCALE = 1 << DIGITS
 
 
@@ -34,7 +34,7 @@ class Params(NamedTuple):
 class State(NamedTuple):
     wins: np.ndarray  # (K, K) float64: wins[i, j] = duels i won over j; a tie adds a half to both
     chance: np.ndarray  # (K, K) float64: P(θ_ij > ½)
-    mass: np.ndarray  # (K, K) float64: by how much a duel moves that chance, see `betas.learn`
+    mass: np.ndarray  # (K, K) float64: how much a duel changes that probability, see `betas.learn`
     z: np.ndarray  # (K, K) float64: z_ij; ∞ on the diagonal
     score: np.ndarray  # (K,) int64: how many arms i may beat: #{j: u_ij > ½}
     holds: np.ndarray  # (K,) float64: score[i] holds up to this L; −1 if i has duelled since
@@ -277,5 +277,5 @@ def recommend(state, rng):
 
 
 def bounds(state, params, t):
-    """The intervals [l_ij, u_ij] as two (K, K) arrays; an unplayed pair's is [−1, 2]."""
+    """Return the intervals [l_ij, u_ij] as two (K, K) arrays; an unplayed pair's is [−1, 2]."""
     return intervals(state.wins, params.alpha * math.log(t), 2.0)

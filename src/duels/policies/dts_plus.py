@@ -1,7 +1,7 @@
 """DTS⁺: Wu & Liu, NIPS 2016, section 4: Double Thompson Sampling that breaks ties by estimated regret.
 
 Among the candidates tied for the largest sampled Copeland score, the first arm is the one whose comparisons would cost
-the least if the sample were the truth: Σ_j r_ij / KL(θ_ij, ½), with r_ij the regret of a duel of i and j. Everything
+least if the sample were true: Σ_j r_ij / KL(θ_ij, ½), with r_ij the regret of a duel of i and j. Everything
 else is DTS; values of θ are drawn only for tied candidates, given which of the two arms the sample has ahead.
 """
 

@@ -1,9 +1,9 @@
 """ECW-RMED: Komiyama, Honda & Nakagawa, ICML 2016, the efficient variant of Copeland Winners RMED.
 
 L_i is the number of arms that beat i by observed majority; the arms with the fewest are the empirical Copeland winners.
-That i is one is certain once (a) every arm it beats was told to be beaten, n·kl(μ, ½) ≥ ln t, and (b) for every other
-arm the L_j − L_i + 1 majorities against it that are told least add up to ln t: as many would have to be wrong for j to
-be better. Pairs that lack duels for the cheapest way to this certainty have their turns in a loop.
+It is certain that i is one when (a) for every arm that i beats, the evidence n·kl(μ, ½) is at least ln t, and (b) for
+every other arm j, the L_j − L_i + 1 majorities against it with the least evidence add up to ln t: that many must be
+wrong for j to be better. Pairs that need more duels for the cheapest way to this certainty take turns in a loop.
 """
 
 import math
@@ -35,25 +35,25 @@ class State(NamedTuple):
     losses: np.ndarray  # (K,) int64: L_i
     order: np.ndarray  # (K,) int64: the arms in the fixed order, drawn at the first step; −1 before
     cursor: np.ndarray  # (2,) int64: the places in the order of the pair that exploration looks at next
-    met: np.ndarray  # (1,) float64: every pair has met so often, at least
+    met: np.ndarray  # (1,) float64: every pair has met at least this often
     now: np.ndarray  # (K(K+1)/2, 2) int64: L_C, the pairs of this loop, …
     later: np.ndarray  # (K(K+1)/2, 2) int64: L_N, those of the next, …
-    counts: np.ndarray  # (2,) int64: … and how many they are
-    waiting: np.ndarray  # (K, K) bool: L_R, pairs of this loop whose turn is still to come; i ≤ j
+    counts: np.ndarray  # (2,) int64: … and their number
+    waiting: np.ndarray  # (K, K) bool: L_R, pairs of this loop that have not had their turn; i ≤ j
     listed: np.ndarray  # (K, K) bool: whether a pair is in L_N; i ≤ j
-    turn: np.ndarray  # (1,) int64: the place in L_C of the pair whose turn it is
-    open: np.ndarray  # (1,) bool: whether that pair was drawn, and what follows from it is still to be done
-    stale: np.ndarray  # (K,) bool: whether what follows must be computed anew for j
+    turn: np.ndarray  # (1,) int64: the place in L_C of the current pair
+    open: np.ndarray  # (1,) bool: whether that pair was drawn and its consequences are still to be computed
+    stale: np.ndarray  # (K,) bool: whether the fields below must be recomputed for j
     depth: np.ndarray  # (K, K) float64: the least information in (a) and (b) of arm i as the winner, against j
-    price: np.ndarray  # (K, K) float64: the least regret, over ln t, at which that information is had
+    price: np.ndarray  # (K, K) float64: the least regret, over ln t, that this information costs
     planned: np.ndarray  # (K, K) int64: planned[j]: the arms that are to duel j, which they beat, for the champion, …
     rate: np.ndarray  # (K, K) float64: … how often, over ln t, …
-    plans: np.ndarray  # (K,) int64: … and how many they are
-    champion: np.ndarray  # (1,) int64: the winner that is cheapest to make certain, −1 before
+    plans: np.ndarray  # (K,) int64: … and their number
+    champion: np.ndarray  # (1,) int64: the winner that is cheapest to make certain; −1 before that
     sure: np.ndarray  # (1,) int64: the winner that is most certain …
-    strength: np.ndarray  # (1,) float64: … and the information that it is
-    key: np.ndarray  # (K,) float64: room to sort in
-    rank: np.ndarray  # (K,) int64: room to sort in
+    strength: np.ndarray  # (1,) float64: … and the evidence for it
+    key: np.ndarray  # (K,) float64: scratch space for sorting
+    rank: np.ndarray  # (K,) int64: scratch space for sorting
 
 
 def check(params):
@@ -335,7 +335,7 @@ def skip(state, params, t):
 
 def first_beyond(strength):
     """The first t with strength < ln t."""
-    if strength > 36.0:  # past 4·10¹⁵, and before exp or int64 could overflow
+    if strength > 36.0:  # past 4·10¹⁵, and before exp or int64 overflows
         return FOREVER
     t = max(math.ceil(math.exp(strength)), 1)
     while strength >= math.log(t):

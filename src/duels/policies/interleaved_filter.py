@@ -1,8 +1,8 @@
 """Interleaved Filter with pruning (IF2): Yue, Broder, Kleinberg & Joachims, J. Comput. Syst. Sci. 78 (2012).
 
-An incumbent duels every remaining arm once a pass, in random order. After each pass the arms it beats with confidence
-leave; an arm that beats it with confidence takes its place, the arms empirically behind the old incumbent leave, and
-counting starts anew.
+An incumbent duels every remaining arm once per pass, in random order. After each pass, the arms that it beats with
+confidence are eliminated. An arm that beats it with confidence replaces it; then the arms that are empirically behind
+the old incumbent are eliminated too, and all counts restart.
 """
 
 import math
@@ -23,14 +23,14 @@ class Params(NamedTuple):
 
 class State(NamedTuple):
     incumbent: np.ndarray  # (1,) int64: b̂, −1 before the first step
-    won: np.ndarray  # (K,) float64: duels the incumbent won over each arm since it took its place
+    won: np.ndarray  # (K,) float64: duels the incumbent won over each arm since it became the incumbent
     total: np.ndarray  # (K,) float64: duels it had with each arm since then
     alive: np.ndarray  # (K,) int64: W, the remaining arms but the incumbent, ascending …
-    left: np.ndarray  # (1,) int64: … and how many they are
+    left: np.ndarray  # (1,) int64: … and their number
     inside: np.ndarray  # (K,) bool: whether an arm is in W
-    passes: np.ndarray  # (2,) float64: whole passes through W so far, and W's members still to come in this one
-    beaten: np.ndarray  # (1,) bool: some arm beats the incumbent with confidence and takes its place at the next step
-    explored: np.ndarray  # (1,) int64: the time at which one arm was left, 0 before
+    passes: np.ndarray  # (2,) float64: complete passes through W so far, and members of W left in this pass
+    beaten: np.ndarray  # (1,) bool: whether an arm beats the incumbent with confidence and replaces it at the next step
+    explored: np.ndarray  # (1,) int64: the time at which one arm was left; 0 before that
     log_term: np.ndarray  # (1,) float64: 4 ln(1/δ), δ = 1/(TK²)
 
 

@@ -1,11 +1,11 @@
-"""Pieces of kernels that several policies share: the draw rules and the majority recommendation.
+"""Kernels that several policies share: the draw rules and the majority recommendation.
 
 Kernels are plain Python without types or checks; `duels.engine.loop` compiles them with numba.
 """
 
 import math
 
-FOREVER = 1 << 62  # a time past every horizon: what `skip` answers when nothing will change any more
+FOREVER = 1 << 62  # a time beyond every horizon: what `skip` returns if nothing will change any more
 
 
 def choose(m, rng):
@@ -31,7 +31,7 @@ def record(wins, i, j, outcome):
 def remove(members, size, member):
     """Take one out of the first `size` members, keeping their order; the new size."""
     kept = 0
-    for k in range(size):  # without branches: where the member stands cannot be predicted
+    for k in range(size):  # without branches: the place of the member is unpredictable
         here = members[k]
         members[kept] = here
         kept += here != member

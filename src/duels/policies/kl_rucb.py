@@ -1,9 +1,9 @@
-"""KL-RUCB: RUCB (see `rucb`) with the bounds of KL-UCB in place of its own, after the remark in Zoghi et al. (2014).
+"""KL-RUCB: RUCB (see `rucb`) with the bounds of KL-UCB instead of its own, after the remark in Zoghi et al. (2014).
 
 u_ij is the largest q with n·kl(μ_ij, q) ≤ 2α ln t. By Pinsker's inequality it never exceeds RUCB's own bound, and
 u_ij < ½ holds exactly when z_ij > 2α ln t, where z_ij = n·kl(μ_ij, ½) if i is behind j and −1 if not: the pool and the
-skipping are RUCB's. u is concave in ln t, so a tangent drawn at any earlier time bounds it from above; at a step it is
-computed for the few arms alone whose tangent reaches the largest u.
+skipping are RUCB's. u is concave in ln t, so a tangent drawn at any earlier time bounds it from above; at each step
+it is computed only for the few arms whose tangent reaches the largest u.
 """
 
 import math
@@ -21,8 +21,8 @@ PAPER = "Zoghi, Whiteson, Munos, de Rijke: Relative Upper Confidence Bound (ICML
 NEEDS_HORIZON = False
 ASSUMES = "condorcet"
 
-STALE = 3.0  # above every u: the tangent of a pair that duelled since
-SLACK = 1e-9  # more than a tangent can be wrong by rounding
+STALE = 3.0  # above every u: marks the tangent of a pair that has duelled since
+SLACK = 1e-9  # more than the rounding error of a tangent
 
 
 class Params(NamedTuple):
@@ -38,8 +38,8 @@ class State(NamedTuple):
     z: np.ndarray  # (K, K) float64: z_ij
     worst: np.ndarray  # (K,) float64: max_j z_ij; arm i is a potential champion while worst[i] ≤ 2α ln t
     pool: np.ndarray  # (K,) int64: the potential champions in ascending order …
-    size: np.ndarray  # (1,) int64: … and how many they are
-    limits: np.ndarray  # (2,) float64: the pool holds from the first 2α ln t up to the second, where an arm returns
+    size: np.ndarray  # (1,) int64: … and their number
+    limits: np.ndarray  # (2,) float64: the pool is valid from the first 2α ln t up to the second, when an arm returns
     everyone: np.ndarray  # (K,) int64: 0 … K − 1
 
 
@@ -155,7 +155,7 @@ def recommend(state, rng):
 
 
 def bounds(state, params, t):
-    """The intervals [l_ij, u_ij] as two (K, K) arrays; an unplayed pair's is [−1, 2]."""
+    """Return the intervals [l_ij, u_ij] as two (K, K) arrays; an unplayed pair's is [−1, 2]."""
     budget = 2.0 * params.alpha * math.log(t)
     upper = np.full(state.wins.shape, 2.0)
     for i, j in np.argwhere(state.wins + state.wins.T > 0):
@@ -163,3 +163,8 @@ def bounds(state, params, t):
         upper[i, j] = kl_upper(state.wins[i, j] / n, n, budget)
     np.fill_diagonal(upper, 0.5)
     return 1.0 - upper.T, upper
+
+
+def champions(state, params, t):
+    """Return the potential champions as a (K,) bool array: the arms with no u_ij < ½."""
+    return state.worst <= 2.0 * params.alpha * math.log(t)

@@ -1,9 +1,9 @@
 """MergeDTS: Li, Markov, de Rijke & Zoghi, TOIS 2020, Algorithm 1, for many arms.
 
-Arms are dealt into batches that take turns. In its turn a batch gives up the arms certain to lose to one of its own;
-then a sampled tournament names the first arm and the one that is sampled weakest against it duels it. Batches merge
-when one is down to a single arm, and whenever half of the arms are gone. With L = α ln(t + C), i leaves its batch when
-some z_ij > L (z as in RUCB); only the pair that has just duelled can have become certain.
+Arms are dealt into batches that take turns. In its turn, a batch drops the arms that are certain to lose to one of its
+members; then a sampled tournament chooses the first arm, and the arm sampled weakest against it is the second. Batches
+merge when one has a single arm left, and whenever half of the arms are gone. With L = α ln(t + C), i leaves its batch
+when some z_ij > L (z as in RUCB); only the pair that has just duelled can have become certain.
 """
 
 import math
@@ -23,26 +23,26 @@ ASSUMES = "condorcet"
 class Params(NamedTuple):
     alpha: float = 0.262144
     batch: int = 16
-    c: float = 400_000.0  # the authors' program; the theory's C at K = 136, α = 1.01, δ = 0.01 is 4·10⁶
-    delta: float = 0.0  # the chance of error from which C follows; 0 stands for C = c
+    c: float = 400_000.0  # as in the authors' program; the theory's C at K = 136, α = 1.01, δ = 0.01 is 4·10⁶
+    delta: float = 0.0  # the probability of error that determines C; 0 means C = c
 
 
 class State(NamedTuple):
     wins: np.ndarray  # (K, K) float64: wins[i, j] = duels i won over j; a tie adds a half to both
     chance: np.ndarray  # (K, K) float64: P(θ_ij > ½)
-    mass: np.ndarray  # (K, K) float64: by how much a duel moves that chance, see `betas.learn`
+    mass: np.ndarray  # (K, K) float64: how much a duel changes that probability, see `betas.learn`
     z: np.ndarray  # (K, K) float64: u_ij < ½ exactly when z_ij > L, see `rucb`
     worst: np.ndarray  # (K,) float64: the largest z_ij with j in i's batch
     home: np.ndarray  # (K,) int64: the row of i's batch, −1 before the arms are dealt and once i is out
     batches: np.ndarray  # (⌈K/M⌉, K) int64: the arms of a batch in each row …
-    sizes: np.ndarray  # (⌈K/M⌉,) int64: … and how many they are
+    sizes: np.ndarray  # (⌈K/M⌉,) int64: … and their number
     turns: np.ndarray  # (⌈K/M⌉,) int64: the rows in the order in which they take turns …
-    left: np.ndarray  # (1,) int64: … and how many they are; 0 before the arms are dealt
+    left: np.ndarray  # (1,) int64: … and their number; 0 before the arms are dealt
     alive: np.ndarray  # (K,) int64: the remaining arms in ascending order …
-    size: np.ndarray  # (1,) int64: … and how many they are
+    size: np.ndarray  # (1,) int64: … and their number
     stage: np.ndarray  # (1,) int64: S
     beaten: np.ndarray  # (K,) int64: the sampled score of each member of a batch
-    explored: np.ndarray  # (1,) int64: the time at which one arm was left, 0 before
+    explored: np.ndarray  # (1,) int64: the time at which one arm was left; 0 before that
     everyone: np.ndarray  # (K,) int64: 0 … K − 1
     log_c: float  # ln C
     inverse: float  # 1/C
@@ -298,7 +298,7 @@ def explored(state):
 
 
 def bounds(state, params, t):
-    """The intervals that decide who leaves, as two (K, K) arrays; an unplayed pair's is [−1, 2]."""
+    """Return the intervals that decide which arms leave, as two (K, K) arrays; an unplayed pair's is [−1, 2]."""
     n = state.wins + state.wins.T
     played = np.maximum(n, 1.0)
     limit = params.alpha * (state.log_c + math.log(1.0 + t * state.inverse))

@@ -1,8 +1,8 @@
 """MergeRUCB: Zoghi, Whiteson & de Rijke, WSDM 2015, Algorithm 1.
 
-Arms are compared only within small batches. An arm leaves its batch once it is certain to lose to another of it; when
+Arms are compared only within small batches. An arm leaves its batch once it is certain to lose to a member of it; when
 half of the arms are gone, small batches are merged with large ones. u_ij < ½ holds exactly when z_ij > α ln(t + C), as
-in `rucb`; only the pair that has just duelled can have become certain, so a step costs no more than a batch is large.
+in `rucb`; only the pair that has just duelled can have become certain, so a step costs only the size of a batch.
 """
 
 import math
@@ -22,24 +22,24 @@ ASSUMES = "condorcet"
 class Params(NamedTuple):
     alpha: float = 1.01
     delta: float = 0.01
-    batch: int = 4  # p, how many arms a batch has at first
+    batch: int = 4  # p, the initial number of arms in a batch
 
 
 class State(NamedTuple):
     wins: np.ndarray  # (K, K) float64: wins[i, j] = duels i won over j; a tie adds a half to both
     batches: np.ndarray  # (⌈K/p⌉, 3p/2) int64: the arms of each batch in ascending order …
-    sizes: np.ndarray  # (⌈K/p⌉,) int64: … and how many they are
+    sizes: np.ndarray  # (⌈K/p⌉,) int64: … and their number
     number: np.ndarray  # (1,) int64: how many batches there are, 0 before the first step
     place: np.ndarray  # (K,) int64: the batch an arm is in, −1 once it left
     turn: np.ndarray  # (1,) int64: the batch whose turn is next
     left: np.ndarray  # (1,) int64: how many arms remain
     stage: np.ndarray  # (1,) int64: S, counted from 1
-    due: np.ndarray  # (1,) bool: batches are merged at the next step, where chance can order them
-    explored: np.ndarray  # (1,) int64: the time at which one arm was left, 0 before
-    order: np.ndarray  # (K,) int64: room for an order of arms or batches
+    due: np.ndarray  # (1,) bool: whether batches are merged at the next step, where they can be ordered at random
+    explored: np.ndarray  # (1,) int64: the time at which one arm was left; 0 before that
+    order: np.ndarray  # (K,) int64: scratch space for an order of arms or batches
     everyone: np.ndarray  # (K,) int64: 0 … K − 1
     log_c: float  # ln C(δ) …
-    c: float  # … and C(δ), infinite where a float cannot hold it
+    c: float  # … and C(δ), infinite if a float cannot hold it
 
 
 def check(params):
@@ -253,7 +253,7 @@ def explored(state):
 
 
 def bounds(state, params, t):
-    """The intervals that decide who leaves a batch, as two (K, K) arrays; an unplayed pair's is [−1, 2]."""
+    """Return the intervals that decide who leaves a batch, as two (K, K) arrays; an unplayed pair's is [−1, 2]."""
     n = state.wins + state.wins.T
     played = np.maximum(n, 1.0)
     upper = np.where(n > 0, state.wins / played + np.sqrt(limit(state, params, t) / played), 2.0)

@@ -1,7 +1,7 @@
 """MultiSBM: Ailon, Karnin & Joachims, ICML 2014, Algorithm 2, with UCB as the singleton bandit machine (SBM).
 
-Every arm x has a bandit machine of its own, which chooses whom x meets. The right arm of one duel is the left arm of
-the next, so that a machine is at work only while its arm is a good choice of the machine before it.
+Every arm x has its own bandit machine, which chooses the opponents of x. The right arm of one duel is the left arm of
+the next, so a machine is only used while its arm is a good choice of another machine.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Uniformly random pairs of different arms: the yardstick that learns nothing on the way."""
+"""Uniformly random pairs of different arms: a baseline that does not adapt its choices."""
 
 from typing import NamedTuple
 

@@ -1,8 +1,8 @@
 """RCS: Zoghi, Whiteson, de Rijke & Munos, WSDM 2014, Algorithm 1: Relative Confidence Sampling.
 
-A tournament sampled from the posteriors Beta(w_ij + 1, w_ji + 1) names the champion, upper confidence bounds name its
-challenger as in RUCB (with its z and its `x/0 := 1`). Only whether a sampled θ_ij exceeds ½ matters, and an arm that
-beats all others is found by one pass that keeps the winner of each match: at most two coin tosses an arm.
+A tournament sampled from the posteriors Beta(w_ij + 1, w_ji + 1) chooses the champion, upper confidence bounds choose
+its challenger as in RUCB (with its z and its `x/0 := 1`). Only whether a sampled θ_ij exceeds ½ matters, and an arm
+that beats all others is found by one pass that keeps the winner of each match: at most two coin tosses per arm.
 """
 
 import math
@@ -30,14 +30,14 @@ class Params(NamedTuple):
 class State(NamedTuple):
     wins: np.ndarray  # (K, K) float64: wins[i, j] = duels i won over j; a tie adds a half to both
     chance: np.ndarray  # (K, K) float64: P(θ_ij > ½); 1 on the diagonal
-    mass: np.ndarray  # (K, K) float64: by how much a duel moves that chance, see `betas.learn`
+    mass: np.ndarray  # (K, K) float64: how much a duel changes that probability, see `betas.learn`
     share: np.ndarray  # (K, K) float64: share[c, j] = w_jc / n; `unplayed` before the first duel, −1 on the diagonal
     width: np.ndarray  # (K, K) float64: 1 / √n; 0 before the first duel and on the diagonal
     z: np.ndarray  # (K, K) float64: u_ij < ½ exactly when z_ij > α ln t, see `rucb`
     worst: np.ndarray  # (K,) float64: max_j z_ij …
     pool: np.ndarray  # (K,) int64: … RUCB's potential champions …
-    size: np.ndarray  # (1,) int64: … how many they are …
-    limits: np.ndarray  # (2,) float64: … and from which α ln t up to which they are those
+    size: np.ndarray  # (1,) int64: … their number …
+    limits: np.ndarray  # (2,) float64: … and the range of α ln t for which the pool is valid
     crowned: np.ndarray  # (K,) int64: how often an arm has been champion
     last: np.ndarray  # (1,) int64: the last arm that won a sampled tournament, with which the next search starts
     everyone: np.ndarray  # (K,) int64: 0 … K − 1

@@ -19,7 +19,7 @@ HIGHEST = 300.0  # weights stay between e⁻³⁰⁰ and e³⁰⁰ or so: far fr
 
 
 class Params(NamedTuple):
-    gamma: float = 0.0  # 0 stands for min(½, √(K ln K / t))
+    gamma: float = 0.0  # 0 means min(½, √(K ln K / t))
 
 
 class State(NamedTuple):
@@ -105,7 +105,7 @@ def rescale(state):
 
 
 def sum_of(values):
-    # Four sums at a time: one alone would wait for each addition before it.
+    # Four independent sums: each addition of a single sum would wait for the previous one.
     a = b = c = d = 0.0
     whole = len(values) // 4 * 4
     for k in range(0, whole, 4):

@@ -1,8 +1,8 @@
-"""RMED1: Komiyama, Honda, Kashima & Nakagawa, COLT 2015, Algorithms 1 and 2 (line numbers of Algorithm 1 at the right).
+"""RMED1: Komiyama, Honda, Kashima & Nakagawa, COLT 2015, Algorithms 1 and 2 (line numbers of Algorithm 1 on the right).
 
 I_i = Σ n_ij kl(μ_ij, ½) over the arms that i does not beat measures how unlikely it is that i beats all. Every arm with
-I_i − min I ≤ ln t + f(K) has its turn in a loop, against the arm that speaks most against it. One duel changes two of
-the I; while the loop has one arm, which duels itself, time jumps to its end. RMED2 and RMED2FH build on this file.
+I_i − min I ≤ ln t + f(K) has its turn in a loop, against the arm with the most evidence against it. One duel changes
+two of the I; self-duels of the only arm in the loop are skipped. RMED2 and RMED2FH build on this file.
 """
 
 import math
@@ -30,13 +30,13 @@ class State(NamedTuple):
     divergence: np.ndarray  # (K,) float64: I_i, the sum of row i of the terms
     order: np.ndarray  # (K,) int64: the arms in the fixed order, drawn at the first step; −1 before
     cursor: np.ndarray  # (2,) int64: the places in the order of the pair that exploration looks at next
-    met: np.ndarray  # (1,) float64: every pair has met so often, at least
-    turn: np.ndarray  # (1,) int64: the place in the order of the arm whose turn it is; K between two loops
-    open: np.ndarray  # (1,) bool: whether that arm was drawn, and lines 13 and 14 are still to be done
+    met: np.ndarray  # (1,) float64: every pair has met at least this often
+    turn: np.ndarray  # (1,) int64: the place in the order of the current arm; K between two loops
+    open: np.ndarray  # (1,) bool: whether that arm was drawn and lines 13 and 14 are still to be executed
     now: np.ndarray  # (K,) bool: L_C, the arms of this loop
-    waiting: np.ndarray  # (K,) bool: L_R, those whose turn is still to come
+    waiting: np.ndarray  # (K,) bool: L_R, those that have not had their turn
     later: np.ndarray  # (K,) bool: L_N, the arms of the next loop
-    target: np.ndarray  # (K,) int64: b*(i) as RMED2FH fixes it, −1 for none; target[0] is −2 before
+    target: np.ndarray  # (K,) int64: b*(i) as RMED2FH fixes it, −1 for none; target[0] is −2 before that
     tolerance: float  # f(K)
     patience: float  # ln ln T of RMED2FH
 
@@ -207,12 +207,12 @@ def update(state, params, t, i, j, outcome):
     told = evidence(won, lost)
     state.terms[i, j] = told if won < lost else 0.0
     state.terms[j, i] = told if lost < won else 0.0
-    # Summed afresh, not changed by a difference: nothing can drift, and a row is short work.
+    # Summed again instead of updated by a difference: rounding errors cannot accumulate, and a row is cheap.
     state.divergence[i], state.divergence[j] = total(state.terms[i]), total(state.terms[j])
 
 
 def total(row):
-    # Four sums at a time: one alone would wait for the addition before it.
+    # Four independent sums: each addition of a single sum would wait for the previous one.
     a = b = c = d = 0.0
     whole = len(row) // 4 * 4
     for j in range(0, whole, 4):
@@ -243,7 +243,7 @@ def end_of_solitude(state, t):
 
 def first_allowed(gap, tolerance):
     """The first t with gap ≤ ln t + f(K), by the very predicate of line 14."""
-    if gap - tolerance > 36.0:  # past 4·10¹⁵, and before exp or int64 could overflow
+    if gap - tolerance > 36.0:  # past 4·10¹⁵, and before exp or int64 overflows
         return FOREVER
     t = max(math.ceil(math.exp(gap - tolerance)), 1)
     while gap > math.log(t) + tolerance:

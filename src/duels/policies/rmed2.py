@@ -1,7 +1,7 @@
 """RMED2: Komiyama, Honda, Kashima & Nakagawa, COLT 2015, Algorithms 1 and 3; see `rmed1` for what they share.
 
-An arm whose turn it is duels b*(i), the arm that speaks most against it for the regret it costs, rather than the one
-most likely to be best. So that b*(i) can be told, every pair is to meet α ln ln t times.
+In its turn, an arm duels b*(i), the arm that gives the most evidence against it per unit of regret, rather than the
+one most likely to be best. To estimate b*(i), every pair must meet α ln ln t times.
 """
 
 import math

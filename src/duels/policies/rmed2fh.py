@@ -1,6 +1,6 @@
 """RMED2FH: Komiyama, Honda, Kashima & Nakagawa, COLT 2015, Algorithms 1 and 3 with a fixed horizon; see `rmed2`.
 
-Every pair meets ⌈α ln ln T⌉ times first; b*(i) is then fixed for every arm, once and for all.
+Every pair meets ⌈α ln ln T⌉ times first; b*(i) is then fixed for every arm.
 """
 
 import math

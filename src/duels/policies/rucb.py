@@ -1,8 +1,8 @@
-"""RUCB: Zoghi, Whiteson, Munos & de Rijke, ICML 2014, Algorithm 1 (its line numbers at the right).
+"""RUCB: Zoghi, Whiteson, Munos & de Rijke, ICML 2014, Algorithm 1 (its line numbers are on the right).
 
 With L = α ln t and D = w_ji − w_ij, u_ij < ½ holds exactly when z_ij > L, where z_ij = D²/4n if D > 0 and −1 if not.
-z_ij changes only when i and j duel, so the pool of potential champions hardly ever changes, a step costs O(K), and
-while one arm is certain to be best its self-duels are skipped up to the time at which α ln t reaches the smallest z.
+z_ij changes only when i and j duel, so the pool of potential champions rarely changes and a step costs O(K). While one
+arm is certain to be best, its self-duels are skipped until α ln t reaches the smallest z.
 """
 
 import math
@@ -32,8 +32,8 @@ class State(NamedTuple):
     z: np.ndarray  # (K, K) float64: z_ij
     worst: np.ndarray  # (K,) float64: max_j z_ij; arm i is a potential champion while worst[i] ≤ L
     pool: np.ndarray  # (K,) int64: the potential champions in ascending order …
-    size: np.ndarray  # (1,) int64: … and how many they are
-    limits: np.ndarray  # (2,) float64: the pool holds from the first L up to the second, where an arm returns
+    size: np.ndarray  # (1,) int64: … and their number
+    limits: np.ndarray  # (2,) float64: the pool is valid from the first L up to the second, at which an arm returns
     best: np.ndarray  # (1,) int64: the hypothesised best arm of the ICML variant, −1 for none
     everyone: np.ndarray  # (K,) int64: 0 … K − 1
     icml: bool
@@ -86,7 +86,7 @@ def select(state, params, t, rng):
     bonus = math.sqrt(limit)
     share, width = state.share[c], state.width[c]
     top = highest(share, width, bonus)
-    # A score well above ½ rules out a self-duel; z alone decides it, and is looked at only when it could.
+    # A score well above ½ rules out a self-duel. Otherwise z decides it.
     if top < 0.500001 and smallest_against(state.z, c) > limit:
         return c, c
     return c, challenger(share, width, bonus, top, rng)  # 6
@@ -134,7 +134,7 @@ def champion_icml(state, rng):
 
 
 def highest(share, width, bonus):
-    # Four maxima at a time: one alone would wait for the result of the comparison before it.
+    # Four independent maxima: each comparison of a single one would wait for the previous one.
     a = b = c = d = 0.0
     whole = len(share) // 4 * 4
     for j in range(0, whole, 4):
@@ -194,7 +194,7 @@ def set_z(state, i, j, z):
         stays_in = max(new, worst) <= state.limits[0]
         stays_out = new >= state.limits[1] and worst > state.limits[1]
         if not (stays_in or stays_out):
-            state.limits[1] = 0.0  # the pool is made anew at the next step
+            state.limits[1] = 0.0  # the pool is rebuilt at the next step
 
 
 def largest(values):
@@ -219,7 +219,7 @@ def skip(state, params, t):
 
 def first_time(z, alpha):
     """The first t with α ln t ≥ z, by the very predicate that `select` uses."""
-    if z / alpha > 36.0:  # past 4·10¹⁵, and before exp or int64 could overflow
+    if z / alpha > 36.0:  # past 4·10¹⁵, and before exp or int64 overflows
         return FOREVER
     t = math.ceil(math.exp(z / alpha))
     while alpha * math.log(t) < z:
@@ -234,8 +234,16 @@ def recommend(state, rng):
 
 
 def bounds(state, params, t):
-    """The intervals [l_ij, u_ij] of Lemma 1 as two (K, K) arrays; an unplayed pair's is [−1, 2] by default."""
+    """Return the intervals [l_ij, u_ij] of Lemma 1 as two (K, K) arrays; an unplayed pair's is [−1, 2] by default."""
     return intervals(state.wins, params.alpha * math.log(t), params.unplayed)
+
+
+def champions(state, params, t):
+    """Return the potential champions as a (K,) bool array: the arms with no u_ij < ½.
+
+    This is the comparison that `select` makes; u < ½ itself rounds differently at late times.
+    """
+    return state.worst <= params.alpha * math.log(t)
 
 
 def intervals(wins, limit, unplayed):

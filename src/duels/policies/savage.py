@@ -1,6 +1,6 @@
-"""Condorcet SAVAGE: Urvoy, Clérot, Féraud & Naamane, ICML 2013, as Zoghi et al. (2014) describe it in section 3.
+"""Condorcet SAVAGE: Urvoy, Clérot, Féraud & Naamane, ICML 2013, as described in Zoghi et al. (2014), section 3.
 
-Pairs of the remaining arms duel uniformly at random; an arm leaves once it is certain that it loses to a remaining one.
+Pairs of the remaining arms duel uniformly at random; an arm is eliminated once it is certain to lose to one.
 Only the pair that has just duelled can have become certain, so a step costs O(1).
 """
 
@@ -18,18 +18,18 @@ ASSUMES = "condorcet"
 
 
 class Params(NamedTuple):
-    delta: float = 0.0  # the chance of error; 0 stands for 1/T
+    delta: float = 0.0  # the probability of error; 0 means 1/T
     sampling: str = "uniform"
 
 
 class State(NamedTuple):
     wins: np.ndarray  # (K, K) float64: wins[i, j] = duels i won over j; a tie adds a half to both
     alive: np.ndarray  # (K,) int64: the remaining arms in ascending order …
-    left: np.ndarray  # (1,) int64: … and how many they are
-    inside: np.ndarray  # (K,) bool: whether an arm remains
-    explored: np.ndarray  # (1,) int64: the time at which one arm was left, 0 before
+    left: np.ndarray  # (1,) int64: … and their number
+    inside: np.ndarray  # (K,) bool: whether an arm is still in play
+    explored: np.ndarray  # (1,) int64: the time at which one arm was left; 0 before that
     pairs: np.ndarray  # (K(K−1)/2, 2) int64: the pairs to choose from, ascending: all remaining, or the least sampled …
-    size: np.ndarray  # (1,) int64: … and how many they are
+    size: np.ndarray  # (1,) int64: … and their number
     fewest: np.ndarray  # (1,) float64: how often the least-sampled remaining pairs met
     log_term: np.ndarray  # (1,) float64: ln(K(K−1)T/δ)
     least: bool
@@ -145,7 +145,7 @@ def explored(state):
 
 
 def bounds(state, params, t):
-    """The intervals that decide who leaves, as two (K, K) arrays; an unplayed pair's is [−1, 2]."""
+    """Return the intervals that decide which arms leave, as two (K, K) arrays; an unplayed pair's is [−1, 2]."""
     n = state.wins + state.wins.T
     played = np.maximum(n, 1.0)
     upper = np.where(n > 0, state.wins / played + np.sqrt(state.log_term[0] / (2.0 * played)), 2.0)

@@ -1,8 +1,8 @@
 """SCB, Scalable Copeland Bandits: Zoghi, Karnin, Whiteson & de Rijke, NIPS 2015, Algorithm 3 (with 2 and 4).
 
-Each round has as many steps T as the square of the one before. In it a Copeland winner is sought with failure
-probability δ = ln T / T, and then duels itself to the round's end. It is sought by a bandit method whose arms give the
-reward 1 if they beat an opponent drawn at random; each reward is found out by as many duels of the pair as that takes.
+The length T of each round is the square of the previous one. A round searches for a Copeland winner with failure
+probability δ = ln T / T, which then duels itself until the round ends. The search is a bandit method in which an arm's
+reward is 1 if it beats a random opponent; the pair duels until that is certain.
 """
 
 import math
@@ -18,11 +18,11 @@ from .sparring import choose_largest
 PAPER = "Zoghi, Karnin, Whiteson, de Rijke: Copeland Dueling Bandits (NIPS 2015)"
 NEEDS_HORIZON = False
 ASSUMES = "no even pair"
-LONGEST = 1 << 55  # steps of a round: past every horizon
+LONGEST = 1 << 55  # steps of a round: beyond every horizon
 
 
 class Params(NamedTuple):
-    factor: float = 0.51  # what both budgets of evidence are multiplied with
+    factor: float = 0.51  # multiplies both budgets of evidence
     first: int = 1000  # steps of the first round
     test: str = "kl"  # when a pair is certain: "kl" or "hoeffding"
 
@@ -30,13 +30,13 @@ class Params(NamedTuple):
 class State(NamedTuple):
     wins: np.ndarray  # (K, K) float64: wins[i, j] = duels i won over j in this round; a tie adds a half to both
     beats: np.ndarray  # (K, K) int64: in this round, 1 i beats j for certain, −1 j beats i, 0 not known
-    unknown: np.ndarray  # (K,) int64: opponents of i about whom that is not known
-    verdict: np.ndarray  # (K, K) int64: the same, of this round or else of the latest that found it out
+    unknown: np.ndarray  # (K,) int64: opponents of i for which this is not known
+    verdict: np.ndarray  # (K, K) int64: the same, from this round or the latest that decided it
     lead: np.ndarray  # (K,) int64: the sum of a verdict's row
     round: np.ndarray  # (3,) int64: T, the first step of the next round, and the winner found in this one, −1 before
     log: np.ndarray  # (1,) float64: ln(1/δ)
     alive: np.ndarray  # (K,) int64: the arms that may be Copeland winners, ascending …
-    left: np.ndarray  # (1,) int64: … and how many they are
+    left: np.ndarray  # (1,) int64: … and their number
     opponent: np.ndarray  # (K,) int64: the opponent drawn for the reward that an arm waits for, −1 for none
     pulls: np.ndarray  # (3,) int64: rewards that each had, arms that wait for their next, the place whose turn was last
     reward: np.ndarray  # (K,) int64: the sum of an arm's rewards

@@ -1,4 +1,4 @@
-"""Self-Sparring: Sui, Zhuang, Burdick & Yue, UAI 2017, with independent Beta posteriors and two arms a step.
+"""Self-Sparring: Sui, Zhuang, Burdick & Yue, UAI 2017, with independent Beta posteriors and two arms per step.
 
 One bandit plays both sides: each arm has one posterior Beta(S_i + 1, F_i + 1) of winning against whatever the policy
 plays, and both arms of a duel are chosen by Thompson sampling, independently of each other.
@@ -23,7 +23,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    won: np.ndarray  # (K,) float64: S_i + 1, with η a win and half of it a tie
+    won: np.ndarray  # (K,) float64: S_i + 1; a win adds η, a tie half of it
     lost: np.ndarray  # (K,) float64: F_i + 1
 
 

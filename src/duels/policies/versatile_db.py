@@ -1,8 +1,8 @@
-"""Versatile-DB: Saha & Gaillard, ICML 2022: two Tsallis-INF players (Zimmert & Seldin, 2021), one for each side.
+"""Versatile-DB: Saha & Gaillard, ICML 2022: two Tsallis-INF players (Zimmert & Seldin, 2021), one per side.
 
 A player draws arm i with probability p_i = 4 / (η_t (L̂_i − x))², where L̂_i is the estimated loss of arm i so far and
-x < min L̂ is such that the p_i sum to 1. Nothing is assumed of the opponent, so the preferences may be random or chosen
-by an adversary.
+x < min L̂ is such that the p_i sum to 1. Nothing is assumed about the opponent, so the preferences may be random or
+chosen by an adversary.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Winner Stays: Chen & Frazier, ICML 2017, WS-W (Algorithm 1, weak regret) and WS-S (Algorithm 2, strong regret).
 
-The two arms with the most wins less losses duel, and stay while they are level with the best. In round ℓ of this every
-arm loses once more than it wins, but for the round's winner. WS-S lets it duel itself ⌊β^ℓ⌋ times after round ℓ.
+The two arms with the largest difference of wins and losses duel, and stay while they are tied for the best. In round ℓ,
+every arm but the winner of the round loses once more than it wins. In WS-S, the winner then duels itself ⌊β^ℓ⌋ times.
 """
 
 import math
@@ -23,7 +23,7 @@ class Params(NamedTuple):
 
 
 class State(NamedTuple):
-    score: np.ndarray  # (K,) float64: C(t, i), duels won less duels lost
+    score: np.ndarray  # (K,) float64: C(t, i), duels won minus duels lost
     last: np.ndarray  # (2,) int64: the arms of the last duel, the first one first; −1 before
     round: np.ndarray  # (1,) int64: ℓ, counted from 1
     until: np.ndarray  # (1,) int64: the last step at which the winner of the last round duels itself
@@ -72,7 +72,7 @@ def round_is_over(state):
 def exploit(state, params, t, rng):
     state.winner[0] = leader(state, -1, rng)
     exponent = state.round[0] * math.log(params.beta)
-    steps = int(params.beta ** state.round[0]) if exponent < 36.0 else FOREVER // 2  # before int64 could overflow
+    steps = int(params.beta ** state.round[0]) if exponent < 36.0 else FOREVER // 2  # before int64 overflows
     state.until[0] = t + steps - 1
     state.round[0] += 1
 

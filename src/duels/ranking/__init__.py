@@ -1,6 +1,6 @@
 """Rankers: from LETOR and TREC files, click models and interleaving to preference matrices.
 
-Everything about documents, queries and clicks belongs here; what a duel means to a policy does not.
+Everything about documents, queries and clicks belongs here; what a policy learns from a duel does not.
 """
 
 from typing import TYPE_CHECKING

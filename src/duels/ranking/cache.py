@@ -1,26 +1,31 @@
-"""Collections kept on disk in binary, found again by the contents of the files they were read from.
+"""A cache of collections on disk, keyed by the contents of the files they were read from.
 
-A cache that is damaged, unwritable or full is as good as none: nothing here raises.
+Nothing here raises: a cache that is damaged, unwritable or full is ignored.
 """
 
 import contextlib
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from ..errors import InvalidInput
-from ..files import cache_folder, whole_file
+from ..files import atomic_write, cache_folder
 
-FORMAT = "duels collection 1"  # to be changed with anything that is kept, or with how files are read
+if TYPE_CHECKING:
+    from .collection import Collection
+
+T = TypeVar("T")
+
+FORMAT = "duels collection 1"  # change it whenever the stored data, or the way files are read, changes
 ARRAYS = ("features", "grades", "offsets")
 TEXTS = ("queries", "documents")
 
 
-def place(files: list[Path]) -> Path | None:
-    """Where a collection of files with these contents is kept; None if that cannot be said."""
+def path_for(files: list[Path]) -> Path | None:
+    """Return where a collection of files with these contents is cached; None if the contents cannot be read twice."""
     key = hashlib.blake2b(FORMAT.encode(), digest_size=16)
     try:
         for file in files:
@@ -33,8 +38,8 @@ def place(files: list[Path]) -> Path | None:
         return None
 
 
-def kept(at: Path, name: str, make: Callable) -> Any:
-    """The collection that was kept there, or None."""
+def read(at: Path, name: str, make: Callable[..., T]) -> T | None:
+    """Return the cached collection, made by `make`, or None if there is none."""
     with contextlib.suppress(Exception):  # numpy, zipfile and zlib raise a dozen kinds for damaged files
         with at.open("rb") as file, np.load(file, allow_pickle=False) as found:
             arrays = {key: found[key] for key in ARRAYS}
@@ -43,13 +48,13 @@ def kept(at: Path, name: str, make: Callable) -> Any:
     return None
 
 
-def keep(at: Path, collection: Any) -> None:
-    """Keep a collection there, whole or not at all."""
+def write(at: Path, collection: "Collection") -> None:
+    """Write a collection to the cache, atomically."""
     members: dict[str, Any] = {key: getattr(collection, key) for key in ARRAYS}
     for key in TEXTS:
         if getattr(collection, key) is not None:
             members[key] = np.frombuffer("\n".join(getattr(collection, key)).encode(), np.uint8)
     with contextlib.suppress(OSError, InvalidInput):
         at.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(at) as unfinished, unfinished.open("wb") as file:
+        with atomic_write(at) as unfinished, unfinished.open("wb") as file:
             np.savez(file, **members)

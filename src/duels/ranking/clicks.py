@@ -1,20 +1,20 @@
 """Simulated users: which documents of a list are clicked, given how relevant each is.
 
 The cascade model is the dependent click model of Guo, Liu & Wang (WSDM 2009): the user reads from the top, clicks with
-a probability that depends on the grade, and after a click stops with another. The position-based model (Craswell et
-al., WSDM 2008) looks at each place independently. Both are one table: the chance to look at a place, to click a grade,
-and to stop after clicking it.
+a probability that depends on the grade, and stops after a click with another probability. In the position-based model
+(Craswell et al., WSDM 2008), the user looks at each place independently. Both are one table of probabilities: to look
+at a place, to click a grade, and to stop after clicking it.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import InvalidInput, UnknownName
 
-# click, then stop probabilities by grade; Hofmann, Whiteson & de Rijke use these three users throughout
+# click and stop probabilities by grade; Hofmann, Whiteson & de Rijke use these three users
 PRESETS: dict[str, dict[int, tuple[tuple[float, ...], tuple[float, ...]]]] = {
     "perfect": {
         2: ((0.0, 1.0), (0.0, 0.0)),
@@ -35,20 +35,23 @@ PRESETS: dict[str, dict[int, tuple[tuple[float, ...], tuple[float, ...]]]] = {
 
 
 POSITION = "position-based"
-PLACES = 100  # that its user knows, by name
-NOISE = 0.1  # how often a document that is not relevant is clicked where it is looked at
+PLACES = 100  # of the preset `position-based`
+NOISE = 0.1  # the probability of a click on an irrelevant document that is looked at
 
 
 class ClickTable(NamedTuple):
-    """What the kernel reads."""
+    """The probabilities that the kernel reads."""
 
-    look: np.ndarray  # (L,) float64: the chance that a place is looked at, if the user gets there
-    click: np.ndarray  # (G,) float64: the chance to click a document of each grade
-    stop: np.ndarray  # (G,) float64: the chance to stop after clicking it
+    look: np.ndarray  # (L,) float64: that the user looks at a place after reaching it
+    click: np.ndarray  # (G,) float64: to click a document of each grade
+    stop: np.ndarray  # (G,) float64: to stop after clicking it
 
 
 def draw_clicks(table, grades, length, clicked, rng):
-    """Mark which of the first `length` documents are clicked; how many. One draw a place, one more after a click."""
+    """Mark which of the first `length` documents are clicked, and count them.
+
+    One draw per place, one more after a click.
+    """
     clicks = 0
     for k in range(length):
         clicked[k] = False
@@ -64,19 +67,31 @@ def draw_clicks(table, grades, length, clicked, rng):
 
 @dataclass(frozen=True)
 class ClickModel:
-    """A simulated user; make one with `cascade`, `position_based` or a preset's name."""
+    """A simulated user; make one with `cascade`, `position_based` or `click_model`.
+
+    Attributes:
+        name: The name in results.
+        click: The probability of a click, by grade.
+        stop: The probability of stopping after a click, by grade.
+        look: The probability of looking, by place; None means every place that is reached.
+    """
 
     name: str
-    click: tuple[float, ...]  # by grade
-    stop: tuple[float, ...]  # by grade
-    look: tuple[float, ...] | None = None  # by place; None: every place that is reached
+    click: tuple[float, ...]
+    stop: tuple[float, ...]
+    look: tuple[float, ...] | None = None
 
     @property
     def grades(self) -> int:
+        """The number of grades that the model knows."""
         return len(self.click)
 
     def table(self, length: int, grades: int) -> ClickTable:
-        """The model for lists of `length` documents with `grades` different grades."""
+        """Return the probabilities for lists of `length` documents with `grades` different grades.
+
+        Raises:
+            InvalidInput: If the model does not know so many grades or places.
+        """
         if grades > self.grades:
             raise InvalidInput(
                 f"click model {self.name!r} has probabilities for {self.grades} grades (0 to {self.grades - 1}), "
@@ -92,7 +107,11 @@ class ClickModel:
 
 
 def cascade(click: Sequence[float], stop: Sequence[float], name: str = "cascade") -> ClickModel:
-    """A user who reads from the top, clicks grade g with `click[g]` and then stops with `stop[g]`."""
+    """Make a user who reads from the top, clicks grade g with probability `click[g]` and then stops with `stop[g]`.
+
+    Raises:
+        InvalidInput: If these are not probabilities, or not equally many.
+    """
     model = ClickModel(name, _probabilities("click", click), _probabilities("stop", stop))
     if len(model.click) != len(model.stop):
         raise InvalidInput(f"click has {len(model.click)} grades and stop {len(model.stop)}: expected the same number")
@@ -100,18 +119,32 @@ def cascade(click: Sequence[float], stop: Sequence[float], name: str = "cascade"
 
 
 def position_based(click: Sequence[float], look: Sequence[float], name: str = POSITION) -> ClickModel:
-    """A user who looks at place k with `look[k]`, each independently, and clicks grade g there with `click[g]`."""
+    """Make a user who looks at place k with probability `look[k]` and clicks grade g there with `click[g]`.
+
+    Raises:
+        InvalidInput: If these are not probabilities.
+    """
     attractive = _probabilities("click", click)
     return ClickModel(name, attractive, (0.0,) * len(attractive), _probabilities("look", look))
 
 
-def click_model(model: Any, grades: int = 2) -> ClickModel:
-    """A model as it is, or the preset of that name: for 2, 3 or 5 grades, `position-based` for any number."""
+def click_model(model: str | ClickModel, grades: int = 2) -> ClickModel:
+    """Find a click model by name.
+
+    Args:
+        model: `perfect`, `navigational` or `informational` (for 2, 3 or 5 grades), `position-based` (for any number),
+            or a model, which is returned unchanged.
+        grades: The number of grades of the documents.
+
+    Raises:
+        UnknownName: If there is no such preset.
+        InvalidInput: If the preset has no table for so many grades.
+    """
     if isinstance(model, ClickModel):
         return model
     if not isinstance(model, str):
         raise InvalidInput(
-            f"{model!r} is no click model: expected a name such as 'navigational', or cascade(click, stop)"
+            f"{model!r} is not a click model: expected a name such as 'navigational', or cascade(click, stop)"
         )
     if model not in (*PRESETS, POSITION):
         raise UnknownName("click model", model, (*PRESETS, POSITION), "duels.ranking.clicks")
@@ -127,9 +160,9 @@ def click_model(model: Any, grades: int = 2) -> ClickModel:
 
 
 def _looking_down(grades: int) -> ClickModel:
-    """The user of Joachims, Swaminathan & Schnabel (WSDM 2017), η = 1: looks at place k with 1/k, clicks with noise.
+    """The user of Joachims, Swaminathan & Schnabel (WSDM 2017), η = 1: looks with 1/k, clicks with noise.
 
-    Grades between the lowest and the highest lie between as their gains 2^g − 1 do.
+    Click probabilities of the grades in between are proportional to their gains 2^g − 1.
     """
     gains = [(2**grade - 1) / (2 ** (grades - 1) - 1) for grade in range(grades)]
     return position_based([NOISE + (1 - NOISE) * gain for gain in gains], [1 / k for k in range(1, PLACES + 1)])

@@ -1,22 +1,23 @@
-"""Collections of judged documents: queries, their documents, and what is known of each.
+"""Collections of judged documents: queries, and the features and grades of their documents.
 
-Read from LETOR files (`load_collection`), from TREC runs (`duels.ranking.trec`), or made from arrays.
+They are read from LETOR files (`load`) or TREC runs (`duels.ranking.trec`), or made from arrays.
 """
 
 import hashlib
 import operator
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ..engine.progress import bar
 from ..errors import InvalidInput, UnknownName, counted
-from ..files import written
+from ..files import atomic_open
+from ..preference import frozen
 from . import cache as disk
 from .letor import MOST_GRADE, read_files
 
@@ -27,24 +28,37 @@ FOLD = (("train", "trainingset"), ("vali", "validationset"), ("test", "testset")
 
 @dataclass(frozen=True, eq=False)
 class Collection:
-    """Judged documents of many queries, one after another; immutable.
+    """Judged documents of many queries; immutable.
 
-    Documents are known within their query by numbers from 0: document d of query q is row `offsets[q] + d`.
+    Documents are numbered within their query from 0: document d of query q is row `offsets[q] + d`.
+
+    Attributes:
+        name: The name in results.
+        features: (D, F) float64, finite; read-only, not copied.
+        grades: (D,) int64; 0 is not relevant.
+        offsets: (Q + 1,) int64; the documents of query q are rows `offsets[q]` to `offsets[q + 1] − 1`.
+        queries: (Q,) ids, any text without spaces.
+        documents: (D,) ids, or None if they are unknown.
+        feature_ids: (F,) the numbers of the columns in the files, from 1; by default 1 … F.
+        feature_names: (F,) the names of rankers by these columns; by default f1, f2, ….
+
+    Raises:
+        InvalidInput: If the arrays do not fit together.
     """
 
     name: str
-    features: np.ndarray  # (D, F) float64, finite; read-only, not copied
-    grades: np.ndarray  # (D,) int64: 0 is not relevant
-    offsets: np.ndarray  # (Q + 1,) int64: the documents of query q are rows offsets[q] … offsets[q + 1] − 1
-    queries: tuple[str, ...]  # (Q,) ids, any text without blanks
-    documents: tuple[str, ...] | None = None  # (D,) ids, where they are known
-    feature_ids: tuple[int, ...] = ()  # (F,) the columns' numbers in the files, from 1; by default 1 … F
-    feature_names: tuple[str, ...] = ()  # (F,) what rankers by these columns are called; by default f1, f2, …
+    features: np.ndarray
+    grades: np.ndarray
+    offsets: np.ndarray
+    queries: tuple[str, ...]
+    documents: tuple[str, ...] | None = None
+    feature_ids: tuple[int, ...] = ()
+    feature_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         features = _readonly(self.features, np.float64)
         if features.ndim != 2 or 0 in features.shape:
-            raise InvalidInput(f"features have shape {features.shape}: expected a row per document, a column a feature")
+            raise InvalidInput(f"features have shape {features.shape}: expected (documents, features)")
         if not (np.isfinite(features.min()) and np.isfinite(features.max())):
             row, column = map(int, np.argwhere(~np.isfinite(features))[0])
             raise InvalidInput(f"features[{row}, {column}] = {features[row, column]}: expected a finite number")
@@ -67,44 +81,49 @@ class Collection:
         if self.documents is not None and len(self.documents) != count:
             raise InvalidInput(f"{len(self.documents)} document ids for {count} documents: expected one each")
 
-    def _set(self, **values: Any) -> None:
+    def _set(self, **values: object) -> None:
         for key, value in values.items():
             object.__setattr__(self, key, value)
 
     @property
     def query_count(self) -> int:
+        """The number of queries."""
         return len(self.queries)
 
     @property
     def document_count(self) -> int:
+        """The number of documents."""
         return len(self.features)
 
     @property
     def feature_count(self) -> int:
-        return self.features.shape[1]
+        """The number of features."""
+        return int(self.features.shape[1])
 
     @property
     def sizes(self) -> np.ndarray:
-        """(Q,) int64: how many documents each query has."""
+        """(Q,) int64: the number of documents of each query."""
         return np.diff(self.offsets)
 
     @cached_property
     def grade_count(self) -> int:
-        """The largest grade and one: how long a table by grades must be."""
+        """The largest grade plus one: the length of a table by grade."""
         return int(self.grades.max()) + 1
 
     @cached_property
     def has_relevant(self) -> np.ndarray:
         """(Q,) bool: whether the query has a document of grade 1 or more."""
-        return np.maximum.reduceat(self.grades, self.offsets[:-1]) > 0
+        relevant: np.ndarray = np.maximum.reduceat(self.grades, self.offsets[:-1]) > 0
+        return relevant
 
     @property
     def queries_without_relevant(self) -> int:
+        """The number of queries without a relevant document."""
         return int((~self.has_relevant).sum())
 
     @cached_property
     def ties(self) -> np.ndarray:
-        """(F,) float64: the share of documents whose value another document of the same query has too."""
+        """(F,) float64: the fraction of documents that share their value with another document of the same query."""
         tied = np.zeros(self.feature_count)
         for start, end in zip(self.offsets[:-1], self.offsets[1:]):
             values = np.sort(self.features[start:end].T, axis=1)
@@ -115,7 +134,7 @@ class Collection:
 
     @cached_property
     def digest(self) -> str:
-        """A hash of features, grades and the split into queries, the same on every machine; names do not count."""
+        """A hash of features, grades and queries' sizes, the same on every machine; it does not depend on names."""
         content = hashlib.sha256()
         for array, kind in ((self.features, "<f8"), (self.grades, "<i8"), (self.offsets, "<i8")):
             content.update(str(array.shape).encode())
@@ -129,7 +148,7 @@ class Collection:
         )
 
     def rows(self, query: int | str) -> slice:
-        """The rows of a query given by its number, from 0, or by its id."""
+        """Return the rows of a query, by number (from 0) or by id."""
         q = self._index(query)
         return slice(int(self.offsets[q]), int(self.offsets[q + 1]))
 
@@ -148,7 +167,7 @@ class Collection:
         return {query: q for q, query in enumerate(self.queries)}
 
     def subset(self, queries: Iterable[int | str]) -> "Collection":
-        """The given queries, by number or id, in the given order."""
+        """Return the collection of some queries, by number or id, in the given order."""
         chosen = [self._index(query) for query in queries]
         if not chosen:
             raise InvalidInput("no query was chosen: a collection needs at least one")
@@ -163,15 +182,19 @@ class Collection:
         )
 
     def keep_relevant(self) -> "Collection":
-        """The collection without the queries that have no relevant document."""
+        """Return the collection without the queries that have no relevant document.
+
+        Raises:
+            InvalidInput: If no query would be left.
+        """
         if self.has_relevant.all():
             return self
         if not self.has_relevant.any():
-            raise InvalidInput(f"no query of {self.name} has a relevant document: nothing would be left of it")
+            raise InvalidInput(f"no query of {self.name} has a relevant document: nothing would be left")
         return self.subset(np.flatnonzero(self.has_relevant).tolist())
 
     def describe(self) -> str:
-        """What the collection is like, in a few lines for people."""
+        """Return the collection's properties as a few lines of text."""
         sizes, ties = self.sizes, self.ties
         counts = np.bincount(self.grades)
         starts = self.offsets[:-1]
@@ -189,16 +212,15 @@ class Collection:
         return "\n".join(f"{label:<9}  {text}" for label, text in rows)
 
 
-def _readonly(array: Any, kind: type) -> np.ndarray:
+def _readonly(array: ArrayLike, kind: type) -> np.ndarray:
     try:
         view: np.ndarray = np.ascontiguousarray(array, dtype=kind).view()
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"a collection is made of arrays of numbers: {error}") from None
-    view.flags.writeable = False
-    return view
+        raise InvalidInput(f"a collection needs arrays of numbers: {error}") from None
+    return frozen(view)
 
 
-def _checked_grades(given: Any, count: int) -> np.ndarray:
+def _checked_grades(given: ArrayLike, count: int) -> np.ndarray:
     found = np.asarray(given)
     if found.shape != (count,) or found.dtype.kind not in "iu":
         raise InvalidInput(
@@ -210,20 +232,20 @@ def _checked_grades(given: Any, count: int) -> np.ndarray:
     return _readonly(found, np.int64)
 
 
-def _checked_offsets(given: Any, count: int) -> np.ndarray:
+def _checked_offsets(given: ArrayLike, count: int) -> np.ndarray:
     offsets = _readonly(given, np.int64)
     if offsets.ndim != 1 or len(offsets) < 2 or offsets[0] != 0 or offsets[-1] != count or np.diff(offsets).min() < 1:
         raise InvalidInput(
             f"offsets {np.array2string(offsets, threshold=8)} do not split {count} documents into queries: "
-            f"expected 0, where each further query begins, and {count}; each query has a document"
+            f"expected 0, the start of each further query, and {count}; each query has a document"
         )
     return offsets
 
 
-def _one_each(what: str, names: tuple, count: int, of: str) -> None:
+def _one_each(what: str, names: Sequence[int | str], count: int, of: str) -> None:
     if len(names) != count:
         raise InvalidInput(f"{len(names)} {what}s for {count}: expected one per {of}")
-    seen: set = set()
+    seen: set[int | str] = set()
     for name in names:
         if name in seen:
             raise InvalidInput(f"the {what} {name!r} appears twice: each {of} needs its own")
@@ -240,14 +262,21 @@ def load(
 ) -> Collection:
     """Read LETOR files, plain or gzipped, dense or sparse: lines `grade qid:query 1:value 2:value … # comment`.
 
-    paths: a file, several files in the order to be read, or a fold's directory with train, vali and test files.
-    relevant_only: leave out queries without a relevant document.
-    cache: keep what was read on disk, to be found again by the files' contents.
-    progress: show a progress bar; by default on a terminal only.
-    name: what to call the collection; by default after the file or the directory.
+    Args:
+        paths: A file, several files in the order to read, or a fold's directory with train, vali and test files.
+        relevant_only: Leave out queries without a relevant document.
+        cache: Cache the collection on disk, keyed by the contents of the files.
+        progress: Whether to show a progress bar; by default on a terminal only.
+        name: The name of the collection; by default that of the file or directory.
+
+    Raises:
+        InvalidInput: If a file is missing or malformed; the error names the line.
+
+    Example:
+        >>> collection = load("MQ2008/Fold1", relevant_only=True)
     """
     if not isinstance(paths, str | os.PathLike | Iterable):
-        raise InvalidInput(f"{paths!r} is no file: expected the path of a LETOR file or of a fold's directory")
+        raise InvalidInput(f"{paths!r} is not a file: expected the path of a LETOR file or of a fold's directory")
     given = [Path(paths)] if isinstance(paths, str | os.PathLike) else [Path(path) for path in paths]
     files = [file for path in given for file in _files(path)]
     for file in files:
@@ -256,13 +285,13 @@ def load(
     if not files:
         raise InvalidInput("no file was given: expected LETOR files or a fold's directory")
     called = name or _called(given)
-    place = disk.place(files) if cache else None
-    collection = disk.kept(place, called, Collection) if place else None
+    place = disk.path_for(files) if cache else None
+    collection = disk.read(place, called, Collection) if place else None
     if collection is None:
         with bar(progress, f"reading {called}") as show:
             collection = Collection(called, **read_files(files, show)._asdict())
-        if place and disk.place(files) == place:  # the files have not changed meanwhile
-            disk.keep(place, collection)
+        if place and disk.path_for(files) == place:  # the files have not changed in the meantime
+            disk.write(place, collection)
     return collection.keep_relevant() if relevant_only else collection
 
 
@@ -293,7 +322,7 @@ def _called(paths: list[Path]) -> str:
 
 
 def stem(path: Path) -> str:
-    """A file's name without the suffixes that say what kind of file it is."""
+    """Return a file's name without the suffixes of known file types."""
     name = path.name
     while not path.is_dir() and Path(name).suffix.lower() in SUFFIXES:
         name = Path(name).stem
@@ -301,9 +330,15 @@ def stem(path: Path) -> str:
 
 
 def save(collection: Collection, path: AnyPath, decimals: int | None = None) -> None:
-    """Write a LETOR file, gzipped if its name ends in .gz; whole or not at all.
+    """Write a LETOR file atomically.
 
-    decimals: round values to so many places; by default each is written so that it is read back exactly.
+    Args:
+        collection: The collection.
+        path: The file; it is gzipped if its name ends in .gz.
+        decimals: The number of decimals; by default values are written so that they are read back exactly.
+
+    Raises:
+        InvalidInput: If the file cannot be written, or an id contains spaces.
     """
     path = Path(path)
     if decimals is not None and not 0 <= decimals <= 99:
@@ -311,8 +346,8 @@ def save(collection: Collection, path: AnyPath, decimals: int | None = None) -> 
     for what, names in (("query", collection.queries), ("document", filter(None, collection.documents or ()))):
         for name in names:
             if name.encode().split() != [name.encode()]:
-                raise InvalidInput(f"the {what} id {name!r} cannot be written: expected text without blanks")
-    with written(path) as file:
+                raise InvalidInput(f"the {what} id {name!r} cannot be written: expected text without spaces")
+    with atomic_open(path) as file:
         file.writelines(_lines(collection, decimals))
 
 

@@ -1,64 +1,64 @@
-"""From rankers to preferences: estimate who beats whom, or duel rankers directly, by interleaving and simulated clicks.
+"""From rankers to preferences, by interleaving and simulated clicks: estimate a matrix, or let rankers duel directly.
 
 A comparison draws a query, interleaves the two rankers' lists for it, lets the click model click, and asks the
 interleaving method who won. Following Yue & Joachims (2011) and Zoghi et al. (2014), section 6.
 """
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..checks import check_int
 from ..engine import compiling
-from ..engine.threads import cores, in_threads
+from ..engine.threads import in_threads, thread_count
 from ..errors import InvalidInput, cut
-from ..preference import PreferenceMatrix
+from ..preference import PreferenceMatrix, frozen
 from ..problems import as_matrix
 from .clicks import ClickModel, ClickTable, click_model, draw_clicks
 from .collection import Collection
-from .interleaving import LENGTH, Desk, Method, clear, desk, find_method, load
+from .interleaving import LENGTH, Method, Workspace, clear, find_method, load, make_workspace
 from .rankers import Rankers, Rankings, feature_rankers
 
-# An interleaving method's kernels, in whose places `compiling.compile_with` puts them.
-arrange: Any = None
-judge: Any = None
+UNBOUND: Any = None
+arrange = judge = UNBOUND  # placeholders for an interleaving method's kernels
 
 
 class World(NamedTuple):
-    """What the outcome kernel reads, and the desk it works on: one for each run."""
+    """What the outcome kernel reads, and its workspace; one per run."""
 
     rankings: Rankings
     grades: np.ndarray  # (D,) int64: how relevant each document is
     table: ClickTable
-    desk: Desk
+    workspace: Workspace
 
 
 def compare(world, documents, start, rng):
-    """One comparison of the two rankings on the desk: 1 the first won, 0 the second, ½ neither."""
-    desk = world.desk
-    length = len(desk.shown)
-    shown = arrange(desk, documents, length, rng)
+    """Compare the two rankings in the workspace: 1 if the first wins, 0 if the second, ½ for a tie."""
+    workspace = world.workspace
+    length = len(workspace.shown)
+    shown = arrange(workspace, documents, length, rng)
     for k in range(shown):
-        desk.grades[k] = world.grades[start + desk.shown[k]]
-    clicks = draw_clicks(world.table, desk.grades, shown, desk.clicked, rng)
-    won = judge(desk, shown) if clicks > 0 else 0.5
-    clear(desk, shown)
+        workspace.grades[k] = world.grades[start + workspace.shown[k]]
+    clicks = draw_clicks(world.table, workspace.grades, shown, workspace.clicked, rng)
+    won = judge(workspace, shown) if clicks > 0 else 0.5
+    clear(workspace, shown)
     return won
 
 
 def outcome(world, a, b, luck):
-    """The outcome kernel of dueling rankers: a random query, one comparison."""
+    """The outcome kernel of dueling rankers: one comparison on a random query."""
     queries = len(world.rankings.offsets) - 1
     query = int(luck.random() * queries)
-    documents = load(world.desk, world.rankings, a, b, query)
+    documents = load(world.workspace, world.rankings, a, b, query)
     return compare(world, documents, world.rankings.offsets[query], luck)
 
 
 def count_outcomes(world, a, b, comparisons, per_query, counts, rng):
-    """`comparisons` comparisons of rankers a and b; counts becomes losses, ties and wins of a.
+    """Compare rankers a and b `comparisons` times, and add losses, ties and wins of a to `counts`.
 
-    Queries are drawn first and then taken one after another, so that each pair of rankings is loaded once.
+    Queries are drawn first and then processed in order, so each pair of rankings is loaded once.
     """
     queries = len(per_query)
     per_query[:] = 0
@@ -66,18 +66,23 @@ def count_outcomes(world, a, b, comparisons, per_query, counts, rng):
         per_query[int(rng.random() * queries)] += 1
     for query in range(queries):
         if per_query[query] > 0:
-            documents = load(world.desk, world.rankings, a, b, query)
+            documents = load(world.workspace, world.rankings, a, b, query)
             for _ in range(per_query[query]):
                 won = compare(world, documents, world.rankings.offsets[query], rng)
                 counts[int(2.0 * won)] += 1
 
 
 class EstimatedPreferences(PreferenceMatrix):
-    """A preference matrix with the counts it was estimated from; a tie counts ½."""
+    """A preference matrix with the counts it was estimated from; a tie counts ½.
 
-    def __init__(self, counts: np.ndarray, names: Any, name: str = "") -> None:
-        """counts: (K, K, 3) int64, losses, ties and wins of i against j."""
-        self.counts = _frozen(counts.copy())
+    Args:
+        counts: (K, K, 3) int64: losses, ties and wins of i against j.
+        names: The names of the arms.
+        name: The name of the problem.
+    """
+
+    def __init__(self, counts: np.ndarray, names: Iterable[str] | None, name: str = "") -> None:
+        self.counts = frozen(counts.copy())
         comparisons = counts.sum(axis=2)
         np.fill_diagonal(comparisons, 1)
         share = (counts[:, :, 2] + 0.5 * counts[:, :, 1]) / comparisons
@@ -87,27 +92,22 @@ class EstimatedPreferences(PreferenceMatrix):
         spread = np.sqrt(np.maximum(square - share**2, 0.0) / comparisons)
         np.fill_diagonal(spread, 0.0)
         np.fill_diagonal(comparisons, 0)
-        self.comparisons, self.standard_errors = _frozen(comparisons), _frozen(spread)
+        self.comparisons, self.standard_errors = frozen(comparisons), frozen(spread)
 
     def describe(self) -> str:
-        """What the matrix is like, and how sure its winner is."""
+        """Return the matrix's properties and the certainty of its winner as text."""
         text = super().describe()
         least = int(self.comparisons[~np.eye(self.arms, dtype=bool)].min())
-        said = f"{least:,} comparisons a pair"
+        source = f"{least:,} comparisons per pair"
         winner = self.condorcet_winner
         if winner is not None:
             gaps, errors = (np.delete(row, winner) for row in (self.gaps, self.standard_errors[winner]))
             ahead = np.divide(gaps, errors, out=np.full(len(gaps), np.inf), where=errors > 0)
-            said += f"; the winner is at least {ahead.min():.1f} standard errors ahead"
-        return f"{text}\n{'estimated from':<21} {said}"
+            source += f"; the winner is at least {ahead.min():.1f} standard errors ahead"
+        return f"{text}\n{'estimated from':<21} {source}"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type["EstimatedPreferences"], tuple[np.ndarray, tuple[str, ...], str]]:
         return EstimatedPreferences, (self.counts, self.names, self._name)
-
-
-def _frozen(array: np.ndarray) -> np.ndarray:
-    array.flags.writeable = False
-    return array
 
 
 def estimate_preferences(
@@ -123,19 +123,32 @@ def estimate_preferences(
     progress: bool | None = None,
     name: str = "",
 ) -> EstimatedPreferences:
-    """The matrix of who beats whom, from `comparisons` interleaved comparisons of each pair of rankers.
+    """Estimate the preference matrix of rankers from interleaved comparisons of each pair.
 
-    Rankers are by default one for each feature. The same for a seed, whatever the number of threads.
+    Args:
+        collection: The queries and documents.
+        rankers: The rankers of this collection; by default one per feature.
+        clicks: The click model, or its name.
+        interleave: The interleaving method, or its name.
+        comparisons: The number of comparisons per pair.
+        seed: The seed. The result does not depend on the number of threads.
+        length: The length of the interleaved lists.
+        jobs: The number of threads; by default one per core.
+        progress: Whether to show a progress bar; by default on a terminal only.
+        name: The name of the problem; by default made from the collection, the click model and the method.
+
+    Raises:
+        InvalidInput: If an argument is wrong.
     """
     comparisons, seed = check_int("comparisons", comparisons, 1), check_int("seed", seed, 0)
-    jobs = cores() if jobs is None else check_int("jobs", jobs, 1)
+    jobs = thread_count(jobs)
     environment = InterleavingEnvironment(collection, rankers, clicks, interleave, length=length)
     rankers = environment.rankers
     count = environment.counting(environment.world())
     first, second = np.triu_indices(len(rankers), 1)
     counts = np.zeros((len(rankers), len(rankers), 3), np.int64)
 
-    def one_part(part: int, stop: Any, share: Callable[[float], None]) -> None:
+    def one_part(part: int, stop: threading.Event, share: Callable[[float], None]) -> None:
         world, per_query = environment.world(), np.zeros(collection.query_count, np.int64)
         mine = range(part, len(first), parts)
         for done, k in enumerate(mine):
@@ -150,15 +163,26 @@ def estimate_preferences(
 
     parts = min(4 * jobs, len(first))
     in_threads(one_part, parts, jobs, progress, f"{len(first)} pairs of rankers")
-    counts[second, first] = counts[first, second, ::-1]  # the same duels seen from the other side
+    counts[second, first] = counts[first, second, ::-1]  # the same comparisons from the other side
     return EstimatedPreferences(counts, rankers.names, name or environment.name)
 
 
 class InterleavingEnvironment:
     """K rankers as the arms of a dueling bandit: each duel is one interleaved comparison on a random query.
 
-    `duels.simulate` takes it in the place of a matrix. Regret is measured by `matrix`, an estimate of who beats whom
-    (by default one of 4,000 comparisons a pair, made when it is first needed).
+    `duels.simulate` accepts it instead of a matrix.
+
+    Args:
+        collection: The queries and documents.
+        rankers: The rankers of this collection; by default one per feature.
+        clicks: The click model, or its name.
+        interleave: The interleaving method, or its name.
+        length: The length of the interleaved lists.
+        matrix: The preference matrix by which regret is measured; by default it is estimated with 4,000 comparisons
+            per pair when it is first needed.
+
+    Raises:
+        InvalidInput: If an argument is wrong.
     """
 
     def __init__(
@@ -172,12 +196,14 @@ class InterleavingEnvironment:
         matrix: PreferenceMatrix | None = None,
     ) -> None:
         if not isinstance(collection, Collection):
-            raise InvalidInput(f"{cut(collection)} is no collection: read one with duels.ranking.load(path)")
+            raise InvalidInput(f"{cut(collection)} is not a collection: read one with duels.ranking.load(path)")
         rankers = feature_rankers(collection) if rankers is None else rankers
         if not isinstance(rankers, Rankers):
-            raise InvalidInput(f"{cut(rankers)} are no rankers: make them, e.g. feature_rankers(collection, [39, 23])")
+            raise InvalidInput(
+                f"{cut(rankers)} is not Rankers: make them, e.g. with feature_rankers(collection, [39, 23])"
+            )
         if rankers.collection is not collection:
-            raise InvalidInput("the rankers rank the documents of another collection: make them from this one")
+            raise InvalidInput("the rankers belong to another collection: make them from this one")
         if len(rankers) < 2:
             raise InvalidInput(f"{len(rankers)} ranker was given: expected at least 2 to compare")
         length = check_int("length", length, 1)
@@ -202,17 +228,18 @@ class InterleavingEnvironment:
 
     @property
     def name(self) -> str:
-        """What results call it: collection, click model, and the method unless it is the usual one."""
+        """The name in results: collection, click model, and the method unless it is the default."""
         parts = [self.collection.name, self.clicks.name, self.method.name]
         return "-".join(parts[: 2 if self.method.name == "probabilistic" else 3])
 
     @property
     def chunk(self) -> int:
-        """Comparisons between two looks at the clock: interpreted ones take milliseconds."""
+        """The number of comparisons between two checks for Ctrl-C: interpreted ones take milliseconds."""
         return 20 if self.method.name == "optimised" else 100_000
 
     @property
     def matrix(self) -> PreferenceMatrix:
+        """The preference matrix by which regret is measured."""
         if self._matrix is None:
             self._matrix = estimate_preferences(
                 self.collection, self.rankers, self.clicks, self.method, length=self.length
@@ -222,8 +249,8 @@ class InterleavingEnvironment:
     outcome = staticmethod(outcome)
 
     @property
-    def said(self) -> dict[str, Any]:
-        """What it is, for the provenance of results."""
+    def description(self) -> dict[str, Any]:
+        """What the provenance of results says about it."""
         return {
             "collection": self.collection.digest,
             "rankers": list(self.rankers.names),
@@ -233,26 +260,27 @@ class InterleavingEnvironment:
         }
 
     def check_compilable(self) -> None:
+        """Raise InvalidInput if the interleaving method cannot be compiled."""
         if self.method.name == "optimised":
             raise InvalidInput(
-                "optimised interleaving solves a linear programme for each list and cannot be compiled: "
+                "optimised interleaving solves a linear program for each list and cannot be compiled: "
                 "pass compiled=False, or choose another method"
             )
 
     @property
-    def kernels(self) -> dict[str, Callable]:
-        """What stands for `arrange` and `judge` in the outcome kernel."""
+    def kernels(self) -> dict[str, compiling.Kernel]:
+        """The kernels that replace `arrange` and `judge` in the outcome kernel."""
         return {"arrange": self.method.arrange, "judge": self.method.judge}
 
     def world(self) -> World:
-        """The arrays that the outcome kernel reads, with a desk of their own: one for each thread."""
+        """Return the arrays that the outcome kernel reads, with a new workspace; each thread needs its own."""
         rankings = self.rankers.rankings
         most = int(np.diff(rankings.offsets).max())
-        working = desk(most, min(self.length, most), self.method.tau, rankings.order.dtype)
+        working = make_workspace(most, min(self.length, most), self.method.tau, rankings.order.dtype)
         return World(rankings, self.collection.grades.astype(np.int64), self._table, working)
 
-    def counting(self, world: World) -> Callable:
-        """`count_outcomes` compiled for this environment; interpreted where the method cannot be compiled."""
+    def counting(self, world: World) -> compiling.Kernel:
+        """Return `count_outcomes` for this environment, interpreted if the method cannot be compiled."""
         if self.method.name == "optimised":
             return compiling.interpret_with(count_outcomes, self.kernels)
         count = compiling.compile_with(count_outcomes, self.kernels, name="count_" + self.method.arrange.__name__)

@@ -1,7 +1,7 @@
-"""Reading LETOR (SVMlight with `qid:`) text: `2 qid:WT04-182 1:0.039163 3:1 #docid = G13-86-1372899`.
+"""Read LETOR text (SVMlight with `qid:`): `2 qid:WT04-182 1:0.039163 3:1 #docid = G13-86-1372899`.
 
-A compiled scanner reads whole pages of text; a line it is not sure of goes to `read_line`, which is plain Python and
-either reads it or says what is wrong with it. Numbers are exactly those of Python's `float`.
+A compiled scanner reads large blocks of text (pages); it leaves unusual lines to `read_line`, which is plain Python and
+either reads the line or reports what is wrong with it. Numbers are exactly those of Python's `float`.
 """
 
 import gzip
@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,8 @@ _DOCID = re.compile(rb"docid\s*=\s*(\S+)")
 
 
 class Line(NamedTuple):
+    """A document's line."""
+
     grade: int
     query: tuple[int, int]  # where its id begins and ends in the line
     features: dict[int, float]
@@ -39,18 +41,22 @@ class Line(NamedTuple):
 
 
 def read_line(line: bytes) -> Line:
-    """One line with a document, whose features may be in any order; a ValueError says what is wrong with it."""
+    """Read one line with a document; features may be in any order.
+
+    Raises:
+        ValueError: If the line is malformed; the message says how.
+    """
     head = _HEAD.match(line)
     if head is None:
-        raise ValueError(f"nothing stands here: {FORM}")
+        raise ValueError(f"empty line: {FORM}")
     grade = _GRADE.fullmatch(head[1])
     if grade is None or int(grade[1]) > MOST_GRADE:
         raise ValueError(
-            f"the label {shown(head[1])} is no grade: expected a whole number from 0 (not relevant) to {MOST_GRADE}"
+            f"the label {shown(head[1])} is not a grade: expected a whole number from 0 (not relevant) to {MOST_GRADE}"
         )
     if head[2] is None:
         found = shown(line[head.end() :].split(None, 1)[0]) if line[head.end() :].strip() else "the end of the line"
-        raise ValueError(f"{found} stands where qid: and the query's id were expected: {FORM}")
+        raise ValueError(f"found {found}, expected qid: and the query's id: {FORM}")
     words, sign, _ = line[head.end() :].partition(b"#")
     features: dict[int, float] = {}
     for word in words.split():
@@ -65,7 +71,7 @@ def read_line(line: bytes) -> Line:
 def _read_feature(word: bytes) -> tuple[int, float]:
     left, colon, right = word.partition(b":")
     if not colon:
-        raise ValueError(f"{shown(word)} is no feature: expected its number and value, such as 3:0.25")
+        raise ValueError(f"{shown(word)} is not a feature: expected its number and value, such as 3:0.25")
     number = _FEATURE.fullmatch(left)
     if number is None or not 1 <= int(number[1]) <= MOST_FEATURES:
         raise ValueError(f"{shown(word)} has the feature number {shown(left)}: expected 1 to {MOST_FEATURES}")
@@ -76,20 +82,24 @@ def _read_feature(word: bytes) -> tuple[int, float]:
 
 
 def shown(word: bytes, most: int = 40) -> str:
-    """A word of a file, quoted for a message."""
+    """Quote a word of a file for a message."""
     text = word.decode("utf-8", "backslashreplace")
     return repr(text if len(text) <= most else f"{text[: most - 1]}…")
 
 
 def docid(text: bytes, start: int, end: int) -> str:
-    """The document's id in a comment: what follows `docid =`, or the first word; empty if there is none."""
+    """Return the document's id from a comment: the word after `docid =`, or the first word; empty if there is none."""
     found = _DOCID.search(text, start, end)
     words = [found[1]] if found else text[start:end].split(None, 1)
     return words[0].decode("utf-8", "backslashreplace") if words else ""
 
 
 def read_page(text: bytes) -> Page:
-    """Scan text that ends with a newline. A ValueError's arguments are the line, from 0, and what is wrong with it."""
+    """Scan text that ends with a newline.
+
+    Raises:
+        ValueError: With two arguments: the number of the malformed line, from 0, and what is wrong with it.
+    """
     lines, entries = text.count(b"\n"), text.count(b":")
     page = Page(
         grade=np.empty(lines, np.int64),
@@ -117,7 +127,7 @@ def read_page(text: bytes) -> Page:
 
 
 def _enter(page: Page, at: int, line: Line) -> None:
-    """Add a line that `read_line` read; `at` is where it begins."""
+    """Add a line that `read_line` read; it begins at `at`."""
     row, entry = page.counts[1], page.counts[2]
     end = entry + len(line.features)
     page.grade[row], page.line[row], page.fresh[row], page.entries[row] = line.grade, page.counts[0], True, end
@@ -141,10 +151,16 @@ def _read_long(page: Page, text: bytes) -> None:
         )
 
 
-def pages(path: Path, chunk: int, seen: Callable[[int], Any]) -> Iterator[bytes]:
-    """The text of a plain or gzipped file as pages of whole lines, each ending with a newline.
+def pages(path: Path, chunk: int, seen: Callable[[int], None]) -> Iterator[bytes]:
+    """Read the text of a plain or gzipped file in pages of complete lines, each ending with a newline.
 
-    `seen` is told before each page how many bytes of the file have been read.
+    Args:
+        path: The file.
+        chunk: The approximate size of a page in bytes.
+        seen: Called before each page with the number of bytes of the file that have been read.
+
+    Raises:
+        InvalidInput: If the file cannot be read.
     """
     rest = b""
     try:
@@ -158,10 +174,12 @@ def pages(path: Path, chunk: int, seen: Callable[[int], Any]) -> Iterator[bytes]
                     rest = b""
                 rest += more[cut:]
                 if len(rest) > LONGEST_LINE:
-                    raise InvalidInput(f"{path} has a line of over {LONGEST_LINE >> 20} MB: expected a text of lines")
+                    raise InvalidInput(f"{path} has a line of over {LONGEST_LINE >> 20} MB: expected lines of text")
                 more = source.read(chunk)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InvalidInput(f"{path} is no whole gzip file ({error}): unpack it by hand, or fetch it again") from None
+        raise InvalidInput(
+            f"{path} is not a complete gzip file ({error}): unpack it by hand, or download it again"
+        ) from None
     except OSError as error:
         raise InvalidInput(f"{path} cannot be read: {error.strerror}") from None
     if rest:
@@ -173,9 +191,9 @@ def _unzipped(file: BufferedReader) -> BufferedReader | gzip.GzipFile:
 
 
 class Contents(NamedTuple):
-    """All that the files say, one document a row."""
+    """The contents of the files, one row per document."""
 
-    features: np.ndarray  # (D, F) float64: features 1 … F, those left out are 0
+    features: np.ndarray  # (D, F) float64: features 1 … F; those left out are 0
     grades: np.ndarray  # (D,) int64
     offsets: np.ndarray  # (Q + 1,) int64
     queries: tuple[str, ...]
@@ -183,7 +201,7 @@ class Contents(NamedTuple):
 
 
 class Gatherer:
-    """Puts pages together: one table of features that grows in place, queries as they begin."""
+    """Combines pages: one table of features that grows in place, and queries in order."""
 
     def __init__(self) -> None:
         self.features = np.zeros((0, 0))
@@ -193,7 +211,7 @@ class Gatherer:
         self.documents: list[str] = []
 
     def add(self, path: Path, text: bytes, before: int) -> int:
-        """Read a page of a file after `before` lines of it, and return the lines there are with it."""
+        """Read a page of a file after its first `before` lines; return the number of lines read so far."""
         try:
             page = read_page(text)
         except ValueError as error:
@@ -207,7 +225,7 @@ class Gatherer:
         had = len(self.features)
         self._grow(had + rows, int(page.feature[:entries].max(initial=0)))
         compile_with(spread)(page, self.features, had)
-        return before + lines
+        return before + int(lines)
 
     def _grow(self, rows: int, width: int) -> None:
         had, wide = self.features.shape
@@ -215,7 +233,7 @@ class Gatherer:
             wider = np.zeros((had, width))
             wider[:, :wide] = self.features
             self.features, wide = wider, width
-        # In place, mostly without copying: the table is in memory once, not twice.
+        # In place, mostly without copying: only one table is in memory.
         self.features.resize((rows, wide), refcheck=False)
 
     def _begin(self, row: int, query: bytes, line: str, path: Path) -> None:
@@ -225,20 +243,21 @@ class Gatherer:
             return
         if name in self.queries:
             raise InvalidInput(
-                f"{path}, {line}: query {shown(query)} comes back after query {current!r}; it began in "
-                f"{self.queries[name]}. The documents of a query must follow one another"
+                f"{path}, {line}: query {shown(query)} appears again after query {current!r}; it began in "
+                f"{self.queries[name]}. The documents of a query must be consecutive"
             )
         self.queries[name] = f"{path}, {line}"
         self.offsets.append(len(self.features) + row)
 
     def contents(self) -> Contents:
+        """Return everything read so far."""
         documents = tuple(self.documents) if any(self.documents) else None
         offsets = np.array([*self.offsets, len(self.features)], np.int64)
         return Contents(self.features, np.concatenate(self.grades), offsets, tuple(self.queries), documents)
 
 
-def read_files(paths: list[Path], show: Callable[[float], Any], chunk: int = PAGE) -> Contents:
-    """Read files as one collection; `show` is told the share that has been read."""
+def read_files(paths: list[Path], show: Callable[[float], None], chunk: int = PAGE) -> Contents:
+    """Read files as one collection; `show` is called with the fraction that has been read."""
     total, read = sum(path.stat().st_size for path in paths), 0
     gatherer = Gatherer()
 

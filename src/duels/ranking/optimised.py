@@ -1,7 +1,8 @@
 """Optimised interleaving: Radlinski & Craswell, WSDM 2013.
 
-Of all lists whose every prefix is made of the tops of both rankings, a distribution is chosen under which clicks at
-random in any top k are worth the same to both on average, and which tells rankings apart as well as can be.
+The allowed lists are those in which every prefix consists of the tops of both rankings. Of their distributions, the
+method chooses one under which random clicks in any top k give both rankings the same expected credit, and which
+distinguishes rankings best.
 """
 
 from functools import lru_cache
@@ -10,31 +11,31 @@ import numpy as np
 
 from ..errors import InvalidInput
 
-MOST = 10  # longer lists have more than a thousand arrangements
+MOST = 10  # longer lists have over a thousand arrangements
 
 
-def arrange_optimised(desk, documents, length, rng):
-    """Draw a list from the optimised distribution; a click is worth the inverse of each side's place."""
+def arrange_optimised(workspace, documents, length, rng):
+    """Draw a list from the optimised distribution; each side's credit for a click is the inverse of its place."""
     length = min(length, documents)
-    tops = [settled_top(desk, side, length, rng) for side in (0, 1)]
+    tops = [settled_top(workspace, side, length, rng) for side in (0, 1)]
     seen = list(dict.fromkeys([*tops[0], *tops[1]]))
     numbers = {document: k for k, document in enumerate(seen)}
     a, b = (tuple(numbers[document] for document in top) for top in tops)
     lists, chances = distribution(a, b)
     chosen = lists[int(np.searchsorted(np.cumsum(chances), rng.random() * chances.sum(), side="right"))]
     for slot, number in enumerate(chosen):
-        desk.shown[slot] = seen[number]
-        desk.worth[0, slot], desk.worth[1, slot] = inverse_place(a, number), inverse_place(b, number)
+        workspace.shown[slot] = seen[number]
+        workspace.worth[0, slot], workspace.worth[1, slot] = inverse_place(a, number), inverse_place(b, number)
     return length
 
 
-def settled_top(desk, side, length, rng):
-    """The first documents of a ranking, equals in random order."""
+def settled_top(workspace, side, length, rng):
+    """The first documents of a ranking, ties in random order."""
     top: list[int] = []
     place = 0
     while len(top) < length:
-        first, last = int(desk.first[side, place]), int(desk.last[side, place])
-        group = desk.documents[side, first:last].tolist()
+        first, last = int(workspace.first[side, place]), int(workspace.last[side, place])
+        group = workspace.documents[side, first:last].tolist()
         top += [group[k] for k in rng.permutation(len(group))]
         place = last
     return top[:length]
@@ -46,7 +47,7 @@ def inverse_place(ranking, document):
 
 @lru_cache(maxsize=100_000)
 def distribution(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[list[tuple[int, ...]], np.ndarray]:
-    """The allowed lists and their probabilities for two rankings of equal length."""
+    """Return the allowed lists and their probabilities for two rankings of equal length."""
     if len(a) > MOST:
         raise InvalidInput(f"optimised interleaving of {len(a)} documents: expected lists of at most {MOST}")
     lists = allowed_lists(a, b)
@@ -55,7 +56,7 @@ def distribution(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[list[tuple[int
 
 
 def allowed_lists(a: tuple[int, ...], b: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Every list in which each document is the best of a or of b that is not yet on it."""
+    """List all lists in which each document is the best of a or of b that is not yet on the list."""
     lists: list[tuple[int, ...]] = [()]
     for _ in a:
         lists = [(*one, d) for one in lists for d in sorted({_best_left(a, one), _best_left(b, one)})]
@@ -67,10 +68,10 @@ def _best_left(ranking: tuple[int, ...], taken: tuple[int, ...]) -> int:
 
 
 def _solve(credit: np.ndarray) -> np.ndarray:
-    """Probabilities of the lists: unbiased for a click anywhere in any top k, and as sensitive as can be."""
+    """Probabilities of the lists: unbiased for random clicks in any top k, with the highest sensitivity."""
     from scipy.optimize import linprog
 
-    bias = np.cumsum(credit, axis=1).T  # row k: what a click in each place of the top k is worth in all
+    bias = np.cumsum(credit, axis=1).T  # row k: the total credit of one click at each place of the top k
     constraints = np.vstack([np.ones(len(credit)), bias])
     wanted = np.zeros(len(constraints))
     wanted[0] = 1.0
@@ -78,11 +79,11 @@ def _solve(credit: np.ndarray) -> np.ndarray:
     if not found.success:
         raise InvalidInput(f"no unbiased distribution over {len(credit)} lists was found: {found.message}")
     chances = np.clip(found.x, 0.0, None)
-    return chances / chances.sum()
+    return np.asarray(chances / chances.sum())
 
 
 def _sensitivity(credit: np.ndarray) -> np.ndarray:
-    """For one click, at place k with probability ∝ 1/k: the entropy of who wins, times the chance that someone does."""
+    """For one click, at place k with probability ∝ 1/k: the winner's entropy, times P(there is one)."""
     at = 1.0 / np.arange(1, credit.shape[1] + 1)
     at /= at.sum()
     wins, losses = ((credit > 1e-12) * at).sum(axis=1), ((credit < -1e-12) * at).sum(axis=1)
@@ -90,4 +91,4 @@ def _sensitivity(credit: np.ndarray) -> np.ndarray:
     share = np.divide(wins, decided, out=np.full_like(wins, 0.5), where=decided > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         entropy = -np.nan_to_num(share * np.log2(share)) - np.nan_to_num((1 - share) * np.log2(1 - share))
-    return decided * entropy
+    return np.asarray(decided * entropy)

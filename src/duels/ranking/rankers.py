@@ -1,25 +1,27 @@
-"""Rankers: how each of them orders the documents of each query, ties and all.
+"""Rankers: how each of them orders the documents of each query, with ties.
 
-Documents with equal scores are ordered at random, afresh for each comparison, by whoever reads `Rankings`; the order
-in the file never counts. Measures are expectations over these random orders, as in McSherry & Najork (2008).
+`Rankings` keeps ties. Code that reads it orders tied documents at random for each comparison; the order in the file
+never matters. Measures are expectations over these random orders, as in McSherry & Najork (2008).
 """
 
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ..engine.compiling import compile_with
+from ..engine.compiling import Kernel, compile_with
 from ..errors import InvalidInput, UnknownName
+from ..preference import frozen
 from .collection import Collection
 
 
 class Rankings(NamedTuple):
-    """What kernels read, for R rankers and D documents in all; places and documents are numbered within their query.
+    """The orders of D documents by R rankers, for kernels; places and documents are numbered within their query.
 
-    int16 where every query has at most 32,767 documents, else int32: 8 or 16 bytes for each ranker and document.
+    int16 if every query has at most 32,767 documents, else int32: 8 or 16 bytes per ranker and document.
     """
 
     order: np.ndarray  # (R, D): order[r, offsets[q] + p] = the document at place p; equal scores by document number
@@ -30,7 +32,7 @@ class Rankings(NamedTuple):
 
 
 def sum_ndcg(rankings, gains, ideal, discounts, r):
-    """The nDCG of ranker r, summed over queries; `ideal` is each query's best DCG, and 0 leaves the query out."""
+    """Sum the nDCG of ranker r over queries; `ideal` is each query's best DCG, and queries with 0 are left out."""
     total, k = 0.0, len(discounts)
     for q in range(len(rankings.offsets) - 1):
         start, end = rankings.offsets[q], rankings.offsets[q + 1]
@@ -49,7 +51,7 @@ def sum_ndcg(rankings, gains, ideal, discounts, r):
 
 
 def sum_reciprocal_ranks(rankings, grades, r):
-    """The reciprocal rank of the first relevant document for ranker r, summed over queries."""
+    """Sum the reciprocal rank of ranker r's first relevant document over queries."""
     total = 0.0
     for q in range(len(rankings.offsets) - 1):
         start, end = rankings.offsets[q], rankings.offsets[q + 1]
@@ -66,7 +68,7 @@ def sum_reciprocal_ranks(rankings, grades, r):
 
 
 def _expected_reciprocal(before, size, relevant):
-    """Of the rank of the first of `relevant` documents among `size` in random order, after `before` others."""
+    """The expected 1/rank of the first of `relevant` among `size` documents in random order, after `before` others."""
     total, none_yet = 0.0, 1.0
     for k in range(size - relevant + 1):
         here = relevant / (size - k)
@@ -77,7 +79,13 @@ def _expected_reciprocal(before, size, relevant):
 
 @dataclass(frozen=True, eq=False)
 class Rankers:
-    """Named rankers of one collection; immutable. `a + b` puts the rankers of the same collection together."""
+    """Named rankers of one collection; immutable. `a + b` combines rankers of the same collection.
+
+    Attributes:
+        names: The names of the rankers.
+        collection: The collection.
+        rankings: The order of every query's documents by every ranker.
+    """
 
     names: tuple[str, ...]
     collection: Collection
@@ -97,7 +105,7 @@ class Rankers:
         return f"Rankers({len(self)} of {self.collection.name!r}: {_listed(self.names)})"
 
     def index(self, ranker: int | str) -> int:
-        """The index of a ranker given by index or by name."""
+        """Return the index of a ranker that is given by index or by name."""
         if isinstance(ranker, str):
             if ranker not in self.names:
                 raise UnknownName("ranker", ranker, self.names)
@@ -108,11 +116,11 @@ class Rankers:
         return index
 
     def subset(self, rankers: Iterable[int | str]) -> "Rankers":
-        """The given rankers, by name or index, in the given order."""
+        """Return some rankers, by name or index, in the given order."""
         chosen = [self.index(ranker) for ranker in rankers]
         if not chosen:
             raise InvalidInput("no ranker was chosen: expected at least one")
-        parts = [_frozen(array[chosen]) for array in self.rankings[:4]]
+        parts = [frozen(array[chosen]) for array in self.rankings[:4]]
         names = tuple(self.names[r] for r in chosen)
         return Rankers(names, self.collection, Rankings._make([*parts, self.rankings.offsets]))
 
@@ -124,13 +132,22 @@ class Rankers:
                 f"rankers of {self.collection.name!r} and of {other.collection.name!r} rank different documents: "
                 "make both from one collection"
             )
-        both = [_frozen(np.concatenate(pair)) for pair in zip(self.rankings[:4], other.rankings[:4])]
+        both = [frozen(np.concatenate(pair)) for pair in zip(self.rankings[:4], other.rankings[:4])]
         return Rankers(self.names + other.names, self.collection, Rankings._make([*both, self.rankings.offsets]))
 
     def ndcg(self, k: int = 10) -> np.ndarray:
-        """(R,) float64: nDCG@k with gains 2^grade − 1, the mean over queries with a relevant document.
+        """Compute nDCG@k with gains 2^grade − 1, the mean over queries with a relevant document.
 
-        Ties count by their expectation over random orders: each tied document has the mean gain of all of them.
+        It is the expectation over random orders of ties: each tied document has their mean gain.
+
+        Args:
+            k: The number of documents to look at.
+
+        Returns:
+            (R,) float64.
+
+        Raises:
+            InvalidInput: If k is below 1, or no query has a relevant document.
         """
         if operator.index(k) < 1:
             raise InvalidInput(f"k is {k}: expected at least 1 document to look at")
@@ -144,20 +161,27 @@ class Rankers:
         return self._mean(compile_with(sum_ndcg), gains, best, discounts)
 
     def mrr(self) -> np.ndarray:
-        """(R,) float64: the mean reciprocal rank of the first relevant document, over queries that have one.
+        """Compute the mean reciprocal rank of the first relevant document, over queries that have one.
 
-        Ties count by their expectation over random orders.
+        It is the expectation over random orders of ties.
+
+        Returns:
+            (R,) float64.
+
+        Raises:
+            InvalidInput: If no query has a relevant document.
         """
         return self._mean(compile_with(sum_reciprocal_ranks), self.collection.grades)
 
-    def _mean(self, total: Callable, *arguments: Any) -> np.ndarray:
+    def _mean(self, total: Kernel, *arguments: np.ndarray) -> np.ndarray:
         queries = int(self.collection.has_relevant.sum())
         if not queries:
             raise InvalidInput(f"no query of {self.collection.name} has a relevant document: nothing can be measured")
-        return np.array([total(self.rankings, *arguments, r) for r in range(len(self))]) / queries
+        mean: np.ndarray = np.array([total(self.rankings, *arguments, r) for r in range(len(self))]) / queries
+        return mean
 
     def describe(self) -> str:
-        """A table of the rankers with nDCG@10 and MRR, best first, for people."""
+        """Return a table of the rankers with nDCG@10 and MRR, best first, as text."""
         ndcg, mrr = self.ndcg(), self.mrr()
         width = max(len(name) for name in ("ranker", *self.names))
         rows = [f"{'ranker':<{width}}  nDCG@10     MRR"]
@@ -171,11 +195,16 @@ def feature_rankers(
     features: Iterable[int | str] | int | str | None = None,
     descending: bool | Mapping[int | str, bool] = True,
 ) -> Rankers:
-    """A ranker for each feature, which orders documents by it alone.
+    """Make one ranker per feature, which orders documents by that feature.
 
-    features: the features' numbers, from 1, or names; by default all of them.
-    descending: highest first, or False for lowest first; a mapping says it for some features, others are highest first.
-        Rankers that put the lowest first are called after their feature with `-ascending` at the end.
+    Args:
+        collection: The collection.
+        features: Numbers (from 1) or names of features; by default all.
+        descending: True ranks the highest value first, False the lowest. A mapping sets it for some features; the
+            others are descending. The name of an ascending ranker ends in `-ascending`.
+
+    Raises:
+        InvalidInput: If a feature does not exist.
     """
     if isinstance(features, int | str):
         features = [features]
@@ -195,18 +224,26 @@ def feature_rankers(
     return _ranked(collection, called, lambda documents: documents[:, columns].T * signs[:, None])
 
 
-def linear_rankers(collection: Collection, weights: Any, names: Iterable[str] | None = None) -> Rankers:
-    """A ranker for each row of weights, which orders documents by the weighted sum of their features, highest first.
+def linear_rankers(
+    collection: Collection, weights: ArrayLike | Mapping[str, ArrayLike], names: Iterable[str] | None = None
+) -> Rankers:
+    """Make one ranker per row of weights, which orders documents by the weighted sum of their features, highest first.
 
-    weights: (R, F) numbers, or a mapping from names to vectors of F numbers.
-    names: by default w1, w2, ….
+    Args:
+        collection: The collection.
+        weights: (R, F) numbers, or a mapping from names to vectors of F numbers.
+        names: The names of the rankers; by default w1, w2, ….
+
+    Raises:
+        InvalidInput: If the weights do not fit the collection.
     """
+    rows: object = weights
     if isinstance(weights, Mapping):
-        names, weights = (weights if names is None else names), list(weights.values())
+        names, rows = (weights if names is None else names), list(weights.values())
     try:
-        table = np.array(weights, np.float64)
+        table: np.ndarray = np.array(rows, np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidInput(f"weights are no table of numbers: {error}") from None
+        raise InvalidInput(f"weights are not a table of numbers: {error}") from None
     if table.ndim != 2 or table.shape[1] != collection.feature_count:
         raise InvalidInput(f"weights have shape {table.shape}: expected a row of {collection.feature_count} per ranker")
     called = [f"w{r + 1}" for r in range(len(table))] if names is None else [str(name) for name in names]
@@ -222,20 +259,20 @@ def linear_rankers(collection: Collection, weights: Any, names: Iterable[str] | 
 
 
 def _weighted(weights: np.ndarray, documents: np.ndarray) -> np.ndarray:
-    """(R, n) sums, feature by feature: unlike a matrix product's, they are equal for equal documents."""
+    """(R, n) sums, feature by feature: unlike with a matrix product, equal documents get exactly equal sums."""
     total = np.zeros((len(weights), len(documents)))
     with np.errstate(over="ignore", invalid="ignore"):
         for column in np.flatnonzero(weights.any(axis=0)):
             total += weights[:, column, None] * documents[:, column]
     if not np.isfinite(total).all():
-        raise InvalidInput("a weighted sum of features is beyond what a float64 holds: use smaller weights")
+        raise InvalidInput("a weighted sum of features is too large for a float64: use smaller weights")
     return total
 
 
 def _ranked(collection: Collection, names: list[str], scores: Callable[[np.ndarray], np.ndarray]) -> Rankers:
-    """Rankers by `scores`, which gives (R, n) numbers for a query's n documents."""
+    """Rankers by `scores`, which returns (R, n) numbers for a query's n documents."""
     if not names:
-        raise InvalidInput("no ranker was asked for: expected at least one")
+        raise InvalidInput("there are no rankers: expected at least one")
     kind = np.int16 if collection.sizes.max() <= np.iinfo(np.int16).max else np.int32
     shape = (len(names), collection.document_count)
     order, place, first, last = (np.empty(shape, kind) for _ in range(4))
@@ -251,24 +288,19 @@ def _ranked(collection: Collection, names: list[str], scores: Callable[[np.ndarr
         last[:, end - 1] = end - start
         until = np.where(changes, places[1:], kind(end - start))
         last[:, start : end - 1] = np.minimum.accumulate(until[:, ::-1], axis=1)[:, ::-1]
-    rankings = Rankings(_frozen(order), _frozen(place), _frozen(first), _frozen(last), collection.offsets)
+    rankings = Rankings(frozen(order), frozen(place), frozen(first), frozen(last), collection.offsets)
     return Rankers(tuple(names), collection, rankings)
 
 
 def _column(collection: Collection, feature: int | str) -> int:
-    """The column of a feature given by its number in the files or by its name."""
-    known: tuple = collection.feature_names if isinstance(feature, str) else collection.feature_ids
+    """The column of a feature, by its number in the files or its name."""
+    known: tuple[int | str, ...] = collection.feature_names if isinstance(feature, str) else collection.feature_ids
     if feature in known:
         return known.index(feature)
     if isinstance(feature, str):
-        raise UnknownName("feature", feature, known)
+        raise UnknownName("feature", feature, collection.feature_names)
     raise InvalidInput(f"feature {feature!r} does not exist: {collection.name} has {_listed(list(map(str, known)))}")
 
 
-def _frozen(array: np.ndarray) -> np.ndarray:
-    array.flags.writeable = False
-    return array
-
-
-def _listed(names: Any, most: int = 8) -> str:
+def _listed(names: Sequence[str], most: int = 8) -> str:
     return ", ".join(names[:most]) + (f", … {names[-1]}" if len(names) > most else "")

@@ -1,10 +1,9 @@
-"""Synthetic collections that look like LETOR 3.0's NP2004: named page finding with 64 features.
+"""Synthetic collections that resemble LETOR 3.0's NP2004: named page finding with 64 features.
 
-For use where no data set can be had: tests, examples, the paper's experiment. Which of NP2004's properties they share
-is measured in `docs/ranking/synthetic.md`.
+They are for tests, examples and the paper's experiment when no data set is available. `docs/ranking/synthetic.md`
+measures which properties they share with NP2004.
 """
 
-import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..checks import check_int
 from ..errors import InvalidInput
 from .collection import Collection
 from .collection import load as load_collection
@@ -46,11 +46,13 @@ from .synthetic_pool import (
     whole,
 )
 
-OWN_SHARE = 0.8  # of a page's score after propagation that is its own, where links are weighted
-OWN_SHARE_UNIFORM = 0.1  # and where they are not
+OWN_SHARE = 0.8  # the share of a page's propagated score that is its own, if links are weighted
+OWN_SHARE_UNIFORM = 0.1  # the same if they are not
 
 
 class Feature(NamedTuple):
+    """A feature of the synthetic collections."""
+
     number: int  # from 1, as in LETOR's files
     name: str
     description: str
@@ -104,17 +106,25 @@ def synthetic_collection(
     seed: int = 0,
     name: str = "synthetic",
 ) -> Collection:
-    """A collection of `queries` queries with `documents` documents each, drawn from a model of named page finding.
+    """Draw a collection from a model of named page finding.
 
-    features: how many, the first of `FEATURES`.
-    relevant: relevant documents of each query, or the probabilities of 0, 1, 2, … of them: (0.05, 0.9, 0.05).
-    seed: the same collection for the same arguments; more queries only add to those of fewer.
+    Args:
+        queries: The number of queries.
+        documents: The number of documents per query.
+        features: The number of features: the first ones of `FEATURES`.
+        relevant: The number of relevant documents per query, or the probabilities of 0, 1, 2, … of them, such as
+            `(0.05, 0.9, 0.05)`.
+        seed: The seed. A collection with more queries contains the same first queries.
+        name: The name of the collection.
+
+    Raises:
+        InvalidInput: If an argument is out of range.
     """
-    queries = _whole_number("queries", queries, 1)
-    documents = _whole_number("documents", documents, 2)
-    features = _whole_number("features", features, 1, len(FEATURES))
+    queries = check_int("queries", queries, 1)
+    documents = check_int("documents", documents, 2)
+    features = check_int("features", features, 1, len(FEATURES))
     chances = _chances(relevant, documents)
-    seed = _whole_number("seed", seed, 0)
+    seed = check_int("seed", seed, 0)
     tables, grades = [], []
     for query in range(queries):
         rng = np.random.default_rng(np.random.SeedSequence([seed, query]))
@@ -161,7 +171,7 @@ def _sitemap_features(document: Field, above: np.ndarray) -> list[np.ndarray]:
 
 
 def _link_features(document: Field, links: Links) -> list[np.ndarray]:
-    """Scores and term counts that flow along links, 0 for pages without one."""
+    """Scores and term counts that flow along links; 0 for pages without links."""
     scores = bm25(document)
     linked = np.zeros(links.documents)
     linked[links.sources] = linked[links.targets] = 1
@@ -185,21 +195,10 @@ def _graph_features(pages: Pages, links: Links, rng: np.random.Generator) -> lis
     return [stored(authority), stored(hub), pagerank, hostrank, topical_pagerank, *map(stored, on_topic)]
 
 
-def _whole_number(what: str, value: Any, least: int, most: int | None = None) -> int:
-    expected = f"expected a whole number from {least}" + (f" to {most}" if most is not None else "")
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise InvalidInput(f"{what} = {value!r}: {expected}") from None
-    if number < least or (most is not None and number > most):
-        raise InvalidInput(f"{what} = {number}: {expected}")
-    return number
-
-
 def _chances(relevant: int | Sequence[float], documents: int) -> np.ndarray:
     """The probabilities of 0, 1, 2, … relevant documents."""
     if not isinstance(relevant, Sequence) or isinstance(relevant, str):
-        chances = np.zeros(_whole_number("relevant", relevant, 0, documents) + 1)
+        chances = np.zeros(check_int("relevant", relevant, 0, documents) + 1)
         chances[-1] = 1.0
         return chances
     try:
@@ -216,7 +215,15 @@ def _chances(relevant: int | Sequence[float], documents: int) -> np.ndarray:
 
 
 def synthetic_letor(path: str | Path, **options: Any) -> Collection:
-    """`synthetic_collection`, written to a LETOR file and read back from it; only its features' names are kept."""
+    """Draw a synthetic collection, write it to a LETOR file and read it back.
+
+    Args:
+        path: The file.
+        **options: Arguments of `synthetic_collection`.
+
+    Returns:
+        The collection as read from the file, with the names of the features.
+    """
     made = synthetic_collection(**options)
     save_collection(made, path)
     read = load_collection(path, cache=False, progress=False, name=made.name)

@@ -1,7 +1,7 @@
 """The formulas behind a synthetic collection's features: term weights, language models, links, normalisation.
 
-Plain functions of arrays; `synthetic_pool.py` draws the documents they are applied to. Term counts are (M, n), a row
-for each query term and a column for each document: sums over terms add rows, in the same order on every machine.
+Plain functions of arrays; `synthetic_pool.py` draws the documents. Term counts are (M, n), with one row per query term
+and one column per document, so sums over terms add rows in the same order on every machine.
 """
 
 import math
@@ -9,17 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-K1, B = 1.2, 0.75  # BM25's usual parameters
-DISCOUNT = 0.7  # absolute discounting's δ
-PRIOR = 2000.0  # Dirichlet smoothing's μ: words of the collection's model added to each document
-SMOOTHING = 0.1  # Jelinek-Mercer's λ, the share of the collection's model
+K1, B = 1.2, 0.75  # the usual parameters of BM25
+DISCOUNT = 0.7  # δ of absolute discounting
+PRIOR = 2000.0  # μ of Dirichlet smoothing: words of the collection's model added to each document
+SMOOTHING = 0.1  # λ of Jelinek-Mercer smoothing, the share of the collection's model
 HEAPS = (5.0, 0.65)  # a text of L words has about 5 · L^0.65 distinct ones, at most L
-SITEMAP_SHARE = 0.9  # how much more a page's own evidence weighs than its children's
+SITEMAP_SHARE = 0.9  # how much more weight a page's own evidence has than its children's
 LINK_ROUNDS = 20
 
 
 class Field(NamedTuple):
-    """What one query's terms look like in one field (body, title, …) of n documents."""
+    """The occurrences of a query's terms in one field (body, title, …) of n documents."""
 
     counts: np.ndarray  # (M, n) float64: occurrences of each term in each document
     lengths: np.ndarray  # (n,) float64: words in the field
@@ -37,17 +37,17 @@ class Links(NamedTuple):
 
 
 def idf(frequencies: np.ndarray, collection: int) -> np.ndarray:
-    """The weight of terms found in `frequencies` of `collection` documents, above 0 however common they are."""
+    """The weight of terms that occur in `frequencies` of `collection` documents; always above 0."""
     return np.log1p((collection - frequencies + 0.5) / (frequencies + 0.5))
 
 
 def bm25(field: Field) -> np.ndarray:
     norm = K1 * (1 - B + B * field.lengths / field.mean_length)
-    return np.sum(field.idf[:, None] * field.counts * (K1 + 1) / (field.counts + norm), axis=0)
+    return np.asarray(np.sum(field.idf[:, None] * field.counts * (K1 + 1) / (field.counts + norm), axis=0))
 
 
 def absolute_discounting(field: Field) -> np.ndarray:
-    """Log-likelihood of the query: δ is taken off each word's count and given to the collection's model."""
+    """Log-likelihood of the query: δ of each word's count goes to the collection's model."""
     lengths = _lengths_of_matches(field)
     words = np.maximum(lengths, 1)
     distinct = np.minimum(HEAPS[0] * words ** HEAPS[1], words)
@@ -79,16 +79,16 @@ def field_features(field: Field) -> list[np.ndarray]:
 
 
 def _log_likelihood(model: np.ndarray) -> np.ndarray:
-    return np.sum(np.log(model), axis=0)
+    return np.asarray(np.sum(np.log(model), axis=0))
 
 
 def _lengths_of_matches(field: Field) -> np.ndarray:
-    """(n,) lengths, 0 for texts with none of the terms: they are in no posting list, and all score the same."""
+    """(n,) lengths; 0 for texts without any of the terms: they are in no posting list and all score the same."""
     return np.where(field.counts.any(axis=0), field.lengths, 0.0)
 
 
 def sitemap(values: np.ndarray, parents: np.ndarray) -> np.ndarray:
-    """Each page's value and a little of its children's mean; `parents` is −1 for a page without one."""
+    """Each page's value plus a little of its children's mean; `parents` is −1 for a page without one."""
     below = np.flatnonzero(parents >= 0)
     total = np.bincount(parents[below], weights=values[below], minlength=len(values))
     number = np.bincount(parents[below], minlength=len(values))
@@ -100,13 +100,14 @@ def reverse(links: Links) -> Links:
 
 
 def split(weights: np.ndarray, links: Links) -> np.ndarray:
-    """(E,) what each link carries of its source's value, 1 in all, in proportion to the links' weights."""
+    """(E,) the share of its source's value that each link carries, in proportion to the links' weights."""
     total = np.bincount(links.sources, weights=weights, minlength=links.documents)
-    return weights / np.maximum(total, 1e-12)[links.sources]  # a source may link to pages of score 0 only
+    total = np.maximum(total, 1e-12)  # a source may link only to pages of score 0
+    return np.asarray(weights / total[links.sources])
 
 
 def propagate(scores: np.ndarray, links: Links, carried: np.ndarray, own: float) -> np.ndarray:
-    """Scores after they have flowed along links: `own` of a page's score stays its own, the rest is what arrives."""
+    """Propagate scores along links: the fraction `own` of a page's score is its own, the rest arrives along links."""
     values = scores
     for _ in range(LINK_ROUNDS):
         values = own * scores + (1 - own) * _arriving(values, links, carried)
@@ -114,7 +115,7 @@ def propagate(scores: np.ndarray, links: Links, carried: np.ndarray, own: float)
 
 
 def hits(links: Links, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Kleinberg's authority and hub scores on weighted links, the largest of each 1 where there is a link."""
+    """Kleinberg's authority and hub scores on weighted links, scaled to a maximum of 1."""
     authorities = hubs = np.ones(links.documents)
     for _ in range(LINK_ROUNDS):
         authorities = _scaled(_arriving(hubs, links, weights))
@@ -123,7 +124,7 @@ def hits(links: Links, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def stored(scores: np.ndarray, decimals: int = 4) -> np.ndarray:
-    """Scores as shares of their sum with few decimals, as link analysis keeps them: many pages become equal."""
+    """Scores as fractions of their sum with few decimals, as link analysis stores them: many pages become equal."""
     return np.round(scores / max(math.fsum(scores), 1e-12), decimals)
 
 
@@ -132,11 +133,11 @@ def _arriving(values: np.ndarray, links: Links, carried: np.ndarray) -> np.ndarr
 
 
 def _scaled(values: np.ndarray) -> np.ndarray:
-    return values / max(values.max(), 1e-12)
+    return np.asarray(values / max(values.max(), 1e-12))
 
 
 def normalise(columns: list[np.ndarray]) -> np.ndarray:
     """(n, F): each column stretched to 0 … 1 and rounded to LETOR's six decimals; a constant column becomes 0."""
     table = np.stack(columns, axis=1)
     low, high = table.min(axis=0), table.max(axis=0)
-    return np.round((table - low) / np.where(high > low, high - low, 1.0), 6)
+    return np.asarray(np.round((table - low) / np.where(high > low, high - low, 1.0), 6))

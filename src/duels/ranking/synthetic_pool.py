@@ -1,7 +1,7 @@
 """The documents of a synthetic query: what they are about, their texts as term counts, their sites and links.
 
-A pool is made as LETOR's were: candidates come from a larger collection, and the best by BM25 of the whole document
-are kept. What a page is about drives its texts; being the page a query names drives texts and links.
+A pool is made like those of LETOR: candidates come from a larger collection, and the best by BM25 of the whole document
+are kept. A page's topic determines its texts; a page that is named by the query has other texts and links.
 """
 
 from typing import NamedTuple
@@ -11,28 +11,28 @@ import numpy as np
 from .synthetic_features import Field, Links, bm25, idf
 
 COLLECTION = 1_000_000  # documents of the imagined whole collection, for document frequencies
-CANDIDATES = 4  # candidates for each document kept
-HOSTS = 0.35  # hosts for each document kept
-MIRRORS = 0.035  # share of pages that copy another one in everything; the mean, from query to query it varies a lot
-REPRINTS = 0.10  # share of pages with another one's text at an address and with links of their own
+CANDIDATES = 4  # candidates per document that is kept
+HOSTS = 0.35  # hosts per document that is kept
+MIRRORS = 0.035  # mean share of pages that are complete copies of others; it varies a lot between queries
+REPRINTS = 0.10  # share of pages with the text of another one, but their own address and links
 MOST_COPIES = 0.4  # in one query
 GENERALITY = 0.5  # how much more often a text has a term that is e times as frequent in the collection
-NAMED_SPREAD = 0.6  # by how much fields that name their page differ in saying each term (log-odds)
+NAMED_SPREAD = 0.6  # the spread of term frequencies in fields that name their page (log-odds)
 
 Text = tuple[np.ndarray, np.ndarray]  # (M, n) counts of each query term, (n,) lengths in words; both float64
 
 
 class Style(NamedTuple):
-    """How a field's text comes about. Levels are log-odds that a slot has a term; for the body, log-rates by word."""
+    """The model of a field's text. Levels are log-odds that a slot has a term; for the body, log-rates per word."""
 
     level: float  # of a page of average topicality
     slope: float  # added per unit of topicality
-    habit: float  # standard deviation by document: a query's terms come together
-    shared: float  # how much of the deviation by document and term is the document's, in all its fields alike
+    habit: float  # standard deviation by document: a query's terms occur together
+    shared: float  # the share of the deviation by document and term that all fields of the document have in common
     burst: float  # standard deviation by document and term: a text has some of a query's terms and not others
-    named: float  # the level instead, in a field that names its page
+    named: float  # the level in a field that names its page
     naming: float  # how often this field of a named page names it
-    rarity: float  # documents with a term in this field, for each with the term in its body
+    rarity: float  # documents with a term in this field, per document with the term in its body
     mean_length: float  # over the whole collection
 
 
@@ -76,7 +76,7 @@ def draw_pool(documents: int, relevant: int, rng: np.random.Generator) -> tuple[
     terms = draw_terms(rng)
     drawn = _with_copies(draw_pages(terms, documents, relevant, rng), rng)
     score = bm25(field_of(WHOLE, terms, whole(drawn)))
-    score[drawn.relevant] = np.inf  # judged pages stay, whatever their score
+    score[drawn.relevant] = np.inf  # judged pages are always kept
     kept = np.argsort(-score, kind="stable")[:documents]
     return terms, _taken(drawn, rng.permutation(kept))
 
@@ -93,7 +93,7 @@ def draw_pages(terms: Terms, documents: int, relevant: int, rng: np.random.Gener
     n = CANDIDATES * documents + relevant
     named = np.arange(n) >= n - relevant
     topicality = np.where(named, rng.normal(2.0, 0.6, n), rng.standard_normal(n))
-    affinity = rng.standard_normal((len(terms.frequencies), n))  # what a page has of each term, besides its topic
+    affinity = rng.standard_normal((len(terms.frequencies), n))  # each page's affinity to each term, besides its topic
     fame = np.where(named, rng.normal(1.0, 1.6, n), rng.standard_normal(n))
     slashes = 1.0 + rng.poisson(np.where(named, 1.3, 2.2))
     links = -0.2 + 1.1 * fame + 0.5 * rng.standard_normal(n) + rng.exponential(1.0, n) - 0.15 * slashes
@@ -126,7 +126,7 @@ def draw_pages(terms: Terms, documents: int, relevant: int, rng: np.random.Gener
 
 
 def draw_links(pages: Pages, scores: np.ndarray, rng: np.random.Generator) -> Links:
-    """Links among the pages link analysis starts from: a third or so, more of them among the best by `scores`."""
+    """Links among the pages that link analysis starts from: about a third, more of them among the best by `scores`."""
     n = len(scores)
     standing = np.empty(n)  # from 0, the best, to 1
     standing[np.argsort(-scores, kind="stable")] = np.arange(n) / n
@@ -153,7 +153,7 @@ def parents(pages: Pages) -> np.ndarray:
 
 
 def field_of(style: Style, terms: Terms, text: Text) -> Field:
-    """A drawn text with what the formulas need to know of the whole collection."""
+    """A drawn text with the collection statistics that the formulas need."""
     frequencies = np.maximum(terms.frequencies * style.rarity, 1)
     rates = 1.5 * frequencies / (COLLECTION * style.mean_length)  # a text that has a term has it about 1.5 times
     return Field(*text, idf(frequencies, COLLECTION), rates, style.mean_length)
@@ -179,11 +179,11 @@ def _levels(
     noise = style.shared * affinity + np.sqrt(1 - style.shared**2) * rng.standard_normal(affinity.shape)
     levels = document + GENERALITY * terms.generality[:, None] + style.burst * noise
     says_name = named & (rng.random(n) < style.naming)
-    return np.where(says_name, style.named + NAMED_SPREAD * noise, levels)
+    return np.asarray(np.where(says_name, style.named + NAMED_SPREAD * noise, levels))
 
 
 def _body(levels: np.ndarray, words: np.ndarray, rng: np.random.Generator) -> Text:
-    """Poisson counts whose log-rates are normal: overdispersed, as words in texts are."""
+    """Poisson counts with normal log-rates: overdispersed, like words in texts."""
     counts = rng.poisson(words * np.minimum(np.exp(levels), LARGEST_RATE)).astype(np.float64)
     return counts, np.maximum(words, counts.sum(axis=0))
 
@@ -195,14 +195,14 @@ def _short_text(levels: np.ndarray, slots: np.ndarray, words: np.ndarray, rng: n
 
 
 def _with_copies(pages: Pages, rng: np.random.Generator) -> Pages:
-    """Some pages reprint another one's text, some mirror another one; the named pages stay single."""
+    """Pages of which some reprint the text of another one or mirror it; named pages are not copied."""
     text = _taken(pages, _copied_from(pages.relevant, REPRINTS * rng.gamma(1.0), rng))
     pages = pages._replace(topicality=text.topicality, body=text.body, title=text.title, extracted=text.extracted)
     return _taken(pages, _copied_from(pages.relevant, 2 * MIRRORS * rng.gamma(0.5), rng))
 
 
 def _copied_from(relevant: np.ndarray, share: float, rng: np.random.Generator) -> np.ndarray:
-    """(n,) int64: which page each one is a copy of; itself for most."""
+    """(n,) int64: the page that each one copies; most pages are their own."""
     origin = np.arange(len(relevant))
     copies = np.flatnonzero((rng.random(len(relevant)) < min(share, MOST_COPIES)) & ~relevant)
     origin[copies] = rng.choice(np.flatnonzero(~relevant), len(copies))

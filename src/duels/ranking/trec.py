@@ -1,6 +1,7 @@
-"""TREC runs as a collection: each run is one ranker, its scores a column of features.
+"""TREC runs as a collection: each run is one ranker, and its scores are a column of features.
 
-A run's lines are `query Q0 document rank score tag`, the judgments' (qrels) `query 0 document grade`.
+The lines of a run are `query Q0 document rank score tag`; those of the judgments (qrels) are
+`query 0 document grade`.
 """
 
 import math
@@ -20,14 +21,22 @@ Table = dict[str, dict[str, float]]  # query -> document -> score or grade
 
 
 class Runs(NamedTuple):
-    """A collection made of runs, and what did not fit together."""
+    """A collection made from runs, and what was left out.
+
+    Attributes:
+        collection: The collection, with one feature per run.
+        unjudged: The number of documents without a judgment, taken as not relevant.
+        not_judged: Queries in runs without any judgment; left out.
+        not_run: Judged queries that no run has; left out.
+    """
 
     collection: Collection
-    unjudged: int  # documents of the collection without a judgment, taken as not relevant
-    not_judged: tuple[str, ...]  # queries in runs that have no judgments at all; left out
-    not_run: tuple[str, ...]  # judged queries that no run has; left out
+    unjudged: int
+    not_judged: tuple[str, ...]
+    not_run: tuple[str, ...]
 
     def describe(self) -> str:
+        """Return the collection's properties and what was left out as text."""
         not_judged = counted(len(self.not_judged), "query", "queries")
         rows = [
             ("unjudged", f"{counted(self.unjudged, 'document')}, taken as not relevant"),
@@ -43,16 +52,22 @@ def load_runs(
     names: Sequence[str] | None = None,
     name: str | None = None,
 ) -> Runs:
-    """Read run files, plain or gzipped, or folders of them, and the judgments of their documents.
+    """Read TREC runs and the judgments of their documents.
 
-    A file is one run if the tags in its last column are all the same, and otherwise one run per tag.
-    A query's documents are those of all runs. A run orders them by score, highest first (its rank column is not
-    read); equal scores are ties, and documents the run did not return are tied behind all that it did. Documents
-    without a judgment, or with a grade below 0, are not relevant.
+    A file is one run if all tags in its last column are equal, else one run per tag. The documents of a query are those
+    of all runs. A run orders them by score, highest first; the rank column is ignored. Equal scores are ties, and
+    documents that a run did not return are tied behind those that it did. Documents without a judgment, or with a
+    grade below 0, are not relevant.
 
-    names: what to call the rankers; by default the run files' names without their suffixes, or the tags where a file
-        has several.
-    name: what to call the collection; by default after the judgments' file.
+    Args:
+        run_paths: Run files, plain or gzipped, or folders of them.
+        qrels_path: The file with the judgments.
+        names: The names of the rankers; by default those of the run files without suffixes, or the tags if a file has
+            several.
+        name: The name of the collection; by default that of the judgments' file.
+
+    Raises:
+        InvalidInput: If a file is malformed, names are not unique, or no query is judged.
     """
     single = isinstance(run_paths, str | os.PathLike)
     given = [Path(run_paths)] if single else [Path(path) for path in run_paths]  # type: ignore[arg-type, union-attr]
@@ -64,7 +79,7 @@ def load_runs(
     called = [tag for tag, _ in found] if names is None else list(names)
     if len(called) != len(runs) or len(set(called)) < len(called):
         many = counted(len(runs), "run is", "runs are")
-        raise InvalidInput(f"the {many} called {', '.join(called)}: pass a name of its own for each")
+        raise InvalidInput(f"the {many} called {', '.join(called)}: pass a different name for each")
     grades = _read_qrels(Path(qrels_path))
     asked = {query: None for run in runs for query in run}
     queries = [query for query in asked if query in grades]
@@ -87,7 +102,7 @@ def load_runs(
 
 
 def _scores(query: str, pool: list[str], runs: list[Table]) -> np.ndarray:
-    """A row per document, a column per run; just below a run's lowest score for what it did not return."""
+    """One row per document, one column per run; just below a run's lowest score for documents it did not return."""
     columns = []
     for run in runs:
         scores = run.get(query, {})
@@ -97,7 +112,7 @@ def _scores(query: str, pool: list[str], runs: list[Table]) -> np.ndarray:
 
 
 def _run_files(path: Path, qrels: Path) -> list[Path]:
-    """The file, or those of a folder but hidden ones and the judgments."""
+    """The file, or the files of a folder except hidden ones and the judgments."""
     if not path.is_dir():
         return [path]
     files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
@@ -108,7 +123,7 @@ def _run_files(path: Path, qrels: Path) -> list[Path]:
 
 
 def _read_runs(path: Path) -> dict[str, Table]:
-    """The runs of a file by tag; a single one is called after the file."""
+    """The runs of a file by tag; a single run is named after the file."""
     tables: dict[bytes, Table] = {}
     for number, words in _words(path, 6, "query Q0 document rank score tag"):
         score = float(words[4]) if NUMBER.fullmatch(words[4]) else math.nan
@@ -126,7 +141,7 @@ def _read_qrels(path: Path) -> Table:
         digits = words[3].removeprefix(b"-")
         if not digits.isdigit() or int(digits) > MOST_GRADE:
             raise InvalidInput(
-                f"{path}, line {number}: the grade {shown(words[3])} is no whole number up to {MOST_GRADE}"
+                f"{path}, line {number}: the grade {shown(words[3])} is not a whole number up to {MOST_GRADE}"
             )
         _enter(table, path, number, words, int(words[3]))
     return table
@@ -141,7 +156,7 @@ def _enter(table: Table, path: Path, number: int, words: list[bytes], value: flo
 
 
 def _words(path: Path, count: int, form: str) -> Iterator[tuple[int, list[bytes]]]:
-    """Each line's number and words; there must be `count` of them."""
+    """The number and words of each line; a line must have `count` words."""
     number = found = 0
     for text in pages(path, PAGE, lambda at: None):
         for line in text[:-1].split(b"\n"):

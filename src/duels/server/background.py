@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from ..storage.storage import PAUSE, NotReady, Storage, Write
-from ..study import elsewhere
+from ..study import worker
 from ..study.catalogue import list_policies
 from ..study.study import Study
 
@@ -55,7 +55,7 @@ class Background:
 
     def close(self) -> None:
         """Stop all work that has not started."""
-        elsewhere.stop()
+        worker.stop()
         for pool in (self._slow, self._uploads):
             pool.shutdown(wait=False, cancel_futures=True)
 

@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from starlette.exceptions import HTTPException
 
 from ..errors import (
+    CapReached,
     Conflict,
     DamagedStudy,
     DeletedStudy,
@@ -48,6 +49,7 @@ KINDS = {
 STATUSES: tuple[tuple[type[DuelsError], int], ...] = (
     (DeletedStudy, 404),
     (NotFound, 404),
+    (CapReached, 403),
     (Conflict, 409),
     (InvalidInput, 400),
     (DamagedStudy, 500),

@@ -155,7 +155,7 @@ def make_key(
 def find_key(storage: Storage, secret: str) -> Key | None:
     """Return the key of a secret; None if there is none or it is no longer valid."""
     digest = digest_of(secret)
-    with storage.turn, storage.explained():
+    with storage.lock, storage.translate_errors():
         found = _found(storage.connection(), keys.c.digest == digest)
         if not found or not hmac.compare_digest(found[0].digest, digest):
             return None
@@ -188,13 +188,13 @@ def in_force(storage: Storage, connection: sa.Connection, key: Key | KeyId) -> b
 
 def is_in_force(storage: Storage, key: KeyId) -> bool:
     """Like `in_force`, outside a transaction."""
-    with storage.turn, storage.explained():
+    with storage.lock, storage.translate_errors():
         return in_force(storage, storage.connection(), key)
 
 
 def list_keys(storage: Storage, kinds: tuple[str, ...], study_id: int | None = None) -> list[Key]:
     """List the keys of these kinds, oldest first, revoked ones included."""
-    with storage.turn, storage.explained():
+    with storage.lock, storage.translate_errors():
         chosen = keys.c.kind.in_(kinds)
         return _found(storage.connection(), chosen if study_id is None else chosen & (keys.c.study_id == study_id))
 

@@ -22,7 +22,7 @@ from starlette.types import Scope
 from ..errors import DamagedStudy, DuelsError, NotFound, UnknownName
 from ..policies import BUILT_IN, policy
 from ..study.items import scripts_allowed
-from ..study.verdict_words import headline
+from ..study.verdict import headline
 from .api.items_and_links import links
 from .api.tokens import KINDS, token_out
 from .errors import RESTORE, Refused, answer_to, respond

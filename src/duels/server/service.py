@@ -9,7 +9,8 @@ import time
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
@@ -30,6 +31,7 @@ from .streams import DAMAGED, State, Streams
 MAX_BOARDS = 16  # in the cache
 MAX_KEYS = 10_000  # in the cache
 Json = dict[str, Any]
+T = TypeVar("T")
 
 
 @dataclass
@@ -92,7 +94,7 @@ class Service:
 
     def exists(self, study: Study) -> bool:
         """Return whether the study is still in the database. Blocks."""
-        with self.storage.turn, self.storage.explained():
+        with self.storage.lock, self.storage.translate_errors():
             return _exists(self.storage, self.storage.connection(), study)
 
     def key(self, secret: str) -> Key | None:
@@ -117,7 +119,7 @@ class Service:
         found = self._studies.get(name)
         return found if found is not None else await asyncio.to_thread(self.study, name)
 
-    async def write(self, key: Key | None, name: str, write: Callable[[Study], Write]) -> Any:
+    async def write(self, key: Key | None, name: str, write: Callable[[Study], Write[T]]) -> T:
         """Write to a study. The transaction also checks that the key is valid and the study exists.
 
         Args:
@@ -140,15 +142,13 @@ class Service:
                 self._studies.pop(name, None)  # deleted by another process, and perhaps created again
         raise UnknownName("study", name, ())
 
-    def _checked(self, key: Key | None, study: Study, write: Write) -> Write:
-        def operation(connection: sa.Connection) -> Any:
-            checked = (None if key is None else (key.id, key.digest), study.row[:3])
-            if checked not in self.storage.checked:  # by an earlier operation of the same commit
-                self._check(connection, key, study)
-                self.storage.checked.add(checked)
-            return write.operation(connection)
+    def _checked(self, key: Key | None, study: Study, write: Write[T]) -> Write[T]:
+        return Write(partial(self._check_and_run, key, study, write), write.study, write.last)
 
-        return Write(operation, write.study, write.last)
+    def _check_and_run(self, key: Key | None, study: Study, write: Write[T], connection: sa.Connection) -> T:
+        what = (None if key is None else (key.id, key.digest), study.row[:3])
+        self.storage.check_once(what, partial(self._check, connection, key, study))
+        return write.operation(connection)
 
     def _check(self, connection: sa.Connection, key: Key | None, study: Study) -> None:
         if key is not None and not keys.in_force(self.storage, connection, key):
@@ -191,14 +191,14 @@ class Service:
     def state(self, name: str) -> State:
         """Return what a stream says about a study. The log is read only if it has grown. Blocks."""
         study = self.study(name)
-        with self.storage.turn, self.storage.explained():
+        with self.storage.lock, self.storage.translate_errors():
             last = self.storage.last_seq(self.storage.connection(), study.id)
         known = self._states.get(study.id)
         if known is None or known["seq"] != last:
             history = study.history()
             known = {
                 "seq": history.seq,
-                "answers": len(history.told),
+                "answers": len(history.answered),
                 "open": len(history.open),
                 "retired": history.retired,
             }
@@ -207,7 +207,7 @@ class Service:
 
     def listed(self) -> list[Json]:
         """Return all studies as the API lists them, oldest first, damaged ones included. Blocks."""
-        with self.storage.turn, self.storage.explained():
+        with self.storage.lock, self.storage.translate_errors():
             rows = self.storage.listed(self.storage.connection())
         found = []
         for row in rows:
@@ -236,7 +236,7 @@ class Service:
             "name": study.name,
             "policy": study.policy,
             "arms": [{"name": name, "active": active} for name, active in zip(history.names, history.active)],
-            "answers": len(history.told),
+            "answers": len(history.answered),
             "open": len(history.open),
             "items": count_items(study),
             "retired": history.retired,

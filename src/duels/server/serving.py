@@ -17,7 +17,7 @@ from ..errors import InvalidInput, cut
 from ..storage.database_errors import without_password
 from ..storage.registry import existing_storage, open_storage
 from ..storage.storage import Storage
-from ..study.elsewhere import compile_policy
+from ..study.worker import compile_policy
 from . import logs
 from .app import LOOPBACK, Application, create_app
 from .demo import Demo
@@ -98,7 +98,7 @@ def serve(
             f"with `duels token create NAME --kind admin --storage {without_password(storage)}`, or set DUELS_TOKEN"
         )
     store = open_storage(storage)
-    store.set_patience(LOCK_TIMEOUT)
+    store.set_lock_timeout(LOCK_TIMEOUT)
     if token:
         make_key(store, "admin", "DUELS_TOKEN", secret=token)
     form = log_form or ("words" if sys.stderr.isatty() else "json")

@@ -5,7 +5,7 @@ from functools import cache
 from importlib.metadata import version
 
 from ..errors import InvalidInput
-from ..files import cache_folder, whole_file
+from ..files import atomic_write, cache_folder
 
 
 @cache
@@ -20,7 +20,7 @@ def vega_bundle() -> bytes:
     script = _bundle()
     with contextlib.suppress(OSError, InvalidInput):
         cached.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(cached) as unfinished:
+        with atomic_write(cached) as unfinished:
             unfinished.write_bytes(script)
     return script
 

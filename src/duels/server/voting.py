@@ -13,13 +13,12 @@ from fastapi.responses import JSONResponse, Response
 
 from ..errors import NotFound
 from ..storage import tables
-from ..storage.storage import Write
 from ..storage.tables import studies
 from ..study import ballots, log
-from ..study.ballots import Ballot, Standing
+from ..study.ballots import Ballot, Caps, VoterProgress
 from ..study.items import Output
 from ..study.study import Study
-from .caps import Caps, caps_of, count_vote, is_full, uncount_vote
+from .caps import caps_of
 from .errors import Refused, answer_to, error_responses
 from .keys import Key, Ticket, key_in, read_ticket, sign_ticket, voter_digest
 from .rendering import bytes_of, html_of
@@ -72,10 +71,10 @@ class Voter:
         """Return the study of the link. Blocks."""
         return self.service.study(self.study)
 
-    def standing(self, more: bool = False) -> Standing:
+    def standing(self, more: bool = False) -> VoterProgress:
         """Return the voter's progress. Blocks."""
-        standing = ballots.standing(self.found(), self.digest, self.goal, more)
-        if standing.done in (None, "goal") and is_full(self.service.storage, self.caps):
+        standing = ballots.voter_progress(self.found(), self.digest, self.goal, more)
+        if standing.done in (None, "goal") and ballots.is_full(self.service.storage, self.caps):
             return standing._replace(done="full")
         return standing
 
@@ -84,7 +83,7 @@ class Voter:
         secure, path = self.service.public_url.startswith("https:"), f"/api/vote/{quote(self._secret)}"
         response.set_cookie(VOTER, self._cookie, VOTER_LASTS, path=path, httponly=True, samesite="lax", secure=secure)
 
-    def progress(self, standing: Standing) -> Body:
+    def progress(self, standing: VoterProgress) -> Body:
         """Return the progress as the API shows it."""
         return {"title": self.key.name, "goal": self.goal, **standing._asdict()}
 
@@ -106,7 +105,7 @@ async def open_link(service: Service, link: str) -> Link:
 
 
 def _link_of(service: Service, key: Key) -> Link:
-    with service.storage.turn, service.storage.explained():
+    with service.storage.lock, service.storage.translate_errors():
         return _link_in(service.storage.connection(), key)
 
 
@@ -139,7 +138,7 @@ async def voter(request: Request, link: LinkPath, service: ServiceDep) -> Voter:
 
 
 def _is_known(service: Service, digest: str) -> bool:
-    with service.storage.turn, service.storage.explained():
+    with service.storage.lock, service.storage.translate_errors():
         return ballots.voter_of(service.storage.connection(), digest) is not None
 
 
@@ -155,7 +154,7 @@ def _side(output: Output | str, src: str) -> Body:
     return {"kind": output.kind, "html": html_of(output), "src": None}
 
 
-def question(voter: Voter, ballot: Ballot | None, standing: Standing) -> Body:
+def question(voter: Voter, ballot: Ballot | None, standing: VoterProgress) -> Body:
     """Return the question that a voter is shown. Blocks."""
     expires = int(log.clock()) + OUTPUT_LASTS
     if ballot is None:
@@ -190,23 +189,20 @@ async def ask(voter: Voting, body: MoreVotes | None = None) -> Response:
 @router.post("/api/vote/{link}/tell", response_model=Progress)
 async def tell(voter: Voting, body: Vote) -> Response:
     """Answer a question. The answer is on disk when the response arrives."""
-    caps = None if body.winner == "skip" else voter.caps  # a skip is not a vote
-
-    def telling(found: Study) -> Write:
-        return count_vote(caps, body.duel, ballots.telling(found, voter.digest, body.duel, body.winner))
-
-    await voter.service.write(voter.key, voter.study, telling)
+    await voter.service.write(
+        voter.key,
+        voter.study,
+        lambda found: ballots.telling(found, voter.digest, body.duel, body.winner, voter.caps),
+    )
     return _json(voter.progress(await asyncio.to_thread(voter.standing)))
 
 
 @router.post("/api/vote/{link}/undo", response_model=Question)
 async def undo(voter: Voting) -> Response:
     """Undo the voter's last answer, and get its question again."""
-
-    def undoing(found: Study) -> Write:
-        return uncount_vote(voter.caps, ballots.undoing(found, voter.digest))
-
-    ballot = await voter.service.write(voter.key, voter.study, undoing)
+    ballot = await voter.service.write(
+        voter.key, voter.study, lambda found: ballots.undoing(found, voter.digest, voter.caps)
+    )
     standing = await asyncio.to_thread(voter.standing, True)
     return _json(await asyncio.to_thread(question, voter, ballot, standing))
 
@@ -240,7 +236,7 @@ def _output(service: Service, link: Link, ticket: Ticket) -> Response:
 
 
 def _admitted(service: Service, text: str) -> tuple[Link, Ticket]:
-    with service.storage.turn, service.storage.explained():
+    with service.storage.lock, service.storage.translate_errors():
         connection = service.storage.connection()
         ticket = read_ticket(_signing(connection), text)
         if ticket is None:

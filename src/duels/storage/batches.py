@@ -1,7 +1,7 @@
-"""Imported votes: one event of the log, and the votes themselves by columns beside it.
+"""Imported votes: one event in the log, and a compressed table of the votes beside it.
 
-A million votes are a few megabytes, so an import is one short transaction. Names of voters are kept apart, since they
-can be erased; the log's digests cover everything else.
+A million votes take a few megabytes, so an import is one short transaction. Names of voters are stored separately,
+because they can be erased; the log's digests cover everything else.
 """
 
 import hashlib
@@ -22,39 +22,52 @@ if TYPE_CHECKING:
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
-NEVER = np.iinfo(np.int64).min  # the time of a vote that does not say
+NEVER = np.iinfo(np.int64).min  # the time of a vote without one
 SMALLEST = (np.uint8, np.uint16, np.uint32)
 
 
 class Packed(NamedTuple):
-    """Votes ready to be stored."""
+    """Votes in the form in which they are stored."""
 
     names: tuple[str, ...]  # the arms, in the order of the numbers in `content`
     size: int
     content: bytes
-    voters: bytes | None  # None if no vote says who gave it
+    voters: bytes | None  # None if no vote names its voter
 
 
 class Batch(NamedTuple):
-    """The votes of one import; arms are numbers of the study's."""
+    """The votes of one import; arms are indices of the study's arms."""
 
     left: np.ndarray  # (n,) int32
     right: np.ndarray  # (n,) int32
     answer: np.ndarray  # (n,) int8: index into ANSWERS
-    times: np.ndarray | None  # (n,) int64: microseconds since 1970, NEVER where a vote does not say
+    times: np.ndarray | None  # (n,) int64: microseconds since 1970, or NEVER
 
 
 class Voters(NamedTuple):
-    """Who gave the votes of one import."""
+    """The voters of one import."""
 
     names: list[str]
-    given: np.ndarray  # (n,) int32: index into names, −1 for nobody
+    given: np.ndarray  # (n,) int32: for each vote the index of its voter, −1 if it names none
+
+
+class VotersEvent(NamedTuple):
+    """The import event that voters belong to."""
+
+    seq: int
+    duel: int  # the number of its first vote
+    time: float
 
 
 def pack(given: "Votes", called: Callable[[str], str] = str) -> Packed:
-    """Votes in the form in which they are stored; `called` says what a voter is called in the study."""
+    """Pack votes for storing.
+
+    Args:
+        given: The votes.
+        called: Returns what a voter is called in the study.
+    """
     smallest = next(kind for kind in SMALLEST if len(given.names) <= np.iinfo(kind).max)
-    columns: dict[str, Any] = {
+    columns: dict[str, np.ndarray] = {
         "left": given.left.astype(smallest),
         "right": given.right.astype(smallest),
         "answer": given.winner,
@@ -71,21 +84,32 @@ def pack(given: "Votes", called: Callable[[str], str] = str) -> Packed:
 
 
 def pack_voters(voters: Voters) -> bytes:
+    """Pack voters for storing."""
     names = np.frombuffer(json.dumps(voters.names).encode(), np.uint8)
     return _written({"names": names, "given": voters.given})
 
 
-def note_of(packed: Packed, arms: Sequence[Any]) -> dict[str, Any]:
-    """The note of the event: which of the study's arms the numbers stand for, and what the votes must be."""
+def note_of(packed: Packed, arms: Sequence[int | None]) -> dict[str, Any]:
+    """Return the note of an import event: the study's index of each arm, and the digest of the votes."""
     return {"votes": packed.size, "arms": list(arms), "digest": digest_of(packed.content)}
 
 
 def digest_of(content: bytes) -> str:
+    """Return the digest by which packed votes are checked."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 def unpack(content: bytes | None, note: dict[str, Any], what: str) -> Batch:
-    """The votes of an event with that note; refused unless they are what was written."""
+    """Unpack the votes of an import event.
+
+    Args:
+        content: The packed votes.
+        note: The event's note.
+        what: What to call the votes in an error.
+
+    Raises:
+        DamagedStudy: If they are not what was written.
+    """
     if content is None or digest_of(content) != note["digest"]:
         raise DamagedStudy(f"{what} are not what was written, or are missing: restore the database from a back-up")
     columns = _read(content)
@@ -94,40 +118,51 @@ def unpack(content: bytes | None, note: dict[str, Any], what: str) -> Batch:
 
 
 def unpack_voters(content: bytes) -> Voters:
+    """Unpack the voters of an import event."""
     columns = _read(content)
     return Voters(json.loads(columns["names"].tobytes()), columns["given"])
 
 
 def store(connection: sa.Connection, study: int, seq: int, packed: Packed) -> None:
-    """Keep the votes of an import event."""
+    """Store the votes of an import event."""
     values = {"study_id": study, "seq": seq, "content": packed.content, "voters": packed.voters}
     connection.execute(sa.insert(votes).values(values))
 
 
 def stored(connection: sa.Connection, study: int, seq: int) -> tuple[bytes | None, bytes | None]:
-    """What was kept of an import event: the votes, and their voters."""
+    """Return what was stored for an import event: the packed votes, and their packed voters."""
     chosen = sa.select(votes.c.content, votes.c.voters).where(votes.c.study_id == study, votes.c.seq == seq)
     row = connection.execute(chosen).first()
     return (None, None) if row is None else (row.content, row.voters)
 
 
-def stored_voters(connection: sa.Connection, study: int, last: int) -> Iterator[tuple[Any, Voters]]:
-    """The import events up to one (seq, duel, time) whose votes have voters, with these."""
+def stored_voters(connection: sa.Connection, study: int, last: int) -> Iterator[tuple[VotersEvent, Voters]]:
+    """Yield the voters of each import event up to the event `last`, if its votes name any."""
     theirs = (votes.c.study_id == events.c.study_id) & (votes.c.seq == events.c.seq)
     chosen = sa.select(events.c.seq, events.c.duel, events.c.time, votes.c.voters).join(votes, theirs)
     chosen = chosen.where(events.c.study_id == study, events.c.seq <= last, votes.c.voters.is_not(None))
     for row in connection.execute(chosen).all():
-        yield row, unpack_voters(row.voters)
+        yield VotersEvent(row.seq, row.duel, row.time), unpack_voters(row.voters)
 
 
 def forget_voter(connection: sa.Connection, study: int, last: int, called: Collection[str]) -> list[int] | None:
-    """Erase a voter's names from imported votes; the numbers of their duels, None if the names are nowhere."""
+    """Erase a voter from imported votes.
+
+    Args:
+        connection: The transaction's connection.
+        study: The study's id.
+        last: The last event to look at.
+        called: The forms of the voter's name.
+
+    Returns:
+        The numbers of the voter's duels; None if no import has that name.
+    """
     duels: list[int] | None = None
     for event, voters in stored_voters(connection, study, last):
         kept = [number for number, name in enumerate(voters.names) if name not in called]
         if len(kept) == len(voters.names):
             continue
-        renumbered = np.full(len(voters.names) + 1, -1, np.int32)  # the last one is nobody
+        renumbered = np.full(len(voters.names) + 1, -1, np.int32)  # the last entry is for votes without a voter
         renumbered[kept] = range(len(kept))
         given = renumbered[voters.given]
         duels = (duels or []) + (event.duel + np.flatnonzero((voters.given >= 0) & (given < 0))).tolist()
@@ -138,7 +173,7 @@ def forget_voter(connection: sa.Connection, study: int, last: int, called: Colle
 
 
 def time_of(microseconds: int) -> str | None:
-    """When a vote was given, as `Votes` has it."""
+    """Return the time of a vote as `Votes` has it: ISO 8601 in UTC."""
     if microseconds == NEVER:
         return None
     return f"{(EPOCH + int(microseconds) * MICROSECOND).isoformat()[:-6]}Z"

@@ -1,6 +1,6 @@
-"""The connections to a database of studies: one that is held, and one's own for whoever only reads.
+"""The connections to a database of studies: one that is held for writing, and a separate one for each long read.
 
-SQLite's file may be moved away, or replaced by a back-up: that is noticed, and the file that is there then is opened.
+SQLite's file may be moved away, or replaced by a back-up. That is noticed, and the file now at that path is opened.
 """
 
 import contextlib
@@ -9,95 +9,108 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.engine.interfaces import DBAPIConnection
 
 from ..errors import DamagedStudy, StorageError
-from .database import GONE, check_returned, engine_for, file_at, prepare, sqlite_path
-from .database_errors import PATIENCE, is_damage, reason, shown, trouble
+from .database import GONE, LOCK_TIMEOUT, check_returned, engine_for, file_at, prepare, sqlite_path
+from .database_errors import is_damage, reason, shown, trouble
 
 
 class Connections:
-    """What `Storage` is built on: the ways to reach its database."""
+    """The part of `Storage` that reaches its database."""
 
     def __init__(self, url: str) -> None:
         self.url = url
         self.engine = engine_for(url)
-        self.turn = threading.RLock()  # one thread at a time uses the held connection, for itself and all that wait
+        self.lock = threading.RLock()  # held by the thread that uses the held connection
         self._held: sa.Connection | None = None
-        self._driver: Any = None  # what it is a connection of
-        self._waits = -1.0  # how long that waits for locks by itself, if known
+        self._driver: DBAPIConnection | None = None  # the driver's connection under it
+        self._busy_timeout = -1.0  # SQLite's own, of the held connection; negative if not set yet
         self._process = os.getpid()
-        self._patience = float(PATIENCE)
-        with self.explained():
+        self._lock_timeout = float(LOCK_TIMEOUT)
+        with self.translate_errors():
             prepare(self.engine, url)
         path = sqlite_path(sa.make_url(url))
         self._path = None if path is None else str(path)
         self._file, self._missing = file_at(self._path), False
-        self._left = 0.0  # when that file was let go of, if it is missing
+        self._released_at = 0.0  # when the file was released, if it is missing
         self._wal: tuple[int, int] | None = GONE  # the file beside it, as far as it is known to belong to it
-        self.generation = 0  # how often another file took the place of the one that was in use
+        self.generation = 0  # how often another file has replaced the one in use
 
-    def forget(self) -> None:
-        """Drop what was read from a database that is not in use any more."""
+    def _database_changed(self) -> None:
+        """Called when what was read so far may not be in the database in use."""
 
     @property
     def is_sqlite(self) -> bool:
+        """Whether this is SQLite; else it is PostgreSQL."""
         return self.engine.dialect.name == "sqlite"
 
     @property
     def is_gone(self) -> bool:
-        """Whether SQLite's file was removed, or another one is in its place that was not opened yet."""
+        """Whether SQLite's file was removed, or replaced by one that has not been opened yet."""
         return self._missing or file_at(self._path) != self._file
 
     def _follow_file(self) -> None:
-        """Go on with the file that is now at the path, if the one in use was moved away or replaced."""
-        if not self.is_gone or (self._held is not None and self._driver.in_transaction):
+        """Switch to the file that is now at the path, if the one in use was moved away or replaced."""
+        if not self.is_gone or (self._held is not None and self._in_transaction()):
             return
         found = file_at(self._path)
         if not self._missing:
-            self._let_go_of_file()
+            self._release_file()
         if found == GONE:
             raise StorageError(
                 f"the file of the database {shown(self.url)} was removed or replaced while it was in use: nothing was "
                 "written; put it back, or load the study again"
             )
-        check_returned(str(self._path), self._file, self._wal, self._left)
+        check_returned(str(self._path), self._file, self._wal, self._released_at)
         prepare(self.engine, self.url)
         self._file, self._missing, self._wal = found, False, GONE
         self.generation += 1
 
-    def _let_go_of_file(self) -> None:
-        """Complete the file that was moved away with what was written last, and forget all that is known from it.
+    def _in_transaction(self) -> bool:
+        return isinstance(self._driver, sqlite3.Connection) and self._driver.in_transaction
 
-        That is still in the file beside it, which SQLite would take for a part of whatever takes its place.
+    def _release_file(self) -> None:
+        """Release a file that was moved away, after the last commits were copied into it from the WAL beside it.
+
+        SQLite would otherwise apply that WAL to whichever file takes its place.
         """
         if self._held is not None:
             with contextlib.suppress(sqlite3.Error):
                 self._run("PRAGMA wal_checkpoint(TRUNCATE)")
         self.release()
-        self.forget()
-        self._missing, self._left = True, time.time()
+        self._database_changed()
+        self._missing, self._released_at = True, time.time()
 
-    def set_patience(self, seconds: float) -> None:
-        """Wait no longer than this for SQLite's lock from now on, while another process writes."""
-        self._patience = seconds
+    def set_lock_timeout(self, seconds: float) -> None:
+        """Set how long to wait for SQLite's lock while another process writes.
+
+        Args:
+            seconds: The longest wait from now on.
+        """
+        self._lock_timeout = seconds
         if self.is_sqlite:
             sa.event.listen(self.engine, "do_connect", lambda *known: known[-1].update(timeout=seconds))
 
     @contextmanager
-    def explained(self) -> Iterator[None]:
-        """Turns what the database says into words for people."""
+    def translate_errors(self) -> Iterator[None]:
+        """Turn errors of the database into errors of Duels.
+
+        Raises:
+            StorageError: If the database cannot be used.
+            DamagedStudy: If some of it cannot be read.
+        """
         try:
             yield
         except (sa.exc.IntegrityError, self.engine.dialect.loaded_dbapi.IntegrityError) as error:
             why = reason(error)
-            gone = "foreign key" in why.lower()
-            said = "the study was deleted meanwhile" if gone else f"the database refused to store this twice: {why}"
-            raise StorageError(said) from error
+            if "foreign key" in why.lower():
+                raise StorageError("the study was deleted meanwhile") from error
+            raise StorageError(f"the database refused to store this twice: {why}") from error
         except (sa.exc.SQLAlchemyError, self.engine.dialect.loaded_dbapi.Error) as error:
             self.release()
             if is_damage(reason(error)):
@@ -105,19 +118,23 @@ class Connections:
             raise StorageError(f"the database {shown(self.url)} {trouble(reason(error))}") from error
 
     def connection(self) -> sa.Connection:
-        """The held connection, to read from; only whoever has the turn uses it."""
+        """Return the held connection, for reading. The caller must have `lock`."""
         held = self._connected()
-        self._set_waiting(self._patience)
+        self._set_busy_timeout(self._lock_timeout)
         return held
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """A connection of one's own: the log is only ever added to, so nobody has to wait for those who read it."""
-        if isinstance(self.engine.pool, sa.StaticPool):  # in memory there is only one
-            with self.turn, self.explained():
+        """Yield a connection for one reader. It blocks nobody: events are appended, and never changed.
+
+        Raises:
+            StorageError: If the database cannot be read.
+        """
+        if isinstance(self.engine.pool, sa.StaticPool):  # a database in memory has only one connection
+            with self.lock, self.translate_errors():
                 yield self.connection()
             return
-        if self.is_gone:  # SQLite would make another file
+        if self.is_gone:  # SQLite would create a new file
             raise StorageError(f"the file of the database {shown(self.url)} was removed or replaced")
         try:
             with self.engine.connect() as connection:
@@ -126,18 +143,18 @@ class Connections:
             raise StorageError(f"the database {shown(self.url)} {trouble(reason(error))}") from error
 
     def _connected(self) -> sa.Connection:
-        if self._process != os.getpid():  # after a fork the parent's connection is not ours to use
+        if self._process != os.getpid():  # after a fork, the parent's connection must not be used
             self._process, self._held = os.getpid(), None
-            self.forget()
+            self._database_changed()
             self.engine.dispose(close=False)
         self._follow_file()
         if self._held is None:
             self._held = self.engine.connect()
-            self._driver, self._waits = self._held.connection.driver_connection, -1.0
+            self._driver, self._busy_timeout = self._held.connection.driver_connection, -1.0
         return self._held
 
     def release(self) -> None:
-        """Let go of the connection, so that the next use makes another one."""
+        """Release the held connection; the next use makes a new one."""
         held, self._held = self._held, None
         if held is not None:
             try:
@@ -164,9 +181,9 @@ class Connections:
         if not self.is_sqlite:
             self._run("BEGIN")
             return
-        # Left to itself SQLite looks for the lock ever more rarely, and those who wait long wait longest.
-        self._set_waiting(0)
-        deadline = time.monotonic() + self._patience
+        # SQLite's own waiting polls more and more rarely, so that whoever has waited longest waits even longer.
+        self._set_busy_timeout(0)
+        deadline = time.monotonic() + self._lock_timeout
         while True:
             try:
                 self._run("BEGIN IMMEDIATE")
@@ -176,13 +193,17 @@ class Connections:
                     raise
             time.sleep(random.uniform(0.0005, 0.002))
 
-    def _set_waiting(self, seconds: float) -> None:
+    def _set_busy_timeout(self, seconds: float) -> None:
         """How long SQLite itself waits for locks on the held connection."""
-        if self.is_sqlite and seconds != self._waits:
+        if self.is_sqlite and seconds != self._busy_timeout:
             self._run(f"PRAGMA busy_timeout = {1000 * seconds:.0f}")
-            self._waits = seconds
+            self._busy_timeout = seconds
 
-    def _run(self, text: str, rows: list[tuple] | None = None) -> Any:
-        """A statement by the driver itself on the held connection: the few that every answer needs."""
+    def _run(self, text: str, rows: Sequence[Sequence[object]] | None = None) -> None:
+        """Run a statement directly on the driver, which is faster: every vote needs a few of these."""
+        assert self._driver is not None
         cursor = self._driver.cursor()
-        return cursor.execute(text) if rows is None else cursor.executemany(text, rows)
+        if rows is None:
+            cursor.execute(text)
+        else:
+            cursor.executemany(text, rows)

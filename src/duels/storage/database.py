@@ -1,4 +1,4 @@
-"""The databases behind a storage: how they are reached, and how their tables are made."""
+"""The databases behind a storage: how to connect to them, and how their tables are created."""
 
 import contextlib
 import logging
@@ -7,26 +7,31 @@ import re
 import sqlite3
 import time
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import sqlalchemy as sa
+from sqlalchemy.engine.interfaces import DBAPIConnection
 
 from ..errors import InvalidInput, StorageError, needs_extra
-from .database_errors import PATIENCE, shown
+from .database_errors import shown
 from .tables import metadata
 
 HEAD = "0006"  # the newest migration
-SCRUBBED = "0004"  # the migration that erases what was stored before
+SCRUBBED = "0004"  # the migration that erases names of voters
 LEFTOVERS = 1  # SQLite's user_version while the unused space of its file has not been erased
-OURS = re.compile(r"\d{4}")  # what migrations are called
+OURS = re.compile(r"\d{4}")  # names of our migrations
 DEFAULT = "sqlite:///duels.db"
-SETTLED = 1.0  # seconds after which a file that nobody has written to is taken to be complete
+LOCK_TIMEOUT = 60  # seconds to wait for other processes' locks
+SETTLED = 1.0  # seconds without a write after which a file is taken to be complete
 logger = logging.getLogger("duels")
 
 
 def engine_for(url: str) -> sa.Engine:
-    """What makes connections to the database of a URL."""
+    """Return the SQLAlchemy engine for a URL.
+
+    Raises:
+        InvalidInput: If it is not the URL of a SQLite or PostgreSQL database, or a driver is missing.
+    """
     try:
         parsed = sa.make_url(url)
         parsed.get_dialect()
@@ -43,7 +48,7 @@ def engine_for(url: str) -> sa.Engine:
         engine = sa.create_engine(
             parsed,
             poolclass=sa.StaticPool if parsed.database in (None, "", ":memory:") else sa.NullPool,
-            connect_args={"timeout": PATIENCE, "check_same_thread": False, "isolation_level": None},
+            connect_args={"timeout": LOCK_TIMEOUT, "check_same_thread": False, "isolation_level": None},
         )
         sa.event.listen(engine, "connect", _set_up_sqlite)
         return engine
@@ -63,23 +68,23 @@ def engine_for(url: str) -> sa.Engine:
 
 
 def sqlite_path(url: sa.URL) -> Path | None:
-    """SQLite's file, if it is a plain one."""
+    """Return the path of a SQLite database that is a plain file."""
     name = url.database
     plain = url.get_backend_name() == "sqlite" and name and name != ":memory:" and not name.startswith("file:")
     return Path(str(name)) if plain else None
 
 
 def _cannot_change(path: Path) -> bool:
-    """Whether nobody can write there, as on a medium: SQLite would look for its side files in vain."""
+    """Whether this is a read-only medium, on which SQLite cannot create the files it needs beside the database."""
     here = path.exists() and not os.access(path, os.W_OK) and not os.access(path.parent, os.W_OK)
     return here and not Path(f"{path}-wal").exists()
 
 
-GONE = (0, 0)  # what `file_at` gives where there is no file
+GONE = (0, 0)  # what `file_at` returns if there is no file
 
 
 def file_at(path: str | None) -> tuple[int, int] | None:
-    """Which file SQLite's is, so that another one in its place is noticed."""
+    """Return device and inode of a file, by which a replacement is noticed; None without a path."""
     try:
         found = None if path is None else os.stat(path)
     except OSError:
@@ -88,14 +93,21 @@ def file_at(path: str | None) -> tuple[int, int] | None:
 
 
 def check_returned(path: str, before: tuple[int, int] | None, old_wal: tuple[int, int] | None, left: float) -> None:
-    """Refuse a file that cannot take the place of the one that was in use until the time `left`, or not yet.
+    """Refuse a file that cannot replace the one that was in use, or not yet.
 
-    before, old_wal: that one and the file beside it, which SQLite would take for a part of whatever is there now.
+    Args:
+        path: Where the file is.
+        before: The file that was in use (see `file_at`).
+        old_wal: The WAL beside that file, which SQLite would apply to any file at this path.
+        left: When the old file was released.
+
+    Raises:
+        StorageError: If the file is missing, incomplete or not a database of Duels.
     """
     words = f"the file of the database {path!r} was removed or replaced while it was in use"
     try:
         found, wal = os.stat(path), Path(f"{path}-wal")
-        same = (found.st_dev, found.st_ino) == before and found.st_mtime <= left  # numbers are used again
+        same = (found.st_dev, found.st_ino) == before and found.st_mtime <= left  # inodes are reused
         stale = not same and old_wal != GONE and file_at(str(wal)) == old_wal and wal.stat().st_size > 0
     except OSError:
         raise StorageError(words) from None
@@ -104,7 +116,7 @@ def check_returned(path: str, before: tuple[int, int] | None, old_wal: tuple[int
             f"{words}, and {wal.name} belongs to the one that was there before: stop the server, remove {wal.name} and "
             f"{wal.name[:-4]}-shm, and start it again; nothing was written"
         )
-    if not same and (not found.st_size or 0 <= time.time() - found.st_mtime < SETTLED):  # somebody may be copying it
+    if not same and (not found.st_size or 0 <= time.time() - found.st_mtime < SETTLED):  # it may still be being copied
         raise StorageError(f"{words}, by one that was written just now: it is opened when it is complete")
     with contextlib.closing(sqlite3.connect(f"file:{quote(path)}?mode=rw", uri=True, timeout=1)) as connection:
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -112,50 +124,57 @@ def check_returned(path: str, before: tuple[int, int] | None, old_wal: tuple[int
         raise StorageError(f"{words}, by one that is not a database of Duels; nothing was changed")
 
 
-def _set_up_sqlite(connection: Any, record: Any) -> None:
+def _set_up_sqlite(connection: DBAPIConnection, record: object) -> None:
     cursor = connection.cursor()
     try:
         cursor.execute("PRAGMA journal_mode=WAL")
     except sqlite3.OperationalError as error:
-        if "readonly" not in str(error):  # a study may be looked at where it cannot be written
+        if "readonly" not in str(error):  # a read-only study can still be looked at
             raise
     cursor.execute("PRAGMA synchronous=FULL")  # a commit returns after it is on disk
     cursor.execute("PRAGMA foreign_keys=ON")
     cursor.close()
 
 
-def _set_up_postgres(connection: Any, record: Any) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute(f"SET lock_timeout = '{PATIENCE:g}s'")  # another server may have frozen with a lock
+def _set_up_postgres(connection: DBAPIConnection, record: object) -> None:
+    cursor = connection.cursor()
+    cursor.execute(f"SET lock_timeout = '{LOCK_TIMEOUT:g}s'")  # another server may be frozen while it holds a lock
+    cursor.close()
     connection.commit()
 
 
 class Probe:
-    """Looks whether a database can be read and written, on a connection of its own; for one thread at a time.
+    """Tests whether a database can be read and written, on a connection of its own; for one thread at a time.
 
     The write is a real one: it changes nothing, and is on disk when it returns.
     """
 
-    def __init__(self, url: str, patience: float) -> None:
+    def __init__(self, url: str, timeout: float) -> None:
+        """Connect to nothing yet.
+
+        Args:
+            url: The database's URL.
+            timeout: Seconds to wait for a lock.
+        """
         path = sqlite_path(sa.make_url(url))
-        if path is not None:  # without making the file if it is not there
+        if path is not None:  # do not create the file if it is missing
             url = f"sqlite:///file:{quote(str(path))}?mode=rw&uri=true"
         self.engine = engine_for(url)
-        self._begin = ["BEGIN", f"SET LOCAL lock_timeout = '{patience:g}s'"]
+        self._begin = ["BEGIN", f"SET LOCAL lock_timeout = '{timeout:g}s'"]
         if self.engine.dialect.name == "sqlite":
             self._begin = ["BEGIN IMMEDIATE"]
-            sa.event.listen(self.engine, "do_connect", lambda *known: known[-1].update(timeout=patience))
+            sa.event.listen(self.engine, "do_connect", lambda *known: known[-1].update(timeout=timeout))
 
     def read(self) -> None:
-        """Raises what the driver or SQLAlchemy says."""
+        """Reads; raises errors of the driver or of SQLAlchemy."""
         self._do("SELECT version_num FROM alembic_version")
 
     def write(self) -> None:
-        """Raises what the driver or SQLAlchemy says."""
+        """Writes; raises errors of the driver or of SQLAlchemy."""
         self._do(*self._begin, "UPDATE alembic_version SET version_num = version_num", "COMMIT")
 
     def _do(self, *statements: str) -> None:
-        with self.engine.connect() as connection:  # SQLite's is closed afterwards: its file may be another one then
+        with self.engine.connect() as connection:  # SQLite's is closed afterwards: its file may be replaced
             try:
                 for statement in statements:
                     connection.exec_driver_sql(statement)
@@ -165,7 +184,11 @@ class Probe:
 
 
 def prepare(engine: sa.Engine, url: str) -> None:
-    """Make the tables, or find them; a database of a newer version is left alone."""
+    """Create the tables, or upgrade them.
+
+    Raises:
+        StorageError: If the database belongs to another program or to a newer version of Duels.
+    """
     with engine.connect() as connection:
         found = _revision(connection)
     if found == HEAD:
@@ -182,18 +205,22 @@ def prepare(engine: sa.Engine, url: str) -> None:
 
 
 def refuse_foreign(engine: sa.Engine, url: str) -> None:
-    """Nothing is made in a database of somebody else's: in a file with other tables, or where ours would clash."""
+    """Refuse a database of another program: a file with other tables, or one where ours would clash.
+
+    Raises:
+        StorageError: If it is one.
+    """
     with engine.connect() as connection:
         found = set(sa.inspect(connection).get_table_names())
-        if OURS.fullmatch(_revision(connection) or ""):  # another process made them meanwhile
+        if OURS.fullmatch(_revision(connection) or ""):  # another process has just created them
             return
     ours = {*metadata.tables, "alembic_version"}
     foreign = sorted(found if engine.dialect.name == "sqlite" else found & ours)
     if foreign:
         shortened = ", ".join(foreign[:5]) + (", …" if len(foreign) > 5 else "")
         raise StorageError(
-            f"the database {shown(url)} is not one of Duels': it has the tables {shortened}; expected a new or empty "
-            "one; nothing was changed"
+            f"the database {shown(url)} does not belong to Duels: it has the tables {shortened}; expected a new or "
+            "empty one; nothing was changed"
         )
 
 
@@ -204,14 +231,14 @@ def _revision(connection: sa.Connection) -> str | None:
 
 
 def upgrade(engine: sa.Engine, revision: str = "head") -> None:
-    """Bring the tables to the newest schema."""
+    """Migrate the tables to a schema, by default the newest."""
     import alembic.command
     import alembic.config
 
     config = alembic.config.Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
     with engine.connect() as connection:
-        # Several processes may open a new database at once: one of them makes the tables.
+        # Several processes may open a new database at once: one of them creates the tables.
         if engine.dialect.name == "sqlite":
             connection.exec_driver_sql("BEGIN IMMEDIATE")
         else:
@@ -232,9 +259,9 @@ def upgrade(engine: sa.Engine, revision: str = "head") -> None:
 
 
 def _erase_leftovers(engine: sa.Engine) -> None:
-    """Write SQLite's file again after an upgrade that erased something: its unused space still has it.
+    """Rewrite SQLite's file after an upgrade that erased something, since its unused space still contains it.
 
-    Until that has worked, which takes as much space again and a moment without other users, every opening tries it.
+    This needs as much free space as the file takes, and no other user. Every opening tries again until it succeeds.
     """
     if engine.dialect.name != "sqlite":
         return

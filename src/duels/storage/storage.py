@@ -1,27 +1,34 @@
-"""Where studies live: an append-only log of events in SQLite or PostgreSQL, and how it is written.
+"""Where studies are stored: an append-only log of events in SQLite or PostgreSQL, and how it is written.
 
-Whatever waits is written in one commit, and each writer is answered only after that commit is on disk. The database
-itself refuses two questions of one number and two answers to one question.
+All waiting writes share one commit, and each caller gets its answer only after that commit is on disk. The database
+itself refuses two questions with one number and two answers to one question.
 """
 
 import json
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 
 import sqlalchemy as sa
 
 from ..errors import DuelsError, StorageError
 from .connections import Connections
 from .database import file_at
-from .loaded import Followers
+from .histories import Histories, LoadedHistory
 from .tables import EVENT_COLUMNS, studies
 
-PAUSE = 0.001  # seconds: whoever releases a lock and takes it again at once leaves nobody else in
-WRITER = "duels-writer"  # the name of the thread that leads for those who do not wait
+if TYPE_CHECKING:
+    from ..policies import Policy
+
+PAUSE = 0.001  # seconds: a thread that releases a lock and takes it again at once lets no other thread in
+WRITER = "duels-writer"  # the name of the thread that writes for callers of `post`
+T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+EventRow = Sequence[Any]  # the fields of an `Event`, as the database returns them
 
 
 class StudyRow(NamedTuple):
@@ -54,123 +61,165 @@ class Event(NamedTuple):
     digest: str
 
 
-class Write(NamedTuple):
-    """Something to be written."""
+class Write(NamedTuple, Generic[T_co]):
+    """Something to write.
 
-    operation: Callable[[sa.Connection], Any]  # what it gives is the value of the write
-    study: int | None = None  # the id of the one that it appends to
-    last: bool = False  # behind the others of its commit: questions are cheaper after all answers than between them
+    Attributes:
+        operation: Called inside the transaction; what it returns is the value of the write.
+        study: The id of the study it appends to, if it is about one.
+        last: Whether it runs after the other writes of its commit. Questions do: after all answers the policy's state
+            is updated once, instead of between any two of them.
+    """
+
+    operation: Callable[[sa.Connection], T_co]
+    study: int | None = None
+    last: bool = False
 
 
 class NotReady(DuelsError):
-    """Something slow comes first, which nobody else should wait for: call `prepare` without the lock, and try again."""
+    """Slow work must be done first. Call `prepare` without holding the lock, then try again."""
 
     def __init__(self, study: int, work: Callable[[], None] | None = None) -> None:
         super().__init__("the study is still being loaded: try again in a moment")
-        self.study, self.work = study, work  # without work it is only others' turn
+        self.study, self.work = study, work  # without work, it is enough to let other threads run
 
     def prepare(self) -> None:
-        self.work() if self.work is not None else time.sleep(PAUSE)
+        """Do the slow work, or let other threads run."""
+        if self.work is not None:
+            self.work()
+        else:
+            time.sleep(PAUSE)
 
 
-class _Waiting:
-    """Something to be written, and what came of it."""
+class _Pending:
+    """A write in the queue, and its outcome."""
 
-    def __init__(self, write: Write, then: "Callable[[_Waiting], None] | None" = None) -> None:
+    def __init__(self, write: Write[object], then: "Callable[[_Pending], None] | None" = None) -> None:
         self.operation, self.study, self.last = write
         self.then = then  # called when it is done, in the thread that wrote it
         self.done = False
         self.woken = threading.Lock()
         self.woken.acquire()
-        self.value: Any = None
+        self.value: object = None
         self.error: BaseException | None = None
 
 
-class Storage(Connections):
-    """A database of studies. Safe to use from many threads; many processes and hosts may use one database."""
+@dataclass
+class _TransactionState:
+    """What is known about the transaction in progress."""
 
-    _posting: ThreadPoolExecutor | None = None  # the thread that leads for those who do not wait
-    _background: ThreadPoolExecutor | None = None  # the thread for what comes after a commit
+    unwritten: list[tuple[object, ...]] = field(default_factory=list)  # events that were appended
+    flushed: bool = False  # whether it has written any
+    current: set[int] = field(default_factory=set)  # studies that are locked and up to date
+    checked: set[Hashable] = field(default_factory=set)  # checks that have passed
+    after_commit: list[Callable[[], None]] = field(default_factory=list)  # what to do once it is on disk
+
+
+class Storage(Connections):
+    """A database of studies. Many threads, processes and hosts may use one database."""
+
+    _writer_pool: ThreadPoolExecutor | None = None  # the thread that writes for callers of `post`
+    _background: ThreadPoolExecutor | None = None  # the thread for tasks after a commit
 
     def __init__(self, url: str) -> None:
+        """Open a database, and create its tables if it is new.
+
+        Args:
+            url: Such as `sqlite:///duels.db` or `postgresql://user@host/name`.
+
+        Raises:
+            InvalidInput: If it is not the URL of a database.
+            StorageError: If the database cannot be used.
+        """
         super().__init__(url)
-        self._waiting: list[_Waiting] = []
-        self._queue = threading.Lock()
-        self._led = False  # whether some thread is writing for those that wait
-        self.followers = Followers()  # study id → what this process knows of it
-        self.compile: Callable[[Any], None] | None = None  # how a policy is compiled before its first question, if so
-        self._afterwards: list[Callable[[], None]] = []  # what the transaction under way leaves to be done
-        self.current: set[int] = set()  # studies that are locked and up to date in the transaction under way
-        self.checked: set[Any] = set()  # what callers have made sure of in the transaction under way
-        self._unwritten: list[tuple] = []  # events of the transaction under way
-        self._flushed = False  # whether it has written some
+        self._pending: list[_Pending] = []
+        self._queue_lock = threading.Lock()
+        self._has_leader = False  # whether some thread is writing for those that wait
+        self._state = _TransactionState()
+        self.histories = Histories()
+        self.compile: Callable[[Policy], None] | None = None  # compiles a policy before its first question, if set
         names, mark = ("study_id", *EVENT_COLUMNS), "?" if self.is_sqlite else "%s"
         self._insert = f"INSERT INTO events ({', '.join(names)}) VALUES ({', '.join([mark] * len(names))})"
         self.write_failure: str | None = None  # why the last commit failed, if the database was the reason
         self.last_write = -math.inf  # when events were last written, by `time.monotonic`
 
-    def write(self, write: Write) -> Any:
-        """Do the operation in a transaction that holds the write lock; returns after it is on disk.
+    def write(self, write: Write[T]) -> T:
+        """Run an operation in a transaction that holds the write lock; returns after it is on disk.
 
-        Operations that wait while a commit is under way share the next one. An operation that raises a `DuelsError`
-        must not have written anything; the others are not affected by it.
+        Operations that arrive while a commit is in progress share the next one. An operation that raises a
+        `DuelsError` must not have written anything; the others are not affected by it.
+
+        Args:
+            write: The operation, and the study it appends to.
+
+        Returns:
+            What the operation returns.
+
+        Raises:
+            DuelsError: What the operation raises.
+            StorageError: If the commit fails.
         """
         while True:
-            mine = _Waiting(write)
-            with self._queue:
-                self._waiting.append(mine)
-                leads, self._led = not self._led, True
+            mine = _Pending(write)
+            with self._queue_lock:
+                self._pending.append(mine)
+                leads, self._has_leader = not self._has_leader, True
             if not leads:
                 self._wait(mine)
             if not mine.done:
                 self._lead()
             if mine.error is None:
-                return mine.value
+                return cast(T, mine.value)
             if not isinstance(mine.error, NotReady):
                 raise mine.error
             mine.error.prepare()
 
-    def post(self, write: Write, then: Callable[[Any, BaseException | None], None]) -> None:
-        """As `write`, without waiting: `then` is called with the value or the error, in the thread that wrote it."""
-        waiting = _Waiting(write, lambda one: then(one.value, one.error))
-        with self._queue:
-            self._waiting.append(waiting)
-            leads, self._led = not self._led, True
+    def post(self, write: Write[T], then: Callable[[T, BaseException | None], None]) -> None:
+        """As `write`, without waiting.
+
+        Args:
+            write: The operation, and the study it appends to.
+            then: Called with the value, or None, and the error, if there is one, in the thread that wrote it.
+        """
+        pending = _Pending(write, lambda one: then(cast(T, one.value), one.error))
+        with self._queue_lock:
+            self._pending.append(pending)
+            leads, self._has_leader = not self._has_leader, True
         if leads:
             self._writer().submit(self._lead)
 
     def _writer(self) -> ThreadPoolExecutor:
-        if self._posting is None:
-            self._posting = ThreadPoolExecutor(1, WRITER)
-        return self._posting
+        if self._writer_pool is None:
+            self._writer_pool = ThreadPoolExecutor(1, WRITER)
+        return self._writer_pool
 
-    def _wait(self, mine: _Waiting) -> None:
-        """Until a leader has written it, or leaves the lead to this thread."""
+    def _wait(self, mine: _Pending) -> None:
+        """Wait until a leader has written it, or hands the lead to this thread."""
         try:
             mine.woken.acquire()
-        except BaseException:  # Ctrl-C: leave the queue, and the lead to another
-            with self._queue:
-                handed = mine in self._waiting and not mine.woken.locked()
-                self._waiting = [one for one in self._waiting if one is not mine]
+        except BaseException:  # Ctrl-C: leave the queue, and hand over the lead if this thread has it
+            with self._queue_lock:
+                handed = mine in self._pending and not mine.woken.locked()
+                self._pending = [one for one in self._pending if one is not mine]
             if handed:
                 self._lead()
             raise
 
     def _lead(self) -> None:
-        """Write for all that wait, and leave the lead to the first of those who came meanwhile."""
+        """Write for all that wait, then hand the lead to the first of those that arrived meanwhile."""
         again = True
         while again:
             try:
-                with self.turn:
-                    self._write_waiting()
+                with self.lock:
+                    self._commit_pending()
             finally:
-                again = self._left_to_itself()
+                again = self._keeps_lead()
 
-    def _left_to_itself(self) -> bool:
-        """Hand the lead over; whether it stays with this thread, which writes for those who do not wait."""
-        with self._queue:
-            self._led = bool(self._waiting)
-            heir = self._waiting[0] if self._led else None
+    def _keeps_lead(self) -> bool:
+        """Hand over the lead; returns whether this thread, the writer, must go on by itself."""
+        with self._queue_lock:
+            self._has_leader = bool(self._pending)
+            heir = self._pending[0] if self._has_leader else None
         if heir is None:
             return False
         if heir.then is None:
@@ -181,43 +230,31 @@ class Storage(Connections):
         self._writer().submit(self._lead)
         return False
 
-    def _write_waiting(self) -> None:
-        with self._queue:
-            batch, self._waiting = sorted(self._waiting, key=lambda one: one.last), []
+    def _commit_pending(self) -> None:
+        """Run all pending operations in one transaction, and wake their callers once it is on disk."""
+        with self._queue_lock:
+            batch, self._pending = sorted(self._pending, key=lambda one: one.last), []
         try:
-            with self.explained(), self._transaction() as connection:
+            with self.translate_errors(), self._transaction() as connection:
                 for study in sorted({one.study for one in batch if one.study is not None}):
-                    self._lock(connection, study)  # in one order everywhere, so that nobody waits in a circle
+                    self._lock_study(connection, study)  # in one order everywhere, so that servers do not deadlock
                 for one in batch:
-                    before = self._known(one.study)
-                    try:
-                        one.value = one.operation(connection)
-                    except NotReady as error:  # before it changed anything; what was loaded so far is kept
-                        one.error = error.with_traceback(None)  # whose frames would keep the study in memory
-                    except DuelsError as error:  # its own; what the database says comes as the driver's
-                        one.error = error
-                        if one.study is not None and self._known(one.study) != before:
-                            self.followers.pop(one.study, None)  # it knows of events that will not be written
-                            self.current.discard(one.study)
+                    self._run_operation(connection, one)
                 self.flush(connection)
-            for task in self._afterwards:
-                self._later(task)
+            for task in self._state.after_commit:
+                self._in_background(task)
             self._note_written()
         except BaseException as error:
             self._note_failure(error)
-            self.followers.clear()  # they may know of events that were not written after all
+            self.histories.clear()  # they may include events that were not written
             for one in batch:
                 one.error = one.error or error
-            if not isinstance(error, Exception):  # Ctrl-C is for the thread that got it
+            if not isinstance(error, Exception):  # Ctrl-C goes to the thread that got it
                 for one in batch:
                     one.error = StorageError("the commit was interrupted: look whether the answer is there")
                 raise
         finally:
-            self._unwritten.clear()
-            self._afterwards.clear()
-            self._flushed = False
-            self.current.clear()
-            self.checked.clear()
+            self._state = _TransactionState()
             for one in batch:
                 one.done = True
                 if one.then is None:
@@ -225,8 +262,20 @@ class Storage(Connections):
                 else:
                     one.then(one)
 
+    def _run_operation(self, connection: sa.Connection, one: _Pending) -> None:
+        before = self._last_known(one.study)
+        try:
+            one.value = one.operation(connection)
+        except NotReady as error:  # before it changed anything; what was loaded so far is kept
+            one.error = error.with_traceback(None)  # its frames would keep the study in memory
+        except DuelsError as error:  # its own: errors of the database arrive as the driver's
+            one.error = error
+            if one.study is not None and self._last_known(one.study) != before:
+                self.histories.pop(one.study, None)  # it includes events that will not be written
+                self._state.current.discard(one.study)
+
     def _note_written(self) -> None:
-        if self._flushed:  # a commit of nothing works on a full disk too
+        if self._state.flushed:  # an empty commit succeeds even on a full disk
             self.write_failure, self.last_write = None, time.monotonic()
             if self._path is not None:
                 self._wal = file_at(f"{self._path}-wal")
@@ -236,79 +285,105 @@ class Storage(Connections):
         if isinstance(error, StorageError) and not refused:
             self.write_failure = str(error)
 
-    def forget(self) -> None:
-        self.followers.clear()
+    def _database_changed(self) -> None:
+        self.histories.clear()
 
-    def _known(self, study: int | None) -> int | None:
-        follower = self.followers.get(study) if study is not None else None
-        return None if follower is None else follower.seq
+    def _last_known(self, study: int | None) -> int | None:
+        history = self.histories.get(study) if study is not None else None
+        return None if history is None else history.seq
+
+    def is_current(self, study: int) -> bool:
+        """Return whether the transaction in progress has already brought a study up to date."""
+        return study in self._state.current
+
+    def set_current(self, study: int) -> None:
+        """Note that a study is up to date; nobody else can append to it until the transaction ends."""
+        self._state.current.add(study)
+
+    def keep(self, study: int, history: LoadedHistory) -> None:
+        """Keep a study's state in memory. Studies that the transaction in progress needs are not dropped for it."""
+        self.histories.add(study, history, self._state.current)
+
+    def check_once(self, what: Hashable, check: Callable[[], None]) -> None:
+        """Run a check unless it has passed before in the transaction in progress.
+
+        Args:
+            what: Identifies the check.
+            check: Raises an error if it does not pass.
+        """
+        if what not in self._state.checked:
+            check()
+            self._state.checked.add(what)
 
     def after_commit(self, task: Callable[[], None]) -> None:
-        """Do something in the background once the transaction under way is on disk; errors are ignored."""
-        self._afterwards.append(task)
+        """Run a task in the background once the transaction in progress is on disk; its errors are ignored."""
+        self._state.after_commit.append(task)
 
-    def _later(self, task: Callable[[], None]) -> None:
+    def _in_background(self, task: Callable[[], None]) -> None:
         if self._background is None:
             self._background = ThreadPoolExecutor(1, "duels-background")
         self._background.submit(task)
 
     def close(self) -> None:
+        """Finish background tasks and close all connections."""
         if self._background is not None:
             self._background.shutdown()
             self._background = None
-        if self._posting is not None:
-            self._posting.shutdown()
-            self._posting = None
-        with self.turn:
+        if self._writer_pool is not None:
+            self._writer_pool.shutdown()
+            self._writer_pool = None
+        with self.lock:
             self.release()
             self.engine.dispose()
 
-    def _lock(self, connection: sa.Connection, study_id: int) -> None:
-        """Nobody else appends to this study until the transaction ends. (SQLite's write lock is for all studies.)"""
+    def _lock_study(self, connection: sa.Connection, study_id: int) -> None:
+        """Keep others from appending to this study until the transaction ends. SQLite's lock covers all studies."""
         if not self.is_sqlite:
             connection.exec_driver_sql("SELECT id FROM studies WHERE id = %s FOR UPDATE", (study_id,))
 
-    def append(self, connection: sa.Connection, study_id: int, new: Sequence[Event]) -> None:
-        """Add events to a study's log; they are written with the others of the commit."""
-        self._unwritten += [(study_id, *event) for event in new]
+    def append(self, study_id: int, new: Sequence[Event]) -> None:
+        """Add events to a study's log; they are written together with the others of the commit."""
+        self._state.unwritten += [(study_id, *event) for event in new]
 
     def flush(self, connection: sa.Connection) -> None:
-        """Write the events of the transaction under way, for queries that must see them."""
-        if self._unwritten:
-            self._run(self._insert, self._unwritten)
-            self._unwritten.clear()
-            self._flushed = True
+        """Write the events of the transaction in progress, for queries that must see them."""
+        if self._state.unwritten:
+            self._run(self._insert, self._state.unwritten)
+            self._state.unwritten.clear()
+            self._state.flushed = True
 
     def read_events(
         self, connection: sa.Connection, study_id: int, after: int, limit: int | None = None
-    ) -> list[tuple]:
-        """The events after a sequence number, in order, as plain tuples of `Event`'s fields."""
+    ) -> list[EventRow]:
+        """Return a study's events after a sequence number, in order, as plain tuples of `Event`'s fields."""
         mark = "?" if self.is_sqlite else "%s"
         text = f"SELECT {', '.join(EVENT_COLUMNS)} FROM events WHERE study_id = {mark} AND seq > {mark} ORDER BY seq"
         text += "" if limit is None else f" LIMIT {int(limit)}"
         cursor = connection.connection.cursor()
-        cursor.execute(text, (study_id, after))  # by the driver itself: a million rows in a second
+        cursor.execute(text, (study_id, after))  # directly on the driver: a million rows in a second
         return list(cursor.fetchall())
 
     def last_seq(self, connection: sa.Connection, study_id: int) -> int:
-        """The number of a study's last event; 0 if there is none."""
+        """Return the number of a study's last event; 0 if there is none."""
         cursor = connection.connection.cursor()
         cursor.execute(f"SELECT max(seq) FROM events WHERE study_id = {'?' if self.is_sqlite else '%s'}", (study_id,))
-        row: Any = cursor.fetchone()
-        return row[0] or 0
+        row = cursor.fetchone()
+        return 0 if row is None else int(row[0] or 0)
 
     def find(self, connection: sa.Connection, name: str) -> StudyRow | None:
+        """Return the study with exactly this name."""
         row = connection.execute(sa.select(studies).where(studies.c.name == name)).first()
         return None if row is None else _study_row(row)
 
     def listed(self, connection: sa.Connection) -> list[StudyRow]:
+        """Return all studies, oldest first."""
         rows = connection.execute(sa.select(studies).order_by(studies.c.id))
         return [_study_row(row) for row in rows]
 
 
-def _study_row(row: Any) -> StudyRow:
+def _study_row(row: sa.Row[Any]) -> StudyRow:
     try:
         settings = dict(json.loads(row.settings))
-    except (ValueError, TypeError):  # the list of all studies must not fail for one of them
+    except (ValueError, TypeError):  # one damaged study must not break the list of all studies
         settings = {"damaged": "its settings are not a JSON object"}
     return StudyRow(**(row._asdict() | {"settings": settings}))

@@ -1,4 +1,4 @@
-"""The tables of a storage; `migrations/` makes them."""
+"""The tables of a storage; `migrations/` creates them."""
 
 import sqlalchemy as sa
 
@@ -13,7 +13,7 @@ studies = sa.Table(
     sa.Column("horizon", sa.BigInteger),
     sa.Column("seed", sa.BigInteger, nullable=False),
     sa.Column("lease", sa.Float, nullable=False),  # seconds after which an open duel stops counting
-    sa.Column("settings", sa.Text, nullable=False),  # JSON: what the policy's file was, and the like
+    sa.Column("settings", sa.Text, nullable=False),  # JSON: the policy's file, its code's hash, …
     sqlite_autoincrement=True,  # the id of a deleted study is never given again
 )
 _named = sa.text("voter IS NOT NULL")
@@ -31,7 +31,7 @@ events = sa.Table(
     sa.Column("answer", sa.Text),
     sa.Column("voter", sa.Text),
     sa.Column("time", sa.Float, nullable=False),
-    sa.Column("note", sa.Text),  # JSON of what only some kinds have
+    sa.Column("note", sa.Text),  # JSON: fields that only some kinds have
     sa.Column("digest", sa.Text, nullable=False),  # of this event and all before it
     sa.UniqueConstraint("study_id", "duel", "kind", "attempt", name="one_event_of_a_kind"),
     sa.Index("events_by_voter", "study_id", "voter", sqlite_where=_named, postgresql_where=_named),
@@ -48,7 +48,7 @@ votes = sa.Table(
     "votes",  # those of an import; see batches.py
     metadata,
     sa.Column("study_id", sa.Integer, sa.ForeignKey("studies.id", ondelete="CASCADE"), primary_key=True),
-    sa.Column("seq", sa.Integer, primary_key=True),  # of the event
+    sa.Column("seq", sa.Integer, primary_key=True),  # the import event's
     sa.Column("content", sa.LargeBinary, nullable=False),
     sa.Column("voters", sa.LargeBinary),
 )
@@ -58,21 +58,23 @@ keys = sa.Table(
     sa.Column("id", sa.Integer, primary_key=True),
     sa.Column("kind", sa.Text, nullable=False),  # admin, api, session or vote
     sa.Column("name", sa.Text, nullable=False),
-    sa.Column("digest", sa.Text, nullable=False, unique=True),  # of the secret, which is kept nowhere
+    sa.Column("digest", sa.Text, nullable=False, unique=True),  # of the secret, which is not stored
     sa.Column("study_id", sa.Integer, sa.ForeignKey("studies.id", ondelete="CASCADE")),
-    sa.Column("parent_id", sa.Integer, sa.ForeignKey("keys.id", ondelete="CASCADE")),  # of a session: who signed in
+    sa.Column(
+        "parent_id", sa.Integer, sa.ForeignKey("keys.id", ondelete="CASCADE")
+    ),  # of a session: the key that signed in
     sa.Column("created", sa.Float, nullable=False),
     sa.Column("expires", sa.Float),
     sa.Column("revoked", sa.Float),
     sa.Column("settings", sa.Text, nullable=False),  # JSON
     sqlite_autoincrement=True,  # the id of a deleted key is never given again
 )
-link_votes = sa.Table(  # of links that have a cap on votes
+link_votes = sa.Table(  # votes through links that have a cap
     "link_votes",
     metadata,
     sa.Column("key_id", sa.Integer, sa.ForeignKey("keys.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("duel", sa.Integer, primary_key=True),
-    sa.Column("address", sa.Text),  # a keyed digest of where the vote came from, if the link counts that
+    sa.Column("address", sa.Text),  # a keyed digest of the network address, if the link counts by address
     sa.Index("link_votes_by_address", "key_id", "address"),
 )
 voters = sa.Table(  # who voted through a link: "Voter 7" of the study is number 7
@@ -81,9 +83,9 @@ voters = sa.Table(  # who voted through a link: "Voter 7" of the study is number
     sa.Column("study_id", sa.Integer, sa.ForeignKey("studies.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("number", sa.Integer, primary_key=True),
     sa.Column("key_id", sa.Integer, sa.ForeignKey("keys.id", ondelete="CASCADE")),  # the link, if it is known
-    sa.Column("digest", sa.Text, unique=True),  # of the cookie; without one nobody can be this voter any more
+    sa.Column("digest", sa.Text, unique=True),  # of the cookie; None once the voter was forgotten
 )
-secrets = sa.Table(  # what the server signs with; made with the table
+secrets = sa.Table(  # keys that the server signs with, created with the table
     "secrets",
     metadata,
     sa.Column("name", sa.Text, primary_key=True),
@@ -111,6 +113,6 @@ impressions = sa.Table(
     metadata,
     sa.Column("study_id", sa.Integer, sa.ForeignKey("studies.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("duel", sa.Integer, primary_key=True),
-    sa.Column("record", sa.Text, nullable=False),  # JSON: the list that was shown, and what clicks on it are worth
+    sa.Column("record", sa.Text, nullable=False),  # JSON: the list that was shown, and the credit for clicks on it
 )
 EVENT_COLUMNS = tuple(column.name for column in events.columns if column.name != "study_id")

@@ -1,25 +1,34 @@
 """What past votes show: leaderboard, preferences and verdict."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import InvalidInput, counted
-from ..votes.files import read_votes
+from ..votes.files import VoteSource, read_votes
 from .tally import RANKED, LeaderboardRow, PairRow, Tally
 from .verdict import Verdict, leaderboard, preferences, verdict
 
-MOST_ARMS = 10_000  # a tally of this size already fills 1.6 GB
+MOST_ARMS = 10_000  # a tally of this size already takes 1.6 GB
 
 
 class Analysis(NamedTuple):
-    """What votes show; `str` gives it as a table and as text."""
+    """What votes show; `str` gives it as a table and text.
+
+    Attributes:
+        leaderboard: One row per arm, best first.
+        preferences: One row per pair of arms.
+        verdict: Who is best, as far as that is certain.
+        votes: How many votes there are.
+        ties: How many of them are ties, both_bad included.
+        said: Which column was taken for what.
+    """
 
     leaderboard: list[LeaderboardRow]
     preferences: list[PairRow]
     verdict: Verdict
     votes: int
-    ties: int  # both_bad included
+    ties: int
     said: str
 
     def __str__(self) -> str:
@@ -33,8 +42,15 @@ class Analysis(NamedTuple):
         return "\n".join([head, "", *(form.format(*row) for row in [heads, *rows]), RANKED, "", str(self.verdict)])
 
 
-def tally_of(votes: Any) -> Tally:
-    """Who beat whom how often, both_bad counted as a tie; every arm is active, and was there from the start."""
+def tally_of(votes: VoteSource) -> Tally:
+    """Count votes; both_bad counts as a tie, and every arm is active from the start.
+
+    Args:
+        votes: Anything that `read_votes` reads.
+
+    Raises:
+        InvalidInput: If they cannot be read, or have too few or too many arms.
+    """
     votes = read_votes(votes)
     arms = len(votes.names)
     if not 2 <= arms <= MOST_ARMS:
@@ -47,10 +63,30 @@ def tally_of(votes: Any) -> Tally:
     return Tally(votes.names, wins, ties + ties.T, np.ones(arms, dtype=bool), arms)
 
 
-def analyse(source: Any, *, confidence: float = 0.95, margin: float = 0.0) -> Analysis:
-    """Leaderboard, preferences and verdict of past votes, from anything that `read_votes` takes."""
+def analyse(source: VoteSource, *, confidence: float = 0.95, margin: float = 0.0) -> Analysis:
+    """Analyse past votes.
+
+    Args:
+        source: Anything that `read_votes` reads.
+        confidence: As in `Study.verdict`.
+        margin: As in `Study.verdict`.
+
+    Returns:
+        Leaderboard, preferences and verdict.
+
+    Raises:
+        InvalidInput: If the votes cannot be read.
+
+    Example:
+        >>> print(duels.analyse("votes.csv").verdict)  # doctest: +SKIP
+    """
     votes = read_votes(source)
     tally = tally_of(votes)
-    rows = leaderboard(tally, confidence), preferences(tally, confidence)
-    said = verdict(tally, confidence=confidence, margin=margin)
-    return Analysis(*rows, said, len(votes), int(tally.ties.sum()) // 2, votes.said)
+    return Analysis(
+        leaderboard=leaderboard(tally, confidence),
+        preferences=preferences(tally, confidence),
+        verdict=verdict(tally, confidence=confidence, margin=margin),
+        votes=len(votes),
+        ties=int(tally.ties.sum()) // 2,
+        said=votes.said,
+    )

@@ -1,21 +1,27 @@
-"""What a voter is shown and has said: names hidden, one question at a time, no look at results."""
+"""Voting through links: one question at a time, with the arms' names hidden and no look at results.
+
+A voter is known by a cookie, of which only the digest is stored. A link may have caps on its votes, see `Caps`.
+"""
 
 import json
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from functools import partial
+from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from ..errors import Conflict, InvalidInput, NotFound
-from ..storage.storage import Write
-from ..storage.tables import events, voters
+from ..errors import CapReached, Conflict, InvalidInput, NotFound
+from ..storage.storage import Storage, Write
+from ..storage.tables import events, link_votes, voters
+from ..votes.item_files import Output
 from ..votes.names import LinkVoter, link_voter
 from . import log
 from .duels import Duel
 from .history import History
 from .items import can_show, choose_item, item_of
-from .record import OPEN, SKIP
+from .record import OPEN
 from .study import Study
+from .tally import Tally
 from .verdict import verdict
 
 SIDES = {"a": "left", "b": "right"}
@@ -25,120 +31,191 @@ class Ballot(NamedTuple):
     """A question as a voter gets it."""
 
     duel: Duel
-    item: int | None
+    item: int | None  # the number of the item that it shows
 
 
-class Standing(NamedTuple):
+class VoterProgress(NamedTuple):
     """How far a voter and the study are."""
 
     answered: int  # by this voter
     total: int
-    done: str | None  # goal, winner, full, or retired for all else that ends a study
+    done: str | None  # goal, winner, full, or retired for everything else that ends a study
+
+
+class Caps(NamedTuple):
+    """The caps that a vote through a link counts against."""
+
+    key: int  # the link's id
+    total: int | None  # votes of the link
+    each: int | None  # votes from one network address
+    address: str | None  # a digest, stored only if votes are counted by address
 
 
 def voter_of(connection: sa.Connection, digest: str) -> LinkVoter | None:
-    """Who came with a cookie of that digest before."""
+    """Return the voter whose cookie has this digest; None for somebody new."""
     number = connection.execute(sa.select(voters.c.number).where(voters.c.digest == digest)).scalar()
     return None if number is None else link_voter(number)
 
 
-def asking(study: Study, link: int, digest: str) -> Write:
-    """The voter's open question if there is one, else the next; its value is a ballot.
+def asking(study: Study, link: int, digest: str) -> Write[Ballot]:
+    """Return a write whose value is the voter's open question, or else the next one.
 
-    Who asks for the first time, with a cookie that the server has just made, becomes a voter of the link.
+    Somebody who asks for the first time, with a cookie that the server has just made, becomes a voter of the link.
+
+    Args:
+        study: The study.
+        link: The link's id.
+        digest: Of the voter's cookie.
     """
+    return Write(partial(_ask_voter, study=study, link=link, digest=digest), study.id, last=True)
 
-    def operation(connection: sa.Connection) -> Ballot:
-        history = study.current(connection)
-        study.storage.flush(connection)
-        voter = voter_of(connection, digest)
-        if voter is not None:
-            waiting = _waiting(connection, study, history, voter)
-            return waiting or _ask(connection, study, voter)
-        most = sa.select(sa.func.max(voters.c.number)).where(voters.c.study_id == study.id)
-        number = (connection.execute(most).scalar() or 0) + 1
-        ballot = _ask(connection, study, link_voter(number))
-        values = {"study_id": study.id, "number": number, "key_id": link, "digest": digest}
-        connection.execute(sa.insert(voters).values(values))  # behind what may be refused
-        return ballot
 
-    return Write(operation, study.id, last=True)
+def _ask_voter(connection: sa.Connection, *, study: Study, link: int, digest: str) -> Ballot:
+    history = study.current(connection)
+    study.storage.flush(connection)
+    voter = voter_of(connection, digest)
+    if voter is not None:
+        return _unanswered(connection, study, history, voter) or _ask(connection, study, voter)
+    most = sa.select(sa.func.max(voters.c.number)).where(voters.c.study_id == study.id)
+    number = (connection.execute(most).scalar() or 0) + 1
+    ballot = _ask(connection, study, link_voter(number))
+    values = {"study_id": study.id, "number": number, "key_id": link, "digest": digest}
+    connection.execute(sa.insert(voters).values(values))  # after everything that may be refused
+    return ballot
 
 
 def _ask(connection: sa.Connection, study: Study, voter: LinkVoter) -> Ballot:
-    drawn: list[int | None] = []
+    choice = _ItemChoice(study, voter)
+    (duel,) = study.ask_in(connection, voter=voter, allow_self=False, about=choice)
+    return Ballot(duel, choice.item)
 
-    def about(connection: sa.Connection, duel: Duel) -> dict[str, Any]:
+
+class _ItemChoice:
+    """Chooses the item of a question, and returns it as the question's note."""
+
+    def __init__(self, study: Study, voter: LinkVoter) -> None:
+        self.study, self.voter = study, voter
+        self.item: int | None = None
+
+    def __call__(self, connection: sa.Connection, duel: Duel) -> dict[str, int]:
+        study = self.study
         study.storage.flush(connection)
-        item = choose_item(connection, study.id, duel.left, duel.right, study.row.seed, duel.id, voter)
-        if item is None and not can_show(connection, study.id, duel.left, duel.right, None):
-            raise Conflict("what comes next has nothing to show yet: tell whoever gave you this link")
-        drawn.append(item)
-        return {} if item is None else {"item": item}
-
-    (duel,) = study.asking(voter=voter, allow_self=False, about=about).operation(connection)
-    return Ballot(duel, drawn[0])
+        self.item = choose_item(connection, study.id, duel.left, duel.right, study.row.seed, duel.id, self.voter)
+        if self.item is not None:
+            return {"item": self.item}
+        if not can_show(connection, study.id, duel.left, duel.right, None):
+            raise Conflict("the next question has nothing to show yet: tell the person who gave you this link")
+        return {}
 
 
-def telling(study: Study, digest: str, duel: int, winner: str) -> Write:
-    """The voter's answer to a question of theirs."""
+def telling(study: Study, digest: str, duel: int, winner: str, caps: Caps | None = None) -> Write[str]:
+    """Return a write of a voter's answer to a question of theirs; its value is the answer as it is stored.
 
-    def operation(connection: sa.Connection) -> str:
-        study.current(connection)
-        study.storage.flush(connection)
-        voter = voter_of(connection, digest)
-        if voter is None or _asked(connection, study, duel, voter) is None:
-            raise NotFound(f"duel {duel} was not asked of you: reload the page")
-        return study.telling(duel, SIDES.get(winner, winner), voter=voter).operation(connection)
+    Args:
+        study: The study.
+        digest: Of the voter's cookie.
+        duel: The question's duel.
+        winner: `a`, `b`, or as in `Study.tell`.
+        caps: Those of the link. A skip does not count against them.
 
+    Raises:
+        NotFound: When it runs, if the duel was not asked of this voter.
+        CapReached: When it runs, if the link takes no more votes.
+    """
+    operation = partial(_tell, study=study, digest=digest, duel=duel, winner=SIDES.get(winner, winner), caps=caps)
     return Write(operation, study.id)
 
 
-def undoing(study: Study, digest: str) -> Write:
-    """Takes back the voter's last answer; its value is the ballot, open again."""
+def _tell(connection: sa.Connection, *, study: Study, digest: str, duel: int, winner: str, caps: Caps | None) -> str:
+    caps = None if winner == "skip" else caps
+    counted = caps is not None and _is_counted(connection, caps, duel)  # an answer sent again does not count again
+    if caps is not None and not counted and _is_full(connection, caps):
+        raise CapReached("this link accepts no more votes: your answer was not saved")
+    study.current(connection)
+    study.storage.flush(connection)
+    voter = voter_of(connection, digest)
+    if voter is None or _asked(connection, study, duel, voter) is None:
+        raise NotFound(f"duel {duel} was not asked of you: reload the page")
+    answer = study.tell_in(connection, duel=duel, winner=winner, voter=voter)
+    if caps is not None and not counted:
+        connection.execute(sa.insert(link_votes).values(key_id=caps.key, duel=duel, address=caps.address))
+    return answer
 
-    def operation(connection: sa.Connection) -> Ballot:
-        history = study.current(connection)
-        study.storage.flush(connection)
-        voter = voter_of(connection, digest)
-        told = [] if voter is None else _told(connection, study, history, voter, skips=True)
-        if voter is None or not told:
-            raise InvalidInput("there is no answer of yours to undo")
-        ballot = _ballot(connection, study, history, voter, told[-1])
-        if not _is_blind(connection, study, ballot):
-            raise Conflict("what you compared has been removed since: your answer stays")
-        study.undoing(told[-1], blind=True).operation(connection)
-        return ballot
 
-    return Write(operation, study.id)
+def undoing(study: Study, digest: str, caps: Caps | None = None) -> Write[Ballot]:
+    """Return a write that takes back a voter's last answer; its value is the ballot, which is open again.
+
+    Args:
+        study: The study.
+        digest: Of the voter's cookie.
+        caps: Those of the link, against which the answer no longer counts.
+
+    Raises:
+        InvalidInput: When it runs, if the voter has no answer.
+        Conflict: When it runs, if what was compared was removed.
+    """
+    return Write(partial(_undo, study=study, digest=digest, caps=caps), study.id)
+
+
+def _undo(connection: sa.Connection, *, study: Study, digest: str, caps: Caps | None) -> Ballot:
+    history = study.current(connection)
+    study.storage.flush(connection)
+    voter = voter_of(connection, digest)
+    answered = [] if voter is None else _answered(connection, study, history, voter, skips=True)
+    if voter is None or not answered:
+        raise InvalidInput("there is no answer of yours to undo")
+    ballot = _ballot(connection, study, history, voter, answered[-1])
+    if not _is_blind(connection, study, ballot):
+        raise Conflict("what you compared has been removed since: your answer stays")
+    study.undo_in(connection, duel=ballot.duel.id, blind=True)
+    if caps is not None:
+        connection.execute(sa.delete(link_votes).where(_counted_vote(caps, ballot.duel.id)))
+    return ballot
 
 
 def ballot_of(study: Study, duel: int) -> Ballot:
-    """A question that was asked through a link. Blocks."""
-    return _locked(study, lambda connection, history: _ballot(connection, study, history, None, duel))
+    """Return a question that was asked through a link. Blocks.
+
+    Raises:
+        NotFound: If it was not asked.
+    """
+    return study.read(lambda connection, history: _ballot(connection, study, history, None, duel))
 
 
-def standing(study: Study, digest: str, goal: int, more: bool) -> Standing:
-    """How far this voter is, and whether there is anything left to vote on. Blocks."""
+def voter_progress(study: Study, digest: str, goal: int, more: bool) -> VoterProgress:
+    """Return how far a voter is, and whether there is anything left to vote on. Blocks.
 
-    def look(connection: sa.Connection, history: History) -> tuple[Any, ...]:
-        voter = voter_of(connection, digest)
-        told = [] if voter is None else _told(connection, study, history, voter)
-        return told, history.tally, history.retired, len(history.told)
-
-    told, tally, retired, total = _locked(study, look)
+    Args:
+        study: The study.
+        digest: Of the voter's cookie.
+        goal: How many votes the link asks for.
+        more: Whether the voter goes on after that.
+    """
+    answered, total, retired, tally = study.read(partial(_progress, study=study, digest=digest))
     done, found = None, verdict(tally).kind
     if retired or found == "no condorcet winner":
         done = "retired"
     elif found == "winner":
         done = "winner"
-    elif len(told) >= goal and not more:
+    elif answered >= goal and not more:
         done = "goal"
-    return Standing(len(told), total, done)
+    return VoterProgress(answered, total, done)
 
 
-def outputs_of(study: Study, ballot: Ballot) -> tuple[str | None, list[Any]]:
-    """The prompt and the two outputs of a question; without an item the arms' names are what is compared. Blocks."""
+def _progress(
+    connection: sa.Connection, history: History, *, study: Study, digest: str
+) -> tuple[int, int, bool, Tally]:
+    voter = voter_of(connection, digest)
+    answered = [] if voter is None else _answered(connection, study, history, voter)
+    return len(answered), len(history.answered), history.retired, history.tally
+
+
+def outputs_of(study: Study, ballot: Ballot) -> tuple[str | None, list[Output | str]]:
+    """Return the prompt and the two outputs of a question; without an item, the names of the arms. Blocks.
+
+    Raises:
+        NotFound: If they were removed.
+    """
     arms = (ballot.duel.left, ballot.duel.right)
     if ballot.item is None:
         return None, list(arms)
@@ -149,24 +226,54 @@ def outputs_of(study: Study, ballot: Ballot) -> tuple[str | None, list[Any]]:
         raise NotFound("what this question is about was removed: reload the page") from None
 
 
+def is_full(storage: Storage, caps: Caps | None) -> bool:
+    """Return whether a vote would be refused now because of its link's caps. Blocks."""
+    if caps is None:
+        return False
+    with storage.lock, storage.translate_errors():
+        return _is_full(storage.connection(), caps)
+
+
+def votes_taken(storage: Storage, links: Iterable[int]) -> dict[int, int]:
+    """Return for each of these links how many votes count against its caps. Blocks."""
+    counts = sa.select(link_votes.c.key_id, sa.func.count()).group_by(link_votes.c.key_id)
+    with storage.lock, storage.translate_errors():
+        found = storage.connection().execute(counts.where(link_votes.c.key_id.in_(list(links)))).all()
+    return {row[0]: row[1] for row in found}
+
+
+def _is_full(connection: sa.Connection, caps: Caps) -> bool:
+    of_link = link_votes.c.key_id == caps.key
+    for cap, chosen in ((caps.total, of_link), (caps.each, of_link & (link_votes.c.address == caps.address))):
+        if cap is not None:
+            count = sa.select(sa.func.count()).select_from(link_votes).where(chosen)
+            if connection.execute(count).scalar_one() >= cap:
+                return True
+    return False
+
+
+def _is_counted(connection: sa.Connection, caps: Caps, duel: int) -> bool:
+    return connection.execute(sa.select(link_votes.c.duel).where(_counted_vote(caps, duel))).first() is not None
+
+
+def _counted_vote(caps: Caps, duel: int) -> sa.ColumnElement[bool]:
+    return (link_votes.c.key_id == caps.key) & (link_votes.c.duel == duel)
+
+
 def _is_blind(connection: sa.Connection, study: Study, ballot: Ballot) -> bool:
-    """Whether a question can be shown as it was asked: arms' names are shown only by studies without items."""
+    """Whether a question can be shown as it was asked: only studies without items show names of arms."""
     return can_show(connection, study.id, ballot.duel.left, ballot.duel.right, ballot.item)
 
 
-def _locked(study: Study, look: Callable[[sa.Connection, History], Any]) -> Any:
-    return study.read(look)
-
-
-def _theirs(study: Study, voter: str | None, kind: str) -> Any:
-    """The events of a kind; of one voter, or of all."""
+def _events_of(study: Study, voter: str | None, kind: str) -> sa.ColumnElement[bool]:
+    """The events of a kind, of one voter or of all."""
     chosen = (events.c.study_id == study.id) & (events.c.kind == kind)
     return chosen if voter is None else chosen & (events.c.voter == voter)
 
 
-def _waiting(connection: sa.Connection, study: Study, history: History, voter: str) -> Ballot | None:
+def _unanswered(connection: sa.Connection, study: Study, history: History, voter: str) -> Ballot | None:
     """The question that this voter has not answered, unless it is too old."""
-    chosen = sa.select(events.c.duel, events.c.note).where(_theirs(study, voter, "ask"))
+    chosen = sa.select(events.c.duel, events.c.note).where(_events_of(study, voter, "ask"))
     for duel, note in connection.execute(chosen.order_by(events.c.seq.desc()).limit(20)):
         arms_active = history.active[history.left[duel]] and history.active[history.right[duel]]
         fresh = log.clock() - history.asked[duel] < study.row.lease
@@ -185,23 +292,19 @@ def _ballot(connection: sa.Connection, study: Study, history: History, voter: st
 
 
 def _asked(connection: sa.Connection, study: Study, duel: int, voter: str | None) -> str | None:
-    """The note of the question, empty if it has none; None if it was not asked, of this voter if one is named."""
+    """The note of a question, empty if it has none; None if it was not asked, of this voter if one is named."""
     row = connection.execute(
-        sa.select(events.c.note).where(_theirs(study, voter, "ask") & (events.c.duel == duel))
+        sa.select(events.c.note).where(_events_of(study, voter, "ask") & (events.c.duel == duel))
     ).first()
     return None if row is None else row[0] or ""
 
 
 def _item(note: str | None) -> int | None:
-    return json.loads(note).get("item") if note else None
+    item: int | None = json.loads(note).get("item") if note else None
+    return item
 
 
-def _told(connection: sa.Connection, study: Study, history: History, voter: str, skips: bool = False) -> list[int]:
-    """The duels that this voter has answered, in order, without what was taken back."""
-    chosen = sa.select(events.c.duel, events.c.attempt).where(_theirs(study, voter, "tell")).order_by(events.c.seq)
-    left_out = (OPEN,) if skips else (OPEN, SKIP)
-    return [
-        duel
-        for duel, attempt in connection.execute(chosen)
-        if history.attempt[duel] == attempt and history.answer[duel] not in left_out
-    ]
+def _answered(connection: sa.Connection, study: Study, history: History, voter: str, skips: bool = False) -> list[int]:
+    """The duels that this voter has answered, in order, without answers that were taken back."""
+    chosen = sa.select(events.c.duel, events.c.attempt).where(_events_of(study, voter, "tell")).order_by(events.c.seq)
+    return [duel for duel, attempt in connection.execute(chosen) if history.counts(duel, attempt, skips)]

@@ -1,6 +1,6 @@
-"""The pictures of a study's live page, from what `board.board` gives; they look nothing up."""
+"""The charts of a study's live page, drawn from what `board.board` returns; they look nothing up."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import altair as alt
@@ -9,9 +9,10 @@ import polars as pl
 from ..errors import InvalidInput
 from ..figures import charts
 from ..figures.charts import BLUE, GREY, NUMBER, OUTLINES, VERMILION, Key
-from .verdict_words import listed
+from .verdict import listed
 
-Board = dict[str, Any]
+Options = dict[str, Any]  # keyword arguments of Altair's classes
+Board = dict[str, Any]  # from `board.board`
 WIDTH, HEIGHT = 250, 190  # with names beside it, a chart fits on a phone
 NAME = 120  # pixels for an arm's name
 DRAWN, MAPPED = 64, 30  # the most arms, best first, of a chart with a row for each and of a heat map
@@ -19,13 +20,13 @@ ACTIVE, RETIRED = "active", "retired"
 CHAMPION, BEHIND = "potential champion", "behind an arm"
 STATES = {ACTIVE: (BLUE, "circle"), RETIRED: (GREY, "square")}
 POOL = {CHAMPION: (BLUE, "diamond"), BEHIND: (VERMILION, "circle")}
-POINT: dict[str, Any] = {"fill": "white", "opacity": 1, "size": 50}
+POINT: Options = {"fill": "white", "opacity": 1, "size": 50}
 SHAPE = alt.Shape("mark:N", scale=None)
 ESTIMATE, UPPER, DASH = "estimate", "upper limit", (6, 3)
 
 
-def charts_of(board: Board) -> dict[str, dict[str, Any]]:
-    """The Vega-Lite specification of every chart that has something to show, by its name."""
+def charts_of(board: Board) -> dict[str, Options]:
+    """Return the Vega-Lite specification of every chart that has something to show, by its name."""
     plots = {
         "leaderboard": plot_leaderboard,
         "beats": plot_beats,
@@ -38,7 +39,7 @@ def charts_of(board: Board) -> dict[str, dict[str, Any]]:
 
 
 def shown(board: Board) -> set[str]:
-    """The names of the charts that have something to show."""
+    """Return the names of the charts that have something to show."""
     answered = board["study"]["answers"] > 0
     met = bool(_met(board))
     has = {
@@ -52,8 +53,8 @@ def shown(board: Board) -> set[str]:
     return {name for name, something in has.items() if something}
 
 
-def plot_leaderboard(board: Board) -> Any:
-    """The score of every arm with its interval, best first: its chance of beating another arm drawn at random."""
+def plot_leaderboard(board: Board) -> alt.LayerChart:
+    """Plot the score of every arm with its interval, best first."""
     _must_show("leaderboard", board)
     wanted = ("arm", "score", "lower", "upper", "duels")
     rows = [
@@ -78,7 +79,7 @@ def plot_leaderboard(board: Board) -> Any:
 
 
 def _first(board: Board) -> str:
-    """Who ranks first, as the verdict and the table have it."""
+    """Who ranks first, as in the verdict and the table."""
     active = [row for row in board["leaderboard"] if row["active"]]
     if len(active) == 1:
         return f"{_cut(active[0]['arm'])} is the only active arm"
@@ -89,22 +90,22 @@ def _first(board: Board) -> str:
     return f"{listed(first)} {ranks} with a score of {active[0]['score']:.2f}"
 
 
-def plot_beats(board: Board) -> Any:
-    """The estimated chance that the row's arm beats the column's, blank for pairs that never met."""
+def plot_beats(board: Board) -> alt.LayerChart:
+    """Plot the estimated probability that the row's arm beats the column's; pairs that never met are blank."""
     _must_show("beats", board)
     rows = _both_ways(board, "estimate", lambda estimate: 1 - estimate)
     reach = max(0.05, *(abs(estimate - 0.5) for estimate in rows["estimate"]))
     cells = charts.probabilities("estimate", reach, ["row beats", "column"])
     chart = charts.heat_map(rows, board["order"][:MAPPED], "estimate", cells, _outlined(board))
     total = board["pairs_total"]
-    said = f"{board['pairs_met']:,} of {total:,} {'pair' if total == 1 else 'pairs'} met so far"
-    notes = ["estimated from the answers, a tie counted as a half", f"{said}; best arms first"]
+    summary = f"{board['pairs_met']:,} of {total:,} {'pair' if total == 1 else 'pairs'} met so far"
+    notes = ["estimated from the answers, a tie counted as a half", f"{summary}; best arms first"]
     notes += _cut_note(board, MAPPED)
-    return _finished(board, chart, "Who beats whom", notes, said)
+    return _finished(board, chart, "Who beats whom", notes, summary)
 
 
-def plot_duels(board: Board) -> Any:
-    """How often each pair of arms has met; an arm's duels with itself are on the diagonal."""
+def plot_duels(board: Board) -> alt.LayerChart:
+    """Plot how often each pair of arms has met; duels of an arm with itself are on the diagonal."""
     _must_show("duels", board)
     rows = _both_ways(board, "duels", int)
     alone = [{"row": one["arm"], "column": one["arm"], "duels": one["duels"]} for one in _self_duels(board)]
@@ -113,15 +114,15 @@ def plot_duels(board: Board) -> Any:
     cells = charts.amounts("duels", 1, max(rows["duels"]))
     chart = charts.heat_map(rows, board["order"][:MAPPED], "duels", cells, _outlined(board))
     most = rows.row(int(rows["duels"].arg_max() or 0), named=True)
-    said = f"{_cut(most['row'])} and {_cut(most['column'])} met most often, {charts.count(most['duels'], 'time')}"
+    summary = f"{_cut(most['row'])} and {_cut(most['column'])} met most often, {charts.count(most['duels'], 'time')}"
     if most["row"] == most["column"]:
-        said = f"{_cut(most['row'])} against itself was most frequent, {charts.count(most['duels'], 'time')}"
+        summary = f"{_cut(most['row'])} against itself was most frequent, {charts.count(most['duels'], 'time')}"
     notes = ["darker: more duels; best arms first", *_cut_note(board, MAPPED)]
-    return _finished(board, chart, "Duels of each pair", notes, said)
+    return _finished(board, chart, "Duels of each pair", notes, summary)
 
 
-def plot_champions(board: Board) -> Any:
-    """Every active arm's smallest upper bound by the policy: below ½, it is behind some arm and no champion."""
+def plot_champions(board: Board) -> alt.LayerChart:
+    """Plot every active arm's smallest upper bound by the policy; below ½ it is behind some arm."""
     _must_show("champions", board)
     rows = [
         row | {"bound": min(max(row["upper"], 0), 1)} | _marked(POOL, CHAMPION if row["champion"] else BEHIND)
@@ -139,36 +140,38 @@ def plot_champions(board: Board) -> Any:
         base.mark_point(**POINT).encode(SHAPE, tooltip=tooltip),
         key.layer(WIDTH),
     ]
-    said = f"Potential champions: {', '.join(champions[:10]) or 'none'}{', …' if len(champions) > 10 else ''}"
+    summary = f"Potential champions: {', '.join(champions[:10]) or 'none'}{', …' if len(champions) > 10 else ''}"
     over = any(row["upper"] > 1 for row in rows)
     notes = [f"behind no other arm: {len(champions)} of {len(board['champions'])} active arms"]
     notes += _cut_note(board, DRAWN, len(board["champions"]))
     notes += ["bounds above 1 are drawn at 1"] if over else []
-    return _finished(board, _sized(layers, len(order)), "Potential champions", notes, said)
+    return _finished(board, _sized(layers, len(order)), "Potential champions", notes, summary)
 
 
-def plot_progress(board: Board) -> Any:
-    """How many answers there were, over time."""
+def plot_progress(board: Board) -> alt.LayerChart:
+    """Plot the number of answers over time."""
     _must_show("progress", board)
     points, total = board["progress"], board["study"]["answers"]
     points = [point | {"at": point["time"][:19].replace("T", " ")} for point in points]
     axis = alt.Axis(tickCount=4, labelOverlap=True, format=_times(points))
     x = alt.X("time:T", title="time (UTC)", scale=alt.Scale(type="utc"), axis=axis)
     y = alt.Y("answers:Q", title="answers", scale=alt.Scale(domain=[0, total]), axis=_whole(total))
-    base = alt.Chart(charts.values(points)).encode(x, y, order="answers:Q")  # a clock may go back, answers do not
+    base = alt.Chart(charts.values(points)).encode(
+        x, y, order="answers:Q"
+    )  # clocks may be set back, answers only increase
     layers = [
         base.mark_line(strokeWidth=2, color=BLUE),
         base.mark_point(filled=True, opacity=1, size=25 if len(points) <= 12 else 0, color=BLUE).encode(
             tooltip=["answers:Q", alt.Tooltip("at:N", title="time (UTC)")]
         ),
     ]
-    said = f"{charts.count(total, 'answer')} from {_minute(points[0])} to {_minute(points[-1])} UTC"
+    summary = f"{charts.count(total, 'answer')} from {_minute(points[0])} to {_minute(points[-1])} UTC"
     chart = alt.layer(*layers).properties(width=WIDTH + 50, height=HEIGHT)
-    return _finished(board, chart, "Answers over time", [], said)
+    return _finished(board, chart, "Answers over time", [], summary)
 
 
-def plot_regret_so_far(board: Board) -> Any:
-    """What the answers have cost relative to the present leader: the estimate and an upper limit."""
+def plot_regret_so_far(board: Board) -> alt.LayerChart:
+    """Plot what the answers have cost relative to the present leader: an estimate and an upper limit."""
     _must_show("regret", board)
     points = board["regret"]
     long = [
@@ -184,14 +187,14 @@ def plot_regret_so_far(board: Board) -> Any:
     line = alt.Chart(charts.table(pl.DataFrame(long))).mark_line(strokeWidth=2)
     chart = alt.layer(line.encode(x, y, dash, key.colour("curve")), key.layer(WIDTH))
     last = points[-1]
-    said = f"About {charts.short(last['estimate'])}, at most {charts.short(last['upper'])}"
+    summary = f"About {charts.short(last['estimate'])}, at most {charts.short(last['upper'])}"
     void = board["verdict"]["void"]
     limit = f"nothing is promised: {void}" if void else f"upper limit: {_percent(board)} confidence, at all times"
     leader = _cut(board["leader"])
     beaten = board["leaderboard"][0]["certain_losses"] > 0
     best = f"relative to {leader}" if beaten else f"if {leader} is the best arm"
     notes = [best, limit]
-    return _finished(board, chart.properties(width=WIDTH + 50, height=HEIGHT), "Regret so far", notes, said)
+    return _finished(board, chart.properties(width=WIDTH + 50, height=HEIGHT), "Regret so far", notes, summary)
 
 
 def _must_show(name: str, board: Board) -> None:
@@ -199,10 +202,11 @@ def _must_show(name: str, board: Board) -> None:
         raise InvalidInput(f"study {board['study']['name']!r} has nothing to show in its chart {name!r} yet")
 
 
-def _finished(board: Board, chart: Any, title: str, notes: Sequence[str], said: str) -> Any:
+def _finished(board: Board, chart: alt.LayerChart, title: str, notes: Sequence[str], summary: str) -> alt.LayerChart:
     answers = board["study"]["answers"]
     about = f"{_cut(board['study']['name'])} · {answers:,} {'answer' if answers == 1 else 'answers'}"
-    finished = charts.titled(chart, title, [about, *notes], f"{title}. {'. '.join([about, *notes])}. {said}.")
+    description = f"{title}. {'. '.join([about, *notes])}. {summary}."
+    finished: alt.LayerChart = charts.titled(chart, title, [about, *notes], description)
     finished.config.axis.labelLimit = NAME
     return finished
 
@@ -223,17 +227,17 @@ def _names(order: Sequence[str]) -> alt.Y:
     return alt.Y("arm:N", title=None, sort=None, scale=alt.Scale(domain=list(order)), axis=axis)
 
 
-def _probability(title: str) -> dict[str, Any]:
+def _probability(title: str) -> Options:
     """The arguments of an axis from 0 to 1."""
     axis = alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], labelExpr=NUMBER)
     return {"title": title, "scale": alt.Scale(domain=[0, 1]), "axis": axis}
 
 
-def _half() -> Any:
+def _half() -> alt.Chart:
     return alt.Chart(charts.values([{}])).mark_rule(color=GREY, strokeDash=(2, 2), aria=False).encode(x=alt.datum(0.5))
 
 
-def _sized(layers: Sequence[Any], rows: int) -> Any:
+def _sized(layers: Sequence[alt.Chart | alt.LayerChart], rows: int) -> alt.LayerChart:
     """One row per arm, high enough for its name to be read."""
     return alt.layer(*layers).properties(width=WIDTH, height=alt.Step(max(14, min(24, 600 // rows))))
 
@@ -246,21 +250,21 @@ def _whole(most: int) -> alt.Axis:
     return alt.Axis(labelExpr=NUMBER, tickCount=min(5, most), tickMinStep=1, labelOverlap=True)
 
 
-def _both_ways(board: Board, number: str, other: Any) -> pl.DataFrame:
-    """A number of every pair that has met and is on the heat map, seen from both arms."""
+def _both_ways(board: Board, number: str, other: Callable[[float], float]) -> pl.DataFrame:
+    """A number of every pair that has met and is on the heat map, from both arms' points of view."""
     met = [(pair["first"], pair["second"], pair[number]) for pair in _met(board)]
     turned = [(second, first, other(value)) for first, second, value in met]
     kind = pl.Float64 if number == "estimate" else pl.Int64
     return pl.DataFrame(met + turned, schema={"row": pl.String, "column": pl.String, number: kind}, orient="row")
 
 
-def _met(board: Board) -> list[dict[str, Any]]:
+def _met(board: Board) -> list[Board]:
     """The pairs on a heat map that have met."""
     mapped = set(board["order"][:MAPPED])
     return [pair for pair in board["pairs"] if pair["duels"] and pair["first"] in mapped and pair["second"] in mapped]
 
 
-def _self_duels(board: Board) -> list[dict[str, Any]]:
+def _self_duels(board: Board) -> list[Board]:
     mapped = set(board["order"][:MAPPED])
     return [one for one in board["self_duels"] if one["arm"] in mapped]
 
@@ -284,11 +288,11 @@ def _percent(board: Board) -> str:
 
 
 def _minute(point: Board) -> str:
-    return point["time"][:16].replace("T", " ")
+    return str(point["time"])[:16].replace("T", " ")
 
 
 def _times(points: Sequence[Board]) -> str:
-    """How to write the times of an axis: as much as tells its ticks apart."""
+    """The format of the times on an axis: as short as its span allows."""
     span = abs(points[-1]["seconds"] - points[0]["seconds"])
     return "%H:%M:%S" if span < 300 else "%H:%M" if span < 86_400 else "%d %b %H:%M" if span < 345_600 else "%Y-%m-%d"
 

@@ -1,4 +1,4 @@
-"""A question, and the entries of a study's log, as people and programs see them."""
+"""Duels, and the entries of a study's log, as people and programs see them."""
 
 import operator
 from datetime import UTC, datetime
@@ -8,13 +8,21 @@ from ..errors import InvalidInput, cut
 
 
 class Duel(NamedTuple):
-    """A question: which of two arms is better?"""
+    """A question: which of two arms is better?
+
+    Attributes:
+        id: Its number in the study, from 0.
+        left: The arm on the left.
+        right: The arm on the right.
+        study: The study's name.
+        time: When it was asked, in ISO 8601.
+    """
 
     id: int
     left: str
     right: str
     study: str
-    time: str  # when it was asked
+    time: str
 
     @property
     def is_self(self) -> bool:
@@ -23,10 +31,23 @@ class Duel(NamedTuple):
 
 
 class LogEntry(NamedTuple):
-    """One event of a study, for people and programs."""
+    """One event of a study.
+
+    Attributes:
+        seq: Its number in the log, from 1.
+        kind: create, ask, tell, import, undo, forget, add_arm, retire_arm, retire or resume; vote for a single
+            imported vote in a log of version 0.1.0.
+        duel: The id of its duel; of an import, of the first vote.
+        left: The arm on the left.
+        right: The arm on the right.
+        answer: left, right, tie, both_bad or skip.
+        voter: Who was asked, or answered.
+        time: When it was written, in ISO 8601.
+        note: What only some kinds have.
+    """
 
     seq: int
-    kind: str  # create, ask, tell, import, undo, forget, add_arm, retire_arm, retire, resume
+    kind: str
     duel: int | None
     left: str | None
     right: str | None
@@ -36,17 +57,23 @@ class LogEntry(NamedTuple):
     note: dict[str, Any]
 
 
-def duel_number(duel: Any) -> int:
+def duel_number(duel: object) -> int:
+    """Return the id of a duel, which may be given as a `Duel`, a number, or the text of one.
+
+    Raises:
+        InvalidInput: If it is none of these.
+    """
     number = duel.id if isinstance(duel, Duel) else duel
     if isinstance(number, str) and number.isdecimal() and len(number) < 20:
         return int(number)
     try:
         if not isinstance(number, bool):
-            return operator.index(number)
+            return operator.index(number)  # type: ignore[arg-type]
     except TypeError:
         pass
-    raise InvalidInput(f"duel is {cut(duel)}: expected what ask gave, or its id")
+    raise InvalidInput(f"duel is {cut(duel)}: expected a Duel from ask, or its id")
 
 
 def iso_time(seconds: float) -> str:
+    """Return a time in seconds since 1970 as ISO 8601 in UTC."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

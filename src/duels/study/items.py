@@ -1,22 +1,25 @@
-"""Items of an arena: a study may carry prompts with what its arms made of them.
+"""The items of a study: prompts, and the outputs of its arms for them.
 
-A duel then shows one item's two outputs; which item that was is in the note of its event, as `{"item": number}`.
+A duel of a study with items shows one item's two outputs; the note of its event says which, as `{"item": number}`.
 """
 
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.engine.interfaces import DBAPICursor
 
 from ..checks import check_int
 from ..errors import InvalidInput
 from ..storage.storage import Write
-from ..votes.item_files import KINDS, Item, Output, listed, read_items
+from ..votes.item_files import KINDS, Item, ItemSource, Output, listed, read_items
 from ..votes.names import place_of
 from .log import Log
+
+Row = tuple[Any, ...]  # of the database
 
 __all__ = [
     "KINDS",
@@ -33,54 +36,59 @@ __all__ = [
     "read_items",
     "scripts_allowed",
 ]
-DRAWS = 32  # items that are looked at before all of them are
+DRAWS = 32  # random items to try before looking at all of them
 SETTINGS = "SELECT settings FROM studies WHERE id = ?"
-LARGEST = (1 << 31) - 1  # number that the database can hold
+LARGEST = (1 << 31) - 1  # the largest number that the database can store
 
 
-def add_items(study: Log, items: Any) -> int:
-    """Give a study items, from anything that `read_items` takes: all of them or, after an error, none. How many.
+def add_items(study: Log, items: ItemSource) -> int:
+    """Add items to a study: all of them or, after an error, none.
 
-    Their numbers go on from the last. A number that a duel has shown is not given to another item, also after
+    Numbers continue from the last item. A number that a duel has shown is not used for another item, even after
     `clear_items`.
+
+    Args:
+        study: The study.
+        items: Anything that `read_items` reads.
+
+    Returns:
+        How many items were added.
+
+    Raises:
+        InvalidInput: If they cannot be read, or have outputs of arms that the study does not have.
     """
-    found = read_items(items)
-    arms = dict.fromkeys(arm for item in found for arm in item.outputs)
+    return study.storage.write(Write(partial(_add_items, study=study, items=read_items(items)), study.id))
 
-    def operation(connection: sa.Connection) -> int:
-        names = study.current(connection).names
-        found_at = {arm: place_of(arm, names) for arm in arms}
-        place = {arm: number for arm, number in found_at.items() if number is not None}
-        unknown = [arm for arm in arms if arm not in place]
-        if unknown:
-            raise InvalidInput(
-                f"the items have outputs of arms that study {study.name!r} does not have: {listed(unknown)}; "
-                "add them with add_arm first, or leave them out"
-            )
-        for number, item in enumerate(found, 1):
-            if len({place[arm] for arm in item.outputs}) < len(item.outputs):
-                raise InvalidInput(f"item {number} has two outputs of one arm: {listed(list(item.outputs))}")
-        key, start = study.id, _last_number(study, connection) + 1
-        outputs = [
-            (key, number, names[place[arm]], *output)
-            for number, item in enumerate(found, start)
-            for arm, output in item.outputs.items()
-        ]
-        prompts = [(key, number, item.prompt) for number, item in enumerate(found, start)]
-        _execute(connection, "INSERT INTO items (study_id, number, prompt) VALUES (?, ?, ?)", prompts, many=True)
-        _execute(
-            connection,
-            "INSERT INTO outputs (study_id, item, arm, kind, content) VALUES (?, ?, ?, ?, ?)",
-            outputs,
-            many=True,
+
+def _add_items(connection: sa.Connection, *, study: Log, items: Sequence[Item]) -> int:
+    names = study.current(connection).names
+    arms = dict.fromkeys(arm for item in items for arm in item.outputs)
+    found_at = {arm: place_of(arm, names) for arm in arms}
+    place = {arm: number for arm, number in found_at.items() if number is not None}
+    unknown = [arm for arm in arms if arm not in place]
+    if unknown:
+        raise InvalidInput(
+            f"the items have outputs of arms that study {study.name!r} does not have: {listed(unknown)}; "
+            "add them with add_arm first, or leave them out"
         )
-        return len(found)
-
-    return study.storage.write(Write(operation, study.id))
+    for number, item in enumerate(items, 1):
+        if len({place[arm] for arm in item.outputs}) < len(item.outputs):
+            raise InvalidInput(f"item {number} has two outputs of one arm: {listed(list(item.outputs))}")
+    key, start = study.id, _last_number(study, connection) + 1
+    prompts = [(key, number, item.prompt) for number, item in enumerate(items, start)]
+    outputs = [
+        (key, number, names[place[arm]], *output)
+        for number, item in enumerate(items, start)
+        for arm, output in item.outputs.items()
+    ]
+    _execute_many(connection, "INSERT INTO items (study_id, number, prompt) VALUES (?, ?, ?)", prompts)
+    columns = "study_id, item, arm, kind, content"
+    _execute_many(connection, f"INSERT INTO outputs ({columns}) VALUES (?, ?, ?, ?, ?)", outputs)
+    return len(items)
 
 
 def _last_number(study: Log, connection: sa.Connection) -> int:
-    last = _rows(connection, "SELECT max(number) FROM items WHERE study_id = ?", (study.id,))[0][0]
+    last: int | None = _rows(connection, "SELECT max(number) FROM items WHERE study_id = ?", (study.id,))[0][0]
     if last is not None:
         return last
     study.storage.flush(connection)
@@ -89,18 +97,33 @@ def _last_number(study: Log, connection: sa.Connection) -> int:
 
 
 def count_items(study: Log) -> int:
-    """How many items a study has."""
-    return _read(study, "SELECT count(*) FROM items WHERE study_id = ?", (study.id,))[0][0]
+    """Return how many items a study has."""
+    return int(_read(study, "SELECT count(*) FROM items WHERE study_id = ?", (study.id,))[0][0])
 
 
 def list_items(study: Log, after: int = 0, limit: int = 50) -> list[tuple[int, Item]]:
-    """The items with their numbers, from the one after that number on, 1,000 at most; the first number is 1."""
+    """Return items with their numbers.
+
+    Args:
+        study: The study.
+        after: Start with the item after this number; the first number is 1.
+        limit: How many to return, 1,000 at most.
+    """
     after, limit = check_int("after", after, 0, LARGEST), check_int("limit", limit, 1, 1_000)
     return _listed(study, after, limit, None)
 
 
 def item_of(study: Log, number: int, arms: Iterable[str] | None = None) -> Item:
-    """An item by its number, with the outputs of these arms only, if they are given."""
+    """Return an item by its number.
+
+    Args:
+        study: The study.
+        number: The item's number.
+        arms: Return only the outputs of these arms.
+
+    Raises:
+        InvalidInput: If there is no such item.
+    """
     number = check_int("number", number, 1, LARGEST)
     found = _listed(study, number - 1, 1, None if arms is None else list(arms))
     if not found or found[0][0] != number:
@@ -112,7 +135,7 @@ def _listed(study: Log, after: int, limit: int, arms: Sequence[str] | None) -> l
     key, only = study.id, "" if arms is None else f" AND arm IN ({_marks(arms)})"
     prompts = "SELECT number, prompt FROM items WHERE study_id = ? AND number > ? ORDER BY number LIMIT ?"
     outputs = f"SELECT item, arm, kind, content FROM outputs WHERE study_id = ? AND item BETWEEN ? AND ?{only}"
-    with study.storage.turn:
+    with study.storage.lock:
         found = {number: Item(prompt, {}) for number, prompt in _read(study, prompts, (key, after, limit))}
         if found and (arms is None or arms):
             rows = _read(study, outputs, (key, min(found), max(found), *(arms or ())))
@@ -122,39 +145,54 @@ def _listed(study: Log, after: int, limit: int, arms: Sequence[str] | None) -> l
 
 
 def clear_items(study: Log) -> int:
-    """Take all items from a study; how many there were. What duels have shown can then no longer be looked at."""
+    """Remove all items of a study, so that what past duels have shown can no longer be looked at.
 
-    def operation(connection: sa.Connection) -> int:
-        _execute(connection, "DELETE FROM outputs WHERE study_id = ?", (study.id,))
-        return _execute(connection, "DELETE FROM items WHERE study_id = ?", (study.id,)).rowcount
+    Returns:
+        How many items there were.
+    """
+    return study.storage.write(Write(partial(_clear_items, study=study), study.id))
 
-    return study.storage.write(Write(operation, study.id))
+
+def _clear_items(connection: sa.Connection, *, study: Log) -> int:
+    _execute(connection, "DELETE FROM outputs WHERE study_id = ?", (study.id,))
+    return int(_execute(connection, "DELETE FROM items WHERE study_id = ?", (study.id,)).rowcount)
 
 
 def allow_scripts(study: Log, allowed: bool) -> None:
-    """Let scripts in HTML outputs run when people look at them, or not, which is how a study begins."""
+    """Set whether scripts in HTML outputs run when people look at them. A new study does not allow it."""
+    study.storage.write(Write(partial(_allow_scripts, study=study, allowed=allowed), study.id))
 
-    def operation(connection: sa.Connection) -> None:
-        (settings,) = _rows(connection, SETTINGS, (study.id,))[0]
-        changed = json.dumps(json.loads(settings) | {"scripts": allowed})
-        _execute(connection, "UPDATE studies SET settings = ? WHERE id = ?", (changed, study.id))
 
-    study.storage.write(Write(operation, study.id))
+def _allow_scripts(connection: sa.Connection, *, study: Log, allowed: bool) -> None:
+    (settings,) = _rows(connection, SETTINGS, (study.id,))[0]
+    changed = json.dumps(json.loads(settings) | {"scripts": allowed})
+    _execute(connection, "UPDATE studies SET settings = ? WHERE id = ?", (changed, study.id))
 
 
 def scripts_allowed(study: Log) -> bool:
-    """Whether scripts in HTML outputs run, as it is now in the database."""
+    """Return whether scripts in HTML outputs run, as the database says now."""
     return bool(json.loads(_read(study, SETTINGS, (study.id,))[0][0]).get("scripts"))
 
 
 def choose_item(
     connection: sa.Connection, study_id: int, left: str, right: str, seed: int, duel: int, voter: str | None = None
 ) -> int | None:
-    """The number of the item that a duel shows; None if no item has outputs of both arms.
+    """Choose the item that a duel shows.
 
-    Of the items that have both it is one that this voter was shown least often, and not the last one again if there are
-    others; which of those, the seed and the duel's number decide, each with the same chance. The caller has flushed the
-    events of the transaction under way.
+    It is one of the items with outputs of both arms that this voter was shown least often, and not the last one again
+    if there are others. The seed and the duel's number decide between them, each with the same probability.
+
+    Args:
+        connection: The transaction's connection; its events must have been flushed.
+        study_id: The study's id.
+        left: The arm on the left.
+        right: The arm on the right.
+        seed: The study's seed.
+        duel: The duel's number.
+        voter: Who is asked.
+
+    Returns:
+        The item's number; None if no item has outputs of both arms.
     """
     spans = (
         "SELECT (SELECT min(number) FROM items WHERE study_id = ?), (SELECT max(number) FROM items WHERE study_id = ?)"
@@ -164,7 +202,7 @@ def choose_item(
         return None
     arms, seen = sorted({left, right}), _seen(connection, study_id, voter)
     *draws, choice = _random(seed, duel)
-    # Drawing until an item fits gives each that does the same chance, and seldom needs a look at all of them.
+    # Drawing until an item fits gives each that fits the same chance, and rarely needs to look at all items.
     drawn = [first + draw % (last + 1 - first) for draw in draws]
     fitting = _with_both(connection, study_id, arms, sorted({number for number in drawn if number not in seen}))
     for number in drawn:
@@ -174,24 +212,24 @@ def choose_item(
     fitting = fitting - set(list(seen)[-1:]) or fitting
     least = min((seen.get(number, 0) for number in fitting), default=0)
     rarest = sorted(number for number in fitting if seen.get(number, 0) == least)
-    return rarest[choice % len(rarest)] if rarest else None
+    return int(rarest[choice % len(rarest)]) if rarest else None
 
 
 def can_show(connection: sa.Connection, study_id: int, left: str, right: str, number: int | None) -> bool:
-    """Whether an item still has outputs of both arms; without an item, whether the study has none at all."""
+    """Return whether an item still has outputs of both arms; without an item, whether the study has no items."""
     if number is None:
         return not _rows(connection, "SELECT 1 FROM items WHERE study_id = ? LIMIT 1", (study_id,))
     return bool(_with_both(connection, study_id, sorted({left, right}), [number]))
 
 
 def _random(seed: int, duel: int) -> list[int]:
-    """Numbers below 2⁶⁴ that are the same for a seed and a duel: DRAWS of them and one more."""
+    """DRAWS + 1 numbers below 2⁶⁴ that depend only on the seed and the duel."""
     digest = hashlib.shake_128(f"item of duel {duel}, seed {seed}".encode()).digest(8 * (DRAWS + 1))
     return [int.from_bytes(digest[at : at + 8], "big") for at in range(0, len(digest), 8)]
 
 
 def _seen(connection: sa.Connection, study_id: int, voter: str | None) -> dict[int, int]:
-    """How often a voter was shown which item; the one that was shown last comes last."""
+    """How often a voter was shown each item; the one that was shown last comes last."""
     if voter is None:
         return {}
     text = "SELECT note FROM events WHERE study_id = ? AND voter = ? AND kind = 'ask' AND note IS NOT NULL ORDER BY seq"
@@ -206,7 +244,7 @@ def _seen(connection: sa.Connection, study_id: int, voter: str | None) -> dict[i
 def _with_both(
     connection: sa.Connection, study_id: int, arms: Sequence[str], among: Sequence[int] | None = None
 ) -> set[int]:
-    """The items, or those among some, that have outputs of all these arms."""
+    """The items, of these or of all, that have outputs of all these arms."""
     if among is not None and not among:
         return set()
     only = "" if among is None else f" AND item IN ({_marks(among)})"
@@ -217,26 +255,33 @@ def _with_both(
 
 @lru_cache(1 << 14)  # voters see the same items
 def _item_in(note: str) -> int | None:
-    return json.loads(note).get("item")
+    number: int | None = json.loads(note).get("item")
+    return number
 
 
-def _marks(values: Sequence[Any]) -> str:
+def _marks(values: Sequence[object]) -> str:
     return ", ".join("?" * len(values))
 
 
-def _read(study: Log, text: str, values: Sequence[Any]) -> list[tuple]:
-    with study.storage.turn, study.storage.explained():
+def _read(study: Log, text: str, values: Sequence[object]) -> list[Row]:
+    with study.storage.lock, study.storage.translate_errors():
         return _rows(study.storage.connection(), text, values)
 
 
-def _rows(connection: sa.Connection, text: str, values: Sequence[Any]) -> list[tuple]:
+def _rows(connection: sa.Connection, text: str, values: Sequence[object]) -> list[Row]:
     return list(_execute(connection, text, values).fetchall())
 
 
-def _execute(connection: sa.Connection, text: str, values: Sequence[Any], many: bool = False) -> Any:
-    """A statement by the driver itself, which every question needs quickly."""
-    if connection.dialect.name != "sqlite":
-        text = text.replace("?", "%s")
+def _execute(connection: sa.Connection, text: str, values: Sequence[object]) -> DBAPICursor:
+    """Run a statement directly on the driver, which is faster: every question needs a few of these."""
     cursor = connection.connection.cursor()
-    (cursor.executemany if many else cursor.execute)(text, values)
+    cursor.execute(_marked(connection, text), values)
     return cursor
+
+
+def _execute_many(connection: sa.Connection, text: str, rows: Sequence[Sequence[object]]) -> None:
+    connection.connection.cursor().executemany(_marked(connection, text), rows)
+
+
+def _marked(connection: sa.Connection, text: str) -> str:
+    return text if connection.dialect.name == "sqlite" else text.replace("?", "%s")

@@ -1,10 +1,11 @@
-"""A study's log: how its events are read, followed and appended to."""
+"""A study's log: how its events are read, checked and appended to."""
 
 import json
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from functools import partial
+from typing import TypeVar, cast
 
 import sqlalchemy as sa
 
@@ -12,36 +13,37 @@ from ..engine import loop
 from ..errors import DamagedStudy, DeletedStudy, InvalidInput, StorageError
 from ..policies import Policy
 from ..storage.batches import stored, time_of, unpack, unpack_voters
-from ..storage.storage import Event, NotReady, Storage, StudyRow, Write
+from ..storage.storage import Event, EventRow, NotReady, Storage, StudyRow, Write
 from ..storage.tables import snapshots, studies
 from ..votes.columns import ANSWERS, OTHER_WORDS, WORDS, plain
 from ..votes.names import place_of
 from .duels import Duel, LogEntry, duel_number, iso_time
 from .history import History
 from .player import Player
-from .record import TIE, chained, made
+from .record import TIE, chained, next_event
 
 SNAPSHOT_EVERY = 20_000  # events, and a twenty-fifth of the log
-PAGE = 4_000  # events to take in while others wait …
-VOTES = 250_000  # … and imported votes, but for those of one import
-CHANGED = ("dts", "dts_plus", "merge_dts", "merge_rucb", "rmed2", "rmed2fh", "scb")  # since version 0.1.0
+PAGE = 4_000  # events to apply while others wait …
+VOTES = 250_000  # … and imported votes, but at least one import
+CHANGED = ("dts", "dts_plus", "merge_dts", "merge_rucb", "rmed2", "rmed2fh", "scb")  # policies, since version 0.1.0
 T = TypeVar("T")
 clock: Callable[[], float] = time.time
 
 
 class Log:
-    """What `Study` is built on: the events of one study in a storage, and the history they amount to."""
+    """The part of `Study` that reads and writes its events, and keeps its history up to date."""
 
     def __init__(self, storage: Storage, row: StudyRow, policy: Policy | None = None) -> None:
         self._storage, self._row, self._policy = storage, row, policy
 
     @property
     def name(self) -> str:
+        """The study's name."""
         return self._row.name
 
     @property
     def id(self) -> int:
-        """The study's number in its storage."""
+        """The study's id in its storage."""
         return self._row.id
 
     @property
@@ -51,43 +53,66 @@ class Log:
 
     @property
     def storage(self) -> Storage:
+        """Where the study is stored."""
         return self._storage
 
     def read(self, look: Callable[[sa.Connection, History], T]) -> T:
-        """What `look` makes of the study as it is now. Nobody writes meanwhile, so it must be quick."""
+        """Call a function with the study as it is now.
+
+        Args:
+            look: Called with the held connection and the history. Nobody can write meanwhile, so it must be fast.
+
+        Returns:
+            What `look` returns.
+        """
         while True:
             try:
-                with self._storage.turn, self._storage.explained():
+                with self._storage.lock, self._storage.translate_errors():
                     connection = self._storage.connection()
                     return look(connection, self._caught_up(connection))
             except NotReady as slow:
-                assert not self._storage.turn._is_owned()  # type: ignore[attr-defined]  # all others would wait
+                assert not self._storage.lock._is_owned()  # type: ignore[attr-defined]  # everybody else would wait
                 slow.prepare()
 
     def history(self) -> History:
-        """What the study amounts to now; not to be changed."""
+        """Return the study's state now; do not change it."""
         return self.read(lambda connection, history: history)
 
     def current(self, connection: sa.Connection) -> History:
-        """What the study amounts to now, with nobody else appending to it; inside an operation that writes."""
+        """Return the study's state inside a transaction: up to date, and nobody else can append to the study.
+
+        Args:
+            connection: The transaction's connection.
+
+        Raises:
+            NotReady: If the study must be loaded first.
+        """
         storage, key = self._storage, self._row.id
-        if key in storage.current:  # by an operation before this one in the same commit
-            return self._of_this_study(storage.followers[key])
+        history = self._loaded() if storage.is_current(key) else None  # by an earlier operation of this commit
+        if history is not None:
+            return self._of_this_study(history)
         storage.flush(connection)
         history = self._caught_up(connection)
-        storage.current.add(key)
+        storage.set_current(key)
         return history
 
     def player(self, history: History) -> Player:
-        """The policy's state after all answers; `NotReady` if that takes long."""
+        """Return the policy's state after all answers.
+
+        Raises:
+            NotReady: If answers must be added to it first, or it must be compiled, which takes long.
+        """
         if not history.is_ready:
             raise NotReady(self._row.id, self._catch_up)
         return history.player()
 
+    def _loaded(self) -> History | None:
+        return cast("History | None", self._storage.histories.get(self._row.id))
+
     def _caught_up(self, connection: sa.Connection) -> History:
-        """Takes in a page of events; `NotReady` if there are more, or a snapshot to begin with."""
-        followers, key = self._storage.followers, self._row.id
-        history: History | None = followers.get(key)
+        """Apply a page of events; `NotReady` if there are more, or a snapshot to start from."""
+        histories, key = self._storage.histories, self._row.id
+        history = self._loaded()
         if history is None:
             self._refuse_other_study(connection)
             if _has_snapshot(connection, key):
@@ -95,23 +120,22 @@ class Log:
             history = self._begun()
         else:
             self._of_this_study(history)
-            followers.move_to_end(key)
+            histories.move_to_end(key)
         history.use(self._policy)
         rows = self._storage.read_events(connection, key, history.seq, PAGE)
         page = rows[: _length(rows)]
         try:
             history.apply(page, lambda seq: stored(connection, key, seq)[0])
         except BaseException:
-            followers.pop(key, None)
+            histories.pop(key, None)
             raise
         if not history.seq:
-            followers.pop(key, None)
+            histories.pop(key, None)
             raise DamagedStudy(f"the log of study {self.name!r} has no events: it was deleted, or tampered with")
-        if followers.get(key) is not history:
-            self._storage.followers.add(key, history, self._storage.current)
+        if histories.get(key) is not history:
+            self._storage.keep(key, history)
         if len(rows) == PAGE or len(page) < len(rows):
             raise NotReady(key)
-        assert history is not None
         return history
 
     def _begun(self) -> History:
@@ -120,21 +144,21 @@ class Log:
         return history
 
     def _restore(self) -> None:
-        """Begin with the snapshot, without anybody waiting; with an empty history if there is none to be read."""
-        with self._storage.followers.preparing(self._row.id):
-            if self._row.id in self._storage.followers:
+        """Load the snapshot while nobody waits; start with an empty history if no snapshot can be read."""
+        with self._storage.histories.preparing(self._row.id):
+            if self._row.id in self._storage.histories:
                 return
             generation = self._storage.generation
             with self._storage.reading() as connection:
                 history = self._from_snapshot(connection) or self._begun()
             history.note_snapshot()
-            with self._storage.turn:
+            with self._storage.lock:
                 replaced = self._storage.is_gone or self._storage.generation != generation
-                if not replaced and self._row.id not in self._storage.followers:
-                    self._storage.followers.add(self._row.id, history, self._storage.current)
+                if not replaced and self._row.id not in self._storage.histories:
+                    self._storage.keep(self._row.id, history)
 
     def _of_this_study(self, history: History) -> History:
-        """The same history, if it is of this study: in a database that was replaced, another one may have its id."""
+        """The same history, if it is this study's: in a database that was replaced, another study may have its id."""
         if (history.row.name, history.row.created) != (self._row.name, self._row.created):
             raise self._replaced()
         return history
@@ -151,12 +175,12 @@ class Log:
 
     def _replaced(self) -> StorageError:
         return StorageError(
-            f"study {self.name!r} is not there any more: its database was removed or replaced while it was in use; "
+            f"study {self.name!r} no longer exists: its database was removed or replaced while it was in use; "
             "nothing was written; load the study again"
         )
 
     def _from_snapshot(self, connection: sa.Connection) -> History | None:
-        """The history up to the snapshot, if there is one that can be read."""
+        """The history up to the snapshot; None if there is none, or it cannot be read."""
         row = connection.execute(sa.select(snapshots).where(snapshots.c.study_id == self._row.id)).first()
         if row is None:
             return None
@@ -168,15 +192,15 @@ class Log:
         history = self._begun()
         try:
             history.restore(row.content)
-        except Exception:  # damaged, whatever its reader makes of that; the log says the same
+        except Exception:  # damaged; the log has everything
             return None
         return history if (history.seq, history.digest) == (row.seq, row.digest) else None
 
     def _catch_up(self) -> None:
-        """Have the policy's state take in all answers, compiled where that pays, without anybody waiting."""
-        with self._storage.followers.preparing(self._row.id):
-            with self._storage.turn:
-                history = self._storage.followers.get(self._row.id)
+        """Bring the policy's state up to date while nobody waits; compile it where that pays."""
+        with self._storage.histories.preparing(self._row.id):
+            with self._storage.lock:
+                history = self._loaded()
                 work = None if history is None else history.lend()
             if history is None or work is None:
                 return
@@ -187,11 +211,11 @@ class Log:
                 work.player.catch_up(work.first, work.second, work.outcomes, history.compiles)
                 done = True
             finally:
-                with self._storage.turn:
+                with self._storage.lock:
                     history.take_back(work, done)
 
     def _read(self, last: int) -> Iterator[Event]:
-        """The log up to an event, every digest checked; nobody waits for it."""
+        """The log up to an event; every digest is checked, and nobody waits for it."""
         digest, done = "", 0
         while done < last:
             with self._storage.reading() as connection:
@@ -216,21 +240,28 @@ class Log:
         batch = unpack(content, json.loads(event.note or "{}"), f"the votes of event {event.seq} of {self.name!r}")
         voters = None if named is None else unpack_voters(named)
         for number, answer in enumerate(batch.answer.tolist()):
-            voter = None if voters is None else voters.given[number]
             given = None if batch.times is None else time_of(batch.times[number])
-            name = None if voter is None or voter < 0 else voters.names[voter]  # type: ignore[union-attr]
+            name = None
+            if voters is not None and voters.given[number] >= 0:
+                name = voters.names[voters.given[number]]
             yield ANSWERS[answer], name, given or iso_time(event.time)
 
+    def _stored_votes(self, seq: int) -> bytes | None:
+        with self._storage.reading() as connection:
+            return stored(connection, self._row.id, seq)[0]
+
     def check(self) -> int:
-        """Replay the whole log: every digest, and that each question is the one the policy asks. How many events.
+        """Replay the whole log, and check every digest and that each question is the one the policy asks.
 
         Questions that another version of the policy asked cannot be compared; a warning says so.
+
+        Returns:
+            How many events there are.
+
+        Raises:
+            DamagedStudy: If the log is not what was written.
         """
         replayed, compare = History(self._row, self._policy), True
-
-        def votes(seq: int) -> bytes | None:
-            with self._storage.reading() as connection:
-                return stored(connection, self._row.id, seq)[0]
 
         for event in self._read(self.history().seq):
             if event.kind == "ask" and compare:
@@ -243,7 +274,7 @@ class Log:
                         f"event {event.seq} of study {self.name!r} asks what policy {self._row.policy} would not: "
                         "the log was tampered with"
                     )
-            replayed.apply([event], votes)
+            replayed.apply([event], self._stored_votes)
         if not compare:
             warnings.warn(
                 f"the questions of study {self.name!r} were asked by another version of policy {self._row.policy}: the "
@@ -253,71 +284,79 @@ class Log:
         return replayed.seq
 
     def _is_of_this_code(self, policy: Policy) -> bool:
-        """Whether the study began with the code that the policy has now."""
+        """Whether the study was created with the policy's present code."""
         began_with = self._row.settings.get("code")
-        if began_with is None:  # version 0.1.0 did not say
+        if began_with is None:  # version 0.1.0 did not store it
             return policy.name not in CHANGED
-        return began_with == loop.code_of(policy)
+        return bool(began_with == loop.code_of(policy))
 
-    def _write(self, connection: sa.Connection, history: History, kind: str, **fields: Any) -> None:
-        event = made(history, kind, clock(), **fields)
+    def _write(self, history: History, kind: str, **fields: int | str | None) -> None:
+        """Append one event."""
+        event = next_event(history, kind, clock(), **fields)
         history.take(event)
-        self._append(connection, history, [event])
+        self._append(history, [event])
 
-    def _append(self, connection: sa.Connection, history: History, new: Sequence[Event]) -> None:
-        self._storage.append(connection, self._row.id, new)
+    def _append(self, history: History, new: Sequence[Event]) -> None:
+        self._storage.append(self._row.id, new)
         if history.since_snapshot >= max(SNAPSHOT_EVERY, history.weight // 25):
             history.note_snapshot()
             self._storage.after_commit(self._save)
 
     def _save(self) -> None:
-        """Keep a snapshot, from which the study is loaded more quickly. Only copying it keeps others waiting."""
-        key = self._row.id
-        with self._storage.turn:
-            history = self._storage.followers.get(key)
+        """Store a snapshot, from which the study loads faster. Others wait only while the state is copied."""
+        with self._storage.lock:
+            history = self._loaded()
             if history is None:
                 return
-            seq, digest, snapshot = history.seq, history.digest, history.snapshot()
-        content = snapshot()
+            seq, digest, serialise = history.seq, history.digest, history.snapshot()
+        store = partial(self._store_snapshot, seq=seq, digest=digest, content=serialise())
+        self._storage.write(Write(store, self._row.id))
 
-        def operation(connection: sa.Connection) -> None:
-            last = self._storage.read_events(connection, key, seq - 1, 1)
-            if not last or (last[0][0], last[0][-1]) != (seq, digest):  # deleted, or the database was replaced
-                return
-            connection.execute(sa.delete(snapshots).where(snapshots.c.study_id == key))
-            values = {"study_id": key, "seq": seq, "digest": digest, "content": content}
-            connection.execute(sa.insert(snapshots).values(values))
+    def _store_snapshot(self, connection: sa.Connection, seq: int, digest: str, content: bytes) -> None:
+        key = self._row.id
+        last = self._storage.read_events(connection, key, seq - 1, 1)
+        if not last or (last[0][0], last[0][-1]) != (seq, digest):  # deleted, or the database was replaced
+            return
+        connection.execute(sa.delete(snapshots).where(snapshots.c.study_id == key))
+        values = {"study_id": key, "seq": seq, "digest": digest, "content": content}
+        connection.execute(sa.insert(snapshots).values(values))
 
-        self._storage.write(Write(operation, key))
+    def duel_in(self, history: History, duel: object) -> Duel:
+        """Return a duel by its id.
 
-    def duel_in(self, history: History, duel: Any) -> Duel:
-        """A duel by its id, with the history at hand."""
+        Args:
+            history: The study's state.
+            duel: The duel's id.
+
+        Raises:
+            InvalidInput: If there is no such duel.
+        """
         number = duel_number(duel)
-        self._known(history, number)
+        self._check_duel(history, number)
         return self._duel(history, number)
 
     def _duel(self, history: History, number: int) -> Duel:
         left, right = history.names[history.left[number]], history.names[history.right[number]]
         return Duel(number, left, right, self.name, iso_time(history.asked[number]))
 
-    def _number(self, duel: Any) -> int:
+    def _number(self, duel: Duel | int | str) -> int:
         if isinstance(duel, Duel) and duel.study != self.name:
-            raise InvalidInput(f"the duel is of study {duel.study!r}: expected one of study {self.name!r}")
+            raise InvalidInput(f"the duel belongs to study {duel.study!r}: expected one of study {self.name!r}")
         return duel_number(duel)
 
-    def _known(self, history: History, number: int) -> None:
+    def _check_duel(self, history: History, number: int) -> None:
         if not 0 <= number < len(history.left):
             asked = f"0 to {len(history.left) - 1}" if history.left else "none so far"
             raise InvalidInput(f"study {self.name!r} has no duel {number}: expected one that was asked ({asked})")
 
-    def _answer(self, history: History, number: int, winner: Any) -> int:
+    def _answer_code(self, history: History, number: int, winner: object) -> int:
         left, right = history.names[history.left[number]], history.names[history.right[number]]
         if winner in ANSWERS:
             return ANSWERS.index(winner)
         side = place_of(winner, (left, right))
         if side is not None:
             return TIE if left == right else side
-        if isinstance(winner, str) and place_of(winner, history.names) is None:  # else it is an arm of another duel
+        if isinstance(winner, str) and place_of(winner, history.names) is None:  # not an arm of another duel
             code = (WORDS | OTHER_WORDS).get(plain(winner))
             if code is not None:
                 return code
@@ -327,8 +366,8 @@ class Log:
         )
 
 
-def _length(rows: Sequence[Sequence[Any]]) -> int:
-    """How many of these events to take in at once: an import may be a million votes."""
+def _length(rows: Sequence[EventRow]) -> int:
+    """How many of these events to apply at once: an import may have a million votes."""
     votes = 0
     for place, row in enumerate(rows, 1):
         votes += json.loads(row[10])["votes"] if row[1] == "import" else 0
@@ -342,23 +381,18 @@ def _has_snapshot(connection: sa.Connection, study: int) -> bool:
 
 
 def log_entry(history: History, event: Event) -> LogEntry:
-    """An event with its arms by name."""
-
-    def name(arm: int | None) -> str | None:
-        return None if arm is None else history.names[arm]
-
+    """Return an event with the names of its arms."""
     left, right = event.left_arm, event.right_arm
     if event.duel is not None and left is None and event.kind != "import":
         left, right = history.left[event.duel], history.right[event.duel]
-    note = json.loads(event.note) if event.note else {}
     return LogEntry(
-        event.seq,
-        event.kind,
-        event.duel,
-        name(left),
-        name(right),
-        event.answer,
-        event.voter,
-        iso_time(event.time),
-        note,
+        seq=event.seq,
+        kind=event.kind,
+        duel=event.duel,
+        left=None if left is None else history.names[left],
+        right=None if right is None else history.names[right],
+        answer=event.answer,
+        voter=event.voter,
+        time=iso_time(event.time),
+        note=json.loads(event.note) if event.note else {},
     )

@@ -1,14 +1,15 @@
-"""How many duels a verdict will take, by simulating studies that look at the verdict after every answer."""
+"""How many duels a verdict takes, by simulating studies that look at the verdict after every answer."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..checks import check_int
 from ..engine import loop
-from ..engine.threads import cores, in_threads
+from ..engine.threads import in_threads, thread_count
 from ..errors import InvalidInput, PolicyError
 from ..policies import Policy
 from ..policies import policy as find_policy
@@ -20,25 +21,36 @@ from .verdict import NOT_YET, log_thresholds, new_standing, note, settled
 
 POLICIES = ("rucb", "dts_plus", "random")
 LIMIT = 1_000_000
+PolicyLike = str | Policy | ModuleType
 
 select: Any = None
 update: Any = None
 
 
 class PlanRow(NamedTuple):
-    """What to expect of one policy until a verdict, or until the limit where there is none."""
+    """What to expect from one policy until a verdict, or until the limit.
+
+    Attributes:
+        policy: The policy.
+        duels_median: Half of the studies need at most this many duels; infinite if fewer than half end.
+        duels_90: Nine in ten need at most this many.
+        regret_median: The median of the regret.
+        regret_90: Nine in ten have at most this regret.
+        undecided: The share of studies without a verdict at the limit.
+        wrong: The share of studies that name an arm that is not the winner.
+    """
 
     policy: str
-    duels_median: float  # half of the studies need at most so many; infinite if fewer than half end
-    duels_90: float  # nine in ten
+    duels_median: float
+    duels_90: float
     regret_median: float
     regret_90: float
-    undecided: float  # share of studies without a verdict at the limit
-    wrong: float  # share that name an arm that is not the winner
+    undecided: float
+    wrong: float
 
 
 def until_verdict(state, params, world, gaps, wins, standing, thresholds, alpha, limit, coin, luck):
-    """One study without self-duels, looked at after every answer: duels, regret, and what the verdict is."""
+    """Kernel: one study without self-duels, with a look after every answer; returns duels, regret and verdict."""
     regret = 0.0
     for t in range(1, limit + 1):
         i, j = select(state, params, t, coin)
@@ -59,11 +71,11 @@ def until_verdict(state, params, world, gaps, wins, standing, thresholds, alpha,
 
 
 def plan(
-    problem: Any = None,
+    problem: str | PreferenceMatrix | None = None,
     *,
     arms: int | None = None,
     gap: float | None = None,
-    policies: Any = POLICIES,
+    policies: PolicyLike | Sequence[PolicyLike] = POLICIES,
     confidence: float = 0.95,
     studies: int = 200,
     limit: int = LIMIT,
@@ -71,23 +83,42 @@ def plan(
     jobs: int | None = None,
     progress: bool | None = None,
 ) -> list[PlanRow]:
-    """How many duels and how much regret until a verdict, for each policy: median and nine in ten of the studies.
+    """Simulate how many duels and how much regret a study needs until its verdict.
 
-    problem: a preference matrix or a problem's name; or say `arms` and `gap`, for a best arm that wins against each of
-        the others with ½ + gap, which are alike.
-    policies: their names, files or modules, or a single one.
-    limit: duels after which a study is given up. Policies that need a horizon are told this one.
+    Give either a problem, or `arms` and `gap`.
+
+    Args:
+        problem: A preference matrix or a problem's name.
+        arms: The number of arms, of which one beats each of the others with probability ½ + gap; the others are equal.
+        gap: See `arms`.
+        policies: One or several names, files or modules.
+        confidence: Of the verdict.
+        studies: How many studies to simulate for each policy.
+        limit: Duels after which a study is given up. Policies that need a horizon get this one.
+        seed: Of the simulation.
+        jobs: How many threads to use; by default one per core.
+        progress: Whether to show a progress bar; by default only in a terminal.
+
+    Returns:
+        One row per policy.
+
+    Raises:
+        InvalidInput: If an argument cannot be used.
+        PolicyError: If a policy fails.
+
+    Example:
+        >>> rows = duels.plan(arms=4, gap=0.2, policies="rucb", studies=20)  # doctest: +SKIP
     """
     matrix = _matrix(problem, arms, gap)
     studies, limit = check_int("studies", studies, 1), check_int("limit", limit, 1, 10**9)
-    jobs = check_int("jobs", jobs, 1) if jobs is not None else cores()
+    jobs = thread_count(jobs)
     chosen = [find_policy(one) for one in (policies if isinstance(policies, list | tuple) else [policies])]
     if not chosen:
         raise InvalidInput("there are no policies: expected at least one, such as 'rucb'")
     return [_row(matrix, one, confidence, studies, limit, check_int("seed", seed, 0), jobs, progress) for one in chosen]
 
 
-def _matrix(problem: Any, arms: int | None, gap: float | None) -> PreferenceMatrix:
+def _matrix(problem: str | PreferenceMatrix | None, arms: int | None, gap: float | None) -> PreferenceMatrix:
     if [thing is not None for thing in (problem, arms, gap)] not in ([True, False, False], [False, True, True]):
         raise InvalidInput("say arms and gap, such as arms=8 and gap=0.05, or a problem instead")
     if problem is not None:
@@ -116,10 +147,13 @@ def _row(
     thresholds = log_thresholds(tally, confidence)
     duels, regret, found = np.zeros(studies), np.zeros(studies), np.zeros(studies, np.int64)
 
-    def study(number: int, most: int, play: Callable) -> tuple[int, float, int]:
+    def study(number: int, most: int, play: Callable[..., Any]) -> tuple[int, float, int]:
         state, (coin, luck) = policy.start(arms, limit), loop.streams(seed, number)
         standing, wins, alpha = new_standing(arms), np.zeros((arms, arms)), rival_alpha(policy)
-        return play(state, policy.params, matrix.array, gaps, wins, standing, thresholds, alpha, most, coin, luck)
+        duels, regret, found = play(
+            state, policy.params, matrix.array, gaps, wins, standing, thresholds, alpha, most, coin, luck
+        )
+        return duels, regret, found
 
     play = loop.compiled_for(policy, until_verdict, lambda call: study(0, 0, call))
 

@@ -1,31 +1,55 @@
-"""What happened in a study: arms, duels and answers, counted by a pure fold over its events."""
+"""What happened in a study: arms, duels and answers, counted by a pure fold over its events.
+
+Which answers count is decided here and nowhere else, see `Answers`.
+"""
 
 import hashlib
 import json
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import DamagedStudy
 from ..storage.batches import Batch, unpack
-from ..storage.storage import Event, StudyRow
+from ..storage.storage import Event, EventRow, StudyRow
 from ..votes.columns import ANSWERS
 from .tally import Tally
 
 LEFT, RIGHT, TIE, BOTH_BAD, SKIP = range(5)
 OPEN = -1
 EVENT_FIELDS = Event._fields[2:-1]
-COLUMNS = {  # of each duel, and the numbers of those that were answered
+COLUMNS = {  # arrays of a record: one entry per duel, but `answered` one per answer
     "left": np.int32,
     "right": np.int32,
     "swapped": np.int8,
     "answer": np.int8,
     "attempt": np.int32,
     "asked": np.float64,
-    "told": np.int64,
+    "answered": np.int64,
 }
+
+
+class Answers(NamedTuple):
+    """The answers of a study that count: no skips, and none that were undone or whose voter was forgotten."""
+
+    duels: np.ndarray  # (answers,) int64: the answered duels, in the order of their answers
+    attempts: np.ndarray  # (duels,) int64: of each duel, how often its answer was taken back
+
+    def include(self, duels: np.ndarray, attempts: np.ndarray | int) -> np.ndarray:
+        """Return which answers in the log count.
+
+        Args:
+            duels: (n,) int64: The duels they answer.
+            attempts: (n,) int64: Their events' attempts, or one for all of them.
+
+        Returns:
+            (n,) bool.
+        """
+        counts = np.zeros(len(self.attempts), bool)
+        counts[self.duels] = True
+        return np.asarray(counts[duels] & (self.attempts[duels] == attempts))
 
 
 class Record:
@@ -37,28 +61,33 @@ class Record:
         self.names: list[str] = []
         self.active: list[bool] = []
         self.started_with = 0
-        # Of each duel, by its number:
+        # One entry per duel, by its number:
         self.left = array("i")
         self.right = array("i")
         self.swapped = array("b")  # 1 where the policy's first arm was shown on the right
         self.answer = array("b")
         self.attempt = array("i")  # how often its answer was undone
         self.asked = array("d")
-        self.told = array("q")  # numbers of the duels with an outcome, in the order of their answers
+        self.answered = array("q")  # numbers of the duels whose answer counts, in the order of the answers
         self.open: dict[int, None] = {}  # numbers of the duels without an answer, in the order they were asked
-        self.retired = False  # whether it asks nothing more
-        self.withdrawn = 0  # answers undone or forgotten, by somebody who may have seen results
+        self.retired = False  # whether it asks no more questions
+        self.withdrawn = 0  # answers undone or forgotten by somebody who may have seen results
         self.forgotten: set[int] = set()  # numbers of the duels whose voter was forgotten; they stay closed
         self.wins = np.zeros((0, 0), np.int32)
         self.ties = np.zeros((0, 0), np.int32)
         self.imported = 0  # votes
-        self.snapshot_seq = 0  # the last event that a snapshot has …
-        self._snapshot_weight = 0  # … and what it weighs
+        self.snapshot_seq = 0  # the last event in the newest snapshot …
+        self._snapshot_weight = 0  # … and the weight of the record then
 
-    def apply(self, events: Iterable[Sequence[Any]], votes: Callable[[int], bytes | None] = lambda seq: None) -> None:
-        """Take in events, which must follow the last one; what does not fit is refused.
+    def apply(self, events: Iterable[EventRow], votes: Callable[[int], bytes | None] = lambda seq: None) -> None:
+        """Apply events that follow the last one.
 
-        votes: what was stored beside the import event of that number.
+        Args:
+            events: The events, in order.
+            votes: Returns what was stored beside the import event of that number.
+
+        Raises:
+            DamagedStudy: If an event is missing, or is not what was written.
         """
         for event in events:
             seq, digest = event[0], event[-1]
@@ -76,8 +105,13 @@ class Record:
                 batch = unpack(votes(seq), json.loads(event[10]), what)
             self.take(event, batch)
 
-    def take(self, event: Sequence[Any], batch: Batch | None = None) -> None:
-        """Take in an event that is known to follow the last one, such as one just `made`."""
+    def take(self, event: EventRow, batch: Batch | None = None) -> None:
+        """Apply an event that is known to follow the last one, such as one from `next_event`.
+
+        Args:
+            event: The event.
+            batch: The votes of an import event.
+        """
         seq, kind, duel, _, left, right, swapped, answer, _, time, _, digest = event
         self.seq, self.digest = seq, digest
         if kind == "ask":
@@ -102,7 +136,7 @@ class Record:
         self.answer[duel] = answer
         self.open.pop(duel, None)
         if answer != SKIP:
-            self.told.append(duel)
+            self.answered.append(duel)
             self._count(duel, answer, 1)
 
     def _count(self, duel: int, answer: int, by: int) -> None:
@@ -130,16 +164,16 @@ class Record:
             return
         left, right = (np.frombuffer(side, np.int32)[number] for side in (self.left, self.right))
         self._count_all(left, right, before, -1)
-        told = np.frombuffer(self.told, np.int64)
-        self.told = array("q", told[~np.isin(told, number)].tobytes())
+        answered = np.frombuffer(self.answered, np.int64)
+        self.answered = array("q", answered[~np.isin(answered, number)].tobytes())
         self.withdrawn += 0 if blind else int((left != right).sum())
         self._start_again()
 
-    def _create(self, event: Sequence[Any]) -> None:
+    def _create(self, event: EventRow) -> None:
         self._add(json.loads(event[10])["arms"])
         self.started_with = len(self.names)
 
-    def _add_arm(self, event: Sequence[Any]) -> None:
+    def _add_arm(self, event: EventRow) -> None:
         self._add([json.loads(event[10])["arm"]])
 
     def _add(self, names: list[str]) -> None:
@@ -149,11 +183,11 @@ class Record:
         self.wins, self.ties = (np.pad(counts, (more, more)) for counts in (self.wins, self.ties))
         self._start_again()
 
-    def _retire_arm(self, event: Sequence[Any]) -> None:
+    def _retire_arm(self, event: EventRow) -> None:
         self.active[event[4]] = False
         self._start_again()
 
-    def _vote(self, event: Sequence[Any]) -> None:
+    def _vote(self, event: EventRow) -> None:
         self._ask(event[4], event[5], event[6], event[9])
         self._answer(event[2], ANSWERS.index(event[7]))
 
@@ -166,7 +200,7 @@ class Record:
             (self.answer, batch.answer),
             (self.attempt, np.zeros(count, np.int32)),
             (self.asked, np.full(count, time)),
-            (self.told, np.arange(first, first + count)),
+            (self.answered, np.arange(first, first + count)),
         ):
             column.frombytes(values.tobytes())
         self._count_all(batch.left, batch.right, batch.answer, 1)
@@ -181,31 +215,32 @@ class Record:
         for i, j in ((winner, loser), (loser, winner)):
             np.add.at(self.ties, (i[~decided], j[~decided]), by)
 
-    def _undo(self, event: Sequence[Any]) -> None:
+    def _undo(self, event: EventRow) -> None:
         self._withdraw([event[2]], OPEN, blind=event[10] is not None)
 
-    def _forget(self, event: Sequence[Any]) -> None:
+    def _forget(self, event: EventRow) -> None:
         duels = json.loads(event[10])["duels"]
         self._withdraw(duels, SKIP)
         self.forgotten.update(duels)
 
-    def _retire(self, event: Sequence[Any]) -> None:
+    def _retire(self, event: EventRow) -> None:
         self.retired = event[1] == "retire"
 
     def _start_again(self) -> None:
-        """What was computed from the answers in their order is not valid any more: other arms, or fewer answers."""
+        """Called when arms or past answers change, so that what was computed from all answers must be recomputed."""
 
     @property
     def weight(self) -> int:
-        """How much there is to read: events, and votes of imports."""
+        """How much there is to read when the study is loaded: events and imported votes."""
         return self.seq + self.imported
 
     @property
     def since_snapshot(self) -> int:
+        """How much of that is newer than the last snapshot."""
         return self.weight - self._snapshot_weight
 
     def note_snapshot(self) -> None:
-        """A snapshot has all of it."""
+        """Note that a snapshot now includes everything."""
         self.snapshot_seq, self._snapshot_weight = self.seq, self.weight
 
     @property
@@ -214,8 +249,24 @@ class Record:
         count = self.withdrawn
         return f"{count} answer{'s were' if count > 1 else ' was'} taken back" if count else None
 
+    def counts(self, duel: int, attempt: int, skips: bool = False) -> bool:
+        """Return whether an answer in the log counts, as `Answers.include` does for many.
+
+        Args:
+            duel: The duel that it answers.
+            attempt: Its event's attempt.
+            skips: Whether skips count too.
+        """
+        return self.attempt[duel] == attempt and self.answer[duel] not in ((OPEN,) if skips else (OPEN, SKIP))
+
+    @property
+    def answers(self) -> Answers:
+        """A copy of which answers count."""
+        return Answers(np.array(self.answered, np.int64), np.array(self.attempt, np.int64))
+
     @property
     def tally(self) -> Tally:
+        """The answers that count, as wins and ties of each pair."""
         counts = self.wins.astype(np.int64), self.ties.astype(np.int64)
         return Tally(tuple(self.names), *counts, np.array(self.active, bool), self.started_with)
 
@@ -232,16 +283,28 @@ _KINDS = {
 }
 
 
-def chained(before: str, event: Sequence[Any]) -> str:
-    """The digest of an event and, through the one before it, of the whole log so far; names of voters do not count."""
+def chained(before: str, event: EventRow) -> str:
+    """Return the digest of an event and all events before it. Names of voters are left out: they can be erased.
+
+    Args:
+        before: The digest of the event before it, empty for the first.
+        event: The event; its own digest is not looked at.
+    """
     seq, kind, duel, attempt, left, right, swapped, answer, _, time, note, _ = event
     text = f"{before}|{seq}|{kind}|{duel}|{attempt}|{left}|{right}|{swapped}|{answer}|{time!r}|{note}"
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def made(history: Record, kind: str, now: float, **fields: Any) -> Event:
-    """The next event of a history, with its digest."""
-    values = [fields.pop(name, None) for name in EVENT_FIELDS]
+def next_event(history: Record, kind: str, now: float, **fields: int | str | None) -> Event:
+    """Return the next event of a study's log, with its digest.
+
+    Args:
+        history: The study so far.
+        kind: The event's kind, such as `ask`.
+        now: Its time, in seconds since 1970.
+        **fields: Other fields of `Event`.
+    """
+    values: list[int | float | str | None] = [fields.pop(name, None) for name in EVENT_FIELDS]
     values[7] = now
     event = (history.seq + 1, kind, *values, "")
     return Event._make((*event[:-1], chained(history.digest, event)))

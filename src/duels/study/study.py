@@ -1,44 +1,56 @@
 """Live studies: people and systems answer the duels that a policy asks for.
 
 A study is a log of events; everything else is computed from it. Many threads, processes and hosts may ask and tell at
-once: whoever writes first takes in what others have written.
+once: each write first applies what others have written.
+
+Each change has up to three methods: `tell` writes and waits, `telling` returns the write for callers that wait in
+their own way, and `tell_in` does the work inside a transaction.
 """
 
+import html
 import json
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Literal, NamedTuple, TypedDict, overload
 
 import numpy as np
 import sqlalchemy as sa
 
 from ..checks import check_int
 from ..errors import Conflict, InvalidInput, UnknownName
-from ..storage.batches import Packed, forget_voter, note_of, pack, store, unpack
+from ..storage.batches import Batch, Packed, forget_voter, note_of, pack, store, unpack
 from ..storage.storage import Event, Write
 from ..storage.tables import events, voters
 from ..votes.columns import ANSWERS
-from ..votes.files import Votes, read_votes
+from ..votes.files import Votes, VoteSource, read_votes
 from ..votes.names import arm_names, composed, imported_name, link_voter, past_voter, place_of, voter_name
 from . import log
 from . import verdict as verdicts
 from .duels import Duel, LogEntry, iso_time
 from .history import History
 from .log import Log, log_entry
-from .record import OPEN, SKIP, made
+from .record import OPEN, next_event
 from .tally import LeaderboardRow, PairRow, Tally
 from .verdict import Verdict
 
-About = Callable[[sa.Connection, Duel], dict[str, Any]]
+About = Callable[[sa.Connection, Duel], Mapping[str, object]]
 
 
 class Study(Log):
-    """A study that is under way: `ask` for a duel, `tell` who won, look at the `verdict`.
+    """A live study: `ask` for a duel, `tell` who won, look at the `verdict`.
 
-    Made by `create_study` and `load_study`. Objects of one study in many threads and processes see the same log.
+    Created by `create_study` and `load_study`. Objects of one study in many threads and processes see the same log.
+
+    Example:
+        >>> study = duels.create_study(["a", "b", "c"], storage="sqlite://")
+        >>> study.tell(study.ask(), "left")
+        >>> study.verdict().kind
+        'not yet'
     """
 
     @property
     def policy(self) -> str:
+        """The policy's name and parameters, such as `rucb:alpha=0.6`."""
         return self._row.policy
 
     @property
@@ -49,220 +61,293 @@ class Study(Log):
 
     @property
     def retired(self) -> bool:
-        """Whether the study asks nothing more."""
+        """Whether the study was retired, and asks no more questions."""
         return self.history().retired
 
     def __repr__(self) -> str:
         return f"Study({self.name!r}, {self.policy}, {len(self.arms)} arms)"
 
+    def _repr_html_(self) -> str:
+        tally, void, answers = self.read(lambda _, history: (history.tally, history.void, len(history.answered)))
+        verdict = verdicts.verdict(tally, void=void)
+        title = f"<strong>{html.escape(self.name)}</strong> · {html.escape(self.policy)} · {answers:,} answers"
+        return f"<p>{title}</p>{verdict._repr_html_()}{verdicts.leaderboard_html(tally)}"
+
     def prepare(self) -> None:
         """Load the study and compile its policy now, rather than when the first question is asked."""
         self.read(lambda connection, history: self.player(history))
 
-    def ask(self, n: int = 1, *, voter: str | None = None, allow_self: bool = True) -> Any:
-        """The next duel, or a list of `n` if that is not 1. It is on disk when this returns.
+    @overload
+    def ask(  # type: ignore[overload-overlap]
+        self, n: Literal[1] = 1, *, voter: str | None = None, allow_self: bool = True
+    ) -> Duel: ...
 
-        voter: who is asked, kept with the question.
-        allow_self: False where people vote: an arm is then never shown against itself. What would be a self-duel
-            becomes the champion against the arm with the largest upper confidence limit against it.
+    @overload
+    def ask(self, n: int, *, voter: str | None = None, allow_self: bool = True) -> list[Duel]: ...
+
+    def ask(self, n: int = 1, *, voter: str | None = None, allow_self: bool = True) -> Duel | list[Duel]:
+        """Ask for the next duel. It is on disk when this returns.
+
+        Args:
+            n: How many duels to ask for, up to 10,000.
+            voter: Who is asked; stored with the question.
+            allow_self: False where people vote, so that an arm never meets itself. Instead of a self-duel, the
+                champion meets the arm with the largest upper confidence limit against it.
+
+        Returns:
+            The duel, or a list of `n` duels if that is not 1.
+
+        Raises:
+            Conflict: If the study was retired.
         """
         duels = self._storage.write(self.asking(n, voter=voter, allow_self=allow_self))
         return duels[0] if n == 1 else duels
 
     def asking(
         self, n: int = 1, *, voter: str | None = None, allow_self: bool = True, about: About | None = None
-    ) -> Write:
-        """What `ask` writes, for callers that wait in their own way; its value is a list of duels.
+    ) -> Write[list[Duel]]:
+        """Return what `ask` writes; its value is a list of duels. See `ask_in` for the arguments."""
+        n, name = check_int("n", n, 1, 10_000), voter_name(voter)
+        return Write(partial(self.ask_in, n=n, voter=name, allow_self=allow_self, about=about), self._row.id, last=True)
 
-        about: called with each duel before it is written; what it gives is kept in the event's note.
+    def ask_in(
+        self,
+        connection: sa.Connection,
+        *,
+        n: int = 1,
+        voter: str | None = None,
+        allow_self: bool = True,
+        about: About | None = None,
+    ) -> list[Duel]:
+        """Ask for duels inside a transaction.
+
+        Args:
+            connection: The transaction's connection.
+            n: How many duels to ask for.
+            voter: Who is asked; the name was checked.
+            allow_self: Whether an arm may meet itself.
+            about: Called with each duel before it is written; what it returns is stored in the event's note.
+
+        Raises:
+            Conflict: If the study was retired.
+            NotReady: If the policy's state must be updated first.
         """
-        n = check_int("n", n, 1, 10_000)
-        asked = voter_name(voter)
-
-        def operation(connection: sa.Connection) -> list[Duel]:
-            history = self.current(connection)
-            if history.retired:
-                raise Conflict(f"study {self.name!r} was retired: it asks nothing any more, unless it is resumed")
-            self.player(history)
-            now, new, duels = log.clock(), [], []
-            for _ in range(n):
-                left, right, swapped = history.question(now, allow_self)
-                number = len(history.left)
-                duel = Duel(number, history.names[left], history.names[right], self.name, iso_time(now))
-                note = ({} if allow_self else {"allow_self": False}) | (about(connection, duel) if about else {})
-                event = made(
-                    history,
-                    "ask",
-                    now,
-                    duel=number,
-                    attempt=0,
-                    left_arm=left,
-                    right_arm=right,
-                    swapped=swapped,
-                    voter=asked,
-                    note=json.dumps(note, ensure_ascii=False) if note else None,
-                )
-                history.take(event)
-                new.append(event)
-                duels.append(duel)
-            self._append(connection, history, new)
-            return duels
-
-        return Write(operation, self._row.id, last=True)
+        history = self.current(connection)
+        if history.retired:
+            raise Conflict(f"study {self.name!r} was retired: it asks no more questions, unless it is resumed")
+        self.player(history)
+        now, new, duels = log.clock(), list[Event](), list[Duel]()
+        for _ in range(n):
+            left, right, swapped = history.question(now, allow_self)
+            number = len(history.left)
+            duel = Duel(number, history.names[left], history.names[right], self.name, iso_time(now))
+            note = ({} if allow_self else {"allow_self": False}) | dict(about(connection, duel) if about else {})
+            event = next_event(
+                history,
+                "ask",
+                now,
+                duel=number,
+                attempt=0,
+                left_arm=left,
+                right_arm=right,
+                swapped=swapped,
+                voter=voter,
+                note=json.dumps(note, ensure_ascii=False) if note else None,
+            )
+            history.take(event)
+            new.append(event)
+            duels.append(duel)
+        self._append(history, new)
+        return duels
 
     def tell(self, duel: Duel | int, winner: str, *, voter: str | None = None) -> None:
-        """The answer to a duel: `"left"`, `"right"`, `"tie"`, `"both_bad"`, `"skip"` or the name of one of its arms.
+        """Answer a duel. The answer is on disk when this returns; giving the same answer again is harmless.
 
-        It is on disk when this returns. Telling the same again is harmless, another answer is refused (see `undo`).
+        Args:
+            duel: The duel, or its id.
+            winner: `"left"`, `"right"`, `"tie"`, `"both_bad"`, `"skip"`, or the name of one of its arms.
+            voter: Who answered.
+
+        Raises:
+            Conflict: If the duel already has another answer (see `undo`).
+            InvalidInput: If there is no such duel, or the winner is not one of these.
         """
         self._storage.write(self.telling(duel, winner, voter=voter))
 
-    def telling(self, duel: Duel | int, winner: str, *, voter: str | None = None) -> Write:
-        """What `tell` writes, for callers that wait in their own way; its value is the answer as it is kept."""
-        number, told = self._number(duel), voter_name(voter)
+    def telling(self, duel: Duel | int, winner: str, *, voter: str | None = None) -> Write[str]:
+        """Return what `tell` writes; its value is the answer as it is stored."""
+        number, name = self._number(duel), voter_name(voter)
+        return Write(partial(self.tell_in, duel=number, winner=winner, voter=name), self._row.id)
 
-        def operation(connection: sa.Connection) -> str:
-            history = self.current(connection)
-            self._known(history, number)
-            answer = self._answer(history, number, winner)
-            before = history.answer[number]
-            if number in history.forgotten:
-                raise Conflict(f"duel {number} was closed when its voter was forgotten: ask for another one")
-            if before == answer:
-                return ANSWERS[answer]
-            if before != OPEN:
-                raise Conflict(
-                    f"duel {number} was answered {ANSWERS[before]!r} already, not {ANSWERS[answer]!r}: undo that first"
-                )
-            self._write(
-                connection,
-                history,
-                "tell",
-                duel=number,
-                attempt=history.attempt[number],
-                answer=ANSWERS[answer],
-                voter=told,
-            )
+    def tell_in(self, connection: sa.Connection, *, duel: int, winner: str, voter: str | None = None) -> str:
+        """Answer a duel inside a transaction.
+
+        Args:
+            connection: The transaction's connection.
+            duel: The duel's id.
+            winner: As in `tell`.
+            voter: Who answered; the name was checked.
+
+        Returns:
+            The answer as it is stored: left, right, tie, both_bad or skip.
+
+        Raises:
+            Conflict: If the duel already has another answer.
+            InvalidInput: If there is no such duel, or the winner is unknown.
+        """
+        history = self.current(connection)
+        self._check_duel(history, duel)
+        answer = self._answer_code(history, duel, winner)
+        before = history.answer[duel]
+        if duel in history.forgotten:
+            raise Conflict(f"duel {duel} was closed when its voter was forgotten: ask for another one")
+        if before == answer:
             return ANSWERS[answer]
-
-        return Write(operation, self._row.id)
+        if before != OPEN:
+            raise Conflict(
+                f"duel {duel} was answered {ANSWERS[before]!r} already, not {ANSWERS[answer]!r}: undo that first"
+            )
+        attempt = history.attempt[duel]
+        self._write(history, "tell", duel=duel, attempt=attempt, answer=ANSWERS[answer], voter=voter)
+        return ANSWERS[answer]
 
     def undo(self, duel: Duel | int, *, blind: bool = False) -> None:
-        """Take back the answer to a duel, which is then open again. It voids the verdict's promise, unless blind.
+        """Take back the answer to a duel, which is then open again. This voids the verdict's promise, unless blind.
 
-        blind: it is taken back by a voter who sees no results, such as after a slip of the hand.
+        Args:
+            duel: The duel, or its id.
+            blind: Whether a voter who sees no results takes it back, such as after a slip of the hand.
+
+        Raises:
+            InvalidInput: If the duel has no answer.
         """
-        self._storage.write(self.undoing(duel, blind=blind))
+        self._storage.write(Write(partial(self.undo_in, duel=self._number(duel), blind=blind), self._row.id))
 
-    def undoing(self, duel: Duel | int, *, blind: bool = False) -> Write:
-        """What `undo` writes, for callers that wait in their own way."""
-        number = self._number(duel)
-
-        def operation(connection: sa.Connection) -> None:
-            history = self.current(connection)
-            self._known(history, number)
-            if history.answer[number] == OPEN or number in history.forgotten:
-                raise InvalidInput(f"duel {number} has no answer to undo")
-            note = '{"blind": true}' if blind else None
-            self._write(connection, history, "undo", duel=number, attempt=history.attempt[number], note=note)
-
-        return Write(operation, self._row.id)
+    def undo_in(self, connection: sa.Connection, *, duel: int, blind: bool = False) -> None:
+        """Take back an answer inside a transaction, see `undo`."""
+        history = self.current(connection)
+        self._check_duel(history, duel)
+        if history.answer[duel] == OPEN or duel in history.forgotten:
+            raise InvalidInput(f"duel {duel} has no answer to undo")
+        note = '{"blind": true}' if blind else None
+        self._write(history, "undo", duel=duel, attempt=history.attempt[duel], note=note)
 
     def forget(self, voter: str) -> int:
-        """Take back all answers of a voter and erase their name from the log; how many answers there were.
+        """Take back all answers of a voter and erase their name from the log.
 
         Somebody who voted through a link, such as "Voter 7", is a new voter when they come back.
+
+        Args:
+            voter: The voter's name.
+
+        Returns:
+            How many answers were taken back.
+
+        Raises:
+            InvalidInput: If the study has no such voter.
         """
         name = past_voter(voter)
         if name is None:
             raise InvalidInput("voter is None: expected the name of the voter to forget")
+        return self._storage.write(Write(partial(self._forget_in, name=name), self._row.id))
 
-        def operation(connection: sa.Connection) -> int:
-            history = self.current(connection)
-            self._storage.flush(connection)
-            theirs = (events.c.study_id == self._row.id) & events.c.voter.in_({name, composed(name)})
-            rows = connection.execute(sa.select(events.c.kind, events.c.duel, events.c.attempt).where(theirs)).all()
-            imported = forget_voter(connection, self._row.id, history.seq, {name, composed(name)})
-            if not rows and imported is None:
-                raise InvalidInput(f"study {self.name!r} has no voter named {name!r}")
-            told = [(duel, attempt) for kind, duel, attempt in rows if kind in ("tell", "vote")]
-            told += [(duel, 0) for duel in imported or ()]
-            duels, attempts = np.array(told, np.int64).reshape(-1, 2).T
-            stands = np.array(history.attempt, np.int64)[duels] == attempts
-            stands &= ~np.isin(np.array(history.answer, np.int64)[duels], (OPEN, SKIP))
-            answered = np.unique(duels[stands]).tolist()
-            if answered:
-                self._write(connection, history, "forget", note=json.dumps({"duels": answered}))
-            connection.execute(sa.update(events).where(theirs).values(voter=None))
-            number = name.removeprefix("Voter ")
-            if number.isdecimal() and name == link_voter(int(number)):
-                one = (voters.c.study_id == self._row.id) & (voters.c.number == int(number))
-                connection.execute(sa.update(voters).where(one).values(digest=None))  # the number is not given again
-            return len(answered)
-
-        return self._storage.write(Write(operation, self._row.id))
+    def _forget_in(self, connection: sa.Connection, *, name: str) -> int:
+        history = self.current(connection)
+        self._storage.flush(connection)
+        theirs = (events.c.study_id == self._row.id) & events.c.voter.in_({name, composed(name)})
+        rows = connection.execute(sa.select(events.c.kind, events.c.duel, events.c.attempt).where(theirs)).all()
+        imported = forget_voter(connection, self._row.id, history.seq, {name, composed(name)})
+        if not rows and imported is None:
+            raise InvalidInput(f"study {self.name!r} has no voter named {name!r}")
+        given = [(duel, attempt) for kind, duel, attempt in rows if kind in ("tell", "vote")]
+        given += [(duel, 0) for duel in imported or ()]
+        duels, attempts = np.array(given, np.int64).reshape(-1, 2).T
+        counting: list[int] = np.unique(duels[history.answers.include(duels, attempts)]).tolist()
+        if counting:
+            self._write(history, "forget", note=json.dumps({"duels": counting}))
+        connection.execute(sa.update(events).where(theirs).values(voter=None))
+        number = name.removeprefix("Voter ")
+        if number.isdecimal() and name == link_voter(int(number)):
+            one = (voters.c.study_id == self._row.id) & (voters.c.number == int(number))
+            connection.execute(sa.update(voters).where(one).values(digest=None))  # the number is not used again
+        return len(counting)
 
     def add_arm(self, name: str) -> None:
-        """Add an arm while the study runs."""
+        """Add an arm while the study runs.
+
+        Raises:
+            Conflict: If the study has, or had, an arm of that name.
+            InvalidInput: If the name cannot be used.
+        """
         (arm,) = arm_names([name], fewest=1)
+        self._storage.write(Write(partial(self._add_arm_in, arm=arm), self._row.id))
 
-        def operation(connection: sa.Connection) -> None:
-            history = self.current(connection)
-            place = place_of(arm, history.names)
-            if place is not None:
-                state = "is there already" if history.active[place] else "was retired"
-                raise Conflict(f"arm {arm!r} {state}: choose another name")
-            history.policy.start(sum(history.active) + 1, self._row.horizon)
-            self._write(connection, history, "add_arm", note=json.dumps({"arm": arm}, ensure_ascii=False))
-
-        self._storage.write(Write(operation, self._row.id))
+    def _add_arm_in(self, connection: sa.Connection, *, arm: str) -> None:
+        history = self.current(connection)
+        place = place_of(arm, history.names)
+        if place is not None:
+            state = "exists already" if history.active[place] else "was retired"
+            raise Conflict(f"arm {arm!r} {state}: choose another name")
+        history.policy.start(sum(history.active) + 1, self._row.horizon)  # the policy may refuse so many arms
+        self._write(history, "add_arm", note=json.dumps({"arm": arm}, ensure_ascii=False))
 
     def retire_arm(self, name: str) -> None:
-        """Take an arm out of the race; its answers are kept, and no longer count for the others' verdict."""
+        """Take an arm out of the race. Its answers are kept, and no longer count for the verdict on the others.
 
-        def operation(connection: sa.Connection) -> None:
-            history = self.current(connection)
-            arm = place_of(name, history.names)
-            if arm is None:
-                raise UnknownName("arm", name, history.names)
-            if not history.active[arm]:
-                raise Conflict(f"arm {name!r} was retired already")
-            if sum(history.active) <= 2:
-                raise InvalidInput(f"arm {name!r} cannot be retired: a study needs two active arms")
-            self._write(connection, history, "retire_arm", left_arm=arm)
+        Raises:
+            UnknownName: If there is no such arm.
+            Conflict: If it was retired already.
+            InvalidInput: If fewer than two arms would remain.
+        """
+        self._storage.write(Write(partial(self._retire_arm_in, name=name), self._row.id))
 
-        self._storage.write(Write(operation, self._row.id))
+    def _retire_arm_in(self, connection: sa.Connection, *, name: str) -> None:
+        history = self.current(connection)
+        arm = place_of(name, history.names)
+        if arm is None:
+            raise UnknownName("arm", name, history.names)
+        if not history.active[arm]:
+            raise Conflict(f"arm {name!r} was retired already")
+        if sum(history.active) <= 2:
+            raise InvalidInput(f"arm {name!r} cannot be retired: a study needs two active arms")
+        self._write(history, "retire_arm", left_arm=arm)
 
     def retire(self) -> None:
-        """Ask nothing more; late answers are still taken, and everything stays to be looked at."""
-        self._set_retired(True)
+        """Stop asking. Late answers are still accepted, and all results remain available."""
+        self._storage.write(Write(partial(self._set_retired_in, retired=True), self._row.id))
 
     def resume(self) -> None:
-        """Go on asking after `retire`."""
-        self._set_retired(False)
+        """Ask again after `retire`."""
+        self._storage.write(Write(partial(self._set_retired_in, retired=False), self._row.id))
 
-    def _set_retired(self, retired: bool) -> None:
-        def operation(connection: sa.Connection) -> None:
-            history = self.current(connection)
-            if history.retired != retired:
-                self._write(connection, history, "retire" if retired else "resume")
+    def _set_retired_in(self, connection: sa.Connection, *, retired: bool) -> None:
+        history = self.current(connection)
+        if history.retired != retired:
+            self._write(history, "retire" if retired else "resume")
 
-        self._storage.write(Write(operation, self._row.id))
+    def import_votes(self, votes: VoteSource) -> int:
+        """Add past votes as if they had been asked and answered here: all of them or, after an error, none.
 
-    def import_votes(self, votes: Any) -> int:
-        """Take in past votes as if they had been asked and answered here: all of them or, after an error, none.
+        "Voter 7" in a file, who voted through a link of another study, becomes "Voter 7 (imported)" here.
 
-        The "Voter 7" of a file, who voted through a link elsewhere, is "Voter 7 (imported)" here.
+        Args:
+            votes: Anything that `read_votes` reads.
+
+        Returns:
+            How many votes were added.
+
+        Raises:
+            InvalidInput: If they cannot be read, or are about arms that the study does not have.
         """
         return self.import_packed(pack(read_votes(votes), imported_name))
 
     def import_packed(self, packed: Packed) -> int:
-        """As `import_votes`, with votes that are packed already."""
+        """As `import_votes`, with packed votes."""
         return self._storage.write(self.importing(packed)) if packed.size else 0
 
-    def importing(self, packed: Packed) -> Write:
-        """What `import_packed` writes, for callers that wait in their own way; its value is the number of votes."""
-        names = self.history().names  # an arm keeps its number
+    def importing(self, packed: Packed) -> Write[int]:
+        """Return what `import_packed` writes; its value is the number of votes."""
+        names = self.history().names  # an arm keeps its index
         exact = {name: number for number, name in enumerate(names)}
         arm = {name: exact[name] if name in exact else place_of(name, names) for name in packed.names}
         unknown = [name for name, number in arm.items() if number is None]
@@ -279,86 +364,130 @@ class Study(Log):
             raise InvalidInput(
                 f"vote {same[0] + 1} compares {arm_name!r} with itself, spelled differently: expected two arms"
             )
+        return Write(partial(self._import_in, packed=packed, batch=batch, note=json.dumps(note)), self._row.id)
 
-        def operation(connection: sa.Connection) -> int:
-            history = self.current(connection)
-            first, now = len(history.left), log.clock()
-            event = made(history, "import", now, duel=first, attempt=0, note=json.dumps(note))
-            history.take(event, batch)
-            self._append(connection, history, [event])
-            self._storage.flush(connection)
-            store(connection, self._row.id, event.seq, packed)
-            return packed.size
-
-        return Write(operation, self._row.id)
+    def _import_in(self, connection: sa.Connection, *, packed: Packed, batch: Batch, note: str) -> int:
+        history = self.current(connection)
+        event = next_event(history, "import", log.clock(), duel=len(history.left), attempt=0, note=note)
+        history.take(event, batch)
+        self._append(history, [event])
+        self._storage.flush(connection)
+        store(connection, self._row.id, event.seq, packed)
+        return packed.size
 
     def votes(self) -> Votes:
-        """The answers as votes, for export: without self-duels, skips and what was taken back."""
-
-        def look(connection: sa.Connection, history: History) -> tuple[Any, ...]:
-            columns = (history.left, history.right, history.attempt, history.told)
-            return history.seq, history.names.copy(), *(np.array(column, np.int64) for column in columns)
-
-        last, names, left, right, attempt, told = self.read(look)
-        counts = np.zeros(len(left), bool)
-        counts[told] = True
-        counts &= left != right
-        rows: dict[int, dict[str, Any]] = {}
-
-        def add(duel: int, winner: str, voter: str | None, time: str | None) -> None:
-            sides = {"left": names[left[duel]], "right": names[right[duel]]}
-            rows[duel] = sides | {"winner": winner, "voter": voter, "time": time, "duel": str(duel)}
-
-        for event in self._read(last):
+        """Return the answers that count as votes, for `write_votes`; self-duels are left out."""
+        exported = self.read(_exported)
+        rows: dict[int, _VoteRow] = {}
+        for event in self._read(exported.seq):
             if event.kind == "import":
-                for duel, vote in enumerate(self._imported(event), event.duel or 0):
-                    if counts[duel] and attempt[duel] == 0:
-                        add(duel, *vote)
-            elif event.kind in ("tell", "vote") and counts[event.duel] and attempt[event.duel] == event.attempt:
-                note = json.loads(event.note) if event.note else {}
-                add(event.duel or 0, event.answer or "", event.voter, note.get("voted", iso_time(event.time)))
+                for duel, (winner, voter, time) in enumerate(self._imported(event), event.duel or 0):
+                    if exported.counts(duel, 0):
+                        rows[duel] = exported.row(duel, winner, voter, time)
+            elif event.kind in ("tell", "vote"):
+                duel = event.duel or 0
+                if exported.counts(duel, event.attempt):
+                    note = json.loads(event.note) if event.note else {}
+                    time = note.get("voted", iso_time(event.time))
+                    rows[duel] = exported.row(duel, event.answer or "", event.voter, time)
         return read_votes(list(rows.values()))
 
     def leaderboard(self, confidence: float = 0.95) -> list[LeaderboardRow]:
-        """The arms, best first."""
+        """Return one row per arm, best first.
+
+        Args:
+            confidence: Of the intervals, see `verdict`.
+        """
         return verdicts.leaderboard(self.tally(), confidence)
 
     def preferences(self, confidence: float = 0.95) -> list[PairRow]:
-        """Wins, counts, estimate and interval of every pair."""
+        """Return one row per pair of arms: wins, counts, estimate and interval.
+
+        Args:
+            confidence: Of the intervals, see `verdict`.
+        """
         return verdicts.preferences(self.tally(), confidence)
 
     def verdict(self, confidence: float = 0.95, margin: float = 0.0) -> Verdict:
-        """Who is best, as far as that can be said for certain; valid however often it is looked at."""
+        """Return who is best, as far as that is certain. It stays valid however often you look.
+
+        Args:
+            confidence: The probability that no verdict of this study is ever wrong.
+            margin: If above 0, an arm may be declared practically tied with the best: none beats it with a
+                probability of more than ½ + margin.
+        """
         tally, void = self.read(lambda connection, history: (history.tally, history.void))
         return verdicts.verdict(tally, confidence=confidence, margin=margin, void=void)
 
     def tally(self) -> Tally:
-        """The answers, counted."""
+        """Return the answers that count, as wins and ties of each pair."""
         return self.read(lambda connection, history: history.tally)
 
     @property
     def best_arm(self) -> str:
-        """The arm that the policy would name now; `verdict` says how certain that is."""
+        """The arm that the policy recommends now; `verdict` says how certain that is."""
+        return self.read(self._recommended)
 
-        def look(connection: sa.Connection, history: History) -> str:
-            arms = list(history.places)
-            return history.names[arms[self.player(history).recommend(self._row.seed)]]
-
-        return self.read(look)
+    def _recommended(self, connection: sa.Connection, history: History) -> str:
+        arms = list(history.places)
+        return history.names[arms[self.player(history).recommend(self._row.seed)]]
 
     def open_duels(self) -> list[Duel]:
-        """The duels without an answer, oldest first."""
+        """Return the duels without an answer, oldest first."""
         return self.read(lambda connection, history: [self._duel(history, number) for number in history.open])
 
     def duel(self, number: int) -> Duel:
-        """A duel by its id."""
+        """Return a duel by its id.
+
+        Raises:
+            InvalidInput: If there is no such duel.
+        """
         return self.read(lambda connection, history: self.duel_in(history, number))
 
     def events(self, after: int = 0, limit: int | None = None) -> list[LogEntry]:
-        """The log, from the event after that sequence number on; at most `limit` events."""
+        """Return the log.
 
-        def look(connection: sa.Connection, history: History) -> list[LogEntry]:
-            rows = self._storage.read_events(connection, self._row.id, after, limit)
-            return [log_entry(history, Event(*row)) for row in rows]
+        Args:
+            after: Start with the event after this sequence number.
+            limit: Return at most this many events.
+        """
+        return self.read(partial(self._entries, after=after, limit=limit))
 
-        return self.read(look)
+    def _entries(self, connection: sa.Connection, history: History, *, after: int, limit: int | None) -> list[LogEntry]:
+        rows = self._storage.read_events(connection, self._row.id, after, limit)
+        return [log_entry(history, Event(*row)) for row in rows]
+
+
+class _VoteRow(TypedDict):
+    left: str
+    right: str
+    winner: str
+    voter: str | None
+    time: str | None
+    duel: str
+
+
+class _Exported(NamedTuple):
+    """What an export copies from a study's history, so that nobody waits while the log is read."""
+
+    seq: int
+    names: list[str]
+    left: np.ndarray  # (duels,) int64
+    right: np.ndarray  # (duels,) int64
+    attempts: np.ndarray  # (duels,) int64: the attempt of the answer that counts, −1 if there is none
+
+    def counts(self, duel: int, attempt: int | None) -> bool:
+        return bool(self.attempts[duel] == attempt)
+
+    def row(self, duel: int, winner: str, voter: str | None, time: str | None) -> _VoteRow:
+        left, right = self.names[self.left[duel]], self.names[self.right[duel]]
+        return {"left": left, "right": right, "winner": winner, "voter": voter, "time": time, "duel": str(duel)}
+
+
+def _exported(connection: sa.Connection, history: History) -> _Exported:
+    answers = history.answers
+    left, right = np.array(history.left, np.int64), np.array(history.right, np.int64)
+    attempts = np.full(len(left), -1, np.int64)
+    attempts[answers.duels] = answers.attempts[answers.duels]
+    attempts[left == right] = -1
+    return _Exported(history.seq, history.names.copy(), left, right, attempts)

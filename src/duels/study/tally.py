@@ -1,30 +1,57 @@
-"""Who beat whom so far: the counts of a study, and what they say before any question of certainty."""
+"""Who beat whom so far: the counts of a study, and the ranking by them, without any statement of certainty."""
 
 from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ..errors import InvalidInput
 
 RANKED = "ranked by leads, the number of arms that an arm is ahead of, then by score"  # what `ranking` does
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 
 class Tally(NamedTuple):
-    """The answers of a study, counted. Arms are known by index and by name; retired arms keep their counts.
+    """The answers of a study, counted. Retired arms keep their counts.
 
-    Nothing is checked here: `as_tally` does that for counts from elsewhere.
+    Nothing is checked here; use `as_tally` for your own counts.
+
+    Attributes:
+        names: The names of the K arms.
+        wins: (K, K) int64: `wins[i, j]` duels of i and j were won by i; ties are not counted.
+        ties: (K, K) int64: Ties of i and j, "both bad" included; symmetric, with 0 on the diagonal.
+        active: (K,) bool: False for a retired arm.
+        started_with: How many arms there were at the start; arms with larger indices were added later.
     """
 
     names: tuple[str, ...]
-    wins: np.ndarray  # (K, K) int64: wins[i, j] = duels i won over j; ties are not counted
-    ties: np.ndarray  # (K, K) int64: ties of i and j, "both bad" included; symmetric, diagonal 0
-    active: np.ndarray  # (K,) bool: False for a retired arm
-    started_with: int  # K₀: arms 0 … K₀ − 1 were there at the start; a later arm of index k is arm number m = k + 1
+    wins: Ints
+    ties: Ints
+    active: Bools
+    started_with: int
 
 
 class LeaderboardRow(NamedTuple):
-    """One arm. Its duels are counted against all arms; all that follows them is about the other active arms."""
+    """One arm. Its duels are counted against all arms; the fields after `ties` are about the other active arms.
+
+    Attributes:
+        rank: From 1; equal arms share a rank.
+        arm: Its name.
+        duels: How many duels it had.
+        wins: How many it won.
+        losses: How many it lost.
+        ties: How many were ties, "both bad" included.
+        score: Estimated probability of beating an active arm drawn at random; a pair that never met counts as ½.
+        lower: The lower limit of the score; the interval holds at all times at once.
+        upper: The upper limit of the score.
+        beats: How many active arms it leads.
+        certain_wins: How many active arms it beats for certain.
+        certain_losses: How many active arms beat it for certain.
+        active: False for a retired arm.
+    """
 
     rank: int
     arm: str
@@ -32,17 +59,30 @@ class LeaderboardRow(NamedTuple):
     wins: int
     losses: int
     ties: int
-    score: float  # estimated chance of beating an active arm drawn at random, ½ for a pair that never met
-    lower: float  # the score is between these, at all times at once
+    score: float
+    lower: float
     upper: float
-    beats: int  # active arms it leads
+    beats: int
     certain_wins: int
     certain_losses: int
     active: bool
 
 
 class PairRow(NamedTuple):
-    """One pair of arms; wins and losses are those of the first."""
+    """One pair of arms.
+
+    Attributes:
+        first: The first arm.
+        second: The second arm.
+        wins: Duels that the first won.
+        losses: Duels that the first lost.
+        ties: Ties, "both bad" included.
+        duels: How often they met.
+        estimate: (wins + ties/2) / duels; None if they never met.
+        lower: The lower limit of that; the interval holds at all times at once.
+        upper: The upper limit of that.
+        certain: Which of them beats the other for certain, if that is known.
+    """
 
     first: str
     second: str
@@ -50,16 +90,31 @@ class PairRow(NamedTuple):
     losses: int
     ties: int
     duels: int
-    estimate: float | None  # (wins + ties/2) / duels, None if they never met
-    lower: float  # an interval for that, valid at all times at once
+    estimate: float | None
+    lower: float
     upper: float
-    certain: Literal["first", "second"] | None  # which beats the other for certain
+    certain: Literal["first", "second"] | None
 
 
 def as_tally(
-    names: Iterable[str], wins: Any, ties: Any = None, active: Any = None, started_with: int | None = None
+    names: Iterable[str],
+    wins: npt.ArrayLike,
+    ties: npt.ArrayLike | None = None,
+    active: npt.ArrayLike | None = None,
+    started_with: int | None = None,
 ) -> Tally:
-    """A checked tally of counts from elsewhere; without more, no ties, no arm retired and none added later."""
+    """Check counts and return them as a tally.
+
+    Args:
+        names: The names of the arms.
+        wins: (K, K): See `Tally`.
+        ties: (K, K): None for no ties.
+        active: (K,): None if no arm was retired.
+        started_with: None if no arm was added later.
+
+    Raises:
+        InvalidInput: If they do not fit together.
+    """
     if isinstance(names, str):
         raise InvalidInput(f"names is the text {names!r}: expected a list of names")
     listed = tuple(map(str, names))
@@ -80,50 +135,55 @@ def as_tally(
     return Tally(listed, counted, tied, playing, start)
 
 
-def met(tally: Tally) -> np.ndarray:
-    """(K, K) int64: how often i and j have met, ties included."""
+def met(tally: Tally) -> Ints:
+    """Return (K, K) int64: how often i and j have met, ties included."""
     return tally.wins + tally.wins.T + tally.ties
 
 
-def leads(tally: Tally) -> np.ndarray:
-    """(K, K) bool: whether i has won more of its duels with j than it lost."""
-    return tally.wins > tally.wins.T
+def leads(tally: Tally) -> Bools:
+    """Return (K, K) bool: whether i has won more of its duels with j than it lost."""
+    return np.greater(tally.wins, tally.wins.T)
 
 
-def estimates(tally: Tally) -> np.ndarray:
-    """(K, K) float64: the estimated chance that i beats j, a tie counted as a half; ½ for a pair that never met."""
+def estimates(tally: Tally) -> Floats:
+    """Return (K, K) float64: the estimated probability that i beats j; a tie is half a win, no duel is ½."""
     n = met(tally)
-    return np.divide(tally.wins + tally.ties / 2, n, out=np.full(n.shape, 0.5), where=n > 0)
+    halves: Floats = np.full(n.shape, 0.5)
+    np.divide(tally.wins + tally.ties / 2, n, out=halves, where=n > 0)
+    return halves
 
 
-def over_others(tally: Tally, pairs: np.ndarray) -> np.ndarray:
-    """(K,) float64: each arm's mean entry over the active arms other than itself; ½ where there are none."""
+def over_others(tally: Tally, pairs: Floats) -> Floats:
+    """Return (K,) float64: each arm's mean entry over the active arms other than itself; ½ if there are none."""
     others = tally.active[None, :] & ~np.eye(len(tally.names), dtype=bool)
     count = others.sum(axis=1)
     return np.where(count > 0, np.sum(pairs, axis=1, where=others) / np.maximum(count, 1), 0.5)
 
 
-def scores(tally: Tally) -> np.ndarray:
-    """(K,) float64: each arm's estimated chance of beating an active arm drawn at random from the others (Borda)."""
+def scores(tally: Tally) -> Floats:
+    """Return (K,) float64: each arm's estimated probability of beating another active arm drawn at random (Borda)."""
     return over_others(tally, estimates(tally))
 
 
-def beaten(tally: Tally) -> np.ndarray:
-    """(K,) int64: how many active arms each arm leads (Copeland)."""
-    return np.sum(leads(tally) & tally.active, axis=1)
+def beaten(tally: Tally) -> Ints:
+    """Return (K,) int64: how many active arms each arm leads (Copeland)."""
+    return np.asarray(np.sum(leads(tally) & tally.active, axis=1))
 
 
-def compared(tally: Tally) -> np.ndarray:
-    """(K,) bool: whether an arm has met an active arm other than itself."""
-    return np.sum(met(tally), axis=1, where=tally.active) > 0
+def compared(tally: Tally) -> Bools:
+    """Return (K,) bool: whether an arm has met an active arm other than itself."""
+    return np.asarray(np.sum(met(tally), axis=1, where=tally.active) > 0)
 
 
 def ranking(tally: Tally) -> list[tuple[int, int]]:
-    """Rank and arm, best first: active arms before retired ones, by how many they lead, then by score.
+    """Rank the arms: active arms before retired ones, by how many they lead, then by score.
 
     Leads come first so that an arm that leads all others is on top, which a score alone does not ensure. Equal arms
-    share a rank and stand in the order of their indices; but an arm that was not compared ranks below its equals, so
-    that it is never first where others have met.
+    share a rank, in the order of their indices; but an arm that was not compared ranks below its equals, so that it is
+    never first where others have met.
+
+    Returns:
+        Rank and index of each arm, best first.
     """
     keys = list(zip(~tally.active, -beaten(tally), -scores(tally).round(12), ~compared(tally)))
     ranked: list[tuple[int, int]] = []
@@ -134,17 +194,17 @@ def ranking(tally: Tally) -> list[tuple[int, int]]:
 
 
 def leaders(tally: Tally) -> list[int]:
-    """The active arms that share the first rank, in the order of the leaderboard; none before two active arms met.
+    """Return the active arms that share the first rank, in the order of the leaderboard; none before two have met.
 
-    Whoever is said to lead or to rank first is one of these. The first of them is the first row of the leaderboard.
+    An arm that is said to lead or to rank first is one of these; the first one is the leaderboard's first row.
     """
     if not (tally.active & compared(tally)).any():
         return []
     return [arm for rank, arm in ranking(tally) if rank == 1]
 
 
-def _counts(what: str, given: Any, arms: int) -> np.ndarray:
-    """(K, K) int64, if that is what was given."""
+def _counts(what: str, given: npt.ArrayLike, arms: int) -> Ints:
+    """The counts as (K, K) int64."""
     try:
         numbers = np.array(given, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -1,13 +1,14 @@
-"""Which column of a table of votes is for what: by its usual name, or as whoever reads the table says."""
+"""What each column of a table of votes is for: by its usual name, or as the caller says."""
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from ..errors import InvalidInput, UnknownName
+from .text_files import Row
 
-# What a column is for -> the names it goes by, in lower case, with _ for all but letters and digits.
+# What a column is for → its usual names, in lower case, with _ for everything but letters and digits.
 COLUMNS = {
     "left": ("left", "model_a", "a", "arm_a", "item_a", "option_a", "player_a", "system_a", "first"),
     "right": ("right", "model_b", "b", "arm_b", "item_b", "option_b", "player_b", "system_b", "second"),
@@ -18,88 +19,130 @@ COLUMNS = {
     "duel": ("duel", "duel_id"),
 }
 PAIRS = {*COLUMNS["winner"], *COLUMNS["loser"]}
+USUAL = {name for names in COLUMNS.values() for name in names}
+OPTIONAL = ("voter", "time", "duel")
 WINNERS = ("left", "right", "tie", "both_bad")
 ANSWERS = (*WINNERS, "skip")
 SKIP = len(WINNERS)  # the code of a duel that was shown and not judged
-# What a winner is called -> its code: words that come before the arms' names, and words that come after them.
+# Words for a winner → its code: WORDS take precedence over the names of arms, OTHER_WORDS do not.
 WORDS = {"left": 0, "model_a": 0, "right": 1, "model_b": 1, "tie": 2, "both_bad": 3, "bothbad": 3, "tie_bothbad": 3}
 WORDS |= {"skip": SKIP, "skipped": SKIP}
 OTHER_WORDS = {"a": 0, "first": 0, "b": 1, "second": 1, "draw": 2, "equal": 2, "same": 2, "neither": 3, "pass": SKIP}
 
+Columns = Mapping[str, str | int | None]  # what a column is for → its name, its position, or None for none
+Rows = Iterable[Row[list[object]]]
+
 
 class Table(NamedTuple):
-    """A source, before its cells are understood."""
+    """A table of votes before its cells are interpreted."""
 
     source: str
     unit: str  # what its rows are counted in: line or row
-    header: list[Any]  # names; positions if there are none
-    rows: Iterable[tuple[int, Any]]  # where a row begins, and the list of its cells, or an error if it has none
+    header: Sequence[object]  # names; positions if it has none
+    rows: Rows
 
 
-def headed(called: str, rows: Iterator[tuple[int, Any]], columns: Mapping[str, Any]) -> tuple[list[Any], Iterable]:
-    """Header and rows. There is no header if columns are positions, or if two columns are neither winner nor loser.
+def split_header(source: str, rows: Iterator[Row[list[str]]], columns: Columns) -> Table:
+    """Separate the header of a file from its rows.
 
-    Arms may be called as a side is, such as a and b: that is a vote if one of them comes again.
+    There is no header if columns are given by position, or if there are two columns and neither is called winner or
+    loser: then each row is a winner and a loser.
+
+    Args:
+        source: What to call the file in errors.
+        rows: Its rows.
+        columns: What the caller says about them.
+
+    Raises:
+        InvalidInput: If the file is empty, or it is not clear whether it has a header.
     """
-    line, first = next(rows, (1, "empty"))
-    if not isinstance(first, list):
-        raise InvalidInput(f"{called} is {first}: expected a header, such as left,right,winner, and a row a vote")
-    known = {name for names in COLUMNS.values() for name in names}
+    line, first = next(rows, (1, ValueError("empty")))
+    if isinstance(first, ValueError):
+        raise InvalidInput(f"{source} is {first}: expected a header, such as left,right,winner, and one row per vote")
     if not columns and len(first) == 2 and PAIRS.isdisjoint(map(plain, first)):
-        rest = list(rows)
-        later = {cell.strip() for _, cells in rest if isinstance(cells, list) for cell in cells}
-        again = not later.isdisjoint(map(str.strip, first))
-        if not again and not known.isdisjoint(map(plain, first)):
-            without = "; of pairs without a header, by --column winner=0 --column loser=1"
-            raise _unclear(Table(called, "line", first, rest), "no column is known to be winner", without)
-        if rest and not again:
-            raise InvalidInput(
-                f"{called}, line {line}: {', '.join(first)} may be a header or a vote, as neither appears again. Say "
-                f"which: columns={{'winner': {first[0]!r}, 'loser': {first[1]!r}}}, or {{'winner': 0, 'loser': 1}} "
-                f"(--column winner=… --column loser=…)"
-            )
-        return [0, 1], [(line, first), *rest]
+        return _pairs(source, line, first, list(rows))
     if any(isinstance(column, int) for column in columns.values()):
-        return list(range(len(first))), itertools.chain([(line, first)], rows)
-    return first, rows
+        return Table(source, "line", range(len(first)), _widened(itertools.chain([(line, first)], rows)))
+    return Table(source, "line", first, _widened(rows))
 
 
-def plain(name: Any) -> str:
+def _pairs(source: str, line: int, first: list[str], rest: list[Row[list[str]]]) -> Table:
+    """A table of two columns without a header. The first row is a vote if one of its arms appears again."""
+    later = {cell.strip() for _, cells in rest if isinstance(cells, list) for cell in cells}
+    appears_again = not later.isdisjoint(map(str.strip, first))
+    if not appears_again and not USUAL.isdisjoint(map(plain, first)):
+        without = "; of pairs without a header, by --column winner=0 --column loser=1"
+        raise _unclear(source, first, "no column is known to be winner", without)
+    if rest and not appears_again:
+        raise InvalidInput(
+            f"{source}, line {line}: {', '.join(first)} may be a header or a vote, as neither appears again. Say "
+            f"which: columns={{'winner': {first[0]!r}, 'loser': {first[1]!r}}}, or {{'winner': 0, 'loser': 1}} "
+            f"(--column winner=… --column loser=…)"
+        )
+    return Table(source, "line", (0, 1), _widened([(line, first), *rest]))
+
+
+def _widened(rows: Iterable[Row[list[str]]]) -> Rows:
+    return rows  # type: ignore[return-value]  # cells of a file are text; those of other tables may be anything
+
+
+def plain(name: object) -> str:
+    """Return a name in lower case, with _ for everything but letters and digits."""
     text = str(name).strip().lower()
     return re.sub(r"\W+", "_", text).strip("_") or text if isinstance(name, str) else text
 
 
-def roles_of(table: Table, columns: Mapping[str, Any]) -> dict[str, int]:
-    """What the columns in use are for -> their positions: as asked for, else by their usual names."""
+def roles_of(table: Table, columns: Columns) -> dict[str, int]:
+    """Find out what the columns of a table are for.
+
+    Args:
+        table: The table.
+        columns: What the caller says about them; the others are found by their usual names.
+
+    Returns:
+        What a column is for → its position.
+
+    Raises:
+        InvalidInput: If that is not clear.
+        UnknownName: If the caller names something that a column cannot be for.
+    """
     if isinstance(table.header[0], int) and not columns:
         order = ("winner", "loser") if len(table.header) == 2 else ("left", "right", "winner", "voter", "time")
-        columns = dict(zip(order, table.header))
+        columns = {role: at for at, role in enumerate(order[: len(table.header)])}
     if unknown := [role for role in columns if role not in COLUMNS]:
         raise UnknownName("column of votes", unknown[0], COLUMNS)
     asked = {role: plain(name) for role, name in columns.items() if name is not None}
-    roles: dict[str, int] = {}
-    for role in [role for role in COLUMNS if role in asked or role not in columns]:
-        names = {asked[role]} if role in asked else set(COLUMNS[role]) - set(asked.values())
-        found = [at for at, name in enumerate(table.header) if plain(name) in names]
-        if len(found) > 1 or (role in asked and not found):
-            these = " or ".join(str(table.header[at]) for at in found)
-            raise _unclear(table, f"{role} may be {these}" if found else f"no column {columns[role]!r} for {role}")
-        roles |= dict(zip([role], found))
+    found, roles = set(map(plain, table.header)), dict[str, int]()
+    for role, usual in COLUMNS.items():
+        if role in asked:
+            roles[role] = _position(table, role, {asked[role]}, f"no column {columns[role]!r} for {role}")
+        elif role not in columns and not found.isdisjoint(names := set(usual) - set(asked.values())):
+            roles[role] = _position(table, role, names)
     pairs = "loser" in asked or ("loser" in roles and not {"left", "right"} <= roles.keys())
     needed = ("winner", "loser") if pairs else ("left", "right", "winner")
     if missing := [role for role in needed if role not in roles]:
-        raise _unclear(table, f"no column is known to be {' or '.join(missing)}")
-    return {role: at for role, at in roles.items() if role in (*needed, "voter", "time", "duel")}
+        raise _unclear(table.source, table.header, f"no column is known to be {' or '.join(missing)}")
+    return {role: at for role, at in roles.items() if role in (*needed, *OPTIONAL)}
 
 
-def _unclear(table: Table, problem: str, more: str = "") -> InvalidInput:
+def _position(table: Table, role: str, names: set[str], otherwise: str = "") -> int:
+    """Where the one column with one of these names is."""
+    found = [at for at, name in enumerate(table.header) if plain(name) in names]
+    if len(found) != 1:
+        these = " or ".join(str(table.header[at]) for at in found)
+        raise _unclear(table.source, table.header, f"{role} may be {these}" if found else otherwise)
+    return found[0]
+
+
+def _unclear(source: str, header: Sequence[object], problem: str, more: str = "") -> InvalidInput:
     return InvalidInput(
-        f"{table.source}: {problem}. Found {', '.join(map(str, table.header))}; expected left, right and winner, or "
+        f"{source}: {problem}. Found {', '.join(map(str, header))}; expected left, right and winner, or "
         "winner and loser. Say which is which: columns={'left': '…', 'right': '…', 'winner': '…'} (--column left=…), "
         f"by name, or by position from 0 if there is no header{more}"
     )
 
 
-def columns_said(header: list[Any], roles: dict[str, int]) -> str:
+def columns_said(header: Sequence[object], roles: Mapping[str, int]) -> str:
+    """Return which column was taken for what, such as `model_a → left, winner`."""
     names = {role: header[at] if isinstance(header[at], str) else f"column {at}" for role, at in roles.items()}
     return ", ".join(role if name == role else f"{name} → {role}" for role, name in names.items())

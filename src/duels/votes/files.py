@@ -1,35 +1,45 @@
-"""Past votes as data: read them from files and tables, write them, and say what they show.
+"""Past votes: read them from files and tables, and write them.
 
-A vote compares two different arms, `left` and `right`; its winner is left, right, tie or both_bad. `read_votes` is the
-only door: it takes all of a source or nothing, and what it returns needs no further checks.
+A vote compares two different arms, `left` and `right`; its winner is left, right, tie or both_bad. Every vote comes
+through `read_votes`, which reads a whole source or fails. What it returns needs no further checks.
 """
 
 import csv
-import gzip
 import io
 import itertools
 import json
 import operator
 import os
 import re
-import sys
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import InvalidInput, UnknownName, cut
-from ..files import read_cell, safe_cell, written
-from .columns import OTHER_WORDS, SKIP, WINNERS, WORDS, Table, columns_said, headed, plain, roles_of
+from ..files import atomic_open, read_cell, safe_cell
+from .columns import (
+    OTHER_WORDS,
+    SKIP,
+    WINNERS,
+    WORDS,
+    Columns,
+    Rows,
+    Table,
+    columns_said,
+    plain,
+    roles_of,
+    split_header,
+)
 from .names import is_text, past_voter
+from .text_files import Row, csv_rows, first_line, json_rows, read_text, suffix_of
 
-KINDS = {".csv": ",", ".tsv": "\t", ".jsonl": "{", ".ndjson": "{"}  # what separates cells; { for an object a line
-FORMATS = {  # the columns that a file is written with
+KINDS = {".csv": ",", ".tsv": "\t", ".jsonl": "{", ".ndjson": "{"}  # the delimiter of cells; { for JSON Lines
+FORMATS = {  # the columns of a written file
     "duels": ("left", "right", "winner", "voter", "time", "duel"),
     "arena": ("model_a", "model_b", "winner", "judge", "tstamp"),
 }
@@ -37,11 +47,21 @@ SHOWN = 5  # bad rows that an error lists
 
 
 class Vote(NamedTuple):
-    """One vote; `time` is ISO 8601 in UTC, `line` where the vote begins in its source, counted from 1."""
+    """One vote.
+
+    Attributes:
+        left: The arm on the left.
+        right: The arm on the right.
+        winner: left, right, tie or both_bad.
+        voter: Who voted, if the source says so.
+        time: When, in ISO 8601 and UTC, if the source says so.
+        line: Where the vote starts in its source, counted from 1.
+        duel: The id of the duel that a study asked, if the source says so.
+    """
 
     left: str
     right: str
-    winner: str  # one of WINNERS
+    winner: str
     voter: str | None
     time: str | None
     line: int
@@ -50,18 +70,34 @@ class Vote(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Votes:
-    """Votes by columns, as `read_votes` makes them. Equal if vote by vote the same, lines and sources aside."""
+    """Votes by columns, as `read_votes` returns them; iterate over it for single votes.
 
-    names: tuple[str, ...]  # (K,) the arms, in the order they first appear
-    left: np.ndarray  # (n,) int64: index into names
-    right: np.ndarray  # (n,) int64
-    winner: np.ndarray  # (n,) int8: index into WINNERS
-    lines: np.ndarray  # (n,) int64
-    voters: tuple[str | None, ...] | None  # (n,), or None if no vote says
+    Two of them are equal if all their votes are, whatever their lines and sources.
+
+    Attributes:
+        names: The K arms, in the order in which they first appear.
+        left: (n,) int64: Indices into `names`.
+        right: (n,) int64: Indices into `names`.
+        winner: (n,) int8: 0 for left, 1 for right, 2 for tie, 3 for both_bad.
+        lines: (n,) int64: Where each vote starts in the source.
+        voters: Who voted, for each vote; None if no vote says so.
+        times: When, in ISO 8601 and UTC, for each vote; None if no vote says so.
+        duels: Ids of the duels that a study asked, for each vote; None if no vote says so.
+        skipped: How many rows were left out because they are skips.
+        said: Which column was taken for what.
+        source: What the votes were read from.
+    """
+
+    names: tuple[str, ...]
+    left: np.ndarray
+    right: np.ndarray
+    winner: np.ndarray
+    lines: np.ndarray
+    voters: tuple[str | None, ...] | None
     times: tuple[str | None, ...] | None
-    duels: tuple[str | None, ...] | None  # ids of the duels that a study asked
-    skipped: int  # rows left out, since nobody judged them
-    said: str  # which column was taken for what
+    duels: tuple[str | None, ...] | None
+    skipped: int
+    said: str
     source: str
 
     def __len__(self) -> int:
@@ -74,28 +110,47 @@ class Votes:
         return map(Vote._make, zip(left, right, winner, voters, times, self.lines.tolist(), duels))
 
     def __eq__(self, other: object) -> bool:
-        same = isinstance(other, Votes) and len(self) == len(other)
-        return same and all(a[:5] + a[6:] == b[:5] + b[6:] for a, b in zip(self, other))  # type: ignore[call-overload]
+        if not isinstance(other, Votes) or len(self) != len(other):
+            return False
+        return all(a._replace(line=0) == b._replace(line=0) for a, b in zip(self, other))
 
     def __repr__(self) -> str:
         return f"Votes({len(self):,} on {len(self.names)} arms from {self.source})"
 
 
-def read_votes(source: Any, *, columns: Mapping[str, Any] | None = None, format: str | None = None) -> Votes:
-    """The votes of a CSV, TSV, JSON or JSON Lines file (.gz too), of a data frame, or of rows that are dicts or tuples.
+VoteSource = Votes | str | bytes | os.PathLike[str] | Iterable[object]
+Judged = tuple[str, str, int, str | None, str | None, int, str | None]  # fields of a Vote, the winner as its code
 
-    source: a path, `-` for standard input, `bytes` of such a file, a polars or pandas frame, or an iterable of rows.
-    columns: which column is for what, `{"left": "model_x", "voter": None}`: its name, or its position from 0 if there
-        is no header, or None for none. Others are found by their usual names; `Votes.said` tells.
-    format: csv, tsv or jsonl; by default told from the file's name, else from how it begins.
 
-    Any row that cannot be read is an error, and nothing is taken. Skips are left out and counted.
+def read_votes(source: VoteSource, *, columns: Columns | None = None, format: str | None = None) -> Votes:
+    """Read votes from a CSV, TSV, JSON or JSON Lines file (.gz too), a data frame, or rows.
+
+    If any row cannot be read, nothing is. Skips are left out and counted.
+
+    Args:
+        source: A path, `-` for standard input, the `bytes` of a file, a polars or pandas data frame, or an iterable of
+            dicts or tuples.
+        columns: What each column is for, such as `{"left": "model_x", "voter": None}`: its name, its position from 0
+            if there is no header, or None for none. The others are found by their usual names; `Votes.said` says how.
+        format: csv, tsv or jsonl; by default it is told from the file's name, or else from its first line.
+
+    Returns:
+        The votes.
+
+    Raises:
+        InvalidInput: If a row cannot be read, or it is not clear what the columns are for.
+        UnknownName: If the format or a key of `columns` is unknown.
+
+    Example:
+        >>> votes = duels.read_votes([("cat", "dog", "left"), ("dog", "fox", "tie")])
+        >>> len(votes), votes.names
+        (2, ('cat', 'dog', 'fox'))
     """
     if isinstance(source, Votes):
         return source
     if format is not None and f".{format}" not in KINDS:
         raise UnknownName("format of votes", format, [suffix[1:] for suffix in KINDS])
-    table = _opened(source, columns or {}, format)
+    table = _table(source, columns or {}, format)
     roles = roles_of(table, columns or {})
     found, faults = _judged(table, roles)
     if faults:
@@ -107,21 +162,29 @@ def read_votes(source: Any, *, columns: Mapping[str, Any] | None = None, format:
     return _votes(found, columns_said(table.header, roles), table.source)
 
 
-def write_votes(votes: Any, path: str | os.PathLike[str], format: str = "duels") -> None:
-    """Write a CSV, TSV or JSON Lines file (.gz too), whole or not at all, which `read_votes` reads back as it was.
+def write_votes(votes: VoteSource, path: str | os.PathLike[str], format: str = "duels") -> None:
+    """Write a CSV, TSV or JSON Lines file (.gz too), from which `read_votes` reads the same votes.
 
-    In CSV and TSV, names that a spreadsheet would run as a formula, such as `=x`, have an apostrophe in front.
+    The file appears only when it is complete. In CSV and TSV, names that a spreadsheet would run as a formula, such as
+    `=x`, get an apostrophe in front.
 
-    format: `duels`, or `arena`: model_a, model_b, winner, judge and tstamp, but no ids of duels.
+    Args:
+        votes: Anything that `read_votes` reads.
+        path: The file to write; its suffix decides what kind of file it is.
+        format: `duels`, or `arena` for the columns model_a, model_b, winner, judge and tstamp, without ids of duels.
+
+    Raises:
+        InvalidInput: If the file cannot be written, or its suffix is unknown.
+        UnknownName: If the format is unknown.
     """
     votes, path = read_votes(votes), Path(path)
     if format not in FORMATS:
         raise UnknownName("format of votes", format, FORMATS)
-    kind = KINDS.get(_suffix(path.name))
+    kind = KINDS.get(suffix_of(path.name))
     if kind is None:
         raise InvalidInput(f"{path}: unknown kind of file, expected one of {', '.join(KINDS)}, with .gz if you like")
     rows = map(_arena_row if format == "arena" else operator.attrgetter(*FORMATS[format]), votes)
-    with written(path) as file:
+    with atomic_open(path) as file:
         text = io.TextIOWrapper(file, "utf-8", newline="")
         if kind == "{":
             text.writelines(json.dumps(dict(zip(FORMATS[format], row)), ensure_ascii=False) + "\n" for row in rows)
@@ -132,77 +195,53 @@ def write_votes(votes: Any, path: str | os.PathLike[str], format: str = "duels")
         text.detach()
 
 
-def _arena_row(vote: Vote) -> tuple:
+def _arena_row(vote: Vote) -> tuple[object, ...]:
     winner = {"left": "model_a", "right": "model_b"}.get(vote.winner, vote.winner)
     return vote.left, vote.right, winner, vote.voter, vote.time and datetime.fromisoformat(vote.time).timestamp()
 
 
-def _opened(source: Any, columns: Mapping[str, Any], format: str | None) -> Table:
+def _table(source: VoteSource, columns: Columns, format: str | None) -> Table:
     if isinstance(source, str | bytes | os.PathLike):
-        called = "standard input" if source == "-" else "the votes" if isinstance(source, bytes) else str(source)
-        text = _text_of(source, called)
-        first = text[:10_000].lstrip().partition("\n")[0]
-        begins = "{" if re.match(r"\{|\[\s*([\[{\"]|\]?\s*$)", first) else ","
-        kind = KINDS.get(_suffix(called) if format is None else f".{format}", begins)
-        if kind == ",":  # spreadsheets call it CSV with other marks too
-            kind = max(",\t;", key=re.sub(r'"[^"]*"?', "", first).count)
-        if kind != "{":
-            return Table(called, "line", *headed(called, _csv_rows(text, kind), columns))
-        if (array := _json_array(text, called)) is not None:
-            return Table(called, "row", *_unpacked(list(enumerate(array, 1))))
-        return Table(called, "line", *_unpacked(list(_json_rows(text))))
+        return _file_table(source, columns, format)
     called = f"the {type(source).__name__}"
-    if hasattr(source, "to_dict") or hasattr(source, "to_dicts"):  # pandas, polars
-        source = source.to_dicts() if hasattr(source, "to_dicts") else source.to_dict("records")
+    for method, arguments in (("to_dicts", ()), ("to_dict", ("records",))):  # polars, pandas
+        if hasattr(source, method):
+            source = getattr(source, method)(*arguments)
+            break
     if not isinstance(source, Iterable):
         raise InvalidInput(f"{source!r} holds no votes: expected a path, a data frame, or rows as dicts or tuples")
-    named = (row._asdict() if hasattr(row, "_asdict") else row for row in source)
-    return Table(called, "row", *_unpacked(list(enumerate(named, 1))))
+    rows = (row._asdict() if hasattr(row, "_asdict") else row for row in source)
+    return Table(called, "row", *_unpacked(list(enumerate(rows, 1))))
 
 
-def _text_of(source: str | bytes | os.PathLike[str], called: str) -> str:
-    try:
-        if not isinstance(source, bytes):
-            source = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
-        return (gzip.decompress(source) if source.startswith(b"\x1f\x8b") else source).decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{called} is not text in UTF-8: {error.reason} at byte {error.start}") from None
-    except (OSError, EOFError, zlib.error) as error:
-        raise InvalidInput(f"{called} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+def _file_table(source: str | bytes | os.PathLike[str], columns: Columns, format: str | None) -> Table:
+    called = "standard input" if source == "-" else "the votes" if isinstance(source, bytes) else str(source)
+    text = read_text(source, called)
+    first = first_line(text)
+    looks_like = "{" if re.match(r"\{|\[\s*([\[{\"]|\]?\s*$)", first) else ","
+    kind = KINDS.get(suffix_of(called) if format is None else f".{format}", looks_like)
+    if kind == ",":  # spreadsheets use other delimiters in CSV files too
+        kind = max(",\t;", key=re.sub(r'"[^"]*"?', "", first).count)
+    if kind != "{":
+        return split_header(called, _unescaped(csv_rows(text, kind), "'" in text), columns)
+    if (array := _json_array(text, called)) is not None:
+        return Table(called, "row", *_unpacked(list(enumerate(array, 1))))
+    return Table(called, "line", *_unpacked(list(json_rows(text))))
 
 
-def _suffix(name: str) -> str:
-    return Path(name[:-3] if name.lower().endswith(".gz") else name).suffix.lower()
+def _unescaped(rows: Iterator[Row[list[str]]], escaped: bool) -> Iterator[Row[list[str]]]:
+    """Without the apostrophes that `write_votes` puts in front of formulas."""
+    if not escaped:
+        return rows
+    return ((line, list(map(read_cell, cells)) if isinstance(cells, list) else cells) for line, cells in rows)
 
 
-def _csv_rows(text: str, delimiter: str) -> Iterator[tuple[int, Any]]:
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    line = 1  # where the next row begins: a row may have line breaks in quotes
-    escaped = "'" in text
-    try:
-        for cells in reader:
-            if len(cells) > 1 or "".join(cells).strip():
-                yield line, list(map(read_cell, cells)) if escaped else cells
-            line = reader.line_num + 1
-    except csv.Error as error:
-        yield line, ValueError(f"not a table from here on: {error}")
-
-
-def _json_rows(text: str) -> Iterator[tuple[int, Any]]:
-    for number, line in enumerate(text.split("\n"), 1):
-        try:
-            if line.strip():
-                yield number, json.loads(line)
-        except (ValueError, RecursionError) as error:
-            yield number, ValueError(f"not JSON: {str(error).partition(': line')[0]}")
-
-
-def _json_array(text: str, called: str) -> list[Any] | None:
-    """The rows of a file that is a single array of them, rather than one on each line."""
+def _json_array(text: str, called: str) -> list[object] | None:
+    """The rows of a file that is one JSON array, rather than one value per line."""
     try:
         rows = json.loads(text) if text.lstrip().startswith("[") else None
     except json.JSONDecodeError as error:
-        if error.msg == "Extra data":  # an array on each line
+        if error.msg == "Extra data":  # one array per line
             return None
         raise InvalidInput(f"{called} is not JSON: {error}") from None
     except (ValueError, RecursionError):
@@ -210,51 +249,51 @@ def _json_array(text: str, called: str) -> list[Any] | None:
     return rows if isinstance(rows, list) and (not rows or isinstance(rows[0], list | dict)) else None
 
 
-def _unpacked(rows: list[tuple[int, Any]]) -> tuple[list[Any], Iterable]:
-    """Header and rows of dicts, or of tuples, whose header is their positions."""
+def _unpacked(rows: list[tuple[int, object]]) -> tuple[Sequence[object], Rows]:
+    """Header and rows of a list of dicts, or of tuples, whose header is their positions."""
     keys = list(dict.fromkeys(key for _, row in rows if isinstance(row, Mapping) for key in row))
     width = next((len(row) for _, row in rows if isinstance(row, tuple | list | np.ndarray)), 0)
     header = keys or list(range(width)) or ["left", "right", "winner"]
     return header, ((line, _cells(row, keys)) for line, row in rows)
 
 
-def _cells(row: Any, keys: list[Any]) -> list[Any] | Exception:
+def _cells(row: object, keys: list[object]) -> list[object] | ValueError:
     if isinstance(row, Mapping):
         return [row.get(key) for key in keys]
     if isinstance(row, tuple | list | np.ndarray) and not keys:
         return list(row)
-    return row if isinstance(row, Exception) else ValueError(f"found {cut(row, 40)}, expected a dict or a tuple")
+    return row if isinstance(row, ValueError) else ValueError(f"found {cut(row, 40)}, expected a dict or a tuple")
 
 
-def _judged(table: Table, roles: dict[str, int]) -> tuple[list[tuple], list[tuple[int, str]]]:
-    """The rows as fields of a Vote, the winner as its code; and those that cannot be read."""
+def _judged(table: Table, roles: dict[str, int]) -> tuple[list[Judged], list[tuple[int, str]]]:
+    """The votes of a table, and the lines that cannot be read with what is wrong with them."""
     width = len(table.header)
     pairs = {"left": roles["winner"], "right": roles["loser"], "winner": width} if "loser" in roles else {}
     sides = [table.header[roles[side]] for side in ("left", "right") if side in roles]
     words = WORDS | {plain(name): code for code, name in enumerate(sides) if isinstance(name, str)}
     pick = operator.itemgetter(*((roles | pairs).get(role, width + 1) for role in FORMATS["duels"]))
-    judge = lru_cache(1 << 16, typed=True)(partial(_judge, words))  # few of many rows are different
-    found, faults = list[tuple](), list[tuple[int, str]]()
+    judge = lru_cache(1 << 16, typed=True)(partial(_judge, words))  # most rows are repetitions of a few
+    found, faults = list[Judged](), list[tuple[int, str]]()
     for line, row in table.rows:
         try:
-            if isinstance(row, Exception):
+            if isinstance(row, ValueError):
                 raise row
             if len(row) != width:
                 raise ValueError(f"{len(row)} fields, expected {width}")
-            # Two cells more: of winner and loser the left one has won, and what no column says is None.
+            # Two more cells: if the columns are winner and loser, left has won; and None for missing columns.
             left, right, winner, voter, time, duel = pick([*row, "left", None])
             found.append((*judge(left, right, winner), _voter(voter), _utc(time), line, _text(duel)))
-        except TypeError:  # what cannot be looked up
+        except TypeError:  # not hashable
             faults.append((line, "found a list or an object, expected text"))
         except ValueError as error:
             faults.append((line, str(error)))
     return found, faults
 
 
-def _judge(words: dict[str, int], *cells: Any) -> tuple[str, str, int]:
+def _judge(words: dict[str, int], *cells: object) -> tuple[str, str, int]:
     left, right, winner = map(_text, cells)
     if not left or not right:
-        raise ValueError(f"the {'second' if left else 'first'} arm is empty or no text, expected its name")
+        raise ValueError(f"the {'second' if left else 'first'} arm is empty or not text, expected its name")
     if left == right:
         raise ValueError(f"{cut(left, 40)} is compared with itself, expected two different arms")
     named = {right: 1, left: 0}.get(winner or "", OTHER_WORDS.get(plain(winner)))
@@ -264,8 +303,8 @@ def _judge(words: dict[str, int], *cells: Any) -> tuple[str, str, int]:
     return left, right, code
 
 
-def _text(cell: Any) -> str | None:
-    """What a cell says; None if it is empty, or neither text nor a number, or text that no file can hold."""
+def _text(cell: object) -> str | None:
+    """The text of a cell; None if it is empty, neither text nor a number, or text that UTF-8 cannot encode."""
     if not isinstance(cell, str):
         number = cell is not None and isinstance(cell, int | float | np.number)
         return str(cell) if number and cell == cell else None
@@ -273,13 +312,13 @@ def _text(cell: Any) -> str | None:
     return text if text and is_text(text) else None
 
 
-def _voter(cell: Any) -> str | None:
+def _voter(cell: object) -> str | None:
     """A voter's name; one that a study could not forget is refused here, while its line is known."""
     return past_voter((cell.strip() or None) if isinstance(cell, str) else _text(cell))
 
 
-def _utc(cell: Any) -> str | None:
-    """Seconds since 1970, or a time in ISO 8601, which is in UTC if it does not say."""
+def _utc(cell: object) -> str | None:
+    """A time in ISO 8601 and UTC, from seconds since 1970 or ISO 8601, in UTC unless it has a time zone."""
     text = "" if cell is None else str(cell).strip()
     if text in ("", "nan", "NaT", "<NA>"):
         return None
@@ -293,7 +332,7 @@ def _utc(cell: Any) -> str | None:
         ) from None
 
 
-def _votes(found: list[tuple], said: str, source: str) -> Votes:
+def _votes(found: list[Judged], said: str, source: str) -> Votes:
     kept = [row for row in found if row[2] != SKIP]
     left, right, winner, voters, times, lines, duels = zip(*kept) if kept else ((),) * 7
     index = dict(zip(dict.fromkeys(itertools.chain.from_iterable(zip(left, right))), itertools.count()))

@@ -1,22 +1,18 @@
-"""Reading the items of an arena: prompts, and what the arms made of them.
+"""Reading items: prompts, and the outputs of the arms for them.
 
-`read_items` is the only door: it takes all of a source or nothing, and what it returns needs no further checks.
+Every item comes through `read_items`, which reads a whole source or fails. What it returns needs no further checks.
 """
 
 import base64
-import csv
-import gzip
-import io
 import json
 import os
 import re
-import threading
-import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..errors import InvalidInput, UnknownName, cut
+from ..errors import InvalidInput, UnknownName, counted, cut
+from .text_files import cells_up_to, csv_rows, first_line, json_rows, read_text, suffix_of
 
 KINDS = ("text", "markdown", "code", "image", "html")
 FORMATS = ("jsonl", "ndjson", "json", "csv", "tsv")
@@ -36,17 +32,28 @@ IMAGES = {
 }
 DATA_URL = re.compile(r"data:(image/(?:png|jpeg|gif|webp|svg\+xml));base64,([A-Za-z0-9+/]+={0,2})")
 PROMPTS = ("prompt", "query")
+ROLES = (*PROMPTS, "kind", "arm", "output")  # columns of a table that are not arms
 
 
 class Output(NamedTuple):
-    """What an arm made of a prompt."""
+    """An arm's output for a prompt.
 
-    kind: str  # one of KINDS
-    content: str  # text; of an image a data: URL
+    Attributes:
+        kind: text, markdown, code, image or html.
+        content: The text; of an image a data: URL.
+    """
+
+    kind: str
+    content: str
 
 
 class Item(NamedTuple):
-    """A prompt with the outputs of two arms or more, by the arms' names."""
+    """A prompt with the outputs of at least two arms.
+
+    Attributes:
+        prompt: The prompt.
+        outputs: The outputs, by the names of the arms.
+    """
 
     prompt: str
     outputs: dict[str, Output]
@@ -56,92 +63,87 @@ class _Row(NamedTuple):
     """An item of a source, before it is checked."""
 
     place: int
-    prompt: Any
-    outputs: Any  # a mapping from arms to outputs
-    kind: Any = None  # of outputs that do not say
+    prompt: object
+    outputs: object  # a mapping from arms to outputs
+    kind: object = None  # of outputs without a kind of their own
 
 
 Fault = tuple[int, str]
+ItemSource = str | bytes | os.PathLike[str] | Iterable[object]
 
 
-def read_items(source: Any, *, format: str | None = None) -> list[Item]:
-    """The items of a file, of `bytes`, or of a list of dicts or `Item`s: all of them or, after an error, none.
+def read_items(source: ItemSource, *, format: str | None = None) -> list[Item]:
+    """Read items from a file or a list. If any of them cannot be read, none is.
 
-    source: a path (.jsonl, .ndjson, .json, .csv, .tsv, also with .gz); `bytes` are the content of such a file. Images
-        of a file may be files in its folder; elsewhere they are data: URLs.
-    format: one of FORMATS; else told from the name, or from how the content begins.
+    Args:
+        source: A path (.jsonl, .ndjson, .json, .csv, .tsv, with or without .gz), the `bytes` of such a file, or a list
+            of dicts or `Item`s. Images in a file may be paths of files in its folder; elsewhere they are data: URLs.
+        format: jsonl, ndjson, json, csv or tsv; by default it is told from the file's name, or else from its first
+            line.
+
+    Returns:
+        The items.
+
+    Raises:
+        InvalidInput: If one of them cannot be used.
+        UnknownName: If the format is unknown.
     """
     if format is not None and format not in FORMATS:
         raise UnknownName("format of items", format, FORMATS)
-    unit, folder, faults = "line", None, list[Fault]()
     if isinstance(source, bytes | str | os.PathLike):
-        called = "the upload" if isinstance(source, bytes) else str(source)
-        text = _text_of(source, called)
-        kind = format or _format(called, text)
-        folder = None if isinstance(source, bytes) else Path(source).parent
-        if kind in ("csv", "tsv"):
-            rows = _table(called, text, "\t" if kind == "tsv" else ",", faults)
-        elif text.lstrip().startswith("["):
-            unit, rows = "item", _objects(_json_list(called, text), faults)
-        else:
-            rows = _objects(_json_lines(text, faults), faults)
-    elif isinstance(source, Iterable) and not isinstance(source, Mapping):
-        unit, called = "item", f"the {type(source).__name__}"
-        rows = _objects(enumerate(source, 1), faults)
-    else:
+        return _read_file(source, format)
+    if not isinstance(source, Iterable) or isinstance(source, Mapping):
         raise InvalidInput(f"{cut(source)} holds no items: expected a path, bytes, or a list of dicts")
-    return _checked(called, unit, list(rows), faults, folder)
+    faults = list[Fault]()
+    rows = list(_objects(enumerate(source, 1), faults))
+    return _checked(f"the {type(source).__name__}", "item", rows, faults, None)
 
 
-def _text_of(source: bytes | str | os.PathLike[str], called: str) -> str:
-    try:
-        content = source if isinstance(source, bytes) else Path(source).read_bytes()
-        if content.startswith(b"\x1f\x8b") and not isinstance(source, bytes):  # a small upload may unpack to gigabytes
-            content = gzip.decompress(content)
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InvalidInput(f"{called} is not text in UTF-8: {error.reason} at byte {error.start}") from None
-    except (OSError, EOFError, zlib.error, ValueError) as error:
-        raise InvalidInput(f"{called} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+def _read_file(source: bytes | str | os.PathLike[str], format: str | None) -> list[Item]:
+    called = "the upload" if isinstance(source, bytes) else str(source)
+    text = read_text(source, called, decompress_bytes=False)
+    kind, unit, faults = format or _format(called, text), "line", list[Fault]()
+    rows: Iterable[_Row]
+    if kind in ("csv", "tsv"):
+        rows = _table(called, text, "\t" if kind == "tsv" else ",", faults)
+    elif text.lstrip().startswith("["):
+        unit, rows = "item", _objects(_json_list(called, text), faults)
+    else:
+        rows = _objects(json_rows(text, _unique), faults)
+    return _checked(called, unit, list(rows), faults, None if isinstance(source, bytes) else Path(source).parent)
 
 
 def _format(called: str, text: str) -> str:
-    suffix = Path(called[:-3] if called.lower().endswith(".gz") else called).suffix.lower()[1:]
+    suffix = suffix_of(called)[1:]
     if suffix in FORMATS:
         return suffix
-    first = text[:10_000].lstrip().partition("\n")[0]
+    first = first_line(text)
     if first.startswith(("{", "[")):
         return "jsonl"
     return "tsv" if "\t" in first and "," not in first else "csv"
 
 
-def _json_lines(text: str, faults: list[Fault]) -> Iterator[tuple[int, Any]]:
-    for number, line in enumerate(text.split("\n"), 1):
-        try:
-            if line.strip():
-                yield number, json.loads(line, object_pairs_hook=_unique)
-        except (ValueError, RecursionError) as error:
-            faults.append((number, f"not JSON: {str(error).partition(': line')[0]}"))
-
-
-def _json_list(called: str, text: str) -> Iterator[tuple[int, Any]]:
+def _json_list(called: str, text: str) -> Iterator[tuple[int, object]]:
     try:
         return enumerate(json.loads(text, object_pairs_hook=_unique), 1)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{called} is not JSON: {error}") from None
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found: dict[str, object] = {}
     for key, value in pairs:
         if key in found:
-            raise ValueError(f"{cut(key, 40)} is there twice in one object")
+            raise ValueError(f"{cut(key, 40)} appears twice in one object")
         found[key] = value
     return found
 
 
-def _objects(values: Iterable[tuple[int, Any]], faults: list[Fault]) -> Iterator[_Row]:
+def _objects(values: Iterable[tuple[int, object]], faults: list[Fault]) -> Iterator[_Row]:
     for place, value in values:
+        if isinstance(value, ValueError):
+            faults.append((place, str(value)))
+            continue
         if isinstance(value, Item):
             value = value._asdict()
         if not isinstance(value, Mapping):
@@ -154,72 +156,75 @@ def _objects(values: Iterable[tuple[int, Any]], faults: list[Fault]) -> Iterator
         yield _Row(place, prompts[0], value["outputs"], value.get("kind"))
 
 
-_widened = threading.Lock()
+class _Header(NamedTuple):
+    """What the columns of a table are for, by position."""
 
-
-def _csv_rows(text: str, delimiter: str, faults: list[Fault]) -> list[tuple[int, list[str]]]:
-    """The rows, each with the line where it begins: a row may have line breaks in quotes."""
-    rows, line = list[tuple[int, list[str]]](), 1
-    with _widened:  # the longest cell is a setting of the whole process: put back before anybody else sets it
-        before = csv.field_size_limit(2 * MOST_IMAGE)
-        try:
-            reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-            for cells in reader:
-                if len(cells) > 1 or "".join(cells).strip():
-                    rows.append((line, cells))
-                line = reader.line_num + 1
-        except csv.Error as error:
-            faults.append((line, f"not a table from here on: {error}"))
-        finally:
-            csv.field_size_limit(before)
-    return rows
+    width: int
+    prompt: int
+    kind: int | None
+    arms: dict[int, str]  # of a table with one row per prompt: the columns of outputs
+    arm: int | None = None  # of a table with one row per output
+    output: int = 0
 
 
 def _table(called: str, text: str, delimiter: str, faults: list[Fault]) -> Iterable[_Row]:
-    rows = _csv_rows(text, delimiter, faults)
+    with cells_up_to(2 * MOST_IMAGE):
+        found = list(csv_rows(text, delimiter))
+    rows = [(line, cells) for line, cells in found if not isinstance(cells, ValueError)]
+    faults += [(line, str(cells)) for line, cells in found if isinstance(cells, ValueError)]
     if not rows:
         return []
-    header = [cell.strip() for cell in rows[0][1]]
-    known = [name.lower() if name.lower() in (*PROMPTS, "kind", "arm", "output") else "" for name in header]
-    is_long = "arm" in known and "output" in known
-    roles = {role: at for at, role in enumerate(known) if role and (is_long or role not in ("arm", "output"))}
-    arms = {at: name for at, name in enumerate(header) if at not in roles.values()}
-    problem = None
-    if sum(name in PROMPTS for name in known) != 1:
-        problem = "expected one column prompt (or query)"
-    elif len({role or name for role, name in zip(known, header)}) < len(header) or (is_long and arms):
-        problem = "expected each column once, and with arm and output no others but prompt and kind"
-    elif not is_long and (len(arms) < 2 or "" in arms.values()):
-        problem = "expected a column for each of two arms or more, or the columns arm and output"
-    if problem:
-        raise InvalidInput(f"{called}, line {rows[0][0]}: the columns are {listed(header)}; {problem}")
-    even = []
-    for line, cells in rows[1:]:
-        if len(cells) == len(header):
-            even.append((line, cells))
-        else:
-            faults.append((line, f"{_counted(len(cells), 'field')}, expected {len(header)}"))
-    return _long(even, roles, faults) if is_long else _wide(even, roles, arms)
+    (line, first), *rest = rows
+    names = [cell.strip() for cell in first]
+    try:
+        header = _header(names)
+    except ValueError as error:
+        raise InvalidInput(f"{called}, line {line}: the columns are {listed(names)}; {error}") from None
+    faults += [
+        (line, f"{counted(len(cells), 'field')}, expected {header.width}")
+        for line, cells in rest
+        if len(cells) != header.width
+    ]
+    complete = [(line, cells) for line, cells in rest if len(cells) == header.width]
+    return _by_prompt(complete, header) if header.arm is None else _by_output(complete, header, header.arm, faults)
 
 
-def _wide(rows: Iterable[tuple[int, list[str]]], roles: dict[str, int], arms: dict[int, str]) -> Iterator[_Row]:
-    prompt = next(roles[name] for name in PROMPTS if name in roles)
+def _header(names: Sequence[str]) -> _Header:
+    """The header of one row per prompt, with a column per arm; or of one row per output, with an arm and an output."""
+    known = [name.lower() if name.lower() in ROLES else "" for name in names]
+    by_output = "arm" in known and "output" in known
+    roles = {role: at for at, role in enumerate(known) if role and (by_output or role not in ("arm", "output"))}
+    arms = {at: name for at, name in enumerate(names) if at not in roles.values()}
+    prompts = [at for at, role in enumerate(known) if role in PROMPTS]
+    if len(prompts) != 1:
+        raise ValueError("expected one column prompt (or query)")
+    if len({role or name for role, name in zip(known, names)}) < len(names) or (by_output and arms):
+        raise ValueError("expected each column once, and with arm and output no others but prompt and kind")
+    if by_output:
+        return _Header(len(names), prompts[0], roles.get("kind"), {}, roles["arm"], roles["output"])
+    if len(arms) < 2 or "" in arms.values():
+        raise ValueError("expected a column for each of two arms or more, or the columns arm and output")
+    return _Header(len(names), prompts[0], roles.get("kind"), arms)
+
+
+def _by_prompt(rows: Iterable[tuple[int, list[str]]], header: _Header) -> Iterator[_Row]:
     for line, cells in rows:
-        outputs = {arm: cells[at] for at, arm in arms.items() if cells[at].strip()}
-        yield _Row(line, cells[prompt], outputs, cells[roles["kind"]] if "kind" in roles else None)
+        outputs = {arm: cells[at] for at, arm in header.arms.items() if cells[at].strip()}
+        yield _Row(line, cells[header.prompt], outputs, None if header.kind is None else cells[header.kind])
 
 
-def _long(rows: Iterable[tuple[int, list[str]]], roles: dict[str, int], faults: list[Fault]) -> Iterable[_Row]:
-    prompt = next(roles[name] for name in PROMPTS if name in roles)
-    found: dict[str, _Row] = {}
+def _by_output(
+    rows: Iterable[tuple[int, list[str]]], header: _Header, arm_column: int, faults: list[Fault]
+) -> Iterator[_Row]:
+    found: dict[str, tuple[int, dict[str, object]]] = {}
     for line, cells in rows:
-        row = found.setdefault(cells[prompt], _Row(line, cells[prompt], {}))
-        arm = cells[roles["arm"]].strip()
-        if arm in row.outputs:
-            faults.append((line, f"arm {cut(arm, 40)} has an output for the prompt of line {row.place} already"))
-        kind = cells[roles["kind"]] if "kind" in roles else None
-        row.outputs[arm] = {"content": cells[roles["output"]], "kind": kind}
-    return found.values()
+        start, outputs = found.setdefault(cells[header.prompt], (line, {}))
+        arm = cells[arm_column].strip()
+        if arm in outputs:
+            faults.append((line, f"arm {cut(arm, 40)} has an output for the prompt of line {start} already"))
+        kind = None if header.kind is None else cells[header.kind]
+        outputs[arm] = {"content": cells[header.output], "kind": kind}
+    return (_Row(start, prompt, outputs) for prompt, (start, outputs) in found.items())
 
 
 def _checked(called: str, unit: str, rows: list[_Row], faults: list[Fault], folder: Path | None) -> list[Item]:
@@ -234,17 +239,13 @@ def _checked(called: str, unit: str, rows: list[_Row], faults: list[Fault], fold
         lines = "".join(f"\n  {unit} {place}: {fault}" for place, fault in faults[:SHOWN])
         more = f"; the first {SHOWN}" if len(faults) > SHOWN else ""
         raise InvalidInput(
-            f"{called} cannot be used, so nothing was taken: {_counted(len(faults), 'fault')}{more}:{lines}"
+            f"{called} cannot be used, so nothing was taken: {counted(len(faults), 'fault')}{more}:{lines}"
         )
     if not found:
         raise InvalidInput(f"{called} holds no items: expected at least one prompt with two outputs")
     if len(found) > MOST_ITEMS:
-        raise InvalidInput(f"{called} holds {len(found):,} items: expected at most {MOST_ITEMS:,}; give them in parts")
+        raise InvalidInput(f"{called} holds {len(found):,} items: expected at most {MOST_ITEMS:,}; split it")
     return found
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' if count != 1 else ''}"
 
 
 def _item(row: _Row, folder: Path | None) -> Item:
@@ -257,18 +258,18 @@ def _item(row: _Row, folder: Path | None) -> Item:
         raise ValueError(f"outputs is {cut(row.outputs, 40)}, expected an object with an output for each arm")
     given = {arm: value for arm, value in row.outputs.items() if value is not None}
     if len(given) < 2:
-        raise ValueError(f"{_counted(len(given), 'output')}, expected those of at least two arms")
+        raise ValueError(f"{counted(len(given), 'output')}, expected those of at least two arms")
     return Item(row.prompt, {_arm(arm): _output(arm, value, row.kind, folder) for arm, value in given.items()})
 
 
-def _arm(arm: Any) -> str:
+def _arm(arm: object) -> str:
     if not isinstance(arm, str) or not arm:
         raise ValueError(f"an arm is called {cut(arm, 40)}, expected its name")
     _plain("an arm's name", arm)
     return arm
 
 
-def _output(arm: str, value: Any, kind: Any, folder: Path | None) -> Output:
+def _output(arm: object, value: object, kind: object, folder: Path | None) -> Output:
     if isinstance(value, Output):
         value = value._asdict()
     if isinstance(value, Mapping):
@@ -276,7 +277,7 @@ def _output(arm: str, value: Any, kind: Any, folder: Path | None) -> Output:
     if not isinstance(value, str):
         raise ValueError(f"the output of {cut(arm, 40)} is {cut(value, 40)}, expected text, or an object with content")
     kind = "text" if kind in (None, "") else kind.strip().lower() if isinstance(kind, str) else kind
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"the output of {cut(arm, 40)} is of kind {cut(kind, 40)}, expected one of {', '.join(KINDS)}")
     try:
         if kind == "image":
@@ -289,7 +290,7 @@ def _output(arm: str, value: Any, kind: Any, folder: Path | None) -> Output:
 
 
 def _plain(what: str, text: str) -> int:
-    """The size of a text in bytes, which a database can hold."""
+    """The size of a text in bytes; text that a database cannot store is refused."""
     if "\x00" in text:
         raise ValueError(f"{what} has a NUL character: leave it out")
     try:
@@ -329,10 +330,11 @@ def _image_file(content: str, folder: Path) -> str:
         if path.stat().st_size > MOST_IMAGE:
             raise ValueError(f"{cut(content)} is larger than 4 MiB: make it smaller")
         return _image(f"data:{media_type};base64,{base64.b64encode(path.read_bytes()).decode()}", None)
-    except (OSError, RuntimeError) as error:  # a circle of links is a RuntimeError
+    except (OSError, RuntimeError) as error:  # a cycle of links is a RuntimeError
         raise ValueError(f"{cut(content)} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
-def listed(names: Iterable[Any], most: int = 8) -> str:
+def listed(names: Iterable[object], most: int = 8) -> str:
+    """Return names separated by commas, cut to the first few."""
     shown = [f"{name!s:.40}" for name in names]
     return ", ".join([*shown[:most], *["…"] * (len(shown) > most)]) or "nothing"

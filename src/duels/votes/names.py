@@ -3,19 +3,30 @@
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from ..errors import InvalidInput, cut
 from .columns import ANSWERS
 
 CONTROLS = {"\t": "a tab", "\n": "a line break", "\r": "a carriage return"}
-VARIANTS = "\ufe0e\ufe0f"  # draw the character before them as text or as an emoji
-# Characters that show nothing, though Unicode counts them as letters or marks.
+VARIANTS = "\ufe0e\ufe0f"  # selectors that show the character before them as text or as an emoji
+# Characters that are invisible, though Unicode counts them as letters or marks.
 BLANK = {"\u034f", "\u115f", "\u1160", "\u17b4", "\u17b5", "\u3164", "\uffa0", *map(chr, range(0x180B, 0x1810))}
 BLANK |= {*map(chr, range(0xFE00, 0xFE0E)), *map(chr, range(0xE0100, 0xE01F0))}
 
 
 def arm_names(arms: Iterable[str], fewest: int = 2) -> list[str]:
+    """Check the names of arms.
+
+    Args:
+        arms: The names.
+        fewest: How many are needed.
+
+    Returns:
+        The names in composed form.
+
+    Raises:
+        InvalidInput: If one of them cannot be used, or there are too few.
+    """
     if isinstance(arms, str) or not isinstance(arms, Iterable):
         raise InvalidInput(f"arms is {cut(arms)}: expected a list of names")
     names = list(arms)
@@ -35,7 +46,12 @@ def arm_names(arms: Iterable[str], fewest: int = 2) -> list[str]:
     return names
 
 
-def study_name(name: Any) -> str:
+def study_name(name: object) -> str:
+    """Check the name of a study, and return it in composed form.
+
+    Raises:
+        InvalidInput: If it cannot be used.
+    """
     name = _visible("study_name", name) if isinstance(name, str) else name
     if not isinstance(name, str) or not name.strip() or len(name) > 200 or re.search(r"/|^\.\.?$", name):
         raise InvalidInput(f"study_name is {cut(name)}: expected up to 200 characters without /, and not . or ..")
@@ -43,23 +59,28 @@ def study_name(name: Any) -> str:
 
 
 class LinkVoter(str):
-    """The name of somebody who votes through a link. Only the server gives these, see `link_voter`."""
+    """The name of somebody who votes through a link. Only the server gives these names, see `link_voter`."""
 
 
 def link_voter(number: int) -> LinkVoter:
+    """Return the name of a link's voter, such as "Voter 7"."""
     return LinkVoter(f"Voter {number}")
 
 
 def is_reserved(name: str) -> bool:
-    """Whether a name is, or looks like, one of those who vote through links: "Voter 7", "voter  7"."""
+    """Return whether a name is, or looks like, that of somebody who votes through a link: "Voter 7", "voter  7"."""
     if not name.rstrip()[-1:].isdigit():
         return False
     plain = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
     return re.fullmatch(r"voter (?!0)\d{1,18}", plain) is not None
 
 
-def voter_name(voter: Any) -> str | None:
-    """The name that a program gives to a voter who answers now; those of links are not to be had."""
+def voter_name(voter: object) -> str | None:
+    """Check the name of a voter who answers now.
+
+    Raises:
+        InvalidInput: If it cannot be used, or is reserved for people who vote through links.
+    """
     name = past_voter(voter)
     if name is None:
         return None
@@ -72,12 +93,16 @@ def voter_name(voter: Any) -> str | None:
 
 
 def imported_name(voter: str) -> str:
-    """What a voter of a file is called in a study: its "Voter 7" is not the one of the study."""
+    """Return the name of a file's voter in a study: "Voter 7" of a file is not "Voter 7" of the study."""
     return f"{' '.join(voter.split())} (imported)" if is_reserved(voter) else voter
 
 
-def past_voter(voter: Any) -> str | None:
-    """The name of a voter who answered already, as it was written then: also of a link, or with hidden characters."""
+def past_voter(voter: object) -> str | None:
+    """Check the name of a voter who answered before, which may be a link's or have invisible characters.
+
+    Raises:
+        InvalidInput: If it cannot be a voter's name.
+    """
     if voter is not None and (not isinstance(voter, str) or not voter or len(voter) > 200 or "\x00" in voter):
         raise InvalidInput(f"voter is {cut(voter)}: expected up to 200 characters of text, or None")
     _refuse_broken("voter", voter or "")
@@ -85,26 +110,28 @@ def past_voter(voter: Any) -> str | None:
 
 
 def label(name: str) -> str:
-    """What a token or a voting link is called; it may be empty."""
+    """Check the name of a token or a voting link, which may be empty."""
     return _visible("name", name)
 
 
 def composed(name: str) -> str:
-    """The name in Unicode's composed form (NFC): an é is one character, not an e and an accent."""
+    """Return a name in Unicode's composed form (NFC): an é is one character, not an e and an accent."""
     return name if name.isascii() else unicodedata.normalize("NFC", name)
 
 
-def place_of(name: Any, names: Sequence[str]) -> int | None:
-    """Where a name is among others: the very name, else the first that is the same in composed form."""
+def place_of(name: object, names: Sequence[str]) -> int | None:
+    """Return the index of a name: the exact one, or else the first that is the same in composed form."""
+    if not isinstance(name, str):
+        return None
     if name in names:
         return names.index(name)
-    if not isinstance(name, str) or name.isascii():
+    if name.isascii():
         return None
     return next((k for k, other in enumerate(names) if composed(other) == composed(name)), None)
 
 
 def _visible(what: str, name: str) -> str:
-    """The name in composed form, if it has no character that cannot be seen: names that look alike are the same.
+    """The name in composed form. Invisible characters are refused, so that names that look the same are the same.
 
     Letters of other alphabets that look alike stay different.
     """
@@ -123,13 +150,13 @@ def _visible(what: str, name: str) -> str:
 
 
 def _is_emoji(name: str, k: int) -> bool:
-    """Whether a selector at k makes an emoji of the symbol before it, or of a key such as 1️⃣; not of a letter."""
+    """Whether a selector at k follows a symbol, or is part of a keycap such as 1️⃣, and not of a letter."""
     symbol = not name[k - 1].isascii() and unicodedata.category(name[k - 1])[0] in "SP"
     return k > 0 and (symbol or name[k + 1 : k + 2] == "\u20e3")
 
 
 def is_text(name: str) -> bool:
-    """Whether UTF-8 can write it. Half a pair of surrogates stands for a byte, or an escape, that is no character."""
+    """Return whether UTF-8 can encode a name. A lone surrogate stands for an invalid byte or escape."""
     return name.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in name)
 
 

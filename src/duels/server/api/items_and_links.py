@@ -5,9 +5,10 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from ...errors import NotFound
+from ...study.ballots import votes_taken
 from ...study.duels import iso_time
 from ...study.items import add_items, allow_scripts, clear_items, count_items, list_items, read_items, scripts_allowed
-from ..caps import SETTINGS, votes_taken
+from ..caps import SETTINGS
 from ..errors import error_responses
 from ..keys import Key, list_keys, make_key, revoke_key
 from ..schemas import Items, ItemsAdded, LinkMade, Links, NewLink, Scripts

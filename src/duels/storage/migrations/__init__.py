@@ -1,1 +1,1 @@
-"""How the tables came to be, one file a step; alembic plays them."""
+"""The steps by which the tables reached their present form, one file each; run by alembic."""

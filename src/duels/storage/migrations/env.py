@@ -1,4 +1,4 @@
-"""Alembic's entry: the migrations are played on the connection that `storage.upgrade` hands over."""
+"""Alembic's entry point: runs the migrations on the connection that `storage.database.upgrade` passes."""
 
 from alembic import context
 

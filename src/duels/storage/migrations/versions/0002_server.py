@@ -1,4 +1,4 @@
-"""Keys of people and programs, items of an arena, impressions of interleaved lists."""
+"""Keys of people and programs, items of a study, impressions of interleaved lists."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""The index of voters has those events only that name one: every page less makes a commit quicker."""
+"""The index of voters contains only events that name one: a smaller index makes commits faster."""
 
 import sqlalchemy as sa
 from alembic import op

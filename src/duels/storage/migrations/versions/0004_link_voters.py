@@ -1,4 +1,4 @@
-"""Voters of links get numbers; the cookies that were their names are erased, and nobody can use them any more."""
+"""Voters of links get numbers; the cookies that were their names are erased and no longer work."""
 
 import secrets
 
@@ -36,7 +36,7 @@ def _rename_voters(connection: sa.Connection) -> None:
     grouped = sa.text("SELECT study_id, voter, MIN(seq) FROM events WHERE voter IS NOT NULL GROUP BY study_id, voter")
     named = sorted(connection.execute(grouped), key=lambda row: (row[0], row[2], row[1]))
     change = sa.text("UPDATE events SET voter = :new WHERE study_id = :study AND voter = :old")
-    for study, voter, _ in named:  # these first: they make room for the numbers
+    for study, voter, _ in named:  # these first: they free the names "Voter 1", "Voter 2", …
         if voter not in cookies and is_reserved(voter):
             connection.execute(change, {"study": study, "old": voter, "new": imported_name(voter)})
     numbers: dict[int, int] = {}
@@ -51,7 +51,7 @@ def _rename_voters(connection: sa.Connection) -> None:
 def _cookies(connection: sa.Connection) -> set[str]:
     """The names that were cookies: 22 characters, asked as links ask, in a study that has or had a link.
 
-    Wherever else such a name is found, a file with it was imported there.
+    Wherever else such a name appears, it was imported from a file.
     """
     asked = sa.text(
         "SELECT DISTINCT voter FROM events WHERE kind = 'ask' AND voter IS NOT NULL "

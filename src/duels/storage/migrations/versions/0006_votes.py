@@ -1,4 +1,4 @@
-"""The votes of an import by columns, beside its one event."""
+"""The votes of an import as a compressed table, beside its one event."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,0 +1,107 @@
+"""Beat the Mean against its paper's listing, duel for duel; eliminations by hand."""
+
+import math
+from copy import deepcopy
+
+import numpy as np
+import oracles
+import pytest
+from histories import assert_same_duels, choices, random_matrix, told
+
+from duels import testing
+from duels.engine import loop
+from duels.policies import policy
+
+# At γ = 1 arms leave late; a smaller γ exercises elimination.
+VARIANTS = ["btm", "btm:gamma=0.3"]
+
+
+@pytest.mark.parametrize("spec", VARIANTS)
+@pytest.mark.parametrize(("arms", "horizon"), [(2, 300), (3, 400), (6, 500)])
+def test_same_duels_as_the_listing(spec, arms, horizon):
+    for seed in range(4):
+        assert_same_duels(spec, random_matrix(arms, seed), horizon, seed)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("spec", VARIANTS)
+@pytest.mark.parametrize("arms", [2, 3, 4, 8, 13])
+def test_same_duels_as_the_listing_at_length(spec, arms):
+    for seed in range(10, 20):
+        matrix = random_matrix(arms, seed, spread=0.2 + 0.3 * (seed % 2))
+        assert_same_duels(spec, matrix, 600, seed)
+
+
+def test_the_listing_reaches_every_corner():
+    """Arms duel themselves in the runs above; else they would prove little."""
+    histories = [oracles.btm(random_matrix(3, seed), 400, *loop.streams(seed, 0), gamma=0.3) for seed in range(4)]
+    assert any(won is None for history in histories for _, _, won in history)
+
+
+@pytest.mark.parametrize("check", testing.CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("spec", ["btm", "btm:gamma=0.3"])
+def test_conformance(check, spec):
+    check(policy(spec))
+
+
+def test_btm_by_hand():
+    # K = 2, T = 1000, γ = 0.1: ln(1/δ) = ln 4000 = 8.294, c* = 0.03·√(8.294/n*).
+    # 0 won its duel with 1: P̂ = 1 and ½ (none yet), n* = 0, c* = 1: nothing happens.
+    chosen, state = told("btm:gamma=0.1", 2, [(0, 1, 1.0)])
+    assert state.mean.tolist() == [1.0, 0.5]
+    assert not state.due[0]
+    # 1 lost its duel with 0: P̂ = 1 and 0, n* = 1, c* = 0.0864: 0 + c* ≤ 1 − c*, arm 1 leaves.
+    chosen.module.update(state, chosen.params, 2, 1, 0, 0.0)
+    assert state.extremes[2] == pytest.approx(0.03 * math.sqrt(math.log(4000)))
+    assert chosen.module.explored(state) == 2
+    assert choices(chosen, state, 3) == {(0, 0)}
+
+
+def test_btm_forgets_comparisons_with_the_arm_that_left():
+    chosen, state = told("btm:gamma=0.1", 3, [(0, 2, 1.0), (1, 2, 1.0), (0, 1, 0.0), (2, 0, 0.0)])
+    # P̂: 0 has 1 of 2, 1 has 1 of 1, 2 has 0 of 1; n* = 1, c* = 0.03·√ln 6000 = 0.088: arm 2 leaves.
+    chosen.module.select(state, chosen.params, 5, np.random.default_rng(0))
+    assert state.alive[: state.left[0]].tolist() == [0, 1]
+    assert state.total.tolist()[:2] == [1.0, 0.0]  # 0 keeps its duel with 1; 1's only one was with 2
+    assert state.mean.tolist()[:2] == [0.0, 0.5]
+
+
+LEFT = [(0, 2, 1.0), (1, 2, 1.0), (0, 1, 0.0), (2, 0, 0.0)]
+
+
+def test_btm_an_arm_that_left():
+    chosen, state = told("btm:gamma=0.1", 3, LEFT)
+    assert state.due[0]
+    assert chosen.module.explored(state) == 0  # two will be left, not one
+    chosen.module.select(state, chosen.params, 5, np.random.default_rng(0))
+    assert state.extremes.tolist() == [0.0, 0.5, 1.0]  # n* = 0 again, so c* = 1
+    before = deepcopy(state)
+    for i, j in ((0, 2), (2, 0), (2, 2)):
+        chosen.module.update(state, chosen.params, 5, i, j, 1.0)
+    np.testing.assert_equal(state, before)
+
+
+def test_btm_stays_explored():
+    chosen, state = told("btm:gamma=0.1", 2, [(0, 1, 1.0), (1, 0, 0.0)])
+    chosen.module.select(state, chosen.params, 3, np.random.default_rng(0))
+    chosen.module.update(state, chosen.params, 3, 0, 0, 1.0)
+    assert chosen.module.explored(state) == 2
+
+
+@pytest.mark.parametrize("won", [0.0, 1.0])
+def test_btm_extremes_on_one_side_of_a_half(won):
+    _, state = told("btm", 2, [(0, 0, won), (1, 1, won)])
+    assert state.extremes[:2].tolist() == [won, won]
+
+
+def test_btm_leaves_at_equality():
+    chosen = policy("btm")
+    state = chosen.start(2, 1000)._replace(log_term=np.array([1 / 36]))  # c* = 3·√(1/36) = ½ at n* = 1
+    chosen.module.update(state, chosen.params, 1, 0, 1, 1.0)
+    chosen.module.update(state, chosen.params, 2, 1, 0, 0.0)
+    assert state.due[0]  # 0 + ½ ≤ 1 − ½
+
+
+def test_recommendation_before_the_first_step_favours_nobody():
+    chosen, state = told("btm", 4, [])
+    assert {int(chosen.module.recommend(state, np.random.default_rng(s))) for s in range(100)} == {0, 1, 2, 3}
