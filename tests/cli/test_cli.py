@@ -161,7 +161,7 @@ def test_help_cuts_no_description():
 def test_no_tokens_yet(tmp_path):
     for format in ("table", "csv"):
         done = duels_command("token", "list", "-f", format, cwd=tmp_path)
-        assert done == (0, "", "no tokens yet. Make one: duels token create NAME\n")
+        assert done == (0, "", "no tokens yet. Create one: duels token create NAME\n")
 
 
 def test_run_a_file_and_a_policy_of_ones_own(tmp_path):
@@ -229,7 +229,7 @@ def test_what_does_not_fit_is_counted_aloud(tmp_path):
     (tmp_path / "qrels").write_text("q 0 x 1\ns 0 x 1\n")
     said = duels_command(*what, "--run", "one.run", "--run", "two.run", "--qrels", "qrels", cwd=tmp_path).stderr
     assert (
-        "1 document without a judgement, taken as not relevant; left out: 1 query without judgements, 1 in no run"
+        "1 document without a judgement, treated as not relevant; left out: 1 query without judgements, 1 in no run"
         in said
     )
 
@@ -263,8 +263,11 @@ def test_matrix_generate(tmp_path):
         (["matrix", "estimate", "--letor", "x", "--out", "no/p.csv"], "there is no folder 'no'"),
         (["matrix", "estimate", "--letor", "x", "--out", "p.npy"], "an .npy file cannot hold the arms' names"),
         (["matrix", "estimate", "--letor", "x", "--out", "/proc/p.csv"], "/proc/p.csv.probe cannot be written"),
-        (["matrix", "estimate", "--letor", "x", "--keep", "k.txt", "--out", "p.csv"], "--keep is for the file that"),
-        (["matrix", "estimate", "--letor", "x", "--qrels", "q", "--out", "p.csv"], "--qrels goes with --run"),
+        (
+            ["matrix", "estimate", "--letor", "x", "--keep", "k.txt", "--out", "p.csv"],
+            "--keep is only for the file that",
+        ),
+        (["matrix", "estimate", "--letor", "x", "--qrels", "q", "--out", "p.csv"], "--qrels needs --run"),
         (["matrix", "generate", "cyclic4", "--out", "p.csv"], "Did you mean 'cyclic-4'?"),
         (["run", "bad.csv"], "bad.csv, line 2, entry 1: 'x' is not a number"),
         (["run", "circle.csv", "--regret", "condorcet"], "gaps and regret need an arm that beats every other arm"),

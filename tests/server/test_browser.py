@@ -236,7 +236,7 @@ def test_create_from_a_file_of_items(browser, live, api, tmp_path):
     more.write_text(json.dumps({"prompt": "2 + 3?", "outputs": {"first, really": "five", "second": "six"}}))
     page.get_by_label("JSON lines or CSV").set_input_files(more)
     page.get_by_role("button", name="Upload items").click()
-    expect(page.locator("#items-said")).to_have_text("1 item added, 2 in all.")
+    expect(page.locator("#items-said")).to_have_text("1 item added, 2 in total.")
     page.get_by_role("button", name="Create a link").click()
     voter = browser.open(urlsplit(page.locator("#link-made .secret").inner_text()).path)
     expect(voter.get_by_role("heading", level=1)).to_have_text("Which answer is better?")
@@ -276,7 +276,7 @@ def test_a_verdict_is_seen_live_and_voters_are_thanked(browser, live, api):
         expect(board.locator("#state")).to_have_text("retired")
         expect(board.locator("#live")).to_be_hidden()
     voter.reload()
-    expect(voter.locator("#thanks-words")).to_contain_text("asks nothing more")
+    expect(voter.locator("#thanks-words")).to_contain_text("This study has ended.")
 
 
 def test_the_page_comes_back_by_itself_when_the_server_does(browser, live, serve, api):

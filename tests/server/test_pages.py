@@ -112,7 +112,7 @@ def test_only_an_admin_signs_in(app, storage, anybody, study, kind):
     token = "nobody's token at all" if kind == "none" else make_key(storage, kind, "x")[1]
     response = anybody.post("/signin", data={"token": token})
     assert response.status_code == 401
-    assert "does not open the dashboard" in Page(response.text).text
+    assert "cannot open the dashboard" in Page(response.text).text
     assert "set-cookie" not in response.headers
     assert token not in response.text
 
@@ -384,7 +384,7 @@ def test_a_study_can_be_looked_at_again_and_again(people, admin, study):
 
 def test_the_form_says_what_policies_are_for(people):
     text = people.page("/").text
-    assert "rucb — a good default, with guarantees kl_rucb rcs dts — if" in text
+    assert "rucb — a good default kl_rucb rcs dts — if" in text
     assert set(pages.ABOUT) <= set(BUILT_IN)
 
 

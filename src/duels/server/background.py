@@ -31,7 +31,7 @@ class Background:
         self._uploads = ThreadPoolExecutor(UPLOAD_THREADS, "duels-upload")
         self._preparing: dict[int, asyncio.Future[None]] = {}  # by the study's id
 
-    async def write(self, write: Write) -> Any:
+    async def write(self, write: Write[T]) -> T:
         """Write without blocking the loop; returns the value of the write after it is on disk."""
         while True:
             try:
@@ -59,9 +59,9 @@ class Background:
         for pool in (self._slow, self._uploads):
             pool.shutdown(wait=False, cancel_futures=True)
 
-    async def _post(self, write: Write) -> Any:
+    async def _post(self, write: Write[T]) -> T:
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
+        future: asyncio.Future[T] = loop.create_future()
 
         def then(value: Any, error: BaseException | None) -> None:
             with self._settling:

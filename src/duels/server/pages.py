@@ -36,12 +36,12 @@ HERE = Path(__file__).parent
 MAX_PAIRS = 300  # rows of the table of pairs; the API has all of them
 ARMS_PER_PAGE = 200  # rows of the tables of arms
 ABOUT = {  # hints in the form for a new study
-    "rucb": "a good default, with guarantees",
-    "dts": "if there may be no arm that beats all others",
+    "rucb": "a good default",
+    "dts": "if perhaps no arm beats all others",
     "dts_plus": "lowest regret if one arm beats all others",
     "rmed1": "lowest regret if one arm beats all others",
     "merge_dts": "for fifty arms or more",
-    "ccb": "if there may be no arm that beats all others",
+    "ccb": "if perhaps no arm beats all others",
 }
 SWAGGER = ("swagger-ui.css", "swagger-ui-bundle.js")  # the files of fastapi-offline that are served
 HEADINGS = {404: "Page not found", 429: "Too many attempts", 503: "The database is unavailable"}
@@ -63,8 +63,14 @@ class PageRoute(APIRoute):
         return handle_errors
 
 
+def sentence(text: str) -> str:
+    """Return an error message as a sentence: with a capital letter and a full stop."""
+    return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?')) else '.'}"
+
+
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 templates = Jinja2Templates(HERE / "templates")
+templates.env.filters["sentence"] = sentence
 
 
 def error_page(request: Request, error: DuelsError | HTTPException) -> Response:

@@ -51,9 +51,8 @@ def bytes_of(output: Output, scripts: bool = False) -> tuple[str, bytes]:
         InvalidInput: For other kinds of outputs.
     """
     if output.kind == "html":
-        return "text/html; charset=utf-8", (
-            output.content if scripts else _disable_connections(output.content)
-        ).encode()
+        page = output.content if scripts else _disable_connections(output.content)
+        return "text/html; charset=utf-8", page.encode()
     if output.kind == "image":
         head, _, data = output.content.partition(";base64,")
         return head.removeprefix("data:"), base64.b64decode(data)

@@ -71,21 +71,21 @@ class Voter:
         """Return the study of the link. Blocks."""
         return self.service.study(self.study)
 
-    def standing(self, more: bool = False) -> VoterProgress:
+    def progress(self, more: bool = False) -> VoterProgress:
         """Return the voter's progress. Blocks."""
-        standing = ballots.voter_progress(self.found(), self.digest, self.goal, more)
-        if standing.done in (None, "goal") and ballots.is_full(self.service.storage, self.caps):
-            return standing._replace(done="full")
-        return standing
+        progress = ballots.voter_progress(self.found(), self.digest, self.goal, more)
+        if progress.done in (None, "goal") and ballots.is_full(self.service.storage, self.caps):
+            return progress._replace(done="full")
+        return progress
 
     def remember(self, response: Response) -> None:
         """Set the cookie, for this link only: for other links the voter has other cookies."""
         secure, path = self.service.public_url.startswith("https:"), f"/api/vote/{quote(self._secret)}"
         response.set_cookie(VOTER, self._cookie, VOTER_LASTS, path=path, httponly=True, samesite="lax", secure=secure)
 
-    def progress(self, standing: VoterProgress) -> Body:
+    def progress_out(self, progress: VoterProgress) -> Body:
         """Return the progress as the API shows it."""
-        return {"title": self.key.name, "goal": self.goal, **standing._asdict()}
+        return {"title": self.key.name, "goal": self.goal, **progress._asdict()}
 
 
 def _json(content: Body) -> Response:
@@ -154,33 +154,33 @@ def _side(output: Output | str, src: str) -> Body:
     return {"kind": output.kind, "html": html_of(output), "src": None}
 
 
-def question(voter: Voter, ballot: Ballot | None, standing: VoterProgress) -> Body:
+def question(voter: Voter, ballot: Ballot | None, progress: VoterProgress) -> Body:
     """Return the question that a voter is shown. Blocks."""
     expires = int(log.clock()) + OUTPUT_LASTS
     if ballot is None:
-        return {**voter.progress(standing), "duel": None, "prompt": None, "a": None, "b": None}
+        return {**voter.progress_out(progress), "duel": None, "prompt": None, "a": None, "b": None}
     prompt, shown = ballots.outputs_of(voter.found(), ballot)
     tickets = (Ticket(voter.key.id, ballot.duel.id, number, expires) for number in range(2))
     a, b = (_side(one, f"/output/{sign_ticket(voter.link.signing, ticket)}") for one, ticket in zip(shown, tickets))
-    return {**voter.progress(standing), "duel": ballot.duel.id, "prompt": prompt, "a": a, "b": b}
+    return {**voter.progress_out(progress), "duel": ballot.duel.id, "prompt": prompt, "a": a, "b": b}
 
 
 @router.get("/api/vote/{link}", response_model=Progress)
 async def progress(voter: Voting) -> Response:
     """Get the voter's progress."""
-    return _json(voter.progress(await asyncio.to_thread(voter.standing)))
+    return _json(voter.progress_out(await asyncio.to_thread(voter.progress)))
 
 
 @router.post("/api/vote/{link}/ask", response_model=Question)
 async def ask(voter: Voting, body: MoreVotes | None = None) -> Response:
     """Get the open question, or else the next one; none if there is nothing left to vote on."""
-    standing = await asyncio.to_thread(voter.standing, bool(body and body.more))
+    progress = await asyncio.to_thread(voter.progress, bool(body and body.more))
     ballot = None
-    if standing.done is None:
+    if progress.done is None:
         ballot = await voter.service.write(
             voter.key, voter.study, lambda found: ballots.asking(found, voter.key.id, voter.digest)
         )
-    response = _json(await asyncio.to_thread(question, voter, ballot, standing))
+    response = _json(await asyncio.to_thread(question, voter, ballot, progress))
     if voter.is_new and ballot is not None:
         voter.remember(response)
     return response
@@ -194,7 +194,7 @@ async def tell(voter: Voting, body: Vote) -> Response:
         voter.study,
         lambda found: ballots.telling(found, voter.digest, body.duel, body.winner, voter.caps),
     )
-    return _json(voter.progress(await asyncio.to_thread(voter.standing)))
+    return _json(voter.progress_out(await asyncio.to_thread(voter.progress)))
 
 
 @router.post("/api/vote/{link}/undo", response_model=Question)
@@ -203,8 +203,8 @@ async def undo(voter: Voting) -> Response:
     ballot = await voter.service.write(
         voter.key, voter.study, lambda found: ballots.undoing(found, voter.digest, voter.caps)
     )
-    standing = await asyncio.to_thread(voter.standing, True)
-    return _json(await asyncio.to_thread(question, voter, ballot, standing))
+    progress = await asyncio.to_thread(voter.progress, True)
+    return _json(await asyncio.to_thread(question, voter, ballot, progress))
 
 
 @router.get("/output/{ticket}", response_class=Response)

@@ -33,14 +33,13 @@ async def interleaved(study: StudyPath, body: Interleave, service: ServiceDep, k
     """
     method = find_method(body.method)
 
-    def write(found: Study) -> Write:
+    def write(found: Study) -> Write[Shown]:
         return _ask_and_interleave(found, body, method) if body.duel is None else _interleave(found, body, method)
 
-    shown: Shown = await service.write(key, study, write)
-    return shown
+    return await service.write(key, study, write)
 
 
-def _ask_and_interleave(study: Study, body: Interleave, method: Method) -> Write:
+def _ask_and_interleave(study: Study, body: Interleave, method: Method) -> Write[Shown]:
     """Ask for a duel and store its list, in one transaction."""
     shown: list[Shown] = []
 
@@ -62,7 +61,7 @@ def _ask_and_interleave(study: Study, body: Interleave, method: Method) -> Write
     return Write(operation, asking.study, asking.last)
 
 
-def _interleave(study: Study, body: Interleave, method: Method) -> Write:
+def _interleave(study: Study, body: Interleave, method: Method) -> Write[Shown]:
     """Return the list of a duel that was asked for before. A list that was made before is returned again."""
 
     def operation(connection: sa.Connection) -> Shown:
@@ -106,13 +105,13 @@ def _record(connection: sa.Connection, study: Study, duel: int) -> dict[str, Any
 async def clicks(study: StudyPath, body: Clicks, service: ServiceDep, key: FastCaller) -> Shown:
     """Send all clicks on a list that was shown. They decide its duel."""
 
-    def write(found: Study) -> Write:
+    def write(found: Study) -> Write[str]:
         def operation(connection: sa.Connection) -> str:
             record = _record(connection, found, body.impression)
             if record is None:
                 raise NotFound(f"study {found.name!r} has no impression {body.impression}: interleave first")
             winner = _winner(record, body)
-            return str(found.telling(body.impression, winner, voter=body.voter).operation(connection))
+            return found.telling(body.impression, winner, voter=body.voter).operation(connection)
 
         return Write(operation, found.id)
 

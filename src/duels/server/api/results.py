@@ -113,7 +113,7 @@ async def import_votes(study: StudyPath, request: Request, service: ServiceDep, 
     """Import past votes from CSV or JSON lines. If one of them has an error, none is imported."""
     content = plain(await request.body())
 
-    def work() -> Write:
+    def work() -> Write[int]:
         found, votes = service.study(study), read_packed(content)
         if not votes.size:
             raise Refused(400, "the upload holds no votes: send the rows as CSV or JSON lines in the body")
