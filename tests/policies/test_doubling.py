@@ -207,7 +207,7 @@ def test_live_play_goes_through_the_same_states():
     first, second, outcomes = (np.array(column) for column in zip(*answers))
     player.enter(first[:200], second[:200], outcomes[:200])
     saved = player.saved()
-    assert {f"state_{name}" for name in ("log_term", "start", "end", "last")} <= set(saved["arrays"])
+    assert {f"state_{name}" for name in ("log_term", "start", "end", "last")} <= set(saved.arrays)
     restored.restore(deepcopy(saved))
     restored.compile()
     for one in (player, restored):

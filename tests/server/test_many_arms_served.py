@@ -52,7 +52,7 @@ def test_a_study_of_two_thousand_arms(big, admin):
     for wrong in ("99", "0", "x", "-1", "²"):
         assert big.get(path, params={"page": wrong}).status_code == 200
     assert rows_of(big.get(f"{path}?page=99").text, "leaderboard") == order[1800:]
-    assert "The 300 pairs of 1,999,000 that met most often" in page.text
+    assert "The 300 pairs with the most duels, of 1,999,000" in page.text
     began = time.process_time()
     assert big.get("/").status_code == 200
     assert admin.get("/api/studies").status_code == 200

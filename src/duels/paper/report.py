@@ -14,18 +14,20 @@ from typing import NamedTuple
 from urllib.parse import quote
 from xml.etree import ElementTree
 
-import jinja2
 import polars as pl
-from markupsafe import Markup
 
 from .. import provenance
 from ..engine.progress import bar
-from ..errors import InvalidInput, counted
+from ..errors import InvalidInput, counted, needs_extra
 from ..figures.listing import FIGURES, Figure, Subject, Table, results_figures
 from ..files import atomic_write
 from ..preference import PreferenceMatrix
 from ..results import Results
 from .claims import MARKS, Claim, unbroken
+
+with needs_extra("plots", "writing a report"):
+    import jinja2
+    from markupsafe import Markup
 
 WIDE = 1.4  # width over height; a figure with a smaller ratio shares its row with another one
 LARGEST = 100  # arms of a matrix that is drawn: its figure has a cell for each pair

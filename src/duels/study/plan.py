@@ -112,7 +112,9 @@ def plan(
     matrix = _matrix(problem, arms, gap)
     studies, limit = check_int("studies", studies, 1), check_int("limit", limit, 1, 10**9)
     jobs = thread_count(jobs)
-    chosen = [find_policy(one) for one in (policies if isinstance(policies, list | tuple) else [policies])]
+    if not isinstance(policies, Sequence) or isinstance(policies, str | Policy):
+        policies = [policies]
+    chosen = [find_policy(one) for one in policies]
     if not chosen:
         raise InvalidInput("there are no policies: expected at least one, such as 'rucb'")
     return [_row(matrix, one, confidence, studies, limit, check_int("seed", seed, 0), jobs, progress) for one in chosen]
