@@ -17,7 +17,7 @@ test: $(READY)
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 deep: $(READY)
-	$(BIN)/python -m pytest -n 2 -m "deep or not deep"
+	$(BIN)/python -m pytest -n 2 -m "deep or not deep" --timeout 1800 -o faulthandler_timeout=2000
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -39,7 +39,7 @@ def dask_overhead():
 
     steps = 60_000_000  # a second of the policy `random`
     planned = duels.experiments.experiment("arxiv-6", "random", steps, runs=12 * CORES)
-    settings = {"n_workers": CORES, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    settings = {"n_workers": CORES, "threads_per_worker": 1, "processes": True, "dashboard_address": ":0"}
     with LocalCluster(**settings) as cluster, Client(cluster) as client:
         duels.run_experiment("arxiv-6", "random", 1000, runs=8, executor=client)  # compiled everywhere
         best = {"threads": 1e9, "dask": 1e9}
