@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duels.errors import InvalidInput, NoCondorcetWinner, UnknownName
-from duels.preference import PreferenceMatrix, _all_ordered, ordered_among_random
+from duels.orders import _all_ordered, count_ordered_subsets, ordered_among_random, ordered_subsets_by_size
+from duels.preference import PreferenceMatrix
 from duels.problems import load_matrix, problem
 
 ROCK_PAPER_SCISSORS = [[0.5, 0.0, 1.0], [1.0, 0.5, 0.0], [0.0, 1.0, 0.5]]
@@ -366,8 +367,6 @@ def test_two_thousand_arms():
 def test_ordered_subsets_are_counted_alike_in_one_pass_and_size_by_size(seed):
     """Against every subset of eight arms in all their cycles."""
     from itertools import combinations
-
-    from duels.preference import count_ordered_subsets, ordered_subsets_by_size
 
     rng = np.random.default_rng(seed)
     upper = np.triu(rng.random((8, 8)) < 0.5, 1)

@@ -8,11 +8,11 @@ import duels
 SOURCE = Path(duels.__file__).parent
 # In this order; a folder is one room, whose files may import one another.
 ROOMS = [
-    "lazy",
     "errors",
     "checks",
     "specs",
     "files",
+    "orders",
     "preference",
     "problems",
     "regrets",

@@ -5,9 +5,10 @@ namespaces: `duels.figures`, `duels.ranking`, `duels.policies`, `duels.problems`
 `duels.paper`, `duels.votes`, `duels.study`, `duels.theory` and `duels.testing`.
 """
 
+import sys
+from collections.abc import Callable, Collection, Mapping
+from importlib import import_module
 from typing import TYPE_CHECKING
-
-from .lazy import attach
 
 __version__ = "0.1.0"
 
@@ -98,4 +99,31 @@ if TYPE_CHECKING:
     from .study.verdict import Verdict
     from .votes.files import Votes, read_votes
 
-__getattr__, __dir__ = attach(__name__, _HOMES, _NAMESPACES)
+
+def _lazy_names(
+    package: str, homes: Mapping[str, str], namespaces: Collection[str] = ()
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Make `__getattr__` and `__dir__` for a package.
+
+    Args:
+        package: The package's `__name__`.
+        homes: For each public name, the submodule that defines it.
+        namespaces: Submodules that are public themselves.
+
+    Returns:
+        The two functions, to be assigned in the package's `__init__`.
+    """
+
+    def get(name: str) -> object:
+        if name in homes:
+            value = getattr(import_module(f".{homes[name]}", package), name)
+            setattr(sys.modules[package], name, value)
+            return value
+        if name in namespaces:
+            return import_module(f".{name}", package)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return get, lambda: sorted([*homes, *namespaces])
+
+
+__getattr__, __dir__ = _lazy_names(__name__, _HOMES, _NAMESPACES)

@@ -19,6 +19,7 @@ from typing import Any, TypedDict
 
 import numpy as np
 
+from .errors import counted
 from .files import atomic_write
 from .policies import Policy
 from .preference import PreferenceMatrix
@@ -214,7 +215,7 @@ def upgrade(provenance: Provenance) -> Provenance:
     if "horizon" in rest:
         rest["horizons"] = [rest.pop("horizon")]
     if "jobs" in rest:
-        rest["executor"] = f"{rest.pop('jobs')} threads"
+        rest["executor"] = counted(rest.pop("jobs"), "thread")
     return rest
 
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from .checks import check_int
 from .engine import loop
 from .engine.threads import in_threads, thread_count
-from .errors import DuelsError, InvalidInput, PolicyError, UnknownName
+from .errors import DuelsError, InvalidInput, PolicyError, UnknownName, counted
 from .policies import Policy, PolicyLike, State, defaults
 from .policies import policy as find_policy
 from .preference import Arm, PreferenceMatrix
@@ -121,7 +121,7 @@ def simulate(
         Task(k, name, world, label, chosen, ready.horizon, some, ready.seed, times, regret, record, compiled)
         for k, some in enumerate(_pieces(numbers, jobs))
     ]
-    session = Session(f"{jobs} threads")
+    session = Session(counted(jobs, "thread"))
     found: dict[int, Results] = {}
 
     def keep(task: Task, played: Results, where: dict[str, str]) -> None:

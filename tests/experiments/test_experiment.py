@@ -255,7 +255,7 @@ def test_what_was_run_is_said(problems, undisturbed):
     assert said["problems"]["six"]["matrix"] == duels.problem("arxiv-6").digest
     gamma = duels.problem("arithmetic-8").gamma
     assert said["policies"]["btm:gamma=own"]["parameters"]["eight"] == {"gamma": gamma}
-    assert said["executor"] == "1 threads"
+    assert said["executor"] == "1 thread"
     assert said["seconds"] > 0
     assert "cores" in said["machine"]
     json.dumps(said)

@@ -174,7 +174,7 @@ def test_sessions_add_up_after_a_kill(tmp_path, monkeypatch):
     assert 50 < said["seconds"] < 100
     assert said["started"] == "2001-01-01T00:00:00+00:00"
     assert said["machine"] == f"a lathe; {machine()['machine']}"
-    assert said["executor"] == "1 threads; 2 threads"
+    assert said["executor"] == "1 thread; 2 threads"
     assert run(tmp_path).provenance == said
 
 

@@ -373,12 +373,12 @@ def test_more_rows_than_altair_would_take():
     assert charts.table(rows.head(2)).to_dict() == {"values": "x,y\n0,0\n1,1\n", "format": {"type": "csv"}}
 
 
-def test_what_is_no_chart_and_what_is_no_scale_are_refused(tmp_path):
+def test_bad_charts_and_scales_are_refused(tmp_path):
     chart = charts.titled(alt.Chart(charts.values([{"x": 1}])).mark_point().encode(x="x:Q"), "one")
     for scale in (0, -1, 1000, "large"):
         with pytest.raises(InvalidInput, match="scale is"):
             charts.save(chart, tmp_path / "a.png", scale=scale)
-    with pytest.raises(InvalidInput, match="is no chart"):
+    with pytest.raises(InvalidInput, match="is not a chart"):
         charts.save("nope", tmp_path / "a.png")
     (tmp_path / "b.png").mkdir()
     with pytest.raises(InvalidInput, match=r"b\.png is a folder"):

@@ -84,15 +84,15 @@ def run(
         list[str] | None, typer.Option(help="Steps to play, e.g. 4500000 or 1e9 (100000); repeatable.")
     ] = None,
     runs: Annotated[str | None, typer.Option(help="Independent runs (100).")] = None,
-    seed: Annotated[str | None, typer.Option(help="Where all randomness comes from (0).")] = None,
+    seed: Annotated[str | None, typer.Option(help="The seed of all randomness (0).")] = None,
     jobs: JobsOption = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder to keep finished work and results in; the same command goes on there.")
+        Path | None, typer.Option(help="Folder for finished work and results; the same command resumes there.")
     ] = None,
     regret: Annotated[
-        str | None, typer.Option(help="condorcet, copeland, borda, weak or strong; by default condorcet if it can be.")
+        str | None, typer.Option(help="condorcet, copeland, borda, weak or strong; by default condorcet if possible.")
     ] = None,
-    shard: Annotated[str | None, typer.Option(help="Do the i-th of n parts, e.g. 2/5; then: duels merge.")] = None,
+    shard: Annotated[str | None, typer.Option(help="Run the i-th of n parts, e.g. 2/5; then use duels merge.")] = None,
     dask: DaskOption = None,
     format: FormatOption = Format.table,
     quiet: QuietOption = False,
@@ -139,12 +139,12 @@ def race(
     seed: SeedOption = "0",
     jobs: JobsOption = None,
     regret: Annotated[str, typer.Option(help="auto, condorcet, copeland, borda, weak or strong.")] = "auto",
-    check: Annotated[bool, typer.Option(help="Whether each policy keeps its promises.")] = True,
-    out: Annotated[Path | None, typer.Option(help="Where to draw the figure: .png, .svg, .pdf or .html.")] = None,
+    check: Annotated[bool, typer.Option(help="Run the conformance checks too.")] = True,
+    out: Annotated[Path | None, typer.Option(help="File for the figure: .png, .svg, .pdf or .html.")] = None,
     format: FormatOption = Format.table,
     quiet: QuietOption = False,
 ) -> None:
-    """Race all policies that suit a problem: regret, accuracy, speed, and whether each is right."""
+    """Race all policies that suit a problem: regret, accuracy, speed, conformance."""
     from ..experiments.race import race as run_race
 
     if out is not None:
@@ -189,10 +189,12 @@ RACE_COLUMNS = (
 
 def merge(
     folders: Annotated[list[Path], typer.Argument(metavar="FOLDER", help="The folders of the shards.")],
-    out: Annotated[Path | None, typer.Option(help="Folder for the whole; by default the first one.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the merged experiment; by default the first one.")
+    ] = None,
     format: FormatOption = Format.table,
 ) -> None:
-    """Put the shards of an experiment together."""
+    """Merge the shards of an experiment."""
     from ..experiments.running import merge as put_together
 
     _print_final(put_together(folders, out), format)
@@ -241,7 +243,7 @@ def plot(
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="An experiment's folder, as `duels run --out` leaves it.")],
+    folder: Annotated[Path, typer.Argument(help="The folder of a finished experiment (`duels run --out`).")],
     out: Annotated[Path | None, typer.Option(help="The page to write; by default report.html in the folder.")] = None,
 ) -> None:
     """Write one HTML page of a finished experiment, which opens offline."""

@@ -6,7 +6,7 @@ figures are drawn by `figures`.
 
 from typing import TYPE_CHECKING
 
-from ..lazy import attach
+from .. import _lazy_names
 
 _HOMES = {
     "Experiment": "running",
@@ -26,4 +26,4 @@ if TYPE_CHECKING:
     from .running import Experiment, experiment, merge, run_experiment
     from .subsets import Subset, draw_subset
 
-__getattr__, __dir__ = attach(__name__, _HOMES)
+__getattr__, __dir__ = _lazy_names(__name__, _HOMES)

@@ -17,7 +17,7 @@ from .. import specs
 from ..checks import check_int
 from ..engine import loop
 from ..engine.threads import thread_count
-from ..errors import InvalidInput, NoCondorcetWinner, UnknownName
+from ..errors import InvalidInput, NoCondorcetWinner, UnknownName, counted
 from ..policies import Policy, PolicyLike
 from ..policies import policy as find_policy
 from ..preference import PreferenceMatrix
@@ -186,7 +186,7 @@ def run_experiment(
     """
     planned = experiment(problems, policies, horizons, runs=runs, seed=seed, checkpoints=checkpoints, regret=regret)
     jobs = thread_count(jobs)
-    place = f"{jobs} threads" if executor is None else f"Dask at {executor}"
+    place = counted(jobs, "thread") if executor is None else f"Dask at {executor}"
     mine = shard_of(planned.tasks, shard)
     if out is None:
         if shard is not None:

@@ -1,4 +1,4 @@
-"""How every figure looks: colours, marks, axes, titles; and how it becomes a file.
+"""What all figures share: colours, marks, axes, titles, and how a figure is saved.
 
 Colours are those of Okabe and Ito, which colour-blind people can tell apart; the marks on each line tell it apart
 without colour too. Hollow marks are at what was measured there, full ones anywhere along a line.
@@ -31,7 +31,7 @@ WIDTH, HEIGHT = 360, 260
 COLUMNS = 3  # panels in a row
 NUMBERED = 12  # the most arms whose cells have numbers
 ENDINGS = (".png", ".svg", ".pdf", ".html", ".json")
-# Each mark as a path between −1 and 1, and where a line through it would enter and leave.
+# Each mark as a path between −1 and 1, and the points where a line through it enters and leaves.
 OUTLINES = {
     "circle": (
         "M.34,0C.34,.19,.19,.34,0,.34C-.19,.34,-.34,.19,-.34,0C-.34,-.19,-.19,-.34,0,-.34C.19,-.34,.34,-.19,.34,0Z",
@@ -51,11 +51,11 @@ OUTLINES = {
     "half": ("M-.4,.17C-.4,-.4,.4,-.4,.4,.17Z", -0.36, 0.36),
 }
 SHAPES = tuple(OUTLINES)
-UNNAMED = ("hourglass", "star", "bar", "half")  # shapes that Vega has no names for
+UNNAMED = ("hourglass", "star", "bar", "half")  # shapes without a name in Vega
 SPARSE = 5  # full marks on a line
-GLYPH, GRADIENT = 24, 160  # pixels that a piece of line and a scale of colours take in a legend
+GLYPH, GRADIENT = 24, 160  # widths in a legend, in pixels: a piece of line, a colour scale
 IS_POWER = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-9"
-# 0.1, 1, 10, 1k, 10M, 1e9. (The format "~s" alone would say 100m for 0.1 and 1G for 1e9.)
+# 0.1, 1, 10, 1k, 10M, 1e9. (The format "~s" alone would print 100m for 0.1 and 1G for 1e9.)
 NUMBER = (
     "datum.value > 999999999 ? replace(format(datum.value, '.0e'), '+', '') : "
     "datum.value >= 999.5 ? format(datum.value, '~s') : format(datum.value, '~g')"
@@ -64,7 +64,7 @@ POWERS = f"{IS_POWER} ? ({NUMBER}) : ''"
 
 
 def log_axis(title: str, low: float | None = None, high: float | None = None) -> Options:
-    """The arguments of `alt.X` or `alt.Y` for a logarithmic axis with powers of ten on it.
+    """Return the arguments of `alt.X` or `alt.Y` for a logarithmic axis labelled at powers of ten.
 
     Give its ends where they may be less than two powers of ten apart: such an axis has 1, 2 and 5 times the powers and
     reaches up to the next of these.
@@ -82,7 +82,7 @@ def log_axis(title: str, low: float | None = None, high: float | None = None) ->
         raise InvalidInput(f"a logarithmic axis from {low} to {high}: expected ends above 0, the lower one first")
     powers = len(steps(low, high, (1,)))
     if powers < 2:
-        around, alone = steps(low / 10, high * 10), low == high  # a single number has room on both sides
+        around, alone = steps(low / 10, high * 10), low == high  # a single number gets space on both sides
         low = max(step for step in around if step < low or (step == low and not alone))
         high = min(step for step in around if step > high or (step == high and not alone))
         axis = {"labelExpr": NUMBER, "labelOverlap": True}
@@ -91,13 +91,13 @@ def log_axis(title: str, low: float | None = None, high: float | None = None) ->
 
 
 def steps(low: float, high: float, digits: Iterable[int] = (1, 2, 5)) -> list[float]:
-    """The digits times powers of ten that lie between two numbers, both included."""
+    """Return the digits times powers of ten between two numbers, both included."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     return [step for power in powers for digit in digits if low <= (step := float(f"{digit}e{power}")) <= high]
 
 
 def colour_of(names: Iterable[str]) -> alt.Scale:
-    """A colour for each policy: the paper's for its three (without parameters if possible), spare ones for others."""
+    """Choose a colour for each policy: the paper's for its three policies, spare ones for the others."""
     domain = list(names)
     owners: dict[str, str] = {}
     for name in sorted(domain, key=lambda name: ":" in name):
@@ -112,7 +112,7 @@ def shape_of(names: Sequence[str]) -> alt.Scale:
 
 
 def short(number: float) -> str:
-    """A number in three digits: 0.15, 12.5, 870, 2.41k, 1.3M."""
+    """Format a number with three digits: 0.15, 12.5, 870, 2.41k, 1.3M."""
     size, unit = (1e6, "M") if number >= 999_500 else (1e3, "k") if number >= 999.5 else (1, "")
     return f"{number / size:.3g}{unit}"
 
@@ -129,7 +129,7 @@ def count(number: int | str, noun: str) -> str:
 
 
 def line_glyph(shape: str = "", dash: Sequence[float] = (), full: bool = False) -> str:
-    """A piece of line as a legend shows it: with a mark of `SHAPES` in its middle, hollow or full, or dashed."""
+    """Return the path of a legend's line: dashed, or with a hollow or filled mark of `SHAPES` in its middle."""
     if shape:
         outline, enter, leave = OUTLINES[shape]
         start = re.split("[A-Z]", outline)[1]
@@ -165,7 +165,7 @@ class Key(NamedTuple):
         return alt.Color(f"{field}:N", scale=alt.Scale(domain=self.labels, range=self.colours))
 
     def layer(self, width: float = WIDTH) -> alt.Chart:
-        """An empty layer with the legend of a figure of that width."""
+        """Return an empty layer with the legend, for a figure of this width."""
         legend = alt.Legend(
             title=None,
             orient="bottom",
@@ -181,14 +181,14 @@ class Key(NamedTuple):
         return alt.Chart(values([{}])).mark_point(size=0, aria=False).encode(self.colour("label").legend(legend), shape)
 
     def columns(self, width: float) -> int:
-        """The most columns of labels that fit, the room left of the y axis included."""
+        """Return how many columns of labels fit, including the space left of the y axis."""
         widths = [GLYPH + 24 + 5.5 * len(label) for label in self.labels]  # a column is as wide as its longest label
         fits = [n for n in range(1, len(widths) + 1) if sum(max(widths[k::n]) for k in range(n)) <= width + 60]
         return max(fits, default=1)
 
 
 def key_of(names: Sequence[str], marked: Collection[str] = (), colours: Sequence[str] = ()) -> Key:
-    """A line for each name, in the policy's colour or the given ones; its mark is hollow if it is one of `marked`."""
+    """Make a legend with one line per name; the marks of those in `marked` are hollow."""
     key = Key()
     for name, colour, shape in zip(names, colours or colour_of(names).range, shape_of(names).range):
         key = key.with_entry(name, colour, line_glyph(shape, full=name not in marked))
@@ -196,7 +196,7 @@ def key_of(names: Sequence[str], marked: Collection[str] = (), colours: Sequence
 
 
 def lines(rows: pl.DataFrame, x: alt.X, y: alt.Y, key: Key, by: str) -> Layered:
-    """A line for each name in the column `by` of the key and, above all lines, their marks.
+    """Draw one line for each name in the key's column `by` and, on top of all lines, their marks.
 
     Hollow ones where the row is `marked`; a line without such rows has a few full ones.
     """
@@ -216,7 +216,7 @@ def lines(rows: pl.DataFrame, x: alt.X, y: alt.Y, key: Key, by: str) -> Layered:
 
 
 def few_of_each(rows: pl.DataFrame, names: Sequence[str], by: str, along: str) -> pl.DataFrame:
-    """About five rows of each name that has none `marked`, evenly spaced on a logarithmic axis.
+    """Choose about five rows for each name without `marked` rows, evenly spaced on a logarithmic axis.
 
     Each name begins a little further on than the one before, so that marks on lines that are close stay apart.
     """
@@ -232,7 +232,7 @@ def few_of_each(rows: pl.DataFrame, names: Sequence[str], by: str, along: str) -
 
 
 def mark_path(shape: str) -> str:
-    """A mark as Vega draws it: by its name, or by its outline if Vega knows no such name."""
+    """Return a mark for Vega: its name, or its outline if Vega has no name for it."""
     return _scaled(OUTLINES[shape][0], 2.4) if shape in UNNAMED else shape
 
 
@@ -245,7 +245,7 @@ class Cells(NamedTuple):
 
 
 def probabilities(column: str, reach: float, title: Sequence[str]) -> Cells:
-    """Probabilities up to `reach` away from ½: blue above it, white at it, vermilion below."""
+    """Show probabilities up to `reach` from ½: blue above ½, white at ½, vermilion below."""
     ends = [0.5 - reach, 0.5, 0.5 + reach]
     scale = alt.Scale(domain=ends, range=[VERMILION, "#F7F7F7", BLUE], interpolate="lab")
     legend = alt.Legend(title=list(title), values=ends, format=".2f", gradientLength=GRADIENT)
@@ -254,7 +254,7 @@ def probabilities(column: str, reach: float, title: Sequence[str]) -> Cells:
 
 
 def amounts(column: str, low: float, high: float) -> Cells:
-    """Amounts on a logarithmic scale, darker for more, that spans a power of ten at least."""
+    """Show amounts on a logarithmic scale of at least one power of ten, darker for more."""
     high = max(high, 10 * low)
     powers = steps(low, high, (1,))
     labelled = powers if len(powers) > 1 else steps(low, high)
@@ -265,7 +265,7 @@ def amounts(column: str, low: float, high: float) -> Cells:
 
 
 def heat_map(rows: pl.DataFrame, order: Sequence[str], number: str, cells: Cells, best: str = "") -> alt.LayerChart:
-    """Cells at `row` and `column`, both in the order given, for a column of numbers; the best arm's row is outlined.
+    """Draw a column of numbers as cells at `row` and `column`, in the given order, with the best arm's row outlined.
 
     Up to a dozen arms have their numbers on them. Where there are too many arms to read their names, only the best
     one's is there.
@@ -301,17 +301,17 @@ def layered(*layers: alt.Chart | alt.LayerChart, **options: object) -> alt.Layer
 
 
 def values(rows: pl.DataFrame | Iterable[Mapping[str, object]]) -> alt.Data:
-    """Rows of a polars frame, or dicts, inside the chart; Altair's own limit of 5,000 rows does not apply."""
+    """Embed rows in the chart. Altair's limit of 5,000 rows does not apply."""
     return alt.Data(values=rows.to_dicts() if isinstance(rows, pl.DataFrame) else list(rows))
 
 
 def table(rows: pl.DataFrame) -> alt.Data:
-    """Rows of a frame as text inside the chart: Altair would look at each of ten thousand `values`, again and again."""
+    """Embed the rows of a frame as text, because Altair validates `values` one by one, which is slow."""
     return alt.Data(values=rows.write_csv(), format=alt.CsvDataFormat(type="csv"))
 
 
 def side_by_side(panels: Mapping[str, alt.LayerChart]) -> alt.LayerChart | alt.ConcatChart:
-    """Panels under their headings, three in a row, with one legend; a single panel is left as it is."""
+    """Arrange panels with their headings, three in a row, with one legend. A single panel gets no heading."""
     if len(panels) == 1:
         return next(iter(panels.values()))
     headed = [
@@ -322,7 +322,7 @@ def side_by_side(panels: Mapping[str, alt.LayerChart]) -> alt.LayerChart | alt.C
 
 
 def titled(chart: Drawn, title: str, subtitle: str | Sequence[str] = "", description: str = "") -> Drawn:
-    """The finished chart: title, what was run beneath it, a description for screen readers, and the common look."""
+    """Finish a chart: add title, subtitle and a description for screen readers, and apply the common style."""
     below = [subtitle] if isinstance(subtitle, str) else list(subtitle)
     heading = alt.TitleParams(title, subtitle=[line for line in below if line], anchor="start")
     said = description or ". ".join([title, *heading.subtitle])
@@ -343,7 +343,9 @@ def save(chart: alt.TopLevelMixin, path: str | Path, *, scale: float = 2.0) -> P
     """Write a chart as PNG, SVG, PDF, HTML (opens offline) or Vega-Lite JSON, by the path's ending."""
     target = Path(path)
     if not hasattr(chart, "to_dict"):
-        raise InvalidInput(f"{cut(chart)} is no chart: expected what duels.figures.regret and the like give")
+        raise InvalidInput(
+            f"{cut(chart)} is not a chart: expected what a function of duels.figures returns, such as regret"
+        )
     if not (isinstance(scale, int | float) and 0 < scale <= 20):
         raise InvalidInput(f"scale is {scale!r}: expected a number above 0 and up to 20 (2 is sharp on paper)")
     check_ending(target)
@@ -362,6 +364,6 @@ def save(chart: alt.TopLevelMixin, path: str | Path, *, scale: float = 2.0) -> P
 
 
 def check_ending(target: Path) -> None:
-    """Refuse a file name that no figure can be written to; commands ask before they draw."""
+    """Raise unless the file name has an ending that figures can be saved with. Commands call it before they draw."""
     if target.suffix.lower() not in ENDINGS:
         raise InvalidInput(f"cannot write a figure as {target.name!r}: expected a name ending in {', '.join(ENDINGS)}")

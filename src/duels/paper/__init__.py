@@ -5,7 +5,7 @@ Only code about this one paper and the report belongs here. What any experiment 
 
 from typing import TYPE_CHECKING
 
-from ..lazy import attach
+from .. import _lazy_names
 
 _HOMES = {
     "Claim": "claims",
@@ -23,4 +23,4 @@ if TYPE_CHECKING:
     from .report import write_report
     from .reproduction import Reproduction, reproduce
 
-__getattr__, __dir__ = attach(__name__, _HOMES)
+__getattr__, __dir__ = _lazy_names(__name__, _HOMES)

@@ -5,7 +5,7 @@ Everything about documents, queries and clicks belongs here; what a policy learn
 
 from typing import TYPE_CHECKING
 
-from ..lazy import attach
+from .. import _lazy_names
 
 _HOMES = {
     "Collection": "collection",
@@ -41,4 +41,4 @@ if TYPE_CHECKING:
     from .synthetic import synthetic_collection, synthetic_letor
     from .trec import Runs, load_runs
 
-__getattr__, __dir__ = attach(__name__, _HOMES)
+__getattr__, __dir__ = _lazy_names(__name__, _HOMES)

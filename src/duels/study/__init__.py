@@ -5,7 +5,7 @@ The rules about duels, answers, voters and verdicts belong here, free of HTTP. H
 
 from typing import TYPE_CHECKING
 
-from ..lazy import attach
+from .. import _lazy_names
 
 _HOMES = {
     "Study": "study",
@@ -36,4 +36,4 @@ if TYPE_CHECKING:
     from .tally import LeaderboardRow, PairRow, Tally
     from .verdict import Verdict
 
-__getattr__, __dir__ = attach(__name__, _HOMES)
+__getattr__, __dir__ = _lazy_names(__name__, _HOMES)

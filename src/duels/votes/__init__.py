@@ -5,7 +5,7 @@ Reading, writing and checking belongs here. It knows nothing of databases; what 
 
 from typing import TYPE_CHECKING
 
-from ..lazy import attach
+from .. import _lazy_names
 
 _HOMES = {
     "Vote": "files",
@@ -23,4 +23,4 @@ if TYPE_CHECKING:
     from .files import Vote, Votes, read_votes, write_votes
     from .item_files import Item, Output, read_items
 
-__getattr__, __dir__ = attach(__name__, _HOMES)
+__getattr__, __dir__ = _lazy_names(__name__, _HOMES)
