@@ -18,6 +18,7 @@
 rucb --policy random --horizon 2000 --runs 5 --out …`.
 """
 
+import json
 import shutil
 import sqlite3
 from contextlib import closing, nullcontext
@@ -27,6 +28,8 @@ import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
 
+import duels
+from duels.engine import loop
 from duels.results import load_results
 from duels.server.app import create_app
 from duels.storage import tables
@@ -186,6 +189,12 @@ def test_an_export_of_the_old_version_is_read_and_imported(old):
     assert "Voter 2 (imported)" in voters_of(arena)
     with TestClient(create_app(storage), "http://localhost", headers={"Cookie": f"duels_ballot={COOKIES[0]}"}) as thief:
         assert thief.post(f"/api/vote/{LINK}/undo").status_code == 400
+
+
+def test_an_experiment_of_the_old_version_can_be_resumed_if_its_policy_has_not_changed():
+    """A policy is recognised by a hash of its code, which must survive the renaming of modules."""
+    known = json.loads((DATA / "experiment-0.1.0" / "experiment.json").read_text())["policies"]
+    assert loop.code_of(duels.policy("random")) == known["random"]["code"]
 
 
 def test_an_experiment_of_the_old_version_opens():

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from commands import duels_command
 
 import duels
 from duels.errors import InvalidInput, UnknownName
@@ -108,3 +109,12 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
     assert {row["policy"] for row in rows} == {"random", "rucb"}
     assert "copeland regret at step 1,000, mean of 2 runs" in done.stderr
     assert (tmp_path / "race.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_bad_file_name_is_refused_before_the_race(tmp_path, monkeypatch):
+    from duels.experiments import race as module
+
+    monkeypatch.setattr(module, "race", lambda *problem, **options: pytest.fail("the race was run"))
+    done = duels_command("race", "cyclic-4", "--out", "race.xyz", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "cannot write a figure as 'race.xyz': expected a name ending in .png" in done.stderr
