@@ -22,7 +22,7 @@ BUILT_IN = (
     *("savage", "btm", "interleaved_filter", "doubling"),
     *("ccb", "scb", "ecw_rmed", "borda_ucb"),
     *("sparring", "self_sparring", "multisbm", "rex3", "versatile_db", "winner_stays"),
-    "random",
+    *("verdict", "random"),
 )
 REQUIRED = ("Params", "init", "select", "update", "recommend")
 ARGUMENTS = {
@@ -74,6 +74,23 @@ class Policy:
     def paper(self) -> str:
         """The paper that describes the policy."""
         return str(getattr(self.module, "PAPER", ""))
+
+    @property
+    def live_ties(self) -> str:
+        """What a live study makes of ties for this policy: they are `skipped`, or entered as `halves`."""
+        return str(getattr(self.module, "LIVE_TIES", "halves"))
+
+    def with_goal(self, confidence: float, margin: float) -> "Policy":
+        """Return the policy for a study with this goal: a module's `GOAL` names parameters that take it.
+
+        Args:
+            confidence: Of the verdict. A parameter that was given keeps its value.
+            margin: Of the verdict.
+        """
+        known = defaults(self.module)
+        goal = {"confidence": confidence, "margin": margin}
+        taken = [name for name in getattr(self.module, "GOAL", ()) if getattr(self.params, name) == known[name]]
+        return policy(self, **{name: goal[name] for name in taken})
 
     def start(self, arms: int, horizon: int | None = None) -> State:
         """Create the state before the first duel.

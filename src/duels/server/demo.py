@@ -9,7 +9,6 @@ from ..errors import DuelsError
 from ..storage.storage import Storage
 from ..study.catalogue import create_study
 from ..study.items import add_items, count_items, read_items
-from ..study.verdict import verdict
 
 logger = logging.getLogger("duels.server")
 NAME = "demo"
@@ -50,7 +49,7 @@ class Demo:
             try:
                 if self.study.retired:
                     continue
-                decided = verdict(self.study.tally(), confidence=0.95).kind == "winner"
+                decided = self.study.verdict().kind == "winner"
                 pause = self.pause * (SLOWDOWN if decided else 1)
                 voter = f"demo voter {luck.randint(1, 8)}"
                 duel = self.study.ask(voter=voter, allow_self=False)

@@ -6,8 +6,9 @@ import numpy as np
 
 from ..errors import InvalidInput, counted
 from ..votes.files import VoteSource, read_votes
+from .leaderboard import leaderboard, preferences
 from .tally import RANKED, LeaderboardRow, PairRow, Tally
-from .verdict import Verdict, leaderboard, preferences, verdict
+from .verdict import Verdict, verdict
 
 MOST_ARMS = 10_000  # a tally of this size already takes 1.6 GB
 

@@ -22,7 +22,6 @@ from .items import can_show, choose_item, item_of
 from .record import OPEN
 from .study import Study
 from .tally import Tally
-from .verdict import verdict
 
 SIDES = {"a": "left", "b": "right"}
 
@@ -192,10 +191,10 @@ def voter_progress(study: Study, digest: str, goal: int, more: bool) -> VoterPro
         more: Whether the voter goes on after that.
     """
     answered, total, retired, tally = study.read(partial(_progress, study=study, digest=digest))
-    done, found = None, verdict(tally).kind
+    done, found = None, study.goal.verdict(tally).kind
     if retired or found == "no condorcet winner":
         done = "retired"
-    elif found == "winner":
+    elif found in ("winner", "practically tied") and study.goal.after == "stop":
         done = "winner"
     elif answered >= goal and not more:
         done = "goal"

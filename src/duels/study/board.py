@@ -16,9 +16,12 @@ from ..policies import Policy
 from ..storage.batches import stored_voters
 from ..storage.storage import NotReady, StudyRow
 from ..storage.tables import events, studies
+from . import leaderboard as tables
 from . import verdict as verdicts
+from .certainty import share_of
 from .duels import iso_time
 from .history import History
+from .intervals import interval
 from .record import Answers
 from .study import Study
 from .tally import LeaderboardRow, Tally, estimates, leaders, met, ranking
@@ -78,7 +81,7 @@ def board(study: Study, confidence: float = 0.95) -> Json:
     tally = moment.tally
     verdict = verdicts.verdict(tally, confidence=confidence, void=moment.void)
     confidence = verdict.confidence
-    leaderboard = verdicts.leaderboard(tally, confidence)
+    leaderboard = tables.leaderboard(tally, confidence)
     leader = _leader(tally, verdict)
     answered = moment.answers.duels
     left, right = moment.left[answered], moment.right[answered]
@@ -104,7 +107,7 @@ def board(study: Study, confidence: float = 0.95) -> Json:
         "leader": None if leader is None else tally.names[leader],
         "leaderboard": [one._asdict() for one in leaderboard],
         "order": [one.arm for one in leaderboard],
-        "pairs": [pair._asdict() for pair in verdicts.pair_rows(tally, *_pairs_shown(tally), confidence)],
+        "pairs": [pair._asdict() for pair in tables.pair_rows(tally, *_pairs_shown(tally), confidence)],
         "pairs_total": len(tally.names) * (len(tally.names) - 1) // 2,
         "pairs_met": int(np.count_nonzero(met(tally))) // 2,
         "self_duels": _self_duels(tally, left, right),
@@ -191,8 +194,8 @@ def regret_so_far(
         confidence: Of the intervals.
     """
     halves = tally.wins + tally.ties / 2
-    delta = verdicts.share_of(1 - confidence, tally, leader, np.arange(len(halves)))
-    _, upper = verdicts.interval(halves[leader], halves[:, leader], delta)
+    delta = share_of(1 - confidence, tally, leader, np.arange(len(halves)))
+    _, upper = interval(halves[leader], halves[:, leader], delta)
     upper[leader] = 0.5
     after = _spread(len(left), REGRET_POINTS)
     curves = []

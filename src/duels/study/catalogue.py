@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from types import ModuleType
-from typing import Any, NamedTuple, cast
+from typing import Any, Literal, NamedTuple, cast
 
 import sqlalchemy as sa
 
@@ -24,11 +24,13 @@ from ..votes.names import arm_names, composed, is_text
 from ..votes.names import study_name as checked_name
 from . import log
 from .duels import iso_time
+from .goal import new_goal
 from .history import History
 from .record import next_event
 from .study import Study
 
 LEASE = 600.0  # seconds
+DEFAULT_POLICY = "verdict"
 
 
 class StudyInfo(NamedTuple):
@@ -57,8 +59,11 @@ def create_study(
     arms: Iterable[str],
     study_name: str = "study",
     storage: str | Storage | None = None,
-    policy: str | Policy | ModuleType = "rucb",
+    policy: str | Policy | ModuleType | None = None,
     *,
+    confidence: float = 0.95,
+    margin: float = 0.0,
+    after: Literal["stop", "rank"] = "stop",
     horizon: int | None = None,
     seed: int = 0,
     lease: float = LEASE,
@@ -70,12 +75,18 @@ def create_study(
         arms: The names of the arms, at least two.
         study_name: The study's name, unique in its storage.
         storage: A database's URL, by default `sqlite:///duels.db`; PostgreSQL as `postgresql://user@host/name`.
-        policy: What chooses the duels: a name such as `"rucb:alpha=0.6"`, a Python file, or a module of yours.
+        policy: What chooses the duels: a name such as `"rucb:alpha=0.6"`, a Python file, or a module of yours. By
+            default `verdict`, which needs the fewest answers.
+        confidence: The probability that no verdict of the study is ever wrong.
+        margin: If above 0, an arm may be declared practically tied with the best: none beats it with a probability of
+            more than ½ + margin. Equal arms never get a verdict without one.
+        after: What to do when the winner is known: `"stop"` asking people and judges, or `"rank"` the others too.
         horizon: How many duels there will be, for policies that need to know.
         seed: Of the policy's random choices.
         lease: Seconds after which a duel without an answer no longer counts as open for the policy's choices. A late
             answer still counts.
-        load_if_exists: Load the study of that name if there is one; it must have these arms and this policy.
+        load_if_exists: Load the study of that name if there is one; it must have these arms, and this policy and goal
+            if they are given.
 
     Returns:
         The study.
@@ -95,7 +106,9 @@ def create_study(
         if not (load_if_exists and _exists_with(given, study_name, storage)):
             raise
         names, name = given, study_name  # a study older than these rules keeps its names
-    chosen = find_policy(policy)
+    chosen = find_policy(DEFAULT_POLICY if policy is None else policy)
+    goal = new_goal(confidence, margin, after, chosen.live_ties)
+    chosen = chosen.with_goal(goal.confidence, goal.margin)
     horizon = None if horizon is None else check_int("horizon", horizon, 1)
     chosen.start(len(names), horizon)  # refuses a missing horizon
     seed = check_int("seed", seed, 0, 2**63 - 1)
@@ -111,12 +124,13 @@ def create_study(
         horizon=horizon,
         seed=seed,
         lease=float(lease),
-        settings=source | {"code": loop.code_of(chosen)},
+        settings=source | {"code": loop.code_of(chosen), "goal": goal._asdict()},
     )
     created = store.write(Write(partial(_find_or_insert, store=store, row=row, arms=names, load=load_if_exists)))
-    study = Study(store, created.row, chosen)
-    if not created.is_new:
-        _refuse_different(study, names, chosen, horizon)
+    if created.is_new:
+        return Study(store, created.row, chosen)
+    study = Study(store, created.row, chosen if str(chosen) == created.row.policy else None)
+    _refuse_different(study, names, None if policy is None else chosen, horizon)
     return study
 
 
@@ -275,9 +289,9 @@ def _found(store: Storage, connection: sa.Connection, name: str) -> StudyRow:
     return row
 
 
-def _refuse_different(study: Study, names: list[str], policy: Policy, horizon: int | None) -> None:
+def _refuse_different(study: Study, names: list[str], policy: Policy | None, horizon: int | None) -> None:
     started = study.events(limit=1)[0].note["arms"]
     if names not in (started, list(map(composed, started))):
         raise Conflict(f"study {study.name!r} exists with other arms ({', '.join(started)}): choose another name")
-    if (study.policy, study.row.horizon) != (str(policy), horizon):
+    if policy is not None and (study.policy, study.row.horizon) != (str(policy), horizon):
         raise Conflict(f"study {study.name!r} exists with the policy {study.policy}: choose another name")

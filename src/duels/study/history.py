@@ -18,8 +18,11 @@ from ..engine import loop
 from ..errors import DuelsError
 from ..policies import Policy
 from ..policies import policy as find_policy
+from ..policies.verdict import DOUBT, PRIOR, WAITING
 from ..storage.batches import Batch
 from ..storage.storage import StudyRow
+from .certainty import Settled
+from .goal import goal_of
 from .player import Player, SavedState, rival, rival_alpha
 from .record import COLUMNS, OPEN, Record
 
@@ -47,6 +50,7 @@ class History(Record):
 
     def __init__(self, row: StudyRow, policy: Policy | None = None) -> None:
         super().__init__(row)
+        self.goal = goal_of(row.settings)
         self._policy = policy
         self.compiles = False  # whether a policy on many arms is compiled before its first question
         self._player: Player | None = None
@@ -59,7 +63,9 @@ class History(Record):
         self._looked = 0.0  # when the copy was made
         self._expiry = 0.0  # when the first lease of the duels in it ends
         self._awaited = 0  # how many open duels it includes …
-        self._with_ties: np.ndarray | None = None  # … and the wins with them, if a rival was needed
+        self._with_ties: np.ndarray | None = None  # … the wins with them, if a rival was needed …
+        self._unanswered: np.ndarray | None = None  # … and how many each pair has, if a question was replaced
+        self._settled: Settled | None = None  # which pairs need no more answers, if that was needed
         self._fresh: dict[int, None] = {}  # the open duels, except those known to be past their lease
         self._stale = -math.inf  # when the latest of those was asked
         self._places: dict[int, int] | None = None
@@ -97,9 +103,11 @@ class History(Record):
         self._asked_last = None
         self._fresh.pop(duel, None)
         super()._answer(duel, answer)
+        if self._settled is not None and self.left[duel] != self.right[duel]:
+            self._settled.update(self.left[duel], self.right[duel], self.wins, self.ties)
 
     def _import(self, batch: Batch, time: float) -> None:
-        self._asked_last = None
+        self._asked_last, self._settled = None, None
         super()._import(batch, time)
 
     def _withdraw(self, duels: Sequence[int], becomes: int, blind: bool = False) -> None:
@@ -112,7 +120,7 @@ class History(Record):
         """Recompute the policy's state from the first answer: arms changed, or answers were taken back."""
         self._player, self._folded = None, 0
         self._starts += 1
-        self._asked_last, self._places, self._place = None, None, None
+        self._asked_last, self._places, self._place, self._settled = None, None, None, None
 
     @property
     def places(self) -> dict[int, int]:
@@ -220,12 +228,16 @@ class History(Record):
             return NONE, NONE, NONE
         outcome = OUTCOME[np.frombuffer(self.answer, np.int8)[number]]
         swapped = np.frombuffer(self.swapped, np.int8)[number] == 1
-        return first, second, np.where(swapped, 1.0 - outcome, outcome)
+        outcome = np.where(swapped, 1.0 - outcome, outcome)
+        if self.goal.ties == "skipped":
+            told = outcome != 0.5
+            return first[told], second[told], outcome[told]
+        return first, second, outcome
 
     def question(self, now: float, allow_self: bool) -> tuple[int, int, int]:
         """Return the next duel; `is_ready` must be true.
 
-        Open duels within their lease count as ties, so that many questions at once spread out.
+        The policy knows of open duels within their lease, so that many questions at once spread out.
 
         Args:
             now: The time, in seconds since 1970.
@@ -244,16 +256,19 @@ class History(Record):
             self._awaited += 1
             if self._with_ties is not None:
                 _tie(self._with_ties, *last)
+            if self._unanswered is not None:
+                _add_duel(self._unanswered, *last)
         else:
             leased = self._leased(now)
             i, j = player.look_ahead(*self._pairs(leased)[:2])
             self._looked, self._expiry = now, min((self.asked[duel] for duel in leased), default=now) + self.row.lease
-            self._awaited, self._with_ties = len(leased), None
+            self._awaited, self._with_ties, self._unanswered = len(leased), None, None
         self._expiry = min(self._expiry, now + self.row.lease)
+        if not allow_self:
+            i, j = self._useful(i, j, now) if self.goal.redirects else (i, j)
+            j = self._rival(i, now) if i == j else j
         first, second = arms[i], arms[j]
-        if first == second and not allow_self:
-            second = arms[self._rival(i, now)]
-        self._asked_last, self._asked_number = (i, places[second]), len(self.left)
+        self._asked_last, self._asked_number = (i, j), len(self.left)
         swapped = self._side(len(self.left))
         return (second, first, 1) if swapped else (first, second, 0)
 
@@ -267,6 +282,41 @@ class History(Record):
             self._stale = max(self._stale, self.asked[duel])
         return list(self._fresh)
 
+    def _useful(self, i: int, j: int, now: float) -> tuple[int, int]:
+        """The places of a pair that helps the verdict: (i, j), or another if it is one arm or certain already.
+
+        An arm without a certain loss then meets the arm whose defeat is furthest from certain. Now and then a pair that
+        is certain is asked all the same, since that may be wrong.
+        """
+        arms, settled = list(self.places), self.settled
+        first, second = arms[i], arms[j]
+        if i != j and not (settled[first, second] or settled[second, first]):
+            return i, j
+        chance = self._chance(len(self.left))
+        if i != j and chance < DOUBT:
+            return i, j
+        undefeated = [place for place, arm in enumerate(arms) if settled.losses[arm] == 0]
+        c = next((place for place in (i, j) if place in undefeated), i)
+        if undefeated and c not in undefeated:
+            c = undefeated[int(chance * len(undefeated))]
+        if self._unanswered is None:
+            self._unanswered = np.zeros((len(arms), len(arms)))
+            for pair in zip(*self._pairs(self._leased(now))[:2]):
+                _add_duel(self._unanswered, *pair)
+        won, lost = self.wins[arms[c], arms], self.wins[arms, arms[c]]
+        waiting, done = self._unanswered[c], settled.with_others(arms[c])[arms]
+        lead = (won - lost + WAITING * waiting) / np.sqrt(won + lost + waiting + PRIOR)
+        lead[done], lead[c] = np.inf, np.inf
+        d = int(lead.argmin())
+        return (c, d) if lead[d] < np.inf else (i, j)
+
+    @property
+    def settled(self) -> Settled:
+        """Which pairs need no more answers for the verdict."""
+        if self._settled is None:
+            self._settled = Settled(self.tally, self.goal.confidence, self.goal.margin)
+        return self._settled
+
     def _rival(self, champion: int, now: float) -> int:
         """The arm that the champion meets instead of itself; open duels count as ties here too."""
         if self._with_ties is None:
@@ -279,6 +329,11 @@ class History(Record):
     def _side(self, duel: int) -> int:
         """A fair coin toss for each duel, the same in every replay."""
         return hashlib.blake2b(f"{self.row.seed}/{duel}".encode(), digest_size=1).digest()[0] & 1
+
+    def _chance(self, duel: int) -> float:
+        """A random number from 0 to 1 for each duel, the same in every replay."""
+        digest = hashlib.blake2b(f"{self.row.seed}/{duel}/useful".encode(), digest_size=4).digest()
+        return int.from_bytes(digest, "big") / 2**32
 
     def snapshot(self) -> Callable[[], bytes]:
         """Copy the whole state.
@@ -356,6 +411,11 @@ def _serialised(plain: dict[str, object], arrays: dict[str, np.ndarray]) -> byte
     columns: dict[str, Any] = arrays | {"plain": np.frombuffer(json.dumps(plain).encode(), np.uint8)}
     np.savez_compressed(file, **columns)
     return file.getvalue()
+
+
+def _add_duel(counts: np.ndarray, i: int, j: int) -> None:
+    counts[i, j] += 1.0
+    counts[j, i] += 1.0
 
 
 def _tie(wins: np.ndarray, i: int, j: int) -> None:

@@ -23,6 +23,7 @@ SLICE = 50  # answers to enter in the interpreter before looking at the clock
 select: Any = None
 update: Any = None
 skip: Any = None
+wait: Any = None
 
 
 def fold(state, params, first, second, outcomes, t, coin):
@@ -66,6 +67,19 @@ def choose_after(state, params, c, d, i, j, t, coin):
     return select(state, params, t + 1, coin)
 
 
+def wait_for(state, params, first, second, outcomes, t, coin):
+    """Kernel: as `fold`, for unanswered duels of a policy that wants to know of them; the outcomes do not matter."""
+    for k in range(len(first)):
+        wait(state, params, first[k], second[k])
+    return t + len(first)
+
+
+def choose_while_waiting(state, params, c, d, i, j, t, coin):
+    """Kernel: as `choose_after`, for a policy that wants to know of unanswered duels."""
+    wait(state, params, i, j)
+    return select(state, params, t + 1, coin)
+
+
 State = Any  # a policy's state: a NamedTuple of arrays and numbers
 Kernel = Callable[..., Any]
 
@@ -105,7 +119,7 @@ class Player:
         self._spare = np.random.default_rng(0)  # the coin of the scratch copy
         self._scratch: State = None  # a state whose arrays are overwritten
         self._ahead: _Ahead | None = None
-        self._fold, self._choose, self._choose_after = _interpreted(policy)
+        self._fold, self._choose, self._wait, self._choose_after = _interpreted(policy)
         self.compiled, self._can_compile = False, True
         self._spent, self._most_spent = 0.0, INTERPRETED[is_built_in(policy)]  # seconds in the interpreter
 
@@ -150,12 +164,15 @@ class Player:
             start = end
 
     def look_ahead(self, first: np.ndarray, second: np.ndarray) -> tuple[int, int]:
-        """Return the pair that the policy would select if these open duels ended in ties; its state stays as it is."""
+        """Return the pair that the policy would select while these duels are open; its state stays as it is.
+
+        A policy without `wait` is told that they ended in ties.
+        """
         state = self._scratch = _copied_to(self._scratch, self.state)
         self._spare.bit_generator.state = self.coin.bit_generator.state
         t = self.t
         if len(first):
-            t = self._timed(self._fold, state, first, second, np.full(len(first), 0.5), t, self._spare)
+            t = self._timed(self._wait, state, first, second, np.full(len(first), 0.5), t, self._spare)
         chosen = self._timed(self._choose, state, t, self._spare)
         return self._looked(state, t, chosen)
 
@@ -210,7 +227,7 @@ class Player:
         """Compile the policy now, if numba can."""
         if not self.compiled and self._can_compile:
             try:
-                self._fold, self._choose, self._choose_after = _compiled(self.policy, self.state)
+                self._fold, self._choose, self._wait, self._choose_after = _compiled(self.policy, self.state)
                 self.compiled = True
             except InvalidInput:
                 self._can_compile = False  # it still works, only more slowly
@@ -221,24 +238,38 @@ def is_built_in(policy: Policy) -> bool:
     return str(getattr(policy.module, "__name__", "")).startswith("duels.")
 
 
+def _kernels(policy: Policy) -> tuple[Kernel, Kernel, Kernel, Kernel]:
+    """The kernels that enter answers, choose a pair, enter unanswered duels, and enter one of them and choose."""
+    if policy.kernel("wait") is None:
+        return fold, choose_next, fold, choose_after
+    return fold, choose_next, wait_for, choose_while_waiting
+
+
+def _places(policy: Policy) -> dict[str, Kernel]:
+    waiting = policy.kernel("wait")
+    return {} if waiting is None else {"wait": waiting}
+
+
 def _interpreted(policy: Policy) -> list[Kernel]:
-    return [loop.bind_to(kernel, policy, compiled=False) for kernel in (fold, choose_next, choose_after)]
+    return [loop.bind_to(kernel, policy, _places(policy), compiled=False) for kernel in _kernels(policy)]
 
 
 def _compiled(policy: Policy, state: State) -> list[Kernel]:
     coin = np.random.default_rng(0)
     none, outcomes = np.zeros(0, np.int64), np.zeros(0)
-    arguments: dict[Kernel, tuple[object, ...]] = {
-        fold: (none, none, outcomes, 1, coin),
-        choose_next: (1, coin),
-        choose_after: (0, 1, 0, 1, 1, coin),
-    }
-    return [_entry(policy, kernel, (_copied(state), policy.params, *given)) for kernel, given in arguments.items()]
+    duels, pair = (none, none, outcomes, 1, coin), (0, 1, 0, 1, 1, coin)
+    arguments: list[tuple[object, ...]] = [duels, (1, coin), duels, pair]
+    compiled: dict[Kernel, Kernel] = {}
+    for kernel, given in zip(_kernels(policy), arguments):
+        if kernel not in compiled:
+            compiled[kernel] = _entry(policy, kernel, (_copied(state), policy.params, *given))
+    return [compiled[kernel] for kernel in _kernels(policy)]
 
 
 def _entry(policy: Policy, kernel: Kernel, arguments: tuple[object, ...]) -> Kernel:
     """The kernel, compiled for arguments of these types."""
-    return loop.entry_point(loop.compiled_for(policy, kernel, lambda call: call(*arguments)), *arguments)
+    bound = loop.compiled_for(policy, kernel, lambda call: call(*arguments), _places(policy))
+    return loop.entry_point(bound, *arguments)
 
 
 def _copied_to(scratch: State, state: State) -> State:

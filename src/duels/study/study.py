@@ -24,9 +24,10 @@ from ..storage.tables import events, voters
 from ..votes.columns import ANSWERS
 from ..votes.files import Votes, VoteSource, read_votes
 from ..votes.names import arm_names, composed, imported_name, link_voter, past_voter, place_of, voter_name
+from . import leaderboard as tables
 from . import log
-from . import verdict as verdicts
 from .duels import Duel, LogEntry, iso_time
+from .goal import Goal, goal_of
 from .history import History
 from .log import Log, log_entry
 from .record import OPEN, next_event
@@ -54,6 +55,11 @@ class Study(Log):
         return self._row.policy
 
     @property
+    def goal(self) -> Goal:
+        """What the study is to find out, and by which rules."""
+        return goal_of(self._row.settings)
+
+    @property
     def arms(self) -> list[str]:
         """The active arms."""
         history = self.history()
@@ -69,10 +75,10 @@ class Study(Log):
 
     def _repr_html_(self) -> str:
         tally, void, answers = self.read(lambda _, history: (history.tally, history.void, len(history.answered)))
-        verdict = verdicts.verdict(tally, void=void)
+        verdict = self.goal.verdict(tally, void=void)
         about = [self.policy, counted(int(tally.active.sum()), "arm"), counted(answers, "answer")]
         title = f"<strong>{html.escape(self.name)}</strong> · {html.escape(' · '.join(about))}"
-        table = verdicts.leaderboard_html(tally) if answers else ""
+        table = tables.leaderboard_html(tally) if answers else ""
         return f"<p>{title}</p>{verdict._repr_html_()}{table}"
 
     def prepare(self) -> None:
@@ -400,7 +406,7 @@ class Study(Log):
         Args:
             confidence: Of the intervals, see `verdict`.
         """
-        return verdicts.leaderboard(self.tally(), confidence)
+        return tables.leaderboard(self.tally(), confidence)
 
     def preferences(self, confidence: float = 0.95) -> list[PairRow]:
         """Return one row per pair of arms: wins, counts, estimate and interval.
@@ -408,18 +414,18 @@ class Study(Log):
         Args:
             confidence: Of the intervals, see `verdict`.
         """
-        return verdicts.preferences(self.tally(), confidence)
+        return tables.preferences(self.tally(), confidence)
 
-    def verdict(self, confidence: float = 0.95, margin: float = 0.0) -> Verdict:
+    def verdict(self, confidence: float | None = None, margin: float | None = None) -> Verdict:
         """Return who is best, as far as that is certain. It stays valid however often you look.
 
         Args:
-            confidence: The probability that no verdict of this study is ever wrong.
+            confidence: The probability that no verdict of this study is ever wrong; by default the study's own.
             margin: If above 0, an arm may be declared practically tied with the best: none beats it with a
-                probability of more than ½ + margin.
+                probability of more than ½ + margin. By default the study's own.
         """
         tally, void = self.read(lambda connection, history: (history.tally, history.void))
-        return verdicts.verdict(tally, confidence=confidence, margin=margin, void=void)
+        return self.goal.verdict(tally, confidence, margin, void)
 
     def tally(self) -> Tally:
         """Return the answers that count, as wins and ties of each pair."""

@@ -11,7 +11,7 @@ from fastapi.responses import Response, StreamingResponse
 
 from ...storage.storage import Write
 from ...study.board import verdict_data
-from ...study.verdict import preferences_page
+from ...study.leaderboard import preferences_page
 from ...study.worker import read_packed
 from ...votes.files import write_votes
 from ..errors import Refused, error_responses

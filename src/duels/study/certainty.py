@@ -1,0 +1,260 @@
+"""Which pairs of arms are certain, at all times at once, and by which promise.
+
+Tables keep their promise about *all pairs*: with probability 1 − δ, every interval and every certain pair is right. It
+is a union over the pairs, and also the test of studies that version 0.1.0 created. The *verdict* promises less, that no
+verdict is ever wrong, and needs far fewer answers for it. `docs/study/verdict.md` has the proofs.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from ..errors import InvalidInput
+from ..policies.evidence import (
+    BETS,
+    LOG_2,
+    LOG_630,
+    LOG_BETS,
+    is_certain,
+    margin_level,
+    no_winner_level,
+    winner_level,
+)
+from ..policies.evidence import log_closeness as log_closeness_of
+from .intervals import log_evidence, log_martingale
+from .tally import Bools, Floats, Ints, Tally, estimates, leads, met
+
+LATER, RARE = 1 / 8, 1 / 32  # shares of δ: of arms added later, and of all pairs where arms have changed
+
+
+def share(delta: float, tally: Tally) -> Floats:
+    """Return (K, K) float64: the δ′ of each pair, 0 on the diagonal.
+
+    A pair of the K₀ arms at the start gets 2δ/K₀². A pair of a later arm, number m, with an earlier one gets
+    δ/(m(m−1)²). However many arms are added, the sum over all pairs is at most δ.
+    """
+    arm = np.arange(len(tally.names))
+    shares = share_of(delta, tally, arm[:, None], arm)
+    np.fill_diagonal(shares, 0.0)
+    return shares
+
+
+def share_of(delta: float, tally: Tally, first: Ints | int, second: Ints | int) -> Floats:
+    """Return the δ′ of the pairs of two different arms with these indices, see `share`."""
+    m = np.maximum(np.maximum(first, second) + 1, 2).astype(np.float64)
+    return np.where(m <= tally.started_with, 2 * delta / tally.started_with**2, delta / (m * (m - 1) ** 2))
+
+
+def log_thresholds(tally: Tally, confidence: float = 0.95) -> Floats:
+    """Return (K, K) float64: ln(1/δ′) of each pair, infinite on the diagonal."""
+    with np.errstate(divide="ignore"):
+        return -np.log(share(1 - checked_confidence(confidence), tally))
+
+
+def certainly_beats(tally: Tally, confidence: float = 0.95) -> Bools:
+    """Return (K, K) bool: whether i beats j for certain; ties do not count, and retired arms are included."""
+    sure = leads(tally)
+    first, second = np.nonzero(sure)  # with many arms, few pairs have met
+    threshold = -np.log(share_of(1 - checked_confidence(confidence), tally, first, second))
+    sure[first, second] = log_evidence(tally.wins[first, second], tally.wins[second, first]) >= threshold
+    return sure
+
+
+class AllPairs:
+    """The test of version 0.1.0: a verdict follows from pairs that are certain by the promise about all pairs.
+
+    Attributes:
+        wins: (K, K) bool: Whether i is certain to beat j, both active, for i to be the winner.
+        losses: (K, K) bool: The same, for there to be no winner.
+    """
+
+    def __init__(self, tally: Tally, confidence: float) -> None:
+        self._tally, self._confidence = tally, confidence
+        self.wins = self.losses = certainly_beats(tally, confidence) & _both_active(tally)
+
+    @property
+    def proves_itself(self) -> bool:
+        """Whether the only arm that is left is the winner."""
+        return True
+
+    def close(self, margin: float) -> Bools:
+        """Return (K, K) bool: whether i is certainly not worse than j by more than the margin; true of itself."""
+        tally, worst = self._tally, 0.5 - margin
+        halves = tally.wins + tally.ties / 2
+        outside = log_martingale(halves, halves.T, worst) > log_thresholds(tally, self._confidence)
+        near: Bools = self.wins | (outside & (estimates(tally) > worst)) | np.eye(len(halves), dtype=bool)
+        return near
+
+    def missing(self, arm: int) -> Floats:
+        """Return (K,) float64: how much evidence an arm needs to beat each other one, as a logarithm."""
+        tally = self._tally
+        levels = log_thresholds(tally, self._confidence)[arm]
+        missing: Floats = levels - log_evidence(tally.wins[arm], tally.wins[:, arm])
+        return missing
+
+
+class WithoutUnion:
+    """The test of new studies: naming a winner needs no union over the arms. Attributes and methods as `AllPairs`.
+
+    The winner must have beaten retired arms too; where it has not, its pairs need the evidence of all pairs.
+    """
+
+    def __init__(self, tally: Tally, confidence: float) -> None:
+        self._tally, self._delta = tally, 1 - confidence
+        arms, start = len(tally.names), tally.started_with
+        lead, n = tally.wins - tally.wins.T, tally.wins + tally.wins.T
+        # As in `is_certain`: few pairs pass.
+        first, second = np.nonzero((lead > 0) & (LOG_2 * lead * lead >= winner_level(self._delta, start) * n))
+        known = log_mixture(tally.wins[first, second], tally.wins[second, first])
+        all_pairs = _pairs_where(arms, first, second, known >= self.all_pairs_level(first, second))
+        wins = _pairs_where(arms, first, second, known >= self.winner_level(first, second))
+        self._beats_retired = (wins | np.eye(arms, dtype=bool))[:, ~tally.active].all(axis=1)
+        both = _both_active(tally)
+        self.wins: Bools = np.where(self._beats_retired[:, None], wins, all_pairs) & both
+        self.losses = all_pairs & both
+        if tally.active.all() and arms == start > 1:
+            self.losses = _pairs_where(arms, first, second, known >= no_winner_level(self._delta, arms))
+
+    @property
+    def proves_itself(self) -> bool:
+        tally = self._tally
+        return len(tally.names) > 1 and bool(self._beats_retired[tally.active].all())
+
+    def close(self, margin: float) -> Bools:
+        tally, arms = self._tally, len(self._tally.names)
+        first, second = np.nonzero(met(tally))
+        known = log_closeness(tally.wins[first, second], tally.wins[second, first], tally.ties[first, second], margin)
+        itself = np.eye(arms, dtype=bool)
+        to_all = _pairs_where(arms, first, second, known >= self.close_level(first, second)) | itself
+        all_pairs = _pairs_where(arms, first, second, known >= self.all_pairs_level(first, second)) | itself
+        near: Bools = np.where(to_all[:, ~tally.active].all(axis=1)[:, None], to_all, all_pairs)
+        return near
+
+    def missing(self, arm: int) -> Floats:
+        tally, others = self._tally, np.arange(len(self._tally.names))
+        level = self.winner_level if self._beats_retired[arm] else self.all_pairs_level
+        missing: Floats = level(np.full(len(others), arm), others) - log_mixture(tally.wins[arm], tally.wins[:, arm])
+        return missing
+
+    def close_level(self, first: Ints, second: Ints) -> Floats:
+        """Return the evidence that these pairs need to be close, if an arm is close to every other one."""
+        start = self._tally.started_with
+        later = -np.log(share_of(2 * RARE * self._delta, self._tally, first, second))
+        return np.where(np.maximum(first, second) < start, margin_level(self._delta, max(start, 2)), later)
+
+    def winner_level(self, first: Ints, second: Ints) -> Floats:
+        """Return the evidence that these pairs need, if an arm beats every other one."""
+        start = self._tally.started_with
+        later = np.maximum(first, second) + 1.0 - start
+        return np.where(
+            later > 0, np.log(0.5 + later * (later + 1) / (LATER * self._delta)), winner_level(self._delta, start)
+        )
+
+    def all_pairs_level(self, first: Ints, second: Ints) -> Floats:
+        """Return the evidence that these pairs need by themselves."""
+        level: Floats = -np.log(share_of(RARE * self._delta, self._tally, first, second))
+        return level
+
+
+class Settled:
+    """Which pairs need no more answers for the verdict, kept up to date answer by answer. Retired arms are included.
+
+    Attributes:
+        losses: (K,) int64: How many arms beat an arm for certain.
+    """
+
+    def __init__(self, tally: Tally, confidence: float, margin: float) -> None:
+        self._tally, self._margin, test = tally, margin, WithoutUnion(tally, confidence)
+        arm = np.arange(len(tally.names))
+        pairs = np.broadcast_arrays(arm[:, None], arm)
+        self._sure_level, self._all_pairs_level = test.winner_level(*pairs), test.all_pairs_level(*pairs)
+        self._close_level = test.close_level(*pairs) if margin > 0 else None
+        self._sure, self._done, self._firm = (np.zeros((len(arm), len(arm)), dtype=bool) for _ in range(3))
+        self.losses = np.zeros(len(arm), np.int64)
+        for i, j in np.argwhere(met(tally)).tolist():
+            self._judge(i, j, tally.wins, tally.ties)
+
+    def update(self, i: int, j: int, wins: np.ndarray, ties: np.ndarray) -> None:
+        """Take in an answer to a duel of i and j that `wins` and `ties` already include."""
+        self._judge(i, j, wins, ties)
+        self._judge(j, i, wins, ties)
+
+    def _judge(self, i: int, j: int, wins: np.ndarray, ties: np.ndarray) -> None:
+        won, lost = int(wins[i, j]), int(wins[j, i])
+        sure = is_certain(won, lost, self._sure_level[i, j])
+        self.losses[j] += int(sure) - int(self._sure[i, j])
+        self._sure[i, j] = self._done[i, j] = sure
+        if self._close_level is None:
+            self._firm[i, j] = sure and is_certain(won, lost, self._all_pairs_level[i, j])
+        else:
+            known = log_closeness_of(won, lost, int(ties[i, j]), self._margin)
+            self._done[i, j], self._firm[i, j] = known >= self._close_level[i, j], known >= self._all_pairs_level[i, j]
+
+    def with_others(self, arm: int) -> Bools:
+        """Return (K,) bool: with which other arms an arm needs no more answers."""
+        done: Bools = self._done[arm]
+        return done if done[~self._tally.active].all() else self._firm[arm]
+
+    def __getitem__(self, pair: tuple[int, int]) -> bool:
+        return bool(self.with_others(pair[0])[pair[1]])
+
+
+Test = AllPairs | WithoutUnion
+TESTS: dict[str, type[AllPairs] | type[WithoutUnion]] = {"all pairs": AllPairs, "winner": WithoutUnion}
+
+
+def _both_active(tally: Tally) -> Bools:
+    return np.outer(tally.active, tally.active)
+
+
+def _pairs_where(arms: int, first: Ints, second: Ints, values: Bools) -> Bools:
+    found = np.zeros((arms, arms), dtype=bool)
+    found[first, second] = values
+    return found
+
+
+def log_mixture(wins: npt.ArrayLike, losses: npt.ArrayLike) -> Floats:
+    """As `policies.evidence.evidence`, of arrays."""
+    from scipy import special
+
+    wins, losses = np.asarray(wins, dtype=np.float64), np.asarray(losses, dtype=np.float64)
+    value: Floats = special.betaln(wins + 5.0, losses + 5.0) + LOG_630 + (wins + losses) * LOG_2
+    return value
+
+
+def log_closeness(wins: Ints, losses: Ints, ties: Ints, margin: float) -> Floats:
+    """As `policies.evidence.log_closeness`, of arrays."""
+    null, stake = 0.5 - margin, BETS[:, None]
+    fortunes = wins * np.log1p(stake * (1 - null)) + losses * np.log1p(-stake * null) + ties * np.log1p(stake * margin)
+    mean: Floats = np.logaddexp.reduce(fortunes, axis=0) - LOG_BETS
+    return mean
+
+
+def checked_confidence(value: object) -> float:
+    """Return a confidence.
+
+    Raises:
+        InvalidInput: If it is not above 0 and below 1.
+    """
+    return _number("confidence", value, lambda number: 0 < number < 1, "above 0 and below 1, such as 0.95")
+
+
+def checked_margin(value: object) -> float:
+    """Return a margin.
+
+    Raises:
+        InvalidInput: If it is not at least 0 and below ½.
+    """
+    return _number("margin", value, lambda number: 0 <= number < 0.5, "at least 0 and below 0.5, such as 0.02")
+
+
+def _number(what: str, value: object, fits: Callable[[float], bool], expected: str) -> float:
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        number = math.nan
+    if not fits(number):
+        raise InvalidInput(f"{what} is {value!r}: expected a number {expected}")
+    return number

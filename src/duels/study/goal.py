@@ -1,0 +1,66 @@
+"""What a study is to find out, and by which rules: chosen when it is created, and kept."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..errors import InvalidInput
+from .certainty import checked_confidence, checked_margin
+from .tally import Tally
+from .verdict import Verdict, verdict
+
+AFTER = ("stop", "rank")
+
+
+class Goal(NamedTuple):
+    """What a study is to find out.
+
+    Attributes:
+        confidence: The probability that no verdict of the study is ever wrong.
+        margin: If above 0, an arm may be declared practically tied with the best: none beats it with a probability of
+            more than ½ + margin.
+        after: What happens when the winner is known: `stop`, or `rank` to find the order of the others too.
+        test: Which test gives the verdict: `winner`, or `all pairs` in studies that version 0.1.0 created.
+        ties: What the policy makes of ties: they are `skipped`, or entered as `halves`.
+        redirects: Whether questions that cannot help are replaced where an arm must not meet itself.
+    """
+
+    confidence: float = 0.95
+    margin: float = 0.0
+    after: str = "stop"
+    test: str = "winner"
+    ties: str = "halves"
+    redirects: bool = True
+
+    def verdict(
+        self, tally: Tally, confidence: float | None = None, margin: float | None = None, void: str | None = None
+    ) -> Verdict:
+        """Return the verdict on counts by the study's test.
+
+        Args:
+            tally: The counts.
+            confidence: By default the goal's.
+            margin: By default the goal's.
+            void: Why nothing is promised, if so.
+        """
+        confidence = self.confidence if confidence is None else confidence
+        margin = self.margin if margin is None else margin
+        return verdict(tally, confidence=confidence, margin=margin, test=self.test, void=void)
+
+
+OLD = Goal(test="all pairs", redirects=False)  # of studies that version 0.1.0 created
+
+
+def new_goal(confidence: float, margin: float, after: str, ties: str) -> Goal:
+    """Return the goal of a new study.
+
+    Raises:
+        InvalidInput: If an argument is out of range.
+    """
+    if after not in AFTER:
+        raise InvalidInput(f"after is {after!r}: expected 'stop' or 'rank', what to do when the winner is known")
+    return Goal(checked_confidence(confidence), checked_margin(margin), after, ties=ties)
+
+
+def goal_of(settings: Mapping[str, Any]) -> Goal:
+    """Return the goal that is stored in a study's settings."""
+    return Goal(**settings["goal"]) if "goal" in settings else OLD
