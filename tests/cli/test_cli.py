@@ -23,6 +23,10 @@ from commands import duels_command
 
 import duels
 import duels.cli
+from duels.figures.listing import FIGURES
+from duels.ranking import clicks, interleaving
+
+PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 
 
 def output(*arguments, cwd=None):
@@ -472,8 +476,26 @@ def undocumented(text, commands):
     return sorted(missing)
 
 
+@pytest.mark.parametrize(
+    ("command", "option", "names"),
+    [
+        ("plot", "--figure", FIGURES),
+        ("matrix estimate", "--clicks", [*clicks.PRESETS, clicks.POSITION]),
+        ("matrix estimate", "--interleave", interleaving.DEFAULTS),
+    ],
+    ids=["figures", "click models", "interleaving"],
+)
+def test_help_and_documentation_name_every_choice(command, option, names):
+    (chosen,) = [
+        one for one in commands_of(typer.main.get_command(duels.cli.app))[command].params if option in one.opts
+    ]
+    assert [name for name in names if name not in re.findall(r"[\w-]+", chosen.help)] == [], "not in the help"
+    section = re.search(rf"^## duels {command}\b.*?(?=^## )", PAGE.read_text(), re.MULTILINE | re.DOTALL)[0]
+    assert [name for name in names if f"`{name}`" not in section] == [], "not in docs/cli.md"
+
+
 def test_every_command_and_option_is_in_the_documentation():
-    text = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    text = PAGE.read_text()
     commands = commands_of(typer.main.get_command(duels.cli.app))
     assert undocumented(text, commands) == []
     assert "duels run --regret" in undocumented(text.replace("`--regret`", ""), commands)

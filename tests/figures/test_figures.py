@@ -4,6 +4,7 @@ import io
 import itertools
 import math
 import re
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -16,6 +17,7 @@ import duels
 from duels import figures
 from duels.errors import InvalidInput, UnknownName
 from duels.figures import charts
+from duels.figures.listing import FIGURES
 from duels.figures.over_time import DOTTED
 from duels.preference import PreferenceMatrix
 from duels.results import SCHEMA, Results
@@ -701,6 +703,16 @@ ALL = {
     "preferences": lambda: figures.preferences(duels.problem("arxiv-6")),
     "pairs": lambda: figures.pairs(recorded(("rucb", 0, 9, LATE), ("btm", 0, 9, EARLY))),
 }
+
+
+def test_every_figure_of_the_list_is_here():
+    assert set(FIGURES) - {"horizons"} <= set(ALL)  # that one is among the illustrations
+
+
+def test_every_figure_and_its_data_are_described():
+    pages = Path(__file__).parents[2] / "docs" / "figures"
+    text = "".join(page.read_text() for page in pages.glob("*.md"))
+    assert [name for name in figures.__all__ if not re.search(rf"(`|figures\.){name}\b", text)] == []
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -1,6 +1,6 @@
 """The list of figures: what `duels plot`, the report and `duels reproduce` can draw, by name.
 
-A new figure of results or matrices is a function of this list. It returns `Figure`s: a chart with its name, title,
+A new figure is a function in `OF_RESULTS` or in `OF_MATRICES`. It returns `Figure`s: a chart with its name, title,
 caption and data.
 """
 
@@ -119,15 +119,18 @@ def _preferences(subject: Subject) -> Iterator[Figure]:
         yield Figure(f"preferences-{place}", f"Preferences of {name}", caption, preferences(matrix), _square(matrix))
 
 
-FIGURES: dict[str, Callable[[Subject], Iterator[Figure]]] = {
+Drawing = Callable[[Subject], Iterator[Figure]]
+OF_RESULTS: dict[str, Drawing] = {
     "regret": _regret,
-    "bounds": _bounds,
+    "bounds": _bounds,  # needs the matrices too
     "accuracy": _accuracy,
     "horizons": _horizons,
+}
+OF_MATRICES: dict[str, Drawing] = {
     "preferences": _preferences,
     "subsets": _subsets,
 }
-OF_RESULTS = ("regret", "bounds", "accuracy", "horizons")  # the others need matrices only
+FIGURES = OF_RESULTS | OF_MATRICES
 
 
 def _results(subject: Subject) -> Results:
