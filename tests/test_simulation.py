@@ -226,11 +226,11 @@ def test_bad_input(changes, message):
 
 
 def test_no_condorcet_winner():
-    circle = [[0.5, 0.6, 0.4], [0.4, 0.5, 0.6], [0.6, 0.4, 0.5]]
+    cycle = [[0.5, 0.6, 0.4], [0.4, 0.5, 0.6], [0.6, 0.4, 0.5]]
     with pytest.raises(
         NoCondorcetWinner, match="Copeland winners 0, 1, 2, a Borda winner '0' and a Smith set of 3 arms"
     ):
-        duels.simulate(circle, "rucb", horizon=10, regret="condorcet")
+        duels.simulate(cycle, "rucb", horizon=10, regret="condorcet")
 
 
 def test_whole_floats_are_whole_numbers():
