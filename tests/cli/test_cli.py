@@ -274,12 +274,12 @@ def test_matrix_generate(tmp_path):
         (["matrix", "estimate", "--letor", "x", "--qrels", "q", "--out", "p.csv"], "--qrels needs --run"),
         (["matrix", "generate", "cyclic4", "--out", "p.csv"], "Did you mean 'cyclic-4'?"),
         (["run", "bad.csv"], "bad.csv, line 2, entry 1: 'x' is not a number"),
-        (["run", "circle.csv", "--regret", "condorcet"], "gaps and regret need an arm that beats every other arm"),
+        (["run", "cycle.csv", "--regret", "condorcet"], "gaps and regret need an arm that beats every other arm"),
     ],
 )
 def test_errors_are_one_line_and_exit_code_2(arguments, message, tmp_path):
     (tmp_path / "bad.csv").write_text("0.5,0.6\nx,0.5\n")
-    (tmp_path / "circle.csv").write_text("0.5,0.6,0.4\n0.4,0.5,0.6\n0.6,0.4,0.5\n")
+    (tmp_path / "cycle.csv").write_text("0.5,0.6,0.4\n0.4,0.5,0.6\n0.6,0.4,0.5\n")
     done = duels_command(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""

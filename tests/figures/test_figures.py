@@ -19,6 +19,7 @@ from duels.errors import InvalidInput, UnknownName
 from duels.figures import charts
 from duels.figures.listing import FIGURES
 from duels.figures.over_time import DOTTED
+from duels.figures.selection import alpha_of
 from duels.preference import PreferenceMatrix
 from duels.results import SCHEMA, Results
 
@@ -361,6 +362,15 @@ def test_whose_matrix_it_is():
     steep = figures.bound_points(figures.regret_points(both), wide)
     # Δ = 0.4: D Δ_12 = 8/0.16 · 0.2 = 10.
     assert np.diff(steep.filter(theorem=3)["bound"]) == pytest.approx([10 * math.log(10)] * 2)
+
+
+def test_the_policies_with_bounds():
+    """A policy's module names the parameter that is α in the theorems, and figures ask for nothing else."""
+    own = {name: alpha_of(name) for name in duels.policies.BUILT_IN}
+    assert {name: alpha for name, alpha in own.items() if alpha is not None} == {"rucb": 0.51}
+    assert alpha_of("rucb:alpha=0.4") == 0.4  # no warning
+    assert alpha_of("btm:gamma=own") is None
+    assert alpha_of("mine:alpha=2") is alpha_of("rucb.py:alpha=2") is None  # a user's
 
 
 def test_bounds_that_cannot_be_drawn():

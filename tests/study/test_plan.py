@@ -125,12 +125,12 @@ def test_wrong_verdicts_are_those_of_the_literal_simulation(policy):
 
 
 def test_no_winner_ends_a_study_and_denies_the_winner():
-    circle = np.array([[0.5, 0.9, 0.1], [0.1, 0.5, 0.9], [0.9, 0.1, 0.5]])
+    cycle = np.array([[0.5, 0.9, 0.1], [0.1, 0.5, 0.9], [0.9, 0.1, 0.5]])
     for number in range(3):
-        said = literal(circle, "random", number)
+        said = literal(cycle, "random", number)
         assert said[2] == NO_WINNER
-        assert kernel(circle, "random", number) == said
-    # Arm 0 beats both, if only just, and 1 beats 2 always: luck makes a circle of them now and then.
+        assert kernel(cycle, "random", number) == said
+    # Arm 0 beats both, if only just, and 1 beats 2 always: luck makes a cycle of them now and then.
     array = np.array([[0.5, 0.51, 0.51], [0.49, 0.5, 1.0], [0.49, 0.0, 0.5]])
     more = {"confidence": 0.001, "limit": 100, "seed": 1}
     found = [kernel(array, "random", number, **more)[2] for number in range(2000)]

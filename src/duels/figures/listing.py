@@ -14,7 +14,7 @@ from ..preference import PreferenceMatrix
 from ..results import Results
 from .heat_maps import preference_points, preferences
 from .over_time import accuracy, regret
-from .selection import unique
+from .selection import alpha_of, unique
 from .subset_assumptions import condorcet_probability
 from .wrong_horizon import horizons
 
@@ -64,7 +64,7 @@ def results_figures(subject: Subject) -> list[Figure]:
     names = []
     if (frame["regret"] > 0).any():  # a logarithmic axis cannot show 0
         names.append("regret")
-        if _with_winner(subject) and any(policy.partition(":")[0] == "rucb" for policy in unique(frame, "policy")):
+        if _with_winner(subject) and any(alpha_of(policy) is not None for policy in unique(frame, "policy")):
             names.append("bounds")
     return [figure for name in [*names, "accuracy"] for figure in FIGURES[name](subject) if figure.table.rows]
 
