@@ -9,14 +9,9 @@ import importlib
 import inspect
 import re
 
-import docutils.core
-import docutils.utils
 from sphinx.util.docutils import SphinxDirective
 
 import duels
-
-SEVERE = docutils.utils.Reporter.WARNING_LEVEL
-ODD: set[str] = set()
 
 
 def public_names(namespace):
@@ -77,35 +72,22 @@ def _literal(found):
     return f"``{found[1]}``" + (f"\\ {found[2]}" if found[2] else "")
 
 
-def keep_odd_docstrings(app, what, name, value, options, lines):
-    """Shows a docstring that is not valid reStructuredText as it stands, instead of failing the build."""
+def escape_bars(app, what, name, value, options, lines):
+    """Escapes bars, which would be substitutions in reStructuredText: |x| is an absolute value."""
     lines[:] = [_without_substitutions(line) for line in lines]
-    text = "\n".join(lines)
-    settings = {"report_level": 5, "halt_level": 5, "warning_stream": False}
-    document = docutils.core.publish_doctree(text, settings_overrides=settings)
-    problems = [message for message in document.parse_messages if message["level"] >= SEVERE]
-    if problems and not all("Unknown" in message.astext() for message in problems):
-        lines[:] = [".. code-block:: text", "", *(f"   {line}" for line in lines), ""]
-        ODD.add(name)
 
 
 def _without_substitutions(line):
-    """The line with its bars escaped outside code: |x| is an absolute value."""
+    """The line with its bars escaped outside code."""
     if line.lstrip().startswith((">>>", "...")):
         return line
     parts = re.split("(``.*?``)", line)
     return "".join(part if place % 2 else part.replace("|", r"\|") for place, part in enumerate(parts))
 
 
-def report_odd_docstrings(app, exception):
-    for name in sorted(ODD):
-        print(f"not valid reStructuredText, shown as it stands: {name}")
-
-
 def setup(app):
     app.add_directive("namespace", Namespace)
     app.connect("autodoc-skip-member", skip_generated)
     app.connect("autodoc-process-docstring", mark_code, priority=400)  # before napoleon, which splits at colons
-    app.connect("autodoc-process-docstring", keep_odd_docstrings, priority=900)
-    app.connect("build-finished", report_odd_docstrings)
+    app.connect("autodoc-process-docstring", escape_bars, priority=900)
     return {"parallel_read_safe": False}

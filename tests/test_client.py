@@ -99,13 +99,13 @@ def test_both_say_the_same(pair, client, server):
 
 
 def test_verdicts_of_every_kind_are_those_of_the_study(client, server):
-    """Tuples in tuples: a circle of three, and arms practically tied."""
+    """Tuples in tuples: a cycle of three, and arms practically tied."""
     rows = [("a", "b", "left"), ("b", "c", "left"), ("c", "a", "left")]
-    circle = client.create_study(iter("abc"), "circle")
-    assert circle.import_votes(rows * 40) == 120
-    assert circle.verdict() == duels.load_study("circle", server.storage).verdict()
-    assert circle.verdict().kind == "no condorcet winner"
-    assert len(circle.verdict().losses) == 3
+    cycle = client.create_study(iter("abc"), "cycle")
+    assert cycle.import_votes(rows * 40) == 120
+    assert cycle.verdict() == duels.load_study("cycle", server.storage).verdict()
+    assert cycle.verdict().kind == "no condorcet winner"
+    assert len(cycle.verdict().losses) == 3
     tied = client.create_study(["a", "b"], "tied")
     tied.import_votes([("a", "b", "tie")] * 400)
     assert tied.verdict(margin=0.2).tied_with == ("b",)

@@ -8,7 +8,7 @@ from duels.errors import NoCondorcetWinner, UnknownName
 from duels.regrets import NOTIONS, find_regret
 
 ORDER = [[0.5, 0.6, 0.9], [0.4, 0.5, 0.7], [0.1, 0.3, 0.5]]
-CIRCLE = [[0.5, 0.6, 0.4, 0.7], [0.4, 0.5, 0.6, 0.4], [0.6, 0.4, 0.5, 0.8], [0.3, 0.6, 0.2, 0.5]]
+CYCLE = [[0.5, 0.6, 0.4, 0.7], [0.4, 0.5, 0.6, 0.4], [0.6, 0.4, 0.5, 0.8], [0.3, 0.6, 0.2, 0.5]]
 
 
 def test_by_hand_with_a_condorcet_winner():
@@ -41,12 +41,12 @@ def test_by_hand_with_a_condorcet_winner():
         assert find_regret(matrix, name).of(met) == pytest.approx(expected)
 
 
-def test_by_hand_on_a_circle():
+def test_by_hand_on_a_cycle():
     """0 beats 1 and 3, 1 beats 2, 2 beats 0 and 3, 3 beats 1: ζ = (2, 1, 2, 1)/3, two Copeland winners.
 
     b = (0.6 + 0.4 + 0.7, 0.4 + 0.6 + 0.4, 0.6 + 0.4 + 0.8, 0.3 + 0.6 + 0.2)/3 = (1.7, 1.4, 1.8, 1.1)/3.
     """
-    matrix = duels.PreferenceMatrix(CIRCLE)
+    matrix = duels.PreferenceMatrix(CYCLE)
     found = find_regret(matrix)
     assert found.name == "copeland"
     assert found.winners == (0, 2)
@@ -85,25 +85,25 @@ def test_simulations_add_it_up_duel_by_duel(name):
 
 
 def test_accuracy_is_that_of_the_matching_winners():
-    results = duels.simulate(CIRCLE, "random", horizon=2000, runs=20)
+    results = duels.simulate(CYCLE, "random", horizon=2000, runs=20)
     assert results.notion == "copeland"
     last = results.frame.filter(t=2000)
     assert last["correct"].to_list() == [arm in (0, 2) for arm in last["recommended"]]
     assert last["simple_regret"].to_list() == pytest.approx(
         [0 if arm in (0, 2) else 1 / 3 for arm in last["recommended"]]
     )
-    borda = duels.simulate(CIRCLE, "random", horizon=2000, runs=20, regret="borda")
+    borda = duels.simulate(CYCLE, "random", horizon=2000, runs=20, regret="borda")
     assert borda.frame["correct"].to_list() == [arm == 2 for arm in borda.frame["recommended"]]
     assert borda.frame["recommended"].equals(results.frame["recommended"])  # the notion changes nothing but the count
 
 
 def test_experiments_say_which_notion_each_problem_has():
-    problems = {"order": ORDER, "circle": CIRCLE}
+    problems = {"order": ORDER, "cycle": CYCLE}
     results = duels.run_experiment(problems, "random", 100, runs=2)
     said = results.provenance["problems"]
-    assert {name: facts["regret"] for name, facts in said.items()} == {"order": "condorcet", "circle": "copeland"}
-    alone = duels.simulate(CIRCLE, "random", horizon=100, runs=2)
-    assert results.frame.filter(problem="circle")["regret"].equals(alone.frame["regret"])
+    assert {name: facts["regret"] for name, facts in said.items()} == {"order": "condorcet", "cycle": "copeland"}
+    alone = duels.simulate(CYCLE, "random", horizon=100, runs=2)
+    assert results.frame.filter(problem="cycle")["regret"].equals(alone.frame["regret"])
     asked = duels.run_experiment(problems, "random", 100, runs=2, regret="borda")
     assert {facts["regret"] for facts in asked.provenance["problems"].values()} == {"borda"}
     assert asked.provenance["problems"] != said
@@ -111,12 +111,12 @@ def test_experiments_say_which_notion_each_problem_has():
 
 def test_results_and_figures_say_the_notion():
     order = duels.simulate(ORDER, "random", horizon=100, runs=2)
-    circle = duels.simulate({"circle": CIRCLE}["circle"], "random", horizon=100, runs=2, regret="borda")
+    cycle = duels.simulate({"cycle": CYCLE}["cycle"], "random", horizon=100, runs=2, regret="borda")
     assert order.notion == "condorcet"
-    assert circle.notion == "borda"
+    assert cycle.notion == "borda"
     assert duels.figures.regret(order).to_dict()["title"]["text"].startswith("Cumulative regret on")
-    assert duels.figures.regret(circle).to_dict()["title"]["text"].startswith("Cumulative regret (borda) on")
-    both = duels.run_experiment({"order": ORDER, "circle": CIRCLE}, "random", 100, runs=2)
+    assert duels.figures.regret(cycle).to_dict()["title"]["text"].startswith("Cumulative regret (borda) on")
+    both = duels.run_experiment({"order": ORDER, "cycle": CYCLE}, "random", 100, runs=2)
     assert both.notion == "condorcet, copeland"
     assert duels.results.combine([order]).notion == "condorcet"
     assert duels.Results(order.frame).notion == "condorcet"

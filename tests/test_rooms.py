@@ -49,11 +49,19 @@ def imported_rooms(path):
             base = package[: len(package) - node.level + 1]
             names = [node.module] if node.module else [alias.name for alias in node.names]
             for name in names:
-                yield (*base, *name.split("."))[0]
+                yield room_of((*base, *name.split("."))[0])
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("duels."):
             yield node.module.split(".")[1]
+        elif isinstance(node, ast.ImportFrom) and node.module == "duels":
+            yield from (room_of(alias.name) for alias in node.names)
         elif isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[1] for alias in node.names if alias.name.startswith("duels."))
+            names = [alias.name.split(".") for alias in node.names]
+            yield from (name[1] if name[1:] else "duels" for name in names if name[0] == "duels")
+
+
+def room_of(name):
+    """The room of a name that the package itself has, such as `simulate`; a room's own name is its room."""
+    return duels._HOMES.get(name, name).partition(".")[0]
 
 
 def test_every_file_has_a_room():
@@ -66,6 +74,7 @@ def test_imports_go_one_way():
         if here == "__init__":
             continue
         for used in imported_rooms(path):
+            assert used != "duels", f"{path.name} imports all of duels: import from its rooms, as in from ..errors"
             if used in ROOMS and used != here:
                 assert ROOMS.index(used) < ROOMS.index(here), f"{path.name} imports {used}, which is below it"
 
@@ -78,6 +87,10 @@ def test_imports_are_found_wherever_they_hide(tmp_path, monkeypatch):
     assert list(imported_rooms(hidden)) == ["loop", "results", "cli"]
     (tmp_path / "y.py").write_text("from .policies.kernels import choose\nfrom duels.theory import c\n")
     assert list(imported_rooms(tmp_path / "y.py")) == ["policies", "theory"]
+    (tmp_path / "z.py").write_text(
+        "import duels, duels.cli\nfrom duels import InvalidInput, race\nfrom . import policy\n"
+    )
+    assert list(imported_rooms(tmp_path / "z.py")) == ["duels", "cli", "errors", "experiments", "policies"]
 
 
 def test_files_stay_small():

@@ -226,11 +226,11 @@ def test_bad_input(changes, message):
 
 
 def test_no_condorcet_winner():
-    circle = [[0.5, 0.6, 0.4], [0.4, 0.5, 0.6], [0.6, 0.4, 0.5]]
+    cycle = [[0.5, 0.6, 0.4], [0.4, 0.5, 0.6], [0.6, 0.4, 0.5]]
     with pytest.raises(
         NoCondorcetWinner, match="Copeland winners 0, 1, 2, a Borda winner '0' and a Smith set of 3 arms"
     ):
-        duels.simulate(circle, "rucb", horizon=10, regret="condorcet")
+        duels.simulate(cycle, "rucb", horizon=10, regret="condorcet")
 
 
 def test_whole_floats_are_whole_numbers():
@@ -244,17 +244,18 @@ duels.simulate(matrix, "random", horizon=10)
 print("ready", flush=True)
 duels.simulate(matrix, "random", horizon=10**14, runs=4)
 """
+IDLE = SLOW.rpartition("duels.simulate")[0] + "import time; time.sleep(1000)"  # ends as soon as Python can
 
 
-def seconds_to_stop():
-    running = subprocess.Popen([sys.executable, "-c", SLOW], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def seconds_to_stop(code):
+    running = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert running.stdout.readline() == "ready\n"
     time.sleep(1.0)
     assert running.poll() is None
     sent = time.perf_counter()
     running.send_signal(signal.SIGINT)
     try:
-        _, said = running.communicate(timeout=20)
+        _, said = running.communicate(timeout=40)
     finally:
         running.kill()
     assert running.returncode != 0
@@ -262,9 +263,15 @@ def seconds_to_stop():
     return time.perf_counter() - sent
 
 
+def stops_quickly():
+    """Within a second; on a machine so busy that even an idle process takes long to end, within three times as long."""
+    seconds = seconds_to_stop(SLOW)
+    return seconds < 1.0 or seconds < 3 * seconds_to_stop(IDLE)
+
+
 def test_ctrl_c_ends_it_within_a_second():
     """The best of three: the machine may be busy, but a run that does not listen is never quick."""
-    assert any(seconds_to_stop() < 1.0 for _ in range(3))
+    assert any(stops_quickly() for _ in range(3))
 
 
 def test_an_error_in_a_run_ends_all_runs():

@@ -35,6 +35,14 @@ def altered(module, **changes):
     return policy(SimpleNamespace(**(kept | changes), __name__=f"altered_{module.__name__.rpartition('.')[2]}"))
 
 
+@pytest.fixture
+def interpreted(monkeypatch):
+    """A broken policy breaks in the interpreter too, without being compiled, and in shorter and fewer runs."""
+    monkeypatch.setattr(testing.loop, "ready", lambda policy, *_: testing.loop.bind(policy, compiled=False))
+    monkeypatch.setattr(testing, "HORIZON", 300)
+    monkeypatch.setattr(testing, "RUNS", 1000)
+
+
 def failing(chosen):
     failed = []
     for check in testing.CHECKS:
@@ -49,7 +57,7 @@ def test_the_unaltered_policy_passes():
     assert failing(altered(rucb)) == []
 
 
-def test_a_policy_that_ignores_outcomes_is_caught():
+def test_a_policy_that_ignores_outcomes_is_caught(interpreted):
     def deaf(state, params, t, i, j, outcome):
         rucb_update(state, params, t, i, j, 1.0)
 
@@ -58,7 +66,7 @@ def test_a_policy_that_ignores_outcomes_is_caught():
             testing.check_outcomes_read(altered(rucb, update=update))
 
 
-def test_a_policy_that_favours_low_indices_is_caught():
+def test_a_policy_that_favours_low_indices_is_caught(interpreted):
     def choose(m, rng):
         return 0
 
@@ -71,7 +79,7 @@ def test_a_policy_that_favours_low_indices_is_caught():
         testing.check_relabelling(altered(random, recommend=first))
 
 
-def test_a_slight_favour_is_caught_too():
+def test_a_slight_favour_is_caught_too(interpreted):
     """One choice in five goes to the first of the equals: the counts vary from run to run, and the bias shows."""
 
     def choose(m, rng):
@@ -92,7 +100,7 @@ def with_helper(module, kernel, **helpers):
     return namespace[kernel]
 
 
-def test_a_skip_that_is_late_by_one_is_caught():
+def test_a_skip_that_is_late_by_one_is_caught(interpreted):
     def first_time(z, alpha):
         return rucb_first_time(z, alpha) + 1
 

@@ -23,6 +23,10 @@ from commands import duels_command
 
 import duels
 import duels.cli
+from duels.figures.listing import FIGURES
+from duels.ranking import clicks, interleaving
+
+PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 
 
 def output(*arguments, cwd=None):
@@ -270,12 +274,12 @@ def test_matrix_generate(tmp_path):
         (["matrix", "estimate", "--letor", "x", "--qrels", "q", "--out", "p.csv"], "--qrels needs --run"),
         (["matrix", "generate", "cyclic4", "--out", "p.csv"], "Did you mean 'cyclic-4'?"),
         (["run", "bad.csv"], "bad.csv, line 2, entry 1: 'x' is not a number"),
-        (["run", "circle.csv", "--regret", "condorcet"], "gaps and regret need an arm that beats every other arm"),
+        (["run", "cycle.csv", "--regret", "condorcet"], "gaps and regret need an arm that beats every other arm"),
     ],
 )
 def test_errors_are_one_line_and_exit_code_2(arguments, message, tmp_path):
     (tmp_path / "bad.csv").write_text("0.5,0.6\nx,0.5\n")
-    (tmp_path / "circle.csv").write_text("0.5,0.6,0.4\n0.4,0.5,0.6\n0.6,0.4,0.5\n")
+    (tmp_path / "cycle.csv").write_text("0.5,0.6,0.4\n0.4,0.5,0.6\n0.6,0.4,0.5\n")
     done = duels_command(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""
@@ -472,8 +476,26 @@ def undocumented(text, commands):
     return sorted(missing)
 
 
+@pytest.mark.parametrize(
+    ("command", "option", "names"),
+    [
+        ("plot", "--figure", FIGURES),
+        ("matrix estimate", "--clicks", [*clicks.PRESETS, clicks.POSITION]),
+        ("matrix estimate", "--interleave", interleaving.DEFAULTS),
+    ],
+    ids=["figures", "click models", "interleaving"],
+)
+def test_help_and_documentation_name_every_choice(command, option, names):
+    (chosen,) = [
+        one for one in commands_of(typer.main.get_command(duels.cli.app))[command].params if option in one.opts
+    ]
+    assert [name for name in names if name not in re.findall(r"[\w-]+", chosen.help)] == [], "not in the help"
+    section = re.search(rf"^## duels {command}\b.*?(?=^## )", PAGE.read_text(), re.MULTILINE | re.DOTALL)[0]
+    assert [name for name in names if f"`{name}`" not in section] == [], "not in docs/cli.md"
+
+
 def test_every_command_and_option_is_in_the_documentation():
-    text = (Path(__file__).parents[2] / "docs" / "cli.md").read_text()
+    text = PAGE.read_text()
     commands = commands_of(typer.main.get_command(duels.cli.app))
     assert undocumented(text, commands) == []
     assert "duels run --regret" in undocumented(text.replace("`--regret`", ""), commands)

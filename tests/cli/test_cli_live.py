@@ -292,9 +292,9 @@ def test_lists_of_a_verdict_are_json_in_csv(logo):
         lists = ("level_with", "tied_with", "losses", "cycle", "open_pairs")
         assert {key: json.loads(row[key]) for key in lists} == {key: found[key] for key in lists}
         assert found["open_pairs" if found["kind"] == "not yet" else "losses"]
-        # Fifty wins each: of the circle all lose for certain, and so does the snow owl.
-        circle = [("fox", "owl"), ("owl", "wren"), ("wren", "fox"), ("fox", "snow owl")]
-        loaded(logo).import_votes(circle * 50)
+        # Fifty wins each: of the cycle all lose for certain, and so does the snow owl.
+        cycle = [("fox", "owl"), ("owl", "wren"), ("wren", "fox"), ("fox", "snow owl")]
+        loaded(logo).import_votes(cycle * 50)
     assert found["kind"] == "no condorcet winner"
 
 

@@ -122,8 +122,8 @@ def test_kernels_may_make_arrays():
     """A policy that makes arrays needs reference counts; it gets them, and stays right."""
 
     def select(state, params, t, rng):
-        scores = state.wins.sum(axis=1) + np.ones(len(state.wins)) * rng.random()
-        return 0, int(np.argmax(scores[1:])) + 1
+        scores = state.wins[0] + np.ones(len(state.wins)) * rng.random()
+        return 0, int(scores[1:].argmax()) + 1
 
     mine = SimpleNamespace(
         **{name: getattr(random, name) for name in ("Params", "init", "update", "recommend")}, select=select

@@ -10,7 +10,7 @@ from duels.errors import InvalidInput, UnknownName
 from duels.experiments.race import unsuitable
 from duels.policies import BUILT_IN
 
-CIRCLE = [[0.5, 0.7, 0.3, 0.9], [0.3, 0.5, 0.7, 0.9], [0.7, 0.3, 0.5, 0.9], [0.1, 0.1, 0.1, 0.5]]
+CYCLE = [[0.5, 0.7, 0.3, 0.9], [0.3, 0.5, 0.7, 0.9], [0.7, 0.3, 0.5, 0.9], [0.1, 0.1, 0.1, 0.5]]
 
 DEAF = """
 from typing import NamedTuple
@@ -62,9 +62,9 @@ def test_a_wrong_policy_is_told_from_a_slow_one(tmp_path):
 
 
 def test_who_is_not_suited_is_left_out_and_said():
-    """The circle has no Condorcet winner; arxiv-6 has one and no total order; arithmetic-8 has both."""
+    """The cycle has no Condorcet winner; arxiv-6 has one and no total order; arithmetic-8 has both."""
     matrices = {
-        "circle": duels.PreferenceMatrix(CIRCLE),
+        "cycle": duels.PreferenceMatrix(CYCLE),
         "arxiv-6": duels.problem("arxiv-6"),
         "arithmetic-8": duels.problem("arithmetic-8"),
     }
@@ -76,14 +76,15 @@ def test_who_is_not_suited_is_left_out_and_said():
     assert duels.problem("arxiv-6")[3, 5] == 0.5  # which scb would compare for ever
     assert suited["arithmetic-8"] == set(BUILT_IN)
     assert suited["arxiv-6"] == set(BUILT_IN) - ordered - {"scb"}
-    assert suited["circle"] == {"dts", "dts_plus", "ccb", "scb", "ecw_rmed", "borda_ucb", "random"}
-    assert unsuitable(duels.policy("btm"), matrices["circle"]) == "needs a Condorcet winner"
+    assert suited["cycle"] == {"dts", "dts_plus", "ccb", "scb", "ecw_rmed", "borda_ucb", "random"}
+    assert unsuitable(duels.policy("btm"), matrices["cycle"]) == "needs a Condorcet winner"
     assert unsuitable(duels.policy("btm"), matrices["arxiv-6"]) == "needs a total order"
 
 
 def test_every_policy_says_what_it_assumes():
     for name in BUILT_IN:
-        assert duels.policy(name).module.ASSUMES in ("nothing", "condorcet", "total order", "no even pair"), name
+        said = getattr(duels.policy(name).module, "ASSUMES", "no ASSUMES")
+        assert said in ("nothing", "condorcet", "total order", "no even pair"), f"{name}: {said}"
 
 
 def test_bad_arguments():
@@ -101,8 +102,8 @@ def test_on_the_command_line(tmp_path, monkeypatch, capsys):
     from duels.cli import app
 
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "circle.csv").write_text("\n".join(",".join(map(str, row)) for row in CIRCLE))
-    command = ["race", "circle.csv", "-p", "random,rucb", "--horizon", "1e3", "--runs", "2", "--no-check", "-q"]
+    (tmp_path / "cycle.csv").write_text("\n".join(",".join(map(str, row)) for row in CYCLE))
+    command = ["race", "cycle.csv", "-p", "random,rucb", "--horizon", "1e3", "--runs", "2", "--no-check", "-q"]
     done = CliRunner().invoke(app, [*command, "--out", "race.png", "-f", "json"])
     assert done.exit_code == 0, done.output
     rows = json.loads(done.stdout)

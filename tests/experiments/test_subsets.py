@@ -40,9 +40,9 @@ def test_all_arms_are_the_matrix_itself():
 
 
 def test_what_has_no_winner_is_said():
-    circle = [[0.5, 0.6, 0.4], [0.4, 0.5, 0.6], [0.6, 0.4, 0.5]]
+    cycle = [[0.5, 0.6, 0.4], [0.4, 0.5, 0.6], [0.6, 0.4, 0.5]]
     with pytest.raises(NoCondorcetWinner, match="this matrix has none"):
-        duels.experiments.draw_subset(duels.PreferenceMatrix(circle), 3)
+        duels.experiments.draw_subset(duels.PreferenceMatrix(cycle), 3)
     wheel = np.full((5, 5), 0.5)
     for k in range(5):
         for ahead in (1, 2):

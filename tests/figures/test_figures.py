@@ -4,6 +4,7 @@ import io
 import itertools
 import math
 import re
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -16,7 +17,9 @@ import duels
 from duels import figures
 from duels.errors import InvalidInput, UnknownName
 from duels.figures import charts
+from duels.figures.listing import FIGURES
 from duels.figures.over_time import DOTTED
+from duels.figures.selection import alpha_of
 from duels.preference import PreferenceMatrix
 from duels.results import SCHEMA, Results
 
@@ -361,6 +364,15 @@ def test_whose_matrix_it_is():
     assert np.diff(steep.filter(theorem=3)["bound"]) == pytest.approx([10 * math.log(10)] * 2)
 
 
+def test_the_policies_with_bounds():
+    """A policy's module names the parameter that is α in the theorems, and figures ask for nothing else."""
+    own = {name: alpha_of(name) for name in duels.policies.BUILT_IN}
+    assert {name: alpha for name, alpha in own.items() if alpha is not None} == {"rucb": 0.51}
+    assert alpha_of("rucb:alpha=0.4") == 0.4  # no warning
+    assert alpha_of("btm:gamma=own") is None
+    assert alpha_of("mine:alpha=2") is alpha_of("rucb.py:alpha=2") is None  # a user's
+
+
 def test_bounds_that_cannot_be_drawn():
     runs = with_alpha("rucb:alpha=2")
     with pytest.raises(UnknownName, match="unknown problem 'n'"):
@@ -701,6 +713,16 @@ ALL = {
     "preferences": lambda: figures.preferences(duels.problem("arxiv-6")),
     "pairs": lambda: figures.pairs(recorded(("rucb", 0, 9, LATE), ("btm", 0, 9, EARLY))),
 }
+
+
+def test_every_figure_of_the_list_is_here():
+    assert set(FIGURES) - {"horizons"} <= set(ALL)  # that one is among the illustrations
+
+
+def test_every_figure_and_its_data_are_described():
+    pages = Path(__file__).parents[2] / "docs" / "figures"
+    text = "".join(page.read_text() for page in pages.glob("*.md"))
+    assert [name for name in figures.__all__ if not re.search(rf"(`|figures\.){name}\b", text)] == []
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -525,16 +525,16 @@ def test_a_problem_without_a_policy_is_named():
     assert found["regret-savage"].verdict == "holds in part"
 
 
-CIRCLE = PreferenceMatrix([[0.5, 0.6, 0.4], [0.4, 0.5, 0.6], [0.6, 0.4, 0.5]], name="circle")
+CYCLE = PreferenceMatrix([[0.5, 0.6, 0.4], [0.4, 0.5, 0.6], [0.6, 0.4, 0.5]], name="cycle")
 
 
 def test_problems_without_a_winner_are_not_measured():
     """Of their own, all claims but those of the pool; beside others, a problem that keeps a claim from holding."""
-    found = judge(compared(700), matrices={"p": CIRCLE})
+    found = judge(compared(700), matrices={"p": CYCLE})
     assert [claim.verdict for claim in found.values()] == ["not decided"] * 4 + ["fails"] + ["not decided"] * 2
     assert "No problem has a Condorcet winner" in found["regret-savage"].found
     assert "No problem has a Condorcet winner" in found["gamma"].found
-    both = judge(compared(700, problem="a"), compared(700, problem="b"), matrices={"a": ARXIV, "b": CIRCLE})
+    both = judge(compared(700, problem="a"), compared(700, problem="b"), matrices={"a": ARXIV, "b": CYCLE})
     for key in ("regret-savage", "gamma"):
         assert (both[key].verdict, list(both[key].numbers["problems"])) == ("holds in part", ["a"])
         assert both[key].found.endswith("Not measured on b.")
@@ -575,7 +575,7 @@ def test_condorcet_probability_by_brute_force():
 
 
 def test_a_pool_without_a_winner():
-    assert judge(compared(700), pool=CIRCLE)["condorcet-probability"].numbers["size"] == 3
+    assert judge(compared(700), pool=CYCLE)["condorcet-probability"].numbers["size"] == 3
 
 
 def test_total_order_by_brute_force():

@@ -230,22 +230,22 @@ def test_what_was_run(page, results):
 
 
 def test_problems_without_a_condorcet_winner(tmp_path):
-    """A circle of three is played for Copeland regret: no winner, no γ, no gap, no claim of the paper's problems."""
-    circle = PreferenceMatrix([[0.5, 0.6, 0.2], [0.4, 0.5, 0.6], [0.8, 0.4, 0.5]], name="circle")
-    parts = [duels.simulate(circle, policy, horizon=300, runs=2) for policy in ("rucb", "savage")]
+    """A cycle of three is played for Copeland regret: no winner, no γ, no gap, no claim of the paper's problems."""
+    cycle = PreferenceMatrix([[0.5, 0.6, 0.2], [0.4, 0.5, 0.6], [0.8, 0.4, 0.5]], name="cycle")
+    parts = [duels.simulate(cycle, policy, horizon=300, runs=2) for policy in ("rucb", "savage")]
     parts.append(duels.simulate("cyclic-4", "rucb:alpha=2", horizon=300, runs=2))
-    both = {"circle": circle, "cyclic-4": CYCLIC}
+    both = {"cycle": cycle, "cyclic-4": CYCLIC}
     for claims in (paper_claims(combine(parts), both), []):
         page = Page(write_report(tmp_path / "r.html", combine(parts), both, claims=claims).read_text())
         rows = {row[0]: row[1:] for row in cells(page.inside("what-was-run"))}
-        assert rows["circle"] == ["3", "–", "–", "–", "1", circle.digest]
+        assert rows["cycle"] == ["3", "–", "–", "–", "1", cycle.digest]
         assert rows["cyclic-4"][1] == CYCLIC.names[0]
         kinds = {one["text"]: one.get("class") for one in page.all("td")}
         assert kinds[CYCLIC.names[0]] is None  # a name, to the left
     assert any("name a best arm (condorcet, copeland)" in one for one in page.texts("figcaption"))
     alone = combine(parts[:2])
-    claims = paper_claims(alone, {"circle": circle})
-    alone = Page(write_report(tmp_path / "r.html", alone, {"circle": circle}, claims=claims).read_text())
+    claims = paper_claims(alone, {"cycle": cycle})
+    alone = Page(write_report(tmp_path / "r.html", alone, {"cycle": cycle}, claims=claims).read_text())
     assert alone.source.count('not-decided"') == 6
     assert "bounds" not in [one["id"] for one in alone.all("figure")]
 

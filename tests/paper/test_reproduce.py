@@ -155,13 +155,13 @@ def test_a_size_without_a_winner_is_left_out_aloud(tiny, without_figures, tmp_pa
 
 
 def test_nothing_to_race_is_an_error(tiny, tmp_path):
-    """In a circle of 17 arms, each ahead of the next 8, no sixteen have a winner."""
-    circle = np.full((17, 17), 0.5)
+    """In a cycle of 17 arms, each ahead of the next 8, no sixteen have a winner."""
+    cycle = np.full((17, 17), 0.5)
     for k in range(17):
         for ahead in range(1, 9):
-            circle[k, (k + ahead) % 17], circle[(k + ahead) % 17, k] = 0.6, 0.4
+            cycle[k, (k + ahead) % 17], cycle[(k + ahead) % 17, k] = 0.6, 0.4
     with pytest.raises(NoCondorcetWinner, match="no subset of the 17 arms has a Condorcet winner"):
-        command(tmp_path, matrix=PreferenceMatrix(circle), quick=True)
+        command(tmp_path, matrix=PreferenceMatrix(cycle), quick=True)
 
 
 def test_letor_files_are_used(tiny, without_figures, shared_data, tmp_path):

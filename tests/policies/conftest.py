@@ -7,6 +7,10 @@ from duels import testing
 
 @pytest.fixture(autouse=True)
 def fewer_runs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arms that are not treated alike differ by dozens of standard errors in 3000 runs: a third of them tells."""
+    """Arms that are not treated alike differ by dozens of standard errors in 3000 runs: a sixth of them tells.
+
+    In 1500 steps all built-in policies find an arm that wins 90 % of its duels.
+    """
     if request.config.option.markexpr == "not deep":
-        monkeypatch.setattr(testing, "RUNS", 1000)
+        monkeypatch.setattr(testing, "RUNS", 500)
+        monkeypatch.setattr(testing, "HORIZON", 1500)

@@ -9,7 +9,7 @@ from duels.experiments.race import unsuitable
 from duels.policies import BUILT_IN
 
 # 0 beats all but 5, which all others beat: a Copeland winner, and no Condorcet winner.
-CIRCLE = duels.PreferenceMatrix(
+CYCLE = duels.PreferenceMatrix(
     [
         [0.5, 0.6, 0.65, 0.7, 0.7, 0.4],
         [0.4, 0.5, 0.6, 0.65, 0.4, 0.7],
@@ -18,7 +18,7 @@ CIRCLE = duels.PreferenceMatrix(
         [0.3, 0.6, 0.35, 0.4, 0.5, 0.7],
         [0.6, 0.3, 0.3, 0.3, 0.3, 0.5],
     ],
-    name="circle",
+    name="cycle",
 )
 LEARNERS = [name for name in BUILT_IN if name != "random"]
 # The notion of regret that a policy keeps low. Borda UCB's second arm is a random one: only the better of both counts.
@@ -63,17 +63,17 @@ def test_copeland_winners_are_found_where_no_arm_beats_all(policy):
 
     RUCB, whose assumption fails, pays a hundred times as much as DTS: it goes round the cycle for ever.
     """
-    found = final(CIRCLE, policy, 100_000, 20)
+    found = final(CYCLE, policy, 100_000, 20)
     assert found["accuracy"] >= 0.9
-    assert found["regret"] < 0.5 * final(CIRCLE, "rucb", 100_000, 4)["regret"]
+    assert found["regret"] < 0.5 * final(CYCLE, "rucb", 100_000, 4)["regret"]
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("problem", ["arithmetic-8", "arxiv-6", "cyclic-4", "circle"])
+@pytest.mark.parametrize("problem", ["arithmetic-8", "arxiv-6", "cyclic-4", "cycle"])
 @pytest.mark.parametrize("policy", LEARNERS)
 def test_every_policy_learns_on_the_problems_it_is_made_for(problem, policy):
     """The winner is named in nine runs of ten, and the second half of the run costs less than the first."""
-    matrix = CIRCLE if problem == "circle" else duels.problem(problem)
+    matrix = CYCLE if problem == "cycle" else duels.problem(problem)
     chosen = duels.policy(policy, **({"gamma": 0.3} if policy == "btm" else {}))
     if unsuitable(chosen, matrix):
         pytest.skip(unsuitable(chosen, matrix))

@@ -27,7 +27,7 @@ STAR[2, :], STAR[:, 2] = 0.9, 0.1
 STAR[2, 2] = 0.5
 
 
-@pytest.mark.parametrize("inner", INNER)
+@pytest.mark.parametrize("inner", ["savage", *(pytest.param(one, marks=pytest.mark.deep) for one in INNER[1:])])
 def test_conformance(inner):
     testing.check_policy(duels.policy(doubling, policy=inner))
 
@@ -193,7 +193,8 @@ def test_compiled_code_is_kept_on_disk_and_never_stale(tmp_path):
     assert (hits, edited != before) == (0, True)
 
 
-def test_live_play_goes_through_the_same_states():
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=pytest.mark.deep)])
+def test_live_play_goes_through_the_same_states(compiled):
     chosen = duels.policy(doubling, policy="btm", gamma=0.3)
     coin, luck = loop.streams(5, 0)
     state, answers = chosen.start(3), []
@@ -209,7 +210,8 @@ def test_live_play_goes_through_the_same_states():
     saved = player.saved()
     assert {f"state_{name}" for name in ("log_term", "start", "end", "last")} <= set(saved.arrays)
     restored.restore(deepcopy(saved))
-    restored.compile()
+    if compiled:
+        restored.compile()
     for one in (player, restored):
         one.enter(first[200:], second[200:], outcomes[200:])
         np.testing.assert_equal(one.state, state)

@@ -157,7 +157,7 @@ def test_the_last_arm_duels_itself_for_good():
     assert merge_dts.explored(state) == 17
 
 
-def test_a_circle_of_certain_losers_leaves_one_arm():
+def test_a_cycle_of_certain_losers_leaves_one_arm():
     state = sampling.told(MERGE_DTS, 3, [(0, 1, 1.0)] * 30 + [(1, 2, 1.0)] * 30 + [(2, 0, 1.0)] * 30)
     seen = set()
     for seed in range(30):

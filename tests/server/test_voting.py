@@ -253,7 +253,7 @@ def test_a_study_with_a_winner_needs_no_more_votes(storage, browser, patient):
 
 def test_a_study_without_a_winner_for_certain_is_over(storage, browser, patient):
     """Everybody loses to somebody: no vote can change that, and there is no winner to speak of."""
-    study = create_study(list("xyz"), "circle", storage)
+    study = create_study(list("xyz"), "cycle", storage)
     study.import_votes([tuple(pair) for pair in ("xy", "yz", "zx") for _ in range(40)])
     assert study.verdict().kind == "no condorcet winner"
     _, secret = make_key(storage, "vote", study_id=study.id, settings={"votes": 5})

@@ -463,7 +463,7 @@ def test_before_the_first_answer_there_is_nothing_to_draw(url):
 
 
 def test_without_a_condorcet_winner_the_regret_is_relative_to_the_first(url):
-    study = create_study([*"abc"], "circle", url)
+    study = create_study([*"abc"], "cycle", url)
     study.import_votes(votes(("a", "b", "left", 60), ("b", "c", "left", 60), ("c", "a", "left", 60)))
     shown = board(study)
     assert shown["verdict"]["kind"] == "no condorcet winner"

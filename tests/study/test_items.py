@@ -248,7 +248,7 @@ def test_images_are_files_beside_the_items(tmp_path):
     (folder / "empty.png").write_bytes(b"")
     (tmp_path / "outside.png").write_bytes(b"secret")
     (folder / "link.png").symlink_to(tmp_path / "outside.png")
-    (folder / "circle.png").symlink_to(folder / "circle.png")
+    (folder / "loop.png").symlink_to(folder / "loop.png")
     path = folder / "items.jsonl"
     path.write_text(line(gpt="pictures/a.PNG", llama="b.svg", kind="image"))
     gpt, llama = read_items(path)[0].outputs.values()
@@ -259,7 +259,7 @@ def test_images_are_files_beside_the_items(tmp_path):
         str(tmp_path / "outside.png"): "outside of the folder",
         "link.png": "outside of the folder",
         "pictures/../../outside.png": "outside of the folder",
-        "circle.png": "circle.png",
+        "loop.png": "loop.png",
         "note.txt": "expected one of .png",
         "absent.png": "there is no such file",
         "pictures": "expected one of .png",

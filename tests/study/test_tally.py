@@ -127,7 +127,7 @@ def test_leads_rank_before_scores():
 
 
 def test_equal_arms_share_a_rank():
-    # A circle of three, and a fourth arm that all beat 3 to 0.
+    # A cycle of three, and a fourth arm that all beat 3 to 0.
     wins = [[0, 0, 0, 0], [3, 0, 2, 1], [3, 1, 0, 2], [3, 2, 1, 0]]
     assert ranking(as_tally(list("wxyz"), wins)) == [(1, 1), (1, 2), (1, 3), (4, 0)]
     assert ranking(as_tally(list("xyz"), np.zeros((3, 3)))) == [(1, 0), (1, 1), (1, 2)]

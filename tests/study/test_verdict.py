@@ -337,12 +337,12 @@ def test_ties_carry_no_sign():
     assert row.lower < 0.5 < row.upper  # the interval shown counts them as halves
 
 
-def test_a_winner_above_a_circle():
-    """A circle below proves nothing: the arm above it wins."""
-    circle = {"bc": (90, 10), "cd": (90, 10), "db": (90, 10)}
-    found = verdict(table("abcd", {**circle, "ab": (70, 30), "ac": (70, 30), "ad": (70, 30)}))
+def test_a_winner_above_a_cycle():
+    """A cycle below proves nothing: the arm above it wins."""
+    cycle = {"bc": (90, 10), "cd": (90, 10), "db": (90, 10)}
+    found = verdict(table("abcd", {**cycle, "ab": (70, 30), "ac": (70, 30), "ad": (70, 30)}))
     assert (found.kind, found.winner, found.cycle, found.losses) == ("winner", "a", (), ())
-    found = verdict(table("abcd", {**circle, "ab": (70, 30), "ac": (70, 30), "ad": (3, 2)}))
+    found = verdict(table("abcd", {**cycle, "ab": (70, 30), "ac": (70, 30), "ad": (3, 2)}))
     assert (found.kind, found.leader, found.open_pairs) == ("not yet", "a", (("a", "d"),))
 
 
@@ -358,8 +358,8 @@ def test_no_condorcet_winner():
     assert verdict(table("abcd", {**results, "ca": (11, 9)})).kind == "not yet"
 
 
-def test_the_shortest_circle_is_told():
-    # The most certain losses make a circle of four, a → b → c → d → a; d beats b too, so that b, c, d are one of three.
+def test_the_shortest_cycle_is_told():
+    # The most certain losses make a cycle of four, a → b → c → d → a; d beats b too, so that b, c, d are one of three.
     results = {"ab": (99, 1), "bc": (99, 1), "cd": (99, 1), "da": (99, 1), "db": (80, 20), "ca": (1, 0)}
     found = verdict(table("abcd", results))
     assert found.kind == "no condorcet winner"
@@ -369,8 +369,8 @@ def test_the_shortest_circle_is_told():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_circles_in_random_tournaments(seed):
-    """Every loss told is certain, and no circle through the first arm of the one told is shorter."""
+def test_cycles_in_random_tournaments(seed):
+    """Every loss told is certain, and no cycle through the first arm of the one told is shorter."""
     rng = np.random.default_rng(seed)
     arms = 9
     wins = np.triu(rng.choice([0, 25, 50], (arms, arms), p=[0.35, 0.3, 0.35]), 1)
@@ -414,8 +414,8 @@ def test_practically_tied_is_against_every_other_arm():
 
 def test_a_winner_or_none_comes_before_a_margin():
     assert verdict(table("ab", {"ab": (60_000, 50_000)}), margin=0.2).kind == "winner"
-    circle = table("abc", {"ab": (60_000, 50_000), "bc": (60_000, 50_000), "ca": (60_000, 50_000)})
-    assert verdict(circle, margin=0.2).kind == "no condorcet winner"
+    cycle = table("abc", {"ab": (60_000, 50_000), "bc": (60_000, 50_000), "ca": (60_000, 50_000)})
+    assert verdict(cycle, margin=0.2).kind == "no condorcet winner"
 
 
 def test_many_ties_are_practically_a_tie():
@@ -965,10 +965,10 @@ def square(above):
 EVEN = square([0.5] * 6)
 TOP_TWO_EVEN = square([0.5, 0.9, 0.9, 0.9, 0.9, 0.5])
 BY_A_HAIR = square([0.52, 0.52, 0.6, 0.45, 0.6, 0.6])
-CIRCLE = square([0.7, 0.3, 0.9, 0.7, 0.9, 0.9])
+CYCLE = square([0.7, 0.3, 0.9, 0.7, 0.9, 0.9])
 EVEN_LATER = square([0.5] * 28)
 # Name, decided preferences, what would be right to say (an arm, NO_WINNER, or neither: an even pair settles nothing).
-WORLDS = {"even": (EVEN, -3), "top two": (TOP_TWO_EVEN, -3), "hair": (BY_A_HAIR, 0), "circle": (CIRCLE, NO_WINNER)}
+WORLDS = {"even": (EVEN, -3), "top two": (TOP_TWO_EVEN, -3), "hair": (BY_A_HAIR, 0), "cycle": (CYCLE, NO_WINNER)}
 
 
 def watched(world, how, tie, studies, duels, confidence=0.95, judged=note, thresholds=None, started_with=None, seed=0):
@@ -1009,8 +1009,8 @@ def rate(seen, what):
         ("top two", "chase", 0.4),
         ("hair", "random", 0.4),
         ("hair", "rucb", 0.0),
-        ("circle", "random", 0.0),
-        ("circle", "rucb", 0.4),
+        ("cycle", "random", 0.0),
+        ("cycle", "rucb", 0.4),
     ],
 )
 def test_looking_after_every_answer_errs_in_fewer_than_delta(world, how, tie):
@@ -1021,7 +1021,7 @@ def test_looking_after_every_answer_errs_in_fewer_than_delta(world, how, tie):
     """
     seen = watched(WORLDS[world], how, tie, studies=2000, duels=2000)
     assert rate(seen, WRONG) <= 0.05
-    if world == "circle":
+    if world == "cycle":
         assert rate(seen, RIGHT) > 0.9
 
 

@@ -826,6 +826,19 @@ def test_refused_writing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_kind_of_file_that_is_only_read_is_not_written(tmp_path, monkeypatch):
+    monkeypatch.setitem(module.KINDS, ".beats", ">")
+    with refused("v.beats: unknown kind of file, expected one of .csv, .tsv, .jsonl, .ndjson, with"):
+        write_votes(WRITTEN, tmp_path / "v.beats")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_format_is_in_the_documentation():
+    text = (Path(__file__).parents[2] / "docs" / "votes" / "votes.md").read_text()
+    names = [*module.KINDS, *(f'"{name}"' for name in module.FORMATS)]
+    assert [name for name in names if f"`{name}`" not in text] == []
+
+
 @pytest.mark.parametrize("name", ["v.csv", "v.jsonl.gz"])
 def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch, name):
     write_votes(WRITTEN, tmp_path / name)

@@ -263,18 +263,18 @@ def _figures(source: str, wanted: list[str] | None) -> dict[str, "Figure"]:
     """Draw figures, by the names of their files; figures of several matrices are numbered."""
     from ..errors import UnknownName
     from ..experiments.folder import IDENTITY, folder_matrices
-    from ..figures.listing import FIGURES, OF_RESULTS, Subject
+    from ..figures.listing import FIGURES, OF_MATRICES, OF_RESULTS, Subject
     from ..problems import as_matrix
     from ..results import load_results
 
     if Path(source).is_dir():
         is_experiment = (Path(source) / IDENTITY).exists()
         subject = Subject(load_results(source), folder_matrices(source) if is_experiment else {})
-        known = [name for name in FIGURES if is_experiment or (name in OF_RESULTS and name != "bounds")]
+        known = [*FIGURES] if is_experiment else [name for name in OF_RESULTS if name != "bounds"]
         usual = ["regret", "accuracy"]
     else:
         subject = Subject(None, {source: as_matrix(source)})
-        known = usual = [name for name in FIGURES if name not in OF_RESULTS]
+        known = usual = [*OF_MATRICES]
     drawn: dict[str, Figure] = {}
     for name in _separated(wanted) or usual:
         if name not in known:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import CompileError, DuelsError, cut
-from ..policies import Policy
+from ..policies import Policy, State
 from ..policies.kernels import FOREVER as FOREVER
 from . import compiling
 from .compiling import Kernel, Kernels
@@ -31,7 +31,19 @@ UNBOUND: Any = None
 select = update = skip = recommend = outcome = UNBOUND  # placeholders for a policy's kernels and a world's outcome
 
 
-def play(state, params, world, tally, t, until, stride, budget, coin, luck, adviser):
+def play(
+    state: State,
+    params: object,
+    world: object,
+    tally: np.ndarray,
+    t: int,
+    until: int,
+    stride: int,
+    budget: int,
+    coin: np.random.Generator,
+    luck: np.random.Generator,
+    adviser: np.random.Generator,
+) -> tuple[int, int]:
     """Play steps t … until, at most `budget` of them one by one; the next time, and the arm recommended at the end.
 
     `tally[i, j]` counts the duels i won over j (a tie a half to both), `tally[i, i]` the duels of i with itself.
@@ -59,12 +71,12 @@ def play(state, params, world, tally, t, until, stride, budget, coin, luck, advi
     return t, recommend(state, adviser) if t > until else -1
 
 
-def draw_from_matrix(world, i, j, luck):
+def draw_from_matrix(world: np.ndarray, i: int, j: int, luck: np.random.Generator) -> float:
     """The outcome kernel of a preference matrix: whether i beats j, by chance P[i, j]."""
     return 1.0 if luck.random() < world[i, j] else 0.0
 
 
-def one_step(state, params, t):
+def one_step(state: State, params: object, t: int) -> int:
     """The `skip` of a policy that has none."""
     return t + 1
 

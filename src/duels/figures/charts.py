@@ -178,7 +178,9 @@ class Key(NamedTuple):
             offset=8,
         )
         shape = alt.Shape("label:N", scale=alt.Scale(domain=self.labels, range=self.glyphs), legend=legend)
-        return alt.Chart(values([{}])).mark_point(size=0, aria=False).encode(self.colour("label").legend(legend), shape)
+        points = alt.Chart(values([{}])).mark_point(size=0, aria=False)
+        layer: alt.Chart = points.encode(self.colour("label").legend(legend), shape)
+        return layer
 
     def columns(self, width: float) -> int:
         """Return how many columns of labels fit, including the space left of the y axis."""
@@ -326,7 +328,7 @@ def titled(chart: Drawn, title: str, subtitle: str | Sequence[str] = "", descrip
     below = [subtitle] if isinstance(subtitle, str) else list(subtitle)
     heading = alt.TitleParams(title, subtitle=[line for line in below if line], anchor="start")
     said = description or ". ".join([title, *heading.subtitle])
-    return (
+    styled: Drawn = (
         chart.properties(title=heading, description=said)
         .configure(font="Helvetica, Arial, sans-serif", background="white")
         .configure_title(fontSize=14, subtitleFontSize=11, subtitleColor="#444444", offset=12)
@@ -337,6 +339,7 @@ def titled(chart: Drawn, title: str, subtitle: str | Sequence[str] = "", descrip
         .configure_header(labelFontSize=12, titleFontSize=12, labelFontWeight="bold", titleFontWeight="normal")
         .configure_view(stroke="#CCCCCC")
     )
+    return styled
 
 
 def save(chart: alt.TopLevelMixin, path: str | Path, *, scale: float = 2.0) -> Path:

@@ -1,6 +1,6 @@
 """The list of figures: what `duels plot`, the report and `duels reproduce` can draw, by name.
 
-A new figure of results or matrices is a function of this list. It returns `Figure`s: a chart with its name, title,
+A new figure is a function in `OF_RESULTS` or in `OF_MATRICES`. It returns `Figure`s: a chart with its name, title,
 caption and data.
 """
 
@@ -14,7 +14,7 @@ from ..preference import PreferenceMatrix
 from ..results import Results
 from .heat_maps import preference_points, preferences
 from .over_time import accuracy, regret
-from .selection import unique
+from .selection import alpha_of, unique
 from .subset_assumptions import condorcet_probability
 from .wrong_horizon import horizons
 
@@ -64,7 +64,7 @@ def results_figures(subject: Subject) -> list[Figure]:
     names = []
     if (frame["regret"] > 0).any():  # a logarithmic axis cannot show 0
         names.append("regret")
-        if _with_winner(subject) and any(policy.partition(":")[0] == "rucb" for policy in unique(frame, "policy")):
+        if _with_winner(subject) and any(alpha_of(policy) is not None for policy in unique(frame, "policy")):
             names.append("bounds")
     return [figure for name in [*names, "accuracy"] for figure in FIGURES[name](subject) if figure.table.rows]
 
@@ -119,15 +119,18 @@ def _preferences(subject: Subject) -> Iterator[Figure]:
         yield Figure(f"preferences-{place}", f"Preferences of {name}", caption, preferences(matrix), _square(matrix))
 
 
-FIGURES: dict[str, Callable[[Subject], Iterator[Figure]]] = {
+Drawing = Callable[[Subject], Iterator[Figure]]
+OF_RESULTS: dict[str, Drawing] = {
     "regret": _regret,
-    "bounds": _bounds,
+    "bounds": _bounds,  # needs the matrices too
     "accuracy": _accuracy,
     "horizons": _horizons,
+}
+OF_MATRICES: dict[str, Drawing] = {
     "preferences": _preferences,
     "subsets": _subsets,
 }
-OF_RESULTS = ("regret", "bounds", "accuracy", "horizons")  # the others need matrices only
+FIGURES = OF_RESULTS | OF_MATRICES
 
 
 def _results(subject: Subject) -> Results:

@@ -1,12 +1,14 @@
 """Which rows of the results a figure shows, and the numbers and names in its titles."""
 
 import os
+from functools import cache
 
 import polars as pl
 from numpy.typing import ArrayLike
 
 from .. import specs
 from ..errors import InvalidInput, UnknownName
+from ..policies import BUILT_IN
 from ..policies import policy as find_policy
 from ..preference import PreferenceMatrix
 from ..problems import as_matrix
@@ -84,16 +86,21 @@ def without_repeats(rows: pl.DataFrame, *keys: str) -> pl.DataFrame:
     return rows
 
 
+@cache
 def alpha_of(policy: str) -> float | None:
-    """Return the α of RUCB; None for other policies."""
+    """Return the α of a policy for which the bounds of `theory` hold; None for other policies."""
     name, given = specs.split(policy, "policy")
-    if name != "rucb":
+    if name not in BUILT_IN:
+        return None  # results have only the name of a user's policy
+    chosen = find_policy(name)
+    parameter = getattr(chosen.module, "THEORY_ALPHA", None)
+    if parameter is None:
         return None
-    return float(specs.fill(name, given, find_policy(name).params._asdict(), "duels policies")["alpha"])
+    return float(specs.fill(name, given, chosen.params._asdict(), "duels policies")[parameter])
 
 
 def rucb_alpha(policy: str) -> float:
-    """Return the α of RUCB; raise an error for other policies."""
+    """Return the α of RUCB; raise an error for policies without its bounds."""
     alpha = alpha_of(policy)
     if alpha is None:
         raise InvalidInput(f"this figure is about rucb: found {policy}, expected rucb or, say, rucb:alpha=1.5")

@@ -1,8 +1,9 @@
 """Policies by name. A policy is a module that follows the policy contract; its parameters are part of its name.
 
 A module defines `Params` (a NamedTuple with defaults), `init`, `select`, `update` and `recommend`. It may define
-`skip`, `bounds`, `champions`, `explored` and `check`, and the constants `NEEDS_HORIZON` and `PAPER`. See
-docs/policies.md. A module that combines other policies defines `wrap(given)` instead, which returns the module to play.
+`skip`, `bounds`, `champions`, `explored` and `check`, and the constants `NEEDS_HORIZON`, `ASSUMES`, `PAPER` and
+`THEORY_ALPHA`. See docs/policies.md. A module that combines other policies defines `wrap(given)` instead, which
+returns the module to play.
 """
 
 import importlib

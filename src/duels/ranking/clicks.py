@@ -47,7 +47,9 @@ class ClickTable(NamedTuple):
     stop: np.ndarray  # (G,) float64: to stop after clicking it
 
 
-def draw_clicks(table, grades, length, clicked, rng):
+def draw_clicks(
+    table: ClickTable, grades: np.ndarray, length: int, clicked: np.ndarray, rng: np.random.Generator
+) -> int:
     """Mark which of the first `length` documents are clicked, and count them.
 
     One draw per place, one more after a click.

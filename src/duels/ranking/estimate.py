@@ -34,7 +34,7 @@ class World(NamedTuple):
     workspace: Workspace
 
 
-def compare(world, documents, start, rng):
+def compare(world: World, documents: int, start: int, rng: np.random.Generator) -> float:
     """Compare the two rankings in the workspace: 1 if the first wins, 0 if the second, ½ for a tie."""
     workspace = world.workspace
     length = len(workspace.shown)
@@ -47,7 +47,7 @@ def compare(world, documents, start, rng):
     return won
 
 
-def outcome(world, a, b, luck):
+def outcome(world: World, a: int, b: int, luck: np.random.Generator) -> float:
     """The outcome kernel of dueling rankers: one comparison on a random query."""
     queries = len(world.rankings.offsets) - 1
     query = int(luck.random() * queries)
@@ -55,7 +55,9 @@ def outcome(world, a, b, luck):
     return compare(world, documents, world.rankings.offsets[query], luck)
 
 
-def count_outcomes(world, a, b, comparisons, per_query, counts, rng):
+def count_outcomes(
+    world: World, a: int, b: int, comparisons: int, per_query: np.ndarray, counts: np.ndarray, rng: np.random.Generator
+) -> None:
     """Compare rankers a and b `comparisons` times, and add losses, ties and wins of a to `counts`.
 
     Queries are drawn first and then processed in order, so each pair of rankings is loaded once.

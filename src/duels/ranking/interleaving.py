@@ -9,7 +9,7 @@ document is fixed, on both sides, when it is put on the list. Until then a place
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -17,6 +17,9 @@ from numpy.typing import DTypeLike
 from .. import specs
 from ..engine.compiling import Kernel
 from ..errors import InvalidInput, UnknownName
+
+if TYPE_CHECKING:
+    from .rankers import Rankings
 
 LENGTH = 10
 
@@ -56,15 +59,16 @@ def make_workspace(most: int, length: int = LENGTH, tau: float = 3.0, kind: DTyp
     )
 
 
-def load(workspace, rankings, a, b, query):
+def load(workspace: Workspace, rankings: "Rankings", a: int, b: int, query: int) -> int:
     """Copy the rankings of a query by rankers a and b to the workspace, and return the number of documents."""
-    start, end = rankings.offsets[query], rankings.offsets[query + 1]
+    start: int = rankings.offsets[query]
+    end: int = rankings.offsets[query + 1]
     copy_side(workspace, 0, rankings, a, start, end)
     copy_side(workspace, 1, rankings, b, start, end)
     return end - start
 
 
-def copy_side(workspace, side, rankings, ranker, start, end):
+def copy_side(workspace: Workspace, side: int, rankings: "Rankings", ranker: int, start: int, end: int) -> None:
     for p in range(end - start):
         workspace.documents[side, p] = rankings.order[ranker, start + p]
         workspace.places[side, p] = rankings.place[ranker, start + p]
@@ -72,16 +76,17 @@ def copy_side(workspace, side, rankings, ranker, start, end):
         workspace.last[side, p] = rankings.last[ranker, start + p]
 
 
-def clear(workspace, shown):
+def clear(workspace: Workspace, shown: int) -> None:
     """Clear the list. Tied documents keep their current order: any order is a valid start."""
     for k in range(shown):
         workspace.taken[0, workspace.places[0, workspace.shown[k]]] = False
         workspace.taken[1, workspace.places[1, workspace.shown[k]]] = False
 
 
-def free_place(workspace, side, place, rng):
+def free_place(workspace: Workspace, side: int, place: int, rng: np.random.Generator) -> int:
     """A random place of the same group whose document is not yet fixed."""
-    first, last = workspace.first[side, place], workspace.last[side, place]
+    first: int = workspace.first[side, place]
+    last: int = workspace.last[side, place]
     if last - first == 1:
         return place
     while True:
@@ -90,13 +95,13 @@ def free_place(workspace, side, place, rng):
             return other
 
 
-def swap(workspace, side, p, q):
+def swap(workspace: Workspace, side: int, p: int, q: int) -> None:
     d, e = workspace.documents[side, p], workspace.documents[side, q]
     workspace.documents[side, p], workspace.documents[side, q] = e, d
     workspace.places[side, e], workspace.places[side, d] = p, q
 
 
-def put(workspace, slot, side, place, rng):
+def put(workspace: Workspace, slot: int, side: int, place: int, rng: np.random.Generator) -> int:
     """Put the document at that place on the list and fix its place on both sides; return the one on the other side."""
     swap(workspace, side, place, free_place(workspace, side, place, rng))
     document = workspace.documents[side, place]
@@ -110,24 +115,26 @@ def put(workspace, slot, side, place, rng):
     return settled
 
 
-def next_free(workspace, side, place):
+def next_free(workspace: Workspace, side: int, place: int) -> int:
     """The first place from there on whose document is not on the list yet."""
     while workspace.taken[side, place]:
         place += 1
     return place
 
 
-def arrange_probabilistic(workspace, documents, length, rng):
+def arrange_probabilistic(workspace: Workspace, documents: int, length: int, rng: np.random.Generator) -> int:
     """Hofmann, Whiteson & de Rijke (CIKM 2011): each side's credit is its share of the document's probability."""
     return fill_probabilistic(workspace, documents, length, True, rng)
 
 
-def arrange_assigned(workspace, documents, length, rng):
+def arrange_assigned(workspace: Workspace, documents: int, length: int, rng: np.random.Generator) -> int:
     """The same lists; a click is credited to the side that contributed the document."""
     return fill_probabilistic(workspace, documents, length, False, rng)
 
 
-def fill_probabilistic(workspace, documents, length, marginal, rng):
+def fill_probabilistic(
+    workspace: Workspace, documents: int, length: int, marginal: bool, rng: np.random.Generator
+) -> int:
     mass_a = mass_b = workspace.mass[documents]
     length = min(length, documents)
     head_a = head_b = 0
@@ -154,7 +161,7 @@ def fill_probabilistic(workspace, documents, length, marginal, rng):
     return length
 
 
-def mass_without(workspace, side, mass, weight, documents):
+def mass_without(workspace: Workspace, side: int, mass: float, weight: float, documents: int) -> float:
     """The weight of the remaining places once one is taken; summed again where subtraction would lose precision."""
     if mass - weight > 0.001 * workspace.mass[documents]:
         return mass - weight
@@ -165,7 +172,9 @@ def mass_without(workspace, side, mass, weight, documents):
     return mass
 
 
-def draw_place(workspace, side, head, documents, mass, rng):
+def draw_place(
+    workspace: Workspace, side: int, head: int, documents: int, mass: float, rng: np.random.Generator
+) -> int:
     """Draw a place by weight among those whose documents are not on the list; `head` is the first of them."""
     left = rng.random() * mass
     place = head
@@ -178,7 +187,7 @@ def draw_place(workspace, side, head, documents, mass, rng):
     return place
 
 
-def arrange_team_draft(workspace, documents, length, rng):
+def arrange_team_draft(workspace: Workspace, documents: int, length: int, rng: np.random.Generator) -> int:
     """Radlinski, Kurup & Joachims (CIKM 2008): sides take turns; the first side of each round is drawn at random."""
     length = min(length, documents)
     picks_a = picks_b = 0
@@ -197,7 +206,7 @@ def arrange_team_draft(workspace, documents, length, rng):
     return length
 
 
-def arrange_balanced(workspace, documents, length, rng):
+def arrange_balanced(workspace: Workspace, documents: int, length: int, rng: np.random.Generator) -> int:
     """Joachims (KDD 2002): prefixes contain the tops of both rankings, to depths that differ by at most one.
 
     The credit holds the document's places in both rankings.
@@ -222,7 +231,7 @@ def arrange_balanced(workspace, documents, length, rng):
     return length
 
 
-def judge_by_worth(workspace, length):
+def judge_by_worth(workspace: Workspace, length: int) -> float:
     """The side with more total credit for its clicks."""
     lead = 0.0
     for k in range(length):
@@ -231,7 +240,7 @@ def judge_by_worth(workspace, length):
     return outcome_of(lead)
 
 
-def judge_balanced(workspace, length):
+def judge_balanced(workspace: Workspace, length: int) -> float:
     """The side with more clicked documents in its top k, where k is the depth of the lowest click."""
     depth = -1.0
     for k in range(length):
@@ -247,7 +256,7 @@ def judge_balanced(workspace, length):
     return outcome_of(lead)
 
 
-def outcome_of(lead):
+def outcome_of(lead: float) -> float:
     if abs(lead) < 1e-9:  # sums of the same credits in a different order
         return 0.5
     return 1.0 if lead > 0.0 else 0.0

@@ -10,11 +10,12 @@ from functools import lru_cache
 import numpy as np
 
 from ..errors import InvalidInput
+from .interleaving import Workspace
 
 MOST = 10  # longer lists have over a thousand arrangements
 
 
-def arrange_optimised(workspace, documents, length, rng):
+def arrange_optimised(workspace: Workspace, documents: int, length: int, rng: np.random.Generator) -> int:
     """Draw a list from the optimised distribution; each side's credit for a click is the inverse of its place."""
     length = min(length, documents)
     tops = [settled_top(workspace, side, length, rng) for side in (0, 1)]
@@ -29,7 +30,7 @@ def arrange_optimised(workspace, documents, length, rng):
     return length
 
 
-def settled_top(workspace, side, length, rng):
+def settled_top(workspace: Workspace, side: int, length: int, rng: np.random.Generator) -> list[int]:
     """The first documents of a ranking, ties in random order."""
     top: list[int] = []
     place = 0
@@ -41,7 +42,7 @@ def settled_top(workspace, side, length, rng):
     return top[:length]
 
 
-def inverse_place(ranking, document):
+def inverse_place(ranking: tuple[int, ...], document: int) -> float:
     return 1.0 / (ranking.index(document) + 1) if document in ranking else 1.0 / (len(ranking) + 1)
 
 

@@ -31,7 +31,7 @@ class Rankings(NamedTuple):
     offsets: np.ndarray  # (Q + 1,) int64
 
 
-def sum_ndcg(rankings, gains, ideal, discounts, r):
+def sum_ndcg(rankings: Rankings, gains: np.ndarray, ideal: np.ndarray, discounts: np.ndarray, r: int) -> float:
     """Sum the nDCG of ranker r over queries; `ideal` is each query's best DCG, and queries with 0 are left out."""
     total, k = 0.0, len(discounts)
     for q in range(len(rankings.offsets) - 1):
@@ -50,7 +50,7 @@ def sum_ndcg(rankings, gains, ideal, discounts, r):
     return total
 
 
-def sum_reciprocal_ranks(rankings, grades, r):
+def sum_reciprocal_ranks(rankings: Rankings, grades: np.ndarray, r: int) -> float:
     """Sum the reciprocal rank of ranker r's first relevant document over queries."""
     total = 0.0
     for q in range(len(rankings.offsets) - 1):
@@ -67,7 +67,7 @@ def sum_reciprocal_ranks(rankings, grades, r):
     return total
 
 
-def _expected_reciprocal(before, size, relevant):
+def _expected_reciprocal(before: int, size: int, relevant: int) -> float:
     """The expected 1/rank of the first of `relevant` among `size` documents in random order, after `before` others."""
     total, none_yet = 0.0, 1.0
     for k in range(size - relevant + 1):

@@ -31,7 +31,7 @@ class Page(NamedTuple):
     counts: np.ndarray  # (4,) int64: lines, rows, entries, long entries
 
 
-def scan(text, at, page, powers):
+def scan(text: np.ndarray, at: int, page: Page, powers: np.ndarray) -> int:
     """Read lines from `at` on, which must all end with a newline; return where the scan stopped."""
     size = len(text)
     while at < size:
@@ -48,7 +48,7 @@ def scan(text, at, page, powers):
     return size
 
 
-def spread(page, features, row):
+def spread(page: Page, features: np.ndarray, row: int) -> None:
     """Put the features of a page's rows into a table from `row` on."""
     entry = 0
     for k in range(page.counts[1]):
@@ -57,7 +57,7 @@ def spread(page, features, row):
             entry += 1
 
 
-def _scan_row(text, at, page, powers):
+def _scan_row(text: np.ndarray, at: int, page: Page, powers: np.ndarray) -> int:
     """Read one document's line and return where the next begins; -1, with nothing counted, if its form is unusual."""
     line, row, entry, odd = page.counts[0], page.counts[1], page.counts[2], page.counts[3]
     grade, start = 0, at
@@ -106,7 +106,7 @@ def _scan_row(text, at, page, powers):
     return end + 1
 
 
-def _number(text, at, powers):
+def _number(text: np.ndarray, at: int, powers: np.ndarray) -> tuple[float, bool, int]:
     """The number that begins here, whether it is exact, and where it ends (-1: not a number)."""
     negative = text[at] == MINUS
     if negative or text[at] == PLUS:
@@ -143,23 +143,23 @@ def _number(text, at, powers):
     return -value if negative else value, True, at
 
 
-def _is_blank(c):
+def _is_blank(c: int) -> bool:
     return c == 32 or c == 9 or 11 <= c <= 13
 
 
-def _skip_blanks(text, at):
+def _skip_blanks(text: np.ndarray, at: int) -> int:
     while _is_blank(text[at]):
         at += 1
     return at
 
 
-def _line_end(text, at):
+def _line_end(text: np.ndarray, at: int) -> int:
     while text[at] != NEWLINE:
         at += 1
     return at
 
 
-def _same(text, start, end, other, other_end):
+def _same(text: np.ndarray, start: int, end: int, other: int, other_end: int) -> bool:
     length = end - start
     same = other_end - other == length
     k = 0

@@ -6,6 +6,7 @@ import hmac
 import json
 import secrets
 import struct
+from functools import partial
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -140,16 +141,17 @@ def make_key(
         "revoked": None,
     }
 
-    def operation(connection: sa.Connection) -> Key:
-        found = _found(connection, keys.c.digest == values["digest"])
-        if found:  # DUELS_TOKEN, from the second start on
-            connection.execute(sa.update(keys).where(keys.c.id == found[0].id).values(revoked=None))
-            return found[0]._replace(revoked=None)
-        row = values | {"settings": json.dumps(settings or {})}
-        number = connection.execute(sa.insert(keys).values(row).returning(keys.c.id)).scalar_one()
-        return Key(id=number, **values, settings=settings or {})
+    return storage.write(Write(partial(_find_or_insert, values=values, settings=settings or {}))), secret
 
-    return storage.write(Write(operation)), secret
+
+def _find_or_insert(connection: sa.Connection, *, values: dict[str, Any], settings: dict[str, Any]) -> Key:
+    found = _found(connection, keys.c.digest == values["digest"])
+    if found:  # DUELS_TOKEN, from the second start on
+        connection.execute(sa.update(keys).where(keys.c.id == found[0].id).values(revoked=None))
+        return found[0]._replace(revoked=None)
+    row = values | {"settings": json.dumps(settings)}
+    number = connection.execute(sa.insert(keys).values(row).returning(keys.c.id)).scalar_one()
+    return Key(id=number, **values, settings=settings)
 
 
 def find_key(storage: Storage, secret: str) -> Key | None:
@@ -201,18 +203,17 @@ def list_keys(storage: Storage, kinds: tuple[str, ...], study_id: int | None = N
 
 def revoke_key(storage: Storage, number: int, kinds: tuple[str, ...], study_id: int | None = None) -> bool:
     """Revoke a key, with immediate effect in all processes; return whether there is such a key."""
+    chosen = (keys.c.id == number) & keys.c.kind.in_(kinds)
+    if study_id is not None:
+        chosen &= keys.c.study_id == study_id
+    return storage.write(Write(partial(_revoke, chosen=chosen)))
 
-    def operation(connection: sa.Connection) -> bool:
-        chosen = (keys.c.id == number) & keys.c.kind.in_(kinds)
-        if study_id is not None:
-            chosen &= keys.c.study_id == study_id
-        found = _found(connection, chosen)
-        if found and found[0].revoked is None:
-            connection.execute(sa.update(keys).where(chosen).values(revoked=log.clock()))
-        return bool(found)
 
-    found: bool = storage.write(Write(operation))
-    return found
+def _revoke(connection: sa.Connection, *, chosen: sa.ColumnElement[bool]) -> bool:
+    found = _found(connection, chosen)
+    if found and found[0].revoked is None:
+        connection.execute(sa.update(keys).where(chosen).values(revoked=log.clock()))
+    return bool(found)
 
 
 def _found(connection: sa.Connection, chosen: sa.ColumnElement[bool]) -> list[Key]:

@@ -11,13 +11,13 @@ from ..checks import check_int
 from ..engine import loop
 from ..engine.threads import in_threads, thread_count
 from ..errors import InvalidInput, PolicyError
-from ..policies import Policy
+from ..policies import Policy, State
 from ..policies import policy as find_policy
 from ..preference import PreferenceMatrix
 from ..problems import as_matrix
 from .player import rival, rival_alpha
 from .tally import Tally
-from .verdict import NOT_YET, log_thresholds, new_standing, note, settled
+from .verdict import NOT_YET, Standing, log_thresholds, new_standing, note, settled
 
 POLICIES = ("rucb", "dts_plus", "random")
 LIMIT = 1_000_000
@@ -49,7 +49,19 @@ class PlanRow(NamedTuple):
     wrong: float
 
 
-def until_verdict(state, params, world, gaps, wins, standing, thresholds, alpha, limit, coin, luck):
+def until_verdict(
+    state: State,
+    params: object,
+    world: np.ndarray,
+    gaps: np.ndarray,
+    wins: np.ndarray,
+    standing: Standing,
+    thresholds: np.ndarray,
+    alpha: float,
+    limit: int,
+    coin: np.random.Generator,
+    luck: np.random.Generator,
+) -> tuple[int, float, int]:
     """Kernel: one study without self-duels, with a look after every answer; returns duels, regret and verdict."""
     regret = 0.0
     for t in range(1, limit + 1):

@@ -12,21 +12,29 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..engine import loop
+from ..engine.compiling import Kernel
 from ..errors import DuelsError, InvalidInput, PolicyError
-from ..policies import Policy
+from ..policies import Policy, State
 
 INTERPRETED = {True: 0.5, False: 5.0}  # seconds in the interpreter before a built-in policy, or a user's, is compiled
 MANY = 2000  # answers: with more to enter at once, compiling pays
 SMALL = 200  # arms: with more, compiling pays
 SLICE = 50  # answers to enter in the interpreter before looking at the clock
 
-select: Any = None
-update: Any = None
-skip: Any = None
-wait: Any = None
+UNBOUND: Any = None
+select: Callable[..., tuple[int, int]] = UNBOUND  # placeholders for a policy's kernels
+update = skip = wait = UNBOUND
 
 
-def fold(state, params, first, second, outcomes, t, coin):
+def fold(
+    state: State,
+    params: object,
+    first: np.ndarray,
+    second: np.ndarray,
+    outcomes: np.ndarray,
+    t: int,
+    coin: np.random.Generator,
+) -> int:
     """Kernel: enter answered duels in order from time t on, as `loop.play` does; returns the time after them."""
     for k in range(len(first)):
         i, j = first[k], second[k]
@@ -38,7 +46,7 @@ def fold(state, params, first, second, outcomes, t, coin):
     return t
 
 
-def choose_next(state, params, t, coin):
+def choose_next(state: State, params: object, t: int, coin: np.random.Generator) -> tuple[int, int]:
     """Kernel: the pair that the policy selects at time t."""
     return select(state, params, t, coin)
 
@@ -60,28 +68,36 @@ def rival_alpha(policy: Policy) -> float:
     return float(getattr(policy.params, "alpha", 0.51))
 
 
-def choose_after(state, params, c, d, i, j, t, coin):
+def choose_after(
+    state: State, params: object, c: int, d: int, i: int, j: int, t: int, coin: np.random.Generator
+) -> tuple[int, int]:
     """Kernel: enter a tie of (i, j), asked at time t where the policy selected (c, d), and select at t + 1."""
     if i != j or (c == i and d == j and skip(state, params, t) <= t):
         update(state, params, t, i, j, 0.5)
     return select(state, params, t + 1, coin)
 
 
-def wait_for(state, params, first, second, outcomes, t, coin):
+def wait_for(
+    state: State,
+    params: object,
+    first: np.ndarray,
+    second: np.ndarray,
+    outcomes: np.ndarray,
+    t: int,
+    coin: np.random.Generator,
+) -> int:
     """Kernel: as `fold`, for unanswered duels of a policy that wants to know of them; the outcomes do not matter."""
     for k in range(len(first)):
         wait(state, params, first[k], second[k])
     return t + len(first)
 
 
-def choose_while_waiting(state, params, c, d, i, j, t, coin):
+def choose_while_waiting(
+    state: State, params: object, c: int, d: int, i: int, j: int, t: int, coin: np.random.Generator
+) -> tuple[int, int]:
     """Kernel: as `choose_after`, for a policy that wants to know of unanswered duels."""
     wait(state, params, i, j)
     return select(state, params, t + 1, coin)
-
-
-State = Any  # a policy's state: a NamedTuple of arrays and numbers
-Kernel = Callable[..., Any]
 
 
 class _Ahead(NamedTuple):

@@ -39,6 +39,7 @@ from .names import is_text, past_voter
 from .text_files import Row, csv_rows, first_line, json_rows, read_text, suffix_of
 
 KINDS = {".csv": ",", ".tsv": "\t", ".jsonl": "{", ".ndjson": "{"}  # the delimiter of cells; { for JSON Lines
+WRITTEN = (",", "\t", "{")  # the kinds that `write_votes` writes
 FORMATS = {  # the columns of a written file
     "duels": ("left", "right", "winner", "voter", "time", "duel"),
     "arena": ("model_a", "model_b", "winner", "judge", "tstamp"),
@@ -181,8 +182,9 @@ def write_votes(votes: VoteSource, path: str | os.PathLike[str], format: str = "
     if format not in FORMATS:
         raise UnknownName("format of votes", format, FORMATS)
     kind = KINDS.get(suffix_of(path.name))
-    if kind is None:
-        raise InvalidInput(f"{path}: unknown kind of file, expected one of {', '.join(KINDS)}, with .gz if you like")
+    if kind not in WRITTEN:
+        known = ", ".join(suffix for suffix, kind in KINDS.items() if kind in WRITTEN)
+        raise InvalidInput(f"{path}: unknown kind of file, expected one of {known}, with .gz if you like")
     rows = map(_arena_row if format == "arena" else operator.attrgetter(*FORMATS[format]), votes)
     with atomic_open(path) as file:
         text = io.TextIOWrapper(file, "utf-8", newline="")

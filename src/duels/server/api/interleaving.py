@@ -4,6 +4,7 @@ The fast path calls `interleaved` and `clicks` directly.
 """
 
 import json
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -15,6 +16,7 @@ from ...storage.storage import Write
 from ...storage.tables import impressions
 from ...study.duels import Duel
 from ...study.study import Study
+from ...votes.names import voter_name
 from ..errors import error_responses
 from ..schemas import Clicks, Document, Impression, Interleave, Told
 from ..security import FastCaller, ServiceDep
@@ -34,44 +36,42 @@ async def interleaved(study: StudyPath, body: Interleave, service: ServiceDep, k
     method = find_method(body.method)
 
     def write(found: Study) -> Write[Shown]:
-        return _ask_and_interleave(found, body, method) if body.duel is None else _interleave(found, body, method)
+        if body.duel is not None:
+            return Write(partial(_interleave, study=found, body=body, method=method), found.id)
+        voter = voter_name(body.voter)
+        return Write(
+            partial(_ask_and_interleave, study=found, body=body, method=method, voter=voter), found.id, last=True
+        )
 
     return await service.write(key, study, write)
 
 
-def _ask_and_interleave(study: Study, body: Interleave, method: Method) -> Write[Shown]:
-    """Ask for a duel and store its list, in one transaction."""
+def _ask_and_interleave(
+    connection: sa.Connection, *, study: Study, body: Interleave, method: Method, voter: str | None
+) -> Shown:
+    """Ask for a duel and store its list."""
+    history = study.current(connection)
+    for name, active in zip(history.names, history.active):
+        if active and name not in body.rankings:
+            expected = "expected one for each active arm, or the id of a duel that was asked for before"
+            raise InvalidInput(f"arm {name!r} has no ranking: {expected}")
     shown: list[Shown] = []
 
     def about(connection: sa.Connection, duel: Duel) -> Shown:
         shown.append(_make_list(connection, study, duel, body, method))
         return {}
 
-    asking = study.asking(voter=body.voter, about=about)
-
-    def operation(connection: sa.Connection) -> Shown:
-        history = study.current(connection)
-        for name, active in zip(history.names, history.active):
-            if active and name not in body.rankings:
-                expected = "expected one for each active arm, or the id of a duel that was asked for before"
-                raise InvalidInput(f"arm {name!r} has no ranking: {expected}")
-        asking.operation(connection)
-        return shown[0]
-
-    return Write(operation, asking.study, asking.last)
+    study.ask_in(connection, voter=voter, about=about)
+    return shown[0]
 
 
-def _interleave(study: Study, body: Interleave, method: Method) -> Write[Shown]:
+def _interleave(connection: sa.Connection, *, study: Study, body: Interleave, method: Method) -> Shown:
     """Return the list of a duel that was asked for before. A list that was made before is returned again."""
-
-    def operation(connection: sa.Connection) -> Shown:
-        duel = study.duel_in(study.current(connection), body.duel)
-        record = _record(connection, study, duel.id)
-        if record is None:
-            return _make_list(connection, study, duel, body, method)
-        return _impression(duel, record["documents"])
-
-    return Write(operation, study.id)
+    duel = study.duel_in(study.current(connection), body.duel)
+    record = _record(connection, study, duel.id)
+    if record is None:
+        return _make_list(connection, study, duel, body, method)
+    return _impression(duel, record["documents"])
 
 
 def _impression(duel: Duel, documents: list[Document]) -> Shown:
@@ -106,16 +106,17 @@ async def clicks(study: StudyPath, body: Clicks, service: ServiceDep, key: FastC
     """Send all clicks on a list that was shown. They decide its duel."""
 
     def write(found: Study) -> Write[str]:
-        def operation(connection: sa.Connection) -> str:
-            record = _record(connection, found, body.impression)
-            if record is None:
-                raise NotFound(f"study {found.name!r} has no impression {body.impression}: interleave first")
-            winner = _winner(record, body)
-            return found.telling(body.impression, winner, voter=body.voter).operation(connection)
-
-        return Write(operation, found.id)
+        return Write(partial(_tell_clicks, study=found, body=body), found.id)
 
     return {"duel": body.impression, "answer": await service.write(key, study, write)}
+
+
+def _tell_clicks(connection: sa.Connection, *, study: Study, body: Clicks) -> str:
+    record = _record(connection, study, body.impression)
+    if record is None:
+        raise NotFound(f"study {study.name!r} has no impression {body.impression}: interleave first")
+    winner = _winner(record, body)
+    return study.tell_in(connection, duel=body.impression, winner=winner, voter=voter_name(body.voter))
 
 
 def _winner(record: dict[str, Any], body: Clicks) -> str:
