@@ -13,13 +13,13 @@ BETS = np.geomspace(0.02, 1.6, 16)  # the stakes of `log_closeness`; below 2, so
 LOG_BETS = math.log(16.0)
 
 
-def evidence(wins, losses):
+def evidence(wins: float, losses: float) -> float:
     """ln M of one pair."""
     n = wins + losses
     return math.lgamma(wins + 5.0) + math.lgamma(losses + 5.0) - math.lgamma(n + 10.0) + LOG_630 + n * LOG_2
 
 
-def is_certain(wins, losses, log_level):
+def is_certain(wins: float, losses: float, log_level: float) -> bool:
     """Whether the first of a pair beats the second for certain: it leads, and ln M is at least log_level."""
     lead = wins - losses
     # M is below the likelihood ratio exp(n kl(w/n, ½)), which is at most exp(ln 2 · lead²/n): few pairs pass.
@@ -28,7 +28,7 @@ def is_certain(wins, losses, log_level):
     return evidence(wins, losses) >= log_level
 
 
-def log_closeness(wins, losses, ties, margin):
+def log_closeness(wins: float, losses: float, ties: float, margin: float) -> float:
     """The logarithm of the evidence that an arm scores more than ½ − margin against another; a tie is a half.
 
     It is the mean fortune of gamblers who bet on that with different stakes, which do not depend on the margin.
@@ -46,16 +46,16 @@ def log_closeness(wins, losses, ties, margin):
     return top + math.log(total) - LOG_BETS
 
 
-def winner_level(delta, arms):
+def winner_level(delta: float, arms: int) -> float:
     """The ln M of each pair of the winner: three quarters of δ, however many arms there are."""
     return math.log(4.0 / (3.0 * delta)) if arms == 2 else math.log(1.0 + 2.0 / delta)
 
 
-def no_winner_level(delta, arms):
+def no_winner_level(delta: float, arms: int) -> float:
     """The ln M of a loss of each arm, if no arm beats all others; it shares the three quarters of `winner_level`."""
     return math.log(0.5 + (arms - 1) * (1.0 / delta + 0.25))
 
 
-def margin_level(delta, arms):
+def margin_level(delta: float, arms: int) -> float:
     """The `log_closeness` of each pair of an arm that is practically tied with the best: a sixteenth of δ."""
     return math.log(16.0 * arms * arms / ((arms - 1) * delta))

@@ -73,7 +73,7 @@ def select(state, params, t, rng):
     return i, j
 
 
-def undefeated(losses, i, j, rng):
+def undefeated(losses: np.ndarray, i: int, j: int, rng: np.random.Generator) -> int:
     """The first of i, j and a random arm that has no certain loss; any arm if all have one."""
     if losses[i] == 0:
         return i
@@ -91,7 +91,7 @@ def undefeated(losses, i, j, rng):
     return i
 
 
-def weakest_lead(wins, open, done, c):
+def weakest_lead(wins: np.ndarray, open: np.ndarray, done: np.ndarray, c: int) -> int:
     """The arm whose defeat by c is furthest from certain; −1 if all are done."""
     best, least = -1, math.inf
     for k in range(len(wins)):

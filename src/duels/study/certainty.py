@@ -72,7 +72,8 @@ class AllPairs:
 
     def __init__(self, tally: Tally, confidence: float) -> None:
         self._tally, self._confidence = tally, confidence
-        self.wins = self.losses = certainly_beats(tally, confidence) & _both_active(tally)
+        self.wins: Bools = _both(certainly_beats(tally, confidence), _both_active(tally))
+        self.losses: Bools = self.wins
 
     @property
     def proves_itself(self) -> bool:
@@ -110,10 +111,11 @@ class WithoutUnion:
         known = log_mixture(tally.wins[first, second], tally.wins[second, first])
         all_pairs = _pairs_where(arms, first, second, known >= self.all_pairs_level(first, second))
         wins = _pairs_where(arms, first, second, known >= self.winner_level(first, second))
-        self._beats_retired = (wins | np.eye(arms, dtype=bool))[:, ~tally.active].all(axis=1)
+        itself = np.eye(arms, dtype=bool)
+        self._beats_retired: Bools = np.asarray(_either(wins, itself)[:, ~tally.active].all(axis=1))
         both = _both_active(tally)
         self.wins: Bools = np.where(self._beats_retired[:, None], wins, all_pairs) & both
-        self.losses = all_pairs & both
+        self.losses: Bools = _both(all_pairs, both)
         if tally.active.all() and arms == start > 1:
             self.losses = _pairs_where(arms, first, second, known >= no_winner_level(self._delta, arms))
 
@@ -127,10 +129,10 @@ class WithoutUnion:
         first, second = np.nonzero(met(tally))
         known = log_closeness(tally.wins[first, second], tally.wins[second, first], tally.ties[first, second], margin)
         itself = np.eye(arms, dtype=bool)
-        to_all = _pairs_where(arms, first, second, known >= self.close_level(first, second)) | itself
-        all_pairs = _pairs_where(arms, first, second, known >= self.all_pairs_level(first, second)) | itself
-        near: Bools = np.where(to_all[:, ~tally.active].all(axis=1)[:, None], to_all, all_pairs)
-        return near
+        to_all = _either(_pairs_where(arms, first, second, known >= self.close_level(first, second)), itself)
+        all_pairs = _either(_pairs_where(arms, first, second, known >= self.all_pairs_level(first, second)), itself)
+        to_retired = np.asarray(to_all[:, ~tally.active].all(axis=1))
+        return np.where(to_retired[:, None], to_all, all_pairs)
 
     def missing(self, arm: int) -> Floats:
         tally, others = self._tally, np.arange(len(self._tally.names))
@@ -203,6 +205,14 @@ class Settled:
 
 Test = AllPairs | WithoutUnion
 TESTS: dict[str, type[AllPairs] | type[WithoutUnion]] = {"all pairs": AllPairs, "winner": WithoutUnion}
+
+
+def _both(first: Bools, second: Bools) -> Bools:
+    return np.asarray(first & second)
+
+
+def _either(first: Bools, second: Bools) -> Bools:
+    return np.asarray(first | second)
 
 
 def _both_active(tally: Tally) -> Bools:

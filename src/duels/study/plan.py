@@ -1,5 +1,6 @@
 """How many duels a verdict takes, by simulating studies that look at the verdict after every answer."""
 
+import json
 import threading
 from collections.abc import Callable, Sequence
 from types import ModuleType
@@ -15,11 +16,16 @@ from ..policies import Policy, State
 from ..policies import policy as find_policy
 from ..preference import PreferenceMatrix
 from ..problems import as_matrix
+from ..storage.storage import StudyRow
+from .certainty import checked_confidence, checked_margin
+from .goal import Goal
+from .history import History
+from .looks import NO_WINNER, NOT_YET, TIED, Looks, found, new_looks, take, useful
 from .player import rival, rival_alpha
-from .tally import Tally
-from .verdict import NOT_YET, Standing, log_thresholds, new_standing, note, settled
+from .record import next_event
+from .tally import Bools, Ints
 
-POLICIES = ("rucb", "dts_plus", "random")
+POLICIES = ("verdict", "rucb", "random")
 LIMIT = 1_000_000
 PolicyLike = str | Policy | ModuleType
 
@@ -37,7 +43,8 @@ class PlanRow(NamedTuple):
         regret_median: The median of the regret.
         regret_90: Nine in ten have at most this regret.
         undecided: The share of studies without a verdict at the limit.
-        wrong: The share of studies that name an arm that is not the winner.
+        wrong: The share of studies whose verdict is not true.
+        within_budget: The share of studies with a verdict within the budget, if there is one.
     """
 
     policy: str
@@ -47,38 +54,43 @@ class PlanRow(NamedTuple):
     regret_90: float
     undecided: float
     wrong: float
+    within_budget: float | None = None
 
 
 def until_verdict(
     state: State,
     params: object,
     world: np.ndarray,
+    ties: float,
+    told: bool,
     gaps: np.ndarray,
-    wins: np.ndarray,
-    standing: Standing,
-    thresholds: np.ndarray,
+    looks: Looks,
     alpha: float,
     limit: int,
     coin: np.random.Generator,
     luck: np.random.Generator,
+    doubt: np.random.Generator,
 ) -> tuple[int, float, int]:
     """Kernel: one study without self-duels, with a look after every answer; returns duels, regret and verdict."""
-    regret = 0.0
-    for t in range(1, limit + 1):
+    regret, t = 0.0, 1
+    for duel in range(1, limit + 1):
         i, j = select(state, params, t, coin)
-        if i < 0 or j < 0 or i >= len(wins) or j >= len(wins):
+        if i < 0 or j < 0 or i >= len(gaps) or j >= len(gaps):
             raise IndexError("select chose an arm that does not exist")
+        i, j = useful(looks, i, j, doubt)
         if i == j:
-            j = rival(wins, i, t, alpha)
-        won = 1.0 if luck.random() < world[i, j] else 0.0
-        update(state, params, t, i, j, won)
-        wins[i, j] += won
-        wins[j, i] += 1.0 - won
+            j = rival(looks.wins, i, t, alpha)
+        outcome = 1.0 if luck.random() < world[i, j] else 0.0
+        if ties > 0.0 and luck.random() < ties:
+            outcome = 0.5
+        if told or outcome != 0.5:
+            update(state, params, t, i, j, outcome)
+            t += 1
+        take(looks, i, j, outcome)
         regret += 0.5 * (gaps[i] + gaps[j])
-        note(standing, wins, i, j, thresholds[i, j])
-        found = settled(standing)
-        if found != NOT_YET:
-            return t, regret, found
+        verdict = found(looks, i, j)
+        if verdict != NOT_YET:
+            return duel, regret, verdict
     return limit, regret, NOT_YET
 
 
@@ -89,6 +101,10 @@ def plan(
     gap: float | None = None,
     policies: PolicyLike | Sequence[PolicyLike] = POLICIES,
     confidence: float = 0.95,
+    margin: float = 0.0,
+    ties: float = 0.0,
+    parallel: int = 1,
+    budget: int | None = None,
     studies: int = 200,
     limit: int = LIMIT,
     seed: int = 0,
@@ -105,6 +121,10 @@ def plan(
         gap: See `arms`.
         policies: One or several names, files or modules.
         confidence: Of the verdict.
+        margin: Of the verdict, see `create_study`.
+        ties: The share of answers that are ties. The probabilities of the problem are then those of the other answers.
+        parallel: How many questions are open at any time, such as one for each of the people who vote.
+        budget: How many answers there will be. Each row then says how likely there is a verdict by then.
         studies: How many studies to simulate for each policy.
         limit: Duels after which a study is given up. Policies that need a horizon get this one.
         seed: Of the simulation.
@@ -122,14 +142,42 @@ def plan(
         >>> rows = duels.plan(arms=4, gap=0.2, policies="rucb", studies=20)  # doctest: +SKIP
     """
     matrix = _matrix(problem, arms, gap)
-    studies, limit = check_int("studies", studies, 1), check_int("limit", limit, 1, 10**9)
+    plan = _Plan(
+        matrix,
+        confidence=checked_confidence(confidence),
+        margin=checked_margin(margin),
+        ties=_share_of_ties(ties),
+        parallel=check_int("parallel", parallel, 1, 10_000),
+        budget=None if budget is None else check_int("budget", budget, 1),
+        studies=check_int("studies", studies, 1),
+        limit=check_int("limit", limit, 1, 10**9),
+        seed=check_int("seed", seed, 0),
+    )
     jobs = thread_count(jobs)
     if not isinstance(policies, Sequence) or isinstance(policies, str | Policy):
         policies = [policies]
-    chosen = [find_policy(one) for one in policies]
+    chosen = [find_policy(one).with_goal(plan.confidence, plan.margin) for one in policies]
     if not chosen:
-        raise InvalidInput("there are no policies: expected at least one, such as 'rucb'")
-    return [_row(matrix, one, confidence, studies, limit, check_int("seed", seed, 0), jobs, progress) for one in chosen]
+        raise InvalidInput("there are no policies: expected at least one, such as 'verdict'")
+    return [_row(plan, one, jobs, progress) for one in chosen]
+
+
+class _Plan(NamedTuple):
+    matrix: PreferenceMatrix
+    confidence: float
+    margin: float
+    ties: float
+    parallel: int
+    budget: int | None
+    studies: int
+    limit: int
+    seed: int
+
+
+def _share_of_ties(ties: float) -> float:
+    if not (isinstance(ties, int | float) and 0 <= ties < 1):
+        raise InvalidInput(f"ties is {ties!r}: expected the share of answers that are ties, at least 0 and below 1")
+    return float(ties)
 
 
 def _matrix(problem: str | PreferenceMatrix | None, arms: int | None, gap: float | None) -> PreferenceMatrix:
@@ -145,44 +193,23 @@ def _matrix(problem: str | PreferenceMatrix | None, arms: int | None, gap: float
     return PreferenceMatrix(array, name=f"{arms} arms, gap {gap:g}")
 
 
-def _row(
-    matrix: PreferenceMatrix,
-    policy: Policy,
-    confidence: float,
-    studies: int,
-    limit: int,
-    seed: int,
-    jobs: int,
-    progress: bool | None,
-) -> PlanRow:
-    arms, gaps = matrix.arms, matrix.gaps
-    none = np.zeros((arms, arms), np.int64)
-    tally = Tally(matrix.names, none, none, np.ones(arms, bool), arms)
-    thresholds = log_thresholds(tally, confidence)
-    duels, regret, found = np.zeros(studies), np.zeros(studies), np.zeros(studies, np.int64)
-
-    def study(number: int, most: int, play: Callable[..., Any]) -> tuple[int, float, int]:
-        state, (coin, luck) = policy.start(arms, limit), loop.streams(seed, number)
-        standing, wins, alpha = new_standing(arms), np.zeros((arms, arms)), rival_alpha(policy)
-        duels, regret, found = play(
-            state, policy.params, matrix.array, gaps, wins, standing, thresholds, alpha, most, coin, luck
-        )
-        return duels, regret, found
-
-    play = loop.compiled_for(policy, until_verdict, lambda call: study(0, 0, call))
+def _row(plan: _Plan, policy: Policy, jobs: int, progress: bool | None) -> PlanRow:
+    duels, regret, verdicts = np.zeros(plan.studies), np.zeros(plan.studies), np.zeros(plan.studies, np.int64)
+    study = _study_at_once if plan.parallel > 1 else _study_one_by_one
+    play = study(plan, policy)
 
     def one(number: int, stop: threading.Event, share: Callable[[float], None]) -> None:
         if not stop.is_set():
             try:
-                duels[number], regret[number], found[number] = study(number, limit, play)
+                duels[number], regret[number], verdicts[number] = play(number)
             except Exception as error:
                 raise PolicyError(
                     f"policy {policy} failed in study {number}: {type(error).__name__}: {error}"
                 ) from error
             share(1.0)
 
-    in_threads(one, studies, jobs, progress, f"{policy} until a verdict")
-    undecided = found == NOT_YET
+    in_threads(one, plan.studies, jobs, progress, f"{policy} until a verdict")
+    undecided = verdicts == NOT_YET
     until = np.where(undecided, np.inf, duels)
     return PlanRow(
         str(policy),
@@ -191,5 +218,70 @@ def _row(
         float(np.quantile(regret, 0.5)),
         float(np.quantile(regret, 0.9)),
         float(undecided.mean()),
-        float(((found != matrix.condorcet_winner) & ~undecided).mean()),
+        float(_is_wrong(plan, verdicts).mean()),
+        None if plan.budget is None else float((until <= plan.budget).mean()),
     )
+
+
+def _is_wrong(plan: _Plan, verdicts: Ints) -> Bools:
+    """(studies,) bool: Whether the verdict is not true of the matrix."""
+    matrix = plan.matrix
+    worst = np.min(np.where(np.eye(matrix.arms, dtype=bool), 0.5, matrix.array), axis=1)
+    close = (1 - plan.ties) * (worst - 0.5) >= -plan.margin
+    best = np.array([arm == matrix.condorcet_winner for arm in range(matrix.arms)])
+    right = {NOT_YET: True, NO_WINNER: matrix.condorcet_winner is None}
+    right |= {arm: bool(best[arm]) for arm in range(matrix.arms)}
+    right |= {TIED - arm: bool(close[arm]) for arm in range(matrix.arms)}
+    return np.array([not right[int(one)] for one in verdicts])
+
+
+Result = tuple[int, float, int]  # duels, regret and verdict of a study
+
+
+def _study_one_by_one(plan: _Plan, policy: Policy) -> Callable[[int], Result]:
+    """Studies in which each question waits for the answer to the one before."""
+    arms, gaps, delta = plan.matrix.arms, plan.matrix.gaps, 1 - plan.confidence
+    told, alpha = policy.live_ties == "halves", rival_alpha(policy)
+
+    def study(number: int, most: int, play: Callable[..., Result]) -> Result:
+        state, (coin, luck) = policy.start(arms, plan.limit), loop.streams(plan.seed, number)
+        doubt, looks = np.random.default_rng([plan.seed, number]), new_looks(arms, delta, plan.margin)
+        world, rest = plan.matrix.array, (alpha, most, coin, luck, doubt)
+        return play(state, policy.params, world, plan.ties, told, gaps, looks, *rest)
+
+    compiled = loop.compiled_for(policy, until_verdict, lambda call: study(0, 0, call))
+    return lambda number: study(number, plan.limit, compiled)
+
+
+def _study_at_once(plan: _Plan, policy: Policy) -> Callable[[int], Result]:
+    """Studies with several open questions, of which any is answered next, asked as in a live study."""
+    matrix = plan.matrix
+    goal = Goal(plan.confidence, plan.margin, ties=policy.live_ties)
+    note = json.dumps({"arms": list(matrix.names)})
+
+    def study(number: int) -> Result:
+        row = StudyRow(0, "plan", 0.0, str(policy), plan.limit, number, 600.0, {"goal": goal._asdict()})
+        history, luck = History(row, policy), np.random.default_rng([plan.seed, number])
+        history.take(next_event(history, "create", 0.0, note=note))
+        history.player().compile()
+        looks, regret, waiting = new_looks(matrix.arms, 1 - plan.confidence, plan.margin), 0.0, list[int]()
+        for answers in range(1, plan.limit + 1):
+            while len(waiting) < plan.parallel:
+                left, right, swapped = history.question(0.0, allow_self=False)
+                shown = {"left_arm": left, "right_arm": right, "swapped": swapped}
+                waiting.append(len(history.left))
+                history.take(next_event(history, "ask", 0.0, duel=waiting[-1], attempt=0, **shown))
+            duel = waiting.pop(int(luck.integers(len(waiting))))
+            left, right = history.left[duel], history.right[duel]
+            outcome = 1.0 if luck.random() < matrix.array[left, right] else 0.0
+            outcome = 0.5 if luck.random() < plan.ties else outcome
+            answer = {1.0: "left", 0.0: "right", 0.5: "tie"}[outcome]
+            history.take(next_event(history, "tell", 0.0, duel=duel, attempt=0, answer=answer))
+            take(looks, left, right, outcome)
+            regret += 0.5 * (matrix.gaps[left] + matrix.gaps[right])
+            verdict = found(looks, left, right)
+            if verdict != NOT_YET:
+                return answers, regret, verdict
+        return plan.limit, regret, NOT_YET
+
+    return study
