@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import InvalidInput
 from .betas import argmax_beta
-from .evidence import is_certain, log_closeness, margin_level, winner_level
+from .evidence import LOG_630, is_certain, log_closeness, margin_level, winner_level
 from .kernels import choose
 
 PAPER = "the asking rule of Duels; pairs proposed as by Sui, Zhuang, Burdick, Yue (UAI 2017)"
@@ -137,8 +137,39 @@ def wait(state, params, i, j):
         state.open[j, i] += 1.0
 
 
+def bounds(state, params, t):
+    """Return the (K, K) lower and upper limits of each win probability: where the evidence against it is too small.
+
+    ½ is outside exactly if the pair is certain.
+    """
+    upper = _upper(state.wins, state.levels[0])
+    lower = 1.0 - upper.T
+    np.fill_diagonal(upper, 0.5)
+    np.fill_diagonal(lower, 0.5)
+    return lower, upper
+
+
+def _upper(wins, level):
+    """The p above w/n at which B(w+5, l+5) / B(5, 5) / (p^w (1−p)^l) reaches the level, by bisection; 1 if none does."""
+    from scipy import special
+
+    losses = wins.T
+    target = special.betaln(wins + 5.0, losses + 5.0) + LOG_630 - level
+    low, high = wins / np.maximum(wins + losses, 1.0), np.ones(wins.shape)
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        above = special.xlogy(wins, middle) + special.xlog1py(losses, -middle) <= target
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    return high
+
+
+def champions(state, params, t):
+    """Return the arms that may still be the winner as a (K,) bool array: those without a certain loss."""
+    return state.losses == 0
+
+
 def recommend(state, rng):
-    """The arm that leads most of the others, by its own lead where that is equal."""
+    """The arm that was asked about most often, ties at random."""
     most, ties = 0.0, 0
     for i in range(len(state.won)):
         plays = state.won[i] + state.lost[i]

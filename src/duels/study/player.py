@@ -88,8 +88,10 @@ def wait_for(
 ) -> int:
     """Kernel: as `fold`, for unanswered duels of a policy that wants to know of them; the outcomes do not matter."""
     for k in range(len(first)):
+        select(state, params, t, coin)
         wait(state, params, first[k], second[k])
-    return t + len(first)
+        t += 1
+    return t
 
 
 def choose_while_waiting(

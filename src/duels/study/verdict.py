@@ -93,7 +93,7 @@ def verdict(
     known: dict[str, Any] = {"confidence": confidence, "margin": margin, "void": void}
     known |= {"arms": len(active), "duels": int(met(tally).sum()) // 2}
     found = TESTS[test](tally, confidence)
-    wins = np.asarray(found.wins.sum(axis=1))
+    wins: Ints = np.asarray(found.wins.sum(axis=1))
     if (wins[active] == len(active) - 1).any() and (len(active) > 1 or found.proves_itself):
         winner = tally.names[active[wins[active].argmax()]]
         return Verdict(kind="winner", winner=winner, leader=winner, **known)
