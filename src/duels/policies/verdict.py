@@ -150,7 +150,7 @@ def bounds(state, params, t):
 
 
 def _upper(wins, level):
-    """The p above w/n at which B(w+5, l+5) / B(5, 5) / (p^w (1−p)^l) reaches the level, by bisection; 1 if none does."""
+    """The p above w/n at which B(w+5, l+5) / B(5, 5) / (p^w (1−p)^l) reaches the level, by bisection; 1 if none."""
     from scipy import special
 
     losses = wins.T

@@ -93,7 +93,7 @@ def verdict(
     known: dict[str, Any] = {"confidence": confidence, "margin": margin, "void": void}
     known |= {"arms": len(active), "duels": int(met(tally).sum()) // 2}
     found = TESTS[test](tally, confidence)
-    wins: Ints = np.asarray(found.wins.sum(axis=1))
+    wins = found.wins.sum(axis=1)
     if (wins[active] == len(active) - 1).any() and (len(active) > 1 or found.proves_itself):
         winner = tally.names[active[wins[active].argmax()]]
         return Verdict(kind="winner", winner=winner, leader=winner, **known)
@@ -123,8 +123,8 @@ def _losses(tally: Tally, sure: Bools, confidence: float) -> dict[str, Any]:
 
 def _some_cycle(sure: Bools, excess: Floats, start: int) -> list[int]:
     """A short cycle of certain wins, by going from loser to winner from `start` if possible; empty if there is none."""
-    left = sure.any(axis=0)
-    while (fewer := left & sure[left].any(axis=0)).sum() < left.sum():  # an arm that nothing beats is on no cycle
+    left: Bools = np.asarray(sure.any(axis=0))
+    while (fewer := np.asarray(left & sure[left].any(axis=0))).sum() < left.sum():  # an arm that nothing beats is on no cycle
         left = fewer
     if not left.any():
         return []
