@@ -135,8 +135,11 @@ class Client:
         self,
         arms: Iterable[str],
         study_name: str = "study",
-        policy: str = "rucb",
+        policy: str | None = None,
         *,
+        confidence: float = 0.95,
+        margin: float = 0.0,
+        after: Literal["stop", "rank"] = "stop",
         horizon: int | None = None,
         seed: int = 0,
         lease: float = LEASE,
@@ -147,7 +150,11 @@ class Client:
         Args:
             arms: The names of the arms, at least two.
             study_name: The study's name, unique on the server.
-            policy: What chooses the duels, such as `"rucb:alpha=0.6"`.
+            policy: What chooses the duels, such as `"rucb:alpha=0.6"`; by default `verdict`, which needs the fewest
+                answers.
+            confidence: The probability that no verdict of the study is ever wrong.
+            margin: If above 0, an arm may be declared practically tied with the best, see `Study.verdict`.
+            after: What to do when the winner is known: `"stop"`, or `"rank"` the others too.
             horizon: How many duels there will be, for policies that need to know.
             seed: Of the policy's random choices.
             lease: Seconds after which a duel without an answer no longer counts as open.
@@ -159,8 +166,9 @@ class Client:
         Raises:
             Conflict: If there is a study of that name already.
         """
-        body: dict[str, object] = {"name": study_name, "arms": arms, "policy": str(policy), "horizon": horizon}
-        body |= {"seed": seed, "lease": lease, "load_if_exists": load_if_exists}
+        body: dict[str, object] = {"name": study_name, "arms": arms, "horizon": horizon}
+        body |= {"policy": None if policy is None else str(policy), "confidence": confidence, "margin": margin}
+        body |= {"after": after, "seed": seed, "lease": lease, "load_if_exists": load_if_exists}
         created = self._send("POST", ROOT[:-1], body, Again.ALWAYS if load_if_exists else Again.UNSENT).json()
         return RemoteStudy(self, created["name"], created["policy"])
 
@@ -385,15 +393,15 @@ class RemoteStudy:
         rows = ({"prompt": p, "outputs": {arm: o._asdict() for arm, o in by.items()}} for p, by in read_items(items))
         return int(self._post("/items", lines=b"\n".join(map(_json, rows)))["items"])
 
-    def leaderboard(self, confidence: float = 0.95) -> list[LeaderboardRow]:
+    def leaderboard(self, confidence: float | None = None) -> list[LeaderboardRow]:
         """Return one row per arm, best first."""
         return [_row(LeaderboardRow, one) for one in self._get("/leaderboard", confidence=confidence)["leaderboard"]]
 
-    def preferences(self, confidence: float = 0.95) -> list[PairRow]:
+    def preferences(self, confidence: float | None = None) -> list[PairRow]:
         """Return one row per pair of arms: wins, counts, estimate and interval."""
         return [_row(PairRow, one) for one in self._pages("preferences", confidence=confidence)]
 
-    def verdict(self, confidence: float = 0.95, margin: float = 0.0) -> Verdict:
+    def verdict(self, confidence: float | None = None, margin: float | None = None) -> Verdict:
         """Return who is best, as far as that is certain. It stays valid however often you look."""
         found = self._get("/verdict", confidence=confidence, margin=margin)
         return Verdict(**{key: _tuples(value) for key, value in found.items() if key in Verdict.__dataclass_fields__})

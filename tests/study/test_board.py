@@ -65,7 +65,7 @@ def row_of(rows, arm):
 @pytest.fixture
 def small(url):
     """a beats b 3 : 1 and c 8 : 0; b beats c once and ties once."""
-    study = create_study([*"abc"], "small", url)
+    study = create_study([*"abc"], "small", url, "rucb")
     study.import_votes(
         votes(("a", "b", "left", 3), ("b", "a", "left", 1), ("a", "c", "left", 8), ("b", "c", "left", 1))
         + votes(("c", "b", "tie", 1))

@@ -157,7 +157,7 @@ def test_a_question_the_policy_would_not_ask_is_found(url, tmp_path):
             database.execute("UPDATE events SET digest = ? WHERE seq = ?", (digest, row[0]))
     forged = reopened(url)
     forged.verdict()
-    with pytest.raises(StorageError, match="asks what policy rucb would not"):
+    with pytest.raises(StorageError, match="asks what policy verdict would not"):
         forged.check()
 
 
@@ -442,7 +442,7 @@ def test_studies_are_listed_loaded_and_deleted(url):
     two.add_arm("c")
     infos = list_studies(url)
     assert [(info.name, info.policy, info.arms, info.answers, info.open) for info in infos] == [
-        ("one", "rucb", 3, 0, 0),
+        ("one", "verdict", 3, 0, 0),
         ("two", "random", 3, 1, 1),
     ]
     delete_study("one", url)
@@ -496,7 +496,7 @@ def test_a_study_that_exists(url):
     assert create_study(list("abc"), "study", url, load_if_exists=True).arms == ["a", "b", "c"]
     with pytest.raises(Conflict, match="exists with other arms"):
         create_study(list("abd"), "study", url, load_if_exists=True)
-    with pytest.raises(Conflict, match="exists with the policy rucb"):
+    with pytest.raises(Conflict, match="exists with the policy verdict"):
         create_study(list("abc"), "study", url, "random", load_if_exists=True)
 
 
@@ -771,7 +771,7 @@ def test_questions_are_those_of_a_fresh_look_whatever_the_clock_does(url, now, s
     rows = storage.read_events(storage.connection(), hosts[0].id, 0)
     for k, row in enumerate(rows):
         if row[1] == "ask":
-            fresh = History(hosts[0].row, duels.policy("rucb"))
+            fresh = History(hosts[0].row, duels.policy("verdict"))
             fresh.apply(rows[:k])
             assert fresh.question(row[9], not row[10]) == row[4:7]
     assert hosts[1].check() == len(rows)

@@ -228,7 +228,7 @@ def test_a_server_compiles_before_it_asks_about_many_arms(url):
     assert (shown["champions"], compiled) == (None, [])
     assert "still being compiled" in shown["champions_note"]
     study.ask()
-    assert [str(one) for one in compiled] == ["rucb"]
+    assert [str(one) for one in compiled] == ["verdict"]
     assert study.history().player().compiled
     assert board(study)["champions"]
     small = create_study(list("abc"), "small", url)

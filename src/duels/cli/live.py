@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections import Counter
 from collections.abc import Callable
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,14 +26,31 @@ StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="The study's
 DuelArgument = Annotated[int, typer.Argument(metavar="DUEL", help="The duel's number.")]
 ArmArgument = Annotated[str, typer.Argument(metavar="ARM", help="The arm's name.")]
 VoterOption = Annotated[str | None, typer.Option(help="Who answers.")]
+OwnConfidenceOption = Annotated[
+    float | None, typer.Option(help="The probability that no statement is ever wrong.", show_default="the study's")
+]
 STORAGE = "sqlite:///duels.db"
+
+
+class After(StrEnum):
+    """What happens when the winner is known."""
+
+    stop = "stop"
+    rank = "rank"
 
 
 def create_study(
     study: StudyArgument,
     arms: Annotated[list[str] | None, typer.Argument(metavar="ARM", help="The alternatives to compare.")] = None,
     arms_file: Annotated[Path | None, typer.Option(help="A file with one arm per line, instead.")] = None,
-    policy: Annotated[str, typer.Option("--policy", "-p", help="The policy that chooses the duels.")] = "rucb",
+    policy: Annotated[
+        str | None, typer.Option("--policy", "-p", help="The policy that chooses the duels; usually verdict.")
+    ] = None,
+    confidence: ConfidenceOption = 0.95,
+    margin: Annotated[float, typer.Option(help="Arms closer than this count as practically tied.")] = 0.0,
+    after: Annotated[
+        After, typer.Option(help="When the winner is known: stop asking, or rank the others.")
+    ] = After.stop,
     horizon: Annotated[str | None, typer.Option(help="The number of duels, if the policy needs it.")] = None,
     seed: SeedOption = "0",
     lease: Annotated[float, typer.Option(help="Seconds until an unanswered duel expires.")] = 600.0,
@@ -52,7 +70,19 @@ def create_study(
         names += [line.strip() for line in lines if line.strip()]
     steps = None if horizon is None else number("horizon", horizon)
     luck = number("seed", seed)
-    made = create(names, study, storage, policy, horizon=steps, seed=luck, lease=lease, load_if_exists=exists_ok)
+    made = create(
+        names,
+        study,
+        storage,
+        policy,
+        confidence=confidence,
+        margin=margin,
+        after=after.value,
+        horizon=steps,
+        seed=luck,
+        lease=lease,
+        load_if_exists=exists_ok,
+    )
     hint = f"Next: duels ask {shlex.quote(made.name)}{_where(storage)}"
     words = f"study {made.name!r}: {len(made.arms)} arms, policy {made.policy}. {hint}"
     _say(format, words, study=made.name, policy=made.policy, arms=made.arms)
@@ -181,7 +211,7 @@ def forget(
 
 def leaderboard(
     study: StudyArgument,
-    confidence: ConfidenceOption = 0.95,
+    confidence: OwnConfidenceOption = None,
     storage: StorageOption = STORAGE,
     format: FormatOption = Format.table,
 ) -> None:
@@ -196,8 +226,10 @@ def leaderboard(
 
 def verdict(
     study: StudyArgument,
-    confidence: ConfidenceOption = 0.95,
-    margin: Annotated[float, typer.Option(help="Arms closer than this count as practically tied.")] = 0.0,
+    confidence: OwnConfidenceOption = None,
+    margin: Annotated[
+        float | None, typer.Option(help="Arms closer than this count as practically tied.", show_default="the study's")
+    ] = None,
     storage: StorageOption = STORAGE,
     format: FormatOption = Format.table,
 ) -> None:
@@ -222,7 +254,7 @@ def import_votes(
         list[str] | None,
         typer.Option(help="The role of a column, e.g. left=system_x, or left=0 without a header; repeatable."),
     ] = None,
-    policy: Annotated[str, typer.Option("--policy", "-p", help="The policy, with --create.")] = "rucb",
+    policy: Annotated[str | None, typer.Option("--policy", "-p", help="The policy, with --create.")] = None,
     horizon: Annotated[str | None, typer.Option(help="The number of duels, with --create.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Also import votes that the study already has.")] = False,
     storage: StorageOption = STORAGE,
@@ -316,7 +348,7 @@ def _counts_of(votes: "Votes") -> Counter[tuple[object, ...]]:
     return Counter(what(vote) for vote in votes if vote.time)
 
 
-def _create_with(votes: "Votes", study: str, storage: str, policy: str, horizon: int | None) -> int:
+def _create_with(votes: "Votes", study: str, storage: str, policy: str | None, horizon: int | None) -> int:
     """Create a study with the arms of the votes, and import them; after an error the study is deleted again."""
     from ..study.catalogue import create_study as create
     from ..study.catalogue import delete_study as delete

@@ -19,11 +19,11 @@ from .. import specs
 from ..errors import DuelsError, InvalidInput, PolicyError, UnknownName
 
 BUILT_IN = (
-    *("rucb", "kl_rucb", "rcs", "dts", "dts_plus", "rmed1", "rmed2", "rmed2fh", "merge_rucb", "merge_dts"),
+    *("verdict", "rucb", "kl_rucb", "rcs", "dts", "dts_plus", "rmed1", "rmed2", "rmed2fh", "merge_rucb", "merge_dts"),
     *("savage", "btm", "interleaved_filter", "doubling"),
     *("ccb", "scb", "ecw_rmed", "borda_ucb"),
     *("sparring", "self_sparring", "multisbm", "rex3", "versatile_db", "winner_stays"),
-    *("verdict", "random"),
+    "random",
 )
 REQUIRED = ("Params", "init", "select", "update", "recommend")
 ARGUMENTS = {

@@ -36,7 +36,8 @@ HERE = Path(__file__).parent
 MAX_PAIRS = 300  # rows of the table of pairs; the API has all of them
 ARMS_PER_PAGE = 200  # rows of the tables of arms
 ABOUT = {  # hints in the form for a new study
-    "rucb": "a good default",
+    "verdict": "the fewest answers until a verdict",
+    "rucb": "low regret while it runs",
     "dts": "if perhaps no arm beats all others",
     "dts_plus": "lowest regret if one arm beats all others",
     "rmed1": "lowest regret if one arm beats all others",

@@ -33,8 +33,19 @@ class NewStudy(RequestBody):
     name: Name
     arms: Annotated[list[Name], Field(min_length=2, max_length=2000)]
     policy: Annotated[
-        str, Field(max_length=200, description="The policy that chooses the duels, e.g. `rucb:alpha=0.6`.")
-    ] = "rucb"
+        str | None,
+        Field(
+            max_length=200, description="The policy that chooses the duels, e.g. `rucb:alpha=0.6`; usually `verdict`."
+        ),
+    ] = None
+    confidence: Annotated[float, Field(gt=0, lt=1, description="The probability that no verdict is ever wrong.")] = 0.95
+    margin: Annotated[
+        float, Field(ge=0, lt=0.5, description="If above 0, arms this close to the best count as practically tied.")
+    ] = 0.0
+    after: Annotated[
+        Literal["stop", "rank"],
+        Field(description="When the winner is known, stop asking voters, or find the order of the others too."),
+    ] = "stop"
     horizon: Annotated[
         int | None, Field(ge=1, le=2**62, description="The number of duels, for policies that need it.")
     ] = None
@@ -48,9 +59,19 @@ class Arm(BaseModel):
     active: bool
 
 
+class GoalOut(BaseModel):
+    """What a study is to find out, as it was created."""
+
+    confidence: float
+    margin: float
+    after: str
+    test: Annotated[str, Field(description="`winner`, or `all pairs` in studies created by version 0.1.0.")]
+
+
 class StudyOut(BaseModel):
     name: str
     policy: str
+    goal: GoalOut
     arms: list[Arm]
     answers: int
     open: int
@@ -65,6 +86,7 @@ class StudyListed(BaseModel):
 
     name: str
     policy: str
+    goal: GoalOut
     arms: list[Arm] | None
     answers: int | None
     open: int | None

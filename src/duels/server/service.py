@@ -19,6 +19,7 @@ from ..storage.storage import Storage, StudyRow, Write
 from ..study.board import board, verdict_data
 from ..study.catalogue import load_study
 from ..study.duels import iso_time
+from ..study.goal import Goal, goal_of
 from ..study.items import count_items
 from ..study.study import Study
 from . import keys
@@ -166,7 +167,7 @@ class Service:
             self._verdicts[study.id] = cached
         return cached[1]
 
-    def board(self, study: Study, confidence: float = 0.95) -> Json:
+    def board(self, study: Study, confidence: float | None = None) -> Json:
         """Return what the dashboard shows, computed once for each state of the log. Blocks."""
         with self._drawing[study.id]:
             key = (self.storage.generation, study.id, study.history().seq, confidence)
@@ -227,6 +228,7 @@ class Service:
                 self._damaged[row[:3]] = (time.monotonic() + DAMAGED, words)
         unknown = dict.fromkeys(("arms", "answers", "open", "items", "retired", "seq"))
         known = {"name": row.name, "policy": row.policy, "created": iso_time(row.created)}
+        known |= {"goal": _goal(goal_of(row.settings))}
         return known | unknown | {"damaged": words}
 
     def described(self, study: Study) -> Json:
@@ -235,6 +237,7 @@ class Service:
         return {
             "name": study.name,
             "policy": study.policy,
+            "goal": _goal(study.goal),
             "arms": [{"name": name, "active": active} for name, active in zip(history.names, history.active)],
             "answers": len(history.answered),
             "open": len(history.open),
@@ -243,6 +246,10 @@ class Service:
             "created": iso_time(study.row.created),
             "seq": history.seq,
         }
+
+
+def _goal(goal: Goal) -> Json:
+    return {"confidence": goal.confidence, "margin": goal.margin, "after": goal.after, "test": goal.test}
 
 
 class _Gone(UnknownName):

@@ -17,7 +17,6 @@ from ..storage.batches import stored_voters
 from ..storage.storage import NotReady, StudyRow
 from ..storage.tables import events, studies
 from . import leaderboard as tables
-from . import verdict as verdicts
 from .certainty import share_of
 from .duels import iso_time
 from .history import History
@@ -52,14 +51,14 @@ class Moment(NamedTuple):
     t: int  # the time of its next choice
 
 
-def board(study: Study, confidence: float = 0.95) -> Json:
+def board(study: Study, confidence: float | None = None) -> Json:
     """Return everything that a study's live page shows, as JSON, at one moment: after the event number `seq`.
 
     Only answers that count are counted: no skips, and nothing that was taken back.
 
     Args:
         study: The study.
-        confidence: Of the verdict and the intervals.
+        confidence: Of the verdict and the intervals; by default the study's own.
 
     Returns:
         A dict with these keys:
@@ -79,7 +78,7 @@ def board(study: Study, confidence: float = 0.95) -> Json:
     """
     moment = study.read(lambda connection, history: _moment(study, history))
     tally = moment.tally
-    verdict = verdicts.verdict(tally, confidence=confidence, void=moment.void)
+    verdict = study.goal.verdict(tally, confidence, void=moment.void)
     confidence = verdict.confidence
     leaderboard = tables.leaderboard(tally, confidence)
     leader = _leader(tally, verdict)

@@ -400,21 +400,21 @@ class Study(Log):
                     rows[duel] = exported.row(duel, event.answer or "", event.voter, time)
         return read_votes(list(rows.values()))
 
-    def leaderboard(self, confidence: float = 0.95) -> list[LeaderboardRow]:
+    def leaderboard(self, confidence: float | None = None) -> list[LeaderboardRow]:
         """Return one row per arm, best first.
 
         Args:
-            confidence: Of the intervals, see `verdict`.
+            confidence: Of the intervals, which hold for all pairs together; by default the study's.
         """
-        return tables.leaderboard(self.tally(), confidence)
+        return tables.leaderboard(self.tally(), confidence or self.goal.confidence)
 
-    def preferences(self, confidence: float = 0.95) -> list[PairRow]:
+    def preferences(self, confidence: float | None = None) -> list[PairRow]:
         """Return one row per pair of arms: wins, counts, estimate and interval.
 
         Args:
-            confidence: Of the intervals, see `verdict`.
+            confidence: Of the intervals, which hold for all pairs together; by default the study's.
         """
-        return tables.preferences(self.tally(), confidence)
+        return tables.preferences(self.tally(), confidence or self.goal.confidence)
 
     def verdict(self, confidence: float | None = None, margin: float | None = None) -> Verdict:
         """Return who is best, as far as that is certain. It stays valid however often you look.

@@ -124,8 +124,8 @@ def _losses(tally: Tally, sure: Bools, confidence: float) -> dict[str, Any]:
 def _some_cycle(sure: Bools, excess: Floats, start: int) -> list[int]:
     """A short cycle of certain wins, by going from loser to winner from `start` if possible; empty if there is none."""
     left: Bools = np.asarray(sure.any(axis=0))
-    while (fewer := np.asarray(left & sure[left].any(axis=0))).sum() < left.sum():  # an arm that nothing beats is on no cycle
-        left = fewer
+    while (fewer := np.asarray(left & sure[left].any(axis=0))).sum() < left.sum():
+        left = fewer  # an arm that no other one of these beats is on no cycle
     if not left.any():
         return []
     beaten_by = np.where(left[:, None], excess, -np.inf).argmax(axis=0).tolist()

@@ -43,7 +43,7 @@ def plain(content: bytes) -> bytes:
 
 
 @router.get("/api/studies/{study}/leaderboard", response_model=Leaderboard)
-def leaderboard(study: Found, confidence: Confidence = 0.95) -> dict[str, object]:
+def leaderboard(study: Found, confidence: Confidence | None = None) -> dict[str, object]:
     """List the arms, best first."""
     return {"leaderboard": [row._asdict() for row in study.leaderboard(confidence)]}
 
@@ -51,20 +51,22 @@ def leaderboard(study: Found, confidence: Confidence = 0.95) -> dict[str, object
 @router.get("/api/studies/{study}/preferences", response_model=Preferences)
 def preferences(
     study: Found,
-    confidence: Confidence = 0.95,
+    confidence: Confidence | None = None,
     after: Annotated[int, Query(ge=0, le=2**53)] = 0,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 10_000,
 ) -> dict[str, object]:
     """List wins, counts, estimate and interval of every pair, in pages: send `next` as `after` to get the next page."""
-    rows, following = preferences_page(study.tally(), confidence, after, limit)
+    rows, following = preferences_page(study.tally(), confidence or study.goal.confidence, after, limit)
     return {"preferences": [row._asdict() for row in rows], "next": following}
 
 
 @router.get("/api/studies/{study}/verdict")
 def verdict(
-    study: Found, confidence: Confidence = 0.95, margin: Annotated[float, Query(ge=0, lt=0.5)] = 0.0
+    study: Found, confidence: Confidence | None = None, margin: Annotated[float | None, Query(ge=0, lt=0.5)] = None
 ) -> dict[str, object]:
     """Get the best arm, as far as that is certain. The confidence holds however often you look.
+
+    By default, confidence and margin are those of the study.
 
     `words` is the verdict as a sentence. At most 10,000 of the open pairs are listed.
     """
@@ -73,7 +75,7 @@ def verdict(
 
 
 @router.get("/api/studies/{study}/board")
-def board(study: Found, service: ServiceDep, confidence: Confidence = 0.95, charts: bool = True) -> Response:
+def board(study: Found, service: ServiceDep, confidence: Confidence | None = None, charts: bool = True) -> Response:
     """Get everything that the dashboard shows of a study, with its charts as Vega-Lite."""
     found = service.board(study, confidence)
     if charts:

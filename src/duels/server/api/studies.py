@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Path, Response
 from ...errors import UnknownName
 from ...policies import BUILT_IN
 from ...specs import split
-from ...study.catalogue import create_study, delete_study
+from ...study.catalogue import DEFAULT_POLICY, create_study, delete_study
 from ...study.study import Study
 from ..errors import error_responses
 from ..schemas import NewArm, NewStudy, Studies, StudyOut
@@ -34,7 +34,7 @@ def studies(service: ServiceDep, key: Caller) -> dict[str, object]:
 @router.post("/api/studies", response_model=StudyOut, status_code=201)
 def create(body: NewStudy, service: ServiceDep, key: Caller) -> dict[str, object]:
     """Create a study."""
-    name, _ = split(body.policy, "policy")
+    name, _ = split(body.policy or DEFAULT_POLICY, "policy")
     if name not in BUILT_IN:  # the path of a policy file would make the server run its code
         raise UnknownName("policy", name[:60], BUILT_IN)
     study = create_study(
@@ -42,6 +42,9 @@ def create(body: NewStudy, service: ServiceDep, key: Caller) -> dict[str, object
         body.name,
         service.storage,
         body.policy,
+        confidence=body.confidence,
+        margin=body.margin,
+        after=body.after,
         horizon=body.horizon,
         seed=body.seed,
         lease=body.lease,

@@ -21,7 +21,9 @@ async function create(values) {
   let arms = lines(values.get("arms"));
   if (file && !arms.length) arms = armsIn(file.name, text);
   const name = values.get("name").trim();
-  const wanted = { name, arms, policy: values.get("policy") };
+  const wanted = { name, arms, policy: values.get("policy"), after: values.get("after") };
+  wanted.confidence = Number(values.get("confidence"));
+  wanted.margin = Number(values.get("margin"));
   if (needsHorizon()) wanted.horizon = Number(values.get("horizon"));
   if (!name) throw new Error("the study needs a name.");
   if (arms.length < 2) throw new Error("enter at least two arms, one per line or in a file.");
