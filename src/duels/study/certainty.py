@@ -234,9 +234,10 @@ def log_mixture(wins: npt.ArrayLike, losses: npt.ArrayLike) -> Floats:
     return value
 
 
-def log_closeness(wins: Ints, losses: Ints, ties: Ints, margin: float) -> Floats:
+def log_closeness(wins: npt.ArrayLike, losses: npt.ArrayLike, ties: npt.ArrayLike, margin: float) -> Floats:
     """As `policies.evidence.log_closeness`, of arrays."""
-    null, stake = 0.5 - margin, BETS[:, None]
+    wins, losses, ties = np.asarray(wins), np.asarray(losses), np.asarray(ties)
+    null, stake = 0.5 - margin, BETS.reshape(-1, *[1] * wins.ndim)
     fortunes = wins * np.log1p(stake * (1 - null)) + losses * np.log1p(-stake * null) + ties * np.log1p(stake * margin)
     mean: Floats = np.logaddexp.reduce(fortunes, axis=0) - LOG_BETS
     return mean

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .certainty import WithoutUnion, log_closeness, log_mixture
-from .tally import Floats, Tally, ranking
+from .tally import Bools, Floats, Tally, ranking
 
 SPREADS = (0.1, 0.2, 0.4, 0.8, 1.6)
 DRAWS = 2000  # of the strengths
@@ -21,6 +21,7 @@ STEPS = 50  # of Newton's method
 MANY = 10**7  # answers: more are never waited for
 MARGINS = (0.02, 0.05, 0.1)  # that are proposed where arms look equal
 EQUAL = 20_000  # answers: if more are likely needed, the first arms look equal
+HALVINGS = 20  # of the interval in which the number of answers of a pair is
 FUTURES = 400  # draws for which the number of answers is computed
 CALIBRATED = 0.9  # answers for each that `answers_needed` finds in expected proportions, so that half need fewer
 
@@ -168,40 +169,28 @@ def answers_needed(tally: Tally, arms: np.ndarray, strengths: Floats, confidence
         confidence: Of the verdict.
         margin: Of the verdict.
     """
-    test = WithoutUnion(tally, confidence)
-    total = np.zeros(len(strengths))
+    test, draw = WithoutUnion(tally, confidence), np.arange(len(strengths))
     best = strengths.argmax(axis=1)
+    first, second = np.broadcast_arrays(arms[best][:, None], arms)
+    level = (test.close_level if margin > 0 else test.winner_level)(first, second)
+    won, lost, tied = tally.wins[first, second], tally.wins[second, first], tally.ties[first, second]
+    chance = 1 / (1 + np.exp(strengths - strengths[draw, best][:, None]))
     ties = tally.ties.sum() / max(tally.ties.sum() + 2 * tally.wins.sum(), 1)
-    for leader in np.unique(best):
-        drawn = best == leader
-        chance = 1 / (1 + np.exp(strengths[drawn] - strengths[drawn, leader][:, None]))
-        for other in range(len(arms)):
-            if other != leader:
-                pair = int(arms[leader]), int(arms[other])
-                total[drawn] += _answers_of_pair(tally, test, pair, chance[:, other], float(ties), margin)
-    return np.where(total > 0, total * CALIBRATED, 0.0)
 
-
-def _answers_of_pair(
-    tally: Tally, test: WithoutUnion, pair: tuple[int, int], chance: Floats, ties: float, margin: float
-) -> Floats:
-    """(draws,): How many more answers make the first of a pair certain to win, or close, by bisection."""
-    first, second = np.array([pair[0]]), np.array([pair[1]])
-    won, lost, tied = tally.wins[pair], tally.wins[pair[::-1]], tally.ties[pair]
-    level = float((test.close_level if margin > 0 else test.winner_level)(first, second)[0])
-
-    def enough(more: Floats) -> np.ndarray:
+    def enough(more: Floats) -> Bools:
         decided = (1 - ties) * more
         w, l, t = won + decided * chance, lost + decided * (1 - chance), tied + ties * more  # noqa: E741
         known = log_closeness(w, l, t, margin) if margin > 0 else np.where(w > l, log_mixture(w, l), -np.inf)
         return np.asarray(known >= level)
 
-    low, high = np.zeros(len(chance)), np.full(len(chance), float(MANY))
-    for _ in range(25):  # to one in 2²⁵ of the largest number, evenly on the scale of square roots
+    low, high = np.zeros(chance.shape), np.full(chance.shape, float(MANY))
+    known = enough(low)
+    known[draw, best] = True
+    for _ in range(HALVINGS):  # evenly on the scale of square roots
         middle = ((np.sqrt(low) + np.sqrt(high)) / 2) ** 2
         reached = enough(middle)
         low, high = np.where(reached, low, middle), np.where(reached, middle, high)
-    return np.where(enough(np.zeros(len(chance))), 0.0, high)
+    return CALIBRATED * np.asarray(np.where(known, 0.0, high).sum(axis=1))
 
 
 def _hint(tally: Tally, arms: np.ndarray, strengths: Floats, confidence: float, margin: float) -> str:
