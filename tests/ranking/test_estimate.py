@@ -120,9 +120,12 @@ def test_policies_duel_rankers_directly():
 
 
 def test_direct_duels_have_the_matrix_for_their_odds():
-    """Random pairs played directly win as often as the estimate says, within 5 standard errors."""
+    """Random pairs played directly win as often as the estimate says, within 5 standard errors.
+
+    Interpreted: no other test needs this policy compiled with interleaving.
+    """
     environment = InterleavingEnvironment(small(), length=3)
-    results = duels.simulate(environment, "random", horizon=60_000, record=["pairs"], checkpoints=[])
+    results = duels.simulate(environment, "random", horizon=10_000, record=["pairs"], checkpoints=[], compiled=False)
     matrix = estimate_preferences(small(), comparisons=60_000, length=3, seed=9)
     for row in results.pairs.filter(pl.col("first") != pl.col("second")).iter_rows(named=True):
         i, j, n = row["first"], row["second"], row["duels"]

@@ -106,7 +106,8 @@ def _result(future: "Future[tuple[Results, dict[str, str]]]", task: Task) -> tup
         return result
     except KilledWorker as error:
         raise DuelsError(
-            f"the task {task} ended four workers, the last of them {error.last_worker}: look at its log; "
+            f"the task {task} ended {counted(error.allowed_failures + 1, 'worker')}, the last of them "
+            f"{error.last_worker}: look at its log; "
             "a task that needs more memory than a worker has does this"
         ) from None
     except OSError as error:
