@@ -305,6 +305,8 @@ def layered(*layers: alt.Chart | alt.LayerChart, **options: object) -> alt.Layer
 class Rows(alt.Data):
     """Rows that all copies of a chart share: Altair copies a chart at every step of building it, row by row."""
 
+    _class_is_valid_at_instantiation = False  # they are validated with the chart
+
     def __deepcopy__(self, memo: object) -> "Rows":
         return self
 
