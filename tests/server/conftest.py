@@ -1,5 +1,6 @@
 """Servers for tests: the application in this process, and `duels serve` as a process of its own."""
 
+import atexit
 import os
 import re
 import shutil
@@ -8,9 +9,11 @@ import subprocess
 import sys
 import threading
 import time
+from functools import cache
 
 import httpx2 as httpx
 import pytest
+from forks import Forks
 from starlette.testclient import TestClient
 
 from duels.server.app import create_app
@@ -18,18 +21,33 @@ from duels.server.keys import make_key
 from duels.storage.registry import open_storage
 
 
-class Live:
-    """`duels serve` in a process of its own; its URL, an admin's token, and what it has printed."""
+@cache
+def forks():
+    found = Forks()
+    atexit.register(found.close)
+    return found
 
-    def __init__(self, storage, *options, environment=None):
-        command = [sys.executable, "-m", "duels", "serve", storage, "--port", "0", *options]
-        self.process = subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **(environment or {})},
-        )
+
+class Live:
+    """`duels serve` in a process of its own; its URL, an admin's token, and what it has printed.
+
+    It is forked from a process that has imported everything, unless it shall be `from_scratch`; and it plays policies
+    in the interpreter, unless it shall be `compiled`.
+    """
+
+    def __init__(self, storage, *options, environment=None, from_scratch=False, compiled=False):
+        arguments = ["serve", storage, "--port", "0", *options]
+        variables = {**os.environ, "NUMBA_DISABLE_JIT": "0" if compiled else "1", **(environment or {})}
+        if from_scratch:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "duels", *arguments],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=variables,
+            )
+        else:
+            self.process = forks().start(*arguments, environment=variables)
         self.storage, self.out, self.log = storage, [], []
         self._readers = [
             threading.Thread(target=self._read, args=(self.process.stdout, self.out), daemon=True),
@@ -103,8 +121,17 @@ def serve(tmp_path):
             one.stop()
 
 
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory):
+    """A file with all tables, to copy: making them takes longer than most tests."""
+    path = tmp_path_factory.mktemp("empty") / "duels.db"
+    open_storage(f"sqlite:///{path}").close()
+    return path
+
+
 @pytest.fixture
-def storage(tmp_path):
+def storage(tmp_path, empty_database):
+    shutil.copy(empty_database, tmp_path / "duels.db")
     return open_storage(f"sqlite:///{tmp_path}/duels.db")
 
 
