@@ -120,8 +120,8 @@ def _fork_on_demand(channel):
     for number, one in enumerate(descriptors, 1):
         os.dup2(one, number)
         os.close(one)
-    sys.stdout = open(1, "w", closefd=False)
-    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)
+    sys.stdout = os.fdopen(1, "w", closefd=False)
+    sys.stderr = os.fdopen(2, "w", buffering=1, errors="backslashreplace", closefd=False)
     wanted = json.loads(message)
     os.environ.clear()
     os.environ.update(wanted["environment"])
