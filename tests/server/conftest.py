@@ -171,6 +171,16 @@ def study(admin):
     return "/api/studies/search"
 
 
+# What playwright turns off itself, since the last such flag counts; and pages of the browser's own that nobody opens.
+NO_FEATURES = (
+    *("AvoidUnnecessaryBeforeUnloadCheckSync", "DestroyProfileOnBrowserClose", "HttpsUpgrades", "LensOverlay"),
+    *("HttpsFirstBalancedModeAutoEnable", "MediaRouter", "PaintHolding", "ThirdPartyStoragePartitioning"),
+    *("AvoidCorsURLLoaderRestartOnRedirect", "OptimizationHints", "NetworkTimeServiceQuerying", "AimEnabled"),
+    *("PreconnectToSearch", "PreloadTopChromeWebUI", "PreloadTopChromeWebUILessNavigations", "WebUIOmniboxPopup"),
+    *("Translate", "SpareRendererForSitePerProcess"),
+)
+
+
 @pytest.fixture(scope="module")  # not longer: playwright keeps an event loop in this thread, where others want theirs
 def chromium():
     """Debian's chromium, through playwright; its absence is a failure in CI and a skip elsewhere."""
@@ -184,6 +194,7 @@ def chromium():
     flags = [
         *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
         *("--disable-background-networking", "--disable-component-update"),
+        f"--disable-features={','.join(NO_FEATURES)}",
     ]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=flags)

@@ -100,7 +100,7 @@ def test_the_client_gets_all_pages(serve):
 @pytest.mark.deep
 def test_twelve_studies_of_two_thousand_arms_stay_below_a_gibibyte(serve):
     """Each is asked, told and looked at; the server's memory is what the system says it was at most."""
-    live = serve(None, environment={"DUELS_TOKEN": TOKEN})
+    live = serve(None, environment={"DUELS_TOKEN": TOKEN}, compiled=True)
     with httpx.Client(
         verify=False, base_url=live.url, headers={"Authorization": f"Bearer {TOKEN}"}, timeout=300
     ) as client:
