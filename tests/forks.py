@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 
 MODULES = (
     *("alembic.command", "alembic.config", "duels.cli", "duels.server.serving", "duels.storage.database"),
@@ -109,7 +110,9 @@ def _fork_on_demand(channel):
         message, descriptors, _, _ = socket.recv_fds(channel, LARGEST, 2)
         if not message:
             os._exit(0)
-        pid = os.fork()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn where libraries have threads
+            pid = os.fork()
         if pid == 0:
             break
         for one in descriptors:

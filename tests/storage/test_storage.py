@@ -524,9 +524,10 @@ def test_no_postgres_there(tmp_path):
 
 
 OPEN = """
-import os, sys
+import os, sys, warnings
 import alembic.command
 from duels.storage.storage import Storage
+warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forks where libraries have threads
 for _ in range(6):
     if os.fork() == 0:
         os.write(1, f"{Storage(sys.argv[1]).is_sqlite}\\n".encode())
