@@ -126,7 +126,10 @@ class WithoutUnion:
 
     def close(self, margin: float) -> Bools:
         tally, arms = self._tally, len(self._tally.names)
-        first, second = np.nonzero(met(tally))
+        # Without a score above ½ − margin there is no evidence: few arms have it against every active arm.
+        above = _either(estimates(tally) > 0.5 - margin, np.eye(arms, dtype=bool))
+        fit = np.asarray(above[:, tally.active].all(axis=1)) & tally.active
+        first, second = np.nonzero(np.asarray(met(tally) * fit[:, None]))
         known = log_closeness(tally.wins[first, second], tally.wins[second, first], tally.ties[first, second], margin)
         itself = np.eye(arms, dtype=bool)
         to_all = _either(_pairs_where(arms, first, second, known >= self.close_level(first, second)), itself)

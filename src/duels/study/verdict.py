@@ -14,7 +14,7 @@ from ..errors import InvalidInput
 from ..theory import kl
 from .certainty import TESTS, Test, certainly_beats, checked_confidence, checked_margin, log_thresholds
 from .intervals import log_evidence
-from .tally import Bools, Floats, Tally, leaders, met, ranking
+from .tally import Bools, Floats, Tally, leaders, met, ranked, ranking
 
 Kind = Literal["winner", "no condorcet winner", "practically tied", "not yet"]
 
@@ -169,11 +169,12 @@ def _still_open(tally: Tally, found: Test) -> dict[str, Any]:
     with the evidence for "no winner", it is the first in the ranking.
     """
     names, active = tally.names, np.flatnonzero(tally.active)
-    first = leaders(tally)
+    ranks, first = ranked(tally)
     if not first:
         return {"open_pairs": tuple(itertools.combinations([names[k] for k in active], 2))}
-    ranked = [arm for _, arm in ranking(tally) if tally.active[arm]]
-    arm = next((arm for arm in ranked if not found.wins[:, arm].any()), ranked[0])
+    defeated = np.asarray(found.wins.any(axis=0))
+    undefeated = [arm for _, arm in ranks if tally.active[arm] and not defeated[arm]]
+    arm = undefeated[0] if undefeated else first[0]
     undecided = active[(active != arm) & ~found.wins[arm, active]]
     won, lost = tally.wins[arm], tally.wins[:, arm]
     lead = (won - lost) / np.sqrt(np.maximum(won + lost, 1))
