@@ -265,7 +265,7 @@ class History(Record):
             self._awaited, self._with_ties, self._unanswered = len(leased), None, None
         self._expiry = min(self._expiry, now + self.row.lease)
         if not allow_self:
-            i, j = self._useful(i, j, now) if self.goal.redirects else (i, j)
+            i, j = self._useful(arms, i, j, now) if self.goal.redirects else (i, j)
             j = self._rival(i, now) if i == j else j
         first, second = arms[i], arms[j]
         self._asked_last, self._asked_number = (i, j), len(self.left)
@@ -282,33 +282,44 @@ class History(Record):
             self._stale = max(self._stale, self.asked[duel])
         return list(self._fresh)
 
-    def _useful(self, i: int, j: int, now: float) -> tuple[int, int]:
+    def _useful(self, arms: list[int], i: int, j: int, now: float) -> tuple[int, int]:
         """The places of a pair that helps the verdict: (i, j), or another if it is one arm or certain already.
 
         An arm without a certain loss then meets the arm whose defeat is furthest from certain. Now and then a pair that
         is certain is asked all the same, since that may be wrong.
         """
-        arms, settled = list(self.places), self.settled
-        first, second = arms[i], arms[j]
+        settled, first, second = self.settled, arms[i], arms[j]
         if i != j and not (settled[first, second] or settled[second, first]):
             return i, j
         chance = self._chance(len(self.left))
         if i != j and chance < DOUBT:
             return i, j
-        undefeated = [place for place, arm in enumerate(arms) if settled.losses[arm] == 0]
-        c = next((place for place in (i, j) if place in undefeated), i)
-        if undefeated and c not in undefeated:
-            c = undefeated[int(chance * len(undefeated))]
+        c = self._undefeated(arms, i, j, chance)
+        done = settled.with_others(arms[c])
+        if len(arms) < len(self.names):
+            done = done[arms]
+        if done.sum() >= len(arms) - 1:  # it needs no more answers
+            return i, j
         if self._unanswered is None:
             self._unanswered = np.zeros((len(arms), len(arms)))
             for pair in zip(*self._pairs(self._leased(now))[:2]):
                 _add_duel(self._unanswered, *pair)
-        won, lost = self.wins[arms[c], arms], self.wins[arms, arms[c]]
-        waiting, done = self._unanswered[c], settled.with_others(arms[c])[arms]
+        won, lost = self.wins[arms[c]], self.wins[:, arms[c]]
+        if len(arms) < len(self.names):
+            won, lost = won[arms], lost[arms]
+        waiting = self._unanswered[c]
         lead = (won - lost + WAITING * waiting) / np.sqrt(won + lost + waiting + PRIOR)
         lead[done], lead[c] = np.inf, np.inf
-        d = int(lead.argmin())
-        return (c, d) if lead[d] < np.inf else (i, j)
+        return c, int(lead.argmin())
+
+    def _undefeated(self, arms: list[int], i: int, j: int, chance: float) -> int:
+        """The place of the first of i, j and a random arm that has no certain loss; i if all have one."""
+        losses = self.settled.losses
+        for place in (i, j):
+            if losses[arms[place]] == 0:
+                return place
+        left = np.flatnonzero(losses[arms] == 0)
+        return int(left[int(chance * len(left))]) if len(left) else i
 
     @property
     def settled(self) -> Settled:
