@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from tallies import table, tallies
 
 from duels.study.certainty import share
@@ -11,6 +11,7 @@ from duels.study.leaderboard import leaderboard, preferences
 from duels.study.verdict import verdict
 
 
+@settings(deadline=None)
 @given(tallies())
 def test_the_tables_agree_with_the_verdict(tally):
     rows, pairs = leaderboard(tally, 0.7), preferences(tally, 0.7)

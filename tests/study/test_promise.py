@@ -343,6 +343,6 @@ def test_practically_tied_is_seldom_wrong(tie, duels):
         return ever(0.5 - margin - tie / 2, tie, wrong, duels)
 
     two, many = wrong_at(margin_level(delta, 2)), wrong_at(margin_level(delta, 400))
-    assert 0.1 * delta / 32 < two <= delta / 32
+    assert 0.1 * delta / 16 < two <= delta / 16
     assert 0 < union([many] * 400) <= delta / 16
     assert union([two] * 400) > delta  # without the union over arms

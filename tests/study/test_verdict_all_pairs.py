@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tallies import empty, refused, table, tallies
 
@@ -189,6 +189,7 @@ def test_open_pairs_least_certain_first():
     assert [other for _, other in found.open_pairs] == list("dfcgb")
 
 
+@settings(deadline=None)
 @given(st.integers(1, 60), st.integers(0, 59), st.integers(0, 40))
 def test_duels_to_go_against_a_walk(wins, losses, ties):
     """Add expected wins and losses, duel by duel, until the evidence suffices."""
@@ -295,6 +296,7 @@ def literal(tally, delta, margin):
     return "not yet", {names[i] for i in active if not any(beats(j, i) for j in others[i])}
 
 
+@settings(deadline=None)
 @given(tallies(), st.sampled_from([0.5, 0.95]), st.sampled_from([0, 0.05, 0.2, 0.4]))
 def test_against_the_definition(tally, confidence, margin):
     found = verdict(tally, confidence=confidence, margin=margin)
@@ -328,6 +330,7 @@ def test_against_the_definition(tally, confidence, margin):
     assert str(found)
 
 
+@settings(deadline=None)
 @given(tallies(), st.randoms(use_true_random=False))
 def test_names_do_not_matter(tally, random):
     order = list(range(len(tally.names)))

@@ -62,4 +62,4 @@ def margin_level(delta: float, arms: int) -> float:
     Each arm may be named wrongly; of two arms, only the worse one.
     """
     fallible = 1 if arms == 2 else arms
-    return math.log(16.0 * fallible * arms / ((arms - 1) * delta))
+    return math.log(16.0 * fallible / delta)

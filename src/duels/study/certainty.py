@@ -145,8 +145,8 @@ class WithoutUnion:
     def close_level(self, first: Ints, second: Ints) -> Floats:
         """Return the evidence that these pairs need to be close, if an arm is close to every other one."""
         start = self._tally.started_with
-        later = -np.log(share_of(2 * RARE * self._delta, self._tally, first, second))
-        return np.where(np.maximum(first, second) < start, margin_level(self._delta, max(start, 2)), later)
+        later = self.all_pairs_level(first, second)
+        return np.where(np.maximum(first, second) < start, margin_level(self._delta, start), later)
 
     def winner_level(self, first: Ints, second: Ints) -> Floats:
         """Return the evidence that these pairs need, if an arm beats every other one."""
