@@ -68,11 +68,13 @@ class AllPairs:
     Attributes:
         wins: (K, K) bool: Whether i is certain to beat j, both active, for i to be the winner.
         losses: (K, K) bool: The same, for there to be no winner.
+        beats: (K, K) bool: As `wins`, retired arms included.
     """
 
     def __init__(self, tally: Tally, confidence: float) -> None:
         self._tally, self._confidence = tally, confidence
-        self.wins: Bools = _both(certainly_beats(tally, confidence), _both_active(tally))
+        self.beats: Bools = certainly_beats(tally, confidence)
+        self.wins: Bools = _both(self.beats, _both_active(tally))
         self.losses: Bools = self.wins
 
     @property
@@ -110,11 +112,11 @@ class WithoutUnion:
         first, second = np.nonzero((lead > 0) & (LOG_2 * lead * lead >= winner_level(self._delta, start) * n))
         known = log_mixture(tally.wins[first, second], tally.wins[second, first])
         all_pairs = _pairs_where(arms, first, second, known >= self.all_pairs_level(first, second))
-        wins = _pairs_where(arms, first, second, known >= self.winner_level(first, second))
+        self.beats: Bools = _pairs_where(arms, first, second, known >= self.winner_level(first, second))
         itself = np.eye(arms, dtype=bool)
-        self._beats_retired: Bools = np.asarray(_either(wins, itself)[:, ~tally.active].all(axis=1))
+        self._beats_retired: Bools = np.asarray(_either(self.beats, itself)[:, ~tally.active].all(axis=1))
         both = _both_active(tally)
-        self.wins: Bools = np.where(self._beats_retired[:, None], wins, all_pairs) & both
+        self.wins: Bools = np.where(self._beats_retired[:, None], self.beats, all_pairs) & both
         self.losses: Bools = _both(all_pairs, both)
         if tally.active.all() and arms == start > 1:
             self.losses = _pairs_where(arms, first, second, known >= no_winner_level(self._delta, arms))
@@ -146,8 +148,8 @@ class WithoutUnion:
     def close_level(self, first: Ints, second: Ints) -> Floats:
         """Return the evidence that these pairs need to be close, if an arm is close to every other one."""
         start = self._tally.started_with
-        later = -np.log(share_of(2 * RARE * self._delta, self._tally, first, second))
-        return np.where(np.maximum(first, second) < start, margin_level(self._delta, max(start, 2)), later)
+        later = self.all_pairs_level(first, second)
+        return np.where(np.maximum(first, second) < start, margin_level(self._delta, start), later)
 
     def winner_level(self, first: Ints, second: Ints) -> Floats:
         """Return the evidence that these pairs need, if an arm beats every other one."""
