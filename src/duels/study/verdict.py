@@ -124,7 +124,9 @@ def _losses(tally: Tally, sure: Bools, confidence: float) -> dict[str, Any]:
 def _some_cycle(sure: Bools, excess: Floats, start: int) -> list[int]:
     """A short cycle of certain wins, by going from loser to winner from `start` if possible; empty if there is none."""
     left: Bools = np.asarray(sure.any(axis=0))
-    while (fewer := np.asarray(left & sure[left].any(axis=0))).sum() < left.sum():  # an arm that nothing beats is on no cycle
+    while (
+        fewer := np.asarray(left & sure[left].any(axis=0))
+    ).sum() < left.sum():  # an arm that nothing beats is on no cycle
         left = fewer
     if not left.any():
         return []
