@@ -6,9 +6,9 @@
         lead(d, i); else, if i ≠ j: ask i, j
      4  if some arm has no certain loss:
      5      c ← i if it has none, else j if it has none, else one of those that have none
-     6      d ← of the arms that c is not certain to beat, and of these the ones without a certain loss if there are any,
-            the one with the smallest lead(c, d); with a chance of 0.1, of all that c is not certain to beat, the one
-            with the smallest draw of Beta(w_cd + 5, w_dc + 5): ask c, d
+     6      d ← of the arms that c is not certain to beat (if there are any, of those without a certain loss), the one
+            with the smallest lead(c, d); with a chance of 0.1, of all that c is not certain to beat, the one with the
+            smallest draw of Beta(w_cd + 5, w_dc + 5): ask c, d
      7  else, to show that there is no winner:
      8      c ← the arm with the smallest max_d lead(d, c)
      9      d ← the arm with the largest lead(d, c): ask c, d
@@ -131,9 +131,9 @@ def hopeful(losses: np.ndarray, i: int, j: int, rng: np.random.Generator) -> int
 
 
 def lead(wins: np.ndarray, open: np.ndarray, i: int, j: int) -> float:
-    """How far i is ahead of j, in about twice the standard error of a pair that is level."""
-    n = wins[i, j] + wins[j, i] + open[i, j] + PRIOR
-    return (wins[i, j] - wins[j, i] + WAITING * open[i, j]) / math.sqrt(n)
+    """How far i is ahead of j, in standard errors of a level pair."""
+    n = float(wins[i, j] + wins[j, i] + open[i, j]) + PRIOR
+    return float(wins[i, j] - wins[j, i] + WAITING * open[i, j]) / math.sqrt(n)
 
 
 def weakest_lead(
