@@ -169,7 +169,7 @@ class Settled:
     """Which pairs need no more answers for the verdict, kept up to date answer by answer. Retired arms are included.
 
     Attributes:
-        losses: (K,) int64: How many arms beat an arm for certain.
+        losses: (K,) int64: How many active arms beat an arm for certain.
     """
 
     def __init__(self, tally: Tally, confidence: float, margin: float) -> None:
@@ -191,7 +191,8 @@ class Settled:
     def _judge(self, i: int, j: int, wins: np.ndarray, ties: np.ndarray) -> None:
         won, lost = int(wins[i, j]), int(wins[j, i])
         sure = is_certain(won, lost, self._sure_level[i, j])
-        self.losses[j] += int(sure) - int(self._sure[i, j])
+        if self._tally.active[i]:
+            self.losses[j] += int(sure) - int(self._sure[i, j])
         self._sure[i, j] = self._done[i, j] = sure
         if self._close_level is None:
             self._firm[i, j] = sure and is_certain(won, lost, self._all_pairs_level[i, j])

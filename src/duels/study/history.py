@@ -18,7 +18,7 @@ from ..engine import loop
 from ..errors import DuelsError
 from ..policies import Policy
 from ..policies import policy as find_policy
-from ..policies.verdict import DOUBT, PRIOR, WAITING
+from ..policies.verdict import DOUBT, LATER, PRIOR, WAITING
 from ..storage.batches import Batch
 from ..storage.storage import StudyRow
 from .certainty import Settled
@@ -265,7 +265,7 @@ class History(Record):
             self._awaited, self._with_ties, self._unanswered = len(leased), None, None
         self._expiry = min(self._expiry, now + self.row.lease)
         if not allow_self:
-            i, j = self._useful(arms, i, j, now) if self.goal.redirects else (i, j)
+            i, j = self._useful(i, j, now) if self._redirects else (i, j)
             j = self._rival(i, now) if i == j else j
         first, second = arms[i], arms[j]
         self._asked_last, self._asked_number = (i, j), len(self.left)
@@ -282,44 +282,59 @@ class History(Record):
             self._stale = max(self._stale, self.asked[duel])
         return list(self._fresh)
 
-    def _useful(self, arms: list[int], i: int, j: int, now: float) -> tuple[int, int]:
-        """The places of a pair that helps the verdict: (i, j), or another if it is one arm or certain already.
+    @property
+    def _redirects(self) -> bool:
+        """Whether questions that cannot help are replaced: not by a policy that does so itself, on the same arms."""
+        same = all(self.active) and len(self.names) == self.started_with
+        return self.goal.redirects and not (same and self.policy.asks_for(self.goal.confidence, self.goal.margin))
 
-        An arm without a certain loss then meets the arm whose defeat is furthest from certain. Now and then a pair that
-        is certain is asked all the same, since that may be wrong.
-        """
-        settled, first, second = self.settled, arms[i], arms[j]
-        if i != j and not (settled[first, second] or settled[second, first]):
+    def _useful(self, i: int, j: int, now: float) -> tuple[int, int]:
+        """The places of a pair that helps the verdict, as `policies.verdict.helpful`, on the active arms."""
+        arms, settled = list(self.places), self.settled
+        first, second = arms[i], arms[j]
+        open = not (settled[first, second] or settled[second, first])
+        if i != j and open and (settled.losses[first] == 0 or settled.losses[second] == 0):
             return i, j
-        chance = self._chance(len(self.left))
-        if i != j and chance < DOUBT:
-            return i, j
-        c = self._undefeated(arms, i, j, chance)
-        done = settled.with_others(arms[c])
-        if len(arms) < len(self.names):
-            done = done[arms]
-        if done.sum() >= len(arms) - 1:  # it needs no more answers
-            return i, j
+        doubt, *chances = self._chances(len(self.left))
         if self._unanswered is None:
             self._unanswered = np.zeros((len(arms), len(arms)))
             for pair in zip(*self._pairs(self._leased(now))[:2]):
                 _add_duel(self._unanswered, *pair)
-        won, lost = self.wins[arms[c]], self.wins[:, arms[c]]
-        if len(arms) < len(self.names):
-            won, lost = won[arms], lost[arms]
-        waiting = self._unanswered[c]
-        lead = (won - lost + WAITING * waiting) / np.sqrt(won + lost + waiting + PRIOR)
-        lead[done], lead[c] = np.inf, np.inf
-        return c, int(lead.argmin())
+        hopeful = [place for place, arm in enumerate(arms) if settled.losses[arm] == 0]
+        if doubt < DOUBT and settled.losses[first] > 0:
+            return i, self._strongest(i, chances[1])
+        if doubt < DOUBT and i != j:
+            return i, j
+        if not hopeful:
+            leads = self._leads(arms, arms, self._unanswered)
+            np.fill_diagonal(leads, -np.inf)
+            c = _lowest(leads.max(axis=0), chances[0])
+            return c, self._strongest(c, chances[1])
+        c = next((place for place in (i, j) if place in hopeful), -1)
+        c = hopeful[int(chances[0] * len(hopeful))] if c < 0 else c
+        leads = self._leads(arms[c : c + 1], arms, self._unanswered[c])[0]
+        leads += np.where(settled.losses[arms] > 0, LATER, 0.0)
+        if chances[2] < DOUBT:
+            won, lost, half = self.wins[arms[c], arms], self.wins[arms, arms[c]], 0.5 * self._unanswered[c]
+            draws = np.random.default_rng([self.row.seed, len(self.left)])
+            leads = draws.beta(won + (1 + WAITING) * half + PRIOR / 2, lost + (1 - WAITING) * half + PRIOR / 2)
+        leads[settled.with_others(arms[c])[arms]], leads[c] = np.inf, np.inf
+        d = _lowest(leads, chances[1])
+        return (c, d) if leads[d] < np.inf else (i, j)
 
-    def _undefeated(self, arms: list[int], i: int, j: int, chance: float) -> int:
-        """The place of the first of i, j and a random arm that has no certain loss; i if all have one."""
-        losses = self.settled.losses
-        for place in (i, j):
-            if losses[arms[place]] == 0:
-                return place
-        left = np.flatnonzero(losses[arms] == 0)
-        return int(left[int(chance * len(left))]) if len(left) else i
+    def _strongest(self, c: int, chance: float) -> int:
+        """The place of the arm with the largest lead over the one at c; a chance decides between equals."""
+        assert self._unanswered is not None
+        arms = list(self.places)
+        leads = -self._leads(arms, arms[c : c + 1], self._unanswered[:, c : c + 1])[:, 0]
+        leads[c] = np.inf
+        return _lowest(leads, chance)
+
+    def _leads(self, first: list[int], second: list[int], waiting: np.ndarray) -> np.ndarray:
+        """How far the first arms are ahead of the second ones, see `policies.verdict.lead`."""
+        won, lost = self.wins[np.ix_(first, second)], self.wins[np.ix_(second, first)].T
+        leads: np.ndarray = (won - lost + WAITING * waiting) / np.sqrt(won + lost + waiting + PRIOR)
+        return leads
 
     @property
     def settled(self) -> Settled:
@@ -341,10 +356,10 @@ class History(Record):
         """A fair coin toss for each duel, the same in every replay."""
         return hashlib.blake2b(f"{self.row.seed}/{duel}".encode(), digest_size=1).digest()[0] & 1
 
-    def _chance(self, duel: int) -> float:
-        """A random number from 0 to 1 for each duel, the same in every replay."""
-        digest = hashlib.blake2b(f"{self.row.seed}/{duel}/useful".encode(), digest_size=4).digest()
-        return int.from_bytes(digest, "big") / 2**32
+    def _chances(self, duel: int) -> list[float]:
+        """Four random numbers from 0 to 1 for each duel, the same in every replay."""
+        digest = hashlib.blake2b(f"{self.row.seed}/{duel}/useful".encode(), digest_size=16).digest()
+        return [int.from_bytes(digest[k : k + 4], "big") / 2**32 for k in (0, 4, 8, 12)]
 
     def snapshot(self) -> Callable[[], bytes]:
         """Copy the whole state.
@@ -422,6 +437,12 @@ def _serialised(plain: dict[str, object], arrays: dict[str, np.ndarray]) -> byte
     columns: dict[str, Any] = arrays | {"plain": np.frombuffer(json.dumps(plain).encode(), np.uint8)}
     np.savez_compressed(file, **columns)
     return file.getvalue()
+
+
+def _lowest(values: np.ndarray, chance: float) -> int:
+    """The place of the lowest value; a random number from 0 to 1 decides between equals."""
+    places = np.flatnonzero(values == values.min())
+    return int(places[int(chance * len(places))])
 
 
 def _add_duel(counts: np.ndarray, i: int, j: int) -> None:
