@@ -539,8 +539,8 @@ def _json(value: object) -> bytes:
 
 
 def _row(kind: type[Row], values: Mapping[str, Json]) -> Row:
-    """The NamedTuple of that kind; additional fields of a newer server are left out."""
-    return kind(**{name: values[name] for name in kind._fields})  # type: ignore[attr-defined]
+    """The NamedTuple of that kind; fields that only a newer server has are left out."""
+    return kind(**{name: values[name] for name in kind._fields if name in values})  # type: ignore[attr-defined]
 
 
 def _tuples(value: Json) -> Json:

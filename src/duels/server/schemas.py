@@ -117,6 +117,7 @@ class DuelOut(BaseModel):
     right: str
     study: str
     time: str
+    item: Annotated[int | None, Field(description="In a study on these items, the item that it is about.")] = None
     is_self: bool
 
 

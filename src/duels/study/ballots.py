@@ -99,6 +99,11 @@ class _ItemChoice:
     def __call__(self, connection: sa.Connection, duel: Duel) -> dict[str, int]:
         study = self.study
         study.storage.flush(connection)
+        if duel.item is not None:  # a study on these items
+            self.item = duel.item
+            if can_show(connection, study.id, duel.left, duel.right, duel.item):
+                return {}
+            raise Conflict("what the next question is about was removed: tell the person who gave you this link")
         self.item = choose_item(connection, study.id, duel.left, duel.right, study.row.seed, duel.id, self.voter)
         if self.item is not None:
             return {"item": self.item}
@@ -206,7 +211,10 @@ def _progress(
 ) -> tuple[int, int, bool, Tally]:
     voter = voter_of(connection, digest)
     answered = [] if voter is None else _answered(connection, study, history, voter)
-    return len(answered), len(history.answered), history.retired, history.tally
+    ended = history.retired
+    if not ended and history.left and not history.can_ask(log.clock()):
+        ended = voter is None or _unanswered(connection, study, history, voter) is None
+    return len(answered), len(history.answered), ended, history.tally
 
 
 def outputs_of(study: Study, ballot: Ballot) -> tuple[str | None, list[Output | str]]:

@@ -64,6 +64,7 @@ def create_study(
     confidence: float = 0.95,
     margin: float = 0.0,
     after: Literal["stop", "rank"] = "stop",
+    about: Literal["items like these", "these items"] = "items like these",
     horizon: int | None = None,
     seed: int = 0,
     lease: float = LEASE,
@@ -81,8 +82,11 @@ def create_study(
         margin: If above 0, an arm may be declared practically tied with the best: none beats it with a probability of
             more than ½ + margin. Equal arms never get a verdict without one.
         after: What to do when the winner is known: `"stop"` asking people and judges, or `"rank"` the others too.
+        about: What the verdict is about. By default the questions are examples, and it is about all `"items like
+            these"`. With `"these items"`, each pair is asked about each item of the study once, and the verdict says
+            who wins more of exactly these: it needs fewer answers, and is final when all were asked.
         horizon: How many duels there will be, for policies that need to know.
-        seed: Of the policy's random choices.
+        seed: Of the policy's random choices, and of the orders in which pairs are asked about these items.
         lease: Seconds after which a duel without an answer no longer counts as open for the policy's choices. A late
             answer still counts.
         load_if_exists: Load the study of that name if there is one; it must have these arms, and this policy and goal
@@ -107,7 +111,7 @@ def create_study(
             raise
         names, name = given, study_name  # a study older than these rules keeps its names
     chosen = find_policy(DEFAULT_POLICY if policy is None else policy)
-    goal = new_goal(confidence, margin, after, chosen.live_ties)
+    goal = new_goal(confidence, margin, after, chosen.live_ties, about)
     chosen = chosen.with_goal(goal.confidence, goal.margin)
     horizon = None if horizon is None else check_int("horizon", horizon, 1)
     chosen.start(len(names), horizon)  # refuses a missing horizon

@@ -62,6 +62,12 @@ def certainly_beats(tally: Tally, confidence: float = 0.95) -> Bools:
     return sure
 
 
+def certain_pairs(tally: Tally, confidence: float) -> tuple[Bools, Floats]:
+    """Return `certainly_beats`, and (K, K) float64: the evidence above what that needs, as a logarithm."""
+    excess = log_evidence(tally.wins, tally.wins.T) - log_thresholds(tally, confidence)
+    return certainly_beats(tally, confidence), excess
+
+
 class AllPairs:
     """The test of version 0.1.0: a verdict follows from pairs that are certain by the promise about all pairs.
 
@@ -76,6 +82,14 @@ class AllPairs:
         self.beats: Bools = certainly_beats(tally, confidence)
         self.wins: Bools = _both(self.beats, _both_active(tally))
         self.losses: Bools = self.wins
+
+    def all_pairs(self) -> tuple[Bools, Floats]:
+        """Return the pairs that are certain by the promise about all pairs, retired arms included, and by how much.
+
+        Returns:
+            (K, K) bool, and the evidence above what is needed, as a logarithm, (K, K) float64.
+        """
+        return certain_pairs(self._tally, self._confidence)
 
     @property
     def proves_itself(self) -> bool:
@@ -107,10 +121,8 @@ class WithoutUnion:
     def __init__(self, tally: Tally, confidence: float) -> None:
         self._tally, self._delta = tally, 1 - confidence
         arms, start = len(tally.names), tally.started_with
-        lead, n = tally.wins - tally.wins.T, tally.wins + tally.wins.T
-        # As in `is_certain`: few pairs pass.
-        first, second = np.nonzero((lead > 0) & (LOG_2 * lead * lead >= winner_level(self._delta, start) * n))
-        known = log_mixture(tally.wins[first, second], tally.wins[second, first])
+        first, second = self._promising()
+        known = self.evidence(first, second)
         all_pairs = _pairs_where(arms, first, second, known >= self.all_pairs_level(first, second))
         self.beats: Bools = _pairs_where(arms, first, second, known >= self.winner_level(first, second))
         itself = np.eye(arms, dtype=bool)
@@ -121,6 +133,20 @@ class WithoutUnion:
         if tally.active.all() and arms == start > 1:
             self.losses = _pairs_where(arms, first, second, known >= no_winner_level(self._delta, arms))
 
+    def _promising(self) -> tuple[Ints, Ints]:
+        """The pairs that may be certain; as in `is_certain`, few pass."""
+        wins, level = self._tally.wins, winner_level(self._delta, self._tally.started_with)
+        lead, n = wins - wins.T, wins + wins.T
+        first, second = np.nonzero((lead > 0) & (LOG_2 * lead * lead >= level * n))
+        return first, second
+
+    def evidence(self, first: Ints, second: Ints) -> Floats:
+        """Return the evidence that the first arms of these pairs beat the second ones, as a logarithm."""
+        return log_mixture(self._tally.wins[first, second], self._tally.wins[second, first])
+
+    def all_pairs(self) -> tuple[Bools, Floats]:
+        return certain_pairs(self._tally, 1 - self._delta)
+
     @property
     def proves_itself(self) -> bool:
         tally = self._tally
@@ -128,21 +154,27 @@ class WithoutUnion:
 
     def close(self, margin: float) -> Bools:
         tally, arms = self._tally, len(self._tally.names)
-        # Without a score above ½ − margin there is no evidence: few arms have it against every active arm.
-        above = _either(estimates(tally) > 0.5 - margin, np.eye(arms, dtype=bool))
+        # Below a score of ½ − margin there is no evidence: few arms have it against every active arm.
+        above = _either(estimates(tally) >= 0.5 - margin, np.eye(arms, dtype=bool))
         fit = np.asarray(above[:, tally.active].all(axis=1)) & tally.active
         first, second = np.nonzero(np.asarray(met(tally) * fit[:, None]))
-        known = log_closeness(tally.wins[first, second], tally.wins[second, first], tally.ties[first, second], margin)
+        known = self.closeness(first, second, margin)
         itself = np.eye(arms, dtype=bool)
         to_all = _either(_pairs_where(arms, first, second, known >= self.close_level(first, second)), itself)
         all_pairs = _either(_pairs_where(arms, first, second, known >= self.all_pairs_level(first, second)), itself)
         to_retired = np.asarray(to_all[:, ~tally.active].all(axis=1))
         return np.where(to_retired[:, None], to_all, all_pairs)
 
+    def closeness(self, first: Ints, second: Ints, margin: float) -> Floats:
+        """Return the evidence that the first arms of these pairs are close to the second ones, as a logarithm."""
+        tally = self._tally
+        return log_closeness(tally.wins[first, second], tally.wins[second, first], tally.ties[first, second], margin)
+
     def missing(self, arm: int) -> Floats:
-        tally, others = self._tally, np.arange(len(self._tally.names))
+        others = np.arange(len(self._tally.names))
         level = self.winner_level if self._beats_retired[arm] else self.all_pairs_level
-        missing: Floats = level(np.full(len(others), arm), others) - log_mixture(tally.wins[arm], tally.wins[:, arm])
+        first = np.full(len(others), arm)
+        missing: Floats = level(first, others) - self.evidence(first, others)
         return missing
 
     def close_level(self, first: Ints, second: Ints) -> Floats:
@@ -177,11 +209,14 @@ class Settled:
         arm = np.arange(len(tally.names))
         pairs = np.broadcast_arrays(arm[:, None], arm)
         self._sure_level, self._all_pairs_level = test.winner_level(*pairs), test.all_pairs_level(*pairs)
-        self._close_level = test.close_level(*pairs) if margin > 0 else None
+        self._close_level = test.close_level(*pairs)
         self._sure, self._done, self._firm = (np.zeros((len(arm), len(arm)), dtype=bool) for _ in range(3))
         self.losses = np.zeros(len(arm), np.int64)
-        for i, j in np.argwhere(met(tally)).tolist():
-            self._judge(i, j, tally.wins, tally.ties)
+        self._judge_all(tally.wins, tally.ties)
+
+    def _judge_all(self, wins: np.ndarray, ties: np.ndarray) -> None:
+        for i, j in np.argwhere(met(self._tally)).tolist():
+            self._judge(i, j, wins, ties)
 
     def update(self, i: int, j: int, wins: np.ndarray, ties: np.ndarray) -> None:
         """Take in an answer to a duel of i and j that `wins` and `ties` already include."""
@@ -194,7 +229,7 @@ class Settled:
         if self._tally.active[i]:
             self.losses[j] += int(sure) - int(self._sure[i, j])
         self._sure[i, j] = self._done[i, j] = sure
-        if self._close_level is None:
+        if self._margin == 0:
             self._firm[i, j] = sure and is_certain(won, lost, self._all_pairs_level[i, j])
         else:
             known = log_closeness_of(won, lost, int(ties[i, j]), self._margin)

@@ -16,6 +16,7 @@ class Duel(NamedTuple):
         right: The arm on the right.
         study: The study's name.
         time: When it was asked, in ISO 8601.
+        item: In a study on these items, the number of the item that it is about.
     """
 
     id: int
@@ -23,6 +24,7 @@ class Duel(NamedTuple):
     right: str
     study: str
     time: str
+    item: int | None = None
 
     @property
     def is_self(self) -> bool:

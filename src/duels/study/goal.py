@@ -9,6 +9,7 @@ from .tally import Tally
 from .verdict import Verdict, verdict
 
 AFTER = ("stop", "rank")
+ABOUT = ("items like these", "these items")
 
 
 class Goal(NamedTuple):
@@ -22,6 +23,8 @@ class Goal(NamedTuple):
         test: Which test gives the verdict: `winner`, or `all pairs` in studies that version 0.1.0 created.
         ties: What the policy makes of ties: they are `skipped`, or entered as `halves`.
         redirects: Whether questions that cannot help are replaced where an arm must not meet itself.
+        about: What the verdict is about: `items like these`, of which the questions are examples, or exactly
+            `these items`, so that each pair is asked about each of them once.
     """
 
     confidence: float = 0.95
@@ -30,6 +33,12 @@ class Goal(NamedTuple):
     test: str = "winner"
     ties: str = "halves"
     redirects: bool = True
+    about: str = "items like these"
+
+    @property
+    def on_these_items(self) -> bool:
+        """Whether the verdict is about exactly the items of the study."""
+        return self.about == "these items"
 
     def verdict(
         self, tally: Tally, confidence: float | None = None, margin: float | None = None, void: str | None = None
@@ -50,7 +59,7 @@ class Goal(NamedTuple):
 OLD = Goal(test="all pairs", redirects=False)  # of studies that version 0.1.0 created
 
 
-def new_goal(confidence: float, margin: float, after: str, ties: str) -> Goal:
+def new_goal(confidence: float, margin: float, after: str, ties: str, about: str = "items like these") -> Goal:
     """Return the goal of a new study.
 
     Raises:
@@ -58,7 +67,11 @@ def new_goal(confidence: float, margin: float, after: str, ties: str) -> Goal:
     """
     if after not in AFTER:
         raise InvalidInput(f"after is {after!r}: expected 'stop' or 'rank', what to do when the winner is known")
-    return Goal(checked_confidence(confidence), checked_margin(margin), after, ties=ties)
+    if about not in ABOUT:
+        raise InvalidInput(
+            f"about is {about!r}: expected 'items like these' or 'these items', what the verdict is about"
+        )
+    return Goal(checked_confidence(confidence), checked_margin(margin), after, ties=ties, about=about)
 
 
 def goal_of(settings: Mapping[str, Any]) -> Goal:

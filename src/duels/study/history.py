@@ -22,7 +22,7 @@ from ..policies.verdict import DOUBT, LATER, PRIOR, WAITING
 from ..storage.batches import Batch
 from ..storage.storage import StudyRow
 from .certainty import Settled
-from .goal import goal_of
+from .finite import SettledOnItems
 from .player import Player, SavedState, rival, rival_alpha
 from .record import COLUMNS, OPEN, Record
 
@@ -50,7 +50,6 @@ class History(Record):
 
     def __init__(self, row: StudyRow, policy: Policy | None = None) -> None:
         super().__init__(row)
-        self.goal = goal_of(row.settings)
         self._policy = policy
         self.compiles = False  # whether a policy on many arms is compiled before its first question
         self._player: Player | None = None
@@ -264,7 +263,9 @@ class History(Record):
             self._looked, self._expiry = now, min((self.asked[duel] for duel in leased), default=now) + self.row.lease
             self._awaited, self._with_ties, self._unanswered = len(leased), None, None
         self._expiry = min(self._expiry, now + self.row.lease)
-        if not allow_self:
+        if self.items is not None:
+            i, j = self._with_an_item(i, j, now)
+        elif not allow_self:
             i, j = self._useful(i, j, now) if self._redirects else (i, j)
             j = self._rival(i, now) if i == j else j
         first, second = arms[i], arms[j]
@@ -288,37 +289,39 @@ class History(Record):
         same = all(self.active) and len(self.names) == self.started_with
         return self.goal.redirects and not (same and self.policy.asks_for(self.goal.confidence, self.goal.margin))
 
-    def _useful(self, i: int, j: int, now: float) -> tuple[int, int]:
-        """The places of a pair that helps the verdict, as `policies.verdict.helpful`, on the active arms."""
+    def _useful(self, i: int, j: int, now: float, may_meet: np.ndarray | None = None) -> tuple[int, int]:
+        """The places of a pair that helps the verdict, as `policies.verdict.helpful`, on the active arms.
+
+        Where only some pairs may meet, the result may still be another one.
+        """
         arms, settled = list(self.places), self.settled
         first, second = arms[i], arms[j]
         open = not (settled[first, second] or settled[second, first])
         if i != j and open and (settled.losses[first] == 0 or settled.losses[second] == 0):
             return i, j
         doubt, *chances = self._chances(len(self.left))
-        if self._unanswered is None:
-            self._unanswered = np.zeros((len(arms), len(arms)))
-            for pair in zip(*self._pairs(self._leased(now))[:2]):
-                _add_duel(self._unanswered, *pair)
+        unanswered = self._unanswered_duels(now)
         hopeful = [place for place, arm in enumerate(arms) if settled.losses[arm] == 0]
         if doubt < DOUBT and settled.losses[first] > 0:
             return i, self._strongest(i, chances[1])
         if doubt < DOUBT and i != j:
             return i, j
         if not hopeful:
-            leads = self._leads(arms, arms, self._unanswered)
+            leads = self._leads(arms, arms, unanswered)
             np.fill_diagonal(leads, -np.inf)
             c = _lowest(leads.max(axis=0), chances[0])
             return c, self._strongest(c, chances[1])
         c = next((place for place in (i, j) if place in hopeful), -1)
         c = hopeful[int(chances[0] * len(hopeful))] if c < 0 else c
-        leads = self._leads(arms[c : c + 1], arms, self._unanswered[c])[0]
+        leads = self._leads(arms[c : c + 1], arms, unanswered[c])[0]
         leads += np.where(settled.losses[arms] > 0, LATER, 0.0)
         if chances[2] < DOUBT:
-            won, lost, half = self.wins[arms[c], arms], self.wins[arms, arms[c]], 0.5 * self._unanswered[c]
+            won, lost, half = self.wins[arms[c], arms], self.wins[arms, arms[c]], 0.5 * unanswered[c]
             draws = np.random.default_rng([self.row.seed, len(self.left)])
             leads = draws.beta(won + (1 + WAITING) * half + PRIOR / 2, lost + (1 - WAITING) * half + PRIOR / 2)
         leads[settled.with_others(arms[c])[arms]], leads[c] = np.inf, np.inf
+        if may_meet is not None:
+            leads[~may_meet[c]] = np.inf
         d = _lowest(leads, chances[1])
         return (c, d) if leads[d] < np.inf else (i, j)
 
@@ -336,11 +339,63 @@ class History(Record):
         leads: np.ndarray = (won - lost + WAITING * waiting) / np.sqrt(won + lost + waiting + PRIOR)
         return leads
 
+    def _unanswered_duels(self, now: float) -> np.ndarray:
+        """(K, K) float64: how many open duels each pair of active arms has."""
+        if self._unanswered is None:
+            self._unanswered = np.zeros((len(self.places), len(self.places)))
+            for pair in zip(*self._pairs(self._leased(now))[:2]):
+                _add_duel(self._unanswered, *pair)
+        return self._unanswered
+
+    def _with_an_item(self, i: int, j: int, now: float) -> tuple[int, int]:
+        """As `_useful`, in a study on these items: a pair that has an item left.
+
+        If the pair of `_useful` has none, it is the weakest lead of an arm without a certain loss, else of a pair that
+        is not settled, else of any.
+        """
+        may_meet, arms = self._pairs_with_items(now), list(self.places)
+        i, j = self._useful(i, j, now, may_meet)
+        if may_meet[i, j]:
+            return i, j
+        wins, waiting = self.wins[np.ix_(arms, arms)], self._unanswered_duels(now)
+        lead = (wins - wins.T + WAITING * waiting) / np.sqrt(wins + wins.T + waiting + PRIOR)
+        done = np.array([self.settled.with_others(arm)[arms] for arm in arms])
+        undefeated = self.settled.losses[arms] == 0
+        for wanted in (undefeated[:, None] & ~done, ~done & ~done.T, ~np.eye(len(arms), dtype=bool)):
+            if (wanted & may_meet).any():
+                break
+        i, j = divmod(int(np.where(wanted & may_meet, lead, np.inf).argmin()), len(arms))
+        return i, j
+
+    def _pairs_with_items(self, now: float) -> np.ndarray:
+        """(K, K) bool: which active arms can be asked about an item now."""
+        assert self.items is not None
+        places = self.places
+        found = ~np.eye(len(places), dtype=bool)
+        for pair in self.items.used_up(partial(self._is_free, now=now)):
+            i, j = (places.get(arm) for arm in pair)
+            if i is not None and j is not None:
+                found[i, j] = found[j, i] = False
+        return found
+
+    def _is_free(self, duel: int, now: float) -> bool:
+        """Whether what a duel asked may be asked again: nobody is expected to answer it."""
+        return self.answer[duel] != OPEN or not 0 <= now - self.asked[duel] < self.row.lease
+
+    def can_ask(self, now: float) -> bool:
+        """Return whether there is a question: in a study on these items, all may have been asked."""
+        return self.items is None or bool(self._pairs_with_items(now).any())
+
+    def next_item(self, left: int, right: int, now: float) -> int | None:
+        """Return the item of the next duel, if it is of these arms, in a study on these items; else None."""
+        return None if self.items is None else self.items.next(left, right, partial(self._is_free, now=now))
+
     @property
     def settled(self) -> Settled:
         """Which pairs need no more answers for the verdict."""
         if self._settled is None:
-            self._settled = Settled(self.tally, self.goal.confidence, self.goal.margin)
+            kind = Settled if self.items is None else SettledOnItems
+            self._settled = kind(self.tally, self.goal.confidence, self.goal.margin)
         return self._settled
 
     def _rival(self, champion: int, now: float) -> int:
@@ -380,6 +435,9 @@ class History(Record):
         }
         arrays = {SAVED_AS.get(name, name): np.array(getattr(self, name), kind) for name, kind in COLUMNS.items()}
         arrays |= {"active": np.array(self.active, bool), "wins": self.wins.copy(), "ties": self.ties.copy()}
+        if self.items is not None:
+            plain["items"] = [self.items.first, self.items.last]
+            arrays["item"] = np.array(self.items.of, np.int32)
         player = None if self._lent or self._folded < len(self.answered) else self._player
         if player is not None and player.size <= LARGE:
             saved = player.saved()
@@ -409,6 +467,10 @@ class History(Record):
         self.forgotten = set(plain["forgotten"])
         self.retired = plain.get("retired", False)
         self.imported = plain.get("imported", 0)
+        if self.items is not None:
+            self.items.fix(*plain["items"])
+            self.items.of = array("i", arrays.pop("item").astype(np.int32).tobytes())
+            self.items.again(self.left, self.right, self.answered)
         self._start_again()
         try:
             same = "code" in plain and plain["code"] == loop.code_of(self.policy)

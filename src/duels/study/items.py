@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPICursor
 
 from ..checks import check_int
-from ..errors import InvalidInput
+from ..errors import Conflict, InvalidInput
 from ..storage.storage import Write
 from ..votes.item_files import KINDS, Item, ItemSource, Output, listed, read_items
 from ..votes.names import place_of
@@ -55,13 +55,20 @@ def add_items(study: Log, items: ItemSource) -> int:
         How many items were added.
 
     Raises:
+        Conflict: If the study is about exactly the items that it had at its first question.
         InvalidInput: If they cannot be read, or have outputs of arms that the study does not have.
     """
     return study.storage.write(Write(partial(_add_items, study=study, items=read_items(items)), study.id))
 
 
 def _add_items(connection: sa.Connection, *, study: Log, items: Sequence[Item]) -> int:
-    names = study.current(connection).names
+    history = study.current(connection)
+    if history.items is not None and history.left:
+        raise Conflict(
+            f"items cannot be added: study {study.name!r} is about exactly the {history.items.size} items that it had "
+            "at its first question; create another study, or one on items like these"
+        )
+    names = history.names
     arms = dict.fromkeys(arm for item in items for arm in item.outputs)
     found_at = {arm: place_of(arm, names) for arm in arms}
     place = {arm: number for arm, number in found_at.items() if number is not None}
@@ -214,6 +221,26 @@ def choose_item(
     least = min((seen.get(number, 0) for number in fitting), default=0)
     rarest = sorted(number for number in fitting if seen.get(number, 0) == least)
     return rarest[choice % len(rarest)] if rarest else None
+
+
+def fixed_items(connection: sa.Connection, study: Log) -> tuple[int, int]:
+    """Return the numbers of the first and the last item, before the first question of a study on these items.
+
+    Raises:
+        Conflict: If it has no items, or some item has no output of an active arm.
+    """
+    history = study.current(connection)
+    numbers = [row[0] for row in _rows(connection, "SELECT number FROM items WHERE study_id = ?", (study.id,))]
+    if not numbers:
+        raise Conflict(f"study {study.name!r} is about its items, but has none: add them with add_items first")
+    for name, active in zip(history.names, history.active):
+        lacking = set(numbers) - _with_both(connection, study.id, [name]) if active else set()
+        if lacking:
+            raise Conflict(
+                f"item {min(lacking)} of study {study.name!r} has no output of arm {name!r}: a study on these items "
+                f"compares all arms on each of them; items without that output: {len(lacking)}"
+            )
+    return min(numbers), max(numbers)
 
 
 def can_show(connection: sa.Connection, study_id: int, left: str, right: str, number: int | None) -> bool:

@@ -267,8 +267,12 @@ class Log:
             if event.kind == "ask" and compare:
                 replayed.catch_up()
                 note = json.loads(event.note) if event.note else {}
+                if replayed.items is not None and "items" in note:
+                    replayed.items.fix(*note["items"])
                 asked = replayed.question(event.time, note.get("allow_self", True))
                 compare = asked == (event.left_arm, event.right_arm, event.swapped)
+                if compare and replayed.items is not None:
+                    compare = replayed.next_item(*asked[:2], event.time) == note.get("item")
                 if not compare and self._is_of_this_code(replayed.policy):
                     raise DamagedStudy(
                         f"event {event.seq} of study {self.name!r} asks what policy {self._row.policy} would not: "
@@ -337,7 +341,8 @@ class Log:
 
     def _duel(self, history: History, number: int) -> Duel:
         left, right = history.names[history.left[number]], history.names[history.right[number]]
-        return Duel(number, left, right, self.name, iso_time(history.asked[number]))
+        item = None if history.items is None else history.items.of[number]
+        return Duel(number, left, right, self.name, iso_time(history.asked[number]), item)
 
     def _number(self, duel: Duel | int | str) -> int:
         if isinstance(duel, Duel) and duel.study != self.name:

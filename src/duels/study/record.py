@@ -15,6 +15,8 @@ from ..errors import DamagedStudy
 from ..storage.batches import Batch, unpack
 from ..storage.storage import Event, EventRow, StudyRow
 from ..votes.columns import ANSWERS
+from .finite import AskedItems
+from .goal import goal_of
 from .tally import Tally
 
 LEFT, RIGHT, TIE, BOTH_BAD, SKIP = range(5)
@@ -57,6 +59,7 @@ class Record:
 
     def __init__(self, row: StudyRow) -> None:
         self.row = row
+        self.goal = goal_of(row.settings)
         self.seq, self.digest = 0, ""
         self.names: list[str] = []
         self.active: list[bool] = []
@@ -76,6 +79,7 @@ class Record:
         self.wins = np.zeros((0, 0), np.int32)
         self.ties = np.zeros((0, 0), np.int32)
         self.imported = 0  # votes
+        self.items = AskedItems(row.seed) if self.goal.on_these_items else None
         self.snapshot_seq = 0  # the last event in the newest snapshot …
         self._snapshot_weight = 0  # … and the weight of the record then
 
@@ -115,6 +119,8 @@ class Record:
         seq, kind, duel, _, left, right, swapped, answer, _, time, _, digest = event
         self.seq, self.digest = seq, digest
         if kind == "ask":
+            if self.items is not None:
+                self.items.ask(left, right, json.loads(event[10]))
             self._ask(left, right, swapped, time)
         elif kind == "tell":
             self._answer(duel, ANSWERS.index(answer))
@@ -137,6 +143,10 @@ class Record:
         self.open.pop(duel, None)
         if answer != SKIP:
             self.answered.append(duel)
+            if self.items is not None:
+                before = self.items.answer(duel, self.left[duel], self.right[duel])
+                if before is not None:
+                    self._count(before, self.answer[before], -1)
             self._count(duel, answer, 1)
 
     def _count(self, duel: int, answer: int, by: int) -> None:
@@ -167,7 +177,14 @@ class Record:
         answered = np.frombuffer(self.answered, np.int64)
         self.answered = array("q", answered[~np.isin(answered, number)].tobytes())
         self.withdrawn += 0 if blind else int((left != right).sum())
+        if self.items is not None:
+            self._count_items_again(self.items)
         self._start_again()
+
+    def _count_items_again(self, items: AskedItems) -> None:
+        self.wins[...], self.ties[...] = 0, 0
+        for duel in items.again(self.left, self.right, self.answered):
+            self._count(duel, self.answer[duel], 1)
 
     def _create(self, event: EventRow) -> None:
         self._add(json.loads(event[10])["arms"])
@@ -268,7 +285,8 @@ class Record:
     def tally(self) -> Tally:
         """The answers that count, as wins and ties of each pair."""
         counts = self.wins.astype(np.int64), self.ties.astype(np.int64)
-        return Tally(tuple(self.names), *counts, np.array(self.active, bool), self.started_with)
+        items = self.items.size or None if self.items is not None else None
+        return Tally(tuple(self.names), *counts, np.array(self.active, bool), self.started_with, items)
 
 
 _KINDS = {

@@ -29,6 +29,7 @@ from . import log
 from .duels import Duel, LogEntry, iso_time
 from .goal import Goal, goal_of
 from .history import History
+from .items import fixed_items
 from .log import Log, log_entry
 from .record import OPEN, next_event
 from .standing import Standing, standing
@@ -138,8 +139,11 @@ class Study(Log):
             allow_self: Whether an arm may meet itself.
             about: Called with each duel before it is written; what it returns is stored in the event's note.
 
+        Returns:
+            The duels. Fewer than n, but at least one, if a study on these items has no more to ask.
+
         Raises:
-            Conflict: If the study was retired.
+            Conflict: If the study was retired, or is on these items and has no more to ask.
             NotReady: If the policy's state must be updated first.
         """
         history = self.current(connection)
@@ -147,11 +151,20 @@ class Study(Log):
             raise Conflict(f"study {self.name!r} was retired: it asks no more questions, unless it is resumed")
         self.player(history)
         now, new, duels = log.clock(), list[Event](), list[Duel]()
+        if history.items is not None:
+            allow_self = False
+            if not history.left:
+                history.items.fix(*fixed_items(connection, self))
         for _ in range(n):
+            if not history.can_ask(now):
+                break
             left, right, swapped = history.question(now, allow_self)
-            number = len(history.left)
-            duel = Duel(number, history.names[left], history.names[right], self.name, iso_time(now))
-            note = ({} if allow_self else {"allow_self": False}) | dict(about(connection, duel) if about else {})
+            number, item = len(history.left), history.next_item(left, right, now)
+            duel = Duel(number, history.names[left], history.names[right], self.name, iso_time(now), item)
+            note: dict[str, object] = {} if allow_self else {"allow_self": False}
+            if history.items is not None:
+                note |= {"item": item} | ({} if number else {"items": [history.items.first, history.items.last]})
+            note |= about(connection, duel) if about else {}
             event = next_event(
                 history,
                 "ask",
@@ -167,6 +180,11 @@ class Study(Log):
             history.take(event)
             new.append(event)
             duels.append(duel)
+        if not duels:
+            raise Conflict(
+                f"study {self.name!r} has asked every pair about every item: nothing is left to ask, unless a question "
+                "stays without an answer"
+            )
         self._append(history, new)
         return duels
 
@@ -298,6 +316,11 @@ class Study(Log):
         if place is not None:
             state = "exists already" if history.active[place] else "was retired"
             raise Conflict(f"arm {arm!r} {state}: choose another name")
+        if history.items is not None and history.left:
+            raise Conflict(
+                f"arm {arm!r} cannot be added: study {self.name!r} is about the {history.items.size} items that "
+                "it had at its first question, and they have no outputs of it; create another study"
+            )
         history.policy.start(sum(history.active) + 1, self._row.horizon)  # the policy may refuse so many arms
         self._write(history, "add_arm", note=json.dumps({"arm": arm}, ensure_ascii=False))
 
@@ -378,6 +401,11 @@ class Study(Log):
 
     def _import_in(self, connection: sa.Connection, *, packed: Packed, batch: Batch, note: str) -> int:
         history = self.current(connection)
+        if history.items is not None:
+            raise Conflict(
+                f"study {self.name!r} is about exactly its own items, and past votes do not say which item they are "
+                "about: import them into a study on items like these"
+            )
         event = next_event(history, "import", log.clock(), duel=len(history.left), attempt=0, note=note)
         history.take(event, batch)
         self._append(history, [event])

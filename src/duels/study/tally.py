@@ -25,6 +25,7 @@ class Tally(NamedTuple):
         ties: (K, K) int64: Ties of i and j, "both bad" included; symmetric, with 0 on the diagonal.
         active: (K,) bool: False for a retired arm.
         started_with: How many arms there were at the start; arms with larger indices were added later.
+        items: How many items there are, in a study on exactly these items: each pair is asked once about each.
     """
 
     names: tuple[str, ...]
@@ -32,6 +33,7 @@ class Tally(NamedTuple):
     ties: Ints
     active: Bools
     started_with: int
+    items: int | None = None
 
 
 class LeaderboardRow(NamedTuple):
@@ -102,6 +104,7 @@ def as_tally(
     ties: npt.ArrayLike | None = None,
     active: npt.ArrayLike | None = None,
     started_with: int | None = None,
+    items: int | None = None,
 ) -> Tally:
     """Check counts and return them as a tally.
 
@@ -111,6 +114,7 @@ def as_tally(
         ties: (K, K): None for no ties.
         active: (K,): None if no arm was retired.
         started_with: None if no arm was added later.
+        items: None if the arms were not compared on a fixed set of items, each asked once.
 
     Raises:
         InvalidInput: If they do not fit together.
@@ -132,7 +136,10 @@ def as_tally(
     start = arms if started_with is None else int(started_with)
     if not 1 <= start <= arms:
         raise InvalidInput(f"started_with is {start}: expected a number of arms from 1 to {arms}")
-    return Tally(listed, counted, tied, playing, start)
+    most = int((counted + counted.T + tied).max())
+    if items is not None and (items < 1 or most > items):
+        raise InvalidInput(f"items is {items}, but a pair has {most} answers: expected one answer per item at most")
+    return Tally(listed, counted, tied, playing, start, items)
 
 
 def met(tally: Tally) -> Ints:

@@ -10,10 +10,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, counted
 from ..theory import kl
-from .certainty import TESTS, Test, certainly_beats, checked_confidence, checked_margin, log_thresholds
-from .intervals import log_evidence
+from .certainty import TESTS, Test, checked_confidence, checked_margin
+from .finite import OnTheseItems
 from .tally import Bools, Floats, Tally, leaders, met, ranked, ranking
 
 Kind = Literal["winner", "no condorcet winner", "practically tied", "not yet"]
@@ -41,6 +41,8 @@ class Verdict:
             ranking that no other clearly beats. If it is the only arm left, the others are retired.
         duels_to_go: Not yet: an estimate of how many more duels the open pairs need; None if unknown.
         void: Why nothing is promised about errors, such as answers that were undone.
+        items: How many items it is about, if it is on exactly these items; None if it is on items like these.
+        final: On these items: whether every pair of active arms was asked about all of them.
     """
 
     kind: Kind
@@ -57,10 +59,13 @@ class Verdict:
     open_pairs: tuple[tuple[str, str], ...] = ()
     duels_to_go: int | None = None
     void: str | None = None
+    items: int | None = None
+    final: bool = False
 
     def __str__(self) -> str:
         kinds = {"winner": _winner, "no condorcet winner": _no_winner, "practically tied": _tied, "not yet": _not_yet}
-        return f"{kinds[self.kind](self)} {_promise(self)}"
+        about = "" if self.items is None else f"On these {counted(self.items, 'item')}: "
+        return f"{about}{kinds[self.kind](self)} {_promise(self)}"
 
     def _repr_html_(self) -> str:
         return f"<p><strong>{html.escape(headline(self.as_dict()))}</strong><br>{html.escape(str(self))}</p>"
@@ -94,28 +99,34 @@ def verdict(
         raise InvalidInput("every arm is retired: expected at least one active arm; take one back")
     known: dict[str, Any] = {"confidence": confidence, "margin": margin, "void": void}
     known |= {"arms": len(active), "duels": int(met(tally).sum()) // 2}
-    found = TESTS[test](tally, confidence)
+    if tally.items is None:
+        found = TESTS[test](tally, confidence)
+    else:
+        found = OnTheseItems(tally, confidence)
+        asked = met(tally)[np.ix_(active, active)][~np.eye(len(active), dtype=bool)]
+        known |= {"items": tally.items, "final": bool((asked >= tally.items).all())}
     wins = found.wins.sum(axis=1)
     if (wins[active] == len(active) - 1).any() and (len(active) > 1 or found.proves_itself):
         winner = tally.names[active[wins[active].argmax()]]
         return Verdict(kind="winner", winner=winner, leader=winner, **known)
     if len(active) > 1 and found.losses[:, active].any(axis=0).all():
-        return Verdict(kind="no condorcet winner", **_losses(tally, found.losses, confidence), **known)
-    tied = _practically_tied(tally, found, margin) if margin > 0 and len(active) > 1 else None
+        return Verdict(kind="no condorcet winner", **_losses(tally, found), **known)
+    may_tie = len(active) > 1 and (margin > 0 or tally.items is not None)
+    tied = _practically_tied(tally, found, margin) if may_tie else None
     if tied is not None:
         return Verdict(kind="practically tied", **tied, **known)
-    return Verdict(kind="not yet", **_still_open(tally, found, confidence), **known)
+    return Verdict(kind="not yet", **_still_open(tally, found), **known)
 
 
-def _losses(tally: Tally, sure: Bools, confidence: float) -> dict[str, Any]:
+def _losses(tally: Tally, found: Test) -> dict[str, Any]:
     """A loss of every active arm, the most certain one except for arms on the cycle, and a cycle of certain wins.
 
     The cycle is of pairs that are certain by the promise about all pairs. It may be empty: that there is no winner is
     certain earlier.
     """
-    names, excess = tally.names, log_evidence(tally.wins, tally.wins.T) - log_thresholds(tally, confidence)
-    beaten_by = np.where(sure, excess, -np.inf).argmax(axis=0).tolist()
-    certain = np.asarray(certainly_beats(tally, confidence) & sure)
+    names, (certain, excess) = tally.names, found.all_pairs()
+    beaten_by = np.where(found.losses, excess, -np.inf).argmax(axis=0).tolist()
+    certain = np.asarray(certain & found.losses)
     cycle = _some_cycle(certain, np.where(certain, excess, -np.inf), leaders(tally)[0])
     for k, arm in enumerate(cycle):
         beaten_by[arm] = cycle[k - 1]
@@ -164,7 +175,7 @@ def _practically_tied(tally: Tally, found: Test, margin: float) -> dict[str, Any
     return {"leader": tally.names[leader], "tied_with": tuple(tally.names[k] for k in others if k != leader)}
 
 
-def _still_open(tally: Tally, found: Test, confidence: float) -> dict[str, Any]:
+def _still_open(tally: Tally, found: Test) -> dict[str, Any]:
     """Who leads, which pairs the first arm that none clearly beats has still to win, and how long that takes.
 
     They are the same arm unless all that share the first rank are clearly beaten, by the verdict's test or, if that
@@ -180,7 +191,7 @@ def _still_open(tally: Tally, found: Test, confidence: float) -> dict[str, Any]:
     if not first:
         return {"open_pairs": tuple(itertools.combinations([names[k] for k in active], 2))}
     beaten = np.asarray(found.wins.any(axis=0))
-    certainly_beaten = np.asarray(certainly_beats(tally, confidence)[active].any(axis=0))
+    certainly_beaten = np.asarray(found.all_pairs()[0][active].any(axis=0))
     arm = min((arm for _, arm in ranks if tally.active[arm]), key=lambda arm: (beaten[arm], certainly_beaten[arm]))
     undecided = active[(active != arm) & ~found.wins[arm, active]]
     won, lost = tally.wins[arm], tally.wins[:, arm]
@@ -207,7 +218,10 @@ def _duels_to_go(tally: Tally, arm: int, undecided: np.ndarray, missing: np.ndar
     if (won <= lost).any():
         return None
     growth = kl((won + 0.5) / (won + lost + 1), 0.5) * (won + lost) / counts.sum(axis=0)
-    return int(np.ceil(missing[undecided] / growth).sum())
+    needed = np.ceil(missing[undecided] / growth)
+    if tally.items is not None:
+        needed = np.minimum(needed, tally.items - met(tally)[arm, undecided])
+    return int(needed.sum())
 
 
 def headline(verdict: Mapping[str, Any], retired: bool = False) -> str:
@@ -223,6 +237,8 @@ def headline(verdict: Mapping[str, Any], retired: bool = False) -> str:
     if kind == "no condorcet winner":
         return "No winner: no arm beats all others"
     if kind == "practically tied":
+        if not verdict["margin"]:
+            return f"Level: {listed([leader, *verdict['tied_with']])}"
         return f"Practically as good as any: {leader}"
     nothing = "No verdict" if retired else "Not yet"
     if verdict["arms"] == 1 and not verdict["open_pairs"]:
@@ -251,6 +267,8 @@ def _winner(verdict: Verdict) -> str:
     if verdict.arms == 1:
         return f"{verdict.winner} is the only arm left."
     others = "the other arm" if verdict.arms == 2 else f"each of the {verdict.arms - 1} others"
+    if verdict.items is not None:
+        return f"{verdict.winner} is the winner: against {others} it wins more items than it loses."
     return f"{verdict.winner} is the winner: against {others} it wins more often than it loses."
 
 
@@ -262,6 +280,9 @@ def _no_winner(verdict: Verdict) -> str:
 
 
 def _tied(verdict: Verdict) -> str:
+    if verdict.margin == 0:  # only on these items
+        level = "is level with" if verdict.final else "is not shown to beat"
+        return f"no arm beats {verdict.leader}, which {level} {listed(verdict.tied_with)}."
     return (
         f"{verdict.leader} is practically as good as any: no arm wins more than {_percent(0.5 + verdict.margin)} "
         f"of its duels with it, a tie counted as a half. It is not shown to beat {listed(verdict.tied_with)}."
@@ -294,6 +315,8 @@ def _promise(verdict: Verdict) -> str:
     seen = f"{verdict.duels:,} {'duel' if verdict.duels == 1 else 'duels'} so far."
     if verdict.void is not None:
         return f"{seen} Nothing is promised about errors: {verdict.void.rstrip('.')}."
+    if verdict.final:
+        return f"{seen} Every pair was asked about every item, so this is final."
     risk = _percent(1 - verdict.confidence)
     return f"{seen} The chance that this study ever gives a wrong verdict is at most {risk}, however often you look."
 

@@ -1,0 +1,272 @@
+"""Studies on a fixed set of N items, each of which a pair is asked about once: sampling without replacement.
+
+i beats j on the items if it has more wins than losses among them. From a set with W wins, L losses and N − W − L ties
+the decided items asked so far are these w wins and l losses in their order with probability (W)_w (L)_l / (W+L)_(w+l),
+where (x)_k = x!/(x−k)!. The evidence against the set is the mixture of `policies.evidence` over probabilities above ½,
+divided by that: a martingale if the items come in random order. i is certain to beat j if the evidence against every
+set with W ≤ L is large enough. When all items were asked, no such set is left. `docs/study/verdict.md` has the proofs.
+"""
+
+import hashlib
+import math
+from array import array
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ..policies.evidence import LOG_2, LOG_630
+from .certainty import Settled, WithoutUnion
+from .tally import Bools, Floats, Ints, Tally, met
+
+Pair = tuple[int, int]  # of arms, the smaller index first
+
+
+def log_evidence_on_items(wins: npt.ArrayLike, losses: npt.ArrayLike, ties: npt.ArrayLike, items: int) -> Floats:
+    """Return the logarithm of the evidence that the first of a pair wins more of the items than it loses.
+
+    It is half of a martingale that starts at 1, and therefore needs the same levels as `policies.evidence.evidence`.
+
+    Args:
+        wins: How many items it has won so far.
+        losses: How many it has lost so far.
+        ties: How many were ties so far.
+        items: How many items there are.
+
+    Returns:
+        Minus infinity where it does not lead, infinity where it wins more than it loses whatever is still to come.
+    """
+    from scipy import special
+
+    won, lost, tied = np.broadcast_arrays(*(np.asarray(counts, dtype=np.float64) for counts in (wins, losses, ties)))
+    most = items - tied  # how many items are decided if no other one is a tie
+    value: Floats = np.where(2 * won > most, np.inf, -np.inf)
+    undecided = (won > lost) & (2 * won <= most)
+    if undecided.any():
+        won, lost, most = won[undecided], lost[undecided], most[undecided]
+        upper = special.betainc(lost + 5.0, won + 5.0, 0.5)
+        mixture = special.betaln(won + 5.0, lost + 5.0) + LOG_630 + np.log(upper)
+        value[undecided] = mixture - _log_chance_without_a_win(won, lost, most)
+    return value
+
+
+def _log_chance_without_a_win(won: Floats, lost: Floats, most: Floats) -> Floats:
+    """The largest ln (W)_w (L)_l / (W+L)_(w+l) over all w ≤ W ≤ L with W + L ≤ most, where l < w ≤ most/2.
+
+    Given W + L, it is largest where W is. An odd W + L is worse than the next even one. From W = L = x − 1 to x it
+    grows exactly if x (d − (w−l)²) < 2wl, where d = w + l, so that it has one peak.
+    """
+    slack = won + lost - (won - lost) ** 2
+    peak = np.where(slack > 0, np.ceil(2 * won * lost / np.where(slack > 0, slack, 1.0)) - 1, np.inf)
+    half = np.clip(peak, won, most // 2)
+    all_decided = _log_chance(won, lost, most // 2, most - most // 2)
+    return np.maximum(_log_chance(won, lost, half, half), all_decided)
+
+
+def log_closeness_on_items(wins: int, losses: int, ties: int, items: int, margin: float) -> float:
+    """Return the logarithm of the evidence that the first of a pair scores at least ½ − margin; a tie is a half.
+
+    As `log_evidence_on_items`, but it is a martingale that starts at 1, and the mixture is over all probabilities. The
+    sets to exclude are those with L − W > 2N · margin.
+    """
+    from scipy import special
+
+    gap = math.floor(2 * items * margin + 1e-9) + 1
+    if losses - wins >= gap:
+        return -math.inf
+    decided = np.arange(2 * wins + gap, items - ties + 1, dtype=np.float64)  # W + L of the sets to exclude
+    if not len(decided):
+        return math.inf
+    won = (decided - gap) // 2
+    lost = decided - won
+    # If fewer wins are more likely than the most that are excluded, there is no evidence.
+    if (won * losses > wins * (lost + 1)).any():
+        return -math.inf
+    mixture = special.betaln(wins + 5.0, losses + 5.0) + LOG_630
+    return float(mixture - _log_chance(float(wins), float(losses), won, lost).max())
+
+
+def _log_chance(wins: Floats | float, losses: Floats | float, won: Floats, lost: Floats) -> Floats:
+    """ln (W)_w (L)_l / (W+L)_(w+l): the chance of w wins and l losses in a given order."""
+    from scipy import special
+
+    def log_falling(all: Floats, drawn: Floats | float) -> Floats:
+        value: Floats = special.gammaln(all + 1) - special.gammaln(all - drawn + 1)
+        return value
+
+    return log_falling(won, wins) + log_falling(lost, losses) - log_falling(won + lost, wins + losses)
+
+
+class OnTheseItems(WithoutUnion):
+    """The test of studies on these items: levels as in `WithoutUnion`, evidence as in `log_evidence_on_items`."""
+
+    def _promising(self) -> tuple[Ints, Ints]:
+        first, second = np.nonzero(self._tally.wins > self._tally.wins.T)
+        return first, second
+
+    def evidence(self, first: Ints, second: Ints) -> Floats:
+        tally = self._tally
+        counts = tally.wins[first, second], tally.wins[second, first], tally.ties[first, second]
+        return log_evidence_on_items(*counts, tally.items or 0)
+
+    def all_pairs(self) -> tuple[Bools, Floats]:
+        arm = np.arange(len(self._tally.names))
+        pairs = np.broadcast_arrays(arm[:, None], arm)
+        excess = self.evidence(*pairs) - self.all_pairs_level(*pairs)
+        return np.greater_equal(excess, 0), excess
+
+    def closeness(self, first: Ints, second: Ints, margin: float) -> Floats:
+        """Without a margin, an arm that is not certain to win is close only when all items were asked."""
+        tally, items = self._tally, self._tally.items or 0
+        wins, losses, ties = tally.wins[first, second], tally.wins[second, first], tally.ties[first, second]
+        if margin == 0:
+            level = (wins >= losses) & (wins + losses + ties >= items)
+            return np.where(level, np.inf, self.evidence(first, second))
+        counts = zip(wins.tolist(), losses.tolist(), ties.tolist())
+        return np.array([log_closeness_on_items(*three, items, margin) for three in counts])
+
+    def missing(self, arm: int) -> Floats:
+        others = np.arange(len(self._tally.names))
+        level = self.winner_level if self._beats_retired[arm] else self.all_pairs_level
+        first = np.full(len(others), arm)
+        missing: Floats = level(first, others) - np.maximum(self.evidence(first, others), -LOG_2)
+        return missing
+
+
+class SettledOnItems(Settled):
+    """As `Settled`, for a study on these items: a pair that was asked about all of them is settled."""
+
+    def __init__(self, tally: Tally, confidence: float, margin: float) -> None:
+        self._items = tally.items or 0
+        arms = len(tally.names)
+        self._level = np.zeros((arms, arms), dtype=bool)  # all items were asked, and i has not won more
+        self._near = np.zeros((arms, arms), dtype=bool)  # i is known not to be worse than j, even if level with others
+        super().__init__(tally, confidence, margin)
+
+    def _judge_all(self, wins: np.ndarray, ties: np.ndarray) -> None:
+        first, second = np.nonzero(met(self._tally))
+        known = log_evidence_on_items(wins[first, second], wins[second, first], ties[first, second], self._items)
+        for i, j, evidence in zip(first.tolist(), second.tolist(), known.tolist()):
+            self._take(i, j, wins, ties, evidence)
+
+    def _judge(self, i: int, j: int, wins: np.ndarray, ties: np.ndarray) -> None:
+        self._take(i, j, wins, ties, float(log_evidence_on_items(wins[i, j], wins[j, i], ties[i, j], self._items)))
+
+    def _take(self, i: int, j: int, wins: np.ndarray, ties: np.ndarray, evidence: float) -> None:
+        won, lost, tied = int(wins[i, j]), int(wins[j, i]), int(ties[i, j])
+        sure, asked = evidence >= self._sure_level[i, j], won + lost + tied >= self._items
+        self.losses[j] += int(sure) - int(self._sure[i, j])
+        self._sure[i, j], self._level[i, j] = sure, asked and won <= lost
+        known = evidence
+        if self._margin > 0:
+            known = log_closeness_on_items(won, lost, tied, self._items, self._margin)
+        self._done[i, j] = asked or (known >= self._close_level[i, j] if self._margin > 0 else sure)
+        self._near[i, j] = asked or known >= self._close_level[i, j]
+        self._firm[i, j] = asked or known >= self._all_pairs_level[i, j]
+
+    def with_others(self, arm: int) -> Bools:
+        done: Bools = self._near[arm] if self._level[arm].any() else self._done[arm]
+        return done if done[~self._tally.active].all() else self._firm[arm]
+
+
+class AskedItems:
+    """Which items the pairs of a study on these items were asked about, and which answers count.
+
+    Every pair is asked about the items in its own random order. Afterwards it is asked again about those without an
+    answer. If a pair has two answers about an item, the one that was given last counts.
+
+    Attributes:
+        first: The number of the first item …
+        last: … and of the last one; 0 until the first question, when the set of items is fixed.
+        of: The item of each duel.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self.first = self.last = 0
+        self._clear()
+        self.of = array("i")
+
+    def _clear(self) -> None:
+        self._shown: dict[Pair, int] = {}  # how many items of its order a pair was asked about
+        self._waiting: dict[Pair, dict[int, int]] = {}  # items without an answer, and the last duel of each
+        self._counting: dict[tuple[Pair, int], int] = {}  # the duel whose answer counts, for a pair and an item
+
+    @property
+    def size(self) -> int:
+        """How many items there are; 0 before the first question."""
+        return self.last - self.first + 1 if self.last else 0
+
+    def fix(self, first: int, last: int) -> None:
+        """Fix the set of items, from the first to the last number."""
+        self.first, self.last = first, last
+
+    def ask(self, left: int, right: int, note: Mapping[str, Any]) -> None:
+        """Take in a question with this note; a study's first one says which items there are."""
+        if "items" in note:
+            self.fix(*note["items"])
+        self.of.append(note["item"])
+        self._ask(len(self.of) - 1, _pair(left, right))
+
+    def _ask(self, duel: int, pair: Pair) -> None:
+        item, shown = self.of[duel], self._shown.get(pair, 0)
+        if shown < self.size and self._order(pair)[shown] == item:
+            self._shown[pair] = shown + 1
+        waiting = self._waiting.setdefault(pair, {})
+        waiting.pop(item, None)
+        waiting[item] = duel
+
+    def answer(self, duel: int, left: int, right: int) -> int | None:
+        """Take in an answer that is no skip; returns the duel whose answer about the same no longer counts, if any."""
+        pair, item = _pair(left, right), self.of[duel]
+        before = self._counting.get((pair, item))
+        self._counting[pair, item] = duel
+        self._waiting[pair].pop(item, None)
+        return before
+
+    def again(self, left: Sequence[int], right: Sequence[int], answered: Sequence[int]) -> list[int]:
+        """Take in all duels and their answers again, after some were taken back; returns the duels that count."""
+        self._clear()
+        for duel in range(len(self.of)):
+            self._ask(duel, _pair(left[duel], right[duel]))
+        for duel in answered:
+            self.answer(duel, left[duel], right[duel])
+        return list(self._counting.values())
+
+    def next(self, left: int, right: int, is_free: Callable[[int], bool]) -> int | None:
+        """Return the item that a pair is asked about next; None if there is none now.
+
+        Args:
+            left: An arm.
+            right: The other arm.
+            is_free: Returns whether what a duel asked may be asked again if it has no answer.
+        """
+        pair = _pair(left, right)
+        shown = self._shown.get(pair, 0)
+        if shown < self.size:
+            return self._order(pair)[shown]
+        return next((item for item, duel in self._waiting[pair].items() if is_free(duel)), None)
+
+    def used_up(self, is_free: Callable[[int], bool]) -> list[Pair]:
+        """Return the pairs that cannot be asked anything now."""
+        full = [pair for pair, shown in self._shown.items() if shown >= self.size]
+        return [pair for pair in full if not any(map(is_free, self._waiting[pair].values()))]
+
+    def _order(self, pair: Pair) -> tuple[int, ...]:
+        return order_of(self._seed, *pair, self.first, self.last)
+
+
+@lru_cache(1 << 11)
+def order_of(seed: int, i: int, j: int, first: int, last: int) -> tuple[int, ...]:
+    """Return the items from first to last in the random order of arms i < j, the same in every replay."""
+
+    def key(item: int) -> bytes:
+        return hashlib.blake2b(f"{seed}/{i}/{j}/{item}/order".encode(), digest_size=16).digest()
+
+    return tuple(sorted(range(first, last + 1), key=key))
+
+
+def _pair(left: int, right: int) -> Pair:
+    return (left, right) if left < right else (right, left)

@@ -1,0 +1,340 @@
+"""Studies on exactly their items, as people vote on them: what is asked, what counts, and when it ends."""
+
+import itertools
+import random
+from collections import Counter
+
+import pytest
+
+from duels.errors import Conflict, DamagedStudy, InvalidInput
+from duels.study import ballots, finite, log
+from duels.study.catalogue import create_study, load_study
+from duels.study.history import History
+from duels.study.items import add_items, clear_items, count_items
+from duels.votes.item_files import Item, Output
+
+ARMS = ["gpt", "llama", "qwen"]
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path}/duels.db"
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = [1.0e9]
+    monkeypatch.setattr(log, "clock", lambda: now[0])
+    return now
+
+
+def items(count, arms=ARMS):
+    return [Item(f"prompt {k}", {arm: Output("text", f"{arm} {k}") for arm in arms}) for k in range(count)]
+
+
+def new_study(url, count=10, arms=ARMS, **more):
+    study = create_study(arms, "prompts", url, about="these items", **more)
+    add_items(study, items(count, arms))
+    return study
+
+
+def ask(study, voter="ada"):
+    return study.storage.write(ballots.asking(study, None, voter))
+
+
+def tell(study, ballot, winner, voter="ada"):
+    return study.storage.write(ballots.telling(study, voter, ballot.duel.id, winner))
+
+
+def undo(study, voter="ada"):
+    return study.storage.write(ballots.undoing(study, voter))
+
+
+def opinions(count, seed, shares=(0.7, 0.6, 0.5), ties=0.2, arms=ARMS):
+    """A fixed answer for each pair and item: the winner, or tie."""
+    draw, found = random.Random(seed), {}
+    for (k, pair), item in itertools.product(enumerate(itertools.combinations(arms, 2)), range(1, count + 1)):
+        first = draw.random() < shares[k % len(shares)]
+        found[frozenset(pair), item] = "tie" if draw.random() < ties else pair[0] if first else pair[1]
+    return found
+
+
+def answer(opinion, ballot):
+    said = opinion[frozenset((ballot.duel.left, ballot.duel.right)), ballot.item]
+    return said if said == "tie" else "a" if said == ballot.duel.left else "b"
+
+
+def vote(study, opinion, most=10_000, voters=("ada",), until_verdict=False):
+    """Vote until nothing is left to ask, or there is a verdict; returns the ballots."""
+    asked = []
+    for voter in itertools.islice(itertools.cycle(voters), most):
+        if ballots.voter_progress(study, voter, 10_000, True).done and until_verdict:
+            break
+        try:
+            ballot = ask(study, voter)
+        except Conflict:
+            break
+        asked.append(ballot)
+        tell(study, ballot, answer(opinion, ballot), voter)
+    return asked
+
+
+def pairs_and_items(asked):
+    return Counter((frozenset((one.duel.left, one.duel.right)), one.item) for one in asked)
+
+
+def counted(opinion, arms=ARMS):
+    """The verdict that the opinions amount to: who has more wins than losses against whom."""
+    wins = Counter()
+    for (pair, _), said in opinion.items():
+        if said != "tie":
+            wins[said, next(iter(pair - {said}))] += 1
+    return {(a, b): wins[a, b] - wins[b, a] for a, b in itertools.permutations(arms, 2)}
+
+
+def final(opinion, arms=ARMS):
+    lead = counted(opinion, arms)
+    for arm in arms:
+        if all(lead[arm, other] > 0 for other in arms if other != arm):
+            return "winner"
+    return (
+        "practically tied" if any(all(lead[a, b] >= 0 for b in arms if b != a) for a in arms) else "no condorcet winner"
+    )
+
+
+def test_everything_is_asked_once_and_the_verdict_is_then_final(url):
+    kinds = set()
+    for seed in range(12):
+        study = create_study(ARMS, f"study {seed}", url, about="these items", seed=seed)
+        add_items(study, items(5))
+        opinion = opinions(5, seed, shares=(0.6, 0.4, 0.6), ties=0.3)
+        asked = vote(study, opinion)
+        assert set(pairs_and_items(asked).values()) == {1}
+        assert len(asked) == 15
+        found = study.verdict()
+        assert (found.final, found.items, found.duels) == (True, 5, 15)
+        assert found.kind == final(opinion)
+        assert study.check() == 1 + 2 * 15
+        kinds.add(found.kind)
+    assert len(kinds) == 3
+
+
+def test_voting_ends_with_a_verdict_before_everything_was_asked(url):
+    study = new_study(url, 60)
+    asked = vote(study, opinions(60, 3, shares=(0.9, 0.9, 0.5), ties=0.1), until_verdict=True)
+    assert len(asked) < 90
+    assert set(pairs_and_items(asked).values()) == {1}
+    found = study.verdict()
+    assert (found.winner, found.items, found.final) == ("gpt", 60, False)
+    assert str(found).startswith("On these 60 items: gpt is the winner")
+    assert ballots.voter_progress(study, "ada", 10_000, True).done == "winner"
+
+
+def test_each_pair_has_its_own_order_and_every_replay_the_same(url):
+    study = new_study(url, 8, seed=5)
+    asked = vote(study, opinions(8, 0))
+    orders = {}
+    for ballot in asked:
+        orders.setdefault(frozenset((ballot.duel.left, ballot.duel.right)), []).append(ballot.item)
+    assert len({tuple(order) for order in orders.values()}) == 3
+    for (i, j), pair in zip(itertools.combinations(range(3), 2), itertools.combinations(ARMS, 2)):
+        assert tuple(orders[frozenset(pair)]) == finite.order_of(5, i, j, 1, 8)
+    again = load_study("prompts", url)
+    assert [again.duel(ballot.duel.id).item for ballot in asked] == [ballot.item for ballot in asked]
+
+
+def test_orders_are_uniform():
+    """Each of the six orders of three items, over seeds: χ² with five degrees of freedom, false alarm 1e-6."""
+    found = Counter(finite.order_of(seed, 0, 1, 1, 3) for seed in range(6000))
+    assert len(found) == 6
+    assert sum((count - 1000) ** 2 / 1000 for count in found.values()) < 36.2
+    # the orders of two pairs are independent
+    both = Counter((finite.order_of(s, 0, 1, 1, 2), finite.order_of(s, 0, 2, 1, 2)) for s in range(4000))
+    assert sum((count - 1000) ** 2 / 1000 for count in both.values()) < 30.7  # three degrees of freedom, 1e-6
+
+
+def test_many_voters_at_once_are_not_asked_the_same(url, clock):
+    study = new_study(url, 4)
+    names = [f"voter {k}" for k in range(13)]
+    asked = [ask(study, name) for name in names[:12]]
+    assert len(pairs_and_items(asked)) == 12
+    with pytest.raises(Conflict, match="every pair about every item"):
+        ask(study, names[12])
+    assert ballots.voter_progress(study, names[12], 10, True).done == "retired"
+    assert ballots.voter_progress(study, names[0], 10, True).done is None  # it has an open question
+    assert ask(study, names[0]) == asked[0]
+    tell(study, asked[0], "a", names[0])
+    clock[0] += study.row.lease  # the others do not answer
+    again = ask(study, names[12])
+    assert pairs_and_items([again]).keys() <= pairs_and_items(asked[1:]).keys()
+    study.check()
+
+
+def test_the_last_answer_about_an_item_counts(url, clock):
+    study = new_study(url, 1, arms=["a", "b"])
+    first = ask(study, "ada")
+    clock[0] += study.row.lease
+    second = ask(study, "bob")
+    assert second.item == first.item
+    assert second.duel.id != first.duel.id
+    tell(study, second, "a" if second.duel.left == "a" else "b", "bob")
+    assert study.verdict().winner == "a"
+    tell(study, first, "a" if first.duel.left == "b" else "b", "ada")
+    found = study.verdict()
+    assert (found.winner, found.duels) == ("b", 1)
+    undo(study, "ada")
+    assert study.verdict().winner == "a"
+    study.check()
+    assert load_study("prompts", url).tally().wins.tolist() == [[0, 1], [0, 0]]
+
+
+def test_skips_and_undone_answers_are_asked_again_at_the_end(url, clock):
+    study, opinion = new_study(url, 3, arms=["a", "b"]), opinions(3, 1, arms=["a", "b"])
+    skipped = ask(study)
+    tell(study, skipped, "skip")
+    rest = vote(study, opinion, most=2)
+    assert {one.item for one in rest} | {skipped.item} == {1, 2, 3}
+    assert not study.verdict().final
+    again = ask(study)
+    assert again.item == skipped.item
+    tell(study, again, answer(opinion, again))
+    assert study.verdict().final
+    assert undo(study) == again
+    assert not study.verdict().final
+    assert ask(study) == again  # it is open again
+    tell(study, again, answer(opinion, again))
+    assert (study.verdict().final, study.verdict().void) == (True, None)
+    study.check()
+
+
+def test_a_forgotten_voters_items_are_asked_again(url):
+    study, opinion = new_study(url, 4), opinions(4, 2)
+    asked = vote(study, opinion, voters=("ada", "bob"))
+    assert study.verdict().final
+    study.forget("Voter 1")
+    assert not study.verdict().final
+    again = vote(study, opinion, voters=("carl",))
+    assert pairs_and_items(again).keys() == pairs_and_items(asked[::2]).keys()
+    assert study.verdict().final
+    assert study.verdict().kind == final(opinion)
+    study.check()
+
+
+def test_retired_arms_are_not_asked(url):
+    study, opinion = new_study(url, 6), opinions(6, 4)
+    vote(study, opinion, most=5)
+    study.retire_arm("qwen")
+    asked = vote(study, opinion)
+    assert all("qwen" not in (one.duel.left, one.duel.right) for one in asked)
+    found = study.verdict()
+    assert found.final
+    assert found.kind == final({key: said for key, said in opinion.items() if "qwen" not in key[0]}, ARMS[:2])
+    study.check()
+
+
+def test_arms_and_items_are_fixed_at_the_first_question(url):
+    study = create_study(ARMS[:2], "prompts", url, about="these items")
+    with pytest.raises(Conflict, match="has none: add them with add_items first"):
+        ask(study)
+    add_items(study, items(2, ARMS[:2]))
+    study.add_arm("qwen")
+    with pytest.raises(Conflict, match="item 1 of study 'prompts' has no output of arm 'qwen'"):
+        study.ask()
+    clear_items(study)
+    add_items(study, items(3))
+    add_items(study, items(3))
+    ballot = ask(study)
+    with pytest.raises(Conflict, match="about the 6 items that it had at its first question"):
+        study.add_arm("mistral")
+    with pytest.raises(Conflict, match="about exactly the 6 items that it had at its first question"):
+        add_items(study, items(1))
+    assert count_items(study) == 6
+    tell(study, ballot, "a")
+    vote(study, opinions(6, 1))
+    assert (study.verdict().final, study.verdict().items) == (True, 6)
+    assert study.check() == 2 + 2 * 18
+
+
+def test_items_that_were_removed_cannot_be_shown(url):
+    study = new_study(url, 3)
+    tell(study, ask(study), "a")
+    clear_items(study)
+    with pytest.raises(Conflict, match="was removed"):
+        ask(study)
+    assert study.verdict().items == 3
+    with pytest.raises(Conflict, match="about exactly the 3 items"):
+        add_items(study, items(3))
+
+
+def test_past_votes_are_refused(url):
+    study = new_study(url)
+    with pytest.raises(Conflict, match="which item they are about"):
+        study.import_votes([{"left": "gpt", "right": "llama", "winner": "left"}])
+
+
+def test_programs_learn_the_item_and_get_fewer_duels_at_the_end(url):
+    study = new_study(url, 3)
+    duels = study.ask(7)
+    assert all(duel.item in (1, 2, 3) and not duel.is_self for duel in duels)
+    assert [duel.item for duel in study.open_duels()] == [duel.item for duel in duels]
+    assert len(study.ask(7)) == 2
+    with pytest.raises(Conflict, match="every pair about every item"):
+        study.ask()
+    for duel in study.open_duels():
+        study.tell(duel, "tie")
+    found = study.verdict()
+    assert (found.kind, found.final, set(found.tied_with)) == ("practically tied", True, {"llama", "qwen"})
+    study.check()
+
+
+@pytest.mark.parametrize("policy", ["rucb", "self_sparring", "random", "winner_stays"])
+def test_any_policy(url, policy):
+    study, opinion = new_study(url, 6, policy=policy), opinions(6, 7)
+    vote(study, opinion)
+    assert study.verdict().kind == final(opinion)
+    study.check()
+
+
+def test_snapshots_keep_what_was_asked(url, clock):
+    study, opinion = new_study(url, 6), opinions(6, 9)
+    tell(study, ask(study), "skip")
+    for _ in range(20):
+        history = study.history()
+        restored = History(study.row)
+        restored.restore(history.snapshot()())
+        assert (restored.tally.wins == history.tally.wins).all()
+        assert (restored.tally.ties == history.tally.ties).all()
+        assert restored.tally.items == (6 if history.left else None)
+        question = restored.question(clock[0], False)
+        item = restored.next_item(*question[:2], clock[0])
+        (asked,) = vote(study, opinion, most=1)
+        assert (ARMS[question[0]], ARMS[question[1]], item) == (asked.duel.left, asked.duel.right, asked.item)
+
+
+def test_a_log_with_other_items_is_found(url, monkeypatch):
+    study = new_study(url, 6)
+    vote(study, opinions(6, 1), most=5)
+    notes = [entry.note for entry in study.events() if entry.kind == "ask"]
+    assert [note.get("items") for note in notes] == [[1, 6], None, None, None, None]
+    right = finite.order_of
+    monkeypatch.setattr(finite, "order_of", lambda *given: right(*given)[::-1])
+    with pytest.raises(DamagedStudy, match="would not"):
+        study.check()
+
+
+def test_the_goal_is_kept_and_checked(url):
+    assert new_study(url).goal.on_these_items
+    assert load_study("prompts", url).goal.about == "these items"
+    assert create_study(["a", "b"], "other", url).goal.about == "items like these"
+    with pytest.raises(InvalidInput, match="about is 'all': expected 'items like these' or 'these items'"):
+        create_study(["a", "b"], "third", url, about="all")
+
+
+def test_redirects_save_answers(url):
+    """A clear winner of five arms on 40 items needs far fewer than all 400 answers."""
+    arms = list("abcde")
+    study = new_study(url, 40, arms=arms)
+    opinion = opinions(40, 1, shares=(0.8, 0.8, 0.8, 0.8, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5), ties=0.1, arms=arms)
+    asked = vote(study, opinion, until_verdict=True)
+    assert study.verdict().winner == "a"
+    assert len(asked) < 200
