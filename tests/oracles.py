@@ -180,7 +180,7 @@ def verdict(P, horizon, coin, luck, confidence=0.95, margin=0.0):
         m = 0.5 - margin
         stakes = [0.02 * 80 ** (k / 15) for k in range(16)]
         fortunes = [W[i, j] * math.log(1 + s * (1 - m)) + W[j, i] * math.log(1 - s * m) for s in stakes]
-        return sum(math.exp(f) for f in fortunes) / 16 >= 16 * K * K / ((K - 1) * delta)
+        return sum(math.exp(f) for f in fortunes) / 16 >= 16 * (1 if K == 2 else K) / delta
 
     def lead(i, j):
         return (W[i, j] - W[j, i]) / math.sqrt(W[i, j] + W[j, i] + 10)

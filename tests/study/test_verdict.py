@@ -428,6 +428,8 @@ def test_as_data():
         "open_pairs": [],
         "duels_to_go": None,
         "void": "a reason",
+        "items": None,
+        "final": False,
     }
 
 
