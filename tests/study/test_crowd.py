@@ -11,9 +11,10 @@ import pytest
 import duels
 from duels.storage.storage import StudyRow
 from duels.study.catalogue import create_study
+from duels.study.goal import new_goal
 from duels.study.history import History
+from duels.study.looks import NOT_YET, found, new_looks, take
 from duels.study.record import next_event
-from duels.study.verdict import NOT_YET, log_thresholds, new_standing, note, settled
 
 PAGE = Path(__file__).parents[2] / "docs" / "study" / "plan.md"
 BT = duels.problem("bradley-terry:arms=8")
@@ -22,7 +23,9 @@ LINEAR = duels.problem("linear:arms=4")
 
 def begun(matrix, policy, seed, horizon=None):
     """The history of a study that has just been created, without a database."""
-    history = History(StudyRow(1, "study", 0.0, policy, horizon, seed, 600.0, {}), duels.policy(policy))
+    chosen = duels.policy(policy)
+    goal = new_goal(0.95, 0.0, "stop", chosen.live_ties)._asdict()
+    history = History(StudyRow(1, "study", 0.0, policy, horizon, seed, 600.0, {"goal": goal}), chosen)
     history.apply([next_event(history, "create", 0.0, note=json.dumps({"arms": matrix.names}))])
     history.player().compile()
     return history
@@ -60,19 +63,21 @@ def crowd(matrix, policy, seed, answers, at_once=1, mistakes=0.0, people=False):
     """`at_once` duels are always open, and any of them is answered next: the delays are random, 99 answers on average
     if 100 are open. Where people vote no arm meets itself, and the study ends with a verdict."""
     history, luck = begun(matrix, policy, seed, answers), np.random.default_rng([seed, at_once])
-    thresholds, standing = log_thresholds(history.tally), new_standing(matrix.arms)
+    looks, verdict = new_looks(matrix.arms, 0.05, 0.0), NOT_YET
     waiting, costs = [ask(history, not people) for _ in range(at_once)], []
     while len(costs) < answers:
         duel = waiting.pop(luck.integers(at_once))
         left, right = history.left[duel], history.right[duel]
-        tell(history, duel, opinion(matrix, left, right, luck, mistakes))
+        said = opinion(matrix, left, right, luck, mistakes)
+        tell(history, duel, said)
         costs.append((matrix.gaps[left] + matrix.gaps[right]) / 2)
         if people:
-            note(standing, history.wins, left, right, thresholds[left, right])
-            if settled(standing) != NOT_YET:
+            take(looks, left, right, {"left": 1.0, "right": 0.0, "tie": 0.5}[said])
+            verdict = found(looks, left, right)
+            if verdict != NOT_YET:
                 break
         waiting.append(ask(history, not people))
-    return Crowd(history, np.cumsum(costs), settled(standing))
+    return Crowd(history, np.cumsum(costs), verdict)
 
 
 def recommended(history):
