@@ -51,14 +51,15 @@ OLD = Goal(test="all pairs", redirects=False)  # of studies that version 0.1.0 c
 
 
 def new_goal(confidence: float, margin: float, after: str, ties: str) -> Goal:
-    """Return the goal of a new study.
+    """Return the goal of a new study. With a margin ties are never skipped: they show which arms are close.
 
     Raises:
         InvalidInput: If an argument is out of range.
     """
     if after not in AFTER:
         raise InvalidInput(f"after is {after!r}: expected 'stop' or 'rank', what to do when the winner is known")
-    return Goal(checked_confidence(confidence), checked_margin(margin), after, ties=ties)
+    confidence, margin = checked_confidence(confidence), checked_margin(margin)
+    return Goal(confidence, margin, after, ties="halves" if margin > 0 else ties)
 
 
 def goal_of(settings: Mapping[str, Any]) -> Goal:
