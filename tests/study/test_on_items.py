@@ -282,8 +282,9 @@ def test_past_votes_are_refused(url):
         study.import_votes([{"left": "gpt", "right": "llama", "winner": "left"}])
 
 
-def test_programs_learn_the_item_and_get_fewer_duels_at_the_end(url):
-    study = new_study(url, 3)
+@pytest.mark.parametrize("database", ["url", "postgres"])
+def test_programs_learn_the_item_and_get_fewer_duels_at_the_end(database, request):
+    study = new_study(request.getfixturevalue(database), 3)
     duels = study.ask(7)
     assert all(duel.item in (1, 2, 3) and not duel.is_self for duel in duels)
     assert [duel.item for duel in study.open_duels()] == [duel.item for duel in duels]
