@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import functools
 import io
 import os
 import pty
@@ -14,8 +15,13 @@ import warnings
 from typing import NamedTuple
 from unittest import mock
 
+import typer.main
+
 from duels.cli import main
 from duels.storage import registry
+
+# Typer makes all commands anew at every call, which takes longer than most of them.
+commands_made_once = functools.cache(typer.main.get_command)
 
 
 class Done(NamedTuple):
@@ -35,6 +41,7 @@ def duels_command(*arguments, cwd=None, stdin="", environment=None, together=Fal
     opened = set(registry._storages)
     with (
         contextlib.chdir(cwd or os.getcwd()),
+        mock.patch.object(typer.main, "get_command", commands_made_once),
         mock.patch.dict(os.environ, {key: value for key, value in given.items() if value is not None}),
         mock.patch.multiple(
             sys, argv=["duels", *map(str, arguments)], stdin=io.TextIOWrapper(io.BytesIO(stdin.encode()))

@@ -132,9 +132,18 @@ def postgres(postgres_server):
 
 
 @pytest.fixture(autouse=True)
-def no_open_databases(monkeypatch):
-    """Closes what a test opened."""
-    from duels.storage import registry, storage
+def no_open_databases(monkeypatch, request):
+    """Closes what a test opened. Only the tests of the storage wait for the disk at every commit."""
+    from duels.storage import database, registry, storage
+
+    set_up = database._set_up_sqlite
+
+    def without_sync(connection, record):
+        set_up(connection, record)
+        connection.execute("PRAGMA synchronous=OFF")
+
+    if request.path.parent.name != "storage":
+        monkeypatch.setattr(database, "_set_up_sqlite", without_sync)
 
     opened = []
     begin = storage.Storage.__init__

@@ -277,10 +277,11 @@ class RemoteStudy:
     def __repr__(self) -> str:
         return f"RemoteStudy({self.name!r}, {self.policy}, at {self._client.url})"
 
-    def _get(self, what: str = "", **query: float) -> Json:
-        return self._client._send("GET", self._path + what, query=query).json()
+    def _get(self, what: str = "", **query: float | None) -> Json:
+        given = {name: value for name, value in query.items() if value is not None}
+        return self._client._send("GET", self._path + what, query=given).json()
 
-    def _pages(self, what: str, after: int | None = 0, **query: float) -> Iterator[dict[str, Json]]:
+    def _pages(self, what: str, after: int | None = 0, **query: float | None) -> Iterator[dict[str, Json]]:
         while after is not None:  # an older server returns all of them at once
             page = self._get(f"/{what}", after=after, limit=10_000, **query)
             yield from page[what]

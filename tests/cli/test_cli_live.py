@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 
 import commands
 import numpy as np
@@ -53,13 +54,23 @@ def loaded(folder, name="logo", file="duels.db"):
     return duels.load_study(name, Storage(f"sqlite:///{folder / file}"))
 
 
-@pytest.fixture
-def logo(tmp_path):
-    """A folder with a study in which fox beat owl twice, owl beat wren, and fox and wren tied."""
-    study = duels.create_study(ARMS, "logo", Storage(f"sqlite:///{tmp_path / 'duels.db'}"))
+@pytest.fixture(scope="module")
+def template(tmp_path_factory):
+    """A database with a study in which fox beat owl twice, owl beat wren, and fox and wren tied."""
+    file = tmp_path_factory.mktemp("template") / "duels.db"
+    storage = Storage(f"sqlite:///{file}")
+    study = duels.create_study(ARMS, "logo", storage)
     study.import_votes(
         [("fox", "owl", "left"), ("owl", "fox", "right"), ("owl", "wren", "left"), ("fox", "wren", "tie")]
     )
+    storage.close()
+    return file
+
+
+@pytest.fixture
+def logo(template, tmp_path):
+    """A folder with a copy of that database."""
+    shutil.copyfile(template, tmp_path / "duels.db")
     return tmp_path
 
 

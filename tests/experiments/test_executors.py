@@ -18,32 +18,21 @@ from duels.experiments import executors
 from duels.experiments.folder import Folder
 from duels.provenance import machine
 
-PLANNED = {"policies": ["rucb", "savage"], "horizons": [1000, 100_000], "runs": 40, "seed": 3}
-
-
-def two_workers():
-    return distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
-    )
+PLANNED = {"policies": ["rucb", "savage"], "horizons": [1000, 40_000], "runs": 40, "seed": 3}
 
 
 @pytest.fixture(scope="module")
 def cluster():
-    with two_workers() as cluster:
+    """Two workers, each started again when it is killed."""
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
+    ) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def client(cluster):
     with distributed.Client(cluster) as client:
-        client.wait_for_workers(2, timeout=60)
-        yield client
-
-
-@pytest.fixture
-def mortal_client():
-    """A client of a cluster of its own, whose workers may be killed without harm to other tests."""
-    with two_workers() as cluster, distributed.Client(cluster) as client:
         client.wait_for_workers(2, timeout=60)
         yield client
 
@@ -171,9 +160,9 @@ def test_a_scheduler_that_dies_in_the_middle(scheduler, tmp_path, monkeypatch, c
     assert caplog.records == []
 
 
-def test_a_worker_killed_in_the_middle_changes_nothing(mortal_client, tmp_path, monkeypatch):
-    planned = duels.experiments.experiment("arxiv-6", ["random", "rucb"], 5_000_000, runs=24)
-    victim = next(iter(mortal_client.run(os.getpid).values()))
+def test_a_worker_killed_in_the_middle_changes_nothing(client, tmp_path, monkeypatch):
+    planned = duels.experiments.experiment("arxiv-6", ["random", "rucb"], 5_000_000, runs=8)
+    victim = next(iter(client.run(os.getpid).values()))
     done = []
     keep = Folder.keep
 
@@ -184,9 +173,9 @@ def test_a_worker_killed_in_the_middle_changes_nothing(mortal_client, tmp_path, 
         keep(folder, number, frame)
 
     monkeypatch.setattr(Folder, "keep", kill_early)
-    results = duels.run_experiment(planned, executor=mortal_client, out=tmp_path)
+    results = duels.run_experiment(planned, executor=client, out=tmp_path)
     assert sorted(done) == [task.number for task in planned.tasks]  # each once, and many of them after the kill
-    assert victim not in mortal_client.run(os.getpid).values()
+    assert victim not in client.run(os.getpid).values()
     assert results.frame.equals(duels.run_experiment(planned).frame)
 
 
@@ -198,13 +187,24 @@ def init(arms, horizon, params):
 """
 
 
-def test_a_task_that_ends_its_workers_is_named(mortal_client, tmp_path):
+@pytest.fixture
+def impatient(client):
+    """A client of a cluster that gives a task up when it has ended two workers; by default it is four."""
+
+    def allow(failures):
+        client.run_on_scheduler(lambda dask_scheduler: setattr(dask_scheduler, "allowed_failures", failures))
+
+    before = client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.allowed_failures)
+    allow(1)
+    yield client
+    allow(before)
+
+
+def test_a_task_that_ends_its_workers_is_named(impatient, tmp_path):
     policy = tmp_path / "deadly.py"
     policy.write_text(DEADLY)
-    with pytest.raises(DuelsError, match=r"the task deadly on arxiv-6, horizon 1,000, runs 0 to 0 ended four workers"):
-        duels.run_experiment(
-            "arxiv-6", ["rucb", str(policy)], 1000, runs=1, executor=mortal_client, out=tmp_path / "out"
-        )
+    with pytest.raises(DuelsError, match=r"the task deadly on arxiv-6, horizon 1,000, runs 0 to 0 ended 2 workers"):
+        duels.run_experiment("arxiv-6", ["rucb", str(policy)], 1000, runs=1, executor=impatient, out=tmp_path / "out")
 
 
 def test_an_error_of_a_task_arrives(client, tmp_path):

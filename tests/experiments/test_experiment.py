@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -13,10 +12,17 @@ import pytest
 
 import duels
 from duels.errors import DuelsError, InvalidInput, NoCondorcetWinner, UnknownName
+from duels.experiments import executors
 from duels.experiments.executors import pieces as pieces_of
 from duels.experiments.folder import Folder, folder_matrices
 
-SMALL = {"policies": ["rucb", "savage", "btm:gamma=own"], "horizons": [1000, 30_000], "runs": 40, "seed": 3}
+SMALL = {"policies": ["rucb", "savage", "btm:gamma=own"], "horizons": [1000, 3000], "runs": 40, "seed": 3}
+
+
+@pytest.fixture(autouse=True)
+def many_small_tasks(monkeypatch):
+    """Work is split from 100,000 steps on, so that small experiments have as many tasks as large ones."""
+    monkeypatch.setattr(executors, "WHOLE", 100_000)
 
 
 @pytest.fixture(scope="module")
@@ -29,12 +35,20 @@ def undisturbed(problems):
     return duels.run_experiment(problems, **SMALL, jobs=1)
 
 
+@pytest.fixture(scope="module")
+def finished(problems, tmp_path_factory):
+    """The folder of a finished experiment; no test may change it."""
+    folder = tmp_path_factory.mktemp("finished")
+    duels.run_experiment(problems, **SMALL, out=folder)
+    return folder
+
+
 def test_the_table_is_that_of_one_simulation_after_another(problems, undisturbed):
     planned = duels.experiments.experiment(problems, **SMALL)
     parts = []
     for name, problem in problems.items():
         matrix = duels.PreferenceMatrix(*_array_and_names(problem), name)
-        for label, horizons in (("rucb", [30_000]), ("savage", [1000, 30_000]), ("btm:gamma=own", [1000, 30_000])):
+        for label, horizons in (("rucb", [3000]), ("savage", [1000, 3000]), ("btm:gamma=own", [1000, 3000])):
             policy = label if label != "btm:gamma=own" else duels.policy("btm", gamma=matrix.gamma)
             for horizon in horizons:
                 times = planned.times if label == "rucb" else planned.horizons
@@ -52,9 +66,9 @@ def _array_and_names(problem):
 def test_policies_with_a_horizon_start_afresh_for_each_one(undisturbed):
     horizons = undisturbed.frame.group_by("policy").agg(pl.col("horizon").unique().sort())
     found = dict(horizons.iter_rows())
-    assert found == {"rucb": [30_000], "savage": [1000, 30_000], "btm:gamma=own": [1000, 30_000]}
+    assert found == {"rucb": [3000], "savage": [1000, 3000], "btm:gamma=own": [1000, 3000]}
     rucb = undisturbed.frame.filter(policy="rucb", problem="six", run=0)
-    assert {1000, 30_000} <= set(rucb["t"])  # at the same times, without starting again
+    assert {1000, 3000} <= set(rucb["t"])  # at the same times, without starting again
 
 
 def test_checkpoints_are_ten_a_decade_and_the_horizons():
@@ -118,13 +132,11 @@ def test_shards_of_different_experiments_are_not_merged(problems, tmp_path):
         ({"policies": ["rucb", "savage", "btm:gamma=2"]}, "its policies are"),
     ],
 )
-def test_a_folder_keeps_to_its_experiment(problems, tmp_path, changed, said):
-    planned = SMALL | {"horizons": [1000, 3000]}
-    duels.run_experiment(problems, **planned, out=tmp_path)
-    before = (tmp_path / "frame.parquet").read_bytes()
+def test_a_folder_keeps_to_its_experiment(problems, finished, changed, said):
+    before = (finished / "frame.parquet").read_bytes()
     with pytest.raises(InvalidInput, match=f"was written by another experiment: {said}"):
-        duels.run_experiment(problems, **planned | changed, out=tmp_path)
-    assert (tmp_path / "frame.parquet").read_bytes() == before
+        duels.run_experiment(problems, **SMALL | changed, out=finished)
+    assert (finished / "frame.parquet").read_bytes() == before
 
 
 def test_a_folder_of_other_results_is_left_alone(tmp_path):
@@ -141,8 +153,31 @@ def test_a_matrix_with_other_numbers_is_another_experiment(tmp_path):
         duels.run_experiment({"m": other}, "rucb", 100, runs=2, out=tmp_path)
 
 
+MINE = """
+from typing import NamedTuple
+
+class Params(NamedTuple):
+    arm: int = 0
+
+class State(NamedTuple):
+    arms: int
+
+def init(arms, horizon, params):
+    return State(arms)
+
+def select(state, params, t, rng):
+    return params.arm, t % state.arms
+
+def update(state, params, t, i, j, outcome):
+    pass
+
+def recommend(state, rng):
+    return 0
+"""
+
+
 def test_a_policy_whose_code_changed_is_another_experiment(tmp_path):
-    source = (Path(__file__).parents[2] / "examples" / "my_policy.py").read_text()
+    source = MINE
     mine = tmp_path / "mine.py"
     mine.write_text(source)
     duels.run_experiment("arxiv-6", str(mine), 100, runs=2, out=tmp_path / "out")
@@ -163,8 +198,9 @@ def slowly(self, stop, share=lambda share: None):
     time.sleep(0.05)
     return doing(self, stop, share)
 executors.Task.play = slowly
+executors.WHOLE = 100_000
 duels.run_experiment({"six": "arxiv-6", "eight": "arithmetic-8"}, ["rucb", "savage", "btm:gamma=own"],
-                     [1000, 30_000], runs=40, seed=3, jobs=2, out=sys.argv[1])
+                     [1000, 3000], runs=40, seed=3, jobs=2, out=sys.argv[1])
 """
 
 
@@ -230,9 +266,11 @@ def test_a_full_disk_loses_nothing(problems, undisturbed, tmp_path):
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))\n"
         "import duels, sys\n"
         "from duels.errors import InvalidInput\n"
+        "from duels.experiments import executors\n"
+        "executors.WHOLE = 100_000\n"
         "try:\n"
         "    duels.run_experiment({'six': 'arxiv-6', 'eight': 'arithmetic-8'}, ['rucb', 'savage', 'btm:gamma=own'],\n"
-        "                         [1000, 30_000], runs=40, seed=3, jobs=1, out=sys.argv[1])\n"
+        "                         [1000, 3000], runs=40, seed=3, jobs=1, out=sys.argv[1])\n"
         "except InvalidInput as error:\n"
         "    print(error, *error.__notes__)\n"
     )
@@ -251,7 +289,7 @@ def test_what_was_run_is_said(problems, undisturbed):
     said = undisturbed.provenance
     assert said["duels"] == duels.__version__
     assert said["command"] == sys.argv
-    assert (said["seed"], said["runs"], said["horizons"]) == (3, 40, [1000, 30_000])
+    assert (said["seed"], said["runs"], said["horizons"]) == (3, 40, [1000, 3000])
     assert said["problems"]["six"]["matrix"] == duels.problem("arxiv-6").digest
     gamma = duels.problem("arithmetic-8").gamma
     assert said["policies"]["btm:gamma=own"]["parameters"]["eight"] == {"gamma": gamma}
@@ -286,7 +324,7 @@ drawn = { matrix = "p.csv", subset = 4, seed = 5 }
 def test_an_experiment_is_a_file(tmp_path):
     matrix = duels.problem("bradley-terry:arms=6")
     duels.problems.save_matrix(matrix, tmp_path / "p.csv")
-    (tmp_path / "mine.py").write_text((Path(__file__).parents[2] / "examples" / "my_policy.py").read_text())
+    (tmp_path / "mine.py").write_text(MINE)
     (tmp_path / "e.toml").write_text(TOML)
     planned = duels.experiments.experiment(tmp_path / "e.toml")
     assert list(planned.problems) == ["six", "mine", "drawn"]
@@ -365,7 +403,8 @@ def test_bad_arguments_are_refused(tmp_path):
 
 @pytest.mark.parametrize("runs", [1, 7, 8, 100])
 @pytest.mark.parametrize("horizon", [1, 10_000, 4_500_000, 10**9])
-def test_pieces_cover_every_run_once(runs, horizon):
+def test_pieces_cover_every_run_once(runs, horizon, monkeypatch):
+    monkeypatch.undo()
     pieces = pieces_of(runs, horizon)
     assert [run for piece in pieces for run in piece] == list(range(runs))
     assert all(len(piece) == 1 or len(piece) * horizon <= 45_000_000 for piece in pieces)

@@ -741,13 +741,13 @@ def test_horizons_that_are_not_there():
 
 @pytest.fixture(scope="module")
 def reproduced():
-    """An experiment on two problems, its proof figures with few runs, and the γ that were tried."""
+    """An experiment on two problems, its proof figures of single runs, and the γ that were tried."""
     pool = duels.problem("bradley-terry:arms=9")
     problems = {"4 arms": pool.subset(range(4)), "8 arms": pool.subset(range(8))}
     results = duels.run_experiment(problems, ["rucb", "savage"], [100, 1_000], runs=3, progress=False)
     matrices = {name: duels.PreferenceMatrix(one.array, one.names, name) for name, one in problems.items()}
     drawn = gallery.experiment_figures(results, matrices, pool)
-    proofs = gallery.proof_figures(results, matrices, runs=2, seed=0, jobs=None, pool=pool)
+    proofs = gallery.proof_figures(results, matrices, runs=1, seed=0, jobs=None, pool=pool)
     return pool, {figure.name: figure for figure in drawn}, {figure.name: figure for figure in proofs}
 
 

@@ -13,6 +13,7 @@ import pytest
 import duels
 from duels import figures
 from duels.errors import InvalidInput
+from duels.paper import report
 from duels.paper.claims import Claim, paper_claims
 from duels.paper.report import write_report
 from duels.preference import PreferenceMatrix
@@ -21,6 +22,7 @@ from duels.results import Results, combine
 ARXIV, CYCLIC = duels.problem("arxiv-6"), duels.problem("cyclic-4")
 MATRICES = {"arxiv-6": ARXIV, "cyclic-4": CYCLIC}
 VOID = {"meta", "link"}
+EMPTY = '<svg xmlns="http://www.w3.org/2000/svg" width="2" height="1"></svg>'
 
 
 class Page(HTMLParser):
@@ -87,6 +89,27 @@ def path(results, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def pictures(results):
+    """The figures of these results, and their pictures by name."""
+    drawn = report._figures(results, MATRICES, ARXIV)
+    return drawn, {figure.name: report._picture(figure) for figure in drawn}
+
+
+@pytest.fixture
+def drawn_before(pictures, monkeypatch):
+    """For tests of a page's words: its pictures are those of `results`, and are not drawn again."""
+    drawn, by_name = pictures
+    monkeypatch.setattr(report, "_figures", lambda *arguments: drawn)
+    monkeypatch.setattr(report, "_picture", lambda figure: by_name[figure.name])
+
+
+@pytest.fixture
+def unrendered(monkeypatch):
+    """For tests of a page's words: figures are drawn, and an empty picture stands for each."""
+    monkeypatch.setattr("vl_convert.vegalite_to_svg", lambda spec: EMPTY)
+
+
+@pytest.fixture(scope="module")
 def page(path):
     return Page(path.read_text(encoding="utf-8"))
 
@@ -139,7 +162,7 @@ def test_claims_are_those_of_the_results(page, results):
     assert json.loads(unquote(link["href"].split(",", 1)[1])) == json.loads(json.dumps([c._asdict() for c in claims]))
 
 
-def test_own_claims_and_none(results, tmp_path):
+def test_own_claims_and_none(results, drawn_before, tmp_path):
     own = [Claim("k", "The moon < cheese.", "It is.", "fails", {}), Claim("l", "b", "c", "not decided", {})]
     page = Page(write_report(tmp_path / "own.html", results, MATRICES, claims=own).read_text())
     assert page.texts("p", **{"class": "badge"}) == ["✗ fails", "– not decided"]
@@ -179,7 +202,7 @@ def test_final_numbers(page, results):
     assert regrets[3:] == sorted(regrets[3:])
 
 
-def test_steps_and_runs_that_differ_have_columns(tmp_path):
+def test_steps_and_runs_that_differ_have_columns(tmp_path, unrendered):
     parts = [duels.simulate("cyclic-4", p, horizon=t, runs=n) for p, t, n in (("rucb", 2000, 2), ("random", 100, 3))]
     page = Page(write_report(tmp_path / "r.html", combine(parts), {"cyclic-4": CYCLIC}, claims=[]).read_text())
     head, *rows = cells(page.inside("final-numbers"))
@@ -188,14 +211,14 @@ def test_steps_and_runs_that_differ_have_columns(tmp_path):
     assert "At the end of each horizon. Duels" in page.source
 
 
-def test_of_many_horizons_the_longest_is_shown(tmp_path):
+def test_of_many_horizons_the_longest_is_shown(tmp_path, unrendered):
     parts = [duels.simulate("cyclic-4", "savage", horizon=t, runs=2) for t in (10, 20, 30, 40, 50)]
     page = Page(write_report(tmp_path / "r.html", combine(parts), {"cyclic-4": CYCLIC}, claims=[]).read_text())
     assert "At the end of the longest horizon, 50 steps, 2 runs." in page.source
     assert len(cells(page.inside("final-numbers"))) == 2
 
 
-def test_numbers_of_different_horizons_are_not_ranked_against_each_other(tmp_path):
+def test_numbers_of_different_horizons_are_not_ranked_against_each_other(tmp_path, unrendered):
     """rucb is better after 5,000 steps than random after 2,000, and still not compared with it."""
     runs = (("random", 2000), ("winner_stays", 2000), ("savage", 5000), ("rucb", 5000))
     parts = [duels.simulate("cyclic-4", policy, horizon=t, runs=2) for policy, t in runs]
@@ -229,7 +252,7 @@ def test_what_was_run(page, results):
     assert rows["cyclic-4"][-1] == CYCLIC.digest
 
 
-def test_problems_without_a_condorcet_winner(tmp_path):
+def test_problems_without_a_condorcet_winner(tmp_path, unrendered):
     """A cycle of three is played for Copeland regret: no winner, no γ, no gap, no claim of the paper's problems."""
     cycle = PreferenceMatrix([[0.5, 0.6, 0.2], [0.4, 0.5, 0.6], [0.8, 0.4, 0.5]], name="cycle")
     parts = [duels.simulate(cycle, policy, horizon=300, runs=2) for policy in ("rucb", "savage")]
@@ -257,14 +280,14 @@ def test_no_regret_at_all_leaves_its_figure_out(tmp_path):
     assert [one["id"] for one in page.all("figure")] == ["accuracy", "assumptions", "preferences-0"]
 
 
-def test_facts_stand_with_what_was_run(tmp_path, results):
+def test_facts_stand_with_what_was_run(tmp_path, results, drawn_before):
     told = {"Comparisons of each pair": "4,000", "Collection": f"a {EVIL}"}
     page = Page(write_report(tmp_path / "r.html", results, MATRICES, claims=[], facts=told).read_text())
     assert page_fact(page, "Comparisons of each pair") == "4,000"
     assert f"a {EVIL}" in page.texts("td")
 
 
-def test_the_bar_goes_through_the_figures(tmp_path, results, monkeypatch):
+def test_the_bar_goes_through_the_figures(tmp_path, results, drawn_before, monkeypatch):
     shares = []
 
     @contextmanager
@@ -354,14 +377,14 @@ def page_fact(page, name):
     return next(row[1] for row in cells(page.inside("what-was-run")) if row[0] == name)
 
 
-def test_afresh_is_said_of_those_that_were(page, tmp_path):
+def test_afresh_is_said_of_those_that_were(page, tmp_path, unrendered):
     captions = page.texts("figcaption")
     assert sum("Run afresh for each horizon, which is where they count: savage, btm." in one for one in captions) == 2
-    once = Page(write_report(tmp_path / "r.html", simulated(horizons=(500,)), MATRICES).read_text())
+    once = Page(write_report(tmp_path / "r.html", simulated(horizons=(50,)), MATRICES).read_text())
     assert "afresh" not in once.source
 
 
-def test_bounds_are_drawn_where_they_are_in_sight(tmp_path):
+def test_bounds_are_drawn_where_they_are_in_sight(tmp_path, unrendered):
     for alpha, drawn in ((0.51, False), (2.0, True)):
         results = duels.simulate("arxiv-6", f"rucb:alpha={alpha}", horizon=1_000_000, runs=2, checkpoints=[100, 10_000])
         page = Page(write_report(tmp_path / "r.html", results, {"arxiv-6": ARXIV}, claims=[]).read_text())
@@ -375,7 +398,7 @@ def test_bounds_are_drawn_where_they_are_in_sight(tmp_path):
     assert not any("e+" in cell for row in rows for cell in row)
 
 
-def test_the_pool_is_shown_once(tmp_path):
+def test_the_pool_is_shown_once(tmp_path, unrendered):
     results = duels.simulate("cyclic-4", "random", horizon=100, runs=2)
     pool = PreferenceMatrix(ARXIV.array, ARXIV.names, "the pool")
     page = Page(write_report(tmp_path / "r.html", results, {"cyclic-4": CYCLIC}, pool=pool, claims=[]).read_text())
@@ -386,7 +409,7 @@ def test_the_pool_is_shown_once(tmp_path):
     assert again.texts("h3")[-3:] == ["Preferences of cyclic-4", "Policies", "Problems"]
 
 
-def test_huge_matrices_are_not_drawn(tmp_path, monkeypatch):
+def test_huge_matrices_are_not_drawn(tmp_path, unrendered, monkeypatch):
     monkeypatch.setattr("duels.paper.report.LARGEST", 5)
     results = duels.simulate("cyclic-4", "random", horizon=100, runs=2)
     page = Page(write_report(tmp_path / "r.html", results, {"cyclic-4": CYCLIC}, pool=ARXIV, claims=[]).read_text())
@@ -425,7 +448,7 @@ def test_names_are_text(tmp_path):
     assert len(page.all("svg")) == len(page.all("figure")) == 4
 
 
-def test_an_experiments_provenance(tmp_path, results):
+def test_an_experiments_provenance(tmp_path, results, drawn_before):
     """One provenance for all, with parameters by problem; what it does not say is left out."""
     told = {
         "duels": "9.9",
@@ -455,12 +478,12 @@ def test_an_experiments_provenance(tmp_path, results):
         write_report(tmp_path / "r.html", Results(results.frame, swapped), MATRICES)
 
 
-def test_results_without_provenance(tmp_path, results):
+def test_results_without_provenance(tmp_path, results, drawn_before):
     page = Page(write_report(tmp_path / "r.html", Results(results.frame), MATRICES, claims=[]).read_text())
     assert page.texts("h3")[-2:] == ["Policies", "Problems"]
 
 
-def test_the_earliest_start_and_the_winner_by_name(tmp_path):
+def test_the_earliest_start_and_the_winner_by_name(tmp_path, unrendered):
     matrix = PreferenceMatrix(CYCLIC.array[::-1, ::-1], ["a", "b", "c", "best"], "reversed")
     found = duels.simulate(matrix, "random", horizon=100, runs=1)
     dates = ["2026-02-03T04:05:06+00:00", "2026-01-02T03:04:05+00:00", "2026-03-04T05:06:07+00:00"]
@@ -481,7 +504,7 @@ def test_the_same_results_give_the_same_page(tmp_path, results, path):
     assert [file.name for file in tmp_path.iterdir()] == ["again.html"]
 
 
-def test_wrong_matrices_and_places_are_refused(tmp_path, results):
+def test_wrong_matrices_and_places_are_refused(tmp_path, results, drawn_before):
     with pytest.raises(InvalidInput, match="no matrix was given for problem 'cyclic-4'"):
         write_report(tmp_path / "r.html", results, {"arxiv-6": ARXIV}, claims=[])
     with pytest.raises(InvalidInput, match=f"'cyclic-4' has the digest {ARXIV.digest}, not {CYCLIC.digest}"):

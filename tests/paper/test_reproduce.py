@@ -21,7 +21,7 @@ from duels.paper.gallery import misleading_problem
 from duels.preference import PreferenceMatrix
 
 module = sys.modules["duels.paper.reproduction"]
-TINY = module.Scale(comparisons=50, runs=3, horizons=(100, 1000), endings=(".png",))
+TINY = module.Scale(comparisons=50, runs=3, horizons=(100, 1000), endings=(".json",))
 
 
 @pytest.fixture
@@ -42,7 +42,8 @@ def pool():
     return duels.problem("bradley-terry:arms=20,spread=0.5")
 
 
-def test_it_writes_matrix_results_figures_and_report(tiny, pool, tmp_path):
+def test_it_writes_matrix_results_figures_and_report(tiny, pool, tmp_path, monkeypatch):
+    monkeypatch.setattr("duels.paper.gallery.LONG", 1000)
     said = []
     done = command(tmp_path, matrix=pool, quick=True, policies=["random"], say=said.append)
     assert np.array_equal(duels.load_matrix(tmp_path / "matrix.csv").array, pool.array)
@@ -54,9 +55,9 @@ def test_it_writes_matrix_results_figures_and_report(tiny, pool, tmp_path):
     assert set(saved.frame.filter(policy="savage")["horizon"]) == {100, 1000}
     assert set(saved.frame.filter(policy="rucb")["horizon"]) == {1000}
     names = {path.name for path in (tmp_path / "figures").iterdir()}
-    assert names >= {f"{name}.png" for name in ("regret", "accuracy", "bounds", "assumptions", "preferences")}
+    assert names >= {f"{name}.json" for name in ("regret", "accuracy", "bounds", "assumptions", "preferences")}
     proofs = ("lemma-1", "lemma-1-tails", "theorem-2", "theorem-3", "gamma", "horizons")
-    assert names >= {f"{name}.png" for name in proofs}
+    assert names >= {f"{name}.json" for name in proofs}
     page = (tmp_path / "report.html").read_text()
     assert "RUCB" in page
     assert not re.search(r'(src|href)="https?://', page)

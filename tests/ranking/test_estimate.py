@@ -88,9 +88,14 @@ def test_counts_and_standard_errors():
     assert (back.counts == counts).all()
 
 
-@pytest.mark.parametrize(
-    "name", ["probabilistic", "team-draft", "balanced", "probabilistic:credit=assigned", "optimised"]
-)
+COMPILED = [
+    "probabilistic",
+    "team-draft",
+    *(pytest.param(name, marks=pytest.mark.deep) for name in ("balanced", "probabilistic:credit=assigned")),
+]
+
+
+@pytest.mark.parametrize("name", [*COMPILED, "optimised"])
 def test_the_same_on_any_number_of_threads(name):
     few = 20 if name == "optimised" else 500
     many = small(columns=[0, 1, 2, 0, 1, 2])  # more pairs than parts of the work, which threads share out differently
@@ -99,7 +104,7 @@ def test_the_same_on_any_number_of_threads(name):
     assert one != estimate_preferences(many, interleave=name, comparisons=few, seed=4)
 
 
-@pytest.mark.parametrize("name", ["probabilistic", "team-draft", "balanced", "probabilistic:credit=assigned"])
+@pytest.mark.parametrize("name", COMPILED)
 def test_a_ranker_is_level_with_its_copy(name):
     collection = Collection(
         name="copies", features=SCORES[:, [2, 2]], grades=GRADES, offsets=np.array([0, 4, 8]), queries=("a", "b")
@@ -120,9 +125,12 @@ def test_policies_duel_rankers_directly():
 
 
 def test_direct_duels_have_the_matrix_for_their_odds():
-    """Random pairs played directly win as often as the estimate says, within 5 standard errors."""
+    """Random pairs played directly win as often as the estimate says, within 5 standard errors.
+
+    Interpreted: no other test needs this policy compiled with interleaving.
+    """
     environment = InterleavingEnvironment(small(), length=3)
-    results = duels.simulate(environment, "random", horizon=60_000, record=["pairs"], checkpoints=[])
+    results = duels.simulate(environment, "random", horizon=10_000, record=["pairs"], checkpoints=[], compiled=False)
     matrix = estimate_preferences(small(), comparisons=60_000, length=3, seed=9)
     for row in results.pairs.filter(pl.col("first") != pl.col("second")).iter_rows(named=True):
         i, j, n = row["first"], row["second"], row["duels"]
@@ -175,10 +183,20 @@ def test_one_ranker_is_not_enough():
         estimate_preferences(collection, feature_rankers(collection, [1]))
 
 
-@pytest.mark.parametrize("clicks", ["perfect", "navigational", "informational"])
-def test_feature_39_is_the_best_of_mq2008(shared_data, clicks):
+@pytest.mark.parametrize(
+    ("clicks", "comparisons"),
+    [
+        ("perfect", 1000),
+        ("navigational", 1000),
+        *(
+            pytest.param(clicks, 4000, marks=pytest.mark.deep)
+            for clicks in ("perfect", "navigational", "informational")
+        ),
+    ],
+)
+def test_feature_39_is_the_best_of_mq2008(shared_data, clicks, comparisons):
     collection = load_collection(shared_data("letor/MQ2008-Fold1"))
-    estimated = estimate_preferences(collection, clicks=clicks)
+    estimated = estimate_preferences(collection, clicks=clicks, comparisons=comparisons)
     assert estimated.arms == 46
     assert estimated.names[estimated.condorcet_winner] == "f39"
 
@@ -186,7 +204,7 @@ def test_feature_39_is_the_best_of_mq2008(shared_data, clicks):
 def test_two_seeds_agree_within_their_errors(shared_data):
     """Differences in standard errors are standard normal: mean square 1 ± 5·√(2/1035), none beyond 5.5."""
     collection = load_collection(shared_data("letor/MQ2008-Fold1"))
-    one, two = (estimate_preferences(collection, seed=seed, comparisons=2000) for seed in (0, 1))
+    one, two = (estimate_preferences(collection, seed=seed, comparisons=1000) for seed in (0, 1))
     pairs = np.triu_indices(46, 1)
     z = (one.array - two.array)[pairs] / np.hypot(one.standard_errors, two.standard_errors)[pairs]
     assert abs(np.mean(z**2) - 1) < 5 * np.sqrt(2 / len(z))

@@ -1,5 +1,6 @@
 """Servers for tests: the application in this process, and `duels serve` as a process of its own."""
 
+import atexit
 import os
 import re
 import shutil
@@ -8,9 +9,11 @@ import subprocess
 import sys
 import threading
 import time
+from functools import cache
 
 import httpx2 as httpx
 import pytest
+from forks import Forks
 from starlette.testclient import TestClient
 
 from duels.server.app import create_app
@@ -18,18 +21,40 @@ from duels.server.keys import make_key
 from duels.storage.registry import open_storage
 
 
-class Live:
-    """`duels serve` in a process of its own; its URL, an admin's token, and what it has printed."""
+@cache
+def forks():
+    found = Forks()
+    atexit.register(found.close)
+    return found
 
-    def __init__(self, storage, *options, environment=None):
-        command = [sys.executable, "-m", "duels", "serve", storage, "--port", "0", *options]
-        self.process = subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **(environment or {})},
-        )
+
+def run_duels(*arguments, environment=None):
+    """Run the command `duels` to its end, in a process of its own: its exit code and what it printed."""
+    started = forks().start(*arguments, environment=environment or dict(os.environ))
+    with started.stdout as out, started.stderr as errors:
+        return subprocess.CompletedProcess(arguments, started.wait(60), out.read(), errors.read())
+
+
+class Live:
+    """`duels serve` in a process of its own; its URL, an admin's token, and what it has printed.
+
+    It is forked from a process that has imported everything, unless it shall be `from_scratch`; and it plays policies
+    in the interpreter, unless it shall be `compiled`.
+    """
+
+    def __init__(self, storage, *options, environment=None, from_scratch=False, compiled=False):
+        arguments = ["serve", storage, "--port", "0", *options]
+        variables = {**os.environ, "NUMBA_DISABLE_JIT": "0" if compiled else "1", **(environment or {})}
+        if from_scratch:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "duels", *arguments],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=variables,
+            )
+        else:
+            self.process = forks().start(*arguments, environment=variables)
         self.storage, self.out, self.log = storage, [], []
         self._readers = [
             threading.Thread(target=self._read, args=(self.process.stdout, self.out), daemon=True),
@@ -62,7 +87,7 @@ class Live:
         end = time.monotonic() + 60
         while time.monotonic() < end and self.process.poll() is None:
             try:
-                if httpx.get(f"{self.url}/healthz").status_code in (200, 503):
+                if httpx.get(f"{self.url}/healthz", verify=False).status_code in (200, 503):
                     break
             except httpx.TransportError:
                 time.sleep(0.02)
@@ -72,7 +97,7 @@ class Live:
 
     def client(self, **options):
         headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
-        return httpx.Client(base_url=self.url, headers=headers, timeout=30, **options)
+        return httpx.Client(verify=False, base_url=self.url, headers=headers, timeout=30, **options)
 
     def stop(self, how=signal.SIGTERM, patience=15):
         if self.process.poll() is None:
@@ -103,8 +128,17 @@ def serve(tmp_path):
             one.stop()
 
 
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory):
+    """A file with all tables, to copy: making them takes longer than most tests."""
+    path = tmp_path_factory.mktemp("empty") / "duels.db"
+    open_storage(f"sqlite:///{path}").close()
+    return path
+
+
 @pytest.fixture
-def storage(tmp_path):
+def storage(tmp_path, empty_database):
+    shutil.copy(empty_database, tmp_path / "duels.db")
     return open_storage(f"sqlite:///{tmp_path}/duels.db")
 
 
@@ -137,6 +171,16 @@ def study(admin):
     return "/api/studies/search"
 
 
+# What playwright turns off itself, since the last such flag counts; and pages of the browser's own that nobody opens.
+NO_FEATURES = (
+    *("AvoidUnnecessaryBeforeUnloadCheckSync", "DestroyProfileOnBrowserClose", "HttpsUpgrades", "LensOverlay"),
+    *("HttpsFirstBalancedModeAutoEnable", "MediaRouter", "PaintHolding", "ThirdPartyStoragePartitioning"),
+    *("AvoidCorsURLLoaderRestartOnRedirect", "OptimizationHints", "NetworkTimeServiceQuerying", "AimEnabled"),
+    *("PreconnectToSearch", "PreloadTopChromeWebUI", "PreloadTopChromeWebUILessNavigations", "WebUIOmniboxPopup"),
+    *("Translate", "SpareRendererForSitePerProcess"),
+)
+
+
 @pytest.fixture(scope="module")  # not longer: playwright keeps an event loop in this thread, where others want theirs
 def chromium():
     """Debian's chromium, through playwright; its absence is a failure in CI and a skip elsewhere."""
@@ -150,6 +194,7 @@ def chromium():
     flags = [
         *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
         *("--disable-background-networking", "--disable-component-update"),
+        f"--disable-features={','.join(NO_FEATURES)}",
     ]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=flags)

@@ -538,8 +538,7 @@ def serious(page):
     return [(one["id"], [node["html"] for node in one["nodes"]]) for one in found]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_all_pages_are_accessible_and_fit(browser, live, api, scheme):
+def test_all_pages_are_accessible_and_fit(browser, live, api):
     name, arms = "w" * 80, ["concise", "a" * 60, "thorough", "vague"]
     item = {"prompt": "q " * 40, "kind": "code", "outputs": dict.fromkeys(arms, "x" * 300)}
     path = make_study(api, name, arms, [item])
@@ -547,7 +546,7 @@ def test_all_pages_are_accessible_and_fit(browser, live, api, scheme):
     assert api.post(f"/api/studies/{name}/import", content=votes).status_code == 200
     assert api.post(f"/api/studies/{name}/arms/vague/retire").status_code == 200
     browser.expected += [NOT_FOUND]
-    page = browser.sign_in(live.token, color_scheme=scheme)
+    page = browser.sign_in(live.token, color_scheme="dark")
     ready = {
         "/": "#create",
         f"/studies/{name}": "#figure-regret svg",
@@ -562,7 +561,10 @@ def test_all_pages_are_accessible_and_fit(browser, live, api, scheme):
         page.goto(live.url + address)
         page.wait_for_selector(sign)
         page.evaluate("() => document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
-        assert serious(page) == [], address
+        for scheme in ("dark", "light"):
+            page.emulate_media(color_scheme=scheme)
+            assert serious(page) == [], (address, scheme)
+        page.emulate_media(color_scheme="dark")
         for size in (DESKTOP, TABLET, SMALL_TABLET, PHONE):
             page.set_viewport_size(size)
             wide = page.evaluate("() => document.documentElement.scrollWidth")

@@ -15,7 +15,9 @@ from duels.server import pages
 from duels.server.app import create_app
 from duels.server.keys import csrf_token, make_key
 from duels.server.middleware import POLICY
-from duels.study.board_charts import charts_of
+from duels.study.board import board
+from duels.study.board_charts import plot_progress
+from duels.study.catalogue import create_study
 
 HERE = Path(pages.__file__).parent
 XSS = "<script>window.xss=1</script>\"'><img src=x onerror=window.xss=1>"
@@ -276,18 +278,28 @@ def test_charts_of_pages_have_rows_since_the_policy_forbids_reading_csv(people, 
     assert {row["arm"]: pytest.approx((row["score"], row["lower"], row["upper"])) for row in rows} == expected
 
 
+@pytest.fixture(scope="module")
+def board_of_one_vote(tmp_path_factory):
+    study = create_study(
+        ["bm25", "dense", "hybrid"], "search", f"sqlite:///{tmp_path_factory.mktemp('board')}/duels.db"
+    )
+    study.import_votes([{"left": "bm25", "right": "dense", "winner": "left"}])
+    found = board(study)
+    study.storage.close()
+    return found
+
+
 @pytest.mark.parametrize(
     ("hours", "label"), [(0.01, "13:00:15"), (5, "15:00"), (48, "02 Jan 12:00"), (240, "2026-01-07")]
 )
-def test_times_of_charts_are_utc_and_of_24_hours(admin, study, hours, label):
-    admin.post(f"{study}/import", content="left,right,winner\nbm25,dense,left\n")
-    board = admin.get(f"{study}/board").json()
+def test_times_of_charts_are_utc_and_of_24_hours(board_of_one_vote, hours, label):
+    board = dict(board_of_one_vote)
     start = datetime(2026, 1, 1, 13, tzinfo=UTC)
     board["progress"] = [
         {"answers": k, "time": (start + timedelta(hours=hours * k)).isoformat(), "seconds": 3600 * hours * k}
         for k in range(2)
     ]
-    chart = charts_of(board)["progress"]
+    chart = plot_progress(board).to_dict()
     assert chart["layer"][0]["encoding"]["x"]["scale"] == {"type": "utc"}
     svg = vl_convert.vegalite_to_svg(chart)
     assert f">{label}<" in svg
@@ -337,7 +349,7 @@ NOT_YET |= {"open_pairs": [["a", "b"]]}
     [
         ({"kind": "winner", "leader": "a"}, "Winner: a"),
         ({"kind": "winner", "leader": "a", "arms": 1}, "Only arm left: a"),
-        ({"kind": "no condorcet winner", "leader": None}, "No winner: every arm loses to another one"),
+        ({"kind": "no condorcet winner", "leader": None}, "No winner: no arm beats all others"),
         ({"kind": "practically tied", "leader": "a", "tied_with": ["b", "c"]}, "Practically as good as any: a"),
         ({"leader": None, "duels": 0}, "Not yet: no two arms have met"),
         ({"leader": None}, "Not yet: no two active arms have met"),

@@ -127,14 +127,15 @@ def test_a_question_and_its_answer(zoo, visitor):
     assert (vote.winner, vote.left) == ("left", arm_on(first, "a"))
 
 
-def test_names_are_hidden_and_sides_shuffled(zoo, visitor):
-    """Over 120 questions each pair's alphabetically first arm is on the left as often as a fair coin says.
+@pytest.mark.parametrize("questions", [60, pytest.param(120, marks=pytest.mark.deep)])
+def test_names_are_hidden_and_sides_shuffled(zoo, visitor, questions):
+    """Over all questions each pair's alphabetically first arm is on the left as often as a fair coin says.
 
     The bounds are the exact binomial ones of a false alarm in a million; the study's seed makes the run repeatable.
     """
     add_items(zoo, [words(f"prompt {k}") for k in range(20)])
     ann, on_left, answers = visitor(), 0, ("tie", "both_bad", "skip")
-    for k in range(120):
+    for k in range(questions):
         question = ann.ask()
         a, b = arm_on(question, "a"), arm_on(question, "b")
         assert a != b
@@ -143,10 +144,10 @@ def test_names_are_hidden_and_sides_shuffled(zoo, visitor):
         if k % 10 == 0:
             ann.undo()
             ann.tell(question["duel"], "tie")
-    low, high = binom.ppf([5e-7, 1 - 5e-7], 120, 0.5)
+    low, high = binom.ppf([5e-7, 1 - 5e-7], questions, 0.5)
     assert low <= on_left <= high
     assert not any(name in ann.seen for name in [*ARMS, "zoo"])
-    assert zoo.check() > 240
+    assert zoo.check() > 2 * questions
 
 
 def test_an_answer_is_for_the_output_that_was_on_its_side(zoo, visitor):

@@ -32,44 +32,69 @@ def url(request, tmp_path):
 
 
 TELLERS = """
-import os, sys
+import json, os, sys
 from duels.study.catalogue import load_study
-url, *files = sys.argv[1:]
-for number, file in enumerate(files):
-    if os.fork() == 0:
-        study = load_study("study", url)
-        said = open(file, "a", buffering=1)
-        while True:
-            duel = study.ask()
-            study.tell(duel, "left", voter=f"voter{number}")
-            print(duel.id, file=said)      # acknowledged
-for _ in files:
-    os.wait()
+url = sys.argv[1]
+for line in sys.stdin:
+    files, pids = json.loads(line), []
+    for number, file in enumerate(files):
+        pids.append(os.fork())
+        if pids[-1] == 0:
+            study = load_study("study", url)
+            said = open(file, "a", buffering=1)
+            while True:
+                duel = study.ask()
+                study.tell(duel, "left", voter=f"voter{number}")
+                print(duel.id, file=said)      # acknowledged
+    print(json.dumps(pids), flush=True)
+    for _ in files:
+        os.wait()
+    print("all ended", flush=True)
 """
 
 
-def run_tellers(url, tmp_path, count, seconds, kill):
-    """Processes that ask and tell; the ids each was acknowledged."""
-    files = [tmp_path / f"said{number}-{time.monotonic_ns()}" for number in range(count)]
-    command = [sys.executable, "-c", TELLERS, url, *map(str, files)]
-    processes = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and not all(file.exists() and file.stat().st_size for file in files):
-        time.sleep(0.02)
-    time.sleep(seconds)
-    os.killpg(processes.pid, kill)
-    errors = processes.communicate(timeout=60)[1].decode()
-    acknowledged = [[int(line) for line in file.read_text().split("\n")[:-1]] for file in files]
-    return acknowledged, errors
+class Tellers:
+    """Processes that ask and tell, forked from one that has imported everything."""
+
+    def __init__(self, url, tmp_path):
+        self._folder = tmp_path
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        self._parent = subprocess.Popen([sys.executable, "-c", TELLERS, url], text=True, **pipes)
+
+    def run(self, count, seconds, kill):
+        """So many processes for that long; the ids each was acknowledged."""
+        files = [self._folder / f"said{number}-{time.monotonic_ns()}" for number in range(count)]
+        print(json.dumps([*map(str, files)]), file=self._parent.stdin, flush=True)
+        pids = json.loads(self._parent.stdout.readline())
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not all(file.exists() and file.stat().st_size for file in files):
+            time.sleep(0.02)
+        time.sleep(seconds)
+        for pid in pids:
+            os.kill(pid, kill)
+        assert self._parent.stdout.readline() == "all ended\n"
+        return [[int(line) for line in file.read_text().split("\n")[:-1]] for file in files]
+
+    def errors(self):
+        """All that they said, at the end."""
+        return self._parent.communicate(timeout=60)[1]
+
+
+@pytest.fixture
+def tellers(url, tmp_path):
+    made = Tellers(url, tmp_path)
+    yield made
+    if made._parent.poll() is None:
+        made.errors()
 
 
 @pytest.mark.parametrize(("kills", "answers"), [(4, 100), pytest.param(30, 10_000, marks=pytest.mark.deep)])
-def test_killed_at_random_moments_no_acknowledged_answer_is_lost(url, tmp_path, kills, answers):
+def test_killed_at_random_moments_no_acknowledged_answer_is_lost(url, tellers, kills, answers):
     study = create_study(list("abcd"), "study", url)
     dice = random.Random(1)
     acknowledged = []
     while kills > 0 or len(acknowledged) < answers:
-        said, _ = run_tellers(url, tmp_path, 2, dice.uniform(0.05, 0.4), signal.SIGKILL)
+        said = tellers.run(2, dice.uniform(0.05, 0.4), signal.SIGKILL)
         acknowledged += [number for one in said for number in one]
         kills -= 1
     assert len(set(acknowledged)) == len(acknowledged)  # nobody was given the same duel
@@ -82,9 +107,10 @@ def test_killed_at_random_moments_no_acknowledged_answer_is_lost(url, tmp_path, 
     assert study.tally().wins.sum() == kept.tally().wins.sum()
 
 
-def test_sixteen_processes_at_once(url, tmp_path):
+def test_sixteen_processes_at_once(url, tellers):
     create_study(list("abcd"), "study", url)
-    said, errors = run_tellers(url, tmp_path, 16, 2.0, signal.SIGTERM)
+    said = tellers.run(16, 2.0, signal.SIGTERM)
+    errors = tellers.errors()
     assert "locked" not in errors
     assert "Error" not in errors
     # Everyone gets through, and nobody much more often: where SQLite waits by itself, some get a hundredth of others'.
@@ -275,8 +301,9 @@ def test_a_failed_commit_is_nobody_s_answer(url, monkeypatch):
     assert study.check() == 4
 
 
-def traced(tmp_path, pragma):
-    """The system calls of a process that tells ten answers, with a mark written after each acknowledgement."""
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory):
+    """By how SQLite syncs: the system calls for ten answers, with a mark written after each acknowledgement."""
     if shutil.which("strace") is None:
         pytest.fail("strace is not installed") if os.environ.get("DUELS_CI") else pytest.skip("strace is not installed")
     code = (
@@ -285,23 +312,31 @@ def traced(tmp_path, pragma):
         "plain = database._set_up_sqlite\n"
         "def set_up(connection, record):\n"
         "    plain(connection, record)\n"
-        f"    connection.execute('PRAGMA synchronous={pragma}')\n"
+        "    connection.execute('PRAGMA synchronous=' + pragma)\n"
         "database._set_up_sqlite = set_up\n"
         "from duels.study.catalogue import create_study\n"
-        "study = create_study(['a', 'b', 'c'], 'study', 'sqlite:///' + sys.argv[1])\n"
-        "for k in range(10):\n"
-        "    duel = study.ask()\n"
-        "    os.write(2, b'MARK begin\\\n')\n"
-        "    study.tell(duel, 'left')\n"
-        "    os.write(2, b'MARK acknowledged\\\n')\n"
+        "for pragma in ('FULL', 'OFF', 'NORMAL'):\n"
+        "    study = create_study(['a', 'b', 'c'], 'study', f'sqlite:///{sys.argv[1]}/{pragma}-duels.db')\n"
+        "    for k in range(10):\n"
+        "        duel = study.ask()\n"
+        "        os.write(2, b'MARK begin\\n')\n"
+        "        study.tell(duel, 'left')\n"
+        "        os.write(2, b'MARK acknowledged\\n')\n"
+        "    study.storage.close()\n"
+        "    os.write(2, b'MARK next\\n')\n"
     )
-    log = tmp_path / "strace"
-    command = ["strace", "-f", "-y", "-e", "trace=fsync,fdatasync,write,pwrite64", "-o", str(log)]
-    done = subprocess.run(
-        [*command, sys.executable, "-c", code, str(tmp_path / "duels.db")], capture_output=True, text=True, timeout=120
-    )
+    folder = tmp_path_factory.mktemp("traced")
+    command = ["strace", "-f", "-y", "-e", "trace=fsync,fdatasync,write,pwrite64", "-o", str(folder / "strace")]
+    done = subprocess.run([*command, sys.executable, "-c", code, folder], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr[-2000:]
-    return log.read_text().splitlines()
+    lines, found = (folder / "strace").read_text().splitlines(), {"FULL": [], "OFF": [], "NORMAL": []}
+    parts = iter(found.values())
+    part = next(parts)
+    for line in lines:
+        part.append(line)
+        if "MARK next" in line:
+            part = next(parts, [])
+    return found
 
 
 def synced_before_acknowledged(lines):
@@ -319,13 +354,15 @@ def synced_before_acknowledged(lines):
     return found
 
 
-def test_the_sync_to_disk_comes_before_every_acknowledgement(tmp_path):
-    assert synced_before_acknowledged(traced(tmp_path, "FULL")) == [True] * 10
+def test_the_sync_to_disk_comes_before_every_acknowledgement(traced):
+    assert synced_before_acknowledged(traced["FULL"]) == [True] * 10
 
 
 @pytest.mark.parametrize("pragma", ["OFF", "NORMAL"])
-def test_the_test_of_the_sync_can_fail(tmp_path, pragma):
-    assert not all(synced_before_acknowledged(traced(tmp_path, pragma)))
+def test_the_test_of_the_sync_can_fail(traced, pragma):
+    found = synced_before_acknowledged(traced[pragma])
+    assert len(found) == 10
+    assert not all(found)
 
 
 def test_sqlite_syncs_fully_in_write_ahead_mode(tmp_path):
@@ -486,15 +523,24 @@ def test_no_postgres_there(tmp_path):
     assert "secret" not in str(caught.value)
 
 
-def test_two_processes_may_make_the_tables_at_once(url):
-    code = "import sys; from duels.storage.storage import Storage; print(Storage(sys.argv[1]).is_sqlite)"
-    processes = [
-        subprocess.Popen([sys.executable, "-c", code, url], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for _ in range(6)
-    ]
-    for process in processes:
-        printed, said = process.communicate(timeout=120)
-        assert (printed, said) == (f"{url.startswith('sqlite')}\n", "")
+OPEN = """
+import os, sys, warnings
+import alembic.command
+from duels.storage.storage import Storage
+warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of forks where libraries have threads
+for _ in range(6):
+    if os.fork() == 0:
+        os.write(1, f"{Storage(sys.argv[1]).is_sqlite}\\n".encode())
+        break
+else:
+    assert [os.wait()[1] for _ in range(6)] == [0] * 6
+"""
+
+
+def test_several_processes_may_make_the_tables_at_once(url):
+    done = subprocess.run([sys.executable, "-c", OPEN, url], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"{url.startswith('sqlite')}\n" * 6
     assert list_studies(url) == []
 
 

@@ -4,6 +4,7 @@ import json
 import math
 import random
 import re
+import shutil
 import types
 from contextlib import contextmanager
 
@@ -39,8 +40,17 @@ PLOTS = {
 }
 
 
+@pytest.fixture(scope="module")
+def empty_database(tmp_path_factory):
+    """A file with all tables, to copy: making them takes as long as many a test."""
+    path = tmp_path_factory.mktemp("empty") / "duels.db"
+    Storage(f"sqlite:///{path}").close()
+    return path
+
+
 @pytest.fixture
-def url(tmp_path):
+def url(tmp_path, empty_database):
+    shutil.copy(empty_database, tmp_path / "duels.db")
     return f"sqlite:///{tmp_path}/duels.db"
 
 
@@ -154,7 +164,7 @@ def replayed(study):
     return list(told.values())
 
 
-@pytest.mark.parametrize("answers", [40, 150, 400])
+@pytest.mark.parametrize("answers", [40, pytest.param(150, marks=pytest.mark.deep), 400])
 def test_the_regret_is_what_counting_every_pair_gives(url, answers):
     study = lived(url, answers=answers)
     shown, told = board(study), replayed(study)
@@ -234,7 +244,7 @@ def test_savage_has_bounds_of_its_own(url):
     assert all(row["champion"] == (row["upper"] >= 0.5) for row in shown["champions"])
 
 
-@pytest.mark.parametrize("policy", ["random", "btm", "interleaved_filter"])
+@pytest.mark.parametrize("policy", ["random", pytest.param("btm", marks=pytest.mark.deep), "interleaved_filter"])
 def test_a_policy_without_bounds_has_no_champions(url, policy):
     shown = board(lived(url, policy, horizon=1000))
     assert shown["champions"] is None
@@ -470,7 +480,7 @@ def test_without_a_condorcet_winner_the_regret_is_relative_to_the_first(url):
     assert shown["leader"] == shown["order"][0] == "a"
     # Δ is 1/2 for b and 0 for c, which beats a: the first 120 duels cost 1/4 each.
     assert shown["regret"][-1]["estimate"] == 30
-    assert "relative to a" in charts_of(shown)["regret"]["description"]
+    assert "relative to a" in plot_regret_so_far(shown).to_dict()["description"]
 
 
 def rows_in(spec):
@@ -499,12 +509,12 @@ def test_names_of_any_kind_are_drawn_as_text(url, count):
     study = create_study(names, "<script>\"'", url)
     for duel in (study.ask() for _ in range(count)):
         study.tell(duel, "left", voter="<b>")
-    for spec in charts_of(board(study)).values():
-        svg = vl_convert.vegalite_to_svg(json.loads(json.dumps(spec)))
+    drawn = {}
+    for name, spec in charts_of(board(study)).items():
+        drawn[name] = svg = vl_convert.vegalite_to_svg(json.loads(json.dumps(spec)))
         assert "<script" not in svg
         assert svg.count("</svg>") == 1
-    leaderboard = vl_convert.vegalite_to_svg(charts_of(board(study))["leaderboard"])
-    assert all(text in leaderboard for text in (">007<", "🍰 cake", "datum.x", "&lt;script&gt;"))
+    assert all(text in drawn["leaderboard"] for text in (">007<", "🍰 cake", "datum.x", "&lt;script&gt;"))
 
 
 def test_two_arms_and_one_answer(url):
@@ -520,7 +530,7 @@ def test_many_arms_keep_their_names(url):
     names = [f"arm {k}" for k in range(64)]
     study = create_study(names, "many", url)
     study.import_votes(votes(*((names[k], names[k + 1], "left", 1 + k) for k in range(63))))
-    svg = vl_convert.vegalite_to_svg(charts_of(board(study))["leaderboard"])
+    svg = vl_convert.vegalite_to_svg(plot_leaderboard(board(study)).to_dict())
     assert all(f">{name}<" in svg for name in names)
 
 
@@ -551,7 +561,7 @@ def test_lines_go_from_left_to_right_and_up(url, now, chart):
     for _ in range(130):
         now[0] += 1
         study.import_votes(votes(("a", "b", "left", 1)))
-    svg = vl_convert.vegalite_to_svg(charts_of(board(study))[chart])
+    svg = vl_convert.vegalite_to_svg(PLOTS[chart](board(study)).to_dict())
     paths = [path for path in re.findall(r' d="(M[-0-9.,ML]*)"', svg) if path.count("L") > 40]
     assert len(paths) == {"progress": 1, "regret": 2}[chart]
     for path in paths:

@@ -8,14 +8,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
+from duels.policies.evidence import is_certain, winner_level
 from duels.server import pages
 from duels.server.app import create_app
 from duels.storage.storage import Storage
 from duels.study.board import board
 from duels.study.board_charts import plot_leaderboard
 from duels.study.catalogue import create_study
+from duels.study.certainty import TESTS
+from duels.study.leaderboard import leaderboard, preferences
 from duels.study.tally import as_tally
-from duels.study.verdict import leaderboard, preferences, verdict
+from duels.study.verdict import verdict
 
 NAMES = tuple("abcdef")
 FIRST = re.compile(r"(?:: |\. |^)([a-f](?:(?:, | and )[a-f])*) (ranks first|leads|led|shares? the first rank|shared)\b")
@@ -32,6 +35,14 @@ def expected(rows, pairs):
     met = [pair for pair in pairs if pair["duels"] and {pair["first"], pair["second"]} <= active]
     compared = {arm for pair in met for arm in (pair["first"], pair["second"])}
     return [row["arm"] for row in rows if row["rank"] == 1 and row["arm"] in compared] if met else []
+
+
+def clearly_beaten(pairs, active, confidence):
+    """The active arms that another one beats with the least evidence that the verdict uses, a bit less than 1 + 2/δ."""
+    pairs = [pair for pair in pairs if {pair["first"], pair["second"]} <= active]
+    both = [(pair["first"], pair["losses"], pair["wins"]) for pair in pairs]
+    both += [(pair["second"], pair["wins"], pair["losses"]) for pair in pairs]
+    return {arm for arm, won, lost in both if is_certain(won, lost, winner_level(1 - confidence, 2))}
 
 
 def check(found, words, headline, rows, pairs):
@@ -56,10 +67,16 @@ def check(found, words, headline, rows, pairs):
         assert found["level_with"] == first[1:]
         if len(first) <= 5:  # longer lists are cut short
             assert claimed(words) == claimed(headline) == set(first)
-        sure = {row["arm"]: row["certain_losses"] for row in rows}
+        sure = {row["arm"]: row["certain_losses"] for row in rows if row["active"]}
+        if only_one:
+            assert headline.endswith(f": {rows[0]['arm']} is the only arm left")
+            assert {mine for mine, _ in found["open_pairs"]} == {rows[0]["arm"]}
+            assert {other for _, other in found["open_pairs"]} <= retired
+            assert f"{rows[0]['arm']} is the only arm left, but it is not shown to beat " in words
         if first:
             (candidate,) = {mine for mine, _ in found["open_pairs"]}
-            assert sure[candidate] == 0
+            clear = clearly_beaten(pairs, set(sure), found["confidence"])
+            assert sure[candidate] == 0 or all(arm in clear for arm in sure if sure[arm] == 0)
             said = "ranks first," if first == [candidate] else "" if candidate in first else "may still win,"
             assert re.search(rf"\b{candidate} {said}{' and ' if said else ''}has still to show that it beats", words)
             assert candidate in first or headline.endswith(f", {candidate} may still win")
@@ -89,9 +106,9 @@ def plain(rows):
 
 
 @settings(max_examples=200, deadline=None)
-@given(tallies(), st.sampled_from([0, 0, 0.05, 0.3]), st.booleans())
-def test_verdict_and_headline_name_the_arm_that_the_leaderboard_has_first(tally, margin, retired):
-    found = verdict(tally, margin=margin)
+@given(tallies(), st.sampled_from([0, 0, 0.05, 0.3]), st.sampled_from(sorted(TESTS)), st.booleans())
+def test_verdict_and_headline_name_the_arm_that_the_leaderboard_has_first(tally, margin, test, retired):
+    found = verdict(tally, margin=margin, test=test)
     rows, pairs = plain(leaderboard(tally)), plain(preferences(tally))
     check(found.as_dict(), str(found), pages.headline(found.as_dict(), False), rows, pairs)
     if retired:
@@ -166,7 +183,7 @@ def test_an_arm_that_never_met_another_does_not_rank_first():
     assert (found.kind, found.leader, found.level_with) == ("not yet", "a", ("b", "c"))
     assert found.open_pairs == (("d", "a"), ("d", "b"), ("d", "c"))
     assert str(found).startswith(
-        "No verdict yet: a, b and c share the first rank, but each loses to another arm for certain. d may still win, "
+        "No verdict yet: a, b and c share the first rank, but each is clearly beaten by another arm. d may still win, "
         "and has still to show that it beats a, b and c. d does not lead all of them, so how long it takes cannot be "
         "told yet. 180 duels so far."
     )

@@ -111,7 +111,7 @@ def test_an_arm_that_was_not_compared_ranks_below_its_equals():
     wins, ties = np.zeros((4, 4)), np.zeros((4, 4))
     wins[0, 3], ties[1, 2], ties[2, 1] = 5, 1, 1
     tally = as_tally(list("xyzr"), wins, ties, [True, True, True, False])
-    assert compared(tally).tolist() == [False, True, True, True]
+    assert compared(met(tally), tally.active).tolist() == [False, True, True, True]
     assert ranking(tally) == [(1, 1), (1, 2), (3, 0), (4, 3)]
     assert leaders(tally) == [1, 2]
     assert leaders(tally._replace(ties=np.zeros((4, 4)))) == []

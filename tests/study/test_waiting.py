@@ -9,7 +9,7 @@ import pytest
 from duels.policies import policy
 from duels.storage import registry
 from duels.storage.storage import NotReady
-from duels.study import log
+from duels.study import log, worker
 from duels.study.board import board
 from duels.study.catalogue import create_study, load_study
 from duels.study.history import FEW, History
@@ -306,3 +306,16 @@ def test_large_imports_are_loaded_one_at_a_time_and_get_a_snapshot(url, monkeypa
     study.storage._background.submit(lambda: None).result(60)
     registry._storages.pop(url).close()
     assert load_study("study", url).history().snapshot_seq == 5
+
+
+@pytest.mark.parametrize(("switch", "compiles"), [("", True), ("0", True), ("1", False)])
+def test_where_numba_is_turned_off_nothing_waits_for_it(monkeypatch, switch, compiles):
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", switch)
+    monkeypatch.setattr(worker, "_compiled", set())
+    tasks = []
+    monkeypatch.setattr(worker, "_run", lambda *task: tasks.append(task))
+    worker.compile_policy(policy("rucb"))
+    assert tasks == ([("policy", b"rucb")] if compiles else [])
+    player = Player(policy("rucb"), 300, None, 0)
+    assert player.wants_compiling(at_once=True) == compiles
+    assert player.look_ahead(np.zeros(0, np.int64), np.zeros(0, np.int64))

@@ -48,9 +48,7 @@ def create_study(
     ] = None,
     confidence: ConfidenceOption = 0.95,
     margin: Annotated[float, typer.Option(help="Arms closer than this count as practically tied.")] = 0.0,
-    after: Annotated[
-        After, typer.Option(help="When the winner is known: stop asking, or rank the others.")
-    ] = After.stop,
+    after: Annotated[After, typer.Option(help="When the winner is known: stop, or rank the others.")] = After.stop,
     horizon: Annotated[str | None, typer.Option(help="The number of duels, if the policy needs it.")] = None,
     seed: SeedOption = "0",
     lease: Annotated[float, typer.Option(help="Seconds until an unanswered duel expires.")] = 600.0,

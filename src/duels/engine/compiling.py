@@ -7,6 +7,7 @@ name that contains a hash of all code and constants it depends on, so editing an
 """
 
 import hashlib
+import os
 import types
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -42,6 +43,11 @@ def compile_with(
     if key not in _compiled:
         _compiled[key] = _compile(function, kernels, name or function.__name__, refcounted, strict)
     return _compiled[key]
+
+
+def is_possible() -> bool:
+    """Return whether numba compiles anything: not if the environment turns it off."""
+    return os.environ.get("NUMBA_DISABLE_JIT", "") in ("", "0")
 
 
 def interpret_with(function: Kernel, kernels: Kernels) -> Kernel:

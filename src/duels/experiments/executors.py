@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 STEPS_PER_TASK = 45_000_000  # about a second of work
+WHOLE = 1_000_000  # steps that are not worth splitting
 PIECES = 8  # tasks per policy, problem and horizon, at least, if there is enough work
 PATIENCE = "10s"  # how long a scheduler may take to answer
 
@@ -26,7 +27,7 @@ PATIENCE = "10s"  # how long a scheduler may take to answer
 def pieces(runs: int, horizon: int) -> list[range]:
     """Split runs into tasks of about a second: few enough to keep overhead low, enough to keep all cores busy."""
     piece = runs
-    if runs * horizon > 1_000_000:
+    if runs * horizon > WHOLE:
         piece = max(1, min(STEPS_PER_TASK // horizon, math.ceil(runs / PIECES)))
     return [range(start, min(start + piece, runs)) for start in range(0, runs, piece)]
 
@@ -106,7 +107,8 @@ def _result(future: "Future[tuple[Results, dict[str, str]]]", task: Task) -> tup
         return result
     except KilledWorker as error:
         raise DuelsError(
-            f"the task {task} ended four workers, the last of them {error.last_worker}: look at its log; "
+            f"the task {task} ended {counted(error.allowed_failures + 1, 'worker')}, the last of them "
+            f"{error.last_worker}: look at its log; "
             "a task that needs more memory than a worker has does this"
         ) from None
     except OSError as error:

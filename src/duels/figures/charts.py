@@ -292,7 +292,7 @@ def heat_map(rows: pl.DataFrame, order: Sequence[str], number: str, cells: Cells
     if best:
         outline = alt.Chart(values([{"row": best}])).mark_rect(fill=None, stroke="black", strokeWidth=min(2, step / 6))
         layers.append(outline.encode(y, x=alt.value(0), x2=alt.value("width")))
-    return layered(*layers).properties(width=alt.Step(step), height=alt.Step(step))
+    return layered(*layers, width=alt.Step(step), height=alt.Step(step))
 
 
 def layered(*layers: alt.Chart | alt.LayerChart, **options: object) -> alt.LayerChart:
@@ -302,9 +302,19 @@ def layered(*layers: alt.Chart | alt.LayerChart, **options: object) -> alt.Layer
     return chart
 
 
+class Rows(alt.Data):
+    """Rows that all copies of a chart share: Altair copies a chart at every step of building it, row by row."""
+
+    _class_is_valid_at_instantiation = False  # they are validated with the chart
+
+    def __deepcopy__(self, memo: object) -> "Rows":
+        return self
+
+
 def values(rows: pl.DataFrame | Iterable[Mapping[str, object]]) -> alt.Data:
     """Embed rows in the chart. Altair's limit of 5,000 rows does not apply."""
-    return alt.Data(values=rows.to_dicts() if isinstance(rows, pl.DataFrame) else list(rows))
+    rows = rows.to_dicts() if isinstance(rows, pl.DataFrame) else list(rows)
+    return Rows(values=rows)  # type: ignore[no-untyped-call]
 
 
 def table(rows: pl.DataFrame) -> alt.Data:
@@ -316,30 +326,32 @@ def side_by_side(panels: Mapping[str, alt.LayerChart]) -> alt.LayerChart | alt.C
     """Arrange panels with their headings, three in a row, with one legend. A single panel gets no heading."""
     if len(panels) == 1:
         return next(iter(panels.values()))
-    headed = [
-        panel.properties(title=alt.TitleParams(heading, fontSize=12, anchor="middle", offset=8))
-        for heading, panel in panels.items()
-    ]
-    return alt.concat(*headed, columns=COLUMNS)  # colours and shapes are shared, axes are not
+    for heading, panel in panels.items():
+        panel.title = alt.TitleParams(heading, fontSize=12, anchor="middle", offset=8)
+    return alt.concat(*panels.values(), columns=COLUMNS)  # colours and shapes are shared, axes are not
 
 
 def titled(chart: Drawn, title: str, subtitle: str | Sequence[str] = "", description: str = "") -> Drawn:
-    """Finish a chart: add title, subtitle and a description for screen readers, and apply the common style."""
+    """Finish a chart: give it a title, subtitle, description for screen readers and the common style, and return it."""
     below = [subtitle] if isinstance(subtitle, str) else list(subtitle)
     heading = alt.TitleParams(title, subtitle=[line for line in below if line], anchor="start")
     said = description or ". ".join([title, *heading.subtitle])
-    styled: Drawn = (
-        chart.properties(title=heading, description=said)
-        .configure(font="Helvetica, Arial, sans-serif", background="white")
-        .configure_title(fontSize=14, subtitleFontSize=11, subtitleColor="#444444", offset=12)
-        .configure_axis(
+    config = alt.Config(
+        font="Helvetica, Arial, sans-serif",
+        background="white",
+        title=alt.TitleConfig(fontSize=14, subtitleFontSize=11, subtitleColor="#444444", offset=12),
+        axis=alt.AxisConfig(
             labelFontSize=11, titleFontSize=12, titleFontWeight="normal", gridColor="#E6E6E6", labelFlush=False
-        )
-        .configure_legend(labelFontSize=11, titleFontSize=12, titleFontWeight="normal", symbolSize=80, labelLimit=260)
-        .configure_header(labelFontSize=12, titleFontSize=12, labelFontWeight="bold", titleFontWeight="normal")
-        .configure_view(stroke="#CCCCCC")
+        ),
+        legend=alt.LegendConfig(
+            labelFontSize=11, titleFontSize=12, titleFontWeight="normal", symbolSize=80, labelLimit=260
+        ),
+        header=alt.HeaderConfig(labelFontSize=12, titleFontSize=12, labelFontWeight="bold", titleFontWeight="normal"),
+        view=alt.ViewConfig(stroke="#CCCCCC"),
     )
-    return styled
+    for name, value in {"title": heading, "description": said, "config": config}.items():
+        setattr(chart, name, value)  # `properties` and `configure` would copy the chart at each step
+    return chart
 
 
 def save(chart: alt.TopLevelMixin, path: str | Path, *, scale: float = 2.0) -> Path:

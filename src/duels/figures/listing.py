@@ -160,7 +160,7 @@ def _data(chart: alt.LayerChart | alt.ConcatChart, columns: Sequence[str]) -> Ta
             else:
                 gather(inner)
 
-    gather(chart.to_dict())
+    gather(chart.to_dict(validate=False))
     return Table(columns, list(rows))
 
 

@@ -132,7 +132,7 @@ def _matrices(points: pl.DataFrame, bounds: Bounds) -> Mapping[str, PreferenceMa
     if isinstance(bounds, PreferenceMatrix):
         shown = unique(points, "problem")
         bounds = {only(points, "problem", bounds.name if len(shown) > 1 else shown[0])["problem"][0]: bounds}
-    for name, arms in points.select("problem", "arms").unique().rows():
+    for name, arms in points.select("problem", "arms").unique(maintain_order=True).rows():
         if name in bounds and bounds[name].arms != arms:
             raise InvalidInput(f"the matrix given for {name} has {bounds[name].arms} arms, its results have {arms}")
     if bounds and all(alpha_of(policy) is None for policy in unique(points, "policy")):
@@ -258,7 +258,7 @@ def panels(points: pl.DataFrame, key: charts.Key, axis: Options, layers: LayersO
     for place, here in enumerate(problems):
         x = alt.X("t:Q", **charts.log_axis("time t", *ends(here["t"])))
         shown = axis if place % charts.COLUMNS == 0 else {**axis, "title": None}
-        panel = charts.layered(*layers(here, x, partial(alt.Y, **shown)), legend).properties(width=width, height=height)
+        panel = charts.layered(*layers(here, x, partial(alt.Y, **shown)), legend, width=width, height=height)
         found[" · ".join([*named(here), f"K = {here['arms'][0]}"])] = panel
     return charts.side_by_side(found)
 

@@ -68,7 +68,7 @@ def intervals(
         layers += _upright(graphs, x, alt.X("right:Q", **axis), y, points["t"][-1])
         notes.append("above each graph its green area: Chernoff and Hoeffding's bound on the chance that p is outside")
         notes.append("×10: drawn ten times as wide" if (graphs["area"] < VISIBLE).any() else "")
-    chart = charts.layered(*layers, _key(points).layer(width)).properties(width=width, height=height)
+    chart = charts.layered(*layers, _key(points).layer(width), width=width, height=height)
     return charts.titled(chart, f"The interval of {i} against {j}", [*notes, _lemma(one["policy"], arms)])
 
 
@@ -186,7 +186,9 @@ def _upright(graphs: pl.DataFrame, x: alt.X, right: alt.X, y: Y, end: float) -> 
     """Draw the graphs turned by 90 degrees, each to the right of its time, equally wide; small tails are magnified."""
     times = (VISIBLE / pl.col("area")).log10().ceil().clip(0)
     graphs = graphs.with_columns(times=10**times)
-    feet = graphs.select("t", text=pl.struct("area", "times").map_elements(_area, return_dtype=pl.String)).unique()
+    feet = graphs.select("t", text=pl.struct("area", "times").map_elements(_area, return_dtype=pl.String)).unique(
+        maintain_order=True
+    )
     room = np.diff(np.log(sorted([*feet["t"], end])))  # until the next graph begins or the figure ends
     wide = TALL * min(room[room > 0], default=1.0)
     up = wide * pl.col("f") / pl.col("f").max().over("t")

@@ -61,7 +61,7 @@ def regret_quantiles(
         alt.Chart(charts.values(curve)).mark_line(color=VERMILION).encode(x, alt.Y("bound:Q", **axis)),
         rules.mark_rule(strokeDash=DASHED, strokeWidth=1.5).encode(alt.Y("level:Q", **axis), key.colour("label")),
     ]
-    chart = charts.layered(*layers, key.layer()).properties(width=charts.WIDTH, height=charts.HEIGHT)
+    chart = charts.layered(*layers, key.layer(), width=charts.WIDTH, height=charts.HEIGHT)
     below = f"{one['policy']}, K = {matrix.arms} · {len(points)} runs, t = {one['t']:,}"
     return charts.titled(chart, f"Quantiles of the regret on {one['problem']}", [below, *_notes(matrix, alpha, curve)])
 

@@ -50,7 +50,7 @@ def state(
     points = state_points(results, matrix, run=run, t=t, policy=policy, arms=arms)
     one, total = points.row(0, named=True), as_matrix(matrix).arms
     names = points["row"].unique(maintain_order=True).to_list()
-    champions = points.filter("champion")["row"].unique().to_list()
+    champions = points.filter("champion")["row"].unique(maintain_order=True).to_list()
     marked = f"indexof({json.dumps(champions)}, datum.value) < 0 ? datum.value : '► ' + datum.value"
     rows = alt.Row(
         "row:N", sort=names, header=alt.Header(title=None, labelAngle=0, labelAlign="left", labelExpr=marked)
@@ -140,4 +140,6 @@ def _block(points: pl.DataFrame, side: int) -> alt.LayerChart:
         bars.encode(alt.Y("lower:Q", **axis), alt.Y2("upper"), colour, x=middle),
         base.mark_point(filled=True, color=BLACK, opacity=1, size=16).encode(alt.Y("p:Q", **axis), x=middle),
         data=charts.values(points),
-    ).properties(width=side, height=side)
+        width=side,
+        height=side,
+    )

@@ -39,7 +39,7 @@ def condorcet_probability(
     band = alt.Chart(charts.values(estimated)).mark_area(color=charts.BLUE, opacity=0.2)
     band = band.encode(x, y("lower:Q"), alt.Y2("upper"))
     lines = charts.lines(points, x, y("probability:Q"), key, "assumption")
-    chart = charts.layered(band, *lines, key.layer()).properties(width=charts.WIDTH, height=charts.HEIGHT)
+    chart = charts.layered(band, *lines, key.layer(), width=charts.WIDTH, height=charts.HEIGHT)
     least = points.filter(assumption=CONDORCET).sort("probability", "size").row(0, named=True)
     below = [f"K of {matrix.arms} arms · least P_K: {least['probability']:.4f}, at K = {least['size']}"]
     if len(estimated):

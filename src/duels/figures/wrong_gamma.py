@@ -101,4 +101,4 @@ def _panel(rows: pl.DataFrame, axis: Options, matrix: PreferenceMatrix, key: cha
         bars = alt.Chart(charts.values(line)).mark_rule(strokeWidth=1.5, xOffset=3 * place)  # next to each other
         layers.append(bars.encode(x, alt.Y("low:Q", **axis), alt.Y2("high"), key.colour("label")))
     layers += charts.lines(rows, x, alt.Y("value:Q", **axis), key, "label")
-    return charts.layered(*layers, key.layer(2 * WIDTH)).properties(width=WIDTH, height=HEIGHT)
+    return charts.layered(*layers, key.layer(2 * WIDTH), width=WIDTH, height=HEIGHT)

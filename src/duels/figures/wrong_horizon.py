@@ -64,8 +64,8 @@ def horizons(
     for rows in groups:
         later = alt.Chart(charts.values(rows.filter("after"))).mark_line(strokeDash=DASHED, strokeWidth=2)
         lines = charts.lines(rows.filter(~pl.col("after")), x, y, key, "label")
-        layers = charts.layered(later.encode(x, y, key.colour("label")), *lines, legend)
-        panels[f"{rows['policy'][0]} on {rows['problem'][0]}"] = layers.properties(width=width, height=height)
+        layers = [later.encode(x, y, key.colour("label")), *lines, legend]
+        panels[f"{rows['policy'][0]} on {rows['problem'][0]}"] = charts.layered(*layers, width=width, height=height)
     arms = points["arms"][0]
     sizes = "" if len(groups) > 1 or points["problem"][0] == f"{arms} arms" else f"K = {arms} · "
     title = f"{next(iter(panels))}, told different horizons" if len(groups) == 1 else "Different horizons"

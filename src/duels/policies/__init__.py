@@ -93,6 +93,17 @@ class Policy:
         taken = [name for name in getattr(self.module, "GOAL", ()) if getattr(self.params, name) == known[name]]
         return policy(self, **{name: goal[name] for name in taken})
 
+    def asks_for(self, confidence: float, margin: float) -> bool:
+        """Return whether the policy itself asks what this goal of a study needs: `GOAL` names both, and they are set.
+
+        Args:
+            confidence: Of the verdict.
+            margin: Of the verdict.
+        """
+        wanted = {"confidence": confidence, "margin": margin}
+        named = set(getattr(self.module, "GOAL", ())) == set(wanted)
+        return named and all(getattr(self.params, name) == value for name, value in wanted.items())
+
     def start(self, arms: int, horizon: int | None = None) -> State:
         """Create the state before the first duel.
 

@@ -57,5 +57,9 @@ def no_winner_level(delta: float, arms: int) -> float:
 
 
 def margin_level(delta: float, arms: int) -> float:
-    """The `log_closeness` of each pair of an arm that is practically tied with the best: a sixteenth of δ."""
-    return math.log(16.0 * arms * arms / ((arms - 1) * delta))
+    """The `log_closeness` of each pair of an arm that is practically tied with the best: a sixteenth of δ.
+
+    Each arm may be named wrongly; of two arms, only the worse one.
+    """
+    fallible = 1 if arms == 2 else arms
+    return math.log(16.0 * fallible / delta)

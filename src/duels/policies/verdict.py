@@ -1,7 +1,20 @@
-"""Verdict: ask what brings the verdict of a study soonest; regret does not matter.
+"""Verdict: ask what brings the verdict of a study soonest, however much regret that costs. It has no paper.
 
-Self-Sparring proposes a pair. A question that cannot help, an arm against itself or a pair that is certain already, is
-replaced: an arm without a certain loss meets the arm whose defeat is furthest from certain.
+     1  i, j ← the arms with the largest of two times K draws of Beta(won + 1, lost + 1), as Self-Sparring
+     2  if i ≠ j, neither is certain to beat the other, and one of them has no certain loss: ask i, j
+     3  with a chance of 0.1, since certainty may be wrong: if i has a certain loss, ask i and the arm with the largest
+        lead(d, i); else, if i ≠ j: ask i, j
+     4  if some arm has no certain loss:
+     5      c ← i if it has none, else j if it has none, else one of those that have none
+     6      d ← of the arms that c is not certain to beat (if there are any, of those without a certain loss), the one
+            with the smallest lead(c, d); with a chance of 0.1, of all that c is not certain to beat, the one with the
+            smallest draw of Beta(w_cd + 5, w_dc + 5): ask c, d
+     7  else, to show that there is no winner:
+     8      c ← the arm with the smallest max_d lead(d, c)
+     9      d ← the arm with the largest lead(d, c): ask c, d
+
+lead(i, j) = (w_ij − w_ji + o_ij / 5) / √(w_ij + w_ji + o_ij + 10), where o_ij counts unanswered duels. A tie is neither
+won nor lost. With a margin, an arm need not meet one that it is certain not to lose to by more than the margin.
 """
 
 import math
@@ -19,8 +32,9 @@ NEEDS_HORIZON = False
 ASSUMES = "condorcet"
 GOAL = ("confidence", "margin")  # a study sets these to its own
 
-DOUBT = 0.1  # how often a pair that is certain is asked nevertheless: certainty may be wrong
+DOUBT = 0.1  # how often what seems certain is asked about nevertheless, and a draw decides which arm is met
 PRIOR = 10.0  # duels that a pair is taken to have had, when leads are compared
+LATER = 1e9  # added to leads over arms with a certain loss, which are met after the others
 WAITING = 0.2  # how much of a win an unanswered duel is taken for
 
 
@@ -34,7 +48,7 @@ class State(NamedTuple):
     ties: np.ndarray  # (K, K) float64: ties of i and j
     open: np.ndarray  # (K, K) float64: unanswered duels of i and j
     sure: np.ndarray  # (K, K) bool: whether i beats j for certain
-    done: np.ndarray  # (K, K) bool: whether i need not meet j again: `sure`, or close enough for the margin
+    done: np.ndarray  # (K, K) bool: whether i need not meet j again: `sure`, or with a margin close enough to j
     losses: np.ndarray  # (K,) int64: how many arms beat i for certain
     won: np.ndarray  # (K,) float64: 1 and the duels that i won …
     lost: np.ndarray  # (K,) float64: … or lost
@@ -64,43 +78,136 @@ def init(arms, horizon, params):
 
 
 def select(state, params, t, rng):
-    i, j = argmax_beta(state.won, state.lost, rng), argmax_beta(state.won, state.lost, rng)
-    if i == j or ((state.done[i, j] or state.done[j, i]) and rng.random() >= DOUBT):
-        c = undefeated(state.losses, i, j, rng)
-        d = weakest_lead(state.wins, state.open, state.done, c)
-        if d >= 0:
-            return c, d
-    return i, j
+    i, j = argmax_beta(state.won, state.lost, rng), argmax_beta(state.won, state.lost, rng)  # line 1
+    return helpful(state.wins, state.open, state.done, state.losses, i, j, rng)
 
 
-def undefeated(losses: np.ndarray, i: int, j: int, rng: np.random.Generator) -> int:
-    """The first of i, j and a random arm that has no certain loss; any arm if all have one."""
+def helpful(
+    wins: np.ndarray,
+    open: np.ndarray,
+    done: np.ndarray,
+    losses: np.ndarray,
+    i: int,
+    j: int,
+    rng: np.random.Generator,
+) -> tuple[int, int]:
+    """A pair that helps the verdict: (i, j), or another one if that cannot. The arguments are those of `State`."""
+    if i != j and not (done[i, j] or done[j, i]) and (losses[i] == 0 or losses[j] == 0):  # line 2
+        return i, j
+    if (i != j or losses[i] > 0) and rng.random() < DOUBT:  # line 3
+        return (i, strongest(wins, open, i, rng)) if losses[i] > 0 else (i, j)
+    if unbeaten(losses) == 0:
+        c = weakest_loss(wins, open, rng)  # line 8
+        return c, strongest(wins, open, c, rng)  # line 9
+    c = hopeful(losses, i, j, rng)  # line 5
+    if rng.random() < DOUBT:  # line 6
+        d = smallest_draw(wins, open, done, c, rng)
+    else:
+        d = weakest_lead(wins, open, done, losses, c, rng)
+    return (c, d) if d >= 0 else (i, j)
+
+
+def unbeaten(losses: np.ndarray) -> int:
+    """How many arms have no certain loss."""
+    number = 0
+    for k in range(len(losses)):
+        number += losses[k] == 0
+    return number
+
+
+def hopeful(losses: np.ndarray, i: int, j: int, rng: np.random.Generator) -> int:
+    """The first of i, j and a random arm that has no certain loss."""
     if losses[i] == 0:
         return i
     if losses[j] == 0:
         return j
-    number = 0
-    for k in range(len(losses)):
-        number += losses[k] == 0
-    n = choose(max(number, 1), rng)
+    n = choose(unbeaten(losses), rng)
     for k in range(len(losses)):
         if losses[k] == 0:
             if n == 0:
-                return k
+                break
             n -= 1
-    return i
+    return k
 
 
-def weakest_lead(wins: np.ndarray, open: np.ndarray, done: np.ndarray, c: int) -> int:
-    """The arm whose defeat by c is furthest from certain; −1 if all are done."""
-    best, least = -1, math.inf
+def lead(wins: np.ndarray, open: np.ndarray, i: int, j: int) -> float:
+    """How far i is ahead of j, in standard errors of a level pair."""
+    n = float(wins[i, j] + wins[j, i] + open[i, j]) + PRIOR
+    return float(wins[i, j] - wins[j, i] + WAITING * open[i, j]) / math.sqrt(n)
+
+
+def weakest_lead(
+    wins: np.ndarray, open: np.ndarray, done: np.ndarray, losses: np.ndarray, c: int, rng: np.random.Generator
+) -> int:
+    """The arm whose defeat by c is furthest from certain, first of those without a certain loss; −1 if all are done."""
+    least, ties = math.inf, 0
     for k in range(len(wins)):
         if k != c and not done[c, k]:
-            n = wins[c, k] + wins[k, c] + open[c, k]
-            lead = (wins[c, k] - wins[k, c] + WAITING * open[c, k]) / math.sqrt(n + PRIOR)
-            if lead < least:
-                best, least = k, lead
+            here = lead(wins, open, c, k) + (LATER if losses[k] > 0 else 0.0)
+            if here < least:
+                least, ties = here, 0
+            ties += here == least
+    if ties == 0:
+        return -1
+    n = choose(ties, rng)
+    for k in range(len(wins)):
+        if k != c and not done[c, k] and lead(wins, open, c, k) + (LATER if losses[k] > 0 else 0.0) == least:
+            if n == 0:
+                break
+            n -= 1
+    return k
+
+
+def smallest_draw(wins: np.ndarray, open: np.ndarray, done: np.ndarray, c: int, rng: np.random.Generator) -> int:
+    """The arm against which c is the worst in draws of Beta distributions; −1 if all are done."""
+    best, least = -1, 2.0
+    for k in range(len(wins)):
+        if k != c and not done[c, k]:
+            won, lost = wins[c, k] + 0.5 * (1.0 + WAITING) * open[c, k], wins[k, c] + 0.5 * (1.0 - WAITING) * open[c, k]
+            theta = rng.beta(won + 0.5 * PRIOR, lost + 0.5 * PRIOR)
+            if theta < least:
+                best, least = k, theta
     return best
+
+
+def weakest_loss(wins: np.ndarray, open: np.ndarray, rng: np.random.Generator) -> int:
+    """The arm whose clearest loss is the least clear, ties at random."""
+    least, ties = math.inf, 0
+    for k in range(len(wins)):
+        here = largest_lead(wins, open, k)
+        if here < least:
+            least, ties = here, 0
+        ties += here == least
+    n = choose(ties, rng)
+    for k in range(len(wins)):
+        if largest_lead(wins, open, k) == least:
+            if n == 0:
+                break
+            n -= 1
+    return k
+
+
+def largest_lead(wins: np.ndarray, open: np.ndarray, c: int) -> float:
+    """The largest lead of another arm over c."""
+    most = -math.inf
+    for k in range(len(wins)):
+        if k != c:
+            most = max(most, lead(wins, open, k, c))
+    return most
+
+
+def strongest(wins: np.ndarray, open: np.ndarray, c: int, rng: np.random.Generator) -> int:
+    """The arm with the largest lead over c, ties at random."""
+    most, ties = largest_lead(wins, open, c), 0
+    for k in range(len(wins)):
+        ties += k != c and lead(wins, open, k, c) == most
+    n = choose(ties, rng)
+    for k in range(len(wins)):
+        if k != c and lead(wins, open, k, c) == most:
+            if n == 0:
+                break
+            n -= 1
+    return k
 
 
 def update(state, params, t, i, j, outcome):
@@ -121,7 +228,7 @@ def update(state, params, t, i, j, outcome):
 
 
 def judge(state, params, i, j):
-    """Find out again whether i beats j for certain."""
+    """Find out again whether i beats j for certain, and whether it need not meet j again."""
     wins, losses = state.wins[i, j], state.wins[j, i]
     sure = is_certain(wins, losses, state.levels[0])
     state.losses[j] += int(sure) - int(state.sure[i, j])
@@ -169,16 +276,20 @@ def champions(state, params, t):
 
 
 def recommend(state, rng):
-    """The arm that was asked about most often, ties at random."""
+    """Of the arms with the fewest certain losses the one that won or lost the most duels, ties at random."""
+    fewest = state.losses[0]
+    for i in range(len(state.losses)):
+        fewest = min(fewest, state.losses[i])
     most, ties = 0.0, 0
     for i in range(len(state.won)):
-        plays = state.won[i] + state.lost[i]
-        if plays > most:
-            most, ties = plays, 0
-        ties += plays == most
+        if state.losses[i] == fewest:
+            plays = state.won[i] + state.lost[i]
+            if plays > most:
+                most, ties = plays, 0
+            ties += plays == most
     n = choose(ties, rng)
     for i in range(len(state.won)):
-        if state.won[i] + state.lost[i] == most:
+        if state.losses[i] == fewest and state.won[i] + state.lost[i] == most:
             if n == 0:
                 break
             n -= 1

@@ -95,7 +95,7 @@ def create_app(
     app.state.service, app.state.metrics = service, metrics
     add_error_handlers(app)
     for part in (studies, duels, results, items_and_links, interleaving, tokens, voting, pages):
-        app.include_router(part.router)
+        app.router.routes += part.router.routes  # `include_router` would build every route once more
     _add_health(app, metrics, health)
     pages.add_files(app)
     names = {*hosts, urlsplit(public_url).hostname or ""} - {""} if hosts else ()

@@ -34,9 +34,7 @@ class NewStudy(RequestBody):
     arms: Annotated[list[Name], Field(min_length=2, max_length=2000)]
     policy: Annotated[
         str | None,
-        Field(
-            max_length=200, description="The policy that chooses the duels, e.g. `rucb:alpha=0.6`; usually `verdict`."
-        ),
+        Field(max_length=200, description="The policy that chooses the duels, e.g. `rucb:alpha=0.6`; else `verdict`."),
     ] = None
     confidence: Annotated[float, Field(gt=0, lt=1, description="The probability that no verdict is ever wrong.")] = 0.95
     margin: Annotated[

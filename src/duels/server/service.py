@@ -170,6 +170,7 @@ class Service:
     def board(self, study: Study, confidence: float | None = None) -> Json:
         """Return what the dashboard shows, computed once for each state of the log. Blocks."""
         with self._drawing[study.id]:
+            confidence = study.goal.confidence if confidence is None else confidence
             key = (self.storage.generation, study.id, study.history().seq, confidence)
             cached = self._boards.get(key)
             if cached is None:
@@ -227,8 +228,8 @@ class Service:
                 words = str(error)
                 self._damaged[row[:3]] = (time.monotonic() + DAMAGED, words)
         unknown = dict.fromkeys(("arms", "answers", "open", "items", "retired", "seq"))
-        known = {"name": row.name, "policy": row.policy, "created": iso_time(row.created)}
-        known |= {"goal": _goal(goal_of(row.settings))}
+        known: Json = {"name": row.name, "policy": row.policy, "created": iso_time(row.created)}
+        known["goal"] = _goal(goal_of(row.settings))
         return known | unknown | {"damaged": words}
 
     def described(self, study: Study) -> Json:

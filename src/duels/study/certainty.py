@@ -74,11 +74,13 @@ class AllPairs:
     Attributes:
         wins: (K, K) bool: Whether i is certain to beat j, both active, for i to be the winner.
         losses: (K, K) bool: The same, for there to be no winner.
+        beats: (K, K) bool: As `wins`, retired arms included.
     """
 
     def __init__(self, tally: Tally, confidence: float) -> None:
         self._tally, self._confidence = tally, confidence
-        self.wins: Bools = _both(certainly_beats(tally, confidence), _both_active(tally))
+        self.beats: Bools = certainly_beats(tally, confidence)
+        self.wins: Bools = _both(self.beats, _both_active(tally))
         self.losses: Bools = self.wins
 
     def all_pairs(self) -> tuple[Bools, Floats]:
@@ -122,11 +124,11 @@ class WithoutUnion:
         first, second = self._promising()
         known = self.evidence(first, second)
         all_pairs = _pairs_where(arms, first, second, known >= self.all_pairs_level(first, second))
-        wins = _pairs_where(arms, first, second, known >= self.winner_level(first, second))
+        self.beats: Bools = _pairs_where(arms, first, second, known >= self.winner_level(first, second))
         itself = np.eye(arms, dtype=bool)
-        self._beats_retired: Bools = np.asarray(_either(wins, itself)[:, ~tally.active].all(axis=1))
+        self._beats_retired: Bools = np.asarray(_either(self.beats, itself)[:, ~tally.active].all(axis=1))
         both = _both_active(tally)
-        self.wins: Bools = np.where(self._beats_retired[:, None], wins, all_pairs) & both
+        self.wins: Bools = np.where(self._beats_retired[:, None], self.beats, all_pairs) & both
         self.losses: Bools = _both(all_pairs, both)
         if tally.active.all() and arms == start > 1:
             self.losses = _pairs_where(arms, first, second, known >= no_winner_level(self._delta, arms))
@@ -152,7 +154,10 @@ class WithoutUnion:
 
     def close(self, margin: float) -> Bools:
         tally, arms = self._tally, len(self._tally.names)
-        first, second = np.nonzero(met(tally))
+        # Below a score of ½ − margin there is no evidence: few arms have it against every active arm.
+        above = _either(estimates(tally) >= 0.5 - margin, np.eye(arms, dtype=bool))
+        fit = np.asarray(above[:, tally.active].all(axis=1)) & tally.active
+        first, second = np.nonzero(np.asarray(met(tally) * fit[:, None]))
         known = self.closeness(first, second, margin)
         itself = np.eye(arms, dtype=bool)
         to_all = _either(_pairs_where(arms, first, second, known >= self.close_level(first, second)), itself)
@@ -175,8 +180,8 @@ class WithoutUnion:
     def close_level(self, first: Ints, second: Ints) -> Floats:
         """Return the evidence that these pairs need to be close, if an arm is close to every other one."""
         start = self._tally.started_with
-        later = -np.log(share_of(2 * RARE * self._delta, self._tally, first, second))
-        return np.where(np.maximum(first, second) < start, margin_level(self._delta, max(start, 2)), later)
+        later = self.all_pairs_level(first, second)
+        return np.where(np.maximum(first, second) < start, margin_level(self._delta, start), later)
 
     def winner_level(self, first: Ints, second: Ints) -> Floats:
         """Return the evidence that these pairs need, if an arm beats every other one."""
@@ -196,7 +201,7 @@ class Settled:
     """Which pairs need no more answers for the verdict, kept up to date answer by answer. Retired arms are included.
 
     Attributes:
-        losses: (K,) int64: How many arms beat an arm for certain.
+        losses: (K,) int64: How many active arms beat an arm for certain.
     """
 
     def __init__(self, tally: Tally, confidence: float, margin: float) -> None:
@@ -221,7 +226,8 @@ class Settled:
     def _judge(self, i: int, j: int, wins: np.ndarray, ties: np.ndarray) -> None:
         won, lost = int(wins[i, j]), int(wins[j, i])
         sure = is_certain(won, lost, self._sure_level[i, j])
-        self.losses[j] += int(sure) - int(self._sure[i, j])
+        if self._tally.active[i]:
+            self.losses[j] += int(sure) - int(self._sure[i, j])
         self._sure[i, j] = self._done[i, j] = sure
         if self._margin == 0:
             self._firm[i, j] = sure and is_certain(won, lost, self._all_pairs_level[i, j])
@@ -269,9 +275,10 @@ def log_mixture(wins: npt.ArrayLike, losses: npt.ArrayLike) -> Floats:
     return value
 
 
-def log_closeness(wins: Ints, losses: Ints, ties: Ints, margin: float) -> Floats:
+def log_closeness(wins: npt.ArrayLike, losses: npt.ArrayLike, ties: npt.ArrayLike, margin: float) -> Floats:
     """As `policies.evidence.log_closeness`, of arrays."""
-    null, stake = 0.5 - margin, BETS[:, None]
+    wins, losses, ties = np.asarray(wins), np.asarray(losses), np.asarray(ties)
+    null, stake = 0.5 - margin, BETS.reshape(-1, *[1] * wins.ndim)
     fortunes = wins * np.log1p(stake * (1 - null)) + losses * np.log1p(-stake * null) + ties * np.log1p(stake * margin)
     mean: Floats = np.logaddexp.reduce(fortunes, axis=0) - LOG_BETS
     return mean

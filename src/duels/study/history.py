@@ -18,7 +18,7 @@ from ..engine import loop
 from ..errors import DuelsError
 from ..policies import Policy
 from ..policies import policy as find_policy
-from ..policies.verdict import DOUBT, PRIOR, WAITING
+from ..policies.verdict import DOUBT, LATER, PRIOR, WAITING
 from ..storage.batches import Batch
 from ..storage.storage import StudyRow
 from .certainty import Settled
@@ -266,7 +266,7 @@ class History(Record):
         if self.items is not None:
             i, j = self._with_an_item(i, j, now)
         elif not allow_self:
-            i, j = self._useful(i, j, now) if self.goal.redirects else (i, j)
+            i, j = self._useful(i, j, now) if self._redirects else (i, j)
             j = self._rival(i, now) if i == j else j
         first, second = arms[i], arms[j]
         self._asked_last, self._asked_number = (i, j), len(self.left)
@@ -283,31 +283,61 @@ class History(Record):
             self._stale = max(self._stale, self.asked[duel])
         return list(self._fresh)
 
-    def _useful(self, i: int, j: int, now: float, may_meet: np.ndarray | None = None) -> tuple[int, int]:
-        """The places of a pair that helps the verdict: (i, j), or another if it is one arm or certain already.
+    @property
+    def _redirects(self) -> bool:
+        """Whether questions that cannot help are replaced: not by a policy that does so itself, on the same arms."""
+        same = all(self.active) and len(self.names) == self.started_with
+        return self.goal.redirects and not (same and self.policy.asks_for(self.goal.confidence, self.goal.margin))
 
-        An arm without a certain loss then meets the arm whose defeat is furthest from certain, among those that it may
-        meet. Now and then a pair that is certain is asked all the same, since that may be wrong.
+    def _useful(self, i: int, j: int, now: float, may_meet: np.ndarray | None = None) -> tuple[int, int]:
+        """The places of a pair that helps the verdict, as `policies.verdict.helpful`, on the active arms.
+
+        Where only some pairs may meet, the result may still be another one.
         """
         arms, settled = list(self.places), self.settled
         first, second = arms[i], arms[j]
-        if i != j and not (settled[first, second] or settled[second, first]):
+        open = not (settled[first, second] or settled[second, first])
+        if i != j and open and (settled.losses[first] == 0 or settled.losses[second] == 0):
             return i, j
-        chance = self._chance(len(self.left))
-        if i != j and chance < DOUBT:
+        doubt, *chances = self._chances(len(self.left))
+        unanswered = self._unanswered_duels(now)
+        hopeful = [place for place, arm in enumerate(arms) if settled.losses[arm] == 0]
+        if doubt < DOUBT and settled.losses[first] > 0:
+            return i, self._strongest(i, chances[1])
+        if doubt < DOUBT and i != j:
             return i, j
-        undefeated = [place for place, arm in enumerate(arms) if settled.losses[arm] == 0]
-        c = next((place for place in (i, j) if place in undefeated), i)
-        if undefeated and c not in undefeated:
-            c = undefeated[int(chance * len(undefeated))]
-        won, lost = self.wins[arms[c], arms], self.wins[arms, arms[c]]
-        waiting, done = self._unanswered_duels(now)[c], settled.with_others(arms[c])[arms]
-        lead = (won - lost + WAITING * waiting) / np.sqrt(won + lost + waiting + PRIOR)
-        lead[done], lead[c] = np.inf, np.inf
+        if not hopeful:
+            leads = self._leads(arms, arms, unanswered)
+            np.fill_diagonal(leads, -np.inf)
+            c = _lowest(leads.max(axis=0), chances[0])
+            return c, self._strongest(c, chances[1])
+        c = next((place for place in (i, j) if place in hopeful), -1)
+        c = hopeful[int(chances[0] * len(hopeful))] if c < 0 else c
+        leads = self._leads(arms[c : c + 1], arms, unanswered[c])[0]
+        leads += np.where(settled.losses[arms] > 0, LATER, 0.0)
+        if chances[2] < DOUBT:
+            won, lost, half = self.wins[arms[c], arms], self.wins[arms, arms[c]], 0.5 * unanswered[c]
+            draws = np.random.default_rng([self.row.seed, len(self.left)])
+            leads = draws.beta(won + (1 + WAITING) * half + PRIOR / 2, lost + (1 - WAITING) * half + PRIOR / 2)
+        leads[settled.with_others(arms[c])[arms]], leads[c] = np.inf, np.inf
         if may_meet is not None:
-            lead[~may_meet[c]] = np.inf
-        d = int(lead.argmin())
-        return (c, d) if lead[d] < np.inf else (i, j)
+            leads[~may_meet[c]] = np.inf
+        d = _lowest(leads, chances[1])
+        return (c, d) if leads[d] < np.inf else (i, j)
+
+    def _strongest(self, c: int, chance: float) -> int:
+        """The place of the arm with the largest lead over the one at c; a chance decides between equals."""
+        assert self._unanswered is not None
+        arms = list(self.places)
+        leads = -self._leads(arms, arms[c : c + 1], self._unanswered[:, c : c + 1])[:, 0]
+        leads[c] = np.inf
+        return _lowest(leads, chance)
+
+    def _leads(self, first: list[int], second: list[int], waiting: np.ndarray) -> np.ndarray:
+        """How far the first arms are ahead of the second ones, see `policies.verdict.lead`."""
+        won, lost = self.wins[np.ix_(first, second)], self.wins[np.ix_(second, first)].T
+        leads: np.ndarray = (won - lost + WAITING * waiting) / np.sqrt(won + lost + waiting + PRIOR)
+        return leads
 
     def _unanswered_duels(self, now: float) -> np.ndarray:
         """(K, K) float64: how many open duels each pair of active arms has."""
@@ -381,10 +411,10 @@ class History(Record):
         """A fair coin toss for each duel, the same in every replay."""
         return hashlib.blake2b(f"{self.row.seed}/{duel}".encode(), digest_size=1).digest()[0] & 1
 
-    def _chance(self, duel: int) -> float:
-        """A random number from 0 to 1 for each duel, the same in every replay."""
-        digest = hashlib.blake2b(f"{self.row.seed}/{duel}/useful".encode(), digest_size=4).digest()
-        return int.from_bytes(digest, "big") / 2**32
+    def _chances(self, duel: int) -> list[float]:
+        """Four random numbers from 0 to 1 for each duel, the same in every replay."""
+        digest = hashlib.blake2b(f"{self.row.seed}/{duel}/useful".encode(), digest_size=16).digest()
+        return [int.from_bytes(digest[k : k + 4], "big") / 2**32 for k in (0, 4, 8, 12)]
 
     def snapshot(self) -> Callable[[], bytes]:
         """Copy the whole state.
@@ -469,6 +499,12 @@ def _serialised(plain: dict[str, object], arrays: dict[str, np.ndarray]) -> byte
     columns: dict[str, Any] = arrays | {"plain": np.frombuffer(json.dumps(plain).encode(), np.uint8)}
     np.savez_compressed(file, **columns)
     return file.getvalue()
+
+
+def _lowest(values: np.ndarray, chance: float) -> int:
+    """The place of the lowest value; a random number from 0 to 1 decides between equals."""
+    places = np.flatnonzero(values == values.min())
+    return int(places[int(chance * len(places))])
 
 
 def _add_duel(counts: np.ndarray, i: int, j: int) -> None:

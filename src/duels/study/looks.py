@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..policies.evidence import is_certain, log_closeness, margin_level, no_winner_level, winner_level
-from ..policies.verdict import DOUBT, undefeated, weakest_lead
+from ..policies.verdict import helpful
 from .tally import Bools, Floats, Ints
 
 NOT_YET, NO_WINNER, TIED = -1, -2, -3  # what `found` returns besides the winner; TIED − k for arm k
@@ -84,11 +84,5 @@ def found(looks: Looks, i: int, j: int) -> int:
 
 
 def useful(looks: Looks, i: int, j: int, doubt: np.random.Generator) -> tuple[int, int]:
-    """Kernel: a pair that helps the verdict: (i, j), or another if it is one arm or certain already."""
-    if i != j and not (looks.done[i, j] or looks.done[j, i]):
-        return i, j
-    if i != j and doubt.random() < DOUBT:
-        return i, j
-    c = undefeated(looks.losses, i, j, doubt)
-    d = weakest_lead(looks.wins, looks.open, looks.done, c)
-    return (c, d) if d >= 0 else (i, j)
+    """Kernel: a pair that helps the verdict, see `policies.verdict.helpful`."""
+    return helpful(looks.wins, looks.open, looks.done, looks.losses, i, j, doubt)

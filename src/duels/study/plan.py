@@ -63,6 +63,7 @@ def until_verdict(
     world: np.ndarray,
     ties: float,
     told: bool,
+    redirects: bool,
     gaps: np.ndarray,
     looks: Looks,
     alpha: float,
@@ -77,7 +78,8 @@ def until_verdict(
         i, j = select(state, params, t, coin)
         if i < 0 or j < 0 or i >= len(gaps) or j >= len(gaps):
             raise IndexError("select chose an arm that does not exist")
-        i, j = useful(looks, i, j, doubt)
+        if redirects:
+            i, j = useful(looks, i, j, doubt)
         if i == j:
             j = rival(looks.wins, i, t, alpha)
         outcome = 1.0 if luck.random() < world[i, j] else 0.0
@@ -242,12 +244,13 @@ def _study_one_by_one(plan: _Plan, policy: Policy) -> Callable[[int], Result]:
     """Studies in which each question waits for the answer to the one before."""
     arms, gaps, delta = plan.matrix.arms, plan.matrix.gaps, 1 - plan.confidence
     told, alpha = policy.live_ties == "halves", rival_alpha(policy)
+    redirects = not policy.asks_for(plan.confidence, plan.margin)
 
     def study(number: int, most: int, play: Callable[..., Result]) -> Result:
         state, (coin, luck) = policy.start(arms, plan.limit), loop.streams(plan.seed, number)
         doubt, looks = np.random.default_rng([plan.seed, number]), new_looks(arms, delta, plan.margin)
         world, rest = plan.matrix.array, (alpha, most, coin, luck, doubt)
-        return play(state, policy.params, world, plan.ties, told, gaps, looks, *rest)
+        return play(state, policy.params, world, plan.ties, told, redirects, gaps, looks, *rest)
 
     compiled = loop.compiled_for(policy, until_verdict, lambda call: study(0, 0, call))
     return lambda number: study(number, plan.limit, compiled)

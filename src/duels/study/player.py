@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..engine import loop
+from ..engine import compiling, loop
 from ..engine.compiling import Kernel
 from ..errors import DuelsError, InvalidInput, PolicyError
 from ..policies import Policy, State
@@ -138,7 +138,7 @@ class Player:
         self._scratch: State = None  # a state whose arrays are overwritten
         self._ahead: _Ahead | None = None
         self._fold, self._choose, self._wait, self._choose_after = _interpreted(policy)
-        self.compiled, self._can_compile = False, True
+        self.compiled, self._can_compile = False, compiling.is_possible()
         self._spent, self._most_spent = 0.0, INTERPRETED[is_built_in(policy)]  # seconds in the interpreter
 
     def wants_compiling(self, at_once: bool = False) -> bool:

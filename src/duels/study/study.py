@@ -32,9 +32,11 @@ from .history import History
 from .items import fixed_items
 from .log import Log, log_entry
 from .record import OPEN, next_event
+from .standing import Standing, standing
 from .tally import LeaderboardRow, PairRow, Tally
 from .verdict import Verdict
 
+LATELY = 100  # answers that tell how fast they come
 About = Callable[[sa.Connection, Duel], Mapping[str, object]]
 
 
@@ -455,6 +457,15 @@ class Study(Log):
         tally, void = self.read(lambda connection, history: (history.tally, history.void))
         return self.goal.verdict(tally, confidence, margin, void)
 
+    def standing(self) -> Standing:
+        """Estimate, before the verdict, how likely each arm is the best and how many more answers are needed.
+
+        These are estimates under a model, see `duels.study.standing`; only the verdict is a promise.
+        """
+        tally, rate = self.read(lambda connection, history: (history.tally, _answers_an_hour(history)))
+        goal = self.goal
+        return standing(tally, confidence=goal.confidence, margin=goal.margin, answers_an_hour=rate)
+
     def tally(self) -> Tally:
         """Return the answers that count, as wins and ties of each pair."""
         return self.read(lambda connection, history: history.tally)
@@ -492,6 +503,13 @@ class Study(Log):
     def _entries(self, connection: sa.Connection, history: History, *, after: int, limit: int | None) -> list[LogEntry]:
         rows = self._storage.read_events(connection, self._row.id, after, limit)
         return [log_entry(history, Event(*row)) for row in rows]
+
+
+def _answers_an_hour(history: History) -> float | None:
+    """How fast the last answered duels were asked; None before two of them."""
+    lately = [history.asked[duel] for duel in history.answered[-LATELY:]]
+    seconds = max(lately) - min(lately) if len(lately) > 1 else 0.0
+    return 3600 * (len(lately) - 1) / seconds if seconds > 0 else None
 
 
 class _VoteRow(TypedDict):

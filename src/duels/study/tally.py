@@ -177,37 +177,58 @@ def beaten(tally: Tally) -> Ints:
     return np.asarray(np.sum(leads(tally) & tally.active, axis=1))
 
 
-def compared(tally: Tally) -> Bools:
-    """Return (K,) bool: whether an arm has met an active arm other than itself."""
-    return np.asarray(np.sum(met(tally), axis=1, where=tally.active) > 0)
+def compared(n: Ints, active: Bools) -> Bools:
+    """Return (K,) bool: whether an arm has met an active arm other than itself.
+
+    Args:
+        n: (K, K) int64: How often they have met.
+        active: (K,) bool.
+    """
+    return np.asarray(np.sum(n, axis=1, where=active) > 0)
 
 
-def ranking(tally: Tally) -> list[tuple[int, int]]:
+class Ranking(NamedTuple):
+    """The arms in the order of the leaderboard.
+
+    Attributes:
+        ranks: Rank and index of each arm, best first.
+        leaders: The active arms that share the first rank; none before two active arms have met. An arm that is said to
+            lead or to rank first is one of these; the first one is the leaderboard's first row.
+    """
+
+    ranks: list[tuple[int, int]]
+    leaders: list[int]
+
+
+def ranked(tally: Tally) -> Ranking:
     """Rank the arms: active arms before retired ones, by how many they lead, then by score.
 
     Leads come first so that an arm that leads all others is on top, which a score alone does not ensure. Equal arms
     share a rank, in the order of their indices; but an arm that was not compared ranks below its equals, so that it is
     never first where others have met.
-
-    Returns:
-        Rank and index of each arm, best first.
     """
-    keys = list(zip(~tally.active, -beaten(tally), -scores(tally).round(12), ~compared(tally)))
-    ranked: list[tuple[int, int]] = []
-    for place, arm in enumerate(sorted(range(len(keys)), key=keys.__getitem__), 1):
-        shared = ranked and keys[ranked[-1][1]] == keys[arm]
-        ranked.append((ranked[-1][0] if shared else place, arm))
-    return ranked
+    n = met(tally)
+    active_others = tally.active & ~np.eye(len(n), dtype=bool)
+    count = np.maximum(active_others.sum(axis=1), 1)
+    halves = np.divide(tally.wins + tally.ties / 2, n, out=np.full(n.shape, 0.5), where=n > 0)
+    score = np.sum(halves, axis=1, where=active_others) / count
+    is_compared = compared(n, tally.active)
+    keys = np.stack([~is_compared, -score.round(12), -beaten(tally), ~tally.active])
+    order = np.lexsort(keys)  # by the last key first, and by index where all are equal
+    differs = np.append(True, (keys[:, order[1:]] != keys[:, order[:-1]]).any(axis=0))
+    rank = np.maximum.accumulate(np.where(differs, np.arange(1, len(order) + 1), 0))
+    first = order[rank == 1].tolist() if (tally.active & is_compared).any() else []
+    return Ranking(list(zip(rank.tolist(), order.tolist())), first)
+
+
+def ranking(tally: Tally) -> list[tuple[int, int]]:
+    """Return rank and index of each arm, best first, see `ranked`."""
+    return ranked(tally).ranks
 
 
 def leaders(tally: Tally) -> list[int]:
-    """Return the active arms that share the first rank, in the order of the leaderboard; none before two have met.
-
-    An arm that is said to lead or to rank first is one of these; the first one is the leaderboard's first row.
-    """
-    if not (tally.active & compared(tally)).any():
-        return []
-    return [arm for rank, arm in ranking(tally) if rank == 1]
+    """Return the active arms that share the first rank, see `ranked`."""
+    return ranked(tally).leaders
 
 
 def _counts(what: str, given: npt.ArrayLike, arms: int) -> Ints:

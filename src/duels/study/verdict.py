@@ -14,7 +14,7 @@ from ..errors import InvalidInput, counted
 from ..theory import kl
 from .certainty import TESTS, Test, checked_confidence, checked_margin
 from .finite import OnTheseItems
-from .tally import Bools, Floats, Tally, leaders, met, ranking
+from .tally import Bools, Floats, Tally, leaders, met, ranked, ranking
 
 Kind = Literal["winner", "no condorcet winner", "practically tied", "not yet"]
 
@@ -29,14 +29,16 @@ class Verdict:
         duels: How many duels of two different arms there were, including ties and retired arms.
         confidence: The probability that no verdict of the study is ever wrong.
         margin: See `Study.verdict`.
-        winner: The arm that beats all other active arms for certain.
+        winner: The arm that beats all other active arms.
         leader: The winner, the arm that is practically tied, or the leaderboard's first; None before the first duel.
         level_with: Not yet: the other arms that share the first rank with the leader.
         tied_with: Practically tied: the arms that the leader is not certain to beat.
-        losses: No Condorcet winner: a (loser, winner) for every active arm …
-        cycle: … and a cycle among them: each beats the next, the last beats the first.
+        losses: No Condorcet winner: a (loser, winner) for every active arm, which together show it. What is promised is
+            that there is no winner, not each single loss.
+        cycle: A cycle among them, if there is one of pairs that are certain in the tables too: each beats the next, the
+            last beats the first.
         open_pairs: Not yet: the (arm, other) that are undecided, the least certain first; arm is the first in the
-            ranking without a certain loss.
+            ranking that no other clearly beats. If it is the only arm left, the others are retired.
         duels_to_go: Not yet: an estimate of how many more duels the open pairs need; None if unknown.
         void: Why nothing is promised about errors, such as answers that were undone.
         items: How many items it is about, if it is on exactly these items; None if it is on items like these.
@@ -124,7 +126,7 @@ def _losses(tally: Tally, found: Test) -> dict[str, Any]:
     """
     names, (certain, excess) = tally.names, found.all_pairs()
     beaten_by = np.where(found.losses, excess, -np.inf).argmax(axis=0).tolist()
-    certain = certain & np.outer(tally.active, tally.active)
+    certain = np.asarray(certain & found.losses)
     cycle = _some_cycle(certain, np.where(certain, excess, -np.inf), leaders(tally)[0])
     for k, arm in enumerate(cycle):
         beaten_by[arm] = cycle[k - 1]
@@ -174,17 +176,23 @@ def _practically_tied(tally: Tally, found: Test, margin: float) -> dict[str, Any
 
 
 def _still_open(tally: Tally, found: Test) -> dict[str, Any]:
-    """Who leads, which pairs the first arm without a certain loss has still to win, and how long that takes.
+    """Who leads, which pairs the first arm that none clearly beats has still to win, and how long that takes.
 
-    They are the same arm unless all that share the first rank have a certain loss. If every arm has one, but not yet
-    with the evidence for "no winner", it is the first in the ranking.
+    They are the same arm unless all that share the first rank are clearly beaten, by the verdict's test or, if that
+    leaves several arms, by that of the tables. If all arms are, but not yet with the evidence for "no winner", it is
+    the first in the ranking.
     """
     names, active = tally.names, np.flatnonzero(tally.active)
-    first = leaders(tally)
+    if len(active) == 1:
+        (left,) = active.tolist()
+        others = [k for k in range(len(names)) if k != left and not found.beats[left, k]]
+        return {"open_pairs": tuple((names[left], names[k]) for k in others)}
+    ranks, first = ranked(tally)
     if not first:
         return {"open_pairs": tuple(itertools.combinations([names[k] for k in active], 2))}
-    ranked = [arm for _, arm in ranking(tally) if tally.active[arm]]
-    arm = next((arm for arm in ranked if not found.wins[:, arm].any()), ranked[0])
+    beaten = np.asarray(found.wins.any(axis=0))
+    certainly_beaten = np.asarray(found.all_pairs()[0][active].any(axis=0))
+    arm = min((arm for _, arm in ranks if tally.active[arm]), key=lambda arm: (beaten[arm], certainly_beaten[arm]))
     undecided = active[(active != arm) & ~found.wins[arm, active]]
     won, lost = tally.wins[arm], tally.wins[:, arm]
     lead = (won - lost) / np.sqrt(np.maximum(won + lost, 1))
@@ -227,13 +235,18 @@ def headline(verdict: Mapping[str, Any], retired: bool = False) -> str:
     if kind == "winner":
         return f"{'Only arm left' if verdict['arms'] == 1 else 'Winner'}: {leader}"
     if kind == "no condorcet winner":
-        return "No winner: every arm loses to another one"
+        return "No winner: no arm beats all others"
     if kind == "practically tied":
         if not verdict["margin"]:
             return f"Level: {listed([leader, *verdict['tied_with']])}"
         return f"Practically as good as any: {leader}"
+    nothing = "No verdict" if retired else "Not yet"
+    if verdict["arms"] == 1 and not verdict["open_pairs"]:
+        return f"{nothing}: there is only one arm"
+    if verdict["arms"] == 1:
+        return f"{nothing}: {verdict['open_pairs'][0][0]} {'was' if retired else 'is'} the only arm left"
     if leader is None:
-        return f"{'No verdict' if retired else 'Not yet'}: no two {'active ' if verdict['duels'] else ''}arms have met"
+        return f"{nothing}: no two {'active ' if verdict['duels'] else ''}arms have met"
     first = [leader, *verdict["level_with"]]
     if retired:
         return f"No verdict: {listed(first)} {'led' if len(first) == 1 else 'shared the first rank'}"
@@ -260,9 +273,10 @@ def _winner(verdict: Verdict) -> str:
 
 
 def _no_winner(verdict: Verdict) -> str:
+    none = f"No arm beats all others: each of the {verdict.arms} is clearly beaten by another one."
     pairs = zip(verdict.cycle, verdict.cycle[1:] + verdict.cycle[:1])
     cycle = ", ".join(f"{a} beats {b}" for a, b in pairs)
-    return f"No arm beats all others: each of the {verdict.arms} loses to another one. There is a cycle: {cycle}."
+    return f"{none} There is a cycle: {cycle}." if cycle else none
 
 
 def _tied(verdict: Verdict) -> str:
@@ -276,14 +290,20 @@ def _tied(verdict: Verdict) -> str:
 
 
 def _not_yet(verdict: Verdict) -> str:
+    others = listed([other for _, other in verdict.open_pairs]) if verdict.open_pairs else ""
+    if verdict.arms == 1 and not others:
+        return "No verdict yet: there is only one arm."
+    if verdict.arms == 1:
+        retired = "which was retired" if len(verdict.open_pairs) == 1 else "which were retired"
+        arm = verdict.open_pairs[0][0]
+        return f"No verdict yet: {arm} is the only arm left, but it is not shown to beat {others}, {retired}."
     if verdict.leader is None:
         return "No verdict yet: these arms have not met."
     first, arm = [verdict.leader, *verdict.level_with], verdict.open_pairs[0][0]
     ranks = f"{listed(first)} {'ranks first' if len(first) == 1 else 'share the first rank'}"
     if arm not in first:
-        loses = "it loses" if len(first) == 1 else "each loses"
-        ranks = f"{ranks}, but {loses} to another arm for certain. {arm} may still win"
-    others = listed([other for _, other in verdict.open_pairs])
+        who = "it" if len(first) == 1 else "each"
+        ranks = f"{ranks}, but {who} is clearly beaten by another arm. {arm} may still win"
     to_show = f"{'' if len(first) == 1 or arm not in first else f'{arm} '}has still to show that it beats {others}."
     how_long = f"{arm} does not lead all of them, so how long it takes cannot be told yet."
     if verdict.duels_to_go is not None:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from subprocess import PIPE
 from typing import cast
 
+from ..engine import compiling
 from ..errors import DuelsError, InvalidInput
 from ..policies import Policy
 from ..policies import policy as find_policy
@@ -52,7 +53,7 @@ def compile_policy(policy: Policy) -> None:
         ChildFailed: If the child process ended early.
     """
     name = str(policy)
-    if not is_built_in(policy):  # code of users is never cached on disk
+    if not compiling.is_possible() or not is_built_in(policy):  # code of users is never cached on disk
         return
     with _locks[name]:
         if name not in _compiled:

@@ -1,0 +1,222 @@
+"""Before the verdict: how likely each arm is the best, and how many more answers the verdict is likely to need.
+
+These are estimates under a model, not promises. The model is Bradley–Terry: arm i has a strength θ_i ~ N(0, σ²), and
+beats arm j with probability 1 / (1 + exp(θ_j − θ_i)) where the answer is not a tie. σ is one of `SPREADS`, each as
+likely as the others before the first answer. The posterior of the strengths is approximated by a normal distribution
+for each σ (Laplace), and weighted by its evidence. Which duels were asked does not matter to it.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from .certainty import WithoutUnion, log_closeness, log_mixture
+from .tally import Bools, Floats, Tally, ranking
+
+SPREADS = (0.1, 0.2, 0.4, 0.8, 1.6)
+DRAWS = 2000  # of the strengths
+MOST_ARMS = 300  # the best by the ranking; the others are taken to have no chance
+STEPS = 50  # of Newton's method
+MANY = 10**7  # answers: more are never waited for
+MARGINS = (0.02, 0.05, 0.1)  # that are proposed where arms look equal
+EQUAL = 20_000  # answers: if more are likely needed, the first arms look equal
+HALVINGS = 20  # of the interval in which the number of answers of a pair is
+FUTURES = 400  # draws for which the number of answers is computed
+CALIBRATED = 0.9  # answers for each that `answers_needed` finds in expected proportions, so that half need fewer
+
+
+class Chance(NamedTuple):
+    """One active arm.
+
+    Attributes:
+        arm: Its name.
+        chance: The probability that it is the best, under the model.
+    """
+
+    arm: str
+    chance: float
+
+
+class Standing(NamedTuple):
+    """Where a study stands before its verdict; `str` gives it as text.
+
+    Attributes:
+        chances: One row per active arm, the likeliest first.
+        answers_median: Half of the studies that look like this one need at most this many more answers; None if more
+            than ten million.
+        answers_90: Nine in ten need at most this many.
+        answers_an_hour: How many answers came lately; None before two of them.
+        hours_median: How long the median takes at that rate.
+        hint: What to change if no verdict is in sight; empty otherwise.
+    """
+
+    chances: tuple[Chance, ...]
+    answers_median: int | None
+    answers_90: int | None
+    answers_an_hour: float | None
+    hours_median: float | None
+    hint: str
+
+    def __str__(self) -> str:
+        first = ", ".join(f"{one.arm} {one.chance:.0%}" for one in self.chances[:5] if one.chance >= 0.005)
+        parts = [f"Chance to be the best: {first}."]
+        if self.answers_median == 0:
+            parts.append("The verdict is known.")
+        elif self.answers_median is None:
+            parts.append("No verdict is in sight.")
+        else:
+            most = "" if self.answers_90 is None else f", and fewer than {_rounded(self.answers_90)} in nine of ten"
+            rate = (
+                "" if self.hours_median is None else f" At the present rate that takes {_duration(self.hours_median)}."
+            )
+            parts.append(f"About {_rounded(self.answers_median)} more answers are likely needed{most}.{rate}")
+        return " ".join([*parts, self.hint]).strip()
+
+
+def standing(
+    tally: Tally, *, confidence: float, margin: float, answers_an_hour: float | None = None, seed: int = 0
+) -> Standing:
+    """Estimate the chance of each active arm to be the best, and the number of answers until the verdict.
+
+    Args:
+        tally: The counts.
+        confidence: Of the verdict.
+        margin: Of the verdict.
+        answers_an_hour: How fast answers come.
+        seed: Of the draws.
+    """
+    ranked = [arm for _, arm in ranking(tally) if tally.active[arm]]
+    arms = np.array(ranked[:MOST_ARMS])
+    strengths = draw_strengths(tally.wins[np.ix_(arms, arms)].astype(np.float64), np.random.default_rng(seed))
+    best = strengths.argmax(axis=1)
+    share = np.bincount(best, minlength=len(arms)) / len(best)
+    chances = dict(zip(arms.tolist(), share.tolist()))
+    rows = sorted((Chance(tally.names[arm], chances.get(arm, 0.0)) for arm in ranked), key=lambda one: -one.chance)
+    strengths = strengths[np.random.default_rng(seed).permutation(len(strengths))[:FUTURES]]
+    needed = answers_needed(tally, arms, strengths, confidence, margin)
+    median, most = (_whole(np.quantile(needed, level)) for level in (0.5, 0.9))
+    hours = None if median is None or not answers_an_hour else median / answers_an_hour
+    hint = "" if median is not None and median <= EQUAL else _hint(tally, arms, strengths, confidence, margin)
+    return Standing(tuple(rows), median, most, answers_an_hour, hours, hint)
+
+
+def draw_strengths(wins: Floats, rng: np.random.Generator, draws: int = DRAWS) -> Floats:
+    """Return (draws, K) float64: strengths from the posterior.
+
+    Args:
+        wins: (K, K): Wins without ties.
+        rng: Where the draws come from.
+        draws: How many.
+    """
+    fits = [_fit(wins, spread) for spread in SPREADS]
+    evidence = np.array([fit.log_evidence for fit in fits])
+    weights = np.exp(evidence - evidence.max())
+    number = rng.multinomial(draws, weights / weights.sum())
+    parts = [
+        fit.mode + np.linalg.solve(fit.root.T, rng.standard_normal((len(wins), n))).T for fit, n in zip(fits, number)
+    ]
+    return np.concatenate(parts)
+
+
+class _Fit(NamedTuple):
+    """A normal approximation of the posterior."""
+
+    mode: Floats  # (K,)
+    root: Floats  # (K, K): the Cholesky factor L of the precision L Lᵀ
+    log_evidence: float
+
+
+def _fit(wins: Floats, spread: float) -> _Fit:
+    arms, n = len(wins), wins + wins.T
+    strength, prior = np.zeros(arms), np.eye(arms) / spread**2
+    for _ in range(STEPS):
+        chance = _chances(strength)
+        gradient = (wins - n * chance).sum(axis=1) - strength / spread**2
+        weight = n * chance * (1 - chance)
+        precision = np.diag(weight.sum(axis=1)) - weight + prior
+        step = np.linalg.solve(precision, gradient)
+        size = np.abs(step).max()
+        strength = strength + step * min(1.0, 2.0 / max(size, 1e-12))
+        if size < 1e-8:
+            break
+    chance = _chances(strength)
+    likelihood = float(np.sum(wins * np.log(chance)))
+    root: Floats = np.linalg.cholesky(precision).astype(np.float64)
+    log_evidence = (
+        likelihood
+        - 0.5 * float(strength @ strength) / spread**2
+        - arms * math.log(spread)
+        - float(np.log(np.diag(root)).sum())
+    )
+    return _Fit(strength, root, log_evidence)
+
+
+def _chances(strength: Floats) -> Floats:
+    chances: Floats = 1 / (1 + np.exp(strength[None, :] - strength[:, None]))
+    return chances
+
+
+def answers_needed(tally: Tally, arms: np.ndarray, strengths: Floats, confidence: float, margin: float) -> Floats:
+    """Return (draws,) float64: for each draw of the strengths, how many more answers the verdict takes.
+
+    The best arm meets each other one until the evidence is enough, if answers come in their expected proportions.
+
+    Args:
+        tally: The counts.
+        arms: (K,) int64: The arms that the strengths are of.
+        strengths: (draws, K) float64.
+        confidence: Of the verdict.
+        margin: Of the verdict.
+    """
+    test, draw = WithoutUnion(tally, confidence), np.arange(len(strengths))
+    best = strengths.argmax(axis=1)
+    first, second = np.broadcast_arrays(arms[best][:, None], arms)
+    level = (test.close_level if margin > 0 else test.winner_level)(first, second)
+    won, lost, tied = tally.wins[first, second], tally.wins[second, first], tally.ties[first, second]
+    chance = 1 / (1 + np.exp(strengths - strengths[draw, best][:, None]))
+    ties = tally.ties.sum() / max(tally.ties.sum() + 2 * tally.wins.sum(), 1)
+
+    def enough(more: Floats) -> Bools:
+        decided = (1 - ties) * more
+        w, l, t = won + decided * chance, lost + decided * (1 - chance), tied + ties * more  # noqa: E741
+        known = log_closeness(w, l, t, margin) if margin > 0 else np.where(w > l, log_mixture(w, l), -np.inf)
+        return np.asarray(known >= level)
+
+    low, high = np.zeros(chance.shape), np.full(chance.shape, float(MANY))
+    known = enough(low)
+    known[draw, best] = True
+    for _ in range(HALVINGS):  # evenly on the scale of square roots
+        middle = ((np.sqrt(low) + np.sqrt(high)) / 2) ** 2
+        reached = enough(middle)
+        low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+    return CALIBRATED * np.asarray(np.where(known, 0.0, high).sum(axis=1))
+
+
+def _hint(tally: Tally, arms: np.ndarray, strengths: Floats, confidence: float, margin: float) -> str:
+    """Which margin to set where the first arms look equal."""
+    if not tally.wins.any():
+        return ""
+    for larger in MARGINS:
+        if larger > margin:
+            median = float(np.median(answers_needed(tally, arms, strengths, confidence, larger)))
+            if median <= EQUAL / 2:
+                return (
+                    f"The first arms look equal. A study with a margin of {larger:g} would need about "
+                    f"{_rounded(int(median))} more answers: look with margin={larger:g}."
+                )
+    return "The first arms look equal."
+
+
+def _whole(number: float) -> int | None:
+    return None if number >= MANY else math.ceil(number)
+
+
+def _rounded(number: int) -> str:
+    return f"{float(f'{number:.2g}'):,.0f}"
+
+
+def _duration(hours: float) -> str:
+    if hours < 1:
+        return f"{max(1, round(60 * hours))} minutes"
+    return f"{hours:.0f} hours" if hours < 48 else f"{hours / 24:.0f} days"

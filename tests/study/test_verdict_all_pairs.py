@@ -1,0 +1,349 @@
+"""The verdict of studies that version 0.1.0 created: by the promise about all pairs."""
+
+import functools
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tallies import empty, refused, table, tallies
+
+from duels.study import verdict as verdicts
+from duels.study.certainty import certainly_beats
+from duels.study.intervals import interval, log_evidence
+from duels.study.leaderboard import leaderboard, preferences
+from duels.study.tally import as_tally
+
+verdict = functools.partial(verdicts.verdict, test="all pairs")
+
+
+def test_a_winner_of_two_takes_eight_in_a_row():
+    # δ′ = 2·0.05/2² = 1/40; M(½) is 26.8 after 7 wins in a row, 50.3 after 8.
+    assert verdict(table("ab", {"ab": (7, 0)})).kind == "not yet"
+    found = verdict(table("ab", {"ab": (8, 0)}))
+    assert (found.kind, found.winner, found.leader, found.arms, found.duels) == ("winner", "a", "a", 2, 8)
+    assert verdict(table("ab", {"ab": (0, 8)})).winner == "b"
+
+
+def test_a_winner_of_three_takes_nine_in_a_row():
+    # δ′ = 2·0.05/3² = 1/90; M(½) is 50.3 after 8 wins in a row, 94.96 after 9.
+    assert verdict(table("abc", {"ab": (9, 0), "ac": (8, 0)})).open_pairs == (("a", "c"),)
+    assert verdict(table("abc", {"ab": (9, 0), "ac": (9, 0)})).winner == "a"
+
+
+def test_a_later_arm_takes_longer():
+    # Arm number 3 after K₀ = 2: δ′ = 0.05/(3·2²) = 1/240; M(½) is 180.4 after 10 wins in a row, 344.4 after 11.
+    # The first pair keeps its 1/40.
+    assert verdict(table("abc", {"ab": (8, 0), "ac": (10, 0)}, started_with=2)).kind == "not yet"
+    assert verdict(table("abc", {"ab": (8, 0), "ac": (11, 0)}, started_with=2)).winner == "a"
+    assert verdict(table("abc", {"ca": (11, 0), "cb": (11, 0)}, started_with=2)).winner == "c"
+
+
+def test_less_confidence_takes_less():
+    # δ′ = 2·0.5/4 = 1/4: M(½) is 2.5 after 3 wins in a row, 4.375 after 4.
+    assert verdict(table("ab", {"ab": (3, 0)}), confidence=0.5).kind == "not yet"
+    assert verdict(table("ab", {"ab": (4, 0)}), confidence=0.5).winner == "a"
+
+
+def test_ties_carry_no_sign():
+    found = table("ab", {"ab": (8, 0)}, {"ab": 1000})
+    assert verdict(found).winner == "a"
+    assert verdict(found).duels == 1008
+    (row,) = preferences(found)
+    assert (row.certain, row.ties, row.duels, row.estimate) == ("first", 1000, 1008, 508 / 1008)
+    assert row.lower < 0.5 < row.upper  # the interval shown counts them as halves
+
+
+def test_a_winner_above_a_cycle():
+    """A cycle below proves nothing: the arm above it wins."""
+    cycle = {"bc": (90, 10), "cd": (90, 10), "db": (90, 10)}
+    found = verdict(table("abcd", {**cycle, "ab": (70, 30), "ac": (70, 30), "ad": (70, 30)}))
+    assert (found.kind, found.winner, found.cycle, found.losses) == ("winner", "a", (), ())
+    found = verdict(table("abcd", {**cycle, "ab": (70, 30), "ac": (70, 30), "ad": (3, 2)}))
+    assert (found.kind, found.leader, found.open_pairs) == ("not yet", "a", (("a", "d"),))
+
+
+def test_no_condorcet_winner():
+    # a beats b beats c beats a, and d loses to all of them.
+    results = {"ab": (80, 20), "bc": (80, 20), "ca": (80, 20), "ad": (90, 10), "bd": (95, 5), "cd": (90, 10)}
+    found = verdict(table("abcd", results))
+    assert (found.kind, found.winner, found.leader) == ("no condorcet winner", None, None)
+    assert found.losses == (("a", "c"), ("b", "a"), ("c", "b"), ("d", "b"))
+    wins = set(zip(found.cycle, found.cycle[1:] + found.cycle[:1]))
+    assert wins == {("a", "b"), ("b", "c"), ("c", "a")}
+    # With one loss less than certain there may be a winner yet.
+    assert verdict(table("abcd", {**results, "ca": (11, 9)})).kind == "not yet"
+
+
+def test_the_shortest_cycle_is_told():
+    # The most certain losses make a cycle of four, a → b → c → d → a; d beats b too, so that b, c, d are one of three.
+    results = {"ab": (99, 1), "bc": (99, 1), "cd": (99, 1), "da": (99, 1), "db": (80, 20), "ca": (1, 0)}
+    found = verdict(table("abcd", results))
+    assert found.kind == "no condorcet winner"
+    assert len(found.cycle) == 3
+    assert all((b, a) in found.losses for a, b in zip(found.cycle, found.cycle[1:] + found.cycle[:1]))
+    assert sorted(loser for loser, _ in found.losses) == list("abcd")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_cycles_in_random_tournaments(seed):
+    """Every loss told is certain, and no cycle through the first arm of the one told is shorter."""
+    rng = np.random.default_rng(seed)
+    arms = 9
+    wins = np.triu(rng.choice([0, 25, 50], (arms, arms), p=[0.35, 0.3, 0.35]), 1)
+    wins += np.tril(50 - wins.T, -1)
+    sure = wins == 50
+    found = verdict(as_tally([str(k) for k in range(arms)], wins))
+    if not sure.any(axis=0).all():
+        assert found.kind != "no condorcet winner"
+        return
+    assert all(sure[int(winner), int(loser)] for loser, winner in found.losses)
+    assert all((b, a) in found.losses for a, b in zip(found.cycle, found.cycle[1:] + found.cycle[:1]))
+    walks, start = np.eye(arms, dtype=int), int(found.cycle[0])
+    for _ in found.cycle[1:]:
+        walks = walks @ sure.astype(int)
+        assert walks[start, start] == 0
+
+
+def test_practically_tied():
+    # Two arms 5,000 to 5,000: the lower end is about ½ − √((ln 40 + ½ ln(π·5,000))/20,000) = 0.479.
+    level = table("ab", {"ab": (5000, 5000)})
+    assert interval(5000, 5000, 0.025)[0] == pytest.approx(0.479, abs=1e-3)
+    assert verdict(level).kind == "not yet"
+    assert verdict(level, margin=0.02).kind == "not yet"
+    found = verdict(level, margin=0.022)
+    assert (found.kind, found.leader, found.tied_with, found.winner) == ("practically tied", "a", ("b",), None)
+    assert (found.open_pairs, found.duels_to_go, found.margin) == ((), None, 0.022)
+
+
+def test_practically_tied_is_against_every_other_arm():
+    results = {"ab": (5100, 4900), "ac": (900, 100), "bc": (900, 100)}
+    found = verdict(table("abc", results), margin=0.05)
+    assert (found.kind, found.leader, found.tied_with) == ("practically tied", "a", ("b",))
+    assert verdict(table("abc", {**results, "ac": (1, 0), "bc": (1, 0)}), margin=0.05).kind == "not yet"
+    # Far from the margin on the wrong side is not within it.
+    found = verdict(table("abc", {"ba": (100, 0), "ac": (100, 0), "bc": (1, 0)}), margin=0.05)
+    assert (found.kind, found.leader) == ("not yet", "b")
+    # A retired arm does not count.
+    found = verdict(table("abc", {"ab": (5000, 5000)}, active=[True, True, False]), margin=0.05)
+    assert (found.kind, found.tied_with) == ("practically tied", ("b",))
+
+
+def test_a_winner_or_none_comes_before_a_margin():
+    assert verdict(table("ab", {"ab": (60_000, 50_000)}), margin=0.2).kind == "winner"
+    cycle = table("abc", {"ab": (60_000, 50_000), "bc": (60_000, 50_000), "ca": (60_000, 50_000)})
+    assert verdict(cycle, margin=0.2).kind == "no condorcet winner"
+
+
+def test_many_ties_are_practically_a_tie():
+    assert verdict(table("ab", {}, {"ab": 1000}), margin=0.1).kind == "practically tied"
+    assert verdict(table("ab", {"ab": (40, 60)}, {"ab": 10_000}), margin=0.03).kind == "practically tied"
+    assert verdict(table("ab", {"ab": (40, 60)}), margin=0.03).kind == "not yet"
+
+
+def test_a_certain_win_counts_as_within_the_margin():
+    # With ties as halves a's lower end against c is below ½ − ε; but a beats c for certain.
+    tally = table("abc", {"ab": (5000, 5000), "ac": (30, 5), "bc": (1, 1)}, {"ac": 60})
+    assert certainly_beats(tally)[0, 2]
+    assert preferences(tally)[1].lower < 0.47
+    assert verdict(tally, margin=0.03).kind == "practically tied"
+
+
+def test_an_arm_without_a_certain_loss_goes_first_among_the_tied():
+    # b is a bit, but for certain, worse than a. a is not yet known to be close to c, so only b is practically tied.
+    results = {"ab": (510_000, 490_000), "ac": (1, 0), "bc": (900, 100)}
+    found = verdict(table("abc", results), margin=0.05)
+    assert (found.kind, found.leader, found.tied_with) == ("practically tied", "b", ("a",))
+    # The leads of r over c, c over s and s over r go round; r scores highest, but only s has no certain loss.
+    results = {"rc": (5700, 4300), "cs": (5010, 4990), "sr": (510_000, 490_000)}
+    assert leaderboard(table("rcs", results))[0].arm == "r"
+    found = verdict(table("rcs", results), margin=0.1)
+    assert (found.kind, found.leader, found.tied_with) == ("practically tied", "s", ("c",))
+
+
+def test_before_any_duel():
+    found = verdict(empty(3))
+    assert (found.kind, found.leader, found.duels_to_go, found.duels) == ("not yet", None, None, 0)
+    assert found.open_pairs == (("arm 0", "arm 1"), ("arm 0", "arm 2"), ("arm 1", "arm 2"))
+
+
+def test_open_pairs_are_those_of_the_first_arm_without_a_certain_loss():
+    # a leads two arms and ranks first, but lost to d for certain; b and d lead one each, and d scores higher.
+    results = {"ab": (60, 40), "ac": (60, 40), "da": (99, 1), "bd": (6, 5)}
+    found = verdict(table("abcd", results))
+    assert [row.arm for row in leaderboard(table("abcd", results))][:2] == ["a", "d"]
+    assert (found.leader, found.level_with, found.open_pairs) == ("a", (), (("d", "b"), ("d", "c")))
+    assert found.duels_to_go is None
+    assert str(found).startswith(
+        "No verdict yet: a ranks first, but it is clearly beaten by another arm. d may still win, and has still to "
+        "show that it beats b and c. d does not lead all of them, so how long it takes cannot be told yet."
+    )
+
+
+def test_open_pairs_least_certain_first():
+    # Leads in standard errors: b 20/√100 = 2, c 1/√17 = 0.24, d −5/√115 = −0.47, f, never met, 0, g 30/√400 = 1.5.
+    results = {"ab": (60, 40), "ac": (9, 8), "ad": (55, 60), "ae": (100, 0), "ag": (215, 185)}
+    found = verdict(table("abcdefg", results))
+    assert [other for _, other in found.open_pairs] == list("dfcgb")
+
+
+@settings(deadline=None)
+@given(st.integers(1, 60), st.integers(0, 59), st.integers(0, 40))
+def test_duels_to_go_against_a_walk(wins, losses, ties):
+    """Add expected wins and losses, duel by duel, until the evidence suffices."""
+    tally = table("ab", {"ab": (wins, losses)}, {"ab": ties})
+    found = verdict(tally)
+    if wins == losses:
+        assert found.duels_to_go is None
+    elif found.kind == "not yet":
+        w, l = max(wins, losses), min(wins, losses)  # noqa: E741
+        q = (w + 0.5) / (w + l + 1)
+        decided = (w + l) / (w + l + ties)
+        gap, steps = -math.log(0.025), 0
+        rate = q * math.log(2 * q) + (1 - q) * math.log(2 * (1 - q))
+        reached = log_evidence(w, l)
+        while reached < gap and steps < 200_000:
+            reached, steps = reached + rate, steps + 1
+        assert found.duels_to_go == pytest.approx(steps / decided, abs=1 / decided + 1)
+
+
+def test_duels_to_go_add_up_and_take_unmet_arms_as_usual():
+    one = verdict(table("abc", {"ab": (14, 6), "ac": (100, 0)}, {"ab": 10})).duels_to_go
+    other = verdict(table("abc", {"ab": (100, 0), "ac": (12, 8)})).duels_to_go
+    assert verdict(table("abc", {"ab": (14, 6), "ac": (12, 8)}, {"ab": 10})).duels_to_go == one + other
+    # c was never met: a's record against all, 14 to 6 with 10 ties, stands in. q = 14.5/21, ln M(½) = 0 so far.
+    q = 14.5 / 21
+    rate = (q * math.log(2 * q) + (1 - q) * math.log(2 * (1 - q))) * 20 / 30
+    unmet = verdict(table("abc", {"ab": (14, 6)}, {"ab": 10})).duels_to_go
+    assert unmet == one + math.ceil(math.log(90) / rate)
+    # What a retired arm did does not count as the record.
+    four = {"ab": (100, 0), "ac": (0, 0), "ad": (0, 99)}
+    assert verdict(table("abcd", four, active=[True, True, True, False])).duels_to_go < 20
+    assert verdict(table("abcd", four)).leader == "d"
+
+
+def test_duels_to_go_are_about_right():
+    """At p = 0.65, from 40 duels as expected: the mean over 1,000 studies of how many more it took, within a fifth.
+
+    The standard error of the mean is about 2 % of it.
+    """
+    promised = verdict(table("ab", {"ab": (26, 14)})).duels_to_go
+    rng = np.random.default_rng(0)
+    took = []
+    for _ in range(1000):
+        won = 26 + np.cumsum(rng.random(3000) < 0.65)
+        lost = np.arange(41, 3041) - won
+        took.append(1 + np.argmax((log_evidence(won, lost) >= math.log(40)) & (won > lost)))
+    assert promised == pytest.approx(np.mean(took), rel=0.2)
+
+
+def test_retired_arms_do_not_count():
+    results = {"ab": (80, 20), "bc": (80, 20), "ca": (80, 20)}
+    assert verdict(table("abc", results)).kind == "no condorcet winner"
+    found = verdict(table("abc", results, active=[True, True, False]))
+    assert (found.kind, found.winner, found.arms, found.duels) == ("winner", "a", 2, 300)
+    # A retired arm that beats all is no winner, and its wins are no losses.
+    found = verdict(table("abc", {"ab": (99, 1), "ac": (99, 1), "bc": (8, 7)}, active=[False, True, True]))
+    assert (found.kind, found.leader, found.open_pairs) == ("not yet", "b", (("b", "c"),))
+    found = verdict(table("abc", {"ab": (0, 0), "ac": (99, 1), "bc": (99, 1)}, active=[True, True, False]), margin=0.1)
+    assert (found.kind, found.leader, found.open_pairs) == ("not yet", None, (("a", "b"),))
+
+
+def test_retiring_does_not_change_the_shares():
+    # δ′ stays 1/90 of three arms: eight in a row are not enough for the two that are left.
+    results = {"ab": (8, 0), "ac": (20, 0), "bc": (20, 0)}
+    assert verdict(table("abc", results, active=[True, True, False])).kind == "not yet"
+
+
+def test_the_only_arm_left():
+    found = verdict(table("ab", {"ab": (0, 5)}, active=[True, False]))
+    assert (found.kind, found.winner) == ("winner", "a")
+    assert str(found).startswith("a is the only arm left. 5 duels so far.")
+    with refused("every arm is retired: expected at least one active arm"):
+        verdict(table("ab", {}, active=[False, False]))
+
+
+def literal(tally, delta, margin):
+    """The definition, pair by pair in plain Python: kind, and the arms that may be named as what the kind is about."""
+    names, start = tally.names, tally.started_with
+
+    def threshold(i, j):
+        m = max(i, j) + 1
+        return -math.log(2 * delta / start**2 if m <= start else delta / (m * (m - 1) ** 2))
+
+    def beats(i, j):
+        w, l = int(tally.wins[i, j]), int(tally.wins[j, i])  # noqa: E741
+        log_m = math.lgamma(w + 0.5) + math.lgamma(l + 0.5) - math.lgamma(w + l + 1) - math.log(math.pi)
+        return w > l and log_m + (w + l) * math.log(2) >= threshold(i, j)
+
+    def near(i, j):
+        tied = tally.ties[i, j] / 2
+        lower, _ = interval(tally.wins[i, j] + tied, tally.wins[j, i] + tied, math.exp(-threshold(i, j)))
+        return beats(i, j) or lower > 0.5 - margin
+
+    active = [k for k in range(len(names)) if tally.active[k]]
+    others = {i: [j for j in active if j != i] for i in active}
+    for i in active:
+        if all(beats(i, j) for j in others[i]):
+            return "winner", {names[i]}
+    if all(any(beats(j, i) for j in others[i]) for i in active):
+        return "no condorcet winner", {None}
+    near_all = {names[i] for i in active if margin > 0 and all(near(i, j) for j in others[i])}
+    if near_all:
+        return "practically tied", near_all
+    return "not yet", {names[i] for i in active if not any(beats(j, i) for j in others[i])}
+
+
+@settings(deadline=None)
+@given(tallies(), st.sampled_from([0.5, 0.95]), st.sampled_from([0, 0.05, 0.2, 0.4]))
+def test_against_the_definition(tally, confidence, margin):
+    found = verdict(tally, confidence=confidence, margin=margin)
+    kind, leaders = literal(tally, 1 - confidence, margin)
+    assert found.kind == kind
+    if kind == "not yet":
+        assert not found.leader or {arm for arm, _ in found.open_pairs} <= leaders
+    else:
+        assert found.leader in leaders
+    assert (found.winner is not None) == (kind == "winner")
+    sure = certainly_beats(tally, confidence)
+    place = {name: k for k, name in enumerate(tally.names)}
+    for loser, winner in found.losses:
+        assert sure[place[winner], place[loser]]
+        assert tally.active[place[winner]]
+    for a, b in zip(found.cycle, found.cycle[1:] + found.cycle[:1]):
+        assert (b, a) in found.losses
+    if found.kind == "no condorcet winner":
+        assert [loser for loser, _ in found.losses] == [name for name, on in zip(tally.names, tally.active) if on]
+        assert len(set(found.cycle)) == len(found.cycle) >= 3
+    if found.kind == "not yet" and found.leader:
+        arm = place[found.open_pairs[0][0]]
+        undecided = {k for k in range(len(place)) if tally.active[k] and not sure[arm, k]}
+        assert {place[b] for _, b in found.open_pairs} == undecided - {arm}
+    if found.kind == "practically tied":
+        not_beaten = {
+            name for name in tally.names if tally.active[place[name]] and not sure[place[found.leader], place[name]]
+        }
+        assert set(found.tied_with) == not_beaten - {found.leader}
+    assert json.loads(json.dumps(found.as_dict())) == found.as_dict()
+    assert str(found)
+
+
+@settings(deadline=None)
+@given(tallies(), st.randoms(use_true_random=False))
+def test_names_do_not_matter(tally, random):
+    order = list(range(len(tally.names)))
+    random.shuffle(order)
+    tally = tally._replace(started_with=len(order))
+    moved = tally._replace(
+        names=tuple(tally.names[k] for k in order),
+        wins=tally.wins[np.ix_(order, order)],
+        ties=tally.ties[np.ix_(order, order)],
+        active=tally.active[order],
+    )
+    before, after = verdict(tally, confidence=0.6), verdict(moved, confidence=0.6)
+    assert (before.kind, before.winner, before.duels) == (after.kind, after.winner, after.duels)
+    sure = certainly_beats(tally, 0.6)
+    assert np.array_equal(certainly_beats(moved, 0.6), sure[np.ix_(order, order)])
+    assert not (sure & sure.T).any()
