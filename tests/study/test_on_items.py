@@ -207,6 +207,16 @@ def test_skips_and_undone_answers_are_asked_again_at_the_end(url, clock):
     study.check()
 
 
+def test_what_is_asked_again_is_asked_of_one_voter_at_a_time(url, clock):
+    study = new_study(url, 1, arms=["a", "b"])
+    tell(study, ask(study, "ada"), "skip", "ada")
+    again = ask(study, "bob")
+    with pytest.raises(Conflict, match="every pair about every item"):
+        ask(study, "carl")
+    clock[0] += study.row.lease
+    assert ask(study, "carl").item == again.item
+
+
 def test_a_forgotten_voters_items_are_asked_again(url):
     study, opinion = new_study(url, 4), opinions(4, 2)
     asked = vote(study, opinion, voters=("ada", "bob"))
@@ -272,8 +282,9 @@ def test_past_votes_are_refused(url):
         study.import_votes([{"left": "gpt", "right": "llama", "winner": "left"}])
 
 
-def test_programs_learn_the_item_and_get_fewer_duels_at_the_end(url):
-    study = new_study(url, 3)
+@pytest.mark.parametrize("database", ["url", "postgres"])
+def test_programs_learn_the_item_and_get_fewer_duels_at_the_end(database, request):
+    study = new_study(request.getfixturevalue(database), 3)
     duels = study.ask(7)
     assert all(duel.item in (1, 2, 3) and not duel.is_self for duel in duels)
     assert [duel.item for duel in study.open_duels()] == [duel.item for duel in duels]
@@ -298,7 +309,7 @@ def test_any_policy(url, policy):
 def test_snapshots_keep_what_was_asked(url, clock):
     study, opinion = new_study(url, 6), opinions(6, 9)
     tell(study, ask(study), "skip")
-    for _ in range(20):
+    for _ in range(18):
         history = study.history()
         restored = History(study.row)
         restored.restore(history.snapshot()())

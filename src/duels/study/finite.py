@@ -258,7 +258,7 @@ class AskedItems:
         return order_of(self._seed, *pair, self.first, self.last)
 
 
-@lru_cache(1 << 11)
+@lru_cache(1 << 9)
 def order_of(seed: int, i: int, j: int, first: int, last: int) -> tuple[int, ...]:
     """Return the items from first to last in the random order of arms i < j, the same in every replay."""
 

@@ -380,7 +380,7 @@ class History(Record):
 
     def _is_free(self, duel: int, now: float) -> bool:
         """Whether what a duel asked may be asked again: nobody is expected to answer it."""
-        return self.answer[duel] != OPEN or not 0 <= now - self.asked[duel] < self.row.lease
+        return self.answer[duel] != OPEN or now - self.asked[duel] >= self.row.lease
 
     def can_ask(self, now: float) -> bool:
         """Return whether there is a question: in a study on these items, all may have been asked."""
