@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 
 from duels.study import board as boards
-from duels.study import verdict as verdicts
+from duels.study import leaderboard as tables
 from duels.study.board_charts import DRAWN, MAPPED, charts_of
 from duels.study.catalogue import create_study
+from duels.study.certainty import certainly_beats, log_thresholds, share
+from duels.study.intervals import distinct_intervals, interval, log_evidence
 from duels.study.tally import Tally
+from duels.study.verdict import verdict
 
 
 def many_arms(arms=120, duels=4000, seed=0):
@@ -30,17 +33,17 @@ def many_arms(arms=120, duels=4000, seed=0):
 
 def test_intervals_and_certainty_are_those_of_pairs_computed_one_by_one():
     tally = many_arms(duels=40_000)
-    delta, halves = verdicts.share(0.05, tally), tally.wins + tally.ties / 2
-    evident = verdicts.log_evidence(tally.wins, tally.wins.T) >= verdicts.log_thresholds(tally)
+    delta, halves = share(0.05, tally), tally.wins + tally.ties / 2
+    evident = log_evidence(tally.wins, tally.wins.T) >= log_thresholds(tally)
     sure = (tally.wins > tally.wins.T) & evident
     assert 10 < sure.sum() < 1000
-    assert np.array_equal(verdicts.certainly_beats(tally), sure)
-    rows = {(row.first, row.second): row for row in verdicts.preferences(tally)}
-    lower, upper = verdicts._intervals(tally, 0.95)
+    assert np.array_equal(certainly_beats(tally), sure)
+    rows = {(row.first, row.second): row for row in tables.preferences(tally)}
+    lower, upper = tables._intervals(tally, 0.95)
     assert np.array_equal((np.diag(lower), np.diag(upper)), (np.zeros(120), np.ones(120)))
     for i, j in itertools.combinations(range(len(tally.names)), 2):
         row = rows.pop((tally.names[i], tally.names[j]))
-        low, high = verdicts.interval(halves[i, j], halves[j, i], delta[i, j])
+        low, high = interval(halves[i, j], halves[j, i], delta[i, j])
         assert abs(row.lower - low) + abs(row.upper - high) < 1e-12
         assert abs(lower[i, j] - low) + abs(upper[i, j] - high) < 1e-12
         assert abs(lower[j, i] - (1 - high)) + abs(upper[j, i] - (1 - low)) < 1e-12
@@ -52,46 +55,46 @@ def test_intervals_and_certainty_are_those_of_pairs_computed_one_by_one():
 
 def test_counts_too_large_to_share_intervals():
     wins, losses, delta = np.array([2.0**40, 3.0]), np.array([2.0**40, 2.5]), np.array([0.01, 0.02])
-    assert np.array_equal(verdicts.distinct_intervals(wins, losses, delta), verdicts.interval(wins, losses, delta))
+    assert np.array_equal(distinct_intervals(wins, losses, delta), interval(wins, losses, delta))
 
 
 @pytest.mark.parametrize("limit", [1, 7, 118, 119, 120, 7139, 7140, 10_000])
 def test_pages_of_preferences_are_all_of_them(limit):
     tally, rows, after, pages = many_arms(), [], 0, 0
     while after is not None and pages < 130:
-        page, after = verdicts.preferences_page(tally, 0.95, after, limit)
+        page, after = tables.preferences_page(tally, 0.95, after, limit)
         assert len(page) == limit or after is None
         rows, pages = rows + page, pages + 1
-    everything = verdicts.preferences(tally)
+    everything = tables.preferences(tally)
     assert rows == everything[: len(rows)]
     assert len(rows) == min(len(everything), 130 * limit)
 
 
 def test_an_arm_that_is_added_makes_no_pair_come_twice():
     before, after = many_arms(6), many_arms(7)
-    first, following = verdicts.preferences_page(before, 0.95, 0, 7)
-    rest, end = verdicts.preferences_page(after, 0.95, following, 100)
+    first, following = tables.preferences_page(before, 0.95, 0, 7)
+    rest, end = tables.preferences_page(after, 0.95, following, 100)
     assert end is None
     pairs = [(row.first, row.second) for row in first + rest]
     assert len(set(pairs)) == len(pairs)
-    assert {(row.first, row.second) for row in verdicts.preferences(before)} <= set(pairs)
+    assert {(row.first, row.second) for row in tables.preferences(before)} <= set(pairs)
 
 
 @pytest.mark.parametrize("after", [2**20 * 6 + 7, 2**20 * 119 + 500, 2**53, 2**20 * 5 + 5])
 def test_a_page_behind_the_last_pair_is_empty(after):
-    assert verdicts.preferences_page(many_arms(6), 0.95, after, 10) == ([], None)
+    assert tables.preferences_page(many_arms(6), 0.95, after, 10) == ([], None)
 
 
 def test_a_page_of_two_thousand_arms_is_quick():
     tally = many_arms(2000, 20_000)
     began = time.process_time()
-    page, after = verdicts.preferences_page(tally, 0.95, 1_000_000, 10_000)
+    page, after = tables.preferences_page(tally, 0.95, 1_000_000, 10_000)
     assert time.process_time() - began < 1.0
     assert len(page) == 10_000
     assert after is not None
     began = time.process_time()
-    verdicts.leaderboard(tally)
-    verdicts.verdict(tally)
+    tables.leaderboard(tally)
+    verdict(tally)
     assert time.process_time() - began < 5.0  # 30 s if every pair is computed
 
 
