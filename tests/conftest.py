@@ -29,7 +29,7 @@ LONG = (
     "test_live",
     "test_health",
     "test_experiment",
-    "test_verdict",
+    "test_certainty",
     "test_simulation",
     "test_board",
 )
