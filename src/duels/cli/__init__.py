@@ -74,7 +74,8 @@ def policies(format: FormatOption = Format.table) -> None:
         }
         for one in found
     ]
-    live, paper = column("live", spare=3, least=20), column("paper", spare=2, least=40)
+    live = column("live", "live study", show=lambda why: "may never end" if why else "", spare=1)
+    paper = column("paper", spare=2, least=40)
     columns = (column("name"), column("parameters"), column("needs_horizon", spare=1), live, paper)
     print_rows(rows, format, columns)
 
