@@ -419,6 +419,8 @@ def test_settled_pairs(margin, active):
         now = as_tally(list("abcd"), wins, ties, active, 3, items)
         fresh, test = SettledOnItems(now, 0.5, margin), OnTheseItems(now, 0.5)
         assert (settled.losses == fresh.losses).all()
+        if all(active):
+            assert (settled.losses == test.wins.sum(axis=0)).all()
         for arm, other in itertools.permutations(range(4), 2):
             assert settled[arm, other] == fresh[arm, other]
             asked = wins[arm, other] + wins[other, arm] + ties[arm, other] == items
@@ -428,8 +430,9 @@ def test_settled_pairs(margin, active):
                 level = any(
                     wins[arm, k] + ties[arm, k] + wins[k, arm] == items and not test.wins[arm, k] for k in range(4)
                 )
-                needed = test.close(margin) if margin > 0 or level else test.wins
-                assert settled[arm, other] == needed[arm, other]
+                pair = np.array([arm]), np.array([other])
+                close = bool(test.closeness(*pair, margin) >= test.close_level(*pair))
+                assert settled[arm, other] == (close if margin > 0 or level else test.wins[arm, other])
     assert seen == {(False, False), (True, False), (True, True)}
 
 
