@@ -161,12 +161,10 @@ def random(P, horizon, coin, luck):
     return history
 
 
-def verdict(P, horizon, coin, luck, confidence=0.95, margin=0.0):
-    K = len(P)
-    delta = 1 - confidence
-    W = np.zeros((K, K))
+def helpful(W, T, i, j, coin, confidence=0.95, margin=0.0):
+    """The pair to ask where (i, j) is proposed, by wins W and ties T: lines 2 to 9 of `policies.verdict`."""
+    K, delta = len(W), 1 - confidence
     everyone = range(K)
-    history = []
 
     def beats(i, j):  # for certain
         a, b = W[i, j] + 5, W[j, i] + 5
@@ -178,41 +176,48 @@ def verdict(P, horizon, coin, luck, confidence=0.95, margin=0.0):
         if margin == 0:
             return beats(i, j)
         m = 0.5 - margin
-        stakes = [0.02 * 80 ** (k / 15) for k in range(16)]
-        fortunes = [W[i, j] * math.log(1 + s * (1 - m)) + W[j, i] * math.log(1 - s * m) for s in stakes]
-        return sum(math.exp(f) for f in fortunes) / 16 >= 16 * K * K / ((K - 1) * delta)
+        fortune = 0.0
+        for k in range(16):
+            stake = 0.02 * 80 ** (k / 15)
+            bets = W[i, j] * math.log(1 + stake * (1 - m)) + W[j, i] * math.log(1 - stake * m)
+            fortune += math.exp(bets + T[i, j] * math.log(1 + stake * margin)) / 16
+        return fortune >= 16 * (1 if K == 2 else K) / delta
 
     def lead(i, j):
         return (W[i, j] - W[j, i]) / math.sqrt(W[i, j] + W[j, i] + 10)
-
-    def rule():
-        drawn = [[coin.beta(W[k].sum() + 1, W[:, k].sum() + 1) for k in everyone] for _ in range(2)]
-        i, j = (int(np.argmax(thetas)) for thetas in drawn)  # line 1
-        lost = [any(beats(k, c) for k in everyone) for c in everyone]
-        if i != j and not (need_not_meet(i, j) or need_not_meet(j, i)) and not (lost[i] and lost[j]):  # line 2
-            return i, j
-        if (i != j or lost[i]) and coin.random() < 0.1:  # line 3
-            return (i, clearest(i)) if lost[i] else (i, j)
-        unbeaten = [k for k in everyone if not lost[k]]
-        if not unbeaten:  # line 7
-            weakest = min(max(lead(d, c) for d in everyone if d != c) for c in everyone)
-            c = pick([c for c in everyone if max(lead(d, c) for d in everyone if d != c) == weakest], coin)  # line 8
-            return c, clearest(c)  # line 9
-        c = i if not lost[i] else j if not lost[j] else pick(unbeaten, coin)  # line 5
-        open = [k for k in everyone if k != c and not need_not_meet(c, k)]
-        if coin.random() < 0.1:  # line 6
-            thetas = {k: coin.beta(W[c, k] + 5, W[k, c] + 5) for k in open}
-            return (c, min(thetas, key=thetas.get)) if open else (i, j)
-        first = [k for k in open if not lost[k]] or open
-        least = min((lead(c, k) for k in first), default=0)
-        return (c, pick([k for k in first if lead(c, k) == least], coin)) if open else (i, j)
 
     def clearest(c):
         most = max(lead(d, c) for d in everyone if d != c)
         return pick([d for d in everyone if d != c and lead(d, c) == most], coin)
 
+    lost = [any(beats(k, c) for k in everyone) for c in everyone]
+    if i != j and not (need_not_meet(i, j) or need_not_meet(j, i)) and not (lost[i] and lost[j]):  # line 2
+        return i, j
+    if (i != j or lost[i]) and coin.random() < 0.1:  # line 3
+        return (i, clearest(i)) if lost[i] else (i, j)
+    unbeaten = [k for k in everyone if not lost[k]]
+    if not unbeaten:  # line 7
+        weakest = min(max(lead(d, c) for d in everyone if d != c) for c in everyone)
+        c = pick([c for c in everyone if max(lead(d, c) for d in everyone if d != c) == weakest], coin)  # line 8
+        return c, clearest(c)  # line 9
+    c = i if not lost[i] else j if not lost[j] else pick(unbeaten, coin)  # line 5
+    open = [k for k in everyone if k != c and not need_not_meet(c, k)]
+    if coin.random() < 0.1:  # line 6
+        thetas = {k: coin.beta(W[c, k] + 5, W[k, c] + 5) for k in open}
+        return (c, min(thetas, key=thetas.get)) if open else (i, j)
+    first = [k for k in open if not lost[k]] or open
+    least = min((lead(c, k) for k in first), default=0)
+    return (c, pick([k for k in first if lead(c, k) == least], coin)) if open else (i, j)
+
+
+def verdict(P, horizon, coin, luck, confidence=0.95, margin=0.0):
+    K = len(P)
+    W, T = np.zeros((K, K)), np.zeros((K, K))
+    history = []
     for _ in range(horizon):
-        i, j = rule()
+        drawn = [[coin.beta(W[k].sum() + 1, W[:, k].sum() + 1) for k in range(K)] for _ in range(2)]
+        i, j = (int(np.argmax(thetas)) for thetas in drawn)  # line 1
+        i, j = helpful(W, T, i, j, coin, confidence, margin)
         if i == j:
             history.append((i, i, None))
             continue

@@ -150,7 +150,7 @@ def check_pure(policy: Policy) -> None:
 
 
 def check_late_answers(policy: Policy) -> None:
-    """`update` accepts any pair at any time, also ties and eliminated arms, and the winner is still found.
+    """`update` and `wait` accept any pair at any time, also ties and eliminated arms; the winner is still found.
 
     A correct policy fails in fewer than one run in a thousand, as in `check_outcomes_read`, and the check fails after 3
     errors in 6 runs: one false alarm in 10⁷.
@@ -161,6 +161,8 @@ def check_late_answers(policy: Policy) -> None:
         for t in range(HORIZON):
             game.step()
             i, j = game.luck.integers(4), game.luck.integers(4)
+            if t % 100 == 0:
+                game.wait(int(i), int(j))
             if t % 3 == 0:
                 game.answer(int(i), int(j), 0.5 if t % 2 and i == j else game.outcome(int(i), int(j)))
         wrong += game.recommendation() != seed % 4
@@ -234,6 +236,16 @@ class _Game:
                 f"{self.policy} fails on an answer about arms {i} and {j} at step {self.t}: "
                 f"{type(error).__name__}: {error}{loop.place_of(self.policy, error)}{hint}"
             ) from error
+
+    def wait(self, i: int, j: int) -> None:
+        """Ask a duel that stays unanswered: the policy is told in a copy of its state, and selects from that."""
+        waits = self.policy.kernel("wait")
+        if waits is not None:
+            kept, coin = self.state, deepcopy(self.coin)
+            self.state = deepcopy(kept)
+            waits(self.state, self.policy.params, i, j)
+            self.choice()
+            self.state, self.coin = kept, coin
 
     def recommendation(self) -> int:
         with loop.strictly(self.policy):

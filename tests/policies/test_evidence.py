@@ -92,11 +92,11 @@ def test_ties_are_evidence_of_closeness_but_wins_more_so():
 
 def test_levels():
     # At δ = 0.05: 1 + 2/δ = 41 with three arms or more, 4/(3δ) = 80/3 with two; a loss of each of ten arms
-    # needs ½ + 9 (20 + ¼) = 182.75; closeness among ten 16 · 100/(9 · 0.05).
+    # needs ½ + 9 (20 + ¼) = 182.75; closeness among ten 16 · 10/0.05.
     assert winner_level(0.05, 3) == winner_level(0.05, 500) == pytest.approx(math.log(41))
     assert winner_level(0.05, 2) == pytest.approx(math.log(80 / 3))
     assert no_winner_level(0.05, 10) == pytest.approx(math.log(182.75))
-    assert margin_level(0.05, 10) == pytest.approx(math.log(1600 / 0.45))
+    assert margin_level(0.05, 10) == pytest.approx(math.log(160 / 0.05))
     for arms in range(2, 200):
         assert no_winner_level(0.05, arms) <= no_winner_level(0.05, arms + 1)
         assert margin_level(0.05, arms) <= margin_level(0.05, arms + 1)

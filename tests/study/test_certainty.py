@@ -137,7 +137,7 @@ def test_settled_is_the_test_answer_by_answer(tally, margin, confidence):
         ties[i, j] = ties[j, i] = tally.ties[i, j]
         settled.update(i, j, wins, ties)
     test = WithoutUnion(tally, confidence)
-    assert settled.losses.tolist() == test.beats.sum(axis=0).tolist()
+    assert settled.losses.tolist() == test.beats[tally.active].sum(axis=0).tolist()
     active = np.flatnonzero(tally.active)
     done = test.close(margin) if margin > 0 else test.wins
     for i in active:

@@ -129,6 +129,7 @@ WORLDS = {
     "level 10": level(10),
     "two on top of 10": top_two(10),
     "cycle of 3 by a hair": square([0.52, 0.48, 0.52]),
+    "cycle of 3": square([0.6, 0.4, 0.6]),
     "cycle of 3 of 4": CYCLE,
     "winner by a hair": square([0.52, 0.52, 0.52, 0.45, 0.6, 0.6]),
     "beyond the margin": square([0.4, 0.5, 0.5]),  # of 0.05, for a and b, also with 40 % ties
@@ -173,7 +174,7 @@ def test_a_level_too_low_would_fail():
     assert errs(watched(WORLDS["two on top of 10"], CROWN, 0.0, 500, 3000, delta=0.9)) > 41
 
 
-SETTINGS = [(world, 0.0) for world in WORLDS] + [("beyond the margin", 0.05), ("cycle of 3 by a hair", 0.01)]
+SETTINGS = [(world, 0.0) for world in WORLDS] + [("beyond the margin", 0.05), ("cycle of 3", 0.05)]
 
 
 @pytest.mark.deep
@@ -181,13 +182,13 @@ SETTINGS = [(world, 0.0) for world in WORLDS] + [("beyond the margin", 0.05), ("
 @pytest.mark.parametrize("how", ["verdict", "rucb", "random", CROWN])
 @pytest.mark.parametrize(("world", "margin"), SETTINGS)
 def test_long_studies_err_in_fewer_than_delta(world, how, tie, margin):
-    """2,000 studies of 10,000 duels at δ = 0.05. The error is below δ at 99 % if at most 76 err.
+    """2,000 studies of 10,000 duels, 2,000 with a margin, at δ = 0.05. The error is below δ at 99 % if at most 76 err.
 
     Were it the 0.0375 of a winner's share, more than 76 would with probability 0.4; at the worst that is found, with
-    10⁻⁴. Most of the 72 settings are far from it.
+    10⁻⁴. Most of the 80 settings are far from it.
     """
     assert stats.beta.ppf(0.99, 77, 1924) < 0.05
-    seen = watched(WORLDS[world], how, tie, 2000, 10_000, margin=margin, seed=1)
+    seen = watched(WORLDS[world], how, tie, 2000, 2000 if margin else 10_000, margin=margin, seed=1)
     assert errs(seen) <= 76
 
 

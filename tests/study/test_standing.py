@@ -116,7 +116,7 @@ def studies(number, seed):
         chance.flags.writeable = False
         looks, state = new_looks(arms, 0.05, 0.0), chosen.start(arms)
         random = (*loop.streams(seed, study), np.random.default_rng(study))
-        fixed = (state, chosen.params, chance, 0.0, True, np.zeros(arms), looks, 0.51)
+        fixed = (state, chosen.params, chance, 0.0, True, True, np.zeros(arms), looks, 0.51)
         play = loop.compiled_for(chosen, until_verdict, partial(call_with, arguments=(*fixed, 0, *random)))
         play(*fixed, int(10 ** rng.uniform(0.5, 3)), *random)
         yield looks, strengths, partial(play, *fixed, 10**6, *random)

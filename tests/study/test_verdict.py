@@ -183,6 +183,12 @@ def test_losses_are_what_shows_it():
     assert (found.kind, found.cycle) == ("no condorcet winner", ())
     assert dict(found.losses)["a"] == "c"
     assert all(WithoutUnion(tally, 0.9).losses["abcd".index(b), "abcd".index(a)] for a, b in found.losses)
+    # Six arms: M = 102, in the tables 360. a, b and c are a cycle in the tables, 12 to 0 each, 660, but M = 25. What
+    # shows that there is no winner is others: d, e and f beat each other 68 to 32, M = 126, and d beats a, b and c.
+    results = dict.fromkeys(("ab", "bc", "ca"), (12, 0)) | dict.fromkeys(("de", "ef", "fd", "da", "db", "dc"), (68, 32))
+    found = verdict(table("abcdef", results))
+    assert (found.kind, found.cycle) == ("no condorcet winner", ())
+    assert found.losses == (("a", "d"), ("b", "d"), ("c", "d"), ("d", "f"), ("e", "d"), ("f", "e"))
 
 
 def test_no_winner_after_changes():
@@ -428,6 +434,8 @@ def test_as_data():
         "open_pairs": [],
         "duels_to_go": None,
         "void": "a reason",
+        "items": None,
+        "final": False,
     }
 
 

@@ -65,11 +65,17 @@ def policies(format: FormatOption = Format.table) -> None:
 
     found = [find_policy(name) for name in BUILT_IN]
     rows = [
-        {"name": one.name, "parameters": defaults(one.module), "needs_horizon": one.needs_horizon, "paper": one.paper}
+        {
+            "name": one.name,
+            "parameters": defaults(one.module),
+            "needs_horizon": one.needs_horizon,
+            "live": one.live,
+            "paper": one.paper,
+        }
         for one in found
     ]
-    paper = column("paper", spare=2, least=40)
-    columns = (column("name"), column("parameters"), column("needs_horizon", spare=1), paper)
+    live, paper = column("live", spare=3, least=20), column("paper", spare=2, least=40)
+    columns = (column("name"), column("parameters"), column("needs_horizon", spare=1), live, paper)
     print_rows(rows, format, columns)
 
 

@@ -1,9 +1,9 @@
 """Policies by name. A policy is a module that follows the policy contract; its parameters are part of its name.
 
 A module defines `Params` (a NamedTuple with defaults), `init`, `select`, `update` and `recommend`. It may define
-`skip`, `bounds`, `champions`, `explored` and `check`, and the constants `NEEDS_HORIZON`, `ASSUMES`, `PAPER` and
-`THEORY_ALPHA`. See docs/policies.md. A module that combines other policies defines `wrap(given)` instead, which
-returns the module to play.
+`skip`, `wait`, `bounds`, `champions`, `explored` and `check`, and the constants `NEEDS_HORIZON`, `ASSUMES`, `PAPER`,
+`LIVE`, `LIVE_TIES`, `GOAL` and `THEORY_ALPHA`. See docs/policies.md. A module that combines other policies defines
+`wrap(given)` instead, which returns the module to play.
 """
 
 import importlib
@@ -32,6 +32,7 @@ ARGUMENTS = {
     "update": "state, params, t, i, j, outcome",
     "recommend": "state, rng",
     "skip": "state, params, t",
+    "wait": "state, params, i, j",
     "bounds": "state, params, t",
     "champions": "state, params, t",
     "explored": "state",
@@ -75,6 +76,11 @@ class Policy:
     def paper(self) -> str:
         """The paper that describes the policy."""
         return str(getattr(self.module, "PAPER", ""))
+
+    @property
+    def live(self) -> str:
+        """Why a live study with this policy may never end, although an arm beats all others; empty if it does."""
+        return str(getattr(self.module, "LIVE", ""))
 
     @property
     def live_ties(self) -> str:

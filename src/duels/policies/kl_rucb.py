@@ -20,6 +20,7 @@ from .rucb import champion, first_time, refill, set_z, smallest_against
 PAPER = "Zoghi, Whiteson, Munos, de Rijke: Relative Upper Confidence Bound (ICML 2014), remark on KL-UCB"
 NEEDS_HORIZON = False
 ASSUMES = "condorcet"
+LIVE_TIES = "skipped"  # in a live study; it takes fewer answers
 
 STALE = 3.0  # above every u: marks the tangent of a pair that has duelled since
 SLACK = 1e-9  # more than the rounding error of a tangent

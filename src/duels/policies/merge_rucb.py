@@ -17,6 +17,7 @@ from .rmed1 import shuffle
 PAPER = "Zoghi, Whiteson, de Rijke: MergeRUCB: A Method for Large-Scale Online Ranker Evaluation (WSDM 2015)"
 NEEDS_HORIZON = False
 ASSUMES = "condorcet"
+LIVE = "it may stop asking what a verdict needs, unless arms never meet themselves (allow_self=False)"
 
 
 class Params(NamedTuple):

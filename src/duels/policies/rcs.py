@@ -19,6 +19,7 @@ from .rucb import challenger, champion, check_unplayed, highest, refill, set_z, 
 PAPER = "Zoghi, Whiteson, de Rijke, Munos: Relative Confidence Sampling (WSDM 2014)"
 NEEDS_HORIZON = False
 ASSUMES = "condorcet"
+LIVE_TIES = "skipped"  # in a live study; it takes fewer answers
 
 
 class Params(NamedTuple):

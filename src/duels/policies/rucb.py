@@ -17,6 +17,7 @@ from .kernels import FOREVER, choose, choose_majority, record
 PAPER = "Zoghi, Whiteson, Munos, de Rijke: Relative Upper Confidence Bound (ICML 2014)"
 NEEDS_HORIZON = False
 ASSUMES = "condorcet"
+LIVE_TIES = "skipped"  # in a live study; it takes fewer answers
 THEORY_ALPHA = "alpha"  # the parameter that is α in the bounds of duels.theory
 
 

@@ -18,6 +18,7 @@ from .sparring import choose_largest
 PAPER = "Zoghi, Karnin, Whiteson, de Rijke: Copeland Dueling Bandits (NIPS 2015)"
 NEEDS_HORIZON = False
 ASSUMES = "no even pair"
+LIVE = "it may stop asking what a verdict needs, unless arms never meet themselves (allow_self=False)"
 LONGEST = 1 << 55  # steps of a round: beyond every horizon
 
 

@@ -17,6 +17,7 @@ from .sparring import choose_largest
 PAPER = "Saha, Gaillard: Versatile Dueling Bandits (ICML 2022)"
 NEEDS_HORIZON = False
 ASSUMES = "condorcet"
+LIVE = "it may stop asking what a verdict needs, unless arms never meet themselves (allow_self=False)"
 
 
 class Params(NamedTuple):

@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -132,6 +133,8 @@ def create_study(
     )
     created = store.write(Write(partial(_find_or_insert, store=store, row=row, arms=names, load=load_if_exists)))
     if created.is_new:
+        if chosen.live:
+            warnings.warn(f"study {name!r} may never end with the policy {chosen}: {chosen.live}", stacklevel=2)
         return Study(store, created.row, chosen)
     study = Study(store, created.row, chosen if str(chosen) == created.row.policy else None)
     _refuse_different(study, names, None if policy is None else chosen, horizon)

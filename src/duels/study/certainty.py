@@ -96,8 +96,13 @@ class AllPairs:
         """Whether the only arm that is left is the winner."""
         return True
 
-    def close(self, margin: float) -> Bools:
-        """Return (K, K) bool: whether i is certainly not worse than j by more than the margin; true of itself."""
+    def close(self, margin: float, fit: Bools | None = None) -> Bools:
+        """Return (K, K) bool: whether i is certainly not worse than j by more than the margin; true of itself.
+
+        Args:
+            margin: Of the verdict.
+            fit: (K,) bool: For which arms i that is wanted; by default all.
+        """
         tally, worst = self._tally, 0.5 - margin
         halves = tally.wins + tally.ties / 2
         outside = log_martingale(halves, halves.T, worst) > log_thresholds(tally, self._confidence)
@@ -152,12 +157,9 @@ class WithoutUnion:
         tally = self._tally
         return len(tally.names) > 1 and bool(self._beats_retired[tally.active].all())
 
-    def close(self, margin: float) -> Bools:
+    def close(self, margin: float, fit: Bools | None = None) -> Bools:
         tally, arms = self._tally, len(self._tally.names)
-        # Below a score of ½ − margin there is no evidence: few arms have it against every active arm.
-        above = _either(estimates(tally) >= 0.5 - margin, np.eye(arms, dtype=bool))
-        fit = np.asarray(above[:, tally.active].all(axis=1)) & tally.active
-        first, second = np.nonzero(np.asarray(met(tally) * fit[:, None]))
+        first, second = np.nonzero(met(tally) if fit is None else met(tally) * fit[:, None])
         known = self.closeness(first, second, margin)
         itself = np.eye(arms, dtype=bool)
         to_all = _either(_pairs_where(arms, first, second, known >= self.close_level(first, second)), itself)

@@ -60,7 +60,7 @@ OLD = Goal(test="all pairs", redirects=False)  # of studies that version 0.1.0 c
 
 
 def new_goal(confidence: float, margin: float, after: str, ties: str, about: str = "items like these") -> Goal:
-    """Return the goal of a new study.
+    """Return the goal of a new study. With a margin ties are never skipped: they show which arms are close.
 
     Raises:
         InvalidInput: If an argument is out of range.
@@ -71,7 +71,8 @@ def new_goal(confidence: float, margin: float, after: str, ties: str, about: str
         raise InvalidInput(
             f"about is {about!r}: expected 'items like these' or 'these items', what the verdict is about"
         )
-    return Goal(checked_confidence(confidence), checked_margin(margin), after, ties=ties, about=about)
+    confidence, margin = checked_confidence(confidence), checked_margin(margin)
+    return Goal(confidence, margin, after, ties="halves" if margin > 0 else ties, about=about)
 
 
 def goal_of(settings: Mapping[str, Any]) -> Goal:

@@ -229,7 +229,7 @@ class History(Record):
         swapped = np.frombuffer(self.swapped, np.int8)[number] == 1
         outcome = np.where(swapped, 1.0 - outcome, outcome)
         if self.goal.ties == "skipped":
-            told = outcome != 0.5
+            told = (outcome != 0.5) | (first == second)  # a self-duel is no tie: time goes on
             return first[told], second[told], outcome[told]
         return first, second, outcome
 

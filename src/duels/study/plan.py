@@ -18,7 +18,7 @@ from ..preference import PreferenceMatrix
 from ..problems import as_matrix
 from ..storage.storage import StudyRow
 from .certainty import checked_confidence, checked_margin
-from .goal import Goal
+from .goal import Goal, new_goal
 from .history import History
 from .looks import NO_WINNER, NOT_YET, TIED, Looks, found, new_looks, take, useful
 from .player import rival, rival_alpha
@@ -237,13 +237,17 @@ def _is_wrong(plan: _Plan, verdicts: Ints) -> Bools:
     return np.array([not right[int(one)] for one in verdicts])
 
 
+def _goal(plan: _Plan, policy: Policy) -> Goal:
+    return new_goal(plan.confidence, plan.margin, "stop", policy.live_ties)
+
+
 Result = tuple[int, float, int]  # duels, regret and verdict of a study
 
 
 def _study_one_by_one(plan: _Plan, policy: Policy) -> Callable[[int], Result]:
     """Studies in which each question waits for the answer to the one before."""
     arms, gaps, delta = plan.matrix.arms, plan.matrix.gaps, 1 - plan.confidence
-    told, alpha = policy.live_ties == "halves", rival_alpha(policy)
+    told, alpha = _goal(plan, policy).ties == "halves", rival_alpha(policy)
     redirects = not policy.asks_for(plan.confidence, plan.margin)
 
     def study(number: int, most: int, play: Callable[..., Result]) -> Result:
@@ -259,7 +263,7 @@ def _study_one_by_one(plan: _Plan, policy: Policy) -> Callable[[int], Result]:
 def _study_at_once(plan: _Plan, policy: Policy) -> Callable[[int], Result]:
     """Studies with several open questions, of which any is answered next, asked as in a live study."""
     matrix = plan.matrix
-    goal = Goal(plan.confidence, plan.margin, ties=policy.live_ties)
+    goal = _goal(plan, policy)
     note = json.dumps({"arms": list(matrix.names)})
 
     def study(number: int) -> Result:

@@ -14,7 +14,7 @@ from ..errors import InvalidInput, counted
 from ..theory import kl
 from .certainty import TESTS, Test, checked_confidence, checked_margin
 from .finite import OnTheseItems
-from .tally import Bools, Floats, Tally, leaders, met, ranked, ranking
+from .tally import Bools, Floats, Tally, estimates, leaders, met, ranked, ranking
 
 Kind = Literal["winner", "no condorcet winner", "practically tied", "not yet"]
 
@@ -166,7 +166,8 @@ def _cycle(sure: Bools, start: int) -> list[int]:
 
 def _practically_tied(tally: Tally, found: Test, margin: float) -> dict[str, Any] | None:
     """The arm that no active arm beats by more than the margin; if several, the first without a certain loss."""
-    close = found.close(margin)
+    above = np.asarray((estimates(tally) >= 0.5 - margin) | np.eye(len(tally.names), dtype=bool))
+    close = found.close(margin, np.asarray(above[:, tally.active].all(axis=1)))  # others score too little to be close
     fit = [arm for _, arm in ranking(tally) if tally.active[arm] and close[arm, tally.active].all()]
     if not fit:
         return None
