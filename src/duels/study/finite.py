@@ -157,7 +157,8 @@ class SettledOnItems(Settled):
     def _take(self, i: int, j: int, wins: np.ndarray, ties: np.ndarray, evidence: float) -> None:
         won, lost, tied = int(wins[i, j]), int(wins[j, i]), int(ties[i, j])
         sure, asked = evidence >= self._sure_level[i, j], won + lost + tied >= self._items
-        self.losses[j] += int(sure) - int(self._sure[i, j])
+        if self._tally.active[i]:
+            self.losses[j] += int(sure) - int(self._sure[i, j])
         self._sure[i, j], self._level[i, j] = sure, asked and won <= lost
         known = evidence
         if self._margin > 0:

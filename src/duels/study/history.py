@@ -357,8 +357,7 @@ class History(Record):
         i, j = self._useful(i, j, now, may_meet)
         if may_meet[i, j]:
             return i, j
-        wins, waiting = self.wins[np.ix_(arms, arms)], self._unanswered_duels(now)
-        lead = (wins - wins.T + WAITING * waiting) / np.sqrt(wins + wins.T + waiting + PRIOR)
+        lead = self._leads(arms, arms, self._unanswered_duels(now))
         done = np.array([self.settled.with_others(arm)[arms] for arm in arms])
         undefeated = self.settled.losses[arms] == 0
         for wanted in (undefeated[:, None] & ~done, ~done & ~done.T, ~np.eye(len(arms), dtype=bool)):
