@@ -87,7 +87,7 @@ def test_a_horizon_is_demanded():
 def test_a_module_must_obey_the_contract():
     with pytest.raises(InvalidInput, match="has no Params, init, select, update, recommend"):
         policy(math)
-    with pytest.raises(UnknownName, match="Known: rucb"):
+    with pytest.raises(UnknownName, match="Known: verdict, rucb"):
         policy("zzz")
 
 

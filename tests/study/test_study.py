@@ -811,6 +811,7 @@ def test_abandoned_duels_are_not_looked_at_again(url, now):
 
 
 @pytest.mark.parametrize("policy", [*(name for name in BUILT_IN if name != "doubling"), "doubling:policy=savage"])
+@pytest.mark.filterwarnings("ignore:study 'study' may never end")
 def test_every_policy_works_live(url, policy):
     """With answers that come late and in any order, ties, skips, what is taken back, arms that come and go."""
     study = create_study(list("abcd"), "study", url, policy, horizon=1000)
