@@ -18,6 +18,7 @@ from .kernels import FOREVER, choose, majorities, record, remove
 PAPER = "Li, Markov, de Rijke, Zoghi: MergeDTS (ACM TOIS 2020)"
 NEEDS_HORIZON = False
 ASSUMES = "condorcet"
+LIVE = "it may stop asking what a verdict needs, unless arms never meet themselves (allow_self=False)"
 
 
 class Params(NamedTuple):
