@@ -8,9 +8,11 @@ import pytest
 
 from duels.errors import Conflict, DamagedStudy, InvalidInput
 from duels.study import ballots, finite, log
+from duels.study.board import board
 from duels.study.catalogue import create_study, load_study
 from duels.study.history import History
 from duels.study.items import add_items, clear_items, count_items
+from duels.study.verdict import headline
 from duels.votes.item_files import Item, Output
 
 ARMS = ["gpt", "llama", "qwen"]
@@ -298,7 +300,7 @@ def test_programs_learn_the_item_and_get_fewer_duels_at_the_end(database, reques
     study.check()
 
 
-@pytest.mark.parametrize("policy", ["rucb", "self_sparring", "random", "winner_stays"])
+@pytest.mark.parametrize("policy", ["rucb", "self_sparring", "random", "scb"])
 def test_any_policy(url, policy):
     study, opinion = new_study(url, 6, policy=policy), opinions(6, 7)
     vote(study, opinion)
@@ -349,3 +351,14 @@ def test_redirects_save_answers(url):
     asked = vote(study, opinion, until_verdict=True)
     assert study.verdict().winner == "a"
     assert len(asked) < 200
+
+
+def test_the_page_of_a_study_on_items(url):
+    study, opinion = new_study(url, 4), opinions(4, 1)
+    for most in (0, 5, 100):
+        vote(study, opinion, most=most)
+        shown = board(study)
+        assert shown["words"] == str(study.verdict())
+        assert shown["verdict"]["items"] == (4 if most else None)
+        assert headline(shown["verdict"]) in study._repr_html_()
+    assert shown["verdict"]["final"]

@@ -133,7 +133,7 @@ def create_study(
     )
     created = store.write(Write(partial(_find_or_insert, store=store, row=row, arms=names, load=load_if_exists)))
     if created.is_new:
-        if chosen.live:
+        if chosen.live and not goal.on_these_items:
             warnings.warn(f"study {name!r} may never end with the policy {chosen}: {chosen.live}", stacklevel=2)
         return Study(store, created.row, chosen)
     study = Study(store, created.row, chosen if str(chosen) == created.row.policy else None)
