@@ -396,7 +396,7 @@ def test_a_study_can_be_looked_at_again_and_again(people, admin, study):
 
 def test_the_form_says_what_policies_are_for(people):
     text = people.page("/").text
-    assert "rucb — a good default kl_rucb rcs dts — if" in text
+    assert "verdict — the fewest answers until a verdict rucb — low regret while it runs kl_rucb rcs dts — if" in text
     assert set(pages.ABOUT) <= set(BUILT_IN)
 
 

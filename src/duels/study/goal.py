@@ -50,7 +50,7 @@ class Goal(NamedTuple):
 OLD = Goal(test="all pairs", redirects=False)  # of studies that version 0.1.0 created
 
 
-def new_goal(confidence: float, margin: float, after: str, ties: str) -> Goal:
+def new_goal(confidence: float = 0.95, margin: float = 0.0, after: str = "stop", *, ties: str) -> Goal:
     """Return the goal of a new study.
 
     Raises:

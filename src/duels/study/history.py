@@ -21,7 +21,7 @@ from ..policies import policy as find_policy
 from ..policies.verdict import DOUBT, PRIOR, WAITING
 from ..storage.batches import Batch
 from ..storage.storage import StudyRow
-from .certainty import Settled
+from .certainty import Order, Settled
 from .goal import goal_of
 from .player import Player, SavedState, rival, rival_alpha
 from .record import COLUMNS, OPEN, Record
@@ -66,6 +66,7 @@ class History(Record):
         self._with_ties: np.ndarray | None = None  # … the wins with them, if a rival was needed …
         self._unanswered: np.ndarray | None = None  # … and how many each pair has, if a question was replaced
         self._settled: Settled | None = None  # which pairs need no more answers, if that was needed
+        self._order: Order | None = None  # which of the others have a certain rank, if that was needed
         self._fresh: dict[int, None] = {}  # the open duels, except those known to be past their lease
         self._stale = -math.inf  # when the latest of those was asked
         self._places: dict[int, int] | None = None
@@ -105,9 +106,11 @@ class History(Record):
         super()._answer(duel, answer)
         if self._settled is not None and self.left[duel] != self.right[duel]:
             self._settled.update(self.left[duel], self.right[duel], self.wins, self.ties)
+        if self._order is not None and self.left[duel] != self.right[duel]:
+            self._order.update(self.left[duel], self.right[duel], self.wins)
 
     def _import(self, batch: Batch, time: float) -> None:
-        self._asked_last, self._settled = None, None
+        self._asked_last, self._settled, self._order = None, None, None
         super()._import(batch, time)
 
     def _withdraw(self, duels: Sequence[int], becomes: int, blind: bool = False) -> None:
@@ -120,7 +123,8 @@ class History(Record):
         """Recompute the policy's state from the first answer: arms changed, or answers were taken back."""
         self._player, self._folded = None, 0
         self._starts += 1
-        self._asked_last, self._places, self._place, self._settled = None, None, None, None
+        self._asked_last, self._places, self._place = None, None, None
+        self._settled, self._order = None, None
 
     @property
     def places(self) -> dict[int, int]:
@@ -289,6 +293,9 @@ class History(Record):
         is certain is asked all the same, since that may be wrong.
         """
         arms, settled = list(self.places), self.settled
+        winner = settled.winner(arms) if self.goal.after == "rank" else None
+        if winner is not None:
+            return self._ranks(i, j, now, winner)
         first, second = arms[i], arms[j]
         if i != j and not (settled[first, second] or settled[second, first]):
             return i, j
@@ -299,16 +306,52 @@ class History(Record):
         c = next((place for place in (i, j) if place in undefeated), i)
         if undefeated and c not in undefeated:
             c = undefeated[int(chance * len(undefeated))]
+        d = self._weakest_lead(c, settled.with_others(arms[c])[arms], now)
+        return (i, j) if d is None else (c, d)
+
+    def _ranks(self, i: int, j: int, now: float, winner: int) -> tuple[int, int]:
+        """As `_useful`, where the winner is known and the order of the others is to be found.
+
+        Arms with a certain rank are out. Of the others, each with its wins among them, Thompson sampling proposes one
+        without a certain loss to them.
+        """
+        arms = list(self.places)
+        beats, rest = self.order.beats, self.order.rest([arm for arm in arms if arm != winner])
+        chance = self._chance(len(self.left))
+        if len(rest) < 2 or (i != j and chance < DOUBT):
+            return i, j
+        if i != j and {arms[i], arms[j]} <= set(rest) and not (beats[arms[i], arms[j]] or beats[arms[j], arms[i]]):
+            return i, j
+        among = np.ix_(rest, rest)
+        lost = beats[among].any(axis=0)
+        wins = self.wins[among]
+        luck = np.random.default_rng(int(chance * 2**32))
+        strength = luck.beta(1 + wins.sum(axis=1), 1 + wins.sum(axis=0))
+        champion = rest[int(np.where(lost & ~lost.all(), -1.0, strength).argmax())]
+        done = np.isin(arms, rest, invert=True) | beats[champion, arms] | beats[arms, champion]
+        c = self.places[champion]
+        d = self._weakest_lead(c, done, now)
+        return (i, j) if d is None else (c, d)
+
+    def _weakest_lead(self, c: int, done: np.ndarray, now: float) -> int | None:
+        """The place of the arm whose defeat by c is furthest from certain, except for those that are done."""
+        arms = list(self.places)
         if self._unanswered is None:
             self._unanswered = np.zeros((len(arms), len(arms)))
             for pair in zip(*self._pairs(self._leased(now))[:2]):
                 _add_duel(self._unanswered, *pair)
-        won, lost = self.wins[arms[c], arms], self.wins[arms, arms[c]]
-        waiting, done = self._unanswered[c], settled.with_others(arms[c])[arms]
+        won, lost, waiting = self.wins[arms[c], arms], self.wins[arms, arms[c]], self._unanswered[c]
         lead = (won - lost + WAITING * waiting) / np.sqrt(won + lost + waiting + PRIOR)
         lead[done], lead[c] = np.inf, np.inf
         d = int(lead.argmin())
-        return (c, d) if lead[d] < np.inf else (i, j)
+        return d if lead[d] < np.inf else None
+
+    @property
+    def order(self) -> Order:
+        """Which arms below the winner have a certain rank."""
+        if self._order is None:
+            self._order = Order(self.tally, self.goal.confidence)
+        return self._order
 
     @property
     def settled(self) -> Settled:

@@ -7,7 +7,7 @@ for each σ (Laplace), and weighted by its evidence. Which duels were asked does
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -72,6 +72,10 @@ class Standing(NamedTuple):
             )
             parts.append(f"About {_rounded(self.answers_median)} more answers are likely needed{most}.{rate}")
         return " ".join([*parts, self.hint]).strip()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data, as in JSON."""
+        return self._asdict() | {"chances": [one._asdict() for one in self.chances]}
 
 
 def standing(
