@@ -282,6 +282,31 @@ def test_verdict(tmp_path):
     assert "confidence" in refusal("verdict", "logo", "--confidence", "1.5", cwd=tmp_path)
 
 
+def test_standing_and_ranking(logo):
+    """As the study says, in each format."""
+    study = loaded(logo)
+    assert output("standing", "logo", cwd=logo).startswith("Chance to be the best: fox ")
+    assert " ".join(output("standing", "logo", cwd=logo).split()) == str(study.standing())
+    assert json.loads(output("standing", "logo", "-f", "json", cwd=logo)) == study.standing().as_dict()
+    chances = [(row["arm"], float(row["chance"])) for row in rows_of(output("standing", "logo", "-f", "csv", cwd=logo))]
+    assert chances == [tuple(one) for one in study.standing().chances]
+    assert json.loads(output("ranking", "logo", "-f", "json", cwd=logo)) == [one._asdict() for one in study.ranking()]
+    study.import_votes([tuple(pair) for pair in (("fox", "owl"), ("fox", "wren"), ("owl", "wren")) for _ in range(20)])
+    head, table = table_of(output("ranking", "logo", cwd=logo))
+    assert (head, table[0]) == (["rank", "arm", "certain"], ["1", "fox", "yes"])
+
+
+def test_a_new_study_without_a_margin_says_so_once(tmp_path):
+    made = ("create-study", "logo", *ARMS, "--load-if-exists")
+    assert duels_command(*made, cwd=tmp_path).stderr.startswith("equal arms never get a verdict without a margin: ")
+    assert duels_command(*made, cwd=tmp_path).stderr == ""
+    assert duels_command("create-study", "b", *ARMS, "--margin", "0.05", cwd=tmp_path).stderr == ""
+    assert duels_command("create-study", "c", *ARMS, "-f", "json", cwd=tmp_path).stderr == ""
+    goal = ("--confidence", "0.9", "--margin", "0.02", "--after", "rank")
+    output("create-study", "d", *ARMS, *goal, cwd=tmp_path)
+    assert loaded(tmp_path, "d").goal[:3] == (0.9, 0.02, "rank")
+
+
 def test_names_that_a_spreadsheet_would_run(tmp_path):
     study = duels.create_study(["-O2", "=x", "-1.5"], "flags", Storage(f"sqlite:///{tmp_path / 'duels.db'}"))
     study.import_votes([("-O2", "=x", "left"), ("-O2", "-1.5", "left"), ("=x", "-1.5", "left")])
@@ -550,6 +575,23 @@ def test_plan(tmp_path):
     assert (row["policy"], row["duels_90"], row["regret_90"]) == ("rucb:alpha=0.6", "13.0", "3.25")
     shown = output(*PLAN, "-p", "random", cwd=tmp_path).splitlines()
     assert shown[2].split() == ["random", "13", "13", "3", "3", "0.0%", "0.0%"]
+
+
+def test_a_plan_with_a_budget(tmp_path):
+    """13 answers that are not ties make the verdict; with ties and several at once, more."""
+    enough = output(*PLAN, "-p", "verdict", "--budget", "13", cwd=tmp_path).splitlines()
+    assert enough[0].split()[-2:] == ["within", "budget"]
+    assert enough[-1] == "with 13 answers you will know with probability 1.00 (verdict)"
+    assert (
+        output(*PLAN, "--budget", "12", cwd=tmp_path).count("with 12 answers you will know with probability 0.00") == 3
+    )
+    (row,) = json.loads(output(*PLAN, "-p", "verdict", "--budget", "12", "-f", "json", cwd=tmp_path))
+    assert row["within_budget"] == 0
+    more = ("--ties", "0.5", "--parallel", "3", "--margin", "0.05", "--budget", "13")
+    (row,) = json.loads(output(*PLAN, "-p", "verdict", *more, "-f", "json", cwd=tmp_path))
+    assert row["duels_median"] > 13
+    assert row["within_budget"] < 1
+    assert "ties is 1.5" in refusal("plan", "--arms", "2", "--gap", "0.1", "--ties", "1.5", cwd=tmp_path)
 
 
 def test_a_plan_that_ends_at_the_limit(tmp_path):

@@ -422,7 +422,7 @@ STUDIES_COLUMNS = (
     column("damaged"),
 )
 OPEN_COLUMNS = (column("duel"), column("left"), column("right"), column("asked", spare=1))
-RANKING_COLUMNS = (column("rank"), column("arm"), Column("certain", ("certain",), lambda one: "yes" if one else ""))
+RANKING_COLUMNS = (column("rank"), column("arm"), column("certain"))
 LEADERBOARD_COLUMNS = (
     Column("rank", ("rank", "active"), lambda rank, active: str(rank) if active else ""),
     Column("arm", ("arm", "active"), lambda arm, active: arm if active else f"{arm} (retired)"),

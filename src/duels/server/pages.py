@@ -35,7 +35,7 @@ from .voting import open_link
 
 HERE = Path(__file__).parent
 MAX_PAIRS = 300  # rows of the table of pairs; the API has all of them
-MOST_STANDING = 100  # arms: with more, a study's page does not estimate chances
+MOST_STANDING = 50  # arms: with more, a study's page does not estimate chances
 ARMS_PER_PAGE = 200  # rows of the tables of arms
 ABOUT = {  # hints in the form for a new study
     "verdict": "the fewest answers until a verdict",

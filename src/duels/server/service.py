@@ -59,6 +59,7 @@ class Service:
     open_to_all: bool = False  # no sign-in; only on loopback
     _boards: dict[tuple[int, int, int, float], CachedBoard] = field(default_factory=dict)
     _drawing: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))  # by study
+    _estimating: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
     _states: dict[int, State] = field(default_factory=dict)  # by the study's id
     _keys: dict[str, Key] = field(default_factory=dict)
     _studies: dict[str, Study] = field(default_factory=dict)
@@ -172,7 +173,7 @@ class Service:
 
     def standing(self, study: Study) -> Standing:
         """Return the estimates before a study's verdict, computed once for each state of its log. Blocks."""
-        with self._drawing[study.id]:
+        with self._estimating[study.id]:
             key = (self.storage.generation, study.history().seq)
             cached = self._standings.get(study.id)
             if cached is None or cached[0] != key:

@@ -1,6 +1,7 @@
 """Leaderboards and tables of pairs: counts, estimates, and intervals that hold for all pairs together."""
 
 import html
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,8 @@ class RankRow(NamedTuple):
     Attributes:
         rank: From 1; arms that are equal by the leaderboard share one.
         arm: Its name.
-        certain: Whether every arm above certainly beats it, and it certainly beats every arm below.
+        certain: Whether every arm above certainly beats it, and it certainly beats every arm below. A rank that arms
+            share is not certain.
     """
 
     rank: int
@@ -44,7 +46,9 @@ def rank_rows(tally: Tally, winner: str | None, confidence: float = 0.95) -> lis
     beats |= np.array([[tally.names[arm] == winner] for arm in order])
     place = np.arange(len(order))
     known = np.where(place[:, None] < place, beats, beats.T) | np.eye(len(order), dtype=bool)
-    certain = [bool(row.all()) and (len(order) > 1 or winner is not None) for row in known]
+    shared = Counter(rank for rank, _ in ranked)
+    alone = [shared[rank] == 1 and (len(order) > 1 or winner is not None) for rank, _ in ranked]
+    certain = [bool(row.all()) and only for row, only in zip(known, alone)]
     return [RankRow(rank, tally.names[arm], sure) for (rank, arm), sure in zip(ranked, certain)]
 
 

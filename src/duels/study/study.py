@@ -437,7 +437,7 @@ class Study(Log):
         """
         tally, rate = self.read(lambda connection, history: (history.tally, _answers_an_hour(history)))
         goal = self.goal
-        return standing(tally, confidence=goal.confidence, margin=goal.margin, answers_an_hour=rate)
+        return standing(tally, confidence=goal.confidence, margin=goal.margin, test=goal.test, answers_an_hour=rate)
 
     def ranking(self) -> list[RankRow]:
         """Return the active arms in the order of the leaderboard, and which ranks are certain.

@@ -244,7 +244,8 @@ def _winner(verdict: Verdict) -> str:
 def _no_winner(verdict: Verdict) -> str:
     pairs = zip(verdict.cycle, verdict.cycle[1:] + verdict.cycle[:1])
     cycle = ", ".join(f"{a} beats {b}" for a, b in pairs)
-    return f"No arm beats all others: each of the {verdict.arms} loses to another one. There is a cycle: {cycle}."
+    words = f"No arm beats all others: each of the {verdict.arms} loses to another one."
+    return f"{words} There is a cycle: {cycle}." if cycle else words
 
 
 def _tied(verdict: Verdict) -> str:
