@@ -65,6 +65,9 @@ def same(remote, local):
     assert remote.events() == local.events()
     assert remote.events(3) == local.events(3)
     assert remote.open_duels() == local.open_duels()
+    assert remote.ranking() == local.ranking()
+    assert remote.standing() == local.standing()
+    assert str(remote.standing()) == str(local.standing())
     assert remote.votes() == local.votes()
 
 
@@ -216,6 +219,8 @@ def test_errors_are_those_of_a_study(client, server, pair):
     with pytest.raises(Conflict, match="already"):
         client.create_study(ARMS, remote.name)
     assert client.create_study(ARMS, remote.name, seed=5, load_if_exists=True).events() == local.events()
+    with pytest.raises(Conflict, match=r"exists with margin 0\.0, not 0\.1"):
+        client.create_study(ARMS, remote.name, margin=0.1, load_if_exists=True)
     with pytest.raises(InvalidInput, match="unknown policy"):
         client.create_study(ARMS, "fresh", "mine.py")
     with pytest.raises(InvalidInput):

@@ -24,19 +24,24 @@ import sqlite3
 from contextlib import closing, nullcontext
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
 
 import duels
 from duels.engine import loop
+from duels.errors import Conflict
 from duels.results import load_results
 from duels.server.app import create_app
 from duels.storage import tables
 from duels.storage.database import HEAD, engine_for, upgrade
 from duels.storage.storage import Storage
-from duels.study.catalogue import list_studies, load_study
+from duels.study.catalogue import create_study, list_studies, load_study
+from duels.study.goal import Goal
 from duels.study.items import add_items
+from duels.study.standing import standing
+from duels.study.tally import as_tally
 from duels.votes.files import read_votes
 
 DATA = Path(__file__).parent / "data"
@@ -122,6 +127,39 @@ def test_studies_say_the_same_after_the_upgrade(url):
     with storage.engine.connect() as connection:
         assert connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar() == HEAD
         assert connection.execute(sa.select(tables.voters.c.digest)).scalars().all() == [None] * 6
+
+
+def test_studies_keep_their_test_and_their_rules_of_asking(old):
+    """With eight wins in a row, the new test of two arms says "not yet", and that of 0.1.0 names the winner."""
+    storage = Storage(f"sqlite:///{old}")
+    for name in WINS:
+        study = load_study(name, storage)
+        assert study.goal == Goal(0.95, 0.0, "stop", test="all pairs", ties="halves", redirects=False)
+        assert create_study(study.events(limit=1)[0].note["arms"], name, storage, load_if_exists=True).name == name
+    done = load_study("done", storage)
+    with pytest.raises(Conflict, match=r"exists with margin 0\.0, not 0\.05"):
+        create_study(["p", "q"], "done", storage, margin=0.05, load_if_exists=True)
+    assert [tuple(row) for row in done.ranking()] == [(1, "p", True), (2, "q", True)]
+    eight = as_tally(["p", "q"], [[0, 8], [0, 0]])
+    assert done.goal.verdict(eight).winner == "p"
+    assert create_study(["p", "q"], "new", storage).goal.verdict(eight).kind == "not yet"
+    assert standing(eight, confidence=0.95, margin=0, test="all pairs").answers_median == 0
+    assert standing(eight, confidence=0.95, margin=0).answers_median > 0
+
+
+def test_old_studies_ask_as_before_after_the_upgrade(old):
+    """No question of RUCB is replaced, and a tie is told to it as two halves."""
+    storage = Storage(f"sqlite:///{old}")
+    arena = load_study("arena", storage)
+    for k in range(30):
+        arena.tell(arena.ask(allow_self=k % 2 == 0), "tie" if k % 3 else "left")
+    player, tally = arena.history().catch_up(), arena.tally()
+    active = np.flatnonzero(tally.active)
+    halves = (tally.wins + tally.ties / 2)[np.ix_(active, active)]
+    wins = player.state.wins.copy()
+    np.fill_diagonal(wins, 0)
+    assert np.array_equal(wins, halves)
+    assert arena.check() == EVENTS["arena"] + 60
 
 
 def test_an_old_cookie_is_nobody(url):

@@ -18,6 +18,8 @@ from .checks import check_int
 from .errors import Conflict, DamagedStudy, DuelsError, InvalidInput, StorageError, UnknownName
 from .study.catalogue import LEASE, StudyInfo
 from .study.duels import Duel, LogEntry, duel_number
+from .study.leaderboard import RankRow
+from .study.standing import Chance, Standing
 from .study.tally import LeaderboardRow, PairRow
 from .study.verdict import Verdict
 from .votes.files import Votes, VoteSource, read_votes, write_votes
@@ -137,9 +139,9 @@ class Client:
         study_name: str = "study",
         policy: str | None = None,
         *,
-        confidence: float = 0.95,
-        margin: float = 0.0,
-        after: Literal["stop", "rank"] = "stop",
+        confidence: float | None = None,
+        margin: float | None = None,
+        after: Literal["stop", "rank"] | None = None,
         horizon: int | None = None,
         seed: int = 0,
         lease: float = LEASE,
@@ -152,13 +154,15 @@ class Client:
             study_name: The study's name, unique on the server.
             policy: What chooses the duels, such as `"rucb:alpha=0.6"`; by default `verdict`, which needs the fewest
                 answers.
-            confidence: The probability that no verdict of the study is ever wrong.
-            margin: If above 0, an arm may be declared practically tied with the best, see `Study.verdict`.
-            after: What to do when the winner is known: `"stop"`, or `"rank"` the others too.
+            confidence: The probability that no verdict of the study is ever wrong; by default 0.95.
+            margin: If above 0, an arm may be declared practically tied with the best, see `Study.verdict`. By default
+                0, where arms that are equally good never get a verdict.
+            after: What to do when the winner is known: `"stop"` (the default), or `"rank"` the others too.
             horizon: How many duels there will be, for policies that need to know.
             seed: Of the policy's random choices.
             lease: Seconds after which a duel without an answer no longer counts as open.
-            load_if_exists: Load the study of that name if there is one; it must have these arms and this policy.
+            load_if_exists: Load the study of that name if there is one; it must have these arms, and this policy and
+                goal if they are given.
 
         Returns:
             The study.
@@ -406,6 +410,15 @@ class RemoteStudy:
         """Return who is best, as far as that is certain. It stays valid however often you look."""
         found = self._get("/verdict", confidence=confidence, margin=margin)
         return Verdict(**{key: _tuples(value) for key, value in found.items() if key in Verdict.__dataclass_fields__})
+
+    def standing(self) -> Standing:
+        """Estimate, before the verdict, how likely each arm is the best and how many more answers are needed."""
+        found = self._get("/standing")
+        return _row(Standing, found | {"chances": tuple(_row(Chance, one) for one in found["chances"])})
+
+    def ranking(self) -> list[RankRow]:
+        """Return the active arms in order, and which ranks are certain, as `Study.ranking`."""
+        return [_row(RankRow, one) for one in self._get("/ranking")["ranking"]]
 
     def open_duels(self) -> list[Duel]:
         """Return the duels without an answer, oldest first; the first 10,000 of them."""

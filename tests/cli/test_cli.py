@@ -91,9 +91,11 @@ def test_policies():
     listed = json.loads(output("policies", "-f", "json"))
     assert [set(policy) for policy in listed] == [{"name", "parameters", "needs_horizon", "paper"}] * len(listed)
     assert [policy["name"] for policy in listed] == list(duels.policies.BUILT_IN)
-    assert listed[0]["parameters"] == {"alpha": 0.51, "variant": "seed", "unplayed": 2.0}
-    assert listed[0]["needs_horizon"] is False
-    assert "ICML 2014" in listed[0]["paper"]
+    assert listed[0]["parameters"] == {"confidence": 0.95, "margin": 0.0}
+    assert listed[1]["parameters"] == {"alpha": 0.51, "variant": "seed", "unplayed": 2.0}
+    assert [policy["needs_horizon"] for policy in listed[:2]] == [False, False]
+    assert "UAI 2017" in listed[0]["paper"]
+    assert "ICML 2014" in listed[1]["paper"]
     table = output("policies")
     assert all(name in table for name in duels.policies.BUILT_IN)
     rows = list(csv.DictReader(io.StringIO(output("policies", "-f", "csv"))))

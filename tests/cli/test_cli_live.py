@@ -76,7 +76,7 @@ def logo(template, tmp_path):
 
 def test_create_ask_and_tell(tmp_path):
     said = output("create-study", "logo", *ARMS, cwd=tmp_path)
-    assert said == "study 'logo': 3 arms, policy rucb. Next: duels ask logo\n"
+    assert said == "study 'logo': 3 arms, policy verdict. Next: duels ask logo\n"
     (asked,) = json.loads(output("ask", "logo", "-f", "json", cwd=tmp_path))
     assert asked["duel"] == 0
     assert {asked["left"], asked["right"]} < set(ARMS)
@@ -93,7 +93,7 @@ def test_create_ask_and_tell(tmp_path):
 
 def test_what_was_done_as_json_and_csv(tmp_path):
     made = output("create-study", "logo", *ARMS, "-f", "json", cwd=tmp_path)
-    assert json.loads(made) == {"study": "logo", "policy": "rucb", "arms": ARMS}
+    assert json.loads(made) == {"study": "logo", "policy": "verdict", "arms": ARMS}
     (asked,) = json.loads(output("ask", "logo", "--no-self", "-f", "json", cwd=tmp_path))
     told = json.loads(output("tell", "logo", "0", "left", "--voter", "ann", "-f", "json", cwd=tmp_path))
     assert told == {"study": "logo"} | asked | {"winner": "left", "voter": "ann"}
@@ -106,7 +106,7 @@ def test_what_was_done_as_json_and_csv(tmp_path):
     (row,) = rows_of(output("tell", "logo", "0", "tie", "-f", "csv", cwd=tmp_path))
     assert (row["duel"], row["winner"], row["voter"]) == ("0", "tie", "")
     (row,) = rows_of(output("create-study", "more", *ARMS, "-f", "csv", cwd=tmp_path))
-    assert row == {"study": "more", "policy": "rucb", "arms": "fox owl wren"}
+    assert row == {"study": "more", "policy": "verdict", "arms": "fox owl wren"}
 
 
 def test_open_duels(tmp_path):
@@ -208,7 +208,9 @@ def test_load_if_exists(logo):
     assert "3 arms" in output("create-study", "logo", *ARMS, "--load-if-exists", cwd=logo)
     assert len(loaded(logo).votes()) == 4
     assert "other arms" in refusal("create-study", "logo", "fox", "owl", "--load-if-exists", cwd=logo)
-    assert "policy rucb" in refusal("create-study", "logo", *ARMS, "-p", "random", "--load-if-exists", cwd=logo)
+    assert "policy verdict" in refusal("create-study", "logo", *ARMS, "-p", "random", "--load-if-exists", cwd=logo)
+    said = refusal("create-study", "logo", *ARMS, "--margin", "0.05", "--load-if-exists", cwd=logo)
+    assert said == "study 'logo' exists with margin 0.0, not 0.05: leave margin out, or choose another name"
 
 
 def test_studies(logo):
@@ -217,13 +219,13 @@ def test_studies(logo):
     rows = json.loads(output("studies", "-f", "json", cwd=logo))
     created = [row.pop("created") for row in rows]
     assert rows == [
-        {"name": "logo", "policy": "rucb", "arms": 3, "answers": 4, "open": 0, "damaged": None},
+        {"name": "logo", "policy": "verdict", "arms": 3, "answers": 4, "open": 0, "damaged": None},
         {"name": "empty", "policy": "random", "arms": 2, "answers": 0, "open": 2, "damaged": None},
     ]
     assert [row["created"] for row in rows_of(output("studies", "-f", "csv", cwd=logo))] == created
     head, table = table_of(output("studies", cwd=logo))
     assert head == ["name", "policy", "arms", "answers", "open", "created"]
-    assert [row[:5] for row in table] == [["logo", "rucb", "3", "4", "0"], ["empty", "random", "2", "0", "2"]]
+    assert [row[:5] for row in table] == [["logo", "verdict", "3", "4", "0"], ["empty", "random", "2", "0", "2"]]
 
 
 def test_no_studies(tmp_path):
@@ -265,19 +267,44 @@ def test_verdict_and_leaderboard_agree_on_who_is_first(tmp_path):
 
 
 def test_verdict(tmp_path):
-    """Two arms at 95 % need eight wins in a row: 1/δ' = 40, and the evidence is 26.8 after seven, 50.3 after eight."""
+    """Two arms at 95 % need 13 wins in a row: 4/(3δ) = 26.7, and the evidence is 25.4 after 12, 39.2 after 13."""
     study = duels.create_study(["fox", "owl"], "logo", Storage(f"sqlite:///{tmp_path / 'duels.db'}"))
-    study.import_votes([("fox", "owl", "left")] * 7)
+    study.import_votes([("fox", "owl", "left")] * 12)
     assert output("verdict", "logo", cwd=tmp_path).startswith("No verdict yet: fox ranks first")
     assert "fox is the winner" in output("verdict", "logo", "--confidence", "0.9", cwd=tmp_path)
     study.import_votes([("owl", "fox", "right")])
     found = json.loads(output("verdict", "logo", "-f", "json", cwd=tmp_path))
-    assert (found["kind"], found["winner"], found["duels"], found["void"]) == ("winner", "fox", 8, None)
+    assert (found["kind"], found["winner"], found["duels"], found["void"]) == ("winner", "fox", 13, None)
     (row,) = rows_of(output("verdict", "logo", "-f", "csv", cwd=tmp_path))
     assert (row["kind"], row["winner"], row["void"]) == ("winner", "fox", "")
     output("undo", "logo", "0", cwd=tmp_path)
     assert "1 answer was taken back" in output("verdict", "logo", cwd=tmp_path)
     assert "confidence" in refusal("verdict", "logo", "--confidence", "1.5", cwd=tmp_path)
+
+
+def test_standing_and_ranking(logo):
+    """As the study says, in each format."""
+    study = loaded(logo)
+    assert output("standing", "logo", cwd=logo).startswith("Chance to be the best: fox ")
+    assert " ".join(output("standing", "logo", cwd=logo).split()) == str(study.standing())
+    assert json.loads(output("standing", "logo", "-f", "json", cwd=logo)) == study.standing().as_dict()
+    chances = [(row["arm"], float(row["chance"])) for row in rows_of(output("standing", "logo", "-f", "csv", cwd=logo))]
+    assert chances == [tuple(one) for one in study.standing().chances]
+    assert json.loads(output("ranking", "logo", "-f", "json", cwd=logo)) == [one._asdict() for one in study.ranking()]
+    study.import_votes([tuple(pair) for pair in (("fox", "owl"), ("fox", "wren"), ("owl", "wren")) for _ in range(20)])
+    head, table = table_of(output("ranking", "logo", cwd=logo))
+    assert (head, table[0]) == (["rank", "arm", "certain"], ["1", "fox", "yes"])
+
+
+def test_a_new_study_without_a_margin_says_so_once(tmp_path):
+    made = ("create-study", "logo", *ARMS, "--load-if-exists")
+    assert duels_command(*made, cwd=tmp_path).stderr.startswith("equal arms never get a verdict without a margin: ")
+    assert duels_command(*made, cwd=tmp_path).stderr == ""
+    assert duels_command("create-study", "b", *ARMS, "--margin", "0.05", cwd=tmp_path).stderr == ""
+    assert duels_command("create-study", "c", *ARMS, "-f", "json", cwd=tmp_path).stderr == ""
+    goal = ("--confidence", "0.9", "--margin", "0.02", "--after", "rank")
+    output("create-study", "d", *ARMS, *goal, cwd=tmp_path)
+    assert loaded(tmp_path, "d").goal[:3] == (0.9, 0.02, "rank")
 
 
 def test_names_that_a_spreadsheet_would_run(tmp_path):
@@ -508,7 +535,7 @@ def test_no_password_is_printed(tmp_path, monkeypatch, option, hint):
     here = Storage(f"sqlite:///{tmp_path / 'stand-in.db'}")
     monkeypatch.setattr(catalogue, "open_storage", lambda url: here)
     said = output("create-study", "logo", *ARMS, *option, cwd=tmp_path, storage=None if option else SECRET)
-    assert said == f"study 'logo': 3 arms, policy rucb. Next: duels ask logo{hint}\n"
+    assert said == f"study 'logo': 3 arms, policy verdict. Next: duels ask logo{hint}\n"
 
 
 @pytest.mark.parametrize(
@@ -537,17 +564,34 @@ PLAN = ["plan", "--arms", "2", "--gap", "0.5", "--studies", "3", "-q"]
 
 
 def test_plan(tmp_path):
-    """The better of two arms wins always: eight duels make a verdict, in every study and for every policy.
+    """The better of two arms wins always: 13 duels make a verdict, in every study and for every policy.
 
-    The regret of a duel between them is half the gap, ¼: 2 in all.
+    The regret of a duel between them is half the gap, ¼: 3.25 in all.
     """
     rows = json.loads(output(*PLAN, "-f", "json", cwd=tmp_path))
-    common = {"duels_median": 8, "duels_90": 8, "regret_median": 2, "regret_90": 2, "undecided": 0, "wrong": 0}
-    assert rows == [{"policy": policy} | common for policy in ("rucb", "dts_plus", "random")]
+    common = {"duels_median": 13, "duels_90": 13, "regret_median": 3.25, "regret_90": 3.25, "undecided": 0, "wrong": 0}
+    assert rows == [{"policy": policy} | common for policy in ("verdict", "rucb", "random")]
     (row,) = rows_of(output(*PLAN, "-p", "rucb:alpha=0.6", "-f", "csv", cwd=tmp_path))
-    assert (row["policy"], row["duels_90"], row["regret_90"]) == ("rucb:alpha=0.6", "8.0", "2.0")
+    assert (row["policy"], row["duels_90"], row["regret_90"]) == ("rucb:alpha=0.6", "13.0", "3.25")
     shown = output(*PLAN, "-p", "random", cwd=tmp_path).splitlines()
-    assert shown[2].split() == ["random", "8", "8", "2", "2", "0.0%", "0.0%"]
+    assert shown[2].split() == ["random", "13", "13", "3", "3", "0.0%", "0.0%"]
+
+
+def test_a_plan_with_a_budget(tmp_path):
+    """13 answers that are not ties make the verdict; with ties and several at once, more."""
+    enough = output(*PLAN, "-p", "verdict", "--budget", "13", cwd=tmp_path).splitlines()
+    assert enough[0].split()[-2:] == ["within", "budget"]
+    assert enough[-1] == "with 13 answers you will know with probability 1.00 (verdict)"
+    assert (
+        output(*PLAN, "--budget", "12", cwd=tmp_path).count("with 12 answers you will know with probability 0.00") == 3
+    )
+    (row,) = json.loads(output(*PLAN, "-p", "verdict", "--budget", "12", "-f", "json", cwd=tmp_path))
+    assert row["within_budget"] == 0
+    more = ("--ties", "0.5", "--parallel", "3", "--margin", "0.05", "--budget", "13")
+    (row,) = json.loads(output(*PLAN, "-p", "verdict", *more, "-f", "json", cwd=tmp_path))
+    assert row["duels_median"] > 13
+    assert row["within_budget"] < 1
+    assert "ties is 1.5" in refusal("plan", "--arms", "2", "--gap", "0.1", "--ties", "1.5", cwd=tmp_path)
 
 
 def test_a_plan_that_ends_at_the_limit(tmp_path):
@@ -569,7 +613,7 @@ def test_a_plan_that_ends_at_the_limit(tmp_path):
 def test_a_plan_of_a_problem(tmp_path):
     (tmp_path / "p.csv").write_text("0.5,1\n0,0.5\n")
     rows = json.loads(output("plan", "p.csv", "-p", "random", "--studies", "2", "-q", "-f", "json", cwd=tmp_path))
-    assert [row["duels_90"] for row in rows] == [8]
+    assert [row["duels_90"] for row in rows] == [13]
 
 
 NEEDING_A_STUDY = [("open",), ("forget", "ann"), ("delete-study",), ("add-arm", "hen"), ("retire-arm", "fox")]

@@ -63,6 +63,8 @@ COMMANDS = {
     "forget": Command("prompts ann"),
     "leaderboard": Command("prompts", table=True),
     "verdict": Command("prompts"),
+    "standing": Command("prompts"),
+    "ranking": Command("prompts", table=True),
     "import": Command("copied votes.csv --create"),
     "export": Command("prompts --out v.csv"),
     "plan": Command("--arms 4 --gap 0.2 --studies 20 -p rucb -p random --limit 900 -q", table=True),

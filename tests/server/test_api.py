@@ -45,6 +45,7 @@ def test_a_study_from_beginning_to_end(admin):
     assert body == {
         "name": "s",
         "policy": "rucb:alpha=0.6",
+        "goal": {"confidence": 0.95, "margin": 0.0, "after": "stop", "test": "winner"},
         "arms": [{"name": "a", "active": True}, {"name": "b", "active": True}],
         "answers": 0,
         "open": 0,
@@ -248,7 +249,9 @@ def test_a_duel_that_was_never_asked(admin, study):
     refused(admin.put(study), 405, "method_not_allowed", "PUT")
 
 
-def test_many_at_once_are_asked_different_questions(admin, study):
+def test_many_at_once_are_asked_different_questions(admin):
+    study = "/api/studies/spread"
+    admin.post("/api/studies", json={"name": "spread", "arms": ["bm25", "dense", "hybrid"], "policy": "rucb"})
     duels = ask(admin, study, n=3)
     pairs = [frozenset((duel["left"], duel["right"])) for duel in duels]
     assert len(set(pairs)) == 3  # open duels count as ties, so that they spread out

@@ -53,7 +53,7 @@ def people(app, admin, study):
 def test_the_list_shows_it_as_damaged_and_the_others_as_they_are(damaged, admin, storage):
     bad, good = admin.get("/api/studies").json()["studies"]
     assert bad["name"] == "search"
-    assert bad["policy"] == "rucb"
+    assert bad["policy"] == "verdict"
     assert bad["damaged"]
     assert {bad[field] for field in ("arms", "answers", "open", "items", "retired", "seq")} == {None}
     assert (good["name"], good["answers"], good["damaged"]) == ("fine", 3, None)

@@ -18,6 +18,7 @@ from duels.server.middleware import POLICY
 from duels.study.board import board
 from duels.study.board_charts import plot_progress
 from duels.study.catalogue import create_study
+from duels.study.study import Study
 
 HERE = Path(pages.__file__).parent
 XSS = "<script>window.xss=1</script>\"'><img src=x onerror=window.xss=1>"
@@ -394,9 +395,44 @@ def test_a_study_can_be_looked_at_again_and_again(people, admin, study):
     assert Page(first.text).code == Page(again.text).code
 
 
+def test_the_page_says_where_a_study_stands_before_the_verdict(people, admin, study):
+    text = people.page("/studies/search").text
+    assert "Chance to be the best" not in text  # nothing is known yet
+    assert "After the winner stop" in text
+    send = {"headers": {"Content-Type": "text/csv"}}
+    admin.post(f"{study}/import", content="left,right,winner\n" + "bm25,dense,left\nbm25,hybrid,left\n" * 5, **send)
+    found = admin.get(f"{study}/standing").json()
+    assert found["chances"][0]["arm"] == "bm25"
+    assert f"An estimate, which allows for luck so far. {found['words']}" in people.page("/studies/search").text
+    admin.post(f"{study}/import", content="left,right,winner\n" + "bm25,dense,left\nbm25,hybrid,left\n" * 9, **send)
+    text = people.page("/studies/search").text
+    assert "Winner: bm25" in text
+    assert "Chance to be the best" not in text
+    assert "some of a winner’s pairs may still be faded" in text
+
+
+def test_many_arms_are_not_estimated_on_the_page(people, admin):
+    arms = [f"arm {k}" for k in range(pages.MOST_STANDING + 1)]
+    admin.post("/api/studies", json={"name": "many", "arms": arms, "policy": "random"})
+    votes = "left,right,winner\narm 0,arm 1,left\n"
+    admin.post("/api/studies/many/import", content=votes, headers={"Content-Type": "text/csv"})
+    assert "Chance to be the best" not in people.page("/studies/many").text
+
+
+def test_a_standing_is_computed_once_for_each_state(admin, study, monkeypatch):
+    calls, compute = [], Study.standing
+    monkeypatch.setattr(Study, "standing", lambda self: calls.append(1) or compute(self))
+    for _ in range(3):
+        admin.get(f"{study}/standing")
+    assert len(calls) == 1
+    admin.post(f"{study}/ask", json={})
+    admin.get(f"{study}/standing")
+    assert len(calls) == 2
+
+
 def test_the_form_says_what_policies_are_for(people):
     text = people.page("/").text
-    assert "rucb — a good default kl_rucb rcs dts — if" in text
+    assert "verdict — the fewest answers until a verdict rucb — low regret while it runs kl_rucb rcs dts — if" in text
     assert set(pages.ABOUT) <= set(BUILT_IN)
 
 

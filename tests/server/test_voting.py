@@ -252,6 +252,31 @@ def test_a_study_with_a_winner_needs_no_more_votes(storage, browser, patient):
     assert ann.ask(more=True)["duel"] is None
 
 
+def test_a_study_that_ranks_goes_on_until_every_rank_is_certain(storage, browser, patient):
+    study = create_study(["x", "y", "z"], "order", storage, after="rank")
+    _, secret = make_key(storage, "vote", study_id=study.id, settings={"votes": 1000})
+    ann, after_the_winner = Visitor(browser(), secret), 0
+    for _ in range(200):
+        question = ann.ask()
+        if question["done"]:
+            break
+        after_the_winner += study.verdict().kind == "winner"
+        ann.tell(question["duel"], "a" if question["a"]["html"] < question["b"]["html"] else "b")
+    assert (question["done"], question["duel"]) == ("winner", None)
+    assert after_the_winner >= 8
+    assert [tuple(row) for row in study.ranking()] == [(1, "x", True), (2, "y", True), (3, "z", True)]
+
+
+def test_a_study_that_is_practically_tied_is_over(storage, browser, patient):
+    """Also with `after="rank"`: there is no winner, below whom others could be ranked."""
+    for after in ("stop", "rank"):
+        study = create_study(["x", "y"], after, storage, margin=0.1, after=after)
+        study.import_votes([("x", "y"), ("y", "x")] * 400)
+        assert study.verdict().kind == "practically tied"
+        _, secret = make_key(storage, "vote", study_id=study.id, settings={"votes": 5})
+        assert Visitor(browser(), secret).ask()["done"] == "winner"
+
+
 def test_a_study_without_a_winner_for_certain_is_over(storage, browser, patient):
     """Everybody loses to somebody: no vote can change that, and there is no winner to speak of."""
     study = create_study(list("xyz"), "cycle", storage)

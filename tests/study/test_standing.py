@@ -79,8 +79,11 @@ def test_ties_take_more_answers():
 
 def test_equal_arms_are_said_to_look_equal():
     found = stand([[0, 5000, 900], [5000, 0, 900], [100, 100, 0]])
-    assert found.hint.startswith("The first arms look equal. A study with a margin of 0.02 would need about ")
-    assert found.hint.endswith("look with margin=0.02.")
+    never = "The first arms look equal, and equal arms never get a verdict without a margin."
+    assert found.hint.startswith(f"{never} With a margin of 0.02 it needs about ")
+    assert found.hint.endswith(" more answers: look at the verdict with margin=0.02.")
+    ended = stand([[0, 50000, 900], [50000, 0, 900], [100, 100, 0]]).hint
+    assert ended == f"{never} With a margin of 0.02 it has a verdict now: look at the verdict with margin=0.02."
     assert found.hint in str(found)
     assert stand([[0, 5000, 900], [5000, 0, 900], [100, 100, 0]], margin=0.05).answers_median == 0
 

@@ -501,6 +501,25 @@ def test_a_study_that_exists(url):
         create_study(list("abc"), "study", url, "random", load_if_exists=True)
 
 
+def test_a_study_that_exists_keeps_its_goal(url):
+    create_study(list("abc"), "study", url, confidence=0.9, margin=0.05, after="rank")
+    for more in ({}, {"policy": "verdict"}, {"confidence": 0.9}, {"margin": 0.05, "after": "rank"}):
+        found = create_study(list("abc"), "study", url, load_if_exists=True, **more)
+        assert found.goal[:3] == (0.9, 0.05, "rank")
+        assert found.policy == "verdict:confidence=0.9,margin=0.05"
+        found.ask()
+    for more, said in [
+        ({"confidence": 0.95}, "exists with confidence 0.9, not 0.95: leave confidence out, or choose another name"),
+        ({"margin": 0.0}, "exists with margin 0.05, not 0.0: leave margin out"),
+        ({"after": "stop"}, "exists with after rank, not stop"),
+        ({"policy": "rucb"}, "exists with the policy verdict:confidence=0.9,margin=0.05"),
+    ]:
+        with pytest.raises(Conflict, match=said):
+            create_study(list("abc"), "study", url, load_if_exists=True, **more)
+    with pytest.raises(InvalidInput, match="after is 'go'"):
+        create_study(list("abc"), "other", url, after="go")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -14,7 +14,7 @@ import typer
 
 from ..errors import Conflict, DuelsError, InvalidInput, counted
 from .planning import plan
-from .printing import Column, ConfidenceOption, Format, FormatOption, SeedOption, column, number, print_rows, print_text
+from .printing import Column, Format, FormatOption, SeedOption, column, number, print_rows, print_text
 
 if TYPE_CHECKING:
     from ..votes.files import Vote, Votes
@@ -30,6 +30,7 @@ OwnConfidenceOption = Annotated[
     float | None, typer.Option(help="The probability that no statement is ever wrong.", show_default="the study's")
 ]
 STORAGE = "sqlite:///duels.db"
+NO_MARGIN = "equal arms never get a verdict without a margin: --margin 0.05 accepts an arm that none beats in over 55 %"
 
 
 class After(StrEnum):
@@ -46,9 +47,15 @@ def create_study(
     policy: Annotated[
         str | None, typer.Option("--policy", "-p", help="The policy that chooses the duels; usually verdict.")
     ] = None,
-    confidence: ConfidenceOption = 0.95,
-    margin: Annotated[float, typer.Option(help="Arms closer than this count as practically tied.")] = 0.0,
-    after: Annotated[After, typer.Option(help="When the winner is known: stop, or rank the others.")] = After.stop,
+    confidence: Annotated[
+        float | None, typer.Option(help="The probability that no statement is ever wrong.", show_default="0.95")
+    ] = None,
+    margin: Annotated[
+        float | None, typer.Option(help="Arms closer than this count as practically tied.", show_default="0.0")
+    ] = None,
+    after: Annotated[
+        After | None, typer.Option(help="When the winner is known: stop, or rank the others.", show_default="stop")
+    ] = None,
     horizon: Annotated[str | None, typer.Option(help="The number of duels, if the policy needs it.")] = None,
     seed: SeedOption = "0",
     lease: Annotated[float, typer.Option(help="Seconds until an unanswered duel expires.")] = 600.0,
@@ -58,6 +65,7 @@ def create_study(
 ) -> None:
     """Create a study: which of these is best?"""
     from ..study.catalogue import create_study as create
+    from ..study.log import clock
 
     names = list(arms or [])
     if arms_file is not None:
@@ -67,7 +75,7 @@ def create_study(
             raise InvalidInput(f"{arms_file} cannot be read: {error}") from None
         names += [line.strip() for line in lines if line.strip()]
     steps = None if horizon is None else number("horizon", horizon)
-    luck = number("seed", seed)
+    luck, before = number("seed", seed), clock()
     made = create(
         names,
         study,
@@ -75,7 +83,7 @@ def create_study(
         policy,
         confidence=confidence,
         margin=margin,
-        after=after.value,
+        after=None if after is None else after.value,
         horizon=steps,
         seed=luck,
         lease=lease,
@@ -84,6 +92,8 @@ def create_study(
     hint = f"Next: duels ask {shlex.quote(made.name)}{_where(storage)}"
     words = f"study {made.name!r}: {len(made.arms)} arms, policy {made.policy}. {hint}"
     _say(format, words, study=made.name, policy=made.policy, arms=made.arms)
+    if format is Format.table and made.goal.margin == 0 and made.row.created >= before:
+        print(NO_MARGIN, file=sys.stderr)
 
 
 def studies(storage: StorageOption = STORAGE, format: FormatOption = Format.table) -> None:
@@ -244,6 +254,27 @@ def verdict(
         print_text(str(found))
 
 
+def standing(study: StudyArgument, storage: StorageOption = STORAGE, format: FormatOption = Format.table) -> None:
+    """Estimate each arm's chance to be the best, and how many more answers are needed."""
+    from ..study.catalogue import load_study
+
+    found = load_study(study, storage).standing()
+    if format is Format.json:
+        print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
+    elif format is Format.csv:
+        print_rows([one._asdict() for one in found.chances], format)
+    else:
+        print_text(str(found))
+
+
+def ranking(study: StudyArgument, storage: StorageOption = STORAGE, format: FormatOption = Format.table) -> None:
+    """Show the order of the arms, and which ranks are certain."""
+    from ..study.catalogue import load_study
+
+    rows = [row._asdict() for row in load_study(study, storage).ranking()]
+    print_rows(rows, format, RANKING_COLUMNS)
+
+
 def import_votes(
     study: StudyArgument,
     file: Annotated[str, typer.Argument(metavar="FILE", help="Votes as CSV or JSONL, also .gz; - for standard input.")],
@@ -391,6 +422,7 @@ STUDIES_COLUMNS = (
     column("damaged"),
 )
 OPEN_COLUMNS = (column("duel"), column("left"), column("right"), column("asked", spare=1))
+RANKING_COLUMNS = (column("rank"), column("arm"), column("certain"))
 LEADERBOARD_COLUMNS = (
     Column("rank", ("rank", "active"), lambda rank, active: str(rank) if active else ""),
     Column("arm", ("arm", "active"), lambda arm, active: arm if active else f"{arm} (retired)"),
@@ -419,6 +451,8 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "forget": forget,
     "leaderboard": leaderboard,
     "verdict": verdict,
+    "standing": standing,
+    "ranking": ranking,
     "import": import_votes,
     "export": export,
     "plan": plan,

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from ..errors import counted
 from .printing import (
     ConfidenceOption,
     Format,
@@ -25,6 +26,10 @@ def plan(
     ] = None,
     policy: Annotated[list[str] | None, typer.Option("--policy", "-p", help="A policy; repeatable.")] = None,
     confidence: ConfidenceOption = 0.95,
+    margin: Annotated[float, typer.Option(help="Arms closer than this count as practically tied.")] = 0.0,
+    ties: Annotated[float, typer.Option(help="The share of answers that are ties, e.g. 0.2.")] = 0.0,
+    parallel: Annotated[int, typer.Option(help="How many questions are open at any time.")] = 1,
+    budget: Annotated[int | None, typer.Option(help="How many answers there will be.")] = None,
     studies: Annotated[int, typer.Option(help="How many studies to simulate.")] = 200,
     limit: Annotated[str, typer.Option(help="Duels after which a simulated study stops.")] = "1e6",
     seed: SeedOption = "0",
@@ -42,13 +47,24 @@ def plan(
         gap=gap,
         policies=policy or POLICIES,
         confidence=confidence,
+        margin=margin,
+        ties=ties,
+        parallel=parallel,
+        budget=budget,
         studies=studies,
         limit=number("limit", limit),
         seed=number("seed", seed),
         jobs=jobs,
         progress=False if quiet else None,
     )
-    print_rows([{key: _finite(value) for key, value in row._asdict().items()} for row in rows], format, COLUMNS)
+    found = [{key: _finite(value) for key, value in row._asdict().items()} for row in rows]
+    if budget is None:
+        found = [{key: value for key, value in row.items() if key != "within_budget"} for row in found]
+    print_rows(found, format, COLUMNS if budget is None else (*COLUMNS, WITHIN_BUDGET))
+    if budget is not None and format is Format.table:
+        for row in rows:
+            known = f"{row.within_budget:.2f}"
+            print(f"with {counted(budget, 'answer')} you will know with probability {known} ({row.policy})")
 
 
 def _finite(value: object) -> object:
@@ -68,3 +84,4 @@ COLUMNS = (
     column("undecided", "no verdict", ".1%", spare=1),
     column("wrong", "wrong verdict", ".1%", spare=1),
 )
+WITHIN_BUDGET = column("within_budget", "within budget", ".1%")

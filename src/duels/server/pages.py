@@ -22,6 +22,7 @@ from starlette.types import Scope
 from ..errors import DamagedStudy, DuelsError, NotFound, UnknownName
 from ..policies import BUILT_IN, policy
 from ..study.items import scripts_allowed
+from ..study.study import Study
 from ..study.verdict import headline
 from .api.items_and_links import links
 from .api.tokens import KINDS, token_out
@@ -34,6 +35,7 @@ from .voting import open_link
 
 HERE = Path(__file__).parent
 MAX_PAIRS = 300  # rows of the table of pairs; the API has all of them
+MOST_STANDING = 50  # arms: with more, a study's page does not estimate chances
 ARMS_PER_PAGE = 200  # rows of the tables of arms
 ABOUT = {  # hints in the form for a new study
     "verdict": "the fewest answers until a verdict",
@@ -257,11 +259,18 @@ def study_page(
         arms=[{"number": n, **arm} for n, arm in enumerate(arms, 1)][on_page],
         pages={"number": number, "of": pages, "each": ARMS_PER_PAGE, "arms": len(arms)},
         headline=headline(shown["verdict"], described["retired"]),
+        standing=standing_of(service, found, shown),
         figures={name: figure(chart) for name, chart in service.charts(shown).items()},
         pairs=most_met[:MAX_PAIRS],
         links=links(found, service)["links"],
         scripts=scripts_allowed(found),
     )
+
+
+def standing_of(service: Service, study: Study, shown: Json) -> str:
+    """Return how likely each arm is the best, while there is no verdict; empty if there is nothing to say. Blocks."""
+    waiting = shown["verdict"]["kind"] == "not yet" and shown["leader"] is not None and not shown["study"]["retired"]
+    return str(service.standing(study)) if waiting and shown["verdict"]["arms"] <= MOST_STANDING else ""
 
 
 def figure(chart: Json) -> Json:

@@ -36,14 +36,17 @@ class NewStudy(RequestBody):
         str | None,
         Field(max_length=200, description="The policy that chooses the duels, e.g. `rucb:alpha=0.6`; else `verdict`."),
     ] = None
-    confidence: Annotated[float, Field(gt=0, lt=1, description="The probability that no verdict is ever wrong.")] = 0.95
+    confidence: Annotated[
+        float | None, Field(gt=0, lt=1, description="The probability that no verdict is ever wrong; else 0.95.")
+    ] = None
     margin: Annotated[
-        float, Field(ge=0, lt=0.5, description="If above 0, arms this close to the best count as practically tied.")
-    ] = 0.0
+        float | None,
+        Field(ge=0, lt=0.5, description="If above 0, arms this close to the best count as practically tied; else 0."),
+    ] = None
     after: Annotated[
-        Literal["stop", "rank"],
+        Literal["stop", "rank"] | None,
         Field(description="When the winner is known, stop asking voters, or find the order of the others too."),
-    ] = "stop"
+    ] = None
     horizon: Annotated[
         int | None, Field(ge=1, le=2**62, description="The number of duels, for policies that need it.")
     ] = None
@@ -161,6 +164,33 @@ class Leaderboard(BaseModel):
 class Preferences(BaseModel):
     preferences: list[dict[str, Any]]
     next: Annotated[int | None, Field(description="Send this as `after` for the next page; null at the end.")]
+
+
+class ChanceOut(BaseModel):
+    arm: str
+    chance: Annotated[float, Field(description="The probability that it is the best, under the model.")]
+
+
+class StandingOut(BaseModel):
+    """Estimates under a model; only the verdict is a promise."""
+
+    chances: list[ChanceOut]
+    answers_median: Annotated[int | None, Field(description="Half of such studies need at most this many more.")]
+    answers_90: Annotated[int | None, Field(description="Nine in ten need at most this many more.")]
+    answers_an_hour: Annotated[float | None, Field(description="How many answers came lately.")]
+    hours_median: Annotated[float | None, Field(description="How long the median takes at that rate.")]
+    hint: Annotated[str, Field(description="What to change if no verdict is in sight.")]
+    words: str
+
+
+class RankOut(BaseModel):
+    rank: int
+    arm: str
+    certain: bool
+
+
+class RankingOut(BaseModel):
+    ranking: list[RankOut]
 
 
 class LogEntryOut(BaseModel):

@@ -21,6 +21,7 @@ from ..study.catalogue import load_study
 from ..study.duels import iso_time
 from ..study.goal import Goal, goal_of
 from ..study.items import count_items
+from ..study.standing import Standing
 from ..study.study import Study
 from . import keys
 from .background import Background
@@ -58,10 +59,12 @@ class Service:
     open_to_all: bool = False  # no sign-in; only on loopback
     _boards: dict[tuple[int, int, int, float], CachedBoard] = field(default_factory=dict)
     _drawing: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))  # by study
+    _estimating: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
     _states: dict[int, State] = field(default_factory=dict)  # by the study's id
     _keys: dict[str, Key] = field(default_factory=dict)
     _studies: dict[str, Study] = field(default_factory=dict)
     _verdicts: dict[int, tuple[tuple[int, int], Json]] = field(default_factory=dict)  # by the study's id
+    _standings: dict[int, tuple[tuple[int, int], Standing]] = field(default_factory=dict)  # by the study's id
     _damaged: dict[tuple[int, str, float], tuple[float, str]] = field(default_factory=dict)  # when to look again; why
     _generation: int = 0  # of the storage that the caches belong to
 
@@ -92,6 +95,7 @@ class Service:
             self._generation = self.storage.generation
             for known in (self._boards, self._keys, self._studies, self._verdicts, self._damaged, self._states):
                 known.clear()
+            self._standings.clear()
 
     def exists(self, study: Study) -> bool:
         """Return whether the study is still in the database. Blocks."""
@@ -166,6 +170,16 @@ class Service:
             cached = (key, verdict_data(study.verdict()))
             self._verdicts[study.id] = cached
         return cached[1]
+
+    def standing(self, study: Study) -> Standing:
+        """Return the estimates before a study's verdict, computed once for each state of its log. Blocks."""
+        with self._estimating[study.id]:
+            key = (self.storage.generation, study.history().seq)
+            cached = self._standings.get(study.id)
+            if cached is None or cached[0] != key:
+                cached = (key, study.standing())
+                self._standings[study.id] = cached
+            return cached[1]
 
     def board(self, study: Study, confidence: float | None = None) -> Json:
         """Return what the dashboard shows, computed once for each state of the log. Blocks."""

@@ -18,6 +18,9 @@ _HOMES = {
     "list_studies": "catalogue",
     "add_items": "items",
     "Verdict": "verdict",
+    "Goal": "goal",
+    "Standing": "standing",
+    "RankRow": "leaderboard",
     "LeaderboardRow": "tally",
     "PairRow": "tally",
     "Tally": "tally",
@@ -31,7 +34,10 @@ if TYPE_CHECKING:
     from .analysis import Analysis, analyse
     from .catalogue import StudyInfo, create_study, delete_study, list_studies, load_study
     from .duels import Duel, LogEntry
+    from .goal import Goal
     from .items import add_items
+    from .leaderboard import RankRow
+    from .standing import Standing
     from .study import Study
     from .tally import LeaderboardRow, PairRow, Tally
     from .verdict import Verdict

@@ -3,7 +3,7 @@
 import json
 import shlex
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from types import ModuleType
@@ -62,10 +62,10 @@ def create_study(
     storage: str | Storage | None = None,
     policy: str | Policy | ModuleType | None = None,
     *,
-    confidence: float = 0.95,
-    margin: float = 0.0,
-    after: Literal["stop", "rank"] = "stop",
-    about: Literal["items like these", "these items"] = "items like these",
+    confidence: float | None = None,
+    margin: float | None = None,
+    after: Literal["stop", "rank"] | None = None,
+    about: Literal["items like these", "these items"] | None = None,
     horizon: int | None = None,
     seed: int = 0,
     lease: float = LEASE,
@@ -79,10 +79,12 @@ def create_study(
         storage: A database's URL, by default `sqlite:///duels.db`; PostgreSQL as `postgresql://user@host/name`.
         policy: What chooses the duels: a name such as `"rucb:alpha=0.6"`, a Python file, or a module of yours. By
             default `verdict`, which needs the fewest answers.
-        confidence: The probability that no verdict of the study is ever wrong.
+        confidence: The probability that no verdict of the study is ever wrong; by default 0.95.
         margin: If above 0, an arm may be declared practically tied with the best: none beats it with a probability of
-            more than ½ + margin. Equal arms never get a verdict without one.
-        after: What to do when the winner is known: `"stop"` asking people and judges, or `"rank"` the others too.
+            more than ½ + margin. By default 0, where arms that are equally good never get a verdict: set a margin such
+            as 0.05 if they may be.
+        after: What to do when the winner is known: `"stop"` asking people and judges (the default), or `"rank"` the
+            others too.
         about: What the verdict is about. By default the questions are examples, and it is about all `"items like
             these"`. With `"these items"`, each pair is asked about each item of the study once, and the verdict says
             who wins more of exactly these: it needs fewer answers, and is final when all were asked.
@@ -112,7 +114,9 @@ def create_study(
             raise
         names, name = given, study_name  # a study older than these rules keeps its names
     chosen = find_policy(DEFAULT_POLICY if policy is None else policy)
-    goal = new_goal(confidence, margin, after, chosen.live_ties, about)
+    wanted: dict[str, Any] = {"confidence": confidence, "margin": margin, "after": after, "about": about}
+    asked_for = {name: value for name, value in wanted.items() if value is not None}
+    goal = new_goal(ties=chosen.live_ties, **asked_for)
     chosen = chosen.with_goal(goal.confidence, goal.margin)
     horizon = None if horizon is None else check_int("horizon", horizon, 1)
     chosen.start(len(names), horizon)  # refuses a missing horizon
@@ -136,9 +140,14 @@ def create_study(
         if chosen.live and not goal.on_these_items:
             warnings.warn(f"study {name!r} may never end with the policy {chosen}: {chosen.live}", stacklevel=2)
         return Study(store, created.row, chosen)
-    study = Study(store, created.row, chosen if str(chosen) == created.row.policy else None)
-    _refuse_different(study, names, None if policy is None else chosen, horizon)
-    return study
+    found = Study(store, created.row)
+    _refuse_different(found, names, {name: getattr(goal, name) for name in asked_for})
+    if policy is None:
+        return found
+    chosen = find_policy(policy).with_goal(found.goal.confidence, found.goal.margin)
+    if (found.policy, found.row.horizon) != (str(chosen), horizon):
+        raise Conflict(f"study {found.name!r} exists with the policy {found.policy}: choose another name")
+    return Study(store, created.row, chosen)
 
 
 class _Created(NamedTuple):
@@ -296,9 +305,14 @@ def _found(store: Storage, connection: sa.Connection, name: str) -> StudyRow:
     return row
 
 
-def _refuse_different(study: Study, names: list[str], policy: Policy | None, horizon: int | None) -> None:
+def _refuse_different(study: Study, names: list[str], goal: Mapping[str, object]) -> None:
     started = study.events(limit=1)[0].note["arms"]
     if names not in (started, list(map(composed, started))):
         raise Conflict(f"study {study.name!r} exists with other arms ({', '.join(started)}): choose another name")
-    if policy is not None and (study.policy, study.row.horizon) != (str(policy), horizon):
-        raise Conflict(f"study {study.name!r} exists with the policy {study.policy}: choose another name")
+    own = study.goal._asdict()
+    for what, value in goal.items():
+        if own[what] != value:
+            raise Conflict(
+                f"study {study.name!r} exists with {what} {own[what]}, not {value}: leave {what} out, or choose "
+                "another name"
+            )

@@ -6,7 +6,7 @@ verdict is ever wrong, and needs far fewer answers for it. `docs/study/verdict.m
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -212,7 +212,7 @@ class Settled:
         pairs = np.broadcast_arrays(arm[:, None], arm)
         self._sure_level, self._all_pairs_level = test.winner_level(*pairs), test.all_pairs_level(*pairs)
         self._close_level = test.close_level(*pairs)
-        self._sure, self._done, self._firm = (np.zeros((len(arm), len(arm)), dtype=bool) for _ in range(3))
+        self._sure, self._alone, self._done, self._firm = np.zeros((4, len(arm), len(arm)), dtype=bool)
         self.losses = np.zeros(len(arm), np.int64)
         self._judge_all(tally.wins, tally.ties)
 
@@ -231,9 +231,8 @@ class Settled:
         if self._tally.active[i]:
             self.losses[j] += int(sure) - int(self._sure[i, j])
         self._sure[i, j] = self._done[i, j] = sure
-        if self._margin == 0:
-            self._firm[i, j] = sure and is_certain(won, lost, self._all_pairs_level[i, j])
-        else:
+        self._alone[i, j] = self._firm[i, j] = sure and is_certain(won, lost, self._all_pairs_level[i, j])
+        if self._margin > 0:
             known = log_closeness_of(won, lost, int(ties[i, j]), self._margin)
             self._done[i, j], self._firm[i, j] = known >= self._close_level[i, j], known >= self._all_pairs_level[i, j]
 
@@ -242,8 +241,43 @@ class Settled:
         done: Bools = self._done[arm]
         return done if done[~self._tally.active].all() else self._firm[arm]
 
+    def winner(self, arms: Sequence[int]) -> int | None:
+        """Return the winner of these arms, which are the active ones; None if there is none yet."""
+        counts = self._sure[np.ix_(arms, arms)].sum(axis=1)
+        return next((arm for arm, n in zip(arms, counts) if n == len(arms) - 1 and self._wins(arm, arms)), None)
+
+    def _wins(self, arm: int, arms: Sequence[int]) -> bool:
+        alone: Bools = self._alone[arm]
+        return bool(self._sure[arm, ~self._tally.active].all()) or all(alone[one] for one in arms if one != arm)
+
     def __getitem__(self, pair: tuple[int, int]) -> bool:
         return bool(self.with_others(pair[0])[pair[1]])
+
+
+class Order:
+    """Which arms below the winner are ranked for certain, kept up to date answer by answer.
+
+    Attributes:
+        beats: (K, K) bool: Whether i beats j for certain by the promise about all pairs. Retired arms are included.
+    """
+
+    def __init__(self, tally: Tally, confidence: float) -> None:
+        self._levels, self.beats = log_thresholds(tally, confidence), certainly_beats(tally, confidence)
+
+    def update(self, i: int, j: int, wins: np.ndarray) -> None:
+        """Take in an answer to a duel of i and j that `wins` already includes."""
+        sure = bool(log_evidence(wins[i, j], wins[j, i]) >= self._levels[i, j])
+        self.beats[i, j], self.beats[j, i] = sure and wins[i, j] > wins[j, i], sure and wins[j, i] > wins[i, j]
+
+    def rest(self, arms: Sequence[int]) -> list[int]:
+        """Return those of the arms below the winner that have no certain rank yet; fewer than two if all have one."""
+        left = np.array(arms)
+        while len(left) > 1:
+            first = self.beats[np.ix_(left, left)].sum(axis=1) == len(left) - 1
+            if not first.any():
+                break
+            left = left[~first]
+        return [int(arm) for arm in left]
 
 
 Test = AllPairs | WithoutUnion

@@ -59,7 +59,14 @@ class Goal(NamedTuple):
 OLD = Goal(test="all pairs", redirects=False)  # of studies that version 0.1.0 created
 
 
-def new_goal(confidence: float, margin: float, after: str, ties: str, about: str = "items like these") -> Goal:
+def new_goal(
+    confidence: float = 0.95,
+    margin: float = 0.0,
+    after: str = "stop",
+    about: str = "items like these",
+    *,
+    ties: str,
+) -> Goal:
     """Return the goal of a new study. With a margin ties are never skipped: they show which arms are close.
 
     Raises:

@@ -21,7 +21,7 @@ from ..policies import policy as find_policy
 from ..policies.verdict import DOUBT, LATER, PRIOR, WAITING
 from ..storage.batches import Batch
 from ..storage.storage import StudyRow
-from .certainty import Settled
+from .certainty import Order, Settled
 from .finite import SettledOnItems
 from .player import Player, SavedState, rival, rival_alpha
 from .record import COLUMNS, OPEN, Record
@@ -65,6 +65,7 @@ class History(Record):
         self._with_ties: np.ndarray | None = None  # … the wins with them, if a rival was needed …
         self._unanswered: np.ndarray | None = None  # … and how many each pair has, if a question was replaced
         self._settled: Settled | None = None  # which pairs need no more answers, if that was needed
+        self._order: Order | None = None  # which of the others have a certain rank, if that was needed
         self._fresh: dict[int, None] = {}  # the open duels, except those known to be past their lease
         self._stale = -math.inf  # when the latest of those was asked
         self._places: dict[int, int] | None = None
@@ -104,9 +105,11 @@ class History(Record):
         super()._answer(duel, answer)
         if self._settled is not None and self.left[duel] != self.right[duel]:
             self._settled.update(self.left[duel], self.right[duel], self.wins, self.ties)
+        if self._order is not None and self.left[duel] != self.right[duel]:
+            self._order.update(self.left[duel], self.right[duel], self.wins)
 
     def _import(self, batch: Batch, time: float) -> None:
-        self._asked_last, self._settled = None, None
+        self._asked_last, self._settled, self._order = None, None, None
         super()._import(batch, time)
 
     def _withdraw(self, duels: Sequence[int], becomes: int, blind: bool = False) -> None:
@@ -119,7 +122,8 @@ class History(Record):
         """Recompute the policy's state from the first answer: arms changed, or answers were taken back."""
         self._player, self._folded = None, 0
         self._starts += 1
-        self._asked_last, self._places, self._place, self._settled = None, None, None, None
+        self._asked_last, self._places, self._place = None, None, None
+        self._settled, self._order = None, None
 
     @property
     def places(self) -> dict[int, int]:
@@ -287,7 +291,8 @@ class History(Record):
     def _redirects(self) -> bool:
         """Whether questions that cannot help are replaced: not by a policy that does so itself, on the same arms."""
         same = all(self.active) and len(self.names) == self.started_with
-        return self.goal.redirects and not (same and self.policy.asks_for(self.goal.confidence, self.goal.margin))
+        asks = same and self.goal.after == "stop" and self.policy.asks_for(self.goal.confidence, self.goal.margin)
+        return self.goal.redirects and not asks
 
     def _useful(self, i: int, j: int, now: float, may_meet: np.ndarray | None = None) -> tuple[int, int]:
         """The places of a pair that helps the verdict, as `policies.verdict.helpful`, on the active arms.
@@ -295,6 +300,9 @@ class History(Record):
         Where only some pairs may meet, the result may still be another one.
         """
         arms, settled = list(self.places), self.settled
+        winner = settled.winner(arms) if self.goal.after == "rank" else None
+        if winner is not None:
+            return self._ranks(i, j, now, winner)
         first, second = arms[i], arms[j]
         open = not (settled[first, second] or settled[second, first])
         if i != j and open and (settled.losses[first] == 0 or settled.losses[second] == 0):
@@ -324,6 +332,37 @@ class History(Record):
             leads[~may_meet[c]] = np.inf
         d = _lowest(leads, chances[1])
         return (c, d) if leads[d] < np.inf else (i, j)
+
+    def _ranks(self, i: int, j: int, now: float, winner: int) -> tuple[int, int]:
+        """As `_useful`, where the winner is known and the order of the others is to be found.
+
+        Arms with a certain rank are out. Of the others, each with its wins among them, Thompson sampling proposes one
+        without a certain loss to them.
+        """
+        arms = list(self.places)
+        beats, rest = self.order.beats, self.order.rest([arm for arm in arms if arm != winner])
+        chance = self._chances(len(self.left))[0]
+        if len(rest) < 2 or (i != j and chance < DOUBT):
+            return i, j
+        if i != j and {arms[i], arms[j]} <= set(rest) and not (beats[arms[i], arms[j]] or beats[arms[j], arms[i]]):
+            return i, j
+        among = np.ix_(rest, rest)
+        lost = beats[among].any(axis=0)
+        wins = self.wins[among]
+        luck = np.random.default_rng(int(chance * 2**32))
+        strength = luck.beta(1 + wins.sum(axis=1), 1 + wins.sum(axis=0))
+        champion = rest[int(np.where(lost & ~lost.all(), -1.0, strength).argmax())]
+        done = np.isin(arms, rest, invert=True) | beats[champion, arms] | beats[arms, champion]
+        c = self.places[champion]
+        d = self._weakest_lead(c, done, now)
+        return (i, j) if d is None else (c, d)
+
+    def _weakest_lead(self, c: int, done: np.ndarray, now: float) -> int | None:
+        """The place of the arm whose defeat by c is furthest from certain, except for those that are done."""
+        lead = self._leads([list(self.places)[c]], list(self.places), self._unanswered_duels(now)[c])[0]
+        lead[done], lead[c] = np.inf, np.inf
+        d = int(lead.argmin())
+        return d if lead[d] < np.inf else None
 
     def _strongest(self, c: int, chance: float) -> int:
         """The place of the arm with the largest lead over the one at c; a chance decides between equals."""
@@ -388,6 +427,13 @@ class History(Record):
     def next_item(self, left: int, right: int, now: float) -> int | None:
         """Return the item of the next duel, if it is of these arms, in a study on these items; else None."""
         return None if self.items is None else self.items.next(left, right, partial(self._is_free, now=now))
+
+    @property
+    def order(self) -> Order:
+        """Which arms below the winner have a certain rank."""
+        if self._order is None:
+            self._order = Order(self.tally, self.goal.confidence)
+        return self._order
 
     @property
     def settled(self) -> Settled:

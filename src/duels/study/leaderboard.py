@@ -1,6 +1,8 @@
 """Leaderboards and tables of pairs: counts, estimates, and intervals that hold for all pairs together."""
 
 import html
+from collections import Counter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,6 +12,44 @@ from .tally import Floats, Ints, LeaderboardRow, PairRow, Tally, beaten, met, ov
 
 PAGES = 2**20  # more than the number of arms: a pair's number is first · PAGES + second
 TABLE_ROWS = 10  # arms in a notebook's table
+
+
+class RankRow(NamedTuple):
+    """The place of one active arm.
+
+    Attributes:
+        rank: From 1; arms that are equal by the leaderboard share one.
+        arm: Its name.
+        certain: Whether every arm above certainly beats it, and it certainly beats every arm below. A rank that arms
+            share is not certain.
+    """
+
+    rank: int
+    arm: str
+    certain: bool
+
+
+def rank_rows(tally: Tally, winner: str | None, confidence: float = 0.95) -> list[RankRow]:
+    """Return the active arms in the order of `ranking`, and which ranks are certain.
+
+    With probability `confidence`, no rank but the winner's is ever certain and wrong: that is the promise about all
+    pairs. That the winner is first is the promise of the verdict.
+
+    Args:
+        tally: The counts.
+        winner: The winner by the verdict, if there is one.
+        confidence: Of the promise about all pairs.
+    """
+    ranked = [(rank, arm) for rank, arm in ranking(tally) if tally.active[arm]]
+    order = [arm for _, arm in ranked]
+    beats = certainly_beats(tally, confidence)[np.ix_(order, order)]
+    beats |= np.array([[tally.names[arm] == winner] for arm in order])
+    place = np.arange(len(order))
+    known = np.where(place[:, None] < place, beats, beats.T) | np.eye(len(order), dtype=bool)
+    shared = Counter(rank for rank, _ in ranked)
+    alone = [shared[rank] == 1 and (len(order) > 1 or winner is not None) for rank, _ in ranked]
+    certain = [bool(row.all()) and only for row, only in zip(known, alone)]
+    return [RankRow(rank, tally.names[arm], sure) for (rank, arm), sure in zip(ranked, certain)]
 
 
 def leaderboard(tally: Tally, confidence: float = 0.95) -> list[LeaderboardRow]:

@@ -238,7 +238,7 @@ def _is_wrong(plan: _Plan, verdicts: Ints) -> Bools:
 
 
 def _goal(plan: _Plan, policy: Policy) -> Goal:
-    return new_goal(plan.confidence, plan.margin, "stop", policy.live_ties)
+    return new_goal(plan.confidence, plan.margin, "stop", ties=policy.live_ties)
 
 
 Result = tuple[int, float, int]  # duels, regret and verdict of a study

@@ -7,11 +7,12 @@ for each σ (Laplace), and weighted by its evidence. Which duels were asked does
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .certainty import WithoutUnion, log_closeness, log_mixture
+from .certainty import WithoutUnion, log_closeness, log_mixture, log_thresholds
+from .intervals import log_evidence
 from .tally import Bools, Floats, Tally, ranking
 
 SPREADS = (0.1, 0.2, 0.4, 0.8, 1.6)
@@ -22,7 +23,8 @@ MANY = 10**7  # answers: more are never waited for
 MARGINS = (0.02, 0.05, 0.1)  # that are proposed where arms look equal
 EQUAL = 20_000  # answers: if more are likely needed, the first arms look equal
 HALVINGS = 20  # of the interval in which the number of answers of a pair is
-FUTURES = 400  # draws for which the number of answers is computed
+FUTURES = 400  # draws for which the number of answers is computed …
+FEWER = 100  # … and for a hint
 CALIBRATED = 0.9  # answers for each that `answers_needed` finds in expected proportions, so that half need fewer
 
 
@@ -73,9 +75,19 @@ class Standing(NamedTuple):
             parts.append(f"About {_rounded(self.answers_median)} more answers are likely needed{most}.{rate}")
         return " ".join([*parts, self.hint]).strip()
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data, as in JSON."""
+        return self._asdict() | {"chances": [one._asdict() for one in self.chances]}
+
 
 def standing(
-    tally: Tally, *, confidence: float, margin: float, answers_an_hour: float | None = None, seed: int = 0
+    tally: Tally,
+    *,
+    confidence: float,
+    margin: float,
+    test: str = "winner",
+    answers_an_hour: float | None = None,
+    seed: int = 0,
 ) -> Standing:
     """Estimate the chance of each active arm to be the best, and the number of answers until the verdict.
 
@@ -83,6 +95,7 @@ def standing(
         tally: The counts.
         confidence: Of the verdict.
         margin: Of the verdict.
+        test: Of the verdict, see `certainty`.
         answers_an_hour: How fast answers come.
         seed: Of the draws.
     """
@@ -94,7 +107,7 @@ def standing(
     chances = dict(zip(arms.tolist(), share.tolist()))
     rows = sorted((Chance(tally.names[arm], chances.get(arm, 0.0)) for arm in ranked), key=lambda one: -one.chance)
     strengths = strengths[np.random.default_rng(seed).permutation(len(strengths))[:FUTURES]]
-    needed = answers_needed(tally, arms, strengths, confidence, margin)
+    needed = answers_needed(tally, arms, strengths, confidence, margin, test)
     median, most = (_whole(np.quantile(needed, level)) for level in (0.5, 0.9))
     hours = None if median is None or not answers_an_hour else median / answers_an_hour
     hint = "" if median is not None and median <= EQUAL else _hint(tally, arms, strengths, confidence, margin)
@@ -157,7 +170,9 @@ def _chances(strength: Floats) -> Floats:
     return chances
 
 
-def answers_needed(tally: Tally, arms: np.ndarray, strengths: Floats, confidence: float, margin: float) -> Floats:
+def answers_needed(
+    tally: Tally, arms: np.ndarray, strengths: Floats, confidence: float, margin: float, test: str = "winner"
+) -> Floats:
     """Return (draws,) float64: for each draw of the strengths, how many more answers the verdict takes.
 
     The best arm meets each other one until the evidence is enough, if answers come in their expected proportions.
@@ -168,11 +183,14 @@ def answers_needed(tally: Tally, arms: np.ndarray, strengths: Floats, confidence
         strengths: (draws, K) float64.
         confidence: Of the verdict.
         margin: Of the verdict.
+        test: Of the verdict; with a margin always `winner`.
     """
-    test, draw = WithoutUnion(tally, confidence), np.arange(len(strengths))
+    levels, draw = WithoutUnion(tally, confidence), np.arange(len(strengths))
     best = strengths.argmax(axis=1)
     first, second = np.broadcast_arrays(arms[best][:, None], arms)
-    level = (test.close_level if margin > 0 else test.winner_level)(first, second)
+    evidence, level = log_mixture, (levels.close_level if margin > 0 else levels.winner_level)(first, second)
+    if test == "all pairs" and margin == 0:
+        evidence, level = log_evidence, log_thresholds(tally, confidence)[first, second]
     won, lost, tied = tally.wins[first, second], tally.wins[second, first], tally.ties[first, second]
     chance = 1 / (1 + np.exp(strengths - strengths[draw, best][:, None]))
     ties = tally.ties.sum() / max(tally.ties.sum() + 2 * tally.wins.sum(), 1)
@@ -180,7 +198,7 @@ def answers_needed(tally: Tally, arms: np.ndarray, strengths: Floats, confidence
     def enough(more: Floats) -> Bools:
         decided = (1 - ties) * more
         w, l, t = won + decided * chance, lost + decided * (1 - chance), tied + ties * more  # noqa: E741
-        known = log_closeness(w, l, t, margin) if margin > 0 else np.where(w > l, log_mixture(w, l), -np.inf)
+        known = log_closeness(w, l, t, margin) if margin > 0 else np.where(w > l, evidence(w, l), -np.inf)
         return np.asarray(known >= level)
 
     low, high = np.zeros(chance.shape), np.full(chance.shape, float(MANY))
@@ -197,15 +215,16 @@ def _hint(tally: Tally, arms: np.ndarray, strengths: Floats, confidence: float, 
     """Which margin to set where the first arms look equal."""
     if not tally.wins.any():
         return ""
+    equal = "The first arms look equal."
+    if margin == 0:
+        equal = "The first arms look equal, and equal arms never get a verdict without a margin."
     for larger in MARGINS:
         if larger > margin:
-            median = float(np.median(answers_needed(tally, arms, strengths, confidence, larger)))
+            median = float(np.median(answers_needed(tally, arms, strengths[:FEWER], confidence, larger)))
             if median <= EQUAL / 2:
-                return (
-                    f"The first arms look equal. A study with a margin of {larger:g} would need about "
-                    f"{_rounded(int(median))} more answers: look with margin={larger:g}."
-                )
-    return "The first arms look equal."
+                needs = f"it needs about {_rounded(int(median))} more answers" if median else "it has a verdict now"
+                return f"{equal} With a margin of {larger:g} {needs}: look at the verdict with margin={larger:g}."
+    return equal
 
 
 def _whole(number: float) -> int | None:

@@ -30,6 +30,7 @@ from .duels import Duel, LogEntry, iso_time
 from .goal import Goal, goal_of
 from .history import History
 from .items import fixed_items
+from .leaderboard import RankRow
 from .log import Log, log_entry
 from .record import OPEN, next_event
 from .standing import Standing, standing
@@ -464,7 +465,19 @@ class Study(Log):
         """
         tally, rate = self.read(lambda connection, history: (history.tally, _answers_an_hour(history)))
         goal = self.goal
-        return standing(tally, confidence=goal.confidence, margin=goal.margin, answers_an_hour=rate)
+        return standing(tally, confidence=goal.confidence, margin=goal.margin, test=goal.test, answers_an_hour=rate)
+
+    def ranking(self) -> list[RankRow]:
+        """Return the active arms in the order of the leaderboard, and which ranks are certain.
+
+        A study with `after="rank"` asks on until all are. The first rank keeps the promise of the verdict, the others
+        that about all pairs: each holds with the study's confidence, however often you look.
+        """
+        return self.ranking_of(self.tally())
+
+    def ranking_of(self, tally: Tally) -> list[RankRow]:
+        """Return the ranking by these counts."""
+        return tables.rank_rows(tally, self.goal.verdict(tally).winner, self.goal.confidence)
 
     def tally(self) -> Tally:
         """Return the answers that count, as wins and ties of each pair."""

@@ -16,7 +16,7 @@ from ...study.worker import read_packed
 from ...votes.files import write_votes
 from ..errors import Refused, error_responses
 from ..keys import KeyId
-from ..schemas import Events, Imported, Leaderboard, Preferences
+from ..schemas import Events, Imported, Leaderboard, Preferences, RankingOut, StandingOut
 from ..security import Caller, ServiceDep
 from .studies import Found, StudyPath
 
@@ -72,6 +72,22 @@ def verdict(
     """
     found = study.verdict(confidence, margin)
     return {**verdict_data(found), "words": str(found)}
+
+
+@router.get("/api/studies/{study}/standing", response_model=StandingOut)
+def standing(study: Found, service: ServiceDep) -> dict[str, object]:
+    """Estimate each arm's chance to be the best, and how many more answers are needed. Only the verdict is a promise.
+
+    `words` says it in sentences.
+    """
+    found = service.standing(study)
+    return {**found.as_dict(), "words": str(found)}
+
+
+@router.get("/api/studies/{study}/ranking", response_model=RankingOut)
+def ranking(study: Found) -> dict[str, object]:
+    """List the active arms in order, and which ranks are certain."""
+    return {"ranking": [row._asdict() for row in study.ranking()]}
 
 
 @router.get("/api/studies/{study}/board")

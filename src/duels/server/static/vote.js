@@ -15,12 +15,12 @@ const KEYS = {
 };
 const THANKS = {
   goal: "That is all we wanted to ask. You can keep voting if you like.",
-  winner: "There is a winner, so no more votes are needed.",
+  winner: "The result is known, so no more votes are needed.",
   retired: "This study has ended.",
   full: "This link accepts no more votes.",
 };
 const TOO_LATE = { // for voters who arrive after the end
-  winner: ["This comparison is over: there is a winner.", "No more votes are needed."],
+  winner: ["This comparison is over: the result is known.", "No more votes are needed."],
   retired: ["This comparison is over.", "No more votes are needed."],
   full: ["This link accepts no more votes.", "It has reached its maximum."],
 };
