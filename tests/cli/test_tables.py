@@ -210,8 +210,10 @@ def read_table(lines, count):
         groups = "\n".join(body).split("\n\n")
     elif len(body) == count:
         groups = body
-    else:  # a row begins where the first column does
-        groups = re.split(rf"\n(?= {{{spans[0][0]}}}\S)", "\n".join(body))
+    else:  # a row begins where the first column has something
+        groups = []
+        for line in body:
+            groups = [*groups, line] if cut(line)[0] else [*groups[:-1], f"{groups[-1]}\n{line}"]
     return heads, [[[p for p in parts if p] for parts in zip(*map(cut, group.split("\n")))] for group in groups]
 
 

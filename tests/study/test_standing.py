@@ -97,6 +97,21 @@ def test_many_arms_are_quick_and_sum_to_one():
     assert sum(one.chance for one in found.chances) == pytest.approx(1)
 
 
+@pytest.mark.parametrize(
+    ("hours", "said"),
+    [
+        (0.001, "1 minute"),
+        (0.5, "30 minutes"),
+        (1.2, "1 hour"),
+        (30, "30 hours"),
+        (48, "2 days"),
+        (24_000, "1,000 days"),
+    ],
+)
+def test_durations_in_words(hours, said):
+    assert module._duration(hours) == said
+
+
 def test_a_study_knows_its_rate(tmp_path):
     study = create_study([*"abc"], storage=f"sqlite:///{tmp_path}/duels.db")
     assert study.standing().answers_an_hour is None

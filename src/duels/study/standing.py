@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..errors import counted
 from .certainty import WithoutUnion, log_closeness, log_mixture, log_thresholds
 from .intervals import log_evidence
 from .tally import Bools, Floats, Tally, ranking
@@ -237,5 +238,5 @@ def _rounded(number: int) -> str:
 
 def _duration(hours: float) -> str:
     if hours < 1:
-        return f"{max(1, round(60 * hours))} minutes"
-    return f"{hours:.0f} hours" if hours < 48 else f"{hours / 24:.0f} days"
+        return counted(max(1, round(60 * hours)), "minute")
+    return counted(round(hours), "hour") if hours < 48 else counted(round(hours / 24), "day")
