@@ -142,6 +142,7 @@ class Client:
         confidence: float | None = None,
         margin: float | None = None,
         after: Literal["stop", "rank"] | None = None,
+        about: Literal["items like these", "these items"] | None = None,
         horizon: int | None = None,
         seed: int = 0,
         lease: float = LEASE,
@@ -158,6 +159,7 @@ class Client:
             margin: If above 0, an arm may be declared practically tied with the best, see `Study.verdict`. By default
                 0, where arms that are equally good never get a verdict.
             after: What to do when the winner is known: `"stop"` (the default), or `"rank"` the others too.
+            about: What the verdict is about, see `duels.create_study`.
             horizon: How many duels there will be, for policies that need to know.
             seed: Of the policy's random choices.
             lease: Seconds after which a duel without an answer no longer counts as open.
@@ -172,7 +174,7 @@ class Client:
         """
         body: dict[str, object] = {"name": study_name, "arms": arms, "horizon": horizon}
         body |= {"policy": None if policy is None else str(policy), "confidence": confidence, "margin": margin}
-        body |= {"after": after, "seed": seed, "lease": lease, "load_if_exists": load_if_exists}
+        body |= {"after": after, "about": about, "seed": seed, "lease": lease, "load_if_exists": load_if_exists}
         created = self._send("POST", ROOT[:-1], body, Again.ALWAYS if load_if_exists else Again.UNSENT).json()
         return RemoteStudy(self, created["name"], created["policy"])
 

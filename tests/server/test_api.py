@@ -45,7 +45,13 @@ def test_a_study_from_beginning_to_end(admin):
     assert body == {
         "name": "s",
         "policy": "rucb:alpha=0.6",
-        "goal": {"confidence": 0.95, "margin": 0.0, "after": "stop", "test": "winner"},
+        "goal": {
+            "confidence": 0.95,
+            "margin": 0.0,
+            "after": "stop",
+            "about": "items like these",
+            "test": "winner",
+        },
         "arms": [{"name": "a", "active": True}, {"name": "b", "active": True}],
         "answers": 0,
         "open": 0,

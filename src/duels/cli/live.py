@@ -56,6 +56,9 @@ def create_study(
     after: Annotated[
         After | None, typer.Option(help="When the winner is known: stop, or rank the others.", show_default="stop")
     ] = None,
+    these_items: Annotated[
+        bool, typer.Option("--these-items", help="Ask each pair about each item once; the verdict is on these items.")
+    ] = False,
     horizon: Annotated[str | None, typer.Option(help="The number of duels, if the policy needs it.")] = None,
     seed: SeedOption = "0",
     lease: Annotated[float, typer.Option(help="Seconds until an unanswered duel expires.")] = 600.0,
@@ -84,6 +87,7 @@ def create_study(
         confidence=confidence,
         margin=margin,
         after=None if after is None else after.value,
+        about="these items" if these_items else None,
         horizon=steps,
         seed=luck,
         lease=lease,

@@ -47,6 +47,10 @@ class NewStudy(RequestBody):
         Literal["stop", "rank"] | None,
         Field(description="When the winner is known, stop asking voters, or find the order of the others too."),
     ] = None
+    about: Annotated[
+        Literal["items like these", "these items"] | None,
+        Field(description="With `these items`, each pair is asked about each item once, and the verdict is on these."),
+    ] = None
     horizon: Annotated[
         int | None, Field(ge=1, le=2**62, description="The number of duels, for policies that need it.")
     ] = None
@@ -66,6 +70,7 @@ class GoalOut(BaseModel):
     confidence: float
     margin: float
     after: str
+    about: str
     test: Annotated[str, Field(description="`winner`, or `all pairs` in studies created by version 0.1.0.")]
 
 

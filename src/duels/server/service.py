@@ -264,7 +264,8 @@ class Service:
 
 
 def _goal(goal: Goal) -> Json:
-    return {"confidence": goal.confidence, "margin": goal.margin, "after": goal.after, "test": goal.test}
+    shown = ("confidence", "margin", "after", "about", "test")
+    return {name: getattr(goal, name) for name in shown}
 
 
 class _Gone(UnknownName):

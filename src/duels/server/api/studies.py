@@ -45,6 +45,7 @@ def create(body: NewStudy, service: ServiceDep, key: Caller) -> dict[str, object
         confidence=body.confidence,
         margin=body.margin,
         after=body.after,
+        about=body.about,
         horizon=body.horizon,
         seed=body.seed,
         lease=body.lease,
