@@ -411,6 +411,17 @@ def test_the_page_says_where_a_study_stands_before_the_verdict(people, admin, st
     assert "some pairs of a winner may not be certain yet" in text
 
 
+def test_the_page_says_how_far_the_ranking_is(people, admin):
+    admin.post("/api/studies", json={"name": "order", "arms": ["x", "y", "z"], "after": "rank"})
+    votes, send = "left,right,winner\n" + "x,y,left\nx,z,left\n" * 20, {"headers": {"Content-Type": "text/csv"}}
+    admin.post("/api/studies/order/import", content=votes, **send)
+    text = people.page("/studies/order").text
+    assert "After the winner rank the others" in text
+    assert "1 of 3 ranks are certain. Voting goes on until all are." in text
+    admin.post("/api/studies/order/import", content="left,right,winner\n" + "y,z,left\n" * 20, **send)
+    assert "3 of 3 ranks are certain. No more votes are needed." in people.page("/studies/order").text
+
+
 def test_many_arms_are_not_estimated_on_the_page(people, admin):
     arms = [f"arm {k}" for k in range(pages.MOST_STANDING + 1)]
     admin.post("/api/studies", json={"name": "many", "arms": arms, "policy": "random"})

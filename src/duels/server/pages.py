@@ -259,7 +259,7 @@ def study_page(
         arms=[{"number": n, **arm} for n, arm in enumerate(arms, 1)][on_page],
         pages={"number": number, "of": pages, "each": ARMS_PER_PAGE, "arms": len(arms)},
         headline=headline(shown["verdict"], described["retired"]),
-        standing=standing_of(service, found, shown),
+        standing=standing_of(service, found, shown) or ranks_of(found, shown),
         figures={name: figure(chart) for name, chart in service.charts(shown).items()},
         pairs=most_met[:MAX_PAIRS],
         links=links(found, service)["links"],
@@ -270,7 +270,17 @@ def study_page(
 def standing_of(service: Service, study: Study, shown: Json) -> str:
     """Return how likely each arm is the best, while there is no verdict; empty if there is nothing to say. Blocks."""
     waiting = shown["verdict"]["kind"] == "not yet" and shown["leader"] is not None and not shown["study"]["retired"]
-    return str(service.standing(study)) if waiting and shown["verdict"]["arms"] <= MOST_STANDING else ""
+    few = shown["verdict"]["arms"] <= MOST_STANDING
+    return f"An estimate, which allows for luck so far. {service.standing(study)}" if waiting and few else ""
+
+
+def ranks_of(study: Study, shown: Json) -> str:
+    """Return how many ranks are certain, if a study with a winner ranks the others; else nothing. Blocks."""
+    if shown["verdict"]["kind"] != "winner" or study.goal.after != "rank":
+        return ""
+    certain = [row.certain for row in study.ranking()]
+    asking = "No more votes are needed." if all(certain) else "Voting goes on until all are."
+    return f"{sum(certain)} of {len(certain)} ranks are certain. {asking}"
 
 
 def figure(chart: Json) -> Json:

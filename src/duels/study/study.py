@@ -103,8 +103,8 @@ class Study(Log):
         Args:
             n: How many duels to ask for, up to 10,000.
             voter: Who is asked; stored with the question.
-            allow_self: False where people vote, so that an arm never meets itself. Instead of a self-duel, the
-                champion meets the arm with the largest upper confidence limit against it.
+            allow_self: False where people vote, so that an arm never meets itself. A question that cannot help the
+                verdict, such as one about a pair that is certain already, is then replaced by one that does.
 
         Returns:
             The duel, or a list of `n` duels if that is not 1.
