@@ -24,7 +24,7 @@ LINEAR = duels.problem("linear:arms=4")
 def begun(matrix, policy, seed, horizon=None):
     """The history of a study that has just been created, without a database."""
     chosen = duels.policy(policy)
-    goal = new_goal(0.95, 0.0, "stop", chosen.live_ties)._asdict()
+    goal = new_goal(ties=chosen.live_ties)._asdict()
     history = History(StudyRow(1, "study", 0.0, policy, horizon, seed, 600.0, {"goal": goal}), chosen)
     history.apply([next_event(history, "create", 0.0, note=json.dumps({"arms": matrix.names}))])
     history.player().compile()

@@ -69,14 +69,13 @@ def policies(format: FormatOption = Format.table) -> None:
             "name": one.name,
             "parameters": defaults(one.module),
             "needs_horizon": one.needs_horizon,
-            "live": one.live,
+            "may_never_end": bool(one.live),
             "paper": one.paper,
         }
         for one in found
     ]
-    live = column("live", "live study", show=lambda why: "may never end" if why else "", spare=1)
     paper = column("paper", spare=2, least=40)
-    columns = (column("name"), column("parameters"), column("needs_horizon", spare=1), live, paper)
+    columns = (column("name"), column("parameters"), column("needs_horizon", spare=1), column("may_never_end", spare=1), paper)
     print_rows(rows, format, columns)
 
 
