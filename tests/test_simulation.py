@@ -317,7 +317,7 @@ def test_arms_that_do_not_exist_are_refused(compiled):
 
 BRIEF = """
 import duels
-duels.simulate("arxiv-6", "random", horizon=40_000_000, runs=2)
+duels.simulate("arxiv-6", "random", horizon=20_000_000, runs=2)
 """
 
 

@@ -53,6 +53,7 @@ def failing(chosen):
     return failed
 
 
+@pytest.mark.deep  # as the conformance tests of RUCB itself
 def test_the_unaltered_policy_passes():
     assert failing(altered(rucb)) == []
 

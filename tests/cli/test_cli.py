@@ -89,7 +89,9 @@ def test_a_matrix_without_a_condorcet_winner_is_played_with_copeland_regret(tmp_
 
 def test_policies():
     listed = json.loads(output("policies", "-f", "json"))
-    assert [set(policy) for policy in listed] == [{"name", "parameters", "needs_horizon", "may_never_end", "paper"}] * len(listed)
+    assert [set(policy) for policy in listed] == [
+        {"name", "parameters", "needs_horizon", "may_never_end", "paper"}
+    ] * len(listed)
     assert [policy["name"] for policy in listed] == list(duels.policies.BUILT_IN)
     assert listed[0]["parameters"] == {"confidence": 0.95, "margin": 0.0}
     assert listed[1]["parameters"] == {"alpha": 0.51, "variant": "seed", "unplayed": 2.0}

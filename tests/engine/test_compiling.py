@@ -55,7 +55,8 @@ EDITS = (
 )
 
 
-@pytest.mark.parametrize("edits", [EDITS[:1], pytest.param(EDITS, marks=pytest.mark.deep)], ids=["helper", "each"])
+@pytest.mark.deep
+@pytest.mark.parametrize("edits", [EDITS[:1], EDITS], ids=["helper", "each"])
 def test_editing_any_kernel_changes_the_next_run(tmp_path, edits):
     shutil.copytree(SOURCE, tmp_path / "duels", ignore=shutil.ignore_patterns("__pycache__"))
     _, before = probe(tmp_path)

@@ -141,6 +141,7 @@ def scheduler(tmp_path):
         process.wait(60)
 
 
+@pytest.mark.deep
 def test_a_scheduler_that_dies_in_the_middle(scheduler, tmp_path, monkeypatch, caplog):
     main, address = scheduler
     keep = Folder.keep
@@ -200,6 +201,7 @@ def impatient(client):
     allow(before)
 
 
+@pytest.mark.deep
 def test_a_task_that_ends_its_workers_is_named(impatient, tmp_path):
     policy = tmp_path / "deadly.py"
     policy.write_text(DEADLY)

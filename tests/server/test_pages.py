@@ -351,7 +351,10 @@ NOT_YET |= {"open_pairs": [["a", "b"]]}
         ({"kind": "winner", "leader": "a"}, "Winner: a"),
         ({"kind": "winner", "leader": "a", "arms": 1}, "Only arm left: a"),
         ({"kind": "no condorcet winner", "leader": None}, "No winner: no arm beats all others"),
-        ({"kind": "practically tied", "leader": "a", "margin": 0.1, "tied_with": ["b"]}, "Practically as good as any: a"),
+        (
+            {"kind": "practically tied", "leader": "a", "margin": 0.1, "tied_with": ["b"]},
+            "Practically as good as any: a",
+        ),
         ({"leader": None, "duels": 0}, "Not yet: no two arms have met"),
         ({"leader": None}, "Not yet: no two active arms have met"),
         ({}, "Not yet: a leads"),

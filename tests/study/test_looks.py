@@ -159,7 +159,12 @@ def errs(seen):
 
 
 @pytest.mark.parametrize(
-    ("world", "margin"), [("two on top of 10", 0.0), ("level 3", 0.0), ("beyond the margin", 0.05)]
+    ("world", "margin"),
+    [
+        pytest.param("two on top of 10", 0.0, marks=pytest.mark.deep),
+        ("level 3", 0.0),
+        pytest.param("beyond the margin", 0.05, marks=pytest.mark.deep),
+    ],
 )
 def test_looking_after_every_answer_errs_in_fewer_than_delta(world, margin):
     """500 studies of 3,000 duels at δ = 0.05: more than 41 err with probability 0.001, were it 0.05.

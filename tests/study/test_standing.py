@@ -144,7 +144,7 @@ def call_with(function, arguments):
     return function(*arguments)
 
 
-@pytest.mark.parametrize("number", [400, pytest.param(4000, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("number", [250, pytest.param(4000, marks=pytest.mark.deep)])
 def test_chances_are_right_in_the_stated_share_of_studies(number):
     """Stated chances fall into five classes; in each, the share of arms that are the best is the mean stated chance.
 

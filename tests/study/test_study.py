@@ -665,7 +665,7 @@ def test_compiled_and_interpreted_studies_agree(url, tmp_path, monkeypatch):
     asked = []
     for name, patience in (("slow", 1e9), ("fast", -1.0)):
         monkeypatch.setattr(player, "INTERPRETED", {True: patience, False: patience})
-        study = create_study(list("abcde"), name, url)
+        study = create_study(list("abcde"), name, url, "rucb")
         answer_all(study, 80)
         asked.append([(entry.left, entry.right, entry.answer) for entry in study.events()[1:]])
         assert study.history().player().compiled == (name == "fast")
