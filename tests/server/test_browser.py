@@ -562,7 +562,7 @@ def test_all_pages_are_accessible_and_fit(browser, live, api):
         page.wait_for_selector(sign)
         page.evaluate("() => document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
         for scheme in ("dark", "light"):
-            page.emulate_media(color_scheme=scheme)
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # colours change at once
             assert serious(page) == [], (address, scheme)
         page.emulate_media(color_scheme="dark")
         for size in (DESKTOP, TABLET, SMALL_TABLET, PHONE):
