@@ -12,9 +12,9 @@ demo: $(READY)
 	$(BIN)/duels run bradley-terry:arms=16,spread=0.5 --horizon 1000000 --runs 20 \
 		-p rucb -p savage -p interleaved_filter -p btm -p random
 
-# Four workers on two cores: tests of servers and browsers wait for a third of their time.
+# Three workers on two cores: tests of servers and browsers wait for a fifth of their time.
 test: $(READY)
-	$(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 deep: $(READY)
 	$(BIN)/python -m pytest -n 2 -m "deep or not deep" --timeout 1800 -o faulthandler_timeout=2000

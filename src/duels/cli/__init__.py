@@ -75,7 +75,13 @@ def policies(format: FormatOption = Format.table) -> None:
         for one in found
     ]
     paper = column("paper", spare=2, least=40)
-    columns = (column("name"), column("parameters"), column("needs_horizon", spare=1), column("may_never_end", spare=1), paper)
+    columns = (
+        column("name"),
+        column("parameters"),
+        column("needs_horizon", spare=1),
+        column("may_never_end", spare=1),
+        paper,
+    )
     print_rows(rows, format, columns)
 
 
