@@ -45,6 +45,8 @@ COMMANDS = {
     "≈": r"\approx ",
     "…": r"\ldots ",
     "½": r"\frac{1}{2}",
+    "⌊": r"\lfloor ",
+    "⌋": r"\rfloor ",
     "¼": r"\frac{1}{4}",
     "¾": r"\frac{3}{4}",
 }

@@ -85,9 +85,9 @@ def create_study(
             as 0.05 if they may be.
         after: What to do when the winner is known: `"stop"` asking people and judges (the default), or `"rank"` the
             others too.
-        about: What the verdict is about. By default the questions are examples, and it is about all `"items like
-            these"`. With `"these items"`, each pair is asked about each item of the study once, and the verdict says
-            who wins more of exactly these: it needs fewer answers, and is final when all were asked.
+        about: What the verdict is about. By default `"items like these"`: the questions are examples. With
+            `"these items"`, each pair is asked about each item of the study once, and the verdict says who wins more of
+            exactly these: it needs fewer answers, and is final when all were asked.
         horizon: How many duels there will be, for policies that need to know.
         seed: Of the policy's random choices, and of the orders in which pairs are asked about these items.
         lease: Seconds after which a duel without an answer no longer counts as open for the policy's choices. A late
