@@ -34,7 +34,7 @@ GOAL = ("confidence", "margin")  # a study sets these to its own
 
 DOUBT = 0.1  # how often what seems certain is asked about nevertheless, and a draw decides which arm is met
 PRIOR = 10.0  # duels that a pair is taken to have had, when leads are compared
-LATER = 1e9  # added to leads over arms with a certain loss, which are met after the others
+LAST = 1e9  # added to leads over arms with a certain loss, so that these are met last
 WAITING = 0.2  # how much of a win an unanswered duel is taken for
 
 
@@ -143,7 +143,7 @@ def weakest_lead(
     least, ties = math.inf, 0
     for k in range(len(wins)):
         if k != c and not done[c, k]:
-            here = lead(wins, open, c, k) + (LATER if losses[k] > 0 else 0.0)
+            here = lead(wins, open, c, k) + (LAST if losses[k] > 0 else 0.0)
             if here < least:
                 least, ties = here, 0
             ties += here == least
@@ -151,7 +151,7 @@ def weakest_lead(
         return -1
     n = choose(ties, rng)
     for k in range(len(wins)):
-        if k != c and not done[c, k] and lead(wins, open, c, k) + (LATER if losses[k] > 0 else 0.0) == least:
+        if k != c and not done[c, k] and lead(wins, open, c, k) + (LAST if losses[k] > 0 else 0.0) == least:
             if n == 0:
                 break
             n -= 1

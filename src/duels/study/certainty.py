@@ -24,9 +24,9 @@ from ..policies.evidence import (
 )
 from ..policies.evidence import log_closeness as log_closeness_of
 from .intervals import log_evidence, log_martingale
-from .tally import Bools, Floats, Ints, Tally, estimates, leads, met
+from .tally import Bools, Floats, Ints, Tally, estimates, met
 
-LATER, RARE = 1 / 8, 1 / 32  # shares of δ: of arms added later, and of all pairs where arms have changed
+LATER_SHARE, RARE_SHARE = 1 / 8, 1 / 32  # of δ: for arms added later, and for all pairs where arms have changed
 
 
 def share(delta: float, tally: Tally) -> Floats:
@@ -55,17 +55,18 @@ def log_thresholds(tally: Tally, confidence: float = 0.95) -> Floats:
 
 def certainly_beats(tally: Tally, confidence: float = 0.95) -> Bools:
     """Return (K, K) bool: whether i beats j for certain; ties do not count, and retired arms are included."""
-    sure = leads(tally)
-    first, second = np.nonzero(sure)  # with many arms, few pairs have met
-    threshold = -np.log(share_of(1 - checked_confidence(confidence), tally, first, second))
-    sure[first, second] = log_evidence(tally.wins[first, second], tally.wins[second, first]) >= threshold
-    return sure
+    delta = 1 - checked_confidence(confidence)
+    first, second = _promising(tally, math.log(tally.started_with**2 / (2 * delta)))
+    threshold = -np.log(share_of(delta, tally, first, second))
+    known = log_evidence(tally.wins[first, second], tally.wins[second, first])
+    return _pairs_where(len(tally.names), first, second, known >= threshold)
 
 
-def certain_pairs(tally: Tally, confidence: float) -> tuple[Bools, Floats]:
-    """Return `certainly_beats`, and (K, K) float64: the evidence above what that needs, as a logarithm."""
-    excess = log_evidence(tally.wins, tally.wins.T) - log_thresholds(tally, confidence)
-    return certainly_beats(tally, confidence), excess
+def _promising(tally: Tally, log_level: float) -> tuple[Ints, Ints]:
+    """The pairs of which the first arm leads far enough to be certain with that evidence; few do, see `is_certain`."""
+    lead, n = tally.wins - tally.wins.T, tally.wins + tally.wins.T
+    first, second = np.nonzero((lead > 0) & (LOG_2 * lead * lead >= log_level * n))
+    return first, second
 
 
 class AllPairs:
@@ -83,16 +84,16 @@ class AllPairs:
         self.wins: Bools = _both(self.beats, _both_active(tally))
         self.losses: Bools = self.wins
 
-    def all_pairs(self) -> tuple[Bools, Floats]:
-        """Return the pairs that are certain by the promise about all pairs, retired arms included, and by how much.
+    def certain(self) -> Bools:
+        """Return (K, K) bool: whether i beats j for certain by the promise about all pairs; retired arms included."""
+        return certainly_beats(self._tally, self._confidence)
 
-        Returns:
-            (K, K) bool, and the evidence above what is needed, as a logarithm, (K, K) float64.
-        """
-        return certain_pairs(self._tally, self._confidence)
+    def excess(self) -> Floats:
+        """Return (K, K) float64: the evidence above what `certain` needs, as a logarithm."""
+        return _excess(self._tally, self._confidence)
 
     @property
-    def proves_itself(self) -> bool:
+    def only_arm_wins(self) -> bool:
         """Whether the only arm that is left is the winner."""
         return True
 
@@ -120,40 +121,41 @@ class AllPairs:
 class WithoutUnion:
     """The test of new studies: naming a winner needs no union over the arms. Attributes and methods as `AllPairs`.
 
-    The winner must have beaten retired arms too; where it has not, its pairs need the evidence of all pairs.
+    The winner must have beaten retired arms too; where it has not, its pairs need the evidence of all pairs, as those
+    in `firm` have.
     """
 
     def __init__(self, tally: Tally, confidence: float) -> None:
         self._tally, self._delta = tally, 1 - confidence
         arms, start = len(tally.names), tally.started_with
-        first, second = self._promising()
+        first, second = self._leading()
         known = self.evidence(first, second)
-        all_pairs = _pairs_where(arms, first, second, known >= self.all_pairs_level(first, second))
+        self.firm: Bools = _pairs_where(arms, first, second, known >= self.all_pairs_level(first, second))
         self.beats: Bools = _pairs_where(arms, first, second, known >= self.winner_level(first, second))
         itself = np.eye(arms, dtype=bool)
         self._beats_retired: Bools = np.asarray(_either(self.beats, itself)[:, ~tally.active].all(axis=1))
         both = _both_active(tally)
-        self.wins: Bools = np.where(self._beats_retired[:, None], self.beats, all_pairs) & both
-        self.losses: Bools = _both(all_pairs, both)
+        self.wins: Bools = np.where(self._beats_retired[:, None], self.beats, self.firm) & both
+        self.losses: Bools = _both(self.firm, both)
         if tally.active.all() and arms == start > 1:
             self.losses = _pairs_where(arms, first, second, known >= no_winner_level(self._delta, arms))
 
-    def _promising(self) -> tuple[Ints, Ints]:
-        """The pairs that may be certain; as in `is_certain`, few pass."""
-        wins, level = self._tally.wins, winner_level(self._delta, self._tally.started_with)
-        lead, n = wins - wins.T, wins + wins.T
-        first, second = np.nonzero((lead > 0) & (LOG_2 * lead * lead >= level * n))
-        return first, second
+    def _leading(self) -> tuple[Ints, Ints]:
+        """The pairs that may be certain."""
+        return _promising(self._tally, winner_level(self._delta, self._tally.started_with))
 
     def evidence(self, first: Ints, second: Ints) -> Floats:
         """Return the evidence that the first arms of these pairs beat the second ones, as a logarithm."""
         return log_mixture(self._tally.wins[first, second], self._tally.wins[second, first])
 
-    def all_pairs(self) -> tuple[Bools, Floats]:
-        return certain_pairs(self._tally, 1 - self._delta)
+    def certain(self) -> Bools:
+        return certainly_beats(self._tally, 1 - self._delta)
+
+    def excess(self) -> Floats:
+        return _excess(self._tally, 1 - self._delta)
 
     @property
-    def proves_itself(self) -> bool:
+    def only_arm_wins(self) -> bool:
         tally = self._tally
         return len(tally.names) > 1 and bool(self._beats_retired[tally.active].all())
 
@@ -190,12 +192,12 @@ class WithoutUnion:
         start = self._tally.started_with
         later = np.maximum(first, second) + 1.0 - start
         return np.where(
-            later > 0, np.log(0.5 + later * (later + 1) / (LATER * self._delta)), winner_level(self._delta, start)
+            later > 0, np.log(0.5 + later * (later + 1) / (LATER_SHARE * self._delta)), winner_level(self._delta, start)
         )
 
     def all_pairs_level(self, first: Ints, second: Ints) -> Floats:
         """Return the evidence that these pairs need by themselves."""
-        level: Floats = -np.log(share_of(RARE * self._delta, self._tally, first, second))
+        level: Floats = -np.log(share_of(RARE_SHARE * self._delta, self._tally, first, second))
         return level
 
 
@@ -207,18 +209,22 @@ class Settled:
     """
 
     def __init__(self, tally: Tally, confidence: float, margin: float) -> None:
-        self._tally, self._margin, test = tally, margin, WithoutUnion(tally, confidence)
-        arm = np.arange(len(tally.names))
-        pairs = np.broadcast_arrays(arm[:, None], arm)
-        self._sure_level, self._all_pairs_level = test.winner_level(*pairs), test.all_pairs_level(*pairs)
-        self._close_level = test.close_level(*pairs)
-        self._sure, self._alone, self._done, self._firm = np.zeros((4, len(arm), len(arm)), dtype=bool)
-        self.losses = np.zeros(len(arm), np.int64)
-        self._judge_all(tally.wins, tally.ties)
+        self._tally, self._margin, test = tally, margin, self._test(tally, confidence)
+        # What a pair needs depends only on which of its arms came last, so one number per arm is enough.
+        one, last = np.zeros(len(tally.names), np.int64), np.arange(len(tally.names))
+        self._sure_level, self._firm_level = test.winner_level(one, last), test.all_pairs_level(one, last)
+        self._close_level = test.close_level(one, last)
+        self._sure, self._alone = test.beats, test.firm
+        self._done, self._firm = self._sure.copy(), self._alone.copy()
+        if margin > 0:
+            first, second = np.nonzero(met(tally))
+            known = test.closeness(first, second, margin)
+            self._done = _pairs_where(len(last), first, second, known >= test.close_level(first, second))
+            self._firm = _pairs_where(len(last), first, second, known >= test.all_pairs_level(first, second))
+        self.losses: Ints = np.asarray(self._sure[tally.active].sum(axis=0))
 
-    def _judge_all(self, wins: np.ndarray, ties: np.ndarray) -> None:
-        for i, j in np.argwhere(met(self._tally)).tolist():
-            self._judge(i, j, wins, ties)
+    def _test(self, tally: Tally, confidence: float) -> WithoutUnion:
+        return WithoutUnion(tally, confidence)
 
     def update(self, i: int, j: int, wins: np.ndarray, ties: np.ndarray) -> None:
         """Take in an answer to a duel of i and j that `wins` and `ties` already include."""
@@ -226,15 +232,19 @@ class Settled:
         self._judge(j, i, wins, ties)
 
     def _judge(self, i: int, j: int, wins: np.ndarray, ties: np.ndarray) -> None:
-        won, lost = int(wins[i, j]), int(wins[j, i])
-        sure = is_certain(won, lost, self._sure_level[i, j])
+        won, lost, last = int(wins[i, j]), int(wins[j, i]), max(i, j)
+        sure = is_certain(won, lost, self._sure_level[last])
+        self._note(i, j, sure, sure and is_certain(won, lost, self._firm_level[last]))
+        if self._margin > 0:
+            known = log_closeness_of(won, lost, int(ties[i, j]), self._margin)
+            self._done[i, j], self._firm[i, j] = known >= self._close_level[last], known >= self._firm_level[last]
+
+    def _note(self, i: int, j: int, sure: bool, alone: bool) -> None:
+        """Set whether i beats j for certain, with the other pairs of i and by itself."""
         if self._tally.active[i]:
             self.losses[j] += int(sure) - int(self._sure[i, j])
         self._sure[i, j] = self._done[i, j] = sure
-        self._alone[i, j] = self._firm[i, j] = sure and is_certain(won, lost, self._all_pairs_level[i, j])
-        if self._margin > 0:
-            known = log_closeness_of(won, lost, int(ties[i, j]), self._margin)
-            self._done[i, j], self._firm[i, j] = known >= self._close_level[i, j], known >= self._all_pairs_level[i, j]
+        self._alone[i, j] = self._firm[i, j] = alone
 
     def with_others(self, arm: int) -> Bools:
         """Return (K,) bool: with which other arms an arm needs no more answers."""
@@ -282,6 +292,11 @@ class Order:
 
 Test = AllPairs | WithoutUnion
 TESTS: dict[str, type[AllPairs] | type[WithoutUnion]] = {"all pairs": AllPairs, "winner": WithoutUnion}
+
+
+def _excess(tally: Tally, confidence: float) -> Floats:
+    excess: Floats = log_evidence(tally.wins, tally.wins.T) - log_thresholds(tally, confidence)
+    return excess
 
 
 def _both(first: Bools, second: Bools) -> Bools:

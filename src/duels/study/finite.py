@@ -102,7 +102,7 @@ def _log_chance(wins: Floats | float, losses: Floats | float, won: Floats, lost:
 class OnTheseItems(WithoutUnion):
     """The test of studies on these items: levels as in `WithoutUnion`, evidence as in `log_evidence_on_items`."""
 
-    def _promising(self) -> tuple[Ints, Ints]:
+    def _leading(self) -> tuple[Ints, Ints]:
         first, second = np.nonzero(self._tally.wins > self._tally.wins.T)
         return first, second
 
@@ -111,11 +111,14 @@ class OnTheseItems(WithoutUnion):
         counts = tally.wins[first, second], tally.wins[second, first], tally.ties[first, second]
         return log_evidence_on_items(*counts, tally.items or 0)
 
-    def all_pairs(self) -> tuple[Bools, Floats]:
+    def certain(self) -> Bools:
+        return self.firm
+
+    def excess(self) -> Floats:
         arm = np.arange(len(self._tally.names))
         pairs = np.broadcast_arrays(arm[:, None], arm)
-        excess = self.evidence(*pairs) - self.all_pairs_level(*pairs)
-        return np.greater_equal(excess, 0), excess
+        excess: Floats = self.evidence(*pairs) - self.all_pairs_level(*pairs)
+        return excess
 
     def closeness(self, first: Ints, second: Ints, margin: float) -> Floats:
         """Without a margin, an arm that is not certain to win is close only when all items were asked."""
@@ -139,33 +142,35 @@ class SettledOnItems(Settled):
     """As `Settled`, for a study on these items: a pair that was asked about all of them is settled."""
 
     def __init__(self, tally: Tally, confidence: float, margin: float) -> None:
-        self._items = tally.items or 0
-        arms = len(tally.names)
-        self._level = np.zeros((arms, arms), dtype=bool)  # all items were asked, and i has not won more
-        self._near = np.zeros((arms, arms), dtype=bool)  # i is known not to be worse than j, even if level with others
         super().__init__(tally, confidence, margin)
+        self._items = tally.items or 0
+        asked = np.asarray(met(tally) >= self._items)
+        # Whether all items were asked, and i has not won more; whether i is known not to be worse than j even so.
+        self._level = np.asarray(asked & (tally.wins <= tally.wins.T))
+        first, second = np.nonzero(met(tally))
+        enough = (
+            self._test(tally, confidence).closeness(first, second, margin)
+            >= self._close_level[np.maximum(first, second)]
+        )
+        self._near = asked.copy()
+        self._near[first, second] |= enough
+        self._done |= asked
+        self._firm |= asked
 
-    def _judge_all(self, wins: np.ndarray, ties: np.ndarray) -> None:
-        first, second = np.nonzero(met(self._tally))
-        known = log_evidence_on_items(wins[first, second], wins[second, first], ties[first, second], self._items)
-        for i, j, evidence in zip(first.tolist(), second.tolist(), known.tolist()):
-            self._take(i, j, wins, ties, evidence)
+    def _test(self, tally: Tally, confidence: float) -> WithoutUnion:
+        return OnTheseItems(tally, confidence)
 
     def _judge(self, i: int, j: int, wins: np.ndarray, ties: np.ndarray) -> None:
-        self._take(i, j, wins, ties, float(log_evidence_on_items(wins[i, j], wins[j, i], ties[i, j], self._items)))
-
-    def _take(self, i: int, j: int, wins: np.ndarray, ties: np.ndarray, evidence: float) -> None:
-        won, lost, tied = int(wins[i, j]), int(wins[j, i]), int(ties[i, j])
-        sure, asked = evidence >= self._sure_level[i, j], won + lost + tied >= self._items
-        if self._tally.active[i]:
-            self.losses[j] += int(sure) - int(self._sure[i, j])
-        self._sure[i, j], self._level[i, j] = sure, asked and won <= lost
-        known = evidence
+        won, lost, tied, last = int(wins[i, j]), int(wins[j, i]), int(ties[i, j]), max(i, j)
+        known = float(log_evidence_on_items(won, lost, tied, self._items))
+        asked = won + lost + tied >= self._items
+        self._note(i, j, known >= self._sure_level[last], known >= self._firm_level[last])
         if self._margin > 0:
             known = log_closeness_on_items(won, lost, tied, self._items, self._margin)
-        self._done[i, j] = asked or (known >= self._close_level[i, j] if self._margin > 0 else sure)
-        self._near[i, j] = asked or known >= self._close_level[i, j]
-        self._firm[i, j] = asked or known >= self._all_pairs_level[i, j]
+            self._done[i, j], self._firm[i, j] = known >= self._close_level[last], known >= self._firm_level[last]
+        self._level[i, j], self._near[i, j] = asked and won <= lost, asked or known >= self._close_level[last]
+        self._done[i, j] |= asked
+        self._firm[i, j] |= asked
 
     def with_others(self, arm: int) -> Bools:
         done: Bools = self._near[arm] if self._level[arm].any() else self._done[arm]

@@ -18,7 +18,7 @@ from ..engine import loop
 from ..errors import DuelsError
 from ..policies import Policy
 from ..policies import policy as find_policy
-from ..policies.verdict import DOUBT, LATER, PRIOR, WAITING
+from ..policies.verdict import DOUBT, LAST, PRIOR, WAITING
 from ..storage.batches import Batch
 from ..storage.storage import StudyRow
 from .certainty import Order, Settled
@@ -322,7 +322,7 @@ class History(Record):
         c = next((place for place in (i, j) if place in hopeful), -1)
         c = hopeful[int(chances[0] * len(hopeful))] if c < 0 else c
         leads = self._leads(arms[c : c + 1], arms, unanswered[c])[0]
-        leads += np.where(settled.losses[arms] > 0, LATER, 0.0)
+        leads += np.where(settled.losses[arms] > 0, LAST, 0.0)
         if chances[2] < DOUBT:
             won, lost, half = self.wins[arms[c], arms], self.wins[arms, arms[c]], 0.5 * unanswered[c]
             draws = np.random.default_rng([self.row.seed, len(self.left)])

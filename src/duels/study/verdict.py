@@ -106,7 +106,7 @@ def verdict(
         asked = met(tally)[np.ix_(active, active)][~np.eye(len(active), dtype=bool)]
         known |= {"items": tally.items, "final": bool((asked >= tally.items).all())}
     wins = found.wins.sum(axis=1)
-    if (wins[active] == len(active) - 1).any() and (len(active) > 1 or found.proves_itself):
+    if (wins[active] == len(active) - 1).any() and (len(active) > 1 or found.only_arm_wins):
         winner = tally.names[active[wins[active].argmax()]]
         return Verdict(kind="winner", winner=winner, leader=winner, **known)
     if len(active) > 1 and found.losses[:, active].any(axis=0).all():
@@ -124,9 +124,9 @@ def _losses(tally: Tally, found: Test) -> dict[str, Any]:
     The cycle is of pairs that are certain by the promise about all pairs. It may be empty: that there is no winner is
     certain earlier.
     """
-    names, (certain, excess) = tally.names, found.all_pairs()
+    names, excess = tally.names, found.excess()
     beaten_by = np.where(found.losses, excess, -np.inf).argmax(axis=0).tolist()
-    certain = np.asarray(certain & found.losses)
+    certain = np.asarray(found.certain() & found.losses)
     cycle = _some_cycle(certain, np.where(certain, excess, -np.inf), leaders(tally)[0])
     for k, arm in enumerate(cycle):
         beaten_by[arm] = cycle[k - 1]
@@ -192,7 +192,7 @@ def _still_open(tally: Tally, found: Test) -> dict[str, Any]:
     if not first:
         return {"open_pairs": tuple(itertools.combinations([names[k] for k in active], 2))}
     beaten = np.asarray(found.wins.any(axis=0))
-    certainly_beaten = np.asarray(found.all_pairs()[0][active].any(axis=0))
+    certainly_beaten = np.asarray(found.certain()[active].any(axis=0))
     arm = min((arm for _, arm in ranks if tally.active[arm]), key=lambda arm: (beaten[arm], certainly_beaten[arm]))
     undecided = active[(active != arm) & ~found.wins[arm, active]]
     won, lost = tally.wins[arm], tally.wins[:, arm]
