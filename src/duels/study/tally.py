@@ -184,7 +184,7 @@ def compared(n: Ints, active: Bools) -> Bools:
         n: (K, K) int64: How often they have met.
         active: (K,) bool.
     """
-    return np.asarray(np.sum(n, axis=1, where=active) > 0)
+    return np.asarray(n @ active.astype(np.int64) > 0)
 
 
 class Ranking(NamedTuple):
@@ -207,11 +207,9 @@ def ranked(tally: Tally) -> Ranking:
     share a rank, in the order of their indices; but an arm that was not compared ranks below its equals, so that it is
     never first where others have met.
     """
-    n = met(tally)
-    active_others = tally.active & ~np.eye(len(n), dtype=bool)
-    count = np.maximum(active_others.sum(axis=1), 1)
+    n, active = met(tally), tally.active.astype(np.float64)
     halves = np.divide(tally.wins + tally.ties / 2, n, out=np.full(n.shape, 0.5), where=n > 0)
-    score = np.sum(halves, axis=1, where=active_others) / count
+    score = (halves @ active - 0.5 * active) / np.maximum(active.sum() - active, 1)  # as `scores`, without masks
     is_compared = compared(n, tally.active)
     keys = np.stack([~is_compared, -score.round(12), -beaten(tally), ~tally.active])
     order = np.lexsort(keys)  # by the last key first, and by index where all are equal

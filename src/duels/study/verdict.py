@@ -98,7 +98,7 @@ def verdict(
     if len(active) == 0:
         raise InvalidInput("every arm is retired: expected at least one active arm; take one back")
     known: dict[str, Any] = {"confidence": confidence, "margin": margin, "void": void}
-    known |= {"arms": len(active), "duels": int(met(tally).sum()) // 2}
+    known |= {"arms": len(active), "duels": int(tally.wins.sum() + tally.ties.sum() // 2)}
     if tally.items is None:
         found = TESTS[test](tally, confidence)
     else:
@@ -191,9 +191,9 @@ def _still_open(tally: Tally, found: Test) -> dict[str, Any]:
     ranks, first = ranked(tally)
     if not first:
         return {"open_pairs": tuple(itertools.combinations([names[k] for k in active], 2))}
-    beaten = np.asarray(found.wins.any(axis=0))
-    certainly_beaten = np.asarray(found.certain()[active].any(axis=0))
-    arm = min((arm for _, arm in ranks if tally.active[arm]), key=lambda arm: (beaten[arm], certainly_beaten[arm]))
+    order = np.array([arm for _, arm in ranks[: len(active)]])  # retired arms come last
+    beaten = 2 * found.wins.any(axis=0) + found.certain()[active].any(axis=0)
+    arm = int(order[beaten[order].argmin()])
     undecided = active[(active != arm) & ~found.wins[arm, active]]
     won, lost = tally.wins[arm], tally.wins[:, arm]
     lead = (won - lost) / np.sqrt(np.maximum(won + lost, 1))
