@@ -600,12 +600,18 @@ def test_votes_are_taken_in_and_given_out(url, tmp_path):
     assert study.tally().wins.sum() == 0
 
 
+def wait_for_snapshot(study):
+    """Wait until the background task that stores a snapshot has ended."""
+    study.storage._background.submit(lambda: None).result(60)
+
+
 def test_a_snapshot_gives_what_the_log_gives(url, monkeypatch):
     study = create_study(list("abcd"), "study", url)
     monkeypatch.setattr(live, "SNAPSHOT_EVERY", 50)
     answer_all(study, 60)
     study.undo(3)
     answer_all(study, 60)
+    wait_for_snapshot(study)
     study.ask(3)
     quick = reopened(url).history()
     assert quick.snapshot_seq > 150
@@ -636,7 +642,7 @@ def test_tampering_with_what_a_snapshot_covers_is_caught(url, tmp_path, monkeypa
     monkeypatch.setattr(live, "SNAPSHOT_EVERY", 50)
     study = create_study(list("abc"), "study", url)
     answer_all(study, 40)
-    study.storage._background.submit(lambda: None).result(60)  # until the snapshot is written
+    wait_for_snapshot(study)
     with sqlite3.connect(tmp_path / "duels.db") as database:
         assert database.execute("SELECT seq FROM snapshots").fetchone()[0] >= 50
         assert database.execute(tampering).rowcount > 0
@@ -652,6 +658,7 @@ def test_a_damaged_snapshot_is_done_without(url, tmp_path, monkeypatch):
     monkeypatch.setattr(live, "SNAPSHOT_EVERY", 50)
     study = create_study(list("abc"), "study", url)
     answer_all(study, 40)
+    wait_for_snapshot(study)
     for content in (b"", b"nonsense", b"PK\x03\x04" + bytes(100)):
         with sqlite3.connect(tmp_path / "duels.db") as database:
             database.execute("UPDATE snapshots SET content = ?", (content,))
