@@ -12,7 +12,9 @@ demo: $(READY)
 	$(BIN)/duels run bradley-terry:arms=16,spread=0.5 --horizon 1000000 --runs 20 \
 		-p rucb -p savage -p interleaved_filter -p btm -p random
 
-# Three workers on two cores: tests of servers and browsers wait for a fifth of their time.
+# Three workers on two cores: tests of servers and browsers wait for a fifth of their time. Bytecode is always kept, since
+# hundreds of child processes would compile the same modules again.
+test: export PYTHONDONTWRITEBYTECODE =
 test: $(READY)
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
