@@ -1,5 +1,6 @@
 """What tests share. In CI a missing PostgreSQL or browser is a failure, elsewhere a skip."""
 
+import gc
 import os
 import shutil
 import subprocess
@@ -71,6 +72,10 @@ def compile_quickly() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     place = {name: number for number, name in enumerate(LONG)}
     items.sort(key=lambda item: place.get(item.path.stem, len(LONG)))
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # what was imported stays: looking through it for garbage again and again takes time
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -267,14 +267,14 @@ def rate(seen, what):
 @pytest.mark.parametrize(
     ("world", "how", "tie"),
     [
-        ("even", "random", 0.0),
+        pytest.param("even", "random", 0.0, marks=pytest.mark.deep),
         ("even", "chase", 0.0),
-        ("even", "rucb", 0.4),
+        pytest.param("even", "rucb", 0.4, marks=pytest.mark.deep),
         ("top two", "rucb", 0.0),
-        ("top two", "chase", 0.4),
+        pytest.param("top two", "chase", 0.4, marks=pytest.mark.deep),
         ("hair", "random", 0.4),
-        ("hair", "rucb", 0.0),
-        ("cycle", "random", 0.0),
+        pytest.param("hair", "rucb", 0.0, marks=pytest.mark.deep),
+        pytest.param("cycle", "random", 0.0, marks=pytest.mark.deep),
         ("cycle", "rucb", 0.4),
     ],
 )
@@ -309,7 +309,7 @@ def test_arms_that_come_later_err_no_more():
     assert rate(seen, WRONG) <= 0.05
 
 
-@pytest.mark.parametrize(("z", "winners", "errors"), [(1.96, 0.4, 0.6), (2.734, 0.06, 0.1)])
+@pytest.mark.parametrize(("z", "winners", "errors"), [pytest.param(1.96, 0.4, 0.6, marks=pytest.mark.deep), (2.734, 0.06, 0.1)])
 def test_an_interval_of_fixed_size_would_fail(z, winners, errors):
     """The same test can fail: with p̂ ± z/(2√n) at every look, far more than 5 % of studies err or name a wrong winner.
 

@@ -104,6 +104,7 @@ def test_a_crowd_has_the_regret_of_simulate(policy):
         assert not same_distribution(careless, simulated)
 
 
+@pytest.mark.deep
 def test_random_pairs_that_are_not_random_do_not_pass():
     """The test sees a policy in place of another."""
     simulated = duels.simulate(LINEAR, "random", horizon=300, runs=1000, checkpoints=[]).frame["regret"]
@@ -130,6 +131,7 @@ def test_a_crowd_at_the_database_is_the_crowd_without(tmp_path, at_once):
         assert study.check() == without.history.seq
 
 
+@pytest.mark.deep
 def test_a_hundred_open_duels_cost_little():
     """Means of 5 studies: the extra regret is a third (docs/study/plan.md), and one standard error about a tenth."""
     costs = {}

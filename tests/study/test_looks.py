@@ -40,7 +40,7 @@ def test_kernels_compiled_and_interpreted_agree():
 def test_looks_are_the_verdict_after_every_answer(arms, margin):
     """Every table after every answer, and the verdict wherever it comes, changes or goes."""
     confidence, kinds, taken_back = 0.5, set(), 0
-    for seed in range(8):
+    for seed in range(8 if arms < 4 else 5):
         rng = np.random.default_rng(seed)
         p = np.full((arms, arms), 0.9) if seed == 0 else rng.choice([0.1, 0.35, 0.5, 0.65, 0.9], (arms, arms))
         tally, looks, before = empty(arms), new_looks(arms, 1 - confidence, margin), "not yet"
