@@ -100,8 +100,8 @@ class _ItemChoice:
         study = self.study
         study.storage.flush(connection)
         if duel.item is not None:  # a study on these items
-            self.item = duel.item
-            if can_show(connection, study.id, duel.left, duel.right, duel.item):
+            self.item = duel.item.number
+            if can_show(connection, study.id, duel.left, duel.right, self.item):
                 return {}
             raise Conflict("what the next question is about was removed: tell the person who gave you this link")
         self.item = choose_item(connection, study.id, duel.left, duel.right, study.row.seed, duel.id, self.voter)

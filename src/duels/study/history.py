@@ -439,7 +439,7 @@ class History(Record):
     def settled(self) -> Settled:
         """Which pairs need no more answers for the verdict."""
         if self._settled is None:
-            kind = Settled if self.items is None else SettledOnItems
+            kind = SettledOnItems if self.goal.on_these_items else Settled
             self._settled = kind(self.tally, self.goal.confidence, self.goal.margin)
         return self._settled
 
@@ -481,7 +481,7 @@ class History(Record):
         arrays = {SAVED_AS.get(name, name): np.array(getattr(self, name), kind) for name, kind in COLUMNS.items()}
         arrays |= {"active": np.array(self.active, bool), "wins": self.wins.copy(), "ties": self.ties.copy()}
         if self.items is not None:
-            plain["items"] = [self.items.first, self.items.last]
+            plain |= {"items": [self.items.first, self.items.last], "closed": sorted(self.items.closed)}
             arrays["item"] = np.array(self.items.of, np.int32)
         player = None if self._lent or self._folded < len(self.answered) else self._player
         if player is not None and player.size <= LARGE:
@@ -514,6 +514,7 @@ class History(Record):
         self.imported = plain.get("imported", 0)
         if self.items is not None:
             self.items.fix(*plain["items"])
+            self.items.closed = set(plain.get("closed", ()))
             self.items.of = array("i", arrays.pop("item").astype(np.int32).tobytes())
             self.items.again(self.left, self.right, self.answered)
         self._start_again()

@@ -79,7 +79,7 @@ class Record:
         self.wins = np.zeros((0, 0), np.int32)
         self.ties = np.zeros((0, 0), np.int32)
         self.imported = 0  # votes
-        self.items = AskedItems(row.seed) if self.goal.on_these_items else None
+        self.items = AskedItems(row.seed) if self.goal.asks_once else None
         self.snapshot_seq = 0  # the last event in the newest snapshot …
         self._snapshot_weight = 0  # … and the weight of the record then
 
@@ -124,6 +124,8 @@ class Record:
             self._ask(left, right, swapped, time)
         elif kind == "tell":
             self._answer(duel, ANSWERS.index(answer))
+            if self.items is not None and answer == "skip" and event[10] is not None:
+                self._close(duel, json.loads(event[10]))
         elif batch is not None:
             self._import(batch, time)
         else:
@@ -149,6 +151,11 @@ class Record:
                     self._count(before, self.answer[before], -1)
             self._count(duel, answer, 1)
 
+    def _close(self, duel: int, note: dict[str, object]) -> None:
+        """After a skip that says so, the pair is not asked about that item again."""
+        if self.items is not None and note.get("closed"):
+            self.items.close(duel, self.left[duel], self.right[duel])
+
     def _count(self, duel: int, answer: int, by: int) -> None:
         left, right = self.left[duel], self.right[duel]
         if left == right:
@@ -169,6 +176,9 @@ class Record:
         attempts[number] += 1
         if becomes == OPEN:
             self.open |= dict.fromkeys(duels)
+            if self.items is not None:
+                for duel in duels:
+                    self.items.reopen(duel, self.left[duel], self.right[duel])
         number, before = number[before != SKIP], before[before != SKIP]
         if not len(number):
             return
@@ -240,6 +250,9 @@ class Record:
         self._withdraw(duels, SKIP)
         self.forgotten.update(duels)
 
+    def _nothing(self, event: EventRow) -> None:
+        """What is only noted in the log, for costs and agreement, changes no answers."""
+
     def _retire(self, event: EventRow) -> None:
         self.retired = event[1] == "retire"
 
@@ -285,7 +298,7 @@ class Record:
     def tally(self) -> Tally:
         """The answers that count, as wins and ties of each pair."""
         counts = self.wins.astype(np.int64), self.ties.astype(np.int64)
-        items = self.items.size or None if self.items is not None else None
+        items = self.items.size or None if self.items is not None and self.goal.on_these_items else None
         return Tally(tuple(self.names), *counts, np.array(self.active, bool), self.started_with, items)
 
 
@@ -298,6 +311,8 @@ _KINDS = {
     "vote": Record._vote,
     "undo": Record._undo,
     "forget": Record._forget,
+    "again": Record._nothing,
+    "repeat": Record._nothing,
 }
 
 

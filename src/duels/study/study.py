@@ -26,10 +26,10 @@ from ..votes.files import Votes, VoteSource, read_votes
 from ..votes.names import arm_names, composed, imported_name, link_voter, past_voter, place_of, voter_name
 from . import leaderboard as tables
 from . import log
-from .duels import Duel, LogEntry, iso_time
+from .duels import Duel, DuelItem, LogEntry, checked_note, iso_time
 from .goal import Goal, goal_of
 from .history import History
-from .items import fixed_items
+from .items import choose_item, fixed_items, has_any, with_items
 from .leaderboard import RankRow
 from .log import Log, log_entry
 from .record import OPEN, next_event
@@ -112,7 +112,7 @@ class Study(Log):
         Raises:
             Conflict: If the study was retired.
         """
-        duels = self._storage.write(self.asking(n, voter=voter, allow_self=allow_self))
+        duels = with_items(self, self._storage.write(self.asking(n, voter=voter, allow_self=allow_self)))
         return duels[0] if n == 1 else duels
 
     def asking(
@@ -152,6 +152,9 @@ class Study(Log):
             raise Conflict(f"study {self.name!r} was retired: it asks no more questions, unless it is resumed")
         self.player(history)
         now, new, duels = log.clock(), list[Event](), list[Duel]()
+        has_items = history.items is None and has_any(connection, self._row.id)
+        if has_items:
+            self._storage.flush(connection)
         if history.items is not None:
             allow_self = False
             if not history.left:
@@ -160,12 +163,17 @@ class Study(Log):
             if not history.can_ask(now):
                 break
             left, right, swapped = history.question(now, allow_self)
-            number, item = len(history.left), history.next_item(left, right, now)
+            number, chosen = len(history.left), history.next_item(left, right, now)
+            item = None if chosen is None else DuelItem(chosen)
             duel = Duel(number, history.names[left], history.names[right], self.name, iso_time(now), item)
             note: dict[str, object] = {} if allow_self else {"allow_self": False}
             if history.items is not None:
-                note |= {"item": item} | ({} if number else {"items": [history.items.first, history.items.last]})
+                note |= {"item": chosen} | ({} if number else {"items": [history.items.first, history.items.last]})
             note |= about(connection, duel) if about else {}
+            if has_items and "item" not in note:
+                chosen = choose_item(connection, self._row.id, duel.left, duel.right, self._row.seed, number, voter)
+                note |= {} if chosen is None else {"item": chosen}
+                duel = duel if chosen is None else duel._replace(item=DuelItem(chosen))
             event = next_event(
                 history,
                 "ask",
@@ -189,26 +197,46 @@ class Study(Log):
         self._append(history, new)
         return duels
 
-    def tell(self, duel: Duel | int, winner: str, *, voter: str | None = None) -> None:
+    def tell(
+        self,
+        duel: Duel | int,
+        winner: str,
+        *,
+        voter: str | None = None,
+        note: str | None = None,
+        cost: float | None = None,
+    ) -> None:
         """Answer a duel. The answer is on disk when this returns; giving the same answer again is harmless.
 
         Args:
             duel: The duel, or its id.
             winner: `"left"`, `"right"`, `"tie"`, `"both_bad"`, `"skip"`, or the name of one of its arms.
             voter: Who answered.
+            note: Why, kept in the log.
+            cost: What the answer cost, kept in the log.
 
         Raises:
             Conflict: If the duel already has another answer (see `undo`).
             InvalidInput: If there is no such duel, or the winner is not one of these.
         """
-        self._storage.write(self.telling(duel, winner, voter=voter))
+        self._storage.write(self.telling(duel, winner, voter=voter, more=checked_note(note, cost)))
 
-    def telling(self, duel: Duel | int, winner: str, *, voter: str | None = None) -> Write[str]:
+    def telling(
+        self, duel: Duel | int, winner: str, *, voter: str | None = None, more: Mapping[str, object] | None = None
+    ) -> Write[str]:
         """Return what `tell` writes; its value is the answer as it is stored."""
         number, name = self._number(duel), voter_name(voter)
-        return Write(partial(self.tell_in, duel=number, winner=winner, voter=name), self._row.id)
+        return Write(partial(self.tell_in, duel=number, winner=winner, voter=name, more=more), self._row.id)
 
-    def tell_in(self, connection: sa.Connection, *, duel: int, winner: str, voter: str | None = None) -> str:
+    def tell_in(
+        self,
+        connection: sa.Connection,
+        *,
+        duel: int,
+        winner: str,
+        voter: str | None = None,
+        more: Mapping[str, object] | None = None,
+    ) -> str:
         """Answer a duel inside a transaction.
 
         Args:
@@ -216,6 +244,7 @@ class Study(Log):
             duel: The duel's id.
             winner: As in `tell`.
             voter: Who answered; the name was checked.
+            more: What to keep in the event's note.
 
         Returns:
             The answer as it is stored: left, right, tie, both_bad or skip.
@@ -237,7 +266,8 @@ class Study(Log):
                 f"duel {duel} was answered {ANSWERS[before]!r} already, not {ANSWERS[answer]!r}: undo that first"
             )
         attempt = history.attempt[duel]
-        self._write(history, "tell", duel=duel, attempt=attempt, answer=ANSWERS[answer], voter=voter)
+        text = json.dumps(more, ensure_ascii=False) if more else None
+        self._write(history, "tell", duel=duel, attempt=attempt, answer=ANSWERS[answer], voter=voter, note=text)
         return ANSWERS[answer]
 
     def undo(self, duel: Duel | int, *, blind: bool = False) -> None:
@@ -494,7 +524,9 @@ class Study(Log):
 
     def open_duels(self) -> list[Duel]:
         """Return the duels without an answer, oldest first."""
-        return self.read(lambda connection, history: [self._duel(history, number) for number in history.open])
+        return with_items(
+            self, self.read(lambda connection, history: [self._duel(history, number) for number in history.open])
+        )
 
     def duel(self, number: int) -> Duel:
         """Return a duel by its id.
@@ -502,7 +534,7 @@ class Study(Log):
         Raises:
             InvalidInput: If there is no such duel.
         """
-        return self.read(lambda connection, history: self.duel_in(history, number))
+        return with_items(self, [self.read(lambda connection, history: self.duel_in(history, number))])[0]
 
     def events(self, after: int = 0, limit: int | None = None) -> list[LogEntry]:
         """Return the log.
