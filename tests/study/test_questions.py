@@ -1,4 +1,4 @@
-"""Which question comes next: what a study does on its active arms is what the policy `verdict` does on all of its own."""
+"""Which question comes next: a study asks on its active arms what the policy `verdict` asks on all of its own."""
 
 import json
 
@@ -88,28 +88,32 @@ def noting(step, called):
     return noted
 
 
+def both(monkeypatch, history, i, j, done, losses, called, doubt, tie, draw):
+    """What the kernel and the study ask where (i, j) is proposed, with the same luck."""
+    among = np.ix_(list(history.places), list(history.places))
+    counts = history.wins[among].astype(float), waiting(history)[among]
+    luck = Luck(*([doubt] if i != j or losses[i] > 0 else []), draw)
+    with monkeypatch.context() as patch:
+        patch.setattr(verdict, "choose", lambda m, rng: int(tie * m))
+        patch.setattr(questions.Questions, "_chances", lambda self: [doubt, tie, tie, draw])
+        patch.setattr(np.random, "default_rng", lambda seed: Luck())
+        for name in STEPS:
+            patch.setattr(verdict, name, noting(getattr(verdict, name), called))
+        return verdict.helpful(*counts, done, losses, i, j, luck), history._questions._useful(i, j, 0.0)
+
+
 def disagreements(monkeypatch, tables, changed):
     """How often a study asks something else than the kernel, and which functions the kernel called for that."""
     rng = np.random.default_rng(20 + changed)
     different, called = 0, set()
     for _ in range(tables):
         history = table(rng, changed)
-        arms = list(history.places)
-        among = np.ix_(arms, arms)
-        done, losses = settled(history) if changed else judged(history)
-        i, j = (int(place) for place in rng.integers(len(arms), size=2))
+        known = settled(history) if changed else judged(history)
+        i, j = (int(place) for place in rng.integers(len(history.places), size=2))
         doubt, draw = rng.choice([0.05, 0.15, 0.95]), rng.choice([0.05, 0.15, 0.95])
         tie = 0.0 if draw < 0.1 else rng.random()  # of equal draws the kernel takes the first, a study any
-        with monkeypatch.context() as patch:
-            patch.setattr(verdict, "choose", lambda m, rng: int(tie * m))
-            for name in STEPS:
-                patch.setattr(verdict, name, noting(getattr(verdict, name), called))
-            patch.setattr(questions.Questions, "_chances", lambda self: [doubt, tie, tie, draw])
-            patch.setattr(np.random, "default_rng", lambda seed: Luck())
-            luck = Luck(*([doubt] if i != j or losses[i] > 0 else []), draw)
-            counts = history.wins[among].astype(float), waiting(history)[among]
-            expected = verdict.helpful(*counts, done, losses, i, j, luck)
-            different += history._questions._useful(i, j, 0.0) != tuple(map(int, expected))
+        kernel, study = both(monkeypatch, history, i, j, *known, called, doubt, tie, draw)
+        different += kernel != study
     return different, called
 
 
