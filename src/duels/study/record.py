@@ -5,6 +5,7 @@ Which answers count is decided here and nowhere else, see `Answers`.
 
 import hashlib
 import json
+import math
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from .tally import Tally
 
 LEFT, RIGHT, TIE, BOTH_BAD, SKIP = range(5)
 OPEN = -1
+NONE = np.zeros(0, np.int64)
 EVENT_FIELDS = Event._fields[2:-1]
 COLUMNS = {  # arrays of a record: one entry per duel, but `answered` one per answer
     "left": np.int32,
@@ -73,6 +75,8 @@ class Record:
         self.asked = array("d")
         self.answered = array("q")  # numbers of the duels whose answer counts, in the order of the answers
         self.open: dict[int, None] = {}  # numbers of the duels without an answer, in the order they were asked
+        self._fresh: dict[int, None] = {}  # the open duels, except those known to be past their lease
+        self._stale = -math.inf  # when the latest of those was asked
         self.retired = False  # whether it asks no more questions
         self.withdrawn = 0  # answers undone or forgotten by somebody who may have seen results
         self.forgotten: set[int] = set()  # numbers of the duels whose voter was forgotten; they stay closed
@@ -80,6 +84,8 @@ class Record:
         self.ties = np.zeros((0, 0), np.int32)
         self.imported = 0  # votes
         self.items = AskedItems(row.seed) if self.goal.asks_once else None
+        self._places: dict[int, int] | None = None  # see `places` …
+        self._place: np.ndarray | None = None  # … (K,) int64: the same, −1 for a retired arm
         self.snapshot_seq = 0  # the last event in the newest snapshot …
         self._snapshot_weight = 0  # … and the weight of the record then
 
@@ -132,7 +138,7 @@ class Record:
             _KINDS[kind](self, event)
 
     def _ask(self, left: int, right: int, swapped: int, time: float) -> None:
-        self.open[len(self.left)] = None
+        self.open[len(self.left)] = self._fresh[len(self.left)] = None
         self.left.append(left)
         self.right.append(right)
         self.swapped.append(swapped)
@@ -143,6 +149,7 @@ class Record:
     def _answer(self, duel: int, answer: int) -> None:
         self.answer[duel] = answer
         self.open.pop(duel, None)
+        self._fresh.pop(duel, None)
         if answer != SKIP:
             self.answered.append(duel)
             if self.items is not None:
@@ -179,6 +186,7 @@ class Record:
             if self.items is not None:
                 for duel in duels:
                     self.items.reopen(duel, self.left[duel], self.right[duel])
+            self._fresh |= dict.fromkeys(duels)
         number, before = number[before != SKIP], before[before != SKIP]
         if not len(number):
             return
@@ -258,6 +266,42 @@ class Record:
 
     def _start_again(self) -> None:
         """Called when arms or past answers change, so that what was computed from all answers must be recomputed."""
+        self._places, self._place = None, None
+
+    @property
+    def places(self) -> dict[int, int]:
+        """The active arms, and the policy's index of each."""
+        if self._places is None:
+            active = [arm for arm, active in enumerate(self.active) if active]
+            self._places = {arm: place for place, arm in enumerate(active)}
+        return self._places
+
+    def pairs(self, duels: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the policy's first and second arms of those duels in which both are active, and the duels' numbers."""
+        if not duels:
+            return NONE, NONE, NONE
+        if self._place is None:
+            self._place = np.full(len(self.names), -1, np.int64)
+            self._place[list(self.places)] = range(len(self.places))
+        number = np.array(duels, np.int64)
+        shown = [self._place[np.frombuffer(side, np.int32)[number]] for side in (self.left, self.right)]
+        swapped = np.frombuffer(self.swapped, np.int8)[number] == 1
+        first, second = np.where(swapped, shown[1], shown[0]), np.where(swapped, shown[0], shown[1])
+        counted = (first >= 0) & (second >= 0)
+        return first[counted], second[counted], number[counted]
+
+    def leased(self, now: float) -> list[int]:
+        """Return the open duels within their lease, in the order they were asked."""
+        if now - self._stale < self.row.lease:  # a clock was set back
+            self._see_all_open()
+        expired = [duel for duel in self._fresh if now - self.asked[duel] >= self.row.lease]
+        for duel in expired:
+            del self._fresh[duel]
+            self._stale = max(self._stale, self.asked[duel])
+        return list(self._fresh)
+
+    def _see_all_open(self) -> None:
+        self._fresh, self._stale = dict(self.open), -math.inf
 
     @property
     def weight(self) -> int:
