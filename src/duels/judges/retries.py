@@ -67,7 +67,7 @@ async def answered(
             raise
         except Exception as error:
             cost = _sum(cost, getattr(error, "cost", None) if isinstance(error, JudgeError) else None)
-            pause, final = _pause(error, call, rng or _random)
+            pause, final = pause_after(error, call, rng or _random)
             if final or call == attempts:
                 reason = clean(_reason(error), REASON)
                 return Attempted(Answer("skip", reason, cost), call, reason, final)
@@ -75,8 +75,14 @@ async def answered(
     raise AssertionError("unreachable")
 
 
-def _pause(error: Exception, failed: int, rng: random.Random) -> tuple[float, bool]:
-    """Seconds until the next attempt, and whether there is no use in one."""
+def pause_after(error: Exception, failed: int, rng: random.Random = _random) -> tuple[float, bool]:
+    """Return the seconds until the next attempt, and whether there is no use in one.
+
+    Args:
+        error: Of the last attempt.
+        failed: How many attempts have failed.
+        rng: The generator of the random part.
+    """
     pause = min(FIRST * 2 ** (failed - 1), LONGEST) * rng.uniform(0.5, 1.0)
     if not isinstance(error, JudgeError):
         return pause, isinstance(error, HOPELESS)

@@ -199,16 +199,11 @@ def voter_progress(study: Study, digest: str, goal: int, more: bool) -> VoterPro
     done, found = None, study.goal.verdict(tally).kind
     if retired or found == "no condorcet winner":
         done = "retired"
-    elif found == "practically tied" or (found == "winner" and _is_finished(study, tally)):
+    elif study.is_finished(tally):
         done = "winner"
     elif answered >= goal and not more:
         done = "goal"
     return VoterProgress(answered, total, done)
-
-
-def _is_finished(study: Study, tally: Tally) -> bool:
-    """Whether nothing is left to find out once the winner is known: the order of the others, if that is wanted."""
-    return study.goal.after == "stop" or all(row.certain for row in study.ranking_of(tally))
 
 
 def _progress(

@@ -258,6 +258,29 @@ def choose_item(
     return rarest[choice % len(rarest)] if rarest else None
 
 
+def unasked_item(connection: sa.Connection, study: Log, duel: Duel, before: set[int]) -> dict[str, int]:
+    """Choose an item that a judge was not asked about yet.
+
+    Args:
+        connection: The transaction's connection.
+        study: The study.
+        duel: The duel.
+        before: The items that the judge was asked about, with the same arms.
+
+    Returns:
+        The item, for the question's note; nothing if the study has no items.
+
+    Raises:
+        Conflict: If the judge was asked about all items that have outputs of both arms.
+    """
+    if not has_any(connection, study.id):
+        return {}
+    left = sorted(_with_both(connection, study.id, sorted({duel.left, duel.right})) - before)
+    if not left:
+        raise Conflict(f"{duel.left!r} and {duel.right!r} were compared on every item that has outputs of both")
+    return {"item": left[_random(study.row.seed, duel.id)[0] % len(left)]}
+
+
 def fixed_items(connection: sa.Connection, study: Log) -> tuple[int, int]:
     """Return the numbers of the first and the last item, before the first question of a study on these items.
 

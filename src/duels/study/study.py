@@ -11,7 +11,7 @@ import html
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Literal, NamedTuple, TypedDict, overload
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, overload
 
 import numpy as np
 import sqlalchemy as sa
@@ -37,7 +37,11 @@ from .standing import Standing, standing
 from .tally import LeaderboardRow, PairRow, Tally
 from .verdict import Verdict
 
+if TYPE_CHECKING:
+    from .outcome import RunResult
+
 LATELY = 100  # answers that tell how fast they come
+Judging = Callable[..., object] | Mapping[str, Callable[..., object]]
 About = Callable[[sa.Connection, Duel], Mapping[str, object]]
 
 
@@ -270,6 +274,21 @@ class Study(Log):
         self._write(history, "tell", duel=duel, attempt=attempt, answer=ANSWERS[answer], voter=voter, note=text)
         return ANSWERS[answer]
 
+    def note_in(
+        self,
+        connection: sa.Connection,
+        kind: Literal["again", "repeat"],
+        *,
+        duel: int,
+        voter: str | None,
+        note: Mapping[str, object],
+        answer: str | None = None,
+    ) -> None:
+        """Write an event about a duel that changes no counts, see `ledger`."""
+        history = self.current(connection)
+        text, attempt = json.dumps(note, ensure_ascii=False), history.attempt[duel]
+        self._write(history, kind, duel=duel, attempt=attempt, answer=answer, voter=voter, note=text)
+
     def undo(self, duel: Duel | int, *, blind: bool = False) -> None:
         """Take back the answer to a duel, which is then open again. This voids the verdict's promise, unless blind.
 
@@ -281,6 +300,75 @@ class Study(Log):
             InvalidInput: If the duel has no answer.
         """
         self._storage.write(Write(partial(self.undo_in, duel=self._number(duel), blind=blind), self._row.id))
+
+    def run(
+        self,
+        judge: Judging,
+        *,
+        max_calls: int | None = None,
+        max_cost: float | None = None,
+        concurrency: int = 8,
+        orders: Literal["one", "both", "auto"] = "auto",
+        progress: bool | None = None,
+    ) -> "RunResult":
+        """Let a judge answer until there is a verdict or a limit is reached. The same call goes on from there.
+
+        Args:
+            judge: A function of `(prompt, left, right)`, or of `(left, right)`, that returns `"left"`, `"right"`,
+                `"tie"`, `"both_bad"`, `"skip"`, the name of an arm, or a `duels.judges.Answer`; it may be async. Or
+                a dict of such functions by name: each question goes to one of them, and every tenth to two.
+            max_calls: How many calls the study may make, over all runs; by default any number.
+            max_cost: How much its calls may cost, over all runs.
+            concurrency: How many questions are asked at the same time.
+            orders: How often a question is asked: in `"one"` order, in `"both"`, where disagreement counts as a tie,
+                or `"auto"`, which turns from one to both when the judge turns out to prefer a side.
+            progress: Whether to show progress; by default on a terminal only.
+
+        Returns:
+            The verdict, why the run ended, and what the study has cost.
+
+        Raises:
+            InvalidInput: If the judge takes other arguments, or an argument is out of range.
+
+        Example:
+            >>> study = duels.create_study(["a", "bb"], storage="sqlite://")
+            >>> study.run(lambda left, right: "left" if len(left) < len(right) else "right").winner
+            'a'
+        """
+        from .run import run
+
+        return run(
+            self,
+            judge,
+            max_calls=max_calls,
+            max_cost=max_cost,
+            concurrency=concurrency,
+            orders=orders,
+            progress=progress,
+        )
+
+    async def run_async(
+        self,
+        judge: Judging,
+        *,
+        max_calls: int | None = None,
+        max_cost: float | None = None,
+        concurrency: int = 8,
+        orders: Literal["one", "both", "auto"] = "auto",
+        progress: bool | None = None,
+    ) -> "RunResult":
+        """As `run`, in an event loop."""
+        from .run import run_async
+
+        return await run_async(
+            self,
+            judge,
+            max_calls=max_calls,
+            max_cost=max_cost,
+            concurrency=concurrency,
+            orders=orders,
+            progress=progress,
+        )
 
     def undo_in(self, connection: sa.Connection, *, duel: int, blind: bool = False) -> None:
         """Take back an answer inside a transaction, see `undo`."""
@@ -508,6 +596,13 @@ class Study(Log):
     def ranking_of(self, tally: Tally) -> list[RankRow]:
         """Return the ranking by these counts."""
         return tables.rank_rows(tally, self.goal.verdict(tally).winner, self.goal.confidence)
+
+    def is_finished(self, tally: Tally) -> bool:
+        """Return whether these counts leave nothing to find out: the verdict, and the ranking if that is wanted."""
+        kind = self.goal.verdict(tally).kind
+        if kind == "winner":
+            return self.goal.after == "stop" or all(row.certain for row in self.ranking_of(tally))
+        return kind != "not yet"
 
     def tally(self) -> Tally:
         """Return the answers that count, as wins and ties of each pair."""
