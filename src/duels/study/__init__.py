@@ -24,6 +24,10 @@ _HOMES = {
     "LeaderboardRow": "tally",
     "PairRow": "tally",
     "Tally": "tally",
+    "Position": "positions",
+    "Sides": "positions",
+    "Agreement": "agreement",
+    "agreements": "agreement",
     "Analysis": "analysis",
     "analyse": "analysis",
 }
@@ -31,12 +35,14 @@ _HOMES = {
 __all__ = [*_HOMES]
 
 if TYPE_CHECKING:
+    from .agreement import Agreement, agreements
     from .analysis import Analysis, analyse
     from .catalogue import StudyInfo, create_study, delete_study, list_studies, load_study
     from .duels import Duel, LogEntry
     from .goal import Goal
     from .items import add_items
     from .leaderboard import RankRow
+    from .positions import Position, Sides
     from .standing import Standing
     from .study import Study
     from .tally import LeaderboardRow, PairRow, Tally

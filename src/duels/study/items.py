@@ -15,7 +15,8 @@ from sqlalchemy.engine.interfaces import DBAPICursor
 from ..checks import check_int
 from ..errors import Conflict, InvalidInput
 from ..storage.storage import Write
-from ..votes.item_files import KINDS, Item, ItemSource, Output, listed, read_items
+from ..votes.item_files import KINDS, Item, ItemSource, Output, read_items
+from ..votes.item_tables import listed
 from ..votes.names import place_of
 from .duels import Duel, DuelItem
 from .log import Log

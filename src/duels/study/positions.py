@@ -1,10 +1,10 @@
 """Position bias: does a judge prefer a side, whatever is shown there?
 
-A fair coin decides which arm is on the left. If a judge looks at the arms only, then given everything except the coins
-(arms, items, choices, their order) its decisive answers say left or right like independent fair coins. So
-M = B(l+5, r+5) / B(5, 5) · 2^(l+r) of l lefts and r rights is a martingale that starts at 1, and by Ville's inequality
-it ever reaches 1/α with probability α at most. The k-th judge of a study gets α = 0.01 / (k (k+1)), and these add up to
-0.01 however many judges come. `docs/study/positions.md` has the proof and the power.
+A fair coin decides which arm is on the left. If a judge looks at the arms only, nothing before its answer depends on
+that duel's coin, so given the past a decisive answer says left with probability ½. Then M of l lefts and r rights,
+B(l+5, r+5) / B(5, 5) · 2^(l+r), is a martingale that starts at 1, and by Ville's inequality it ever reaches 1/α with
+probability α at most. The k-th judge of a study gets α = 0.01 / (k (k+1)), and these add up to 0.01 however many judges
+come. `docs/study/positions.md` has the proof and the power.
 """
 
 import math
@@ -40,8 +40,8 @@ class Sides:
     """The sides that the judges of a study chose, one answer at a time.
 
     An alarm is final: the largest evidence so far counts, not that of now. So the answers must come in the order in
-    which they were given, each duel's first answer only, and only of duels whose sides a coin decided. An answer that
-    was undone later stays.
+    which they were given, each duel's first answer only, and only of duels whose sides a coin of their own decided. An
+    answer that was undone later stays.
 
     Args:
         found: What `positions()` of an earlier `Sides` returned, to continue from there.

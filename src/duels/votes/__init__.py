@@ -15,12 +15,13 @@ _HOMES = {
     "Item": "item_files",
     "Output": "item_files",
     "read_items": "item_files",
+    "items_of": "item_files",
 }
 
 __all__ = [*_HOMES]
 
 if TYPE_CHECKING:
     from .files import Vote, Votes, read_votes, write_votes
-    from .item_files import Item, Output, read_items
+    from .item_files import Item, Output, items_of, read_items
 
 __getattr__, __dir__ = _lazy_names(__name__, _HOMES)

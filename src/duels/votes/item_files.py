@@ -7,12 +7,14 @@ import base64
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import InvalidInput, UnknownName, counted, cut
-from .text_files import cells_up_to, csv_rows, first_line, json_rows, read_text, suffix_of
+from .item_tables import PROMPTS, Fault, Row, csv_items, frame_items, is_frame, listed
+from .promptfoo import results_of, rows_of
+from .text_files import first_line, json_rows, read_text, suffix_of
 
 KINDS = ("text", "markdown", "code", "image", "html")
 FORMATS = ("jsonl", "ndjson", "json", "csv", "tsv")
@@ -31,8 +33,6 @@ IMAGES = {
     ".svg": "image/svg+xml",
 }
 DATA_URL = re.compile(r"data:(image/(?:png|jpeg|gif|webp|svg\+xml));base64,([A-Za-z0-9+/]+={0,2})")
-PROMPTS = ("prompt", "query")
-ROLES = (*PROMPTS, "kind", "arm", "output")  # columns of a table that are not arms
 
 
 class Output(NamedTuple):
@@ -59,25 +59,16 @@ class Item(NamedTuple):
     outputs: dict[str, Output]
 
 
-class _Row(NamedTuple):
-    """An item of a source, before it is checked."""
-
-    place: int
-    prompt: object
-    outputs: object  # a mapping from arms to outputs
-    kind: object = None  # of outputs without a kind of their own
-
-
-Fault = tuple[int, str]
 ItemSource = str | bytes | os.PathLike[str] | Iterable[object]
 
 
 def read_items(source: ItemSource, *, format: str | None = None) -> list[Item]:
-    """Read items from a file or a list. If any of them cannot be read, none is.
+    """Read items from a file, a data frame or a list. If any of them cannot be read, none is.
 
     Args:
-        source: A path (.jsonl, .ndjson, .json, .csv, .tsv, with or without .gz), the `bytes` of such a file, or a list
-            of dicts or `Item`s. Images in a file may be paths of files in its folder; elsewhere they are data: URLs.
+        source: A path (.jsonl, .ndjson, .json, .csv, .tsv, with or without .gz), the `bytes` of such a file, a data
+            frame of polars or pandas, or a list of dicts or `Item`s. A .json file may be the results of promptfoo.
+            Images in a file may be paths of files in its folder; elsewhere they are data: URLs.
         format: jsonl, ndjson, json, csv or tsv; by default it is told from the file's name, or else from its first
             line.
 
@@ -92,22 +83,67 @@ def read_items(source: ItemSource, *, format: str | None = None) -> list[Item]:
         raise UnknownName("format of items", format, FORMATS)
     if isinstance(source, bytes | str | os.PathLike):
         return _read_file(source, format)
+    called, faults = f"the {type(source).__name__}", list[Fault]()
+    if is_frame(source):
+        return _checked(called, "row", list(frame_items(called, source, faults)), faults, None)
     if not isinstance(source, Iterable) or isinstance(source, Mapping):
-        raise InvalidInput(f"{cut(source)} holds no items: expected a path, bytes, or a list of dicts")
-    faults = list[Fault]()
-    rows = list(_objects(enumerate(source, 1), faults))
-    return _checked(f"the {type(source).__name__}", "item", rows, faults, None)
+        raise InvalidInput(
+            f"{cut(source)} holds no items: expected a path, bytes, or a list of dicts, or a data frame; for outputs "
+            "in a list per arm, use items_of(outputs, prompts)"
+        )
+    return _checked(called, "item", list(_objects(enumerate(source, 1), faults)), faults, None)
+
+
+def items_of(outputs: Mapping[str, Iterable[object]], prompts: Iterable[str]) -> list[Item]:
+    """Make items from prompts and a list of outputs for each arm.
+
+    Args:
+        outputs: For each arm its outputs, one per prompt and in the same order: text, `Output`s, dicts with content and
+            kind, or None where there is none.
+        prompts: The prompts.
+
+    Returns:
+        One item per prompt.
+
+    Raises:
+        InvalidInput: If a list is longer or shorter than that of the prompts, or an item cannot be used.
+
+    Example:
+        >>> items_of({"terse": ["4", "6"], "wordy": ["It is 4.", "It is 6."]}, ["2 + 2?", "3 + 3?"])[1].outputs["terse"]
+        Output(kind='text', content='6')
+    """
+    if not isinstance(outputs, Mapping):
+        raise InvalidInput(f"outputs is {cut(outputs)}: expected a dict with a list of outputs for each arm")
+    questions = _listed("prompts", prompts)
+    columns = {arm: _listed(f"outputs[{cut(arm, 40)}]", values) for arm, values in outputs.items()}
+    wrong = {arm: len(column) for arm, column in columns.items() if len(column) != len(questions)}
+    if wrong:
+        found = listed(f"{arm} has {counted(size, 'output')}" for arm, size in wrong.items())
+        raise InvalidInput(
+            f"there are {counted(len(questions), 'prompt')}, but {found}: expected one output per prompt, and None "
+            "where there is none"
+        )
+    rows = [Row(k + 1, q, {arm: column[k] for arm, column in columns.items()}) for k, q in enumerate(questions)]
+    return _checked("outputs", "prompt", rows, [], None)
+
+
+def _listed(what: str, values: object) -> list[object]:
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InvalidInput(f"{what} is {cut(values)}: expected a list")
+    return list(values)
 
 
 def _read_file(source: bytes | str | os.PathLike[str], format: str | None) -> list[Item]:
     called = "the upload" if isinstance(source, bytes) else str(source)
     text = read_text(source, called, decompress_bytes=False)
     kind, unit, faults = format or _format(called, text), "line", list[Fault]()
-    rows: Iterable[_Row]
+    rows: Iterable[Row]
     if kind in ("csv", "tsv"):
-        rows = _table(called, text, "\t" if kind == "tsv" else ",", faults)
+        rows = csv_items(called, text, "\t" if kind == "tsv" else ",", faults)
     elif text.lstrip().startswith("["):
         unit, rows = "item", _objects(_json_list(called, text), faults)
+    elif (results := _promptfoo(text)) is not None:
+        unit, rows = "result", rows_of(results, faults)
     else:
         rows = _objects(json_rows(text, _unique), faults)
     return _checked(called, unit, list(rows), faults, None if isinstance(source, bytes) else Path(source).parent)
@@ -130,6 +166,13 @@ def _json_list(called: str, text: str) -> Iterator[tuple[int, object]]:
         raise InvalidInput(f"{called} is not JSON: {error}") from None
 
 
+def _promptfoo(text: str) -> list[object] | None:
+    try:
+        return results_of(json.loads(text))  # of JSON Lines, no more than the first line is parsed
+    except (ValueError, RecursionError):
+        return None
+
+
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found: dict[str, object] = {}
     for key, value in pairs:
@@ -139,7 +182,7 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
     return found
 
 
-def _objects(values: Iterable[tuple[int, object]], faults: list[Fault]) -> Iterator[_Row]:
+def _objects(values: Iterable[tuple[int, object]], faults: list[Fault]) -> Iterator[Row]:
     for place, value in values:
         if isinstance(value, ValueError):
             faults.append((place, str(value)))
@@ -153,81 +196,10 @@ def _objects(values: Iterable[tuple[int, object]], faults: list[Fault]) -> Itera
         if len(prompts) != 1 or "outputs" not in value:
             faults.append((place, f"found {listed(value)}, expected prompt (or query) and outputs"))
             continue
-        yield _Row(place, prompts[0], value["outputs"], value.get("kind"))
+        yield Row(place, prompts[0], value["outputs"], value.get("kind"))
 
 
-class _Header(NamedTuple):
-    """What the columns of a table are for, by position."""
-
-    width: int
-    prompt: int
-    kind: int | None
-    arms: dict[int, str]  # of a table with one row per prompt: the columns of outputs
-    arm: int | None = None  # of a table with one row per output
-    output: int = 0
-
-
-def _table(called: str, text: str, delimiter: str, faults: list[Fault]) -> Iterable[_Row]:
-    with cells_up_to(2 * MOST_IMAGE):
-        found = list(csv_rows(text, delimiter))
-    rows = [(line, cells) for line, cells in found if not isinstance(cells, ValueError)]
-    faults += [(line, str(cells)) for line, cells in found if isinstance(cells, ValueError)]
-    if not rows:
-        return []
-    (line, first), *rest = rows
-    names = [cell.strip() for cell in first]
-    try:
-        header = _header(names)
-    except ValueError as error:
-        raise InvalidInput(f"{called}, line {line}: the columns are {listed(names)}; {error}") from None
-    faults += [
-        (line, f"{counted(len(cells), 'field')}, expected {header.width}")
-        for line, cells in rest
-        if len(cells) != header.width
-    ]
-    complete = [(line, cells) for line, cells in rest if len(cells) == header.width]
-    return _by_prompt(complete, header) if header.arm is None else _by_output(complete, header, header.arm, faults)
-
-
-def _header(names: Sequence[str]) -> _Header:
-    """The header of one row per prompt, with a column per arm; or of one row per output, with an arm and an output."""
-    known = [name.lower() if name.lower() in ROLES else "" for name in names]
-    by_output = "arm" in known and "output" in known
-    roles = {role: at for at, role in enumerate(known) if role and (by_output or role not in ("arm", "output"))}
-    arms = {at: name for at, name in enumerate(names) if at not in roles.values()}
-    prompts = [at for at, role in enumerate(known) if role in PROMPTS]
-    if len(prompts) != 1:
-        raise ValueError("expected one column prompt (or query)")
-    if len({role or name for role, name in zip(known, names)}) < len(names) or (by_output and arms):
-        raise ValueError("expected each column once, and with arm and output no others but prompt and kind")
-    if by_output:
-        return _Header(len(names), prompts[0], roles.get("kind"), {}, roles["arm"], roles["output"])
-    if len(arms) < 2 or "" in arms.values():
-        raise ValueError("expected a column for each of two arms or more, or the columns arm and output")
-    return _Header(len(names), prompts[0], roles.get("kind"), arms)
-
-
-def _by_prompt(rows: Iterable[tuple[int, list[str]]], header: _Header) -> Iterator[_Row]:
-    for line, cells in rows:
-        outputs = {arm: cells[at] for at, arm in header.arms.items() if cells[at].strip()}
-        yield _Row(line, cells[header.prompt], outputs, None if header.kind is None else cells[header.kind])
-
-
-def _by_output(
-    rows: Iterable[tuple[int, list[str]]], header: _Header, arm_column: int, faults: list[Fault]
-) -> Iterator[_Row]:
-    found: dict[str, tuple[int, dict[str, object]]] = {}
-    for line, cells in rows:
-        start, outputs = found.setdefault(cells[header.prompt], (line, {}))
-        arm = cells[arm_column].strip()
-        if arm in outputs:
-            faults.append((line, f"arm {cut(arm, 40)} has an output for the prompt of line {start} already"))
-        kind = None if header.kind is None else cells[header.kind]
-        outputs[arm] = {"content": cells[header.output], "kind": kind}
-    return (_Row(start, prompt, outputs) for prompt, (start, outputs) in found.items())
-
-
-def _checked(called: str, unit: str, rows: list[_Row], faults: list[Fault], folder: Path | None) -> list[Item]:
+def _checked(called: str, unit: str, rows: list[Row], faults: list[Fault], folder: Path | None) -> list[Item]:
     found = []
     for row in rows:
         try:
@@ -248,7 +220,7 @@ def _checked(called: str, unit: str, rows: list[_Row], faults: list[Fault], fold
     return found
 
 
-def _item(row: _Row, folder: Path | None) -> Item:
+def _item(row: Row, folder: Path | None) -> Item:
     if not isinstance(row.prompt, str) or not row.prompt.strip():
         raise ValueError(f"prompt is {cut(row.prompt, 40)}, expected text")
     if len(row.prompt) > MOST_PROMPT:
@@ -332,9 +304,3 @@ def _image_file(content: str, folder: Path) -> str:
         return _image(f"data:{media_type};base64,{base64.b64encode(path.read_bytes()).decode()}", None)
     except (OSError, RuntimeError) as error:  # a cycle of links is a RuntimeError
         raise ValueError(f"{cut(content)} cannot be read: {getattr(error, 'strerror', None) or error}") from None
-
-
-def listed(names: Iterable[object], most: int = 8) -> str:
-    """Return names separated by commas, cut to the first few."""
-    shown = [f"{name!s:.40}" for name in names]
-    return ", ".join([*shown[:most], *["…"] * (len(shown) > most)]) or "nothing"

@@ -1,0 +1,145 @@
+"""Tables of items, from CSV files and data frames: a row per prompt and a column per arm, or a row per output."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
+from numbers import Number
+from typing import Any, NamedTuple
+
+from ..errors import InvalidInput, counted, cut
+from .text_files import cells_up_to, csv_rows
+
+LONGEST_CELL = 8 << 20  # characters; an image takes 5.6 million
+PROMPTS = ("prompt", "query")
+ROLES = (*PROMPTS, "kind", "arm", "output")  # columns of a table that are not arms
+
+
+class Row(NamedTuple):
+    """An item of a source, before it is checked."""
+
+    place: int
+    prompt: object
+    outputs: object  # a mapping from arms to outputs
+    kind: object = None  # of outputs without a kind of their own
+
+
+Fault = tuple[int, str]
+
+
+class Header(NamedTuple):
+    """What the columns of a table are for, by position."""
+
+    width: int
+    prompt: int
+    kind: int | None
+    arms: dict[int, str]  # of a table with one row per prompt: the columns of outputs
+    arm: int | None = None  # of a table with one row per output
+    output: int = 0
+
+
+Cells = tuple[int, list[str]]  # the place of a row, and its cells
+
+
+def csv_items(called: str, text: str, delimiter: str, faults: list[Fault]) -> Iterable[Row]:
+    """Return the items of a CSV file; lines that cannot be used are added to the faults.
+
+    Raises:
+        InvalidInput: If the columns cannot be understood.
+    """
+    with cells_up_to(LONGEST_CELL):
+        found = list(csv_rows(text, delimiter))
+    rows = [(line, cells) for line, cells in found if not isinstance(cells, ValueError)]
+    faults += [(line, str(cells)) for line, cells in found if isinstance(cells, ValueError)]
+    if not rows:
+        return []
+    (line, first), *rest = rows
+    return _items(f"{called}, line {line}", "line", [cell.strip() for cell in first], rest, faults)
+
+
+def is_frame(source: object) -> bool:
+    """Return whether a source is a data frame: of polars, of pandas, or alike."""
+    return hasattr(source, "to_dicts") or (hasattr(source, "to_dict") and hasattr(source, "columns"))
+
+
+def frame_items(called: str, frame: Any, faults: list[Fault]) -> Iterable[Row]:
+    """Return the items of a data frame. Numbers become text; missing values are empty cells.
+
+    Raises:
+        InvalidInput: If the columns cannot be understood.
+    """
+    names = [str(name).strip() for name in frame.columns]
+    if len(set(names)) < len(names):  # pandas would lose all but one of them
+        raise InvalidInput(f"{called} has two columns of one name, of {listed(names)}: rename one")
+    records = frame.to_dicts() if hasattr(frame, "to_dicts") else frame.to_dict("records")
+    rows = list[Cells]()
+    for place, record in enumerate(records, 1):
+        try:
+            rows.append((place, [_cell(name, value) for name, value in zip(names, record.values())]))
+        except ValueError as error:
+            faults.append((place, str(error)))
+    return _items(called, "row", names, rows, faults)
+
+
+def _cell(name: str, value: object) -> str:
+    if value is None or repr(value) in ("NaT", "<NA>") or (isinstance(value, Number) and value != value):
+        return ""  # NaT, NA and NaN are the missing values of pandas
+    if isinstance(value, str | Number | date):
+        return str(value)
+    raise ValueError(f"column {cut(name, 40)} holds {cut(value, 40)}, expected text")
+
+
+def _items(called: str, unit: str, names: list[str], rows: list[Cells], faults: list[Fault]) -> Iterable[Row]:
+    try:
+        header = _header(names)
+    except ValueError as error:
+        raise InvalidInput(f"{called}: the columns are {listed(names)}; {error}") from None
+    faults += [
+        (place, f"{counted(len(cells), 'field')}, expected {header.width}")
+        for place, cells in rows
+        if len(cells) != header.width
+    ]
+    complete = [(place, cells) for place, cells in rows if len(cells) == header.width]
+    if header.arm is None:
+        return _by_prompt(complete, header)
+    return _by_output(complete, header, header.arm, unit, faults)
+
+
+def _header(names: Sequence[str]) -> Header:
+    """The header of one row per prompt, with a column per arm; or of one row per output, with an arm and an output."""
+    known = [name.lower() if name.lower() in ROLES else "" for name in names]
+    by_output = "arm" in known and "output" in known
+    roles = {role: at for at, role in enumerate(known) if role and (by_output or role not in ("arm", "output"))}
+    arms = {at: name for at, name in enumerate(names) if at not in roles.values()}
+    prompts = [at for at, role in enumerate(known) if role in PROMPTS]
+    if len(prompts) != 1:
+        raise ValueError("expected one column prompt (or query)")
+    if len({role or name for role, name in zip(known, names)}) < len(names) or (by_output and arms):
+        raise ValueError("expected each column once, and with arm and output no others but prompt and kind")
+    if by_output:
+        return Header(len(names), prompts[0], roles.get("kind"), {}, roles["arm"], roles["output"])
+    if len(arms) < 2 or "" in arms.values():
+        raise ValueError("expected a column for each of two arms or more, or the columns arm and output")
+    return Header(len(names), prompts[0], roles.get("kind"), arms)
+
+
+def _by_prompt(rows: Iterable[Cells], header: Header) -> Iterator[Row]:
+    for place, cells in rows:
+        outputs = {arm: cells[at] for at, arm in header.arms.items() if cells[at].strip()}
+        yield Row(place, cells[header.prompt], outputs, None if header.kind is None else cells[header.kind])
+
+
+def _by_output(rows: Iterable[Cells], header: Header, arm_column: int, unit: str, faults: list[Fault]) -> Iterator[Row]:
+    found: dict[str, tuple[int, dict[str, object]]] = {}
+    for place, cells in rows:
+        start, outputs = found.setdefault(cells[header.prompt], (place, {}))
+        arm = cells[arm_column].strip()
+        if arm in outputs:
+            faults.append((place, f"arm {cut(arm, 40)} has an output for the prompt of {unit} {start} already"))
+        kind = None if header.kind is None else cells[header.kind]
+        outputs[arm] = {"content": cells[header.output], "kind": kind}
+    return (Row(start, prompt, outputs) for prompt, (start, outputs) in found.items())
+
+
+def listed(names: Iterable[object], most: int = 8) -> str:
+    """Return names separated by commas, cut to the first few."""
+    shown = [f"{name!s:.40}" for name in names]
+    return ", ".join([*shown[:most], *["…"] * (len(shown) > most)]) or "nothing"
