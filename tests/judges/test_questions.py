@@ -136,8 +136,8 @@ def test_a_cost_that_cannot_be_added_up_is_bad(cost):
 
 
 def test_costs_and_notes_are_made_plain():
-    answer = checked(Answer("tie", note=ValueError("odd\0\ud800"), cost=Decimal("0.25"), bad=0), QUESTION)
-    assert answer == Answer("tie", "odd?", 0.25, False)
+    answer = checked(Answer("tie", note=ValueError("o\x1b\x9bd\rd\0\ud800\n"), cost=Decimal("0.25"), bad=0), QUESTION)
+    assert answer == Answer("tie", "odd?\n", 0.25, False)
     assert type(answer.cost) is float
     assert checked(Answer("nonsense", cost=0.1), QUESTION)[::2] == ("skip", 0.1), "a bad answer costs too"
     long = checked(Answer("tie", "x" * 3000), QUESTION).note
@@ -212,3 +212,5 @@ def test_a_judge_has_the_limits_and_the_end_of_its_function():
 def test_judge_error_says_what_to_do_next():
     error = JudgeError("busy")
     assert (str(error), error.retry_after, error.can_retry, error.cost) == ("busy", None, True, None)
+    odd = JudgeError("busy", retry_after=math.nan, cost=-1)
+    assert (odd.retry_after, odd.cost) == (None, None)

@@ -5,6 +5,7 @@ studies: what is asked next, and what the answers show, is in `study`.
 """
 
 # Not lazily, as elsewhere: `openai`, `command` and `terminal` would be hidden by the files of the same name.
+from .openai import openai
 from .questions import Answer, Judge, JudgeError, Question, Undo
 
-__all__ = ["Answer", "JudgeError", "Question"]
+__all__ = ["Answer", "JudgeError", "Question", "openai"]

@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import inspect
 import math
+import re
 from collections.abc import Callable
 from concurrent.futures import Executor
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from ..errors import DuelsError, InvalidInput, cut
 
 ANSWERS = ("left", "right", "tie", "both_bad", "skip")
 NOTE = 2000  # characters of a note that are kept
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and newline
 EXPECTED = "expected left, right, tie, both_bad, skip, the name of one of the two arms, or an Answer"
 
 
@@ -60,14 +62,23 @@ class JudgeError(DuelsError):
         message: What went wrong.
         retry_after: Seconds to wait at least before the next attempt.
         can_retry: False if no further attempt can succeed, such as with a wrong key: the run then stops.
+        this_question: With `can_retry=False`: only this question cannot be answered, such as one that is too long. It
+            is skipped, and the run goes on.
         cost: What the failed attempt cost, in dollars, if that is known.
     """
 
     def __init__(
-        self, message: str, *, retry_after: float | None = None, can_retry: bool = True, cost: float | None = None
+        self,
+        message: str,
+        *,
+        retry_after: float | None = None,
+        can_retry: bool = True,
+        this_question: bool = False,
+        cost: float | None = None,
     ) -> None:
         super().__init__(message)
-        self.retry_after, self.can_retry, self.cost = retry_after, can_retry, cost
+        self.retry_after, self.cost = _nonnegative(retry_after), _nonnegative(cost)
+        self.can_retry, self.this_question = can_retry, this_question
 
 
 class Undo(Exception):
@@ -157,7 +168,7 @@ def checked(reply: object, question: Question) -> Answer:
         Answer(answer='left', note=None, cost=None, bad=False)
     """
     given = reply if isinstance(reply, Answer) else Answer(reply)  # type: ignore[arg-type]  # checked below
-    word, cost = _word(given.answer, question), _cost(given.cost)
+    word, cost = _word(given.answer, question), _nonnegative(given.cost)
     note = None if given.note is None else clean(str(given.note))
     if word is None or (cost is None and given.cost is not None):
         return Answer("skip", clean(f"the judge returned {cut(reply, 500)}: {EXPECTED}"), cost, bad=True)
@@ -165,8 +176,8 @@ def checked(reply: object, question: Question) -> Answer:
 
 
 def clean(text: str, most: int = NOTE) -> str:
-    """Return text that any database can keep, cut to `most` characters; `…` marks a cut."""
-    text = text.replace("\0", "").encode("utf-8", "replace").decode()
+    """Return text that any database and terminal can take, cut to `most` characters; `…` marks a cut."""
+    text = CONTROLS.sub("", text).encode("utf-8", "replace").decode()
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
@@ -202,9 +213,9 @@ def _word(answer: object, question: Question) -> str | None:
     return "left" if answer == question.left_name else "right"
 
 
-def _cost(cost: object) -> float | None:
+def _nonnegative(value: object) -> float | None:
     try:
-        dollars = float(cost)  # type: ignore[arg-type]  # any type that converts
+        number = float(value)  # type: ignore[arg-type]  # any type that converts
     except (TypeError, ValueError):
         return None
-    return dollars if math.isfinite(dollars) and dollars >= 0 else None
+    return number if math.isfinite(number) and number >= 0 else None

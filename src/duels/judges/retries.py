@@ -1,6 +1,7 @@
 """Ask a judge again when it fails, after a pause that grows."""
 
 import asyncio
+import itertools
 import random
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
@@ -59,40 +60,32 @@ async def answered(
         InvalidInput: If `attempts` is not a positive whole number.
     """
     attempts, cost = check_int("attempts", attempts, 1), None
-    for call in range(1, attempts + 1):
+    for call in itertools.count(1):
         try:
             answer = await judge(question)
             return Attempted(answer._replace(cost=_sum(cost, answer.cost)), call)
         except Undo:
             raise
         except Exception as error:
-            cost = _sum(cost, getattr(error, "cost", None) if isinstance(error, JudgeError) else None)
-            pause, final = pause_after(error, call, rng or _random)
-            if final or call == attempts:
-                reason = clean(_reason(error), REASON)
-                return Attempted(Answer("skip", reason, cost), call, reason, final)
-        await sleep(pause)
+            failure = _failure(error)
+        cost, asked = _sum(cost, failure.cost), failure.retry_after or 0.0
+        useless = not failure.can_retry or asked > PATIENCE
+        if useless or call >= attempts:
+            reason = clean(str(failure), REASON)
+            return Attempted(Answer("skip", reason, cost), call, reason, useless and not failure.this_question)
+        await sleep(_pause(call, asked, rng or _random))
     raise AssertionError("unreachable")
 
 
-def pause_after(error: Exception, failed: int, rng: random.Random = _random) -> tuple[float, bool]:
-    """Return the seconds until the next attempt, and whether there is no use in one.
-
-    Args:
-        error: Of the last attempt.
-        failed: How many attempts have failed.
-        rng: The generator of the random part.
-    """
-    pause = min(FIRST * 2 ** (failed - 1), LONGEST) * rng.uniform(0.5, 1.0)
-    if not isinstance(error, JudgeError):
-        return pause, isinstance(error, HOPELESS)
-    asked = error.retry_after or 0.0
-    # Those who were told to wait equally long do not all come back at once.
-    return max(pause, asked * rng.uniform(1.0, 1.1)), not error.can_retry or asked > PATIENCE
+def _failure(error: Exception) -> JudgeError:
+    if isinstance(error, JudgeError):
+        return error
+    return JudgeError(f"{type(error).__name__}: {error}", can_retry=not isinstance(error, HOPELESS))
 
 
-def _reason(error: Exception) -> str:
-    return str(error) if isinstance(error, JudgeError) else f"{type(error).__name__}: {error}"
+def _pause(failed: int, asked: float, rng: random.Random) -> float:
+    """Seconds until the next attempt. Those who were told to wait equally long do not all come back at once."""
+    return max(min(FIRST * 2.0 ** min(failed - 1, 10), LONGEST) * rng.uniform(0.5, 1.0), asked * rng.uniform(1.0, 1.1))
 
 
 def _sum(a: float | None, b: float | None) -> float | None:
