@@ -6,6 +6,7 @@ Nothing must count twice, so a failed request is repeated only if that is safe, 
 import json
 import re
 import tempfile
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
@@ -176,6 +177,8 @@ class Client:
         body |= {"policy": None if policy is None else str(policy), "confidence": confidence, "margin": margin}
         body |= {"after": after, "about": about, "seed": seed, "lease": lease, "load_if_exists": load_if_exists}
         created = self._send("POST", ROOT[:-1], body, Again.ALWAYS if load_if_exists else Again.UNSENT).json()
+        if "policy" in created.get("notices", {}):
+            warnings.warn(created["notices"]["policy"], stacklevel=2)
         return RemoteStudy(self, created["name"], created["policy"])
 
     def load_study(self, study_name: str) -> "RemoteStudy":

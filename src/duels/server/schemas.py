@@ -87,6 +87,13 @@ class StudyOut(BaseModel):
     seq: int
 
 
+class StudyCreated(StudyOut):
+    notices: Annotated[
+        dict[Literal["policy", "margin"], str],
+        Field(description="What may keep a new study from ending, under the field of the request that is the cause."),
+    ]
+
+
 class StudyListed(BaseModel):
     """A study in the list: like `StudyOut`, with nulls if it is damaged."""
 
