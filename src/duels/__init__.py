@@ -36,6 +36,9 @@ _HOMES = {
     "Analysis": "study.analysis",
     "analyse": "study.analysis",
     "plan": "study.plan",
+    "find_best": "study.best",
+    "find_best_async": "study.best",
+    "RunResult": "study.outcome",
     "connect": "client",
     "DuelsError": "errors",
     "InvalidInput": "errors",
@@ -106,8 +109,10 @@ if TYPE_CHECKING:
     from .results import Results, load_results
     from .simulation import simulate
     from .study.analysis import Analysis, analyse
+    from .study.best import find_best, find_best_async
     from .study.catalogue import create_study, load_study
     from .study.duels import Duel
+    from .study.outcome import RunResult
     from .study.plan import plan
     from .study.study import Study
     from .study.verdict import Verdict

@@ -4,7 +4,8 @@ import asyncio
 import itertools
 import random
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 from ..checks import check_int
 from .questions import Answer, Judge, JudgeError, Question, Undo, clean
@@ -26,12 +27,14 @@ class Attempted(NamedTuple):
         calls: How many times the judge was called.
         error: Why the last attempt failed; None if there is an answer.
         final: Whether the judge will fail at every other question too, such as with a wrong key.
+        closed: Whether it will fail at this question every time, such as one that is too long.
     """
 
     answer: Answer
     calls: int
     error: str | None = None
     final: bool = False
+    closed: bool = False
 
 
 async def answered(
@@ -59,21 +62,46 @@ async def answered(
         Undo: If the judge takes back its last answer.
         InvalidInput: If `attempts` is not a positive whole number.
     """
+    tried = await attempted(partial(judge, question), attempts=attempts, sleep=sleep, rng=rng)
+    if tried.failure is None:
+        return Attempted(tried.value._replace(cost=_sum(tried.cost, tried.value.cost)), tried.calls)
+    reason, hopeless = clean(str(tried.failure), REASON), not tried.may_work_later
+    this_question = tried.failure.this_question
+    answer = Answer("skip", reason, tried.cost)
+    return Attempted(answer, tried.calls, reason, hopeless and not this_question, hopeless and this_question)
+
+
+class Tried(NamedTuple):
+    """What became of a call: its value, or the last failure."""
+
+    value: Any
+    calls: int
+    cost: float | None  # of the failed attempts, as far as it is known
+    failure: JudgeError | None = None
+    may_work_later: bool = True
+
+
+async def attempted(
+    call: Callable[[], Awaitable[object]],
+    *,
+    attempts: int = 5,
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    rng: random.Random | None = None,
+) -> Tried:
+    """Make a call until it succeeds; the arguments are those of `answered`."""
     attempts, cost = check_int("attempts", attempts, 1), None
-    for call in itertools.count(1):
+    for calls in itertools.count(1):
         try:
-            answer = await judge(question)
-            return Attempted(answer._replace(cost=_sum(cost, answer.cost)), call)
+            return Tried(await call(), calls, cost)
         except Undo:
             raise
         except Exception as error:
             failure = _failure(error)
         cost, asked = _sum(cost, failure.cost), failure.retry_after or 0.0
-        useless = not failure.can_retry or asked > PATIENCE
-        if useless or call >= attempts:
-            reason = clean(str(failure), REASON)
-            return Attempted(Answer("skip", reason, cost), call, reason, useless and not failure.this_question)
-        await sleep(_pause(call, asked, rng or _random))
+        may_work_later = failure.can_retry and asked <= PATIENCE
+        if not may_work_later or calls >= attempts:
+            return Tried(None, calls, cost, failure, may_work_later)
+        await sleep(_pause(calls, asked, rng or _random))
     raise AssertionError("unreachable")
 
 

@@ -67,6 +67,7 @@ def create_study(
     margin: float | None = None,
     after: Literal["stop", "rank"] | None = None,
     about: Literal["items like these", "these items"] | None = None,
+    once: bool | None = None,
     horizon: int | None = None,
     seed: int = 0,
     lease: float = LEASE,
@@ -89,6 +90,8 @@ def create_study(
         about: What the verdict is about. By default `"items like these"`: the questions are examples. With
             `"these items"`, each pair is asked about each item of the study once, and the verdict says who wins more of
             exactly these: it needs fewer answers, and is final when all were asked.
+        once: Whether each pair is asked about each item at most once on items like these too, as is right for a judge
+            that always answers the same question alike; by default False.
         horizon: How many duels there will be, for policies that need to know.
         seed: Of the policy's random choices, and of the orders in which pairs are asked about these items.
         lease: Seconds after which a duel without an answer no longer counts as open for the policy's choices. A late
@@ -115,7 +118,7 @@ def create_study(
             raise
         names, name = given, study_name  # a study older than these rules keeps its names
     chosen = find_policy(DEFAULT_POLICY if policy is None else policy)
-    wanted: dict[str, Any] = {"confidence": confidence, "margin": margin, "after": after, "about": about}
+    wanted: dict[str, Any] = {"confidence": confidence, "margin": margin, "after": after, "about": about, "once": once}
     asked_for = {name: value for name, value in wanted.items() if value is not None}
     goal = new_goal(ties=chosen.live_ties, **asked_for)
     chosen = chosen.with_goal(goal.confidence, goal.margin)

@@ -7,7 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPICursor
@@ -95,6 +95,44 @@ def _add_items(connection: sa.Connection, *, study: Log, items: Sequence[Item]) 
     columns = "study_id, item, arm, kind, content"
     _execute_many(connection, f"INSERT INTO outputs ({columns}) VALUES (?, ?, ?, ?, ?)", outputs)
     return len(items)
+
+
+def store_items(study: Log, items: Sequence[Item]) -> bool:
+    """Add items to a study that has none; returns whether they were added. Outputs may be missing, see `add_output`."""
+    return study.storage.write(Write(partial(_store_items, study=study, items=items), study.id))
+
+
+def _store_items(connection: sa.Connection, *, study: Log, items: Sequence[Item]) -> bool:
+    return not has_any(connection, study.id) and bool(_add_items(connection, study=study, items=items))
+
+
+class Lacking(NamedTuple):
+    """An output that a study does not have."""
+
+    item: int
+    arm: str
+    prompt: str
+
+
+def lacking(study: Log) -> list[Lacking]:
+    """Return the outputs of active arms that a study's items do not have, by item."""
+    prompts = _read(study, "SELECT number, prompt FROM items WHERE study_id = ? ORDER BY number", (study.id,))
+    there = {*_read(study, "SELECT item, arm FROM outputs WHERE study_id = ?", (study.id,))}
+    history = study.history()
+    arms = [name for name, active in zip(history.names, history.active) if active]
+    return [Lacking(number, arm, prompt) for number, prompt in prompts for arm in arms if (number, arm) not in there]
+
+
+def add_output(study: Log, item: int, arm: str, output: Output) -> None:
+    """Add the output of an arm for an item; if there is one already, it stays."""
+    study.storage.write(Write(partial(_add_output, study=study, item=item, arm=arm, output=output), study.id))
+
+
+def _add_output(connection: sa.Connection, *, study: Log, item: int, arm: str, output: Output) -> None:
+    key = (study.id, item, arm)
+    if not _rows(connection, "SELECT 1 FROM outputs WHERE study_id = ? AND item = ? AND arm = ?", key):
+        columns = "study_id, item, arm, kind, content"
+        _execute(connection, f"INSERT INTO outputs ({columns}) VALUES (?, ?, ?, ?, ?)", (*key, *output))
 
 
 def _last_number(study: Log, connection: sa.Connection) -> int:

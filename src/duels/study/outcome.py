@@ -36,7 +36,7 @@ class RunResult(NamedTuple):
         spent: Calls, cost and failures of the study, over all runs.
         positions: How often each judge chose each side.
         agreements: How often the judges agree, if there are several.
-        all_pairs: How many calls it takes to ask every pair about every item; None without items.
+        items: How many items the study has.
         study: The study.
     """
 
@@ -47,14 +47,13 @@ class RunResult(NamedTuple):
     spent: Spent
     positions: list[Position]
     agreements: list[Agreement]
-    all_pairs: int | None
+    items: int
     study: Study
 
     @classmethod
     def of(cls, study: Study, ledger: Ledger, ended: Ended, error: str | None = None) -> "RunResult":
         """Return the result of a study as it is now."""
         tally, void = study.read(lambda _, history: (history.tally, history.void))
-        arms, items = int(tally.active.sum()), count_items(study)
         return cls(
             study.goal.verdict(tally, void=void),
             study.leaderboard(),
@@ -63,7 +62,7 @@ class RunResult(NamedTuple):
             ledger.spent(),
             ledger.positions(),
             ledger.agreements(),
-            arms * (arms - 1) // 2 * items or None,
+            count_items(study),
             study,
         )
 
@@ -71,6 +70,11 @@ class RunResult(NamedTuple):
     def winner(self) -> str | None:
         """The arm that beats all others, if that is certain."""
         return self.verdict.winner
+
+    @property
+    def all_pairs(self) -> int:
+        """How many calls it takes to ask every pair about every item."""
+        return self.verdict.arms * (self.verdict.arms - 1) // 2 * self.items
 
     @property
     def calls(self) -> int:
@@ -83,7 +87,7 @@ class RunResult(NamedTuple):
         return self.spent.cost
 
     def __str__(self) -> str:
-        parts = [str(self.verdict), REASONS[self.ended].format(error=self.error)]
+        parts = [self._about() + str(self.verdict), REASONS[self.ended].format(error=self.error)]
         rows = [f"{row.rank:>3}. {row.arm}  {row.score:.0%}" for row in self.leaderboard[:SHOWN]]
         more = len(self.leaderboard) - len(rows)
         parts += ["\n".join(rows + ([f"     … and {counted(more, 'more arm')}"] if more > 0 else []))]
@@ -93,14 +97,17 @@ class RunResult(NamedTuple):
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
 
+    def _about(self) -> str:
+        """Which question is answered; a verdict on these items says so itself."""
+        return f"On items like these {self.items}: " if self.items and not self.study.goal.on_these_items else ""
+
     def _costs(self) -> str:
         spent = self.spent
         text = counted(spent.calls, "call") + (f", {money(spent.cost)}" if spent.cost else "")
         if self.all_pairs:
+            text += f"; all pairs on all items: {self.all_pairs:,} calls"
             saved = 1 - spent.calls / self.all_pairs
-            text += f"; all pairs on all items: {self.all_pairs:,} calls" + (
-                f", {saved:.0%} saved" if saved > 0 else ""
-            )
+            text += f", {saved:.0%} saved" if saved > 0 and self.ended == "verdict" else ""
         notes = []
         if spent.unstored:
             notes.append(f"{counted(spent.unstored, 'call')} made but not stored")

@@ -62,7 +62,8 @@ class Reply(NamedTuple):
     answer: Answer
     calls: int
     error: str | None = None
-    final: bool = False
+    final: bool = False  # whether the judge will fail at every other question too …
+    closed: bool = False  # … or at this one every time
     first: str | None = None  # with both orders, the answer to the first one
 
 
@@ -138,8 +139,8 @@ class Run:
         note |= {} if reply.first is None else {"first": reply.first}
         if reply.error is not None:
             note |= {"failed": True}
-        if answer.bad or (reply.final and self._answers):
-            note |= {"bad": True, "closed": True}
+        note |= {"bad": True} if answer.bad else {}
+        note |= {"closed": True} if answer.bad or reply.closed else {}
         alarm = None if task.repeat else self._alarm(task.judge, reply.first or answer.answer)
         note |= {} if alarm is None else {"position_bias": {"judge": task.judge, "share": round(alarm.share, 4)}}
         kind = "repeat" if task.repeat else "tell"
@@ -172,7 +173,7 @@ class Run:
         else:
             self._failures += 1
             self.error = reply.error
-            if self._failures >= FAILURES or (reply.final and not self._answers):
+            if self._failures >= FAILURES or reply.final:
                 self.ended = "failed"
         if self.limits.cost is not None and self.ledger.last_cost is False and self._answers == 1:
             warnings.warn("the judge does not say what a call costs: max_cost cannot be kept", stacklevel=2)
@@ -305,7 +306,7 @@ async def _asked(judge: Judge, task: Task) -> Reply:
     question = question_of(task.duel)
     if task.orders == 1:
         found = await answered(judge, question, attempts=ATTEMPTS)
-        return Reply(task, found.answer, found.calls, found.error, found.final)
+        return Reply(task, *found)
     both = await asyncio.gather(*(answered(judge, one, attempts=ATTEMPTS) for one in (question, _turned(question))))
     return _agreed(task, both[0], both[1])
 
@@ -318,8 +319,8 @@ def _agreed(task: Task, found: Attempted, turned: Attempted) -> Reply:
     answer = first.answer if first.answer == other else "tie"
     answer = "skip" if "skip" in (first.answer, other) else answer
     joined = Answer(answer, "\n".join(notes) or None, sum(costs) if costs else None, first.bad or second.bad)
-    error = found.error or turned.error
-    return Reply(task, joined, found.calls + turned.calls, error, found.final or turned.final, first.answer)
+    closed, final = found.closed or turned.closed, found.final or turned.final
+    return Reply(task, joined, found.calls + turned.calls, found.error or turned.error, final, closed, first.answer)
 
 
 def question_of(duel: Duel) -> Question:

@@ -94,13 +94,14 @@ def read_items(source: ItemSource, *, format: str | None = None) -> list[Item]:
     return _checked(called, "item", list(_objects(enumerate(source, 1), faults)), faults, None)
 
 
-def items_of(outputs: Mapping[str, Iterable[object]], prompts: Iterable[str]) -> list[Item]:
+def items_of(outputs: Mapping[str, Iterable[object]], prompts: Iterable[str], *, fewest: int = 2) -> list[Item]:
     """Make items from prompts and a list of outputs for each arm.
 
     Args:
         outputs: For each arm its outputs, one per prompt and in the same order: text, `Output`s, dicts with content and
             kind, or None where there is none.
         prompts: The prompts.
+        fewest: How many outputs an item must have at least.
 
     Returns:
         One item per prompt.
@@ -124,7 +125,7 @@ def items_of(outputs: Mapping[str, Iterable[object]], prompts: Iterable[str]) ->
             "where there is none"
         )
     rows = [Row(k + 1, q, {arm: column[k] for arm, column in columns.items()}) for k, q in enumerate(questions)]
-    return _checked("outputs", "prompt", rows, [], None)
+    return _checked("outputs", "prompt", rows, [], None, fewest)
 
 
 def _listed(what: str, values: object) -> list[object]:
@@ -199,11 +200,25 @@ def _objects(values: Iterable[tuple[int, object]], faults: list[Fault]) -> Itera
         yield Row(place, prompts[0], value["outputs"], value.get("kind"))
 
 
-def _checked(called: str, unit: str, rows: list[Row], faults: list[Fault], folder: Path | None) -> list[Item]:
+def output_of(value: object, called: str) -> Output:
+    """Return an output that a program produced: text, an `Output`, or a dict with content and kind.
+
+    Raises:
+        InvalidInput: If it cannot be used; the message begins with what it is called.
+    """
+    try:
+        return _output(called, value, None, None)
+    except ValueError as error:
+        raise InvalidInput(f"{called} cannot be used: {error}") from None
+
+
+def _checked(
+    called: str, unit: str, rows: list[Row], faults: list[Fault], folder: Path | None, fewest: int = 2
+) -> list[Item]:
     found = []
     for row in rows:
         try:
-            found.append(_item(row, folder))
+            found.append(_item(row, folder, fewest))
         except ValueError as error:
             faults.append((row.place, str(error)))
     if faults:
@@ -220,7 +235,7 @@ def _checked(called: str, unit: str, rows: list[Row], faults: list[Fault], folde
     return found
 
 
-def _item(row: Row, folder: Path | None) -> Item:
+def _item(row: Row, folder: Path | None, fewest: int) -> Item:
     if not isinstance(row.prompt, str) or not row.prompt.strip():
         raise ValueError(f"prompt is {cut(row.prompt, 40)}, expected text")
     if len(row.prompt) > MOST_PROMPT:
@@ -229,7 +244,7 @@ def _item(row: Row, folder: Path | None) -> Item:
     if not isinstance(row.outputs, Mapping):
         raise ValueError(f"outputs is {cut(row.outputs, 40)}, expected an object with an output for each arm")
     given = {arm: value for arm, value in row.outputs.items() if value is not None}
-    if len(given) < 2:
+    if len(given) < fewest:
         raise ValueError(f"{counted(len(given), 'output')}, expected those of at least two arms")
     return Item(row.prompt, {_arm(arm): _output(arm, value, row.kind, folder) for arm, value in given.items()})
 

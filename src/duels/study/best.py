@@ -1,0 +1,277 @@
+"""Find the best of some candidates in one call: create the study, produce what is missing, and let a judge answer."""
+
+import asyncio
+import hashlib
+import inspect
+import threading
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, Literal
+
+from ..checks import check_int
+from ..errors import Conflict, InvalidInput, counted, cut
+from ..judges.questions import JudgeError
+from ..judges.retries import attempted
+from ..storage.storage import Storage
+from ..votes.item_files import Item, ItemSource, items_of, output_of, read_items
+from .catalogue import create_study
+from .items import add_output, lacking, list_items, store_items
+from .outcome import RunResult
+from .run import in_thread, run_async
+from .study import Judging, Study
+
+Producer = Callable[[str], object]  # it may be async
+Candidates = Mapping[str, Sequence[object] | Producer] | ItemSource | Iterable[str]
+MANY = 1000  # items that are read at a time
+
+
+def find_best(
+    outputs: Candidates,
+    judge: Judging,
+    *,
+    prompts: Iterable[str] | None = None,
+    max_calls: int | None = None,
+    max_cost: float | None = None,
+    concurrency: int = 8,
+    confidence: float = 0.95,
+    margin: float = 0.0,
+    orders: Literal["one", "both", "auto"] = "auto",
+    population: bool = False,
+    storage: str | Storage | None = None,
+    study_name: str | None = None,
+    progress: bool | None = None,
+) -> RunResult:
+    """Find the best of some candidates by asking a judge. The same call goes on where an earlier one has stopped.
+
+    Args:
+        outputs: The candidates: `{"terse": [...], "expert": [...]}` with one output per prompt; functions of a prompt,
+            sync or async, in place of lists, which are called once per prompt; a file or frame of items, see
+            `duels.votes.read_items`; or just names.
+        judge: See `Study.run`.
+        prompts: The prompts, if the outputs are given by candidate.
+        max_calls: How many calls the study may make, over all runs.
+        max_cost: How much its calls may cost, over all runs.
+        concurrency: How many calls are made at the same time.
+        confidence: The probability that no verdict of the study is ever wrong.
+        margin: If above 0, a candidate may be declared practically tied with the best; see `create_study`.
+        orders: `"one"`, `"both"` or `"auto"`, see `Study.run`.
+        population: Whether the question is which candidate is best on prompts like these. By default it is which is
+            best on exactly these prompts, which needs fewer calls.
+        storage: A database's URL, by default `sqlite:///duels.db`.
+        study_name: The study's name; by default one that depends on the candidates and prompts.
+        progress: Whether to show progress; by default on a terminal only.
+
+    Returns:
+        The verdict, the leaderboard, calls and cost, and the study.
+
+    Raises:
+        Conflict: If the study has other candidates, prompts or outputs.
+        InvalidInput: If an argument cannot be used.
+        JudgeError: If a candidate's function fails again and again.
+
+    Example:
+        >>> outputs = {"terse": ["4", "9"], "wordy": ["It is 4.", "It is nine."]}
+        >>> shorter = lambda prompt, left, right: "left" if len(left) < len(right) else "right"
+        >>> result = duels.find_best(outputs, shorter, prompts=["2 + 2?", "3 · 3?"], storage="sqlite://")
+        >>> result.winner
+        'terse'
+    """
+    given = _Given(
+        outputs, judge, prompts, max_calls, max_cost, concurrency, confidence, margin, orders, population, progress
+    )
+    study = given.study(storage, study_name)
+    return in_thread(partial(given.run, study))
+
+
+async def find_best_async(
+    outputs: Candidates,
+    judge: Judging,
+    *,
+    prompts: Iterable[str] | None = None,
+    max_calls: int | None = None,
+    max_cost: float | None = None,
+    concurrency: int = 8,
+    confidence: float = 0.95,
+    margin: float = 0.0,
+    orders: Literal["one", "both", "auto"] = "auto",
+    population: bool = False,
+    storage: str | Storage | None = None,
+    study_name: str | None = None,
+    progress: bool | None = None,
+) -> RunResult:
+    """As `find_best`, in an event loop."""
+    given = _Given(
+        outputs, judge, prompts, max_calls, max_cost, concurrency, confidence, margin, orders, population, progress
+    )
+    study = await asyncio.to_thread(given.study, storage, study_name)
+    return await given.run(study, threading.Event())
+
+
+def assert_not_worse(
+    new: Sequence[object] | Producer,
+    old: Sequence[object] | Producer,
+    judge: Judging,
+    *,
+    prompts: Iterable[str] | None = None,
+    margin: float = 0.05,
+    max_calls: int = 200,
+    confidence: float = 0.95,
+    storage: str | Storage | None = "sqlite://",
+) -> RunResult:
+    """Fail a test if a new version is worse than the old one, or if that is not known after `max_calls`.
+
+    Args:
+        new: The outputs of the new version, one per prompt, or a function of a prompt.
+        old: Those of the old version.
+        judge: See `Study.run`.
+        prompts: The prompts.
+        margin: How much worse the new version may be: it may win a question with probability ½ − margin.
+        max_calls: How many calls may be made.
+        confidence: The probability that the test is right.
+        storage: Where the study is kept; by default in memory only.
+
+    Returns:
+        The result, if the new version is better or as good within the margin.
+
+    Raises:
+        AssertionError: If the new version is worse, or it is not known.
+    """
+    result = find_best(
+        {"new": new, "old": old},
+        judge,
+        prompts=prompts,
+        margin=margin,
+        max_calls=max_calls,
+        confidence=confidence,
+        storage=storage,
+        study_name="new against old",
+        progress=False,
+    )
+    fine = result.winner == "new" or (result.verdict.kind == "practically tied" and result.verdict.leader is not None)
+    if not fine:
+        what = "is worse than the old one" if result.winner == "old" else "is not known to be as good as the old one"
+        raise AssertionError(f"the new version {what}:\n{result}")
+    return result
+
+
+class _Given:
+    """The arguments of `find_best`, checked."""
+
+    def __init__(
+        self,
+        outputs: Candidates,
+        judge: Judging,
+        prompts: Iterable[str] | None,
+        max_calls: int | None,
+        max_cost: float | None,
+        concurrency: int,
+        confidence: float,
+        margin: float,
+        orders: Literal["one", "both", "auto"],
+        population: bool,
+        progress: bool | None,
+    ) -> None:
+        self.items, self.producers, self.arms = _read(outputs, prompts)
+        self.goal: dict[str, Any] = {"confidence": confidence, "margin": margin}
+        if self.items:
+            self.goal |= {"once": True} if population else {"about": "these items"}
+        self.concurrency = check_int("concurrency", concurrency, 1, 1000)
+        self._run = partial(
+            run_async,
+            judge=judge,
+            max_calls=max_calls,
+            max_cost=max_cost,
+            concurrency=self.concurrency,
+            orders=orders,
+            progress=progress,
+        )
+
+    def study(self, storage: str | Storage | None, name: str | None) -> Study:
+        """Return the study, which is created unless it exists. It must have these candidates and prompts."""
+        if name is None:
+            text = repr((self.arms, [(item.prompt, sorted(item.outputs.items())) for item in self.items], self.goal))
+            name = f"best of {len(self.arms)}, {hashlib.blake2b(text.encode(), digest_size=4).hexdigest()}"
+        study = create_study(self.arms, name, storage, load_if_exists=True, **self.goal)
+        if self.items and not store_items(study, self.items):
+            _refuse_changes(study, self.items)
+        return study
+
+    async def run(self, study: Study, stop: threading.Event) -> RunResult:
+        """Produce what is missing, and let the judge answer."""
+        if self.producers:
+            await _produce(study, self.producers, self.concurrency)
+        return await self._run(study, stop=stop)
+
+
+def _read(outputs: Candidates, prompts: Iterable[str] | None) -> tuple[list[Item], dict[str, Producer], list[str]]:
+    """The items, the candidates that are functions, and the names of all candidates."""
+    if isinstance(outputs, Mapping):
+        if prompts is None:
+            raise InvalidInput("prompts is missing: expected the list of prompts that the outputs are for")
+        questions = list(prompts)
+        producers = {name: one for name, one in outputs.items() if callable(one)}
+        lists = {name: [None] * len(questions) if callable(one) else one for name, one in outputs.items()}
+        return items_of(lists, questions, fewest=0), producers, list(outputs)
+    if prompts is not None:
+        raise InvalidInput("prompts is given, but the outputs are not by candidate: expected a dict of outputs")
+    if isinstance(outputs, list | tuple) and outputs and all(isinstance(name, str) for name in outputs):
+        return [], {}, [str(name) for name in outputs]
+    items = read_items(outputs)
+    return items, {}, list(dict.fromkeys(arm for item in items for arm in item.outputs))
+
+
+def _refuse_changes(study: Study, items: list[Item]) -> None:
+    """Raise `Conflict` if the study has other prompts, or other outputs than were given."""
+    start, number = f"study {study.name!r} exists, but", 0
+    while found := list_items(study, number, MANY):
+        for number, stored in found:
+            if number > len(items):
+                break
+            item = items[number - 1]
+            if item.prompt != stored.prompt:
+                raise Conflict(f"{start} prompt {number} has changed: choose another study_name for {cut(item.prompt)}")
+            for arm, output in item.outputs.items():
+                if stored.outputs.get(arm) != output:
+                    raise Conflict(
+                        f"{start} the output of {arm!r} for prompt {number} has changed: choose another study_name"
+                    )
+        number = found[-1][0]
+    if number != len(items):
+        raise Conflict(
+            f"{start} it has {counted(number, 'prompt')}, and {len(items)} were given: choose another study_name"
+        )
+
+
+async def _produce(study: Study, producers: Mapping[str, Producer], concurrency: int) -> None:
+    """Call each candidate's function for the prompts whose outputs the study does not have yet."""
+    missing = [one for one in await asyncio.to_thread(lacking, study) if one.arm in producers]
+    if not missing:
+        return
+    limit = asyncio.Semaphore(concurrency)
+    with ThreadPoolExecutor(concurrency, "duels-outputs") as threads:
+
+        async def one(number: int, arm: str, prompt: str) -> None:
+            async with limit:
+                tried = await attempted(partial(_called, producers[arm], prompt, threads))
+                if tried.failure is not None:
+                    raise JudgeError(f"{arm!r} has no output for prompt {number}, {cut(prompt)}: {tried.failure}")
+                output = output_of(tried.value, f"the output of {arm!r} for prompt {number}")
+                await asyncio.to_thread(add_output, study, number, arm, output)
+
+        tasks = [asyncio.create_task(one(*each)) for each in missing]
+        try:
+            await asyncio.gather(*tasks)
+        except BaseException:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            raise
+
+
+async def _called(function: Producer, prompt: str, threads: ThreadPoolExecutor) -> object:
+    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004
+        found = function(prompt)
+    else:
+        found = await asyncio.get_running_loop().run_in_executor(threads, function, prompt)
+    return await found if isinstance(found, Coroutine) else found
