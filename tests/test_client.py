@@ -71,6 +71,13 @@ def same(remote, local):
     assert remote.votes() == local.votes()
 
 
+def test_a_policy_that_may_never_end_is_named(client):
+    with pytest.warns(UserWarning, match="study 'long' may never end with the policy scb") as caught:
+        client.create_study(ARMS, "long", "scb")
+    assert __file__ in [one.filename for one in caught]
+    client.create_study(ARMS, "long", "scb", load_if_exists=True)  # a warning would be an error
+
+
 def test_both_say_the_same(pair, client, server):
     remote, local = pair
     same(remote, local)

@@ -12,6 +12,7 @@ ROOMS = [
     "checks",
     "specs",
     "files",
+    "judges",
     "orders",
     "preference",
     "problems",

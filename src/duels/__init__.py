@@ -2,7 +2,7 @@
 
 Names are loaded when first used, so that `import duels` is quick. Everyday names are here; the others are in
 namespaces: `duels.figures`, `duels.ranking`, `duels.policies`, `duels.problems`, `duels.results`, `duels.experiments`,
-`duels.paper`, `duels.votes`, `duels.study`, `duels.theory` and `duels.testing`.
+`duels.paper`, `duels.votes`, `duels.study`, `duels.judges`, `duels.theory` and `duels.testing`.
 """
 
 import sys
@@ -53,6 +53,7 @@ _HOMES = {
 _NAMESPACES = (
     "experiments",
     "figures",
+    "judges",
     "paper",
     "policies",
     "problems",
@@ -67,7 +68,20 @@ _NAMESPACES = (
 __all__ = ["__version__", *_HOMES, *_NAMESPACES]
 
 if TYPE_CHECKING:
-    from . import experiments, figures, paper, policies, problems, ranking, results, study, testing, theory, votes
+    from . import (
+        experiments,
+        figures,
+        judges,
+        paper,
+        policies,
+        problems,
+        ranking,
+        results,
+        study,
+        testing,
+        theory,
+        votes,
+    )
     from .client import connect
     from .errors import (
         CompileError,

@@ -6,6 +6,7 @@ Nothing must count twice, so a failed request is repeated only if that is safe, 
 import json
 import re
 import tempfile
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from pathlib import Path
@@ -17,13 +18,13 @@ from urllib.parse import quote
 from .checks import check_int
 from .errors import Conflict, DamagedStudy, DuelsError, InvalidInput, StorageError, UnknownName
 from .study.catalogue import LEASE, StudyInfo
-from .study.duels import Duel, LogEntry, duel_number
+from .study.duels import Duel, DuelItem, LogEntry, checked_note, duel_number
 from .study.leaderboard import RankRow
 from .study.standing import Chance, Standing
 from .study.tally import LeaderboardRow, PairRow
 from .study.verdict import Verdict
 from .votes.files import Votes, VoteSource, read_votes, write_votes
-from .votes.item_files import ItemSource, read_items
+from .votes.item_files import ItemSource, Output, read_items
 
 if TYPE_CHECKING:
     import httpx2
@@ -176,6 +177,8 @@ class Client:
         body |= {"policy": None if policy is None else str(policy), "confidence": confidence, "margin": margin}
         body |= {"after": after, "about": about, "seed": seed, "lease": lease, "load_if_exists": load_if_exists}
         created = self._send("POST", ROOT[:-1], body, Again.ALWAYS if load_if_exists else Again.UNSENT).json()
+        if "policy" in created.get("notices", {}):
+            warnings.warn(created["notices"]["policy"], stacklevel=2)
         return RemoteStudy(self, created["name"], created["policy"])
 
     def load_study(self, study_name: str) -> "RemoteStudy":
@@ -332,21 +335,32 @@ class RemoteStudy:
         while len(duels) < n:
             count = min(AT_ONCE, n - len(duels))
             answer = self._post("/ask", Again.REFUSED, n=count, voter=voter, allow_self=allow_self)
-            duels += [_row(Duel, one) for one in answer["duels"]]
+            duels += [_duel(one) for one in answer["duels"]]
         return duels[0] if n == 1 else duels
 
-    def tell(self, duel: Duel | int, winner: str, *, voter: str | None = None) -> None:
+    def tell(
+        self,
+        duel: Duel | int,
+        winner: str,
+        *,
+        voter: str | None = None,
+        note: str | None = None,
+        cost: float | None = None,
+    ) -> None:
         """Answer a duel. The answer is on the server's disk when this returns; the same answer again is harmless.
 
         Args:
             duel: The duel, or its id.
             winner: `"left"`, `"right"`, `"tie"`, `"both_bad"`, `"skip"`, or the name of one of its arms.
             voter: Who answered.
+            note: Why, kept in the log.
+            cost: What the answer cost, kept in the log.
 
         Raises:
             Conflict: If the duel already has another answer.
         """
-        self._post("/tell", Again.ALWAYS, duel=self._number(duel), winner=winner, voter=voter)
+        more: dict[str, Any] = checked_note(note, cost)  # an older server knows neither
+        self._post("/tell", Again.ALWAYS, duel=self._number(duel), winner=winner, voter=voter, **more)
 
     def undo(self, duel: Duel | int) -> None:
         """Take back the answer to a duel, which is then open again. This voids the verdict's promise."""
@@ -424,11 +438,11 @@ class RemoteStudy:
 
     def open_duels(self) -> list[Duel]:
         """Return the duels without an answer, oldest first; the first 10,000 of them."""
-        return [_row(Duel, one) for one in self._get("/duels", limit=10_000)["duels"]]
+        return [_duel(one) for one in self._get("/duels", limit=10_000)["duels"]]
 
     def duel(self, number: int) -> Duel:
         """Return a duel by its id."""
-        return _row(Duel, self._get(f"/duels/{duel_number(number)}"))
+        return _duel(self._get(f"/duels/{duel_number(number)}"))
 
     def events(self, after: int = 0) -> list[LogEntry]:
         """Return the log, starting with the event after this sequence number."""
@@ -556,6 +570,14 @@ def _json(value: object) -> bytes:
 def _row(kind: type[Row], values: Mapping[str, Json]) -> Row:
     """The NamedTuple of that kind; fields that only a newer server has are left out."""
     return kind(**{name: values[name] for name in kind._fields if name in values})  # type: ignore[attr-defined]
+
+
+def _duel(values: Mapping[str, Json]) -> Duel:
+    duel, item = _row(Duel, values), values.get("item")
+    if item is None:
+        return duel
+    sides = {side: None if item[side] is None else _row(Output, item[side]) for side in ("left", "right")}
+    return duel._replace(item=DuelItem(item["number"], item["prompt"], **sides))
 
 
 def _tuples(value: Json) -> Json:

@@ -96,6 +96,8 @@ def test_policies():
     assert listed[0]["parameters"] == {"confidence": 0.95, "margin": 0.0}
     assert listed[1]["parameters"] == {"alpha": 0.51, "variant": "seed", "unplayed": 2.0}
     assert [policy["needs_horizon"] for policy in listed[:2]] == [False, False]
+    may_not = [policy["name"] for policy in listed if policy["may_never_end"]]
+    assert sorted(may_not) == ["merge_dts", "merge_rucb", "scb", "versatile_db"]
     assert "UAI 2017" in listed[0]["paper"]
     assert "ICML 2014" in listed[1]["paper"]
     table = output("policies")

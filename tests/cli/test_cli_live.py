@@ -302,6 +302,7 @@ def test_a_new_study_without_a_margin_says_so_once(tmp_path):
     assert duels_command(*made, cwd=tmp_path).stderr == ""
     assert duels_command("create-study", "b", *ARMS, "--margin", "0.05", cwd=tmp_path).stderr == ""
     assert duels_command("create-study", "c", *ARMS, "-f", "json", cwd=tmp_path).stderr == ""
+    assert duels_command("create-study", "e", *ARMS, "--these-items", cwd=tmp_path).stderr == ""
     goal = ("--confidence", "0.9", "--margin", "0.02", "--after", "rank")
     output("create-study", "d", *ARMS, *goal, cwd=tmp_path)
     assert loaded(tmp_path, "d").goal[:3] == (0.9, 0.02, "rank")

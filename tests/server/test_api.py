@@ -7,10 +7,12 @@ from urllib.parse import quote
 import pytest
 import sqlalchemy as sa
 
+from duels.policies import policy
 from duels.server.keys import make_key
 from duels.storage.tables import events
 from duels.study import catalogue
 from duels.study.board import board as plain_board
+from duels.study.catalogue import NO_MARGIN
 
 ERROR = {"error"}
 
@@ -37,6 +39,23 @@ def tell(client, study, duel, winner, **more):
     return client.post(f"{study}/tell", json={"duel": duel, "winner": winner, **more})
 
 
+@pytest.mark.filterwarnings("ignore:study 's' may never end")
+def test_a_new_study_says_what_may_keep_it_from_ending(admin):
+    """Under the field that is the cause; once, and not on these items, where every study ends."""
+    body = {"name": "s", "arms": ["a", "b"], "policy": "scb"}
+    found = admin.post("/api/studies", json=body).json()["notices"]
+    assert found == {
+        "policy": f"study 's' may never end with the policy scb: {policy('scb').live}",
+        "margin": NO_MARGIN,
+    }
+    again = admin.post("/api/studies", json=body | {"load_if_exists": True}).json()
+    assert (again["seq"], again["notices"]) == (1, {})
+    for more in ({"margin": 0.05}, {"about": "these items"}, {"about": "these items", "policy": "scb"}):
+        other = {"name": str(more), "arms": ["a", "b"], **more}
+        assert admin.post("/api/studies", json=other).json()["notices"] == {}
+    assert "notices" not in admin.get("/api/studies/s").json()
+
+
 def test_a_study_from_beginning_to_end(admin):
     made = admin.post("/api/studies", json={"name": "s", "arms": ["a", "b"], "policy": "rucb:alpha=0.6", "seed": 3})
     assert made.status_code == 201
@@ -58,6 +77,7 @@ def test_a_study_from_beginning_to_end(admin):
         "items": 0,
         "retired": False,
         "seq": 1,
+        "notices": {"margin": NO_MARGIN},
     }
     (duel,) = ask(admin, "/api/studies/s", voter="ann")
     assert duel["id"] == 0

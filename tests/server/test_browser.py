@@ -252,6 +252,19 @@ def test_create_from_a_file_of_items(browser, live, api, tmp_path):
     expect(page.locator("#items-said")).to_have_text("All items were removed.")
     assert api.get("/api/studies/files").json()["items"] == 0
 
+    page.goto(live.url)
+    page.get_by_label("Name", exact=True).first.fill("exactly these")
+    page.get_by_label("File").set_input_files(good)
+    expect(page.locator("#live-hint")).to_be_hidden()
+    page.get_by_label("Policy").select_option("scb")
+    expect(page.locator("#live-hint")).to_contain_text("A study may never end with scb: it may stop asking")
+    page.get_by_label("The verdict is about").select_option("these items")
+    expect(page.locator("#live-hint")).to_be_hidden()  # when all was asked, it ends
+    page.get_by_role("button", name="Create the study").click()
+    page.wait_for_url("**/studies/exactly%20these")
+    assert api.get("/api/studies/exactly%20these").json()["goal"]["about"] == "these items"
+    expect(page.locator("#about")).to_have_text("these items")
+
 
 def test_a_verdict_is_seen_live_and_voters_are_thanked(browser, live, api):
     path = make_study(api, "race", ["ant", "bee", "cat"])

@@ -455,7 +455,7 @@ def test_every_rarest_item_has_exactly_the_same_chance(study, shown, rarest, mon
     for number in shown:
         study.storage.write(study.asking(voter="ann", about=lambda connection, duel, number=number: {"item": number}))
     study.storage.write(study.asking(3, voter="bob", about=lambda connection, duel: {"item": 4}))
-    study.ask(voter="ann")  # without an item
+    study.storage.write(study.asking(voter="ann", about=lambda connection, duel: {"item": None}))
     counts = Counter(
         chosen(study, draws, voter="ann", monkeypatch=monkeypatch)
         for draws in itertools.product(range(4), range(4), range(len(rarest)))

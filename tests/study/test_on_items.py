@@ -142,7 +142,7 @@ def test_each_pair_has_its_own_order_and_every_replay_the_same(url):
     for (i, j), pair in zip(itertools.combinations(range(3), 2), itertools.combinations(ARMS, 2)):
         assert tuple(orders[frozenset(pair)]) == finite.order_of(5, i, j, 1, 8)
     again = load_study("prompts", url)
-    assert [again.duel(ballot.duel.id).item for ballot in asked] == [ballot.item for ballot in asked]
+    assert [again.duel(ballot.duel.id).item.number for ballot in asked] == [ballot.item for ballot in asked]
 
 
 def test_orders_are_uniform():
@@ -288,7 +288,7 @@ def test_past_votes_are_refused(url):
 def test_programs_learn_the_item_and_get_fewer_duels_at_the_end(database, request):
     study = new_study(request.getfixturevalue(database), 3)
     duels = study.ask(7)
-    assert all(duel.item in (1, 2, 3) and not duel.is_self for duel in duels)
+    assert all(duel.item.number in (1, 2, 3) and not duel.is_self for duel in duels)
     assert [duel.item for duel in study.open_duels()] == [duel.item for duel in duels]
     assert len(study.ask(7)) == 2
     with pytest.raises(Conflict, match="every pair about every item"):

@@ -17,6 +17,7 @@ from duels.study import log as live
 from duels.study.board import board
 from duels.study.catalogue import create_study, delete_study, list_studies, load_study
 from duels.study.history import History
+from duels.study.items import add_items
 from duels.study.record import COLUMNS
 from duels.study.study import Study
 
@@ -502,16 +503,20 @@ def test_a_study_that_exists(url):
 
 
 def test_a_study_that_exists_keeps_its_goal(url):
-    create_study(list("abc"), "study", url, confidence=0.9, margin=0.05, after="rank")
-    for more in ({}, {"policy": "verdict"}, {"confidence": 0.9}, {"margin": 0.05, "after": "rank"}):
+    goal = {"confidence": 0.9, "margin": 0.05, "after": "rank", "about": "these items"}
+    study = create_study(list("abc"), "study", url, **goal)
+    add_items(study, [{"prompt": str(k), "outputs": dict.fromkeys("abc", "text")} for k in range(5)])
+    given = [{}, {"policy": "verdict"}, goal, goal | {"policy": "verdict"}]
+    for more in given + [{name: value} for name, value in goal.items()]:
         found = create_study(list("abc"), "study", url, load_if_exists=True, **more)
-        assert found.goal[:3] == (0.9, 0.05, "rank")
+        assert {name: getattr(found.goal, name) for name in goal} == goal
         assert found.policy == "verdict:confidence=0.9,margin=0.05"
         found.ask()
     for more, said in [
         ({"confidence": 0.95}, "exists with confidence 0.9, not 0.95: leave confidence out, or choose another name"),
         ({"margin": 0.0}, "exists with margin 0.05, not 0.0: leave margin out"),
         ({"after": "stop"}, "exists with after rank, not stop"),
+        ({"about": "items like these"}, "exists with about these items, not items like these: leave about out"),
         ({"policy": "rucb"}, "exists with the policy verdict:confidence=0.9,margin=0.05"),
     ]:
         with pytest.raises(Conflict, match=said):
@@ -834,6 +839,16 @@ def test_abandoned_duels_are_not_looked_at_again(url, now):
     now[0] -= 300  # a clock put back: they count again
     study.ask()
     assert len(study.history()._fresh) == 502
+
+
+def test_a_policy_that_may_never_end_says_so_once(url):
+    for name in ("scb", "versatile_db", "merge_rucb", "merge_dts"):
+        said = f"study '{name}' may never end with the policy {name}: it may stop asking what a verdict needs"
+        with pytest.warns(UserWarning, match=said) as caught:
+            create_study(list("abc"), name, url, name)
+        assert [one.filename for one in caught] == [__file__]
+        create_study(list("abc"), name, url, name, load_if_exists=True)  # a warning would be an error
+        create_study(list("abc"), f"{name} on items", url, name, about="these items")
 
 
 @pytest.mark.parametrize("policy", [*(name for name in BUILT_IN if name != "doubling"), "doubling:policy=savage"])

@@ -96,7 +96,8 @@ def create_study(
     hint = f"Next: duels ask {shlex.quote(made.name)}{_where(storage)}"
     words = f"study {made.name!r}: {len(made.arms)} arms, policy {made.policy}. {hint}"
     _say(format, words, study=made.name, policy=made.policy, arms=made.arms)
-    if format is Format.table and made.goal.margin == 0 and made.row.created >= before:
+    may_never_end = made.goal.margin == 0 and not made.goal.on_these_items
+    if format is Format.table and may_never_end and made.row.created >= before:
         print(NO_MARGIN, file=sys.stderr)
 
 

@@ -224,9 +224,7 @@ def studies_page(request: Request, service: ServiceDep) -> Response:
         service,
         "studies.html",
         studies=found[::-1],
-        policies=[
-            {"name": name, "about": ABOUT.get(name), "needs_horizon": policy(name).needs_horizon} for name in BUILT_IN
-        ],
+        policies=[{"about": ABOUT.get(name), "policy": policy(name)} for name in BUILT_IN],
         tokens=[token_out(key) for key in list_keys(service.storage, KINDS)],
     )
 

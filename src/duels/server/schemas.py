@@ -87,6 +87,13 @@ class StudyOut(BaseModel):
     seq: int
 
 
+class StudyCreated(StudyOut):
+    notices: Annotated[
+        dict[Literal["policy", "margin"], str],
+        Field(description="What may keep a new study from ending, under the field of the request that is the cause."),
+    ]
+
+
 class StudyListed(BaseModel):
     """A study in the list: like `StudyOut`, with nulls if it is damaged."""
 
@@ -119,13 +126,25 @@ class Ask(RequestBody):
     ] = True
 
 
+class OutputOut(BaseModel):
+    kind: str
+    content: str
+
+
+class DuelItemOut(BaseModel):
+    number: int
+    prompt: Annotated[str | None, Field(description="Null if the item was removed since.")]
+    left: OutputOut | None
+    right: OutputOut | None
+
+
 class DuelOut(BaseModel):
     id: int
     left: str
     right: str
     study: str
     time: str
-    item: Annotated[int | None, Field(description="In a study on these items, the item that it is about.")] = None
+    item: Annotated[DuelItemOut | None, Field(description="What it is about, if the study has items.")] = None
     is_self: bool
 
 
@@ -139,6 +158,10 @@ class Tell(RequestBody):
         str, Field(max_length=200, description="left, right, tie, both_bad, skip, or the name of one of the arms")
     ]
     voter: Voter = None
+    note: Annotated[str | None, Field(max_length=10_000, description="Why; kept in the log.")] = None
+    cost: Annotated[float | None, Field(ge=0, allow_inf_nan=False, description="Of the answer; kept in the log.")] = (
+        None
+    )
 
 
 class Told(BaseModel):
@@ -222,11 +245,6 @@ class Imported(BaseModel):
 class ItemsAdded(BaseModel):
     items: int
     total: int
-
-
-class OutputOut(BaseModel):
-    kind: str
-    content: str
 
 
 class ItemOut(BaseModel):

@@ -100,8 +100,8 @@ class _ItemChoice:
         study = self.study
         study.storage.flush(connection)
         if duel.item is not None:  # a study on these items
-            self.item = duel.item
-            if can_show(connection, study.id, duel.left, duel.right, duel.item):
+            self.item = duel.item.number
+            if can_show(connection, study.id, duel.left, duel.right, self.item):
                 return {}
             raise Conflict("what the next question is about was removed: tell the person who gave you this link")
         self.item = choose_item(connection, study.id, duel.left, duel.right, study.row.seed, duel.id, self.voter)
@@ -199,16 +199,11 @@ def voter_progress(study: Study, digest: str, goal: int, more: bool) -> VoterPro
     done, found = None, study.goal.verdict(tally).kind
     if retired or found == "no condorcet winner":
         done = "retired"
-    elif found == "practically tied" or (found == "winner" and _is_finished(study, tally)):
+    elif study.is_finished(tally):
         done = "winner"
     elif answered >= goal and not more:
         done = "goal"
     return VoterProgress(answered, total, done)
-
-
-def _is_finished(study: Study, tally: Tally) -> bool:
-    """Whether nothing is left to find out once the winner is known: the order of the others, if that is wanted."""
-    return study.goal.after == "stop" or all(row.certain for row in study.ranking_of(tally))
 
 
 def _progress(

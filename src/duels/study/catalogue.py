@@ -32,6 +32,7 @@ from .study import Study
 
 LEASE = 600.0  # seconds
 DEFAULT_POLICY = "verdict"
+NO_MARGIN = "equal arms never get a verdict without a margin: one of 0.05 accepts an arm that none beats in over 55 %"
 
 
 class StudyInfo(NamedTuple):
@@ -137,9 +138,10 @@ def create_study(
     )
     created = store.write(Write(partial(_find_or_insert, store=store, row=row, arms=names, load=load_if_exists)))
     if created.is_new:
-        if chosen.live and not goal.on_these_items:
-            warnings.warn(f"study {name!r} may never end with the policy {chosen}: {chosen.live}", stacklevel=2)
-        return Study(store, created.row, chosen)
+        made = Study(store, created.row, chosen)
+        if "policy" in (known := notices(made, chosen)):
+            warnings.warn(known["policy"], stacklevel=2)
+        return made
     found = Study(store, created.row)
     _refuse_different(found, names, {name: getattr(goal, name) for name in asked_for})
     if policy is None:
@@ -148,6 +150,28 @@ def create_study(
     if (found.policy, found.row.horizon) != (str(chosen), horizon):
         raise Conflict(f"study {found.name!r} exists with the policy {found.policy}: choose another name")
     return Study(store, created.row, chosen)
+
+
+def notices(study: Study, policy: Policy) -> dict[str, str]:
+    """Return what may keep a new study from ending, by the argument of `create_study` that is the cause.
+
+    On these items every study ends: when all was asked.
+
+    Args:
+        study: The study.
+        policy: Its policy.
+
+    Returns:
+        Sentences under `policy` and `margin`; empty if there is nothing to say.
+    """
+    known: dict[str, str] = {}
+    if study.goal.on_these_items:
+        return known
+    if policy.live:
+        known["policy"] = f"study {study.name!r} may never end with the policy {policy}: {policy.live}"
+    if study.goal.margin == 0:
+        known["margin"] = NO_MARGIN
+    return known
 
 
 class _Created(NamedTuple):

@@ -1,10 +1,30 @@
 """Duels, and the entries of a study's log, as people and programs see them."""
 
+import math
 import operator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from ..errors import InvalidInput, cut
+from ..votes.item_files import Output
+
+MOST_NOTE = 10_000  # characters
+
+
+class DuelItem(NamedTuple):
+    """What a duel is about: a prompt, and the outputs of its two arms.
+
+    Attributes:
+        number: The item's number in the study, from 1.
+        prompt: The prompt; None if the item was removed since.
+        left: The output of the arm on the left.
+        right: The output of the arm on the right.
+    """
+
+    number: int
+    prompt: str | None = None
+    left: Output | None = None
+    right: Output | None = None
 
 
 class Duel(NamedTuple):
@@ -16,7 +36,7 @@ class Duel(NamedTuple):
         right: The arm on the right.
         study: The study's name.
         time: When it was asked, in ISO 8601.
-        item: In a study on these items, the number of the item that it is about.
+        item: What it is about, if the study has items.
     """
 
     id: int
@@ -24,7 +44,7 @@ class Duel(NamedTuple):
     right: str
     study: str
     time: str
-    item: int | None = None
+    item: DuelItem | None = None
 
     @property
     def is_self(self) -> bool:
@@ -37,8 +57,9 @@ class LogEntry(NamedTuple):
 
     Attributes:
         seq: Its number in the log, from 1.
-        kind: create, ask, tell, import, undo, forget, add_arm, retire_arm, retire or resume; vote for a single
-            imported vote in a log of version 0.1.0.
+        kind: create, ask, tell, import, undo, forget, add_arm, retire_arm, retire or resume; again and repeat for
+            calls of a judge that do not count for the verdict; vote for a single imported vote in a log of version
+            0.1.0.
         duel: The id of its duel; of an import, of the first vote.
         left: The arm on the left.
         right: The arm on the right.
@@ -74,6 +95,24 @@ def duel_number(duel: object) -> int:
     except TypeError:
         pass
     raise InvalidInput(f"duel is {cut(duel)}: expected a Duel from ask, or its id")
+
+
+def checked_note(note: object, cost: object) -> dict[str, object]:
+    """Return what an answer's event keeps of a note and a cost.
+
+    Raises:
+        InvalidInput: If the note is not a text of at most 10,000 characters, or the cost not a number of at least 0.
+    """
+    kept: dict[str, object] = {}
+    if note is not None:
+        if not isinstance(note, str) or len(note) > MOST_NOTE:
+            raise InvalidInput(f"note is {cut(note)}: expected a text of at most {MOST_NOTE:,} characters")
+        kept["note"] = note
+    if cost is not None:
+        if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < math.inf:
+            raise InvalidInput(f"cost is {cut(cost)}: expected a number of at least 0")
+        kept["cost"] = float(cost)
+    return kept
 
 
 def iso_time(seconds: float) -> str:

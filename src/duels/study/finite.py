@@ -181,17 +181,19 @@ class AskedItems:
     """Which items the pairs of a study on these items were asked about, and which answers count.
 
     Every pair is asked about the items in its own random order. Afterwards it is asked again about those without an
-    answer. If a pair has two answers about an item, the one that was given last counts.
+    answer, unless that is closed. If a pair has two answers about an item, the one that was given last counts.
 
     Attributes:
         first: The number of the first item …
         last: … and of the last one; 0 until the first question, when the set of items is fixed.
         of: The item of each duel.
+        closed: Duels without an answer whose question is not asked again.
     """
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self.first = self.last = 0
+        self.closed: set[int] = set()
         self._clear()
         self.of = array("i")
 
@@ -232,11 +234,23 @@ class AskedItems:
         self._waiting[pair].pop(item, None)
         return before
 
+    def close(self, duel: int, left: int, right: int) -> None:
+        """Take in that what a duel asked is not to be asked again, though it has no answer."""
+        self.closed.add(duel)
+        self._waiting[_pair(left, right)].pop(self.of[duel], None)
+
+    def reopen(self, duel: int, left: int, right: int) -> None:
+        """Take in that a duel is open again."""
+        self.closed.discard(duel)
+        self._waiting[_pair(left, right)].setdefault(self.of[duel], duel)
+
     def again(self, left: Sequence[int], right: Sequence[int], answered: Sequence[int]) -> list[int]:
         """Take in all duels and their answers again, after some were taken back; returns the duels that count."""
         self._clear()
         for duel in range(len(self.of)):
             self._ask(duel, _pair(left[duel], right[duel]))
+        for duel in self.closed:
+            self._waiting[_pair(left[duel], right[duel])].pop(self.of[duel], None)
         for duel in answered:
             self.answer(duel, left[duel], right[duel])
         return list(self._counting.values())

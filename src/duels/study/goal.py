@@ -25,6 +25,8 @@ class Goal(NamedTuple):
         redirects: Whether questions that cannot help are replaced where an arm must not meet itself.
         about: What the verdict is about: `items like these`, of which the questions are examples, or exactly
             `these items`, so that each pair is asked about each of them once.
+        once: Whether each pair is asked about each item at most once even so: a judge that always answers the same
+            question alike teaches nothing new when it is asked again.
     """
 
     confidence: float = 0.95
@@ -34,11 +36,17 @@ class Goal(NamedTuple):
     ties: str = "halves"
     redirects: bool = True
     about: str = "items like these"
+    once: bool = False
 
     @property
     def on_these_items(self) -> bool:
         """Whether the verdict is about exactly the items of the study."""
         return self.about == "these items"
+
+    @property
+    def asks_once(self) -> bool:
+        """Whether a pair that was asked about an item is not asked about it again."""
+        return self.once or self.on_these_items
 
     def verdict(
         self, tally: Tally, confidence: float | None = None, margin: float | None = None, void: str | None = None
@@ -66,6 +74,7 @@ def new_goal(
     about: str = "items like these",
     *,
     ties: str,
+    once: bool = False,
 ) -> Goal:
     """Return the goal of a new study. With a margin ties are never skipped: they show which arms are close.
 
@@ -79,7 +88,7 @@ def new_goal(
             f"about is {about!r}: expected 'items like these' or 'these items', what the verdict is about"
         )
     confidence, margin = checked_confidence(confidence), checked_margin(margin)
-    return Goal(confidence, margin, after, ties="halves" if margin > 0 else ties, about=about)
+    return Goal(confidence, margin, after, ties="halves" if margin > 0 else ties, about=about, once=once)
 
 
 def goal_of(settings: Mapping[str, Any]) -> Goal:

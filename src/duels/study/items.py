@@ -18,6 +18,7 @@ from ..storage.storage import Write
 from ..votes.item_files import KINDS, Item, ItemSource, Output, read_items
 from ..votes.item_tables import listed
 from ..votes.names import place_of
+from .duels import Duel, DuelItem
 from .log import Log
 
 Row = tuple[Any, ...]  # of the database
@@ -39,6 +40,7 @@ __all__ = [
 ]
 DRAWS = 32  # random items to try before looking at all of them
 SETTINGS = "SELECT settings FROM studies WHERE id = ?"
+MOST_MARKS = 500  # values in one statement
 LARGEST = (1 << 31) - 1  # the largest number that the database can store
 
 
@@ -152,6 +154,39 @@ def _listed(study: Log, after: int, limit: int, arms: Sequence[str] | None) -> l
     return list(found.items())
 
 
+def has_any(connection: sa.Connection, study_id: int) -> bool:
+    """Return whether a study has items."""
+    return bool(_rows(connection, "SELECT 1 FROM items WHERE study_id = ? LIMIT 1", (study_id,)))
+
+
+def with_items(study: Log, duels: list[Duel]) -> list[Duel]:
+    """Return duels with the prompts and outputs that they are about, if the study has items."""
+    numbers = {duel.id: duel.item.number for duel in duels if duel.item is not None}
+    if len(numbers) < len(duels) and _read(study, "SELECT 1 FROM items WHERE study_id = ? LIMIT 1", (study.id,)):
+        numbers |= _items_asked(study, [duel.id for duel in duels if duel.id not in numbers])
+    return [_with_item(study, duel, numbers[duel.id]) if duel.id in numbers else duel for duel in duels]
+
+
+def _items_asked(study: Log, duels: Sequence[int]) -> dict[int, int]:
+    """The items of duels, as the notes of their events say."""
+    found: dict[int, int] = {}
+    for start in range(0, len(duels), MOST_MARKS):
+        some = duels[start : start + MOST_MARKS]
+        text = f"SELECT duel, note FROM events WHERE study_id = ? AND kind = 'ask' AND duel IN ({_marks(some)})"
+        rows = _read(study, text, (study.id, *some))
+        found |= {duel: item for duel, note in rows if note and (item := _item_in(note)) is not None}
+    return found
+
+
+def _with_item(study: Log, duel: Duel, number: int) -> Duel:
+    arms = (duel.left, duel.right)
+    try:
+        item = item_of(study, number, arms)
+    except InvalidInput:  # it was removed
+        return duel._replace(item=DuelItem(number))
+    return duel._replace(item=DuelItem(number, item.prompt, *map(item.outputs.get, arms)))
+
+
 def clear_items(study: Log) -> int:
     """Remove all items of a study, so that what past duels have shown can no longer be looked at.
 
@@ -224,6 +259,29 @@ def choose_item(
     return rarest[choice % len(rarest)] if rarest else None
 
 
+def unasked_item(connection: sa.Connection, study: Log, duel: Duel, before: set[int]) -> dict[str, int]:
+    """Choose an item that a judge was not asked about yet.
+
+    Args:
+        connection: The transaction's connection.
+        study: The study.
+        duel: The duel.
+        before: The items that the judge was asked about, with the same arms.
+
+    Returns:
+        The item, for the question's note; nothing if the study has no items.
+
+    Raises:
+        Conflict: If the judge was asked about all items that have outputs of both arms.
+    """
+    if not has_any(connection, study.id):
+        return {}
+    left = sorted(_with_both(connection, study.id, sorted({duel.left, duel.right})) - before)
+    if not left:
+        raise Conflict(f"{duel.left!r} and {duel.right!r} were compared on every item that has outputs of both")
+    return {"item": left[_random(study.row.seed, duel.id)[0] % len(left)]}
+
+
 def fixed_items(connection: sa.Connection, study: Log) -> tuple[int, int]:
     """Return the numbers of the first and the last item, before the first question of a study on these items.
 
@@ -247,7 +305,7 @@ def fixed_items(connection: sa.Connection, study: Log) -> tuple[int, int]:
 def can_show(connection: sa.Connection, study_id: int, left: str, right: str, number: int | None) -> bool:
     """Return whether an item still has outputs of both arms; without an item, whether the study has no items."""
     if number is None:
-        return not _rows(connection, "SELECT 1 FROM items WHERE study_id = ? LIMIT 1", (study_id,))
+        return not has_any(connection, study_id)
     return bool(_with_both(connection, study_id, sorted({left, right}), [number]))
 
 

@@ -17,7 +17,7 @@ from ..storage.storage import Event, EventRow, NotReady, Storage, StudyRow, Writ
 from ..storage.tables import snapshots, studies
 from ..votes.columns import ANSWERS, OTHER_WORDS, WORDS, plain
 from ..votes.names import place_of
-from .duels import Duel, LogEntry, duel_number, iso_time
+from .duels import Duel, DuelItem, LogEntry, duel_number, iso_time
 from .history import History
 from .player import Player
 from .record import TIE, chained, next_event
@@ -341,7 +341,7 @@ class Log:
 
     def _duel(self, history: History, number: int) -> Duel:
         left, right = history.names[history.left[number]], history.names[history.right[number]]
-        item = None if history.items is None else history.items.of[number]
+        item = None if history.items is None else DuelItem(history.items.of[number])
         return Duel(number, left, right, self.name, iso_time(history.asked[number]), item)
 
     def _number(self, duel: Duel | int | str) -> int:

@@ -5,6 +5,7 @@ Which answers count is decided here and nowhere else, see `Answers`.
 
 import hashlib
 import json
+import math
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
@@ -21,6 +22,7 @@ from .tally import Tally
 
 LEFT, RIGHT, TIE, BOTH_BAD, SKIP = range(5)
 OPEN = -1
+NONE = np.zeros(0, np.int64)
 EVENT_FIELDS = Event._fields[2:-1]
 COLUMNS = {  # arrays of a record: one entry per duel, but `answered` one per answer
     "left": np.int32,
@@ -73,13 +75,17 @@ class Record:
         self.asked = array("d")
         self.answered = array("q")  # numbers of the duels whose answer counts, in the order of the answers
         self.open: dict[int, None] = {}  # numbers of the duels without an answer, in the order they were asked
+        self._fresh: dict[int, None] = {}  # the open duels, except those known to be past their lease
+        self._stale = -math.inf  # when the latest of those was asked
         self.retired = False  # whether it asks no more questions
         self.withdrawn = 0  # answers undone or forgotten by somebody who may have seen results
         self.forgotten: set[int] = set()  # numbers of the duels whose voter was forgotten; they stay closed
         self.wins = np.zeros((0, 0), np.int32)
         self.ties = np.zeros((0, 0), np.int32)
         self.imported = 0  # votes
-        self.items = AskedItems(row.seed) if self.goal.on_these_items else None
+        self.items = AskedItems(row.seed) if self.goal.asks_once else None
+        self._places: dict[int, int] | None = None  # see `places` …
+        self._place: np.ndarray | None = None  # … (K,) int64: the same, −1 for a retired arm
         self.snapshot_seq = 0  # the last event in the newest snapshot …
         self._snapshot_weight = 0  # … and the weight of the record then
 
@@ -124,13 +130,15 @@ class Record:
             self._ask(left, right, swapped, time)
         elif kind == "tell":
             self._answer(duel, ANSWERS.index(answer))
+            if self.items is not None and answer == "skip" and event[10] is not None:
+                self._close(duel, json.loads(event[10]))
         elif batch is not None:
             self._import(batch, time)
         else:
             _KINDS[kind](self, event)
 
     def _ask(self, left: int, right: int, swapped: int, time: float) -> None:
-        self.open[len(self.left)] = None
+        self.open[len(self.left)] = self._fresh[len(self.left)] = None
         self.left.append(left)
         self.right.append(right)
         self.swapped.append(swapped)
@@ -141,6 +149,7 @@ class Record:
     def _answer(self, duel: int, answer: int) -> None:
         self.answer[duel] = answer
         self.open.pop(duel, None)
+        self._fresh.pop(duel, None)
         if answer != SKIP:
             self.answered.append(duel)
             if self.items is not None:
@@ -148,6 +157,11 @@ class Record:
                 if before is not None:
                     self._count(before, self.answer[before], -1)
             self._count(duel, answer, 1)
+
+    def _close(self, duel: int, note: dict[str, object]) -> None:
+        """After a skip that says so, the pair is not asked about that item again."""
+        if self.items is not None and note.get("closed"):
+            self.items.close(duel, self.left[duel], self.right[duel])
 
     def _count(self, duel: int, answer: int, by: int) -> None:
         left, right = self.left[duel], self.right[duel]
@@ -169,6 +183,10 @@ class Record:
         attempts[number] += 1
         if becomes == OPEN:
             self.open |= dict.fromkeys(duels)
+            if self.items is not None:
+                for duel in duels:
+                    self.items.reopen(duel, self.left[duel], self.right[duel])
+            self._fresh |= dict.fromkeys(duels)
         number, before = number[before != SKIP], before[before != SKIP]
         if not len(number):
             return
@@ -240,11 +258,50 @@ class Record:
         self._withdraw(duels, SKIP)
         self.forgotten.update(duels)
 
+    def _nothing(self, event: EventRow) -> None:
+        """What is only noted in the log, for costs and agreement, changes no answers."""
+
     def _retire(self, event: EventRow) -> None:
         self.retired = event[1] == "retire"
 
     def _start_again(self) -> None:
         """Called when arms or past answers change, so that what was computed from all answers must be recomputed."""
+        self._places, self._place = None, None
+
+    @property
+    def places(self) -> dict[int, int]:
+        """The active arms, and the policy's index of each."""
+        if self._places is None:
+            active = [arm for arm, active in enumerate(self.active) if active]
+            self._places = {arm: place for place, arm in enumerate(active)}
+        return self._places
+
+    def pairs(self, duels: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the policy's first and second arms of those duels in which both are active, and the duels' numbers."""
+        if not duels:
+            return NONE, NONE, NONE
+        if self._place is None:
+            self._place = np.full(len(self.names), -1, np.int64)
+            self._place[list(self.places)] = range(len(self.places))
+        number = np.array(duels, np.int64)
+        shown = [self._place[np.frombuffer(side, np.int32)[number]] for side in (self.left, self.right)]
+        swapped = np.frombuffer(self.swapped, np.int8)[number] == 1
+        first, second = np.where(swapped, shown[1], shown[0]), np.where(swapped, shown[0], shown[1])
+        counted = (first >= 0) & (second >= 0)
+        return first[counted], second[counted], number[counted]
+
+    def leased(self, now: float) -> list[int]:
+        """Return the open duels within their lease, in the order they were asked."""
+        if now - self._stale < self.row.lease:  # a clock was set back
+            self._see_all_open()
+        expired = [duel for duel in self._fresh if now - self.asked[duel] >= self.row.lease]
+        for duel in expired:
+            del self._fresh[duel]
+            self._stale = max(self._stale, self.asked[duel])
+        return list(self._fresh)
+
+    def _see_all_open(self) -> None:
+        self._fresh, self._stale = dict(self.open), -math.inf
 
     @property
     def weight(self) -> int:
@@ -285,7 +342,7 @@ class Record:
     def tally(self) -> Tally:
         """The answers that count, as wins and ties of each pair."""
         counts = self.wins.astype(np.int64), self.ties.astype(np.int64)
-        items = self.items.size or None if self.items is not None else None
+        items = self.items.size or None if self.items is not None and self.goal.on_these_items else None
         return Tally(tuple(self.names), *counts, np.array(self.active, bool), self.started_with, items)
 
 
@@ -298,6 +355,8 @@ _KINDS = {
     "vote": Record._vote,
     "undo": Record._undo,
     "forget": Record._forget,
+    "again": Record._nothing,
+    "repeat": Record._nothing,
 }
 
 

@@ -11,7 +11,7 @@ import html
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Literal, NamedTuple, TypedDict, overload
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, overload
 
 import numpy as np
 import sqlalchemy as sa
@@ -26,10 +26,10 @@ from ..votes.files import Votes, VoteSource, read_votes
 from ..votes.names import arm_names, composed, imported_name, link_voter, past_voter, place_of, voter_name
 from . import leaderboard as tables
 from . import log
-from .duels import Duel, LogEntry, iso_time
+from .duels import Duel, DuelItem, LogEntry, checked_note, iso_time
 from .goal import Goal, goal_of
 from .history import History
-from .items import fixed_items
+from .items import choose_item, fixed_items, has_any, with_items
 from .leaderboard import RankRow
 from .log import Log, log_entry
 from .record import OPEN, next_event
@@ -37,7 +37,11 @@ from .standing import Standing, standing
 from .tally import LeaderboardRow, PairRow, Tally
 from .verdict import Verdict
 
+if TYPE_CHECKING:
+    from .outcome import RunResult
+
 LATELY = 100  # answers that tell how fast they come
+Judging = Callable[..., object] | Mapping[str, Callable[..., object]]
 About = Callable[[sa.Connection, Duel], Mapping[str, object]]
 
 
@@ -112,7 +116,7 @@ class Study(Log):
         Raises:
             Conflict: If the study was retired.
         """
-        duels = self._storage.write(self.asking(n, voter=voter, allow_self=allow_self))
+        duels = with_items(self, self._storage.write(self.asking(n, voter=voter, allow_self=allow_self)))
         return duels[0] if n == 1 else duels
 
     def asking(
@@ -152,6 +156,9 @@ class Study(Log):
             raise Conflict(f"study {self.name!r} was retired: it asks no more questions, unless it is resumed")
         self.player(history)
         now, new, duels = log.clock(), list[Event](), list[Duel]()
+        has_items = history.items is None and has_any(connection, self._row.id)
+        if has_items:
+            self._storage.flush(connection)
         if history.items is not None:
             allow_self = False
             if not history.left:
@@ -160,12 +167,17 @@ class Study(Log):
             if not history.can_ask(now):
                 break
             left, right, swapped = history.question(now, allow_self)
-            number, item = len(history.left), history.next_item(left, right, now)
+            number, chosen = len(history.left), history.next_item(left, right, now)
+            item = None if chosen is None else DuelItem(chosen)
             duel = Duel(number, history.names[left], history.names[right], self.name, iso_time(now), item)
             note: dict[str, object] = {} if allow_self else {"allow_self": False}
             if history.items is not None:
-                note |= {"item": item} | ({} if number else {"items": [history.items.first, history.items.last]})
+                note |= {"item": chosen} | ({} if number else {"items": [history.items.first, history.items.last]})
             note |= about(connection, duel) if about else {}
+            if has_items and "item" not in note:
+                chosen = choose_item(connection, self._row.id, duel.left, duel.right, self._row.seed, number, voter)
+                note |= {} if chosen is None else {"item": chosen}
+                duel = duel if chosen is None else duel._replace(item=DuelItem(chosen))
             event = next_event(
                 history,
                 "ask",
@@ -189,26 +201,46 @@ class Study(Log):
         self._append(history, new)
         return duels
 
-    def tell(self, duel: Duel | int, winner: str, *, voter: str | None = None) -> None:
+    def tell(
+        self,
+        duel: Duel | int,
+        winner: str,
+        *,
+        voter: str | None = None,
+        note: str | None = None,
+        cost: float | None = None,
+    ) -> None:
         """Answer a duel. The answer is on disk when this returns; giving the same answer again is harmless.
 
         Args:
             duel: The duel, or its id.
             winner: `"left"`, `"right"`, `"tie"`, `"both_bad"`, `"skip"`, or the name of one of its arms.
             voter: Who answered.
+            note: Why, kept in the log.
+            cost: What the answer cost, kept in the log.
 
         Raises:
             Conflict: If the duel already has another answer (see `undo`).
             InvalidInput: If there is no such duel, or the winner is not one of these.
         """
-        self._storage.write(self.telling(duel, winner, voter=voter))
+        self._storage.write(self.telling(duel, winner, voter=voter, more=checked_note(note, cost)))
 
-    def telling(self, duel: Duel | int, winner: str, *, voter: str | None = None) -> Write[str]:
+    def telling(
+        self, duel: Duel | int, winner: str, *, voter: str | None = None, more: Mapping[str, object] | None = None
+    ) -> Write[str]:
         """Return what `tell` writes; its value is the answer as it is stored."""
         number, name = self._number(duel), voter_name(voter)
-        return Write(partial(self.tell_in, duel=number, winner=winner, voter=name), self._row.id)
+        return Write(partial(self.tell_in, duel=number, winner=winner, voter=name, more=more), self._row.id)
 
-    def tell_in(self, connection: sa.Connection, *, duel: int, winner: str, voter: str | None = None) -> str:
+    def tell_in(
+        self,
+        connection: sa.Connection,
+        *,
+        duel: int,
+        winner: str,
+        voter: str | None = None,
+        more: Mapping[str, object] | None = None,
+    ) -> str:
         """Answer a duel inside a transaction.
 
         Args:
@@ -216,6 +248,7 @@ class Study(Log):
             duel: The duel's id.
             winner: As in `tell`.
             voter: Who answered; the name was checked.
+            more: What to keep in the event's note.
 
         Returns:
             The answer as it is stored: left, right, tie, both_bad or skip.
@@ -237,8 +270,24 @@ class Study(Log):
                 f"duel {duel} was answered {ANSWERS[before]!r} already, not {ANSWERS[answer]!r}: undo that first"
             )
         attempt = history.attempt[duel]
-        self._write(history, "tell", duel=duel, attempt=attempt, answer=ANSWERS[answer], voter=voter)
+        text = json.dumps(more, ensure_ascii=False) if more else None
+        self._write(history, "tell", duel=duel, attempt=attempt, answer=ANSWERS[answer], voter=voter, note=text)
         return ANSWERS[answer]
+
+    def note_in(
+        self,
+        connection: sa.Connection,
+        kind: Literal["again", "repeat"],
+        *,
+        duel: int,
+        voter: str | None,
+        note: Mapping[str, object],
+        answer: str | None = None,
+    ) -> None:
+        """Write an event about a duel that changes no counts, see `ledger`."""
+        history = self.current(connection)
+        text, attempt = json.dumps(note, ensure_ascii=False), history.attempt[duel]
+        self._write(history, kind, duel=duel, attempt=attempt, answer=answer, voter=voter, note=text)
 
     def undo(self, duel: Duel | int, *, blind: bool = False) -> None:
         """Take back the answer to a duel, which is then open again. This voids the verdict's promise, unless blind.
@@ -251,6 +300,75 @@ class Study(Log):
             InvalidInput: If the duel has no answer.
         """
         self._storage.write(Write(partial(self.undo_in, duel=self._number(duel), blind=blind), self._row.id))
+
+    def run(
+        self,
+        judge: Judging,
+        *,
+        max_calls: int | None = None,
+        max_cost: float | None = None,
+        concurrency: int = 8,
+        orders: Literal["one", "both", "auto"] = "auto",
+        progress: bool | None = None,
+    ) -> "RunResult":
+        """Let a judge answer until there is a verdict or a limit is reached. The same call goes on from there.
+
+        Args:
+            judge: A function of `(prompt, left, right)`, or of `(left, right)`, that returns `"left"`, `"right"`,
+                `"tie"`, `"both_bad"`, `"skip"`, the name of an arm, or a `duels.judges.Answer`; it may be async. Or
+                a dict of such functions by name: each question goes to one of them, and every tenth to two.
+            max_calls: How many calls the study may make, over all runs; by default any number.
+            max_cost: How much its calls may cost, over all runs.
+            concurrency: How many questions are asked at the same time.
+            orders: How often a question is asked: in `"one"` order, in `"both"`, where disagreement counts as a tie,
+                or `"auto"`, which turns from one to both when the judge turns out to prefer a side.
+            progress: Whether to show progress; by default on a terminal only.
+
+        Returns:
+            The verdict, why the run ended, and what the study has cost.
+
+        Raises:
+            InvalidInput: If the judge takes other arguments, or an argument is out of range.
+
+        Example:
+            >>> study = duels.create_study(["a", "bb"], storage="sqlite://")
+            >>> study.run(lambda left, right: "left" if len(left) < len(right) else "right").winner
+            'a'
+        """
+        from .run import run
+
+        return run(
+            self,
+            judge,
+            max_calls=max_calls,
+            max_cost=max_cost,
+            concurrency=concurrency,
+            orders=orders,
+            progress=progress,
+        )
+
+    async def run_async(
+        self,
+        judge: Judging,
+        *,
+        max_calls: int | None = None,
+        max_cost: float | None = None,
+        concurrency: int = 8,
+        orders: Literal["one", "both", "auto"] = "auto",
+        progress: bool | None = None,
+    ) -> "RunResult":
+        """As `run`, in an event loop."""
+        from .run import run_async
+
+        return await run_async(
+            self,
+            judge,
+            max_calls=max_calls,
+            max_cost=max_cost,
+            concurrency=concurrency,
+            orders=orders,
+            progress=progress,
+        )
 
     def undo_in(self, connection: sa.Connection, *, duel: int, blind: bool = False) -> None:
         """Take back an answer inside a transaction, see `undo`."""
@@ -479,6 +597,13 @@ class Study(Log):
         """Return the ranking by these counts."""
         return tables.rank_rows(tally, self.goal.verdict(tally).winner, self.goal.confidence)
 
+    def is_finished(self, tally: Tally) -> bool:
+        """Return whether these counts leave nothing to find out: the verdict, and the ranking if that is wanted."""
+        kind = self.goal.verdict(tally).kind
+        if kind == "winner":
+            return self.goal.after == "stop" or all(row.certain for row in self.ranking_of(tally))
+        return kind != "not yet"
+
     def tally(self) -> Tally:
         """Return the answers that count, as wins and ties of each pair."""
         return self.read(lambda connection, history: history.tally)
@@ -494,7 +619,9 @@ class Study(Log):
 
     def open_duels(self) -> list[Duel]:
         """Return the duels without an answer, oldest first."""
-        return self.read(lambda connection, history: [self._duel(history, number) for number in history.open])
+        return with_items(
+            self, self.read(lambda connection, history: [self._duel(history, number) for number in history.open])
+        )
 
     def duel(self, number: int) -> Duel:
         """Return a duel by its id.
@@ -502,7 +629,7 @@ class Study(Log):
         Raises:
             InvalidInput: If there is no such duel.
         """
-        return self.read(lambda connection, history: self.duel_in(history, number))
+        return with_items(self, [self.read(lambda connection, history: self.duel_in(history, number))])[0]
 
     def events(self, after: int = 0, limit: int | None = None) -> list[LogEntry]:
         """Return the log.

@@ -192,7 +192,7 @@ def _still_open(tally: Tally, found: Test) -> dict[str, Any]:
     if not first:
         return {"open_pairs": tuple(itertools.combinations([names[k] for k in active], 2))}
     order = np.array([arm for _, arm in ranks[: len(active)]])  # retired arms come last
-    beaten = 2 * found.wins.any(axis=0) + found.certain()[active].any(axis=0)
+    beaten = np.asarray(2 * found.wins.any(axis=0) + found.certain()[active].any(axis=0))
     arm = int(order[beaten[order].argmin()])
     undecided = active[(active != arm) & ~found.wins[arm, active]]
     won, lost = tally.wins[arm], tally.wins[:, arm]

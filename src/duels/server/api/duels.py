@@ -3,12 +3,14 @@
 The fast path calls `ask` and `tell` directly.
 """
 
+import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
 from ...errors import InvalidInput, NotFound
-from ...study.duels import Duel
+from ...study.duels import Duel, DuelItem, checked_note
+from ...study.items import with_items
 from ..errors import error_responses
 from ..schemas import Ask, DuelOut, Duels, Forget, Forgotten, Tell, Told, Undo, Undone
 from ..security import FastCaller, ServiceDep
@@ -18,7 +20,12 @@ router = APIRouter(tags=["duels"], responses=error_responses(400, 401, 403, 404,
 
 
 def duel_out(duel: Duel) -> dict[str, object]:
-    return {**duel._asdict(), "is_self": duel.is_self}
+    return {**duel._asdict(), "item": None if duel.item is None else _item_out(duel.item), "is_self": duel.is_self}
+
+
+def _item_out(item: DuelItem) -> dict[str, object]:
+    sides = {"left": item.left, "right": item.right}
+    return {**item._asdict(), **{side: None if one is None else one._asdict() for side, one in sides.items()}}
 
 
 @router.post("/api/studies/{study}/ask", response_model=Duels)
@@ -27,6 +34,8 @@ async def ask(study: StudyPath, body: Ask, service: ServiceDep, key: FastCaller)
     duels = await service.write(
         key, study, lambda found: found.asking(body.n, voter=body.voter, allow_self=body.allow_self)
     )
+    if any(duel.item is not None for duel in duels):
+        duels = await asyncio.to_thread(with_items, await service.cached_study(study), duels)
     return {"duels": [duel_out(duel) for duel in duels]}
 
 
@@ -36,7 +45,10 @@ async def tell(study: StudyPath, body: Tell, service: ServiceDep, key: FastCalle
 
     Sending the same answer again is harmless; a different one is a conflict.
     """
-    answer = await service.write(key, study, lambda found: found.telling(body.duel, body.winner, voter=body.voter))
+    more = checked_note(body.note, body.cost)
+    answer = await service.write(
+        key, study, lambda found: found.telling(body.duel, body.winner, voter=body.voter, more=more)
+    )
     return {"duel": body.duel, "answer": answer}
 
 

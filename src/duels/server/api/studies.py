@@ -5,12 +5,13 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Path, Response
 
 from ...errors import UnknownName
-from ...policies import BUILT_IN
+from ...policies import BUILT_IN, policy
 from ...specs import split
-from ...study.catalogue import DEFAULT_POLICY, create_study, delete_study
+from ...study.catalogue import DEFAULT_POLICY, create_study, delete_study, notices
+from ...study.log import clock
 from ...study.study import Study
 from ..errors import error_responses
-from ..schemas import NewArm, NewStudy, Studies, StudyOut
+from ..schemas import NewArm, NewStudy, Studies, StudyCreated, StudyOut
 from ..security import Admin, Caller, ServiceDep
 
 router = APIRouter(tags=["studies"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
@@ -31,9 +32,10 @@ def studies(service: ServiceDep, key: Caller) -> dict[str, object]:
     return {"studies": service.listed()}
 
 
-@router.post("/api/studies", response_model=StudyOut, status_code=201)
+@router.post("/api/studies", response_model=StudyCreated, status_code=201)
 def create(body: NewStudy, service: ServiceDep, key: Caller) -> dict[str, object]:
-    """Create a study."""
+    """Create a study. `notices` says what may keep it from ending."""
+    before = clock()
     name, _ = split(body.policy or DEFAULT_POLICY, "policy")
     if name not in BUILT_IN:  # the path of a policy file would make the server run its code
         raise UnknownName("policy", name[:60], BUILT_IN)
@@ -52,7 +54,8 @@ def create(body: NewStudy, service: ServiceDep, key: Caller) -> dict[str, object
         load_if_exists=body.load_if_exists,
     )
     service.background.prepare(study)
-    return service.described(study)
+    is_new = study.row.created >= before
+    return service.described(study) | {"notices": notices(study, policy(study.policy)) if is_new else {}}
 
 
 @router.get("/api/studies/{study}", response_model=StudyOut)

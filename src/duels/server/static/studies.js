@@ -6,13 +6,20 @@ import { onSubmit } from "./ui.js";
 
 const form = document.getElementById("create");
 const horizon = document.getElementById("horizon-field");
+const live = document.getElementById("live-hint");
 
 function needsHorizon() {
   return form.policy.selectedOptions[0]?.dataset.horizon === "yes";
 }
 
-function showHorizon() {
+/** Asks for the number of duels if the policy needs it, and says so if a study with it may never end. */
+function showNeeds() {
   horizon.hidden = !needsHorizon();
+  const why = form.about.value === "these items" ? undefined : form.policy.selectedOptions[0]?.dataset.live;
+  live.hidden = !why;
+  live.textContent = why
+    ? `A study may never end with ${form.policy.value}: ${why}. Voting pages never show an arm against itself.`
+    : "";
 }
 
 async function create(values) {
@@ -22,6 +29,7 @@ async function create(values) {
   if (file && !arms.length) arms = armsIn(file.name, text);
   const name = values.get("name").trim();
   const wanted = { name, arms, policy: values.get("policy"), after: values.get("after") };
+  wanted.about = values.get("about");
   wanted.confidence = Number(values.get("confidence"));
   wanted.margin = Number(values.get("margin"));
   if (needsHorizon()) wanted.horizon = Number(values.get("horizon"));
@@ -44,6 +52,7 @@ async function upload(name, file) {
   }
 }
 
-form.policy.addEventListener("change", showHorizon);
-showHorizon();
+form.policy.addEventListener("change", showNeeds);
+form.about.addEventListener("change", showNeeds);
+showNeeds();
 onSubmit(form, document.getElementById("create-said"), create);

@@ -1,0 +1,11 @@
+"""Functions that answer a question: which of two outputs is better?
+
+Asking language models, programs and people belongs here, as do their failures and retries. It knows nothing of
+studies: what is asked next, and what the answers show, is in `study`.
+"""
+
+# Not lazily, as elsewhere: `openai`, `command` and `terminal` would be hidden by the files of the same name.
+from .openai import openai
+from .questions import Answer, Judge, JudgeError, Question, Undo
+
+__all__ = ["Answer", "JudgeError", "Question", "openai"]

@@ -1,0 +1,102 @@
+"""What the judges of a study have done: calls, costs, sides and agreement, folded from its log.
+
+A question for a judge is an `ask` event whose note has `calls`: how many calls were begun for it. An `again` event
+begins further calls about the same duel, after a crash or for a second judge. A `tell` or `repeat` event ends them: its
+note has the calls that were made in all, retries included, and their cost. A `repeat` does not count for the verdict.
+"""
+
+from typing import Any, NamedTuple
+
+from .agreement import Agreement, agreements
+from .duels import LogEntry
+from .positions import Position, Sides
+
+
+class Spent(NamedTuple):
+    """What the judges of a study have cost so far.
+
+    Attributes:
+        calls: How many calls were made, retries and repeats included.
+        unstored: How many of them have no answer in the log, since the program ended before.
+        cost: The cost of all calls that said it.
+        bad: How many replies had no usable answer.
+        failed: How many questions had no reply, after several attempts.
+        repeats: How many questions were asked of a second judge.
+    """
+
+    calls: int
+    unstored: int
+    cost: float
+    bad: int
+    failed: int
+    repeats: int
+
+
+class Ledger:
+    """The calls of a study's judges; `take` adds one event of its log after another.
+
+    Attributes:
+        seq: The last event that it includes.
+        sides: The sides that the judges chose.
+        open: For each duel whose calls have not ended, how many were begun and by whom.
+        asked: For each judge and pair of arms, the items that it was asked about.
+        last_cost: Whether the last answer said what it cost; None before the first.
+    """
+
+    def __init__(self) -> None:
+        self.seq = 0
+        self.sides = Sides()
+        self.open: dict[int, tuple[int, str | None]] = {}
+        self.asked: dict[tuple[str | None, frozenset[str]], set[int]] = {}
+        self.last_cost: bool | None = None
+        self.calls = self._stored = self._bad = self._failed = self._repeats = 0
+        self.cost = 0.0
+        self._answers: list[tuple[int, str | None, str]] = []  # duel, judge and chosen arm, of duels asked twice
+        self._first: dict[int, tuple[str | None, str]] = {}  # judge and chosen arm of each duel
+
+    def take(self, entry: LogEntry) -> None:
+        """Add the next event."""
+        self.seq = entry.seq
+        if entry.kind in ("ask", "again") and entry.duel is not None and "calls" in entry.note:
+            self.calls += entry.note["calls"]
+            self.open[entry.duel] = entry.note["calls"], entry.voter
+            if "item" in entry.note:
+                arms = frozenset((entry.left or "", entry.right or ""))
+                self.asked.setdefault((entry.voter, arms), set()).add(entry.note["item"])
+        elif entry.kind in ("tell", "repeat") and entry.duel is not None and "calls" in entry.note:
+            self._end(entry, entry.duel, entry.note)
+
+    def _end(self, entry: LogEntry, duel: int, note: dict[str, Any]) -> None:
+        begun = self.open.pop(duel, (note["calls"], None))[0]
+        self.calls += note["calls"] - begun  # retries
+        self._stored += note["calls"]
+        self.cost += note.get("cost", 0.0)
+        self.last_cost = "cost" in note
+        self._bad += note.get("bad", False)
+        self._failed += note.get("failed", False)
+        answer = entry.answer or "skip"
+        choice = {"left": entry.left, "right": entry.right}.get(answer) or answer
+        if entry.kind == "repeat":
+            self._repeats += 1
+            if duel in self._first:
+                self._answers += [(duel, *self._first[duel]), (duel, entry.voter, choice)]
+        else:
+            self.sides.add(entry.voter, note.get("first", answer))
+            self._first[duel] = entry.voter, choice
+
+    def spent(self) -> Spent:
+        """Return the totals."""
+        unstored = self.calls - self._stored
+        return Spent(self.calls, unstored, self.cost, self._bad, self._failed, self._repeats)
+
+    def calls_in(self, cost: float) -> float:
+        """Return how many calls a cost pays for, at the mean so far; infinite before the first."""
+        return cost * self._stored / self.cost if self.cost > 0 else float("inf")
+
+    def positions(self) -> list[Position]:
+        """Return how often each judge chose each side."""
+        return self.sides.positions()
+
+    def agreements(self) -> list[Agreement]:
+        """Return how often the judges agree on the questions that two of them answered."""
+        return agreements(self._answers)

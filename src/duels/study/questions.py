@@ -1,0 +1,269 @@
+"""Which question comes next: the pair that the policy chose, or one that helps the verdict more.
+
+`History` folds the log and asks the policy. What is decided here is computed from counts and the study's seed, so that
+every replay asks the same.
+"""
+
+import hashlib
+import weakref
+from functools import partial
+
+import numpy as np
+
+from ..policies import Policy
+from ..policies.verdict import DOUBT, LAST, PRIOR, WAITING
+from .certainty import Order, Settled
+from .finite import SettledOnItems
+from .player import rival, rival_alpha
+from .record import OPEN, Record
+
+
+class Questions:
+    """The rules that replace a policy's pair, on the counts of a record.
+
+    Pairs are places among the active arms, the indices that the policy uses.
+    """
+
+    def __init__(self, record: Record) -> None:
+        self._record: Record = weakref.proxy(record)  # a history owns its questions: no cycle of references
+        self._settled: Settled | None = None  # which pairs need no more answers, if that was needed
+        self._order: Order | None = None  # which of the others have a certain rank, if that was needed
+        # Of the open duels that the policy knows of:
+        self._awaited = 0  # how many there are …
+        self._with_ties: np.ndarray | None = None  # … the wins if they end in ties, if a rival was needed …
+        self._unanswered: np.ndarray | None = None  # … and how many each pair has, if a question was replaced
+
+    def take_answer(self, left: int, right: int) -> None:
+        """Take in an answer that the record already counts."""
+        if left == right:
+            return
+        if self._settled is not None:
+            self._settled.update(left, right, self._record.wins, self._record.ties)
+        if self._order is not None:
+            self._order.update(left, right, self._record.wins)
+
+    def start_again(self) -> None:
+        """Forget what was computed from all answers."""
+        self._settled, self._order = None, None
+
+    def look_ahead(self, open_duels: int) -> None:
+        """Forget what was computed from open duels; the policy now knows of this many."""
+        self._awaited, self._with_ties, self._unanswered = open_duels, None, None
+
+    def look_further(self, i: int, j: int) -> None:
+        """Take in one more open duel, of the arms in these places."""
+        self._awaited += 1
+        if self._with_ties is not None:
+            _tie(self._with_ties, i, j)
+        if self._unanswered is not None:
+            _add_duel(self._unanswered, i, j)
+
+    def choose(self, i: int, j: int, now: float, allow_self: bool, policy: Policy, t: int) -> tuple[int, int]:
+        """Return the places of the next pair.
+
+        Args:
+            i: The place of the policy's first arm.
+            j: The place of its second arm.
+            now: The time, in seconds since 1970.
+            allow_self: Whether an arm may duel itself.
+            policy: What chose them.
+            t: The policy's time step, without open duels.
+        """
+        if self._record.items is not None:
+            return self._with_an_item(i, j, now)
+        if allow_self:
+            return i, j
+        i, j = self._useful(i, j, now) if self._redirects(policy) else (i, j)
+        return i, self._rival(i, now, policy, t) if i == j else j
+
+    def _redirects(self, policy: Policy) -> bool:
+        """Whether questions that cannot help are replaced: not by a policy that does so itself, on the same arms."""
+        record, goal = self._record, self._record.goal
+        same = all(record.active) and len(record.names) == record.started_with
+        asks = same and goal.after == "stop" and policy.asks_for(goal.confidence, goal.margin)
+        return goal.redirects and not asks
+
+    def _useful(self, i: int, j: int, now: float, may_meet: np.ndarray | None = None) -> tuple[int, int]:
+        """The places of a pair that helps the verdict, as `policies.verdict.helpful`, on the active arms.
+
+        Where only some pairs may meet, the result may still be another one.
+        """
+        record, arms, settled = self._record, list(self._record.places), self.settled
+        winner = settled.winner(arms) if record.goal.after == "rank" else None
+        if winner is not None:
+            return self._ranks(i, j, now, winner)
+        first, second = arms[i], arms[j]
+        open = not (settled[first, second] or settled[second, first])
+        if i != j and open and (settled.losses[first] == 0 or settled.losses[second] == 0):
+            return i, j
+        doubt, *chances = self._chances()
+        unanswered = self._unanswered_duels(now)
+        hopeful = [place for place, arm in enumerate(arms) if settled.losses[arm] == 0]
+        if doubt < DOUBT and settled.losses[first] > 0:
+            return i, self._strongest(i, chances[1], unanswered)
+        if doubt < DOUBT and i != j:
+            return i, j
+        if not hopeful:
+            leads = self._leads(arms, arms, unanswered)
+            np.fill_diagonal(leads, -np.inf)
+            c = _lowest(leads.max(axis=0), chances[0])
+            return c, self._strongest(c, chances[1], unanswered)
+        c = next((place for place in (i, j) if place in hopeful), -1)
+        c = hopeful[int(chances[0] * len(hopeful))] if c < 0 else c
+        leads = self._leads(arms[c : c + 1], arms, unanswered[c])[0]
+        leads += np.where(settled.losses[arms] > 0, LAST, 0.0)
+        if chances[2] < DOUBT:
+            won, lost, half = record.wins[arms[c], arms], record.wins[arms, arms[c]], 0.5 * unanswered[c]
+            draws = np.random.default_rng([record.row.seed, len(record.left)])
+            leads = draws.beta(won + (1 + WAITING) * half + PRIOR / 2, lost + (1 - WAITING) * half + PRIOR / 2)
+        leads[settled.with_others(arms[c])[arms]], leads[c] = np.inf, np.inf
+        if may_meet is not None:
+            leads[~may_meet[c]] = np.inf
+        d = _lowest(leads, chances[1])
+        return (c, d) if leads[d] < np.inf else (i, j)
+
+    def _ranks(self, i: int, j: int, now: float, winner: int) -> tuple[int, int]:
+        """As `_useful`, where the winner is known and the order of the others is to be found.
+
+        Arms with a certain rank are out. Of the others, each with its wins among them, Thompson sampling proposes one
+        without a certain loss to them.
+        """
+        arms = list(self._record.places)
+        beats, rest = self.order.beats, self.order.rest([arm for arm in arms if arm != winner])
+        chance = self._chances()[0]
+        if len(rest) < 2 or (i != j and chance < DOUBT):
+            return i, j
+        if i != j and {arms[i], arms[j]} <= set(rest) and not (beats[arms[i], arms[j]] or beats[arms[j], arms[i]]):
+            return i, j
+        among = np.ix_(rest, rest)
+        lost = beats[among].any(axis=0)
+        wins = self._record.wins[among]
+        luck = np.random.default_rng(int(chance * 2**32))
+        strength = luck.beta(1 + wins.sum(axis=1), 1 + wins.sum(axis=0))
+        champion = rest[int(np.where(lost & ~lost.all(), -1.0, strength).argmax())]
+        done = np.isin(arms, rest, invert=True) | beats[champion, arms] | beats[arms, champion]
+        c = self._record.places[champion]
+        leads = self._leads([champion], arms, self._unanswered_duels(now)[c])[0]
+        leads[done], leads[c] = np.inf, np.inf
+        d = int(leads.argmin())
+        return (c, d) if leads[d] < np.inf else (i, j)
+
+    def _strongest(self, c: int, chance: float, unanswered: np.ndarray) -> int:
+        """The place of the arm with the largest lead over the one at c; a chance decides between equals."""
+        arms = list(self._record.places)
+        leads = -self._leads(arms, arms[c : c + 1], unanswered[:, c : c + 1])[:, 0]
+        leads[c] = np.inf
+        return _lowest(leads, chance)
+
+    def _leads(self, first: list[int], second: list[int], waiting: np.ndarray) -> np.ndarray:
+        """How far the first arms are ahead of the second ones, see `policies.verdict.lead`."""
+        wins = self._record.wins
+        won, lost = wins[np.ix_(first, second)], wins[np.ix_(second, first)].T
+        leads: np.ndarray = (won - lost + WAITING * waiting) / np.sqrt(won + lost + waiting + PRIOR)
+        return leads
+
+    def _unanswered_duels(self, now: float) -> np.ndarray:
+        """(K, K) float64: how many open duels each pair of active arms has."""
+        if self._unanswered is None:
+            record = self._record
+            self._unanswered = np.zeros((len(record.places), len(record.places)))
+            for pair in zip(*record.pairs(record.leased(now))[:2]):
+                _add_duel(self._unanswered, *pair)
+        return self._unanswered
+
+    def _with_an_item(self, i: int, j: int, now: float) -> tuple[int, int]:
+        """As `_useful`, in a study on these items: a pair that has an item left.
+
+        If the pair of `_useful` has none, it is the weakest lead of an arm without a certain loss, else of a pair that
+        is not settled, else of any.
+        """
+        may_meet, arms = self._pairs_with_items(now), list(self._record.places)
+        i, j = self._useful(i, j, now, may_meet)
+        if may_meet[i, j]:
+            return i, j
+        lead = self._leads(arms, arms, self._unanswered_duels(now))
+        done = np.array([self.settled.with_others(arm)[arms] for arm in arms])
+        undefeated = self.settled.losses[arms] == 0
+        for wanted in (undefeated[:, None] & ~done, ~done & ~done.T, ~np.eye(len(arms), dtype=bool)):
+            if (wanted & may_meet).any():
+                break
+        i, j = divmod(int(np.where(wanted & may_meet, lead, np.inf).argmin()), len(arms))
+        return i, j
+
+    def _pairs_with_items(self, now: float) -> np.ndarray:
+        """(K, K) bool: which active arms can be asked about an item now."""
+        assert self._record.items is not None
+        places = self._record.places
+        found = ~np.eye(len(places), dtype=bool)
+        for pair in self._record.items.used_up(partial(self._is_free, now=now)):
+            i, j = (places.get(arm) for arm in pair)
+            if i is not None and j is not None:
+                found[i, j] = found[j, i] = False
+        return found
+
+    def _is_free(self, duel: int, now: float) -> bool:
+        """Whether what a duel asked may be asked again: nobody is expected to answer it."""
+        record = self._record
+        return record.answer[duel] != OPEN or now - record.asked[duel] >= record.row.lease
+
+    def can_ask(self, now: float) -> bool:
+        """Return whether there is a question: in a study on these items, all may have been asked."""
+        return self._record.items is None or bool(self._pairs_with_items(now).any())
+
+    def next_item(self, left: int, right: int, now: float) -> int | None:
+        """Return the item of the next duel, if it is of these arms, in a study on these items; else None."""
+        items = self._record.items
+        return None if items is None else items.next(left, right, partial(self._is_free, now=now))
+
+    @property
+    def order(self) -> Order:
+        """Which arms below the winner have a certain rank."""
+        if self._order is None:
+            self._order = Order(self._record.tally, self._record.goal.confidence)
+        return self._order
+
+    @property
+    def settled(self) -> Settled:
+        """Which pairs need no more answers for the verdict."""
+        if self._settled is None:
+            goal, kind = self._record.goal, SettledOnItems if self._record.goal.on_these_items else Settled
+            self._settled = kind(self._record.tally, goal.confidence, goal.margin)
+        return self._settled
+
+    def _rival(self, champion: int, now: float, policy: Policy, t: int) -> int:
+        """The arm that the champion meets instead of itself; open duels count as ties here too."""
+        if self._with_ties is None:
+            record, arms = self._record, list(self._record.places)
+            self._with_ties = (record.wins + 0.5 * record.ties)[np.ix_(arms, arms)]
+            for i, j in zip(*record.pairs(record.leased(now))[:2]):
+                _tie(self._with_ties, i, j)
+        return rival(self._with_ties, champion, t + self._awaited, rival_alpha(policy))
+
+    def side(self) -> int:
+        """Return a fair coin toss for the next duel, the same in every replay: 1 if the first arm is on the right."""
+        return self._digest("", 1)[0] & 1
+
+    def _chances(self) -> list[float]:
+        """Four random numbers from 0 to 1 for the next duel, the same in every replay."""
+        digest = self._digest("/useful", 16)
+        return [int.from_bytes(digest[k : k + 4], "big") / 2**32 for k in (0, 4, 8, 12)]
+
+    def _digest(self, purpose: str, size: int) -> bytes:
+        text = f"{self._record.row.seed}/{len(self._record.left)}{purpose}"
+        return hashlib.blake2b(text.encode(), digest_size=size).digest()
+
+
+def _lowest(values: np.ndarray, chance: float) -> int:
+    """The place of the lowest value; a random number from 0 to 1 decides between equals."""
+    places = np.flatnonzero(values == values.min())
+    return int(places[int(chance * len(places))])
+
+
+def _add_duel(counts: np.ndarray, i: int, j: int) -> None:
+    counts[i, j] += 1.0
+    counts[j, i] += 1.0
+
+
+def _tie(wins: np.ndarray, i: int, j: int) -> None:
+    wins[i, j] += 0.5
+    wins[j, i] += 0.5

@@ -1,0 +1,139 @@
+"""Which question comes next: a study asks on its active arms what the policy `verdict` asks on all of its own."""
+
+import json
+
+import numpy as np
+import pytest
+
+import duels
+from duels.policies import verdict
+from duels.storage.storage import StudyRow
+from duels.study import questions
+from duels.study.goal import new_goal
+from duels.study.history import History
+from duels.study.record import next_event
+
+POLICY = duels.policy("random")
+STEPS = {"strongest", "weakest_loss", "hopeful", "weakest_lead", "smallest_draw"}  # of the kernel
+
+
+class Luck:
+    """A generator whose numbers are given; a draw of a Beta distribution is its mean."""
+
+    def __init__(self, *numbers):
+        self.numbers = list(numbers)
+
+    def random(self):
+        return self.numbers.pop(0)
+
+    def beta(self, a, b):
+        return a / (a + b)
+
+
+def table(rng, changed):
+    """A history with random counts and open duels. If arms have changed, one was added and one was retired."""
+    arms, margin = int(rng.integers(3, 8)), float(rng.choice([0.0, 0.1]))
+    goal = new_goal(float(rng.choice([0.3, 0.8])), margin, ties="halves")._asdict()
+    history = History(StudyRow(1, "study", 0.0, "random", None, int(rng.integers(1000)), 600.0, {"goal": goal}), POLICY)
+    names = [f"arm {k}" for k in range(arms)]
+    history.take(next_event(history, "create", 0.0, note=json.dumps({"arms": names[: arms - changed]})))
+    if changed:
+        history.take(next_event(history, "add_arm", 0.0, note=json.dumps({"arm": names[-1]})))
+        history.take(next_event(history, "retire_arm", 0.0, left_arm=int(rng.integers(arms - 1))))
+    for i in range(arms):
+        for j in range(i):
+            n = int(rng.choice([0, 2, 10, 60]))
+            history.wins[i, j] = rng.binomial(n, rng.choice([0.1, 0.5, 0.9]))
+            history.wins[j, i] = n - history.wins[i, j]
+            history.ties[i, j] = history.ties[j, i] = rng.integers(0, 20)
+    for _ in range(int(rng.integers(0, 6))):
+        left, right = (int(arm) for arm in rng.choice(list(history.places), 2, replace=len(history.places) == 1))
+        shown = {"left_arm": left, "right_arm": right, "swapped": int(rng.integers(2))}
+        history.take(next_event(history, "ask", 0.0, duel=len(history.left), attempt=0, **shown))
+    return history
+
+
+def judged(history):
+    """`done` and `losses` of the active arms as the policy finds them, from the counts alone."""
+    goal = history.goal
+    params = verdict.Params(goal.confidence, goal.margin)
+    state = verdict.init(len(history.names), None, params)
+    state.wins[...], state.ties[...] = history.wins, history.ties
+    for i in range(len(history.names)):
+        for j in range(len(history.names)):
+            if i != j:
+                verdict.judge(state, params, i, j)
+    return state.done, state.losses
+
+
+def settled(history):
+    """The same as a study finds them, where retired and later arms make a difference."""
+    arms, found = list(history.places), history._questions.settled
+    return np.array([found.with_others(arm)[arms] for arm in arms]), found.losses[arms]
+
+
+def waiting(history):
+    counts = np.zeros((len(history.names), len(history.names)))
+    for left, right in zip(history.left, history.right):
+        counts[left, right] += left != right
+        counts[right, left] += left != right
+    return counts
+
+
+def noting(step, called):
+    def noted(*arguments):
+        called.add(step.__name__)
+        return step(*arguments)
+
+    return noted
+
+
+def both(monkeypatch, history, i, j, done, losses, called, doubt, tie, draw):
+    """What the kernel and the study ask where (i, j) is proposed, with the same luck."""
+    among = np.ix_(list(history.places), list(history.places))
+    counts = history.wins[among].astype(float), waiting(history)[among]
+    luck = Luck(*([doubt] if i != j or losses[i] > 0 else []), draw)
+    with monkeypatch.context() as patch:
+        patch.setattr(verdict, "choose", lambda m, rng: int(tie * m))
+        patch.setattr(questions.Questions, "_chances", lambda self: [doubt, tie, tie, draw])
+        patch.setattr(np.random, "default_rng", lambda seed: Luck())
+        for name in STEPS:
+            patch.setattr(verdict, name, noting(getattr(verdict, name), called))
+        return verdict.helpful(*counts, done, losses, i, j, luck), history._questions._useful(i, j, 0.0)
+
+
+def disagreements(monkeypatch, tables, changed):
+    """How often a study asks something else than the kernel, and which functions the kernel called for that."""
+    rng = np.random.default_rng(20 + changed)
+    different, called = 0, set()
+    for _ in range(tables):
+        history = table(rng, changed)
+        known = settled(history) if changed else judged(history)
+        i, j = (int(place) for place in rng.integers(len(history.places), size=2))
+        doubt, draw = rng.choice([0.05, 0.15, 0.95]), rng.choice([0.05, 0.15, 0.95])
+        tie = 0.0 if draw < 0.1 else rng.random()  # of equal draws the kernel takes the first, a study any
+        kernel, study = both(monkeypatch, history, i, j, *known, called, doubt, tie, draw)
+        different += kernel != study
+    return different, called
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_a_study_asks_what_the_kernel_asks(monkeypatch, changed):
+    """On random tables, with the same luck, pair for pair."""
+    different, called = disagreements(monkeypatch, 1000, changed)
+    assert different == 0
+    assert called == STEPS
+
+
+def last_of(values, chance):
+    return int(np.flatnonzero(values == values.min())[-1])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("WAITING", -0.2), ("WAITING", 0.0), ("PRIOR", 1.0), ("LAST", 0.0), ("DOUBT", 0.2), ("_lowest", last_of)],
+)
+def test_a_study_that_asks_something_else_is_found(monkeypatch, name, value):
+    monkeypatch.setattr(questions, name, value)
+    different, _ = disagreements(monkeypatch, 200, False)
+    assert different > 0
