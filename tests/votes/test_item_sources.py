@@ -237,7 +237,9 @@ def test_lists_of_outputs():
     arrays = {arm: np.array(column) for arm, column in outputs.items()}
     found = items_of(arrays, np.array(["2 + 2?", "3 + 3?"]))
     assert found == TWO
-    assert {type(text) for prompt, by in found for text in (prompt, *by, *(one.content for one in by.values()))} == {str}
+    assert {type(text) for prompt, by in found for text in (prompt, *by, *(one.content for one in by.values()))} == {
+        str
+    }
     assert items_of({arm: polars.Series(column) for arm, column in outputs.items()}, (p for p in WIDE["prompt"])) == TWO
     some = items_of(
         {"a": ["1", None], "b": [Output("code", "2"), "3"], "c": [{"content": "4", "kind": "html"}, "5"]}, ["p", "q"]
@@ -255,7 +257,7 @@ def test_lists_that_do_not_fit():
         items_of({"terse": ["1"], "formal": ["1", "2", "3"], "expert": ["1"] * 4}, prompts)
     names = ["x" * 100 + str(k) for k in range(7)]
     with refused(f"there are 3 prompts, but '{'x' * 38}… has 1 output, ") as caught:
-        items_of(dict.fromkeys(names, ["1"]), prompts)
+        items_of({name: ["1"] for name in names}, prompts)
     assert str(caught.value).count("has 1 output, ") == 5
     with refused("there are 0 prompts, but 'terse' has 3 outputs"):
         items_of({"terse": prompts}, [])
