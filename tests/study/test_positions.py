@@ -2,6 +2,8 @@
 
 import doctest
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,6 +12,8 @@ from scipy import special
 from duels.errors import InvalidInput
 from duels.study import positions as module
 from duels.study.positions import LEVEL, Position, Sides, is_biased, positions
+
+PAGE = Path(__file__).parents[2] / "docs" / "study" / "positions.md"
 
 
 def first_alarms(fires, p, most):
@@ -67,6 +71,8 @@ def test_unbiased_judges_raise_no_alarm_in_two_thousand_answers():
         chance = first_alarms(mixture(rank), 0.5, 2000).sum()
         assert LEVEL / (rank * (rank + 1)) / 4 < chance <= LEVEL / (rank * (rank + 1))
         total += chance
+        if rank == 1:
+            assert f"within 2,000 answers with probability {chance:.4f}," in PAGE.read_text()
     assert total + LEVEL / 7 <= LEVEL  # the judges from the seventh on share the sum of 0.01/(k(k+1)), k ≥ 7
 
 
@@ -78,12 +84,24 @@ def test_the_exact_chance_finds_rules_that_are_wrong():
     assert doubled > LEVEL / 2  # one answer too many for the side that leads
 
 
-def test_power():
-    """When the alarm comes, exactly: 75 % of answers for the first side, 60 % and 90 %."""
-    for p, median, nine_in_ten, most in ((0.75, 51, 87, 300), (0.6, 309, 595, 1500), (0.9, 23, 32, 100)):
-        cumulative = first_alarms(mixture(1), p, most).cumsum()
-        assert (np.searchsorted(cumulative, 0.5), np.searchsorted(cumulative, 0.9)) == (median, nine_in_ten)
-        assert cumulative[-1] > 0.99
+TABLE = re.findall(r"^\| (\d+) % \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|$", PAGE.read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "row", [pytest.param(row, marks=[pytest.mark.deep] * (row[0] == "55"), id=f"{row[0]} %") for row in TABLE]
+)
+def test_the_power_is_what_the_page_says(row):
+    """When the alarm comes, exactly."""
+    p, *expected = (int(number.replace(",", "")) for number in row)
+    cumulative = first_alarms(mixture(1), p / 100, expected[-1] + 1).cumsum()
+    assert np.searchsorted(cumulative, [0.5, 0.9, 0.99]).tolist() == expected
+
+
+def test_the_page_has_its_table():
+    assert [row[0] for row in TABLE] == ["55", "60", "65", "75", "90", "100"]
+
+
+def test_both_sides_are_treated_alike():
     assert first_alarms(mixture(1), 0.25, 300) == pytest.approx(first_alarms(mixture(1), 0.75, 300))
 
 

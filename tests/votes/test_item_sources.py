@@ -235,7 +235,11 @@ def test_lists_of_outputs():
     outputs = {"gpt": ["4", "6"], "llama": ("four", "six")}
     assert items_of(outputs, ["2 + 2?", "3 + 3?"]) == TWO
     arrays = {arm: np.array(column) for arm, column in outputs.items()}
-    assert items_of(arrays, np.array(["2 + 2?", "3 + 3?"])) == TWO
+    found = items_of(arrays, np.array(["2 + 2?", "3 + 3?"]))
+    assert found == TWO
+    assert {type(text) for prompt, by in found for text in (prompt, *by, *(one.content for one in by.values()))} == {
+        str
+    }
     assert items_of({arm: polars.Series(column) for arm, column in outputs.items()}, (p for p in WIDE["prompt"])) == TWO
     some = items_of(
         {"a": ["1", None], "b": [Output("code", "2"), "3"], "c": [{"content": "4", "kind": "html"}, "5"]}, ["p", "q"]
@@ -247,11 +251,15 @@ def test_lists_of_outputs():
 def test_lists_that_do_not_fit():
     prompts = ["a", "b", "c"]
     with refused(
-        "there are 3 prompts, but terse has 1 output, expert has 4 outputs: expected one output per prompt, "
+        "there are 3 prompts, but 'terse' has 1 output, 'expert' has 4 outputs: expected one output per prompt, "
         "and None where there is none"
     ):
         items_of({"terse": ["1"], "formal": ["1", "2", "3"], "expert": ["1"] * 4}, prompts)
-    with refused("there are 0 prompts, but terse has 3 outputs"):
+    names = ["x" * 100 + str(k) for k in range(7)]
+    with refused(f"there are 3 prompts, but '{'x' * 38}… has 1 output, ") as caught:
+        items_of({name: ["1"] for name in names}, prompts)
+    assert str(caught.value).count("has 1 output, ") == 5
+    with refused("there are 0 prompts, but 'terse' has 3 outputs"):
         items_of({"terse": prompts}, [])
     with refused("outputs['terse'] is 'abc': expected a list"):
         items_of({"terse": "abc", "expert": prompts}, prompts)

@@ -119,10 +119,11 @@ def items_of(outputs: Mapping[str, Iterable[object]], prompts: Iterable[str], *,
     columns = {arm: _listed(f"outputs[{cut(arm, 40)}]", values) for arm, values in outputs.items()}
     wrong = {arm: len(column) for arm, column in columns.items() if len(column) != len(questions)}
     if wrong:
-        found = listed(f"{arm} has {counted(size, 'output')}" for arm, size in wrong.items())
+        sizes = ", ".join(f"{cut(arm, 40)} has {counted(size, 'output')}" for arm, size in [*wrong.items()][:SHOWN])
+        more = ", …" if len(wrong) > SHOWN else ""
         raise InvalidInput(
-            f"there are {counted(len(questions), 'prompt')}, but {found}: expected one output per prompt, and None "
-            "where there is none"
+            f"there are {counted(len(questions), 'prompt')}, but {sizes}{more}: expected one output per prompt, and "
+            "None where there is none"
         )
     rows = [Row(k + 1, q, {arm: column[k] for arm, column in columns.items()}) for k, q in enumerate(questions)]
     return _checked("outputs", "prompt", rows, [], None, fewest)
@@ -246,14 +247,14 @@ def _item(row: Row, folder: Path | None, fewest: int) -> Item:
     given = {arm: value for arm, value in row.outputs.items() if value is not None}
     if len(given) < fewest:
         raise ValueError(f"{counted(len(given), 'output')}, expected those of at least two arms")
-    return Item(row.prompt, {_arm(arm): _output(arm, value, row.kind, folder) for arm, value in given.items()})
+    return Item(str(row.prompt), {_arm(arm): _output(arm, value, row.kind, folder) for arm, value in given.items()})
 
 
 def _arm(arm: object) -> str:
     if not isinstance(arm, str) or not arm:
         raise ValueError(f"an arm is called {cut(arm, 40)}, expected its name")
     _plain("an arm's name", arm)
-    return arm
+    return str(arm)
 
 
 def _output(arm: object, value: object, kind: object, folder: Path | None) -> Output:
@@ -273,7 +274,7 @@ def _output(arm: object, value: object, kind: object, folder: Path | None) -> Ou
             raise ValueError("it is larger than 1 MiB: shorten it")
     except ValueError as error:
         raise ValueError(f"the output of {cut(arm, 40)} cannot be shown: {error}") from None
-    return Output(kind, value)
+    return Output(kind, str(value))  # numpy has texts of its own
 
 
 def _plain(what: str, text: str) -> int:
