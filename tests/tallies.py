@@ -1,5 +1,6 @@
 """What tests of verdicts share: tallies by hand and at random, and exact probabilities."""
 
+import json
 import math
 import re
 
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from duels.errors import InvalidInput
 from duels.study.tally import as_tally
+from duels.study.verdict import headline
 
 
 def refused(message):
@@ -38,6 +40,36 @@ def tallies(draw, most=60):
     wins, ties = (np.array(draw(cells)).reshape(arms, arms) * (1 - np.eye(arms, dtype=int)) for _ in range(2))
     active = draw(st.lists(st.booleans(), min_size=arms, max_size=arms).filter(any))
     return as_tally([f"arm {k}" for k in range(arms)], wins, ties + ties.T, active, draw(st.integers(1, arms)))
+
+
+def assert_adds_up(found, tally, test, certain):
+    """The fields of a verdict say what its test and the tables show, and agree with each other."""
+    place = {name: k for k, name in enumerate(tally.names)}
+    active = [name for name in tally.names if tally.active[place[name]]]
+    for loser, winner in found.losses:  # what shows it
+        assert test.losses[place[winner], place[loser]]
+        assert winner in active
+    for a, b in zip(found.cycle, found.cycle[1:] + found.cycle[:1]):  # certain in the tables too
+        assert (b, a) in found.losses
+        assert certain[place[a], place[b]]
+    if found.kind == "no condorcet winner":
+        assert [loser for loser, _ in found.losses] == active
+        assert not found.cycle or len(set(found.cycle)) == len(found.cycle) >= 3
+    if found.kind == "not yet" and found.leader:
+        (arm,) = {arm for arm, _ in found.open_pairs}
+        assert {b for _, b in found.open_pairs} == {
+            b for b in active if b != arm and not test.wins[place[arm], place[b]]
+        }
+        beaten = test.wins.any(axis=0)
+        assert not beaten[place[arm]] or all(beaten[place[name]] for name in active)
+    if found.kind == "practically tied":
+        assert set(found.tied_with) == {
+            name for name in active if name != found.leader and not test.wins[place[found.leader], place[name]]
+        }
+    assert json.loads(json.dumps(found.as_dict())) == found.as_dict()
+    assert str(found)
+    assert headline(found.as_dict())
+    assert headline(found.as_dict(), retired=True)
 
 
 def ever(chance, tie, bad, duels):

@@ -63,6 +63,13 @@ def crown(state, params, t, rng):
     return first, second
 
 
+def answer(p, tie, i, j, luck):
+    """The outcome of a duel, a tie with that chance; p is the share of decided duels."""
+    if luck.random() < tie:
+        return 0.5
+    return 1.0 if luck.random() < p[i, j] else 0.0
+
+
 def chase_on(state, params, t, i, j, outcome):
     if outcome != 0.5:
         state.wins[i, j] += outcome

@@ -17,7 +17,6 @@ from scipy import optimize
 from duels.errors import InvalidInput, PolicyError, StorageError
 from duels.policies import random as random_policy
 from duels.storage.storage import Storage
-from duels.study import log
 from duels.study.board import board
 from duels.study.board_charts import (
     charts_of,
@@ -52,14 +51,6 @@ def empty_database(tmp_path_factory):
 def url(tmp_path, empty_database):
     shutil.copy(empty_database, tmp_path / "duels.db")
     return f"sqlite:///{tmp_path}/duels.db"
-
-
-@pytest.fixture
-def now(monkeypatch):
-    """A clock that stands still until it is moved."""
-    time = [1_000_000.0]
-    monkeypatch.setattr(log, "clock", lambda: time[0])
-    return time
 
 
 def votes(*pairs):

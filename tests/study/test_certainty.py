@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tallies import empty, ever, refused, square, tallies
-from watching import BY_A_HAIR, CYCLE, EVEN, TOP_TWO_EVEN, chase, chase_on, new_chase
+from watching import BY_A_HAIR, CYCLE, EVEN, TOP_TWO_EVEN, answer, chase, chase_on, new_chase
 
 from duels.engine import compiling
 from duels.policies import evidence as scalars
@@ -202,9 +202,7 @@ def watch(state, params, p, tie, truth, wins, standing, thresholds, duels, coin,
         i, j = select(state, params, t, coin)
         if i == j:
             continue
-        outcome = 0.5
-        if luck.random() >= tie:
-            outcome = 1.0 if luck.random() < p[i, j] else 0.0
+        outcome = answer(p, tie, i, j, luck)
         update(state, params, t, i, j, outcome)
         if outcome == 0.5:
             continue

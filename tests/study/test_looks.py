@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from tallies import empty, square
-from watching import CYCLE, EVEN, TOP_TWO_EVEN, chase_on, crown, new_chase
+from watching import CYCLE, EVEN, TOP_TWO_EVEN, answer, chase_on, crown, new_chase
 
 from duels.engine import compiling
 from duels.policies import policy
@@ -95,9 +95,7 @@ def watch(state, params, p, tie, best, close, looks, duels, coin, luck):
             i, j = useful(looks, i, j, coin)
         if i == j:
             continue
-        outcome = 0.5
-        if luck.random() >= tie:
-            outcome = 1.0 if luck.random() < p[i, j] else 0.0
+        outcome = answer(p, tie, i, j, luck)
         update(state, params, t, i, j, outcome)
         take(looks, i, j, outcome)
         said = found(looks, i, j)

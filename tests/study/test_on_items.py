@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from duels.errors import Conflict, DamagedStudy, InvalidInput
-from duels.study import ballots, finite, log
+from duels.study import ballots, finite
 from duels.study.board import board
 from duels.study.catalogue import create_study, load_study
 from duels.study.history import History
@@ -16,18 +16,6 @@ from duels.study.verdict import headline
 from duels.votes.item_files import Item, Output
 
 ARMS = ["gpt", "llama", "qwen"]
-
-
-@pytest.fixture
-def url(tmp_path):
-    return f"sqlite:///{tmp_path}/duels.db"
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    now = [1.0e9]
-    monkeypatch.setattr(log, "clock", lambda: now[0])
-    return now
 
 
 def items(count, arms=ARMS):
@@ -155,7 +143,7 @@ def test_orders_are_uniform():
     assert sum((count - 1000) ** 2 / 1000 for count in both.values()) < 30.7  # three degrees of freedom, 1e-6
 
 
-def test_many_voters_at_once_are_not_asked_the_same(url, clock):
+def test_many_voters_at_once_are_not_asked_the_same(url, now):
     study = new_study(url, 4)
     names = [f"voter {k}" for k in range(13)]
     asked = [ask(study, name) for name in names[:12]]
@@ -166,16 +154,16 @@ def test_many_voters_at_once_are_not_asked_the_same(url, clock):
     assert ballots.voter_progress(study, names[0], 10, True).done is None  # it has an open question
     assert ask(study, names[0]) == asked[0]
     tell(study, asked[0], "a", names[0])
-    clock[0] += study.row.lease  # the others do not answer
+    now[0] += study.row.lease  # the others do not answer
     again = ask(study, names[12])
     assert pairs_and_items([again]).keys() <= pairs_and_items(asked[1:]).keys()
     study.check()
 
 
-def test_the_last_answer_about_an_item_counts(url, clock):
+def test_the_last_answer_about_an_item_counts(url, now):
     study = new_study(url, 1, arms=["a", "b"])
     first = ask(study, "ada")
-    clock[0] += study.row.lease
+    now[0] += study.row.lease
     second = ask(study, "bob")
     assert second.item == first.item
     assert second.duel.id != first.duel.id
@@ -190,7 +178,7 @@ def test_the_last_answer_about_an_item_counts(url, clock):
     assert load_study("prompts", url).tally().wins.tolist() == [[0, 1], [0, 0]]
 
 
-def test_skips_and_undone_answers_are_asked_again_at_the_end(url, clock):
+def test_skips_and_undone_answers_are_asked_again_at_the_end(url, now):
     study, opinion = new_study(url, 3, arms=["a", "b"]), opinions(3, 1, arms=["a", "b"])
     skipped = ask(study)
     tell(study, skipped, "skip")
@@ -209,13 +197,13 @@ def test_skips_and_undone_answers_are_asked_again_at_the_end(url, clock):
     study.check()
 
 
-def test_what_is_asked_again_is_asked_of_one_voter_at_a_time(url, clock):
+def test_what_is_asked_again_is_asked_of_one_voter_at_a_time(url, now):
     study = new_study(url, 1, arms=["a", "b"])
     tell(study, ask(study, "ada"), "skip", "ada")
     again = ask(study, "bob")
     with pytest.raises(Conflict, match="every pair about every item"):
         ask(study, "carl")
-    clock[0] += study.row.lease
+    now[0] += study.row.lease
     assert ask(study, "carl").item == again.item
 
 
@@ -308,7 +296,7 @@ def test_any_policy(url, policy):
     study.check()
 
 
-def test_snapshots_keep_what_was_asked(url, clock):
+def test_snapshots_keep_what_was_asked(url, now):
     study, opinion = new_study(url, 6), opinions(6, 9)
     tell(study, ask(study), "skip")
     for _ in range(18):
@@ -318,8 +306,8 @@ def test_snapshots_keep_what_was_asked(url, clock):
         assert (restored.tally.wins == history.tally.wins).all()
         assert (restored.tally.ties == history.tally.ties).all()
         assert restored.tally.items == (6 if history.left else None)
-        question = restored.question(clock[0], False)
-        item = restored.next_item(*question[:2], clock[0])
+        question = restored.question(now[0], False)
+        item = restored.next_item(*question[:2], now[0])
         (asked,) = vote(study, opinion, most=1)
         assert (ARMS[question[0]], ARMS[question[1]], item) == (asked.duel.left, asked.duel.right, asked.item)
 

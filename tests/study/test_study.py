@@ -24,19 +24,6 @@ from duels.study.study import Study
 POLICIES = ["rucb", "rucb:variant=icml", "savage", "btm:gamma=1", "interleaved_filter", "random"]
 
 
-@pytest.fixture
-def url(tmp_path):
-    return f"sqlite:///{tmp_path}/duels.db"
-
-
-@pytest.fixture
-def now(monkeypatch):
-    """A clock that stands still until it is moved."""
-    time = [1_000_000.0]
-    monkeypatch.setattr(live, "clock", lambda: time[0])
-    return time
-
-
 def reopened(url, name="study"):
     """The study as another process finds it."""
     return load_study(name, Storage(url))

@@ -19,11 +19,6 @@ SOON = 20  # seconds; what waits for the slow study would wait for ever
 
 
 @pytest.fixture
-def url(tmp_path):
-    return f"sqlite:///{tmp_path}/duels.db"
-
-
-@pytest.fixture
 def threads():
     with ThreadPoolExecutor(4) as pool:
         yield pool

@@ -127,6 +127,8 @@ class WithoutUnion:
     in `firm` have.
     """
 
+    _least = -math.inf  # the evidence of an arm that does not lead, where `missing` needs a number
+
     def __init__(self, tally: Tally, confidence: float) -> None:
         self._tally, self._delta = tally, 1 - confidence
         arms, start = len(tally.names), tally.started_with
@@ -180,7 +182,7 @@ class WithoutUnion:
         others = np.arange(len(self._tally.names))
         level = self.winner_level if self._beats_retired[arm] else self.all_pairs_level
         first = np.full(len(others), arm)
-        missing: Floats = level(first, others) - self.evidence(first, others)
+        missing: Floats = level(first, others) - np.maximum(self.evidence(first, others), self._least)
         return missing
 
     def close_level(self, first: Ints, second: Ints) -> Floats:

@@ -102,6 +102,8 @@ def _log_chance(wins: Floats | float, losses: Floats | float, won: Floats, lost:
 class OnTheseItems(WithoutUnion):
     """The test of studies on these items: levels as in `WithoutUnion`, evidence as in `log_evidence_on_items`."""
 
+    _least = -LOG_2
+
     def _leading(self) -> tuple[Ints, Ints]:
         first, second = np.nonzero(self._tally.wins > self._tally.wins.T)
         return first, second
@@ -129,13 +131,6 @@ class OnTheseItems(WithoutUnion):
             return np.where(level, np.inf, self.evidence(first, second))
         counts = zip(wins.tolist(), losses.tolist(), ties.tolist())
         return np.array([log_closeness_on_items(*three, items, margin) for three in counts])
-
-    def missing(self, arm: int) -> Floats:
-        others = np.arange(len(self._tally.names))
-        level = self.winner_level if self._beats_retired[arm] else self.all_pairs_level
-        first = np.full(len(others), arm)
-        missing: Floats = level(first, others) - np.maximum(self.evidence(first, others), -LOG_2)
-        return missing
 
 
 class SettledOnItems(Settled):
