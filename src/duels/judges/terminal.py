@@ -83,11 +83,10 @@ class TerminalJudge:
 
 
 def _show(console: "Console", criteria: str | None, prompt: str | None, left: str, right: str) -> None:
-    from rich.rule import Rule
     from rich.table import Table
     from rich.text import Text
 
-    console.print(Rule(style="dim"))
+    console.print()
     if criteria is not None:
         console.print(Text(_safe(console, criteria), style="dim", overflow="fold"))
     console.print(Text(_safe(console, "Which is better?" if prompt is None else prompt), style="bold", overflow="fold"))
