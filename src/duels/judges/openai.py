@@ -3,15 +3,15 @@
 import asyncio
 import email.utils
 import json
-import math
 import os
 import re
 import time
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidInput, cut
+from .arguments import check_timeout, is_number
 from .questions import NOTE, Answer, JudgeError, clean
 from .verdicts import Template, template_of, verdict_of
 
@@ -172,7 +172,7 @@ class OpenAIJudge:
             return 0.0
         usage: dict[str, Json] = reply.get("usage") or {}
         given, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
-        if not _is_number(given) or not _is_number(written):
+        if not is_number(given) or not is_number(written):
             return None
         return float(given * self._price[0] + written * self._price[1]) / 1e6
 
@@ -238,13 +238,8 @@ def _check(
         if not isinstance(value, str) or not value.strip():
             raise InvalidInput(f"{name} is {cut(value)}: expected a name")
     prices = price if isinstance(price, tuple | list) else ()
-    if len(prices) != 2 or not all(_is_number(one) for one in prices):
+    if len(prices) != 2 or not all(is_number(one) for one in prices):
         raise InvalidInput(f"price is {cut(price)}: expected dollars per million tokens of input and of output")
-    if not _is_number(timeout) or timeout == 0:
-        raise InvalidInput(f"timeout is {cut(timeout)}: expected a positive number of seconds")
-    if temperature is not None and not _is_number(temperature):
+    check_timeout(timeout)
+    if temperature is not None and not is_number(temperature):
         raise InvalidInput(f"temperature is {cut(temperature)}: expected a number from 0, or None to send none")
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0
