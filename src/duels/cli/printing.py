@@ -141,7 +141,7 @@ def print_text(text: str) -> None:
         print(text)
         return
     for line in re.sub(r"\n {4,}", " ", text).split("\n"):  # deeply indented lines continue the one before
-        label = re.match(r" *\S+(?: \S+)* {2,}| *", line)
+        label = re.match(r" *[\d–]+ +\d+%  | *\S+(?: \S+)* {2,}| *", line)
         indent = label.end() if label and label.end() <= width - 16 else 0
         for place, part in enumerate(wrapped(line[indent:], width - indent)):
             print((line[:indent] if place == 0 else " " * indent) + part)

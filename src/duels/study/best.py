@@ -60,7 +60,8 @@ def find_best(
             best on exactly these prompts, which needs fewer calls.
         storage: A database's URL, by default `sqlite:///duels.db`.
         study_name: The study's name; by default one that depends on the candidates and prompts.
-        progress: Whether to show progress; by default on a terminal only.
+        progress: Whether to show progress; by default on a terminal only. If True and standard error is not a
+            terminal, it gets one line at the end.
 
     Returns:
         The verdict, the leaderboard, calls and cost, and the study.
