@@ -373,7 +373,8 @@ def in_thread(make: Callable[[threading.Event], Coroutine[Any, Any, T]]) -> T:
     Args:
         make: Called with an event that is set by the first Ctrl-C; returns the coroutine.
     """
-    stop, outcome = threading.Event(), dict[str, Any]()  # the task, and its value or error
+    stop, ended = threading.Event(), threading.Event()
+    outcome: dict[str, Any] = {}  # the task, and its value or error
     loop = asyncio.new_event_loop()
 
     def work() -> None:
@@ -385,16 +386,17 @@ def in_thread(make: Callable[[threading.Event], Coroutine[Any, Any, T]]) -> T:
             outcome["error"] = error
         finally:
             loop.close()
+            ended.set()
 
     thread = threading.Thread(target=work, name="duels-run")
     thread.start()
-    while thread.is_alive():
+    while not ended.is_set():
         try:
-            thread.join()
+            ended.wait()  # not join: up to Python 3.12, an interrupted join takes the thread for ended
         except KeyboardInterrupt:
             if stop.is_set():
                 loop.call_soon_threadsafe(outcome["task"].cancel)
-                thread.join()
+                ended.wait()
                 raise
             stop.set()
             print("stopping when the calls in progress have ended; Ctrl-C again to leave them", file=sys.stderr)
