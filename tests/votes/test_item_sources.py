@@ -3,13 +3,17 @@
 import doctest
 import json
 import math
+import re
 
 import numpy as np
 import pandas
 import polars
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tallies import refused
 
+from duels.errors import InvalidInput
 from duels.study.catalogue import create_study
 from duels.study.items import add_items
 from duels.votes import item_files, items_of, read_items
@@ -149,6 +153,27 @@ def test_faults_of_promptfoo_are_told():
         read(result(0, 0) | {"response": {}, "error": "timed out"}, result(0, 1))
     with refused("the upload holds no items"):
         read()
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers(-1, 2) | st.text("a\n\x00\ud800", max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["id", "label", "output"]), inner),
+    max_leaves=4,
+)
+FIELDS = ("testIdx", "promptIdx", "vars", "provider", "prompt", "response", "error")
+
+
+@given(st.lists(st.tuples(st.sampled_from(FIELDS), ANYTHING), max_size=3), st.integers(0, 3))
+@settings(max_examples=100, deadline=None)
+def test_whatever_promptfoo_writes_is_read_or_refused(changes, which):
+    results = [result(test, column) for test in range(2) for column in range(2)]
+    results[which] |= dict(changes)
+    try:
+        found = read(*results)
+    except InvalidInput as error:
+        assert re.search(r"result \d: ", str(error))  # noqa: PT017  # only some are refused
+        return
+    assert read_items(found) == found
 
 
 WIDE = {"prompt": ["2 + 2?", "3 + 3?"], "gpt": ["4", "6"], "llama": ["four", "six"]}

@@ -81,8 +81,13 @@ class Ledger:
             if duel in self._first:
                 self._answers += [(duel, *self._first[duel]), (duel, entry.voter, choice)]
         else:
-            self.sides.add(entry.voter, note.get("first", answer))
+            if duel not in self._first:  # its coin counts once, even if the answer is taken back
+                self.sides.add(entry.voter, note.get("first", answer))
             self._first[duel] = entry.voter, choice
+
+    def was_answered(self, duel: int) -> bool:
+        """Return whether a judge has answered a duel before."""
+        return duel in self._first
 
     def spent(self) -> Spent:
         """Return the totals."""

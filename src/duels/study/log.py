@@ -214,7 +214,7 @@ class Log:
                 with self._storage.lock:
                     history.take_back(work, done)
 
-    def _read(self, last: int) -> Iterator[Event]:
+    def read_log(self, last: int) -> Iterator[Event]:
         """The log up to an event; every digest is checked, and nobody waits for it."""
         digest, done = "", 0
         while done < last:
@@ -233,7 +233,7 @@ class Log:
                     f"the log of study {self.name!r} ends after event {done}: it was deleted, or cut off"
                 )
 
-    def _imported(self, event: Event) -> Iterator[tuple[str, str | None, str | None]]:
+    def imported_votes(self, event: Event) -> Iterator[tuple[str, str | None, str | None]]:
         """Winner, voter and time of each vote of an import."""
         with self._storage.reading() as connection:
             content, named = stored(connection, self._row.id, event.seq)
@@ -263,7 +263,7 @@ class Log:
         """
         replayed, compare = History(self._row, self._policy), True
 
-        for event in self._read(self.history().seq):
+        for event in self.read_log(self.history().seq):
             if event.kind == "ask" and compare:
                 replayed.catch_up()
                 note = json.loads(event.note) if event.note else {}

@@ -22,6 +22,7 @@ from .tally import Tally
 
 LEFT, RIGHT, TIE, BOTH_BAD, SKIP = range(5)
 OPEN = -1
+LATELY = 100  # answers that tell how fast they come
 NONE = np.zeros(0, np.int64)
 EVENT_FIELDS = Event._fields[2:-1]
 COLUMNS = {  # arrays of a record: one entry per duel, but `answered` one per answer
@@ -337,6 +338,13 @@ class Record:
     def answers(self) -> Answers:
         """A copy of which answers count."""
         return Answers(np.array(self.answered, np.int64), np.array(self.attempt, np.int64))
+
+    @property
+    def answers_an_hour(self) -> float | None:
+        """How fast the last answered duels were asked; None before two of them."""
+        lately = [self.asked[duel] for duel in self.answered[-LATELY:]]
+        seconds = max(lately) - min(lately) if len(lately) > 1 else 0.0
+        return 3600 * (len(lately) - 1) / seconds if seconds > 0 else None
 
     @property
     def tally(self) -> Tally:

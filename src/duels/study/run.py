@@ -5,6 +5,7 @@ where it ended: questions without an answer are asked again first, and their los
 """
 
 import asyncio
+import random
 import sys
 import threading
 import warnings
@@ -53,6 +54,7 @@ class Task(NamedTuple):
     judge: str | None
     orders: int  # how many calls: one, or one for each order
     repeat: bool = False  # whether another judge has answered it already
+    turned: bool = False  # whether the sides are changed: a second judge gets a coin of its own
 
 
 class Reply(NamedTuple):
@@ -141,7 +143,8 @@ class Run:
             note |= {"failed": True}
         note |= {"bad": True} if answer.bad else {}
         note |= {"closed": True} if answer.bad or reply.closed else {}
-        alarm = None if task.repeat else self._alarm(task.judge, reply.first or answer.answer)
+        counted_before = task.repeat or self.ledger.was_answered(task.duel.id)
+        alarm = None if counted_before else self._alarm(task.judge, reply.first or answer.answer)
         note |= {} if alarm is None else {"position_bias": {"judge": task.judge, "share": round(alarm.share, 4)}}
         kind = "repeat" if task.repeat else "tell"
         try:
@@ -156,7 +159,8 @@ class Run:
             self._say(alarm_line(alarm, self.orders))
         if not task.repeat and len(self.judges) > 1 and reply.error is None and task.duel.id % TWICE == 0:
             others = [name for name in self.judges if name != task.judge]
-            self._repeats.append(Task(task.duel, others[(task.duel.id // TWICE) % len(others)], 1, repeat=True))
+            judge, turned = others[(task.duel.id // TWICE) % len(others)], bool(random.getrandbits(1))
+            self._repeats.append(Task(task.duel, judge, 1, repeat=True, turned=turned))
 
     def _store_in(self, connection: sa.Connection, *, kind: str, reply: Reply, note: dict[str, object]) -> None:
         duel, answer, judge = reply.task.duel.id, reply.answer.answer, reply.task.judge
@@ -305,7 +309,9 @@ async def _asked(judge: Judge, task: Task) -> Reply:
     """Ask a judge, in both orders if need be: disagreement is a tie."""
     question = question_of(task.duel)
     if task.orders == 1:
-        found = await answered(judge, question, attempts=ATTEMPTS)
+        found = await answered(judge, _turned(question) if task.turned else question, attempts=ATTEMPTS)
+        if task.turned:
+            found = found._replace(answer=found.answer._replace(answer=_other(found.answer.answer)))
         return Reply(task, *found)
     both = await asyncio.gather(*(answered(judge, one, attempts=ATTEMPTS) for one in (question, _turned(question))))
     return _agreed(task, both[0], both[1])
@@ -313,7 +319,7 @@ async def _asked(judge: Judge, task: Task) -> Reply:
 
 def _agreed(task: Task, found: Attempted, turned: Attempted) -> Reply:
     first, second = found.answer, turned.answer
-    other = {"left": "right", "right": "left"}.get(second.answer, second.answer)
+    other = _other(second.answer)
     costs = [one.cost for one in (first, second) if one.cost is not None]
     notes = [one.note for one in (first, second) if one.note is not None]
     answer = first.answer if first.answer == other else "tie"
@@ -321,6 +327,11 @@ def _agreed(task: Task, found: Attempted, turned: Attempted) -> Reply:
     joined = Answer(answer, "\n".join(notes) or None, sum(costs) if costs else None, first.bad or second.bad)
     closed, final = found.closed or turned.closed, found.final or turned.final
     return Reply(task, joined, found.calls + turned.calls, found.error or turned.error, final, closed, first.answer)
+
+
+def _other(answer: str) -> str:
+    """The answer when the sides are changed."""
+    return {"left": "right", "right": "left"}.get(answer, answer)
 
 
 def question_of(duel: Duel) -> Question:

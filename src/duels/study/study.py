@@ -11,14 +11,14 @@ import html
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 import sqlalchemy as sa
 
 from ..checks import check_int
 from ..errors import Conflict, InvalidInput, UnknownName, counted
-from ..storage.batches import Batch, Packed, forget_voter, note_of, pack, store, unpack
+from ..storage.batches import Batch, Packed, forget_voter, pack, store
 from ..storage.storage import Event, Write
 from ..storage.tables import events, voters
 from ..votes.columns import ANSWERS
@@ -32,6 +32,7 @@ from .history import History
 from .items import choose_item, fixed_items, has_any, with_items
 from .leaderboard import RankRow
 from .log import Log, log_entry
+from .past_votes import checked_batch, exported_votes
 from .record import OPEN, next_event
 from .standing import Standing, standing
 from .tally import LeaderboardRow, PairRow, Tally
@@ -40,7 +41,6 @@ from .verdict import Verdict
 if TYPE_CHECKING:
     from .outcome import RunResult
 
-LATELY = 100  # answers that tell how fast they come
 Judging = Callable[..., object] | Mapping[str, Callable[..., object]]
 About = Callable[[sa.Connection, Duel], Mapping[str, object]]
 
@@ -348,29 +348,6 @@ class Study(Log):
             progress=progress,
         )
 
-    async def run_async(
-        self,
-        judge: Judging,
-        *,
-        max_calls: int | None = None,
-        max_cost: float | None = None,
-        concurrency: int = 8,
-        orders: Literal["one", "both", "auto"] = "auto",
-        progress: bool | None = None,
-    ) -> "RunResult":
-        """As `run`, in an event loop."""
-        from .run import run_async
-
-        return await run_async(
-            self,
-            judge,
-            max_calls=max_calls,
-            max_cost=max_cost,
-            concurrency=concurrency,
-            orders=orders,
-            progress=progress,
-        )
-
     def undo_in(self, connection: sa.Connection, *, duel: int, blind: bool = False) -> None:
         """Take back an answer inside a transaction, see `undo`."""
         history = self.current(connection)
@@ -500,23 +477,7 @@ class Study(Log):
 
     def importing(self, packed: Packed) -> Write[int]:
         """Return what `import_packed` writes; its value is the number of votes."""
-        names = self.history().names  # an arm keeps its index
-        exact = {name: number for number, name in enumerate(names)}
-        arm = {name: exact[name] if name in exact else place_of(name, names) for name in packed.names}
-        unknown = [name for name, number in arm.items() if number is None]
-        if unknown:
-            raise InvalidInput(
-                f"the votes are about arms that study {self.name!r} does not have: {', '.join(unknown[:5])}"
-                f"{', …' if len(unknown) > 5 else ''}; add them with add_arm first"
-            )
-        note = note_of(packed, list(arm.values()))
-        batch = unpack(packed.content, note, "the votes")
-        same = np.flatnonzero(batch.left == batch.right)
-        if len(same):
-            arm_name = names[batch.left[same[0]]]
-            raise InvalidInput(
-                f"vote {same[0] + 1} compares {arm_name!r} with itself, spelled differently: expected two arms"
-            )
+        note, batch = checked_batch(packed, self.name, self.history().names)  # an arm keeps its index
         return Write(partial(self._import_in, packed=packed, batch=batch, note=json.dumps(note)), self._row.id)
 
     def _import_in(self, connection: sa.Connection, *, packed: Packed, batch: Batch, note: str) -> int:
@@ -535,20 +496,7 @@ class Study(Log):
 
     def votes(self) -> Votes:
         """Return the answers that count as votes, for `write_votes`; self-duels are left out."""
-        exported = self.read(_exported)
-        rows: dict[int, _VoteRow] = {}
-        for event in self._read(exported.seq):
-            if event.kind == "import":
-                for duel, (winner, voter, time) in enumerate(self._imported(event), event.duel or 0):
-                    if exported.counts(duel, 0):
-                        rows[duel] = exported.row(duel, winner, voter, time)
-            elif event.kind in ("tell", "vote"):
-                duel = event.duel or 0
-                if exported.counts(duel, event.attempt):
-                    note = json.loads(event.note) if event.note else {}
-                    time = note.get("voted", iso_time(event.time))
-                    rows[duel] = exported.row(duel, event.answer or "", event.voter, time)
-        return read_votes(list(rows.values()))
+        return exported_votes(self)
 
     def leaderboard(self, confidence: float | None = None) -> list[LeaderboardRow]:
         """Return one row per arm, best first.
@@ -582,7 +530,7 @@ class Study(Log):
 
         These are estimates under a model, see `duels.study.standing`; only the verdict is a promise.
         """
-        tally, rate = self.read(lambda connection, history: (history.tally, _answers_an_hour(history)))
+        tally, rate = self.read(lambda connection, history: (history.tally, history.answers_an_hour))
         goal = self.goal
         return standing(tally, confidence=goal.confidence, margin=goal.margin, test=goal.test, answers_an_hour=rate)
 
@@ -644,45 +592,3 @@ class Study(Log):
     def _entries(self, connection: sa.Connection, history: History, *, after: int, limit: int | None) -> list[LogEntry]:
         rows = self._storage.read_events(connection, self._row.id, after, limit)
         return [log_entry(history, Event(*row)) for row in rows]
-
-
-def _answers_an_hour(history: History) -> float | None:
-    """How fast the last answered duels were asked; None before two of them."""
-    lately = [history.asked[duel] for duel in history.answered[-LATELY:]]
-    seconds = max(lately) - min(lately) if len(lately) > 1 else 0.0
-    return 3600 * (len(lately) - 1) / seconds if seconds > 0 else None
-
-
-class _VoteRow(TypedDict):
-    left: str
-    right: str
-    winner: str
-    voter: str | None
-    time: str | None
-    duel: str
-
-
-class _Exported(NamedTuple):
-    """What an export copies from a study's history, so that nobody waits while the log is read."""
-
-    seq: int
-    names: list[str]
-    left: np.ndarray  # (duels,) int64
-    right: np.ndarray  # (duels,) int64
-    attempts: np.ndarray  # (duels,) int64: the attempt of the answer that counts, −1 if there is none
-
-    def counts(self, duel: int, attempt: int | None) -> bool:
-        return bool(self.attempts[duel] == attempt)
-
-    def row(self, duel: int, winner: str, voter: str | None, time: str | None) -> _VoteRow:
-        left, right = self.names[self.left[duel]], self.names[self.right[duel]]
-        return {"left": left, "right": right, "winner": winner, "voter": voter, "time": time, "duel": str(duel)}
-
-
-def _exported(connection: sa.Connection, history: History) -> _Exported:
-    answers = history.answers
-    left, right = np.array(history.left, np.int64), np.array(history.right, np.int64)
-    attempts = np.full(len(left), -1, np.int64)
-    attempts[answers.duels] = answers.attempts[answers.duels]
-    attempts[left == right] = -1
-    return _Exported(history.seq, history.names.copy(), left, right, attempts)
