@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -12,11 +13,11 @@ import subprocess
 import sys
 import termios
 import time
-from pathlib import Path
 
 import pytest
 from commands import duels_command
 from judge_server import serving
+from rich.cells import cell_len
 
 import duels
 
@@ -277,12 +278,24 @@ def test_a_person_at_the_terminal():
     assert "calls" in shown
 
 
-def test_ctrl_c_ends_with_the_result():
-    Path("sleepy.py").write_text(PROGRAM.replace("print(", "import time; time.sleep(0.3); print("))
-    person = Person("wide.csv", "--command", f"{sys.executable} -S sleepy.py", "--concurrency", "1")
-    person.until("leads")
-    person.process.send_signal(signal.SIGINT)
-    shown, code = person.end()
+@pytest.mark.parametrize("width", [60, 120])
+def test_progress_on_a_terminal_and_ctrl_c(width):
+    """One line, never wider than the terminal: calls, cost, the leader, how sure, money and time left."""
+    names = ["日本語のモデル", "A prompt that is written as a whole sentence, and asks for a short answer"]
+    write("names.csv", ["prompt", *names], [[k, *names] for k in range(1000)])
+    with serving(strengths={names[0]: 0.1, names[1]: 0.0}, latency=0.05) as server:
+        model = ("--openai", server.url, "--model", "fake", "--price", "900", "0", "--max-calls", "500")
+        person = Person("names.csv", *model, width=width)
+        shown = person.until("leads")
+        shown += person.until("leads")
+        person.process.send_signal(signal.SIGINT)
+        rest, code = person.end()
     assert code == 130
-    assert "stopping when the calls in progress have ended" in shown
-    assert "Interrupted: run it again to go on from here." in shown
+    assert "stopping when the calls in progress have ended" in rest
+    assert "Interrupted: run it again to go on from here." in " ".join(rest.split())
+    lines = [re.sub(r"\x1b\[[?0-9;]*\w", "", line).strip() for line in re.split(r"\r|\n|\x1b\[2K", shown + rest)]
+    lines = [line for line in lines if " leads (" in line]
+    assert max(map(cell_len, lines)) < width
+    left = r"about \d+ calls?, \$[\d.]+, .*\d+ s left" if width == 120 else r"(about \$[\d.]+, .*\d+ s l.*|.*…)"
+    form = rf"\S [\d,]+ calls? · \$[\d.]+ · (日本|A p).* leads \(>?\d+% sure\) · {left}"
+    assert [line for line in lines if not re.fullmatch(form, line)] == []

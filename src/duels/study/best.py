@@ -118,7 +118,7 @@ def assert_not_worse(
     margin: float = 0.05,
     max_calls: int = 200,
     confidence: float = 0.95,
-    storage: str | Storage | None = "sqlite://",
+    storage: str | Storage | None = None,
 ) -> RunResult:
     """Fail a test if a new version is worse than the old one, or if that is not known after `max_calls`.
 
@@ -130,13 +130,20 @@ def assert_not_worse(
         margin: How much worse the new version may be: it may win a question with probability ½ − margin.
         max_calls: How many calls may be made.
         confidence: The probability that the test is right.
-        storage: Where the study is kept; by default in memory only.
+        storage: Where the study is kept; by default in memory, for this test only.
 
     Returns:
         The result, if the new version is better or as good within the margin.
 
     Raises:
         AssertionError: If the new version is worse, or it is not known.
+
+    Example:
+        >>> shorter = lambda prompt, left, right: "left" if len(left) < len(right) else "right"
+        >>> prompts = [f"{k} + 1?" for k in range(20)]
+        >>> new, old = [f"{k + 1}" for k in range(20)], [f"It is {k + 1}." for k in range(20)]
+        >>> assert_not_worse(new, old, shorter, prompts=prompts).winner
+        'new'
     """
     result = find_best(
         {"new": new, "old": old},
@@ -145,8 +152,7 @@ def assert_not_worse(
         margin=margin,
         max_calls=max_calls,
         confidence=confidence,
-        storage=storage,
-        study_name="new against old",
+        storage=Storage("sqlite://") if storage is None else storage,
         progress=False,
     )
     fine = result.winner == "new" or (result.verdict.kind == "practically tied" and result.verdict.leader is not None)
