@@ -22,6 +22,7 @@ from starlette.types import Scope
 from ..errors import DamagedStudy, DuelsError, NotFound, UnknownName
 from ..policies import BUILT_IN, policy
 from ..study.items import scripts_allowed
+from ..study.outcome import alarm_line, money
 from ..study.study import Study
 from ..study.verdict import headline
 from .api.items_and_links import links
@@ -262,7 +263,15 @@ def study_page(
         pairs=most_met[:MAX_PAIRS],
         links=links(found, service)["links"],
         scripts=scripts_allowed(found),
+        judges=judges_of(service, found),
     )
+
+
+def judges_of(service: Service, study: Study) -> Json:
+    """Return calls and cost of the study's judges as text, and a sentence for each that prefers a side. Blocks."""
+    found = service.judges(study)
+    bias = [sentence(alarm_line(one)) for one in found.positions if one.biased]
+    return {"calls": found.calls, "cost": money(found.cost) if found.cost else "", "bias": bias}
 
 
 def standing_of(service: Service, study: Study, shown: Json) -> str:
