@@ -70,7 +70,7 @@ def openai(
     prices = float(price[0]), float(price[1])
     settings: dict[str, Json] = {"model": model} | ({} if temperature is None else {"temperature": temperature})
     judge = OpenAIJudge(base_url.rstrip("/"), settings, api_key_env, template_of(template, criteria), prices, timeout)
-    judge.key()
+    judge._key()
     return judge
 
 
@@ -112,7 +112,7 @@ class OpenAIJudge:
         if client is not None:
             await client.aclose()
 
-    def key(self) -> str | None:
+    def _key(self) -> str | None:
         """Return the key, if there is one.
 
         Raises:
@@ -150,7 +150,7 @@ class OpenAIJudge:
         return self._clients[loop]
 
     def _headers(self) -> dict[str, str]:
-        key = self.key()
+        key = self._key()
         return {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
 
     def _answer(self, reply: Json) -> Answer:
@@ -188,7 +188,7 @@ class OpenAIJudge:
             return JudgeError(f"{self._url} redirects to {target}: use that as base_url", can_retry=False)
         if status in LATER or status >= 500:
             return JudgeError(words, retry_after=retry_after(response.headers))
-        if status == 401 and self.key() is None:
+        if status == 401 and self._key() is None:
             words += f". ${self._variable} is not set: put the key there, or name another variable with `api_key_env`"
         return JudgeError(words, can_retry=False, this_question=status in QUESTION)
 
