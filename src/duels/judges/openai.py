@@ -100,11 +100,13 @@ class OpenAIJudge:
         response = await self._post(json.dumps(body).encode())
         if not response.is_success:
             raise self._refusal(response)
+        reply = None
         try:
-            return self._answer(response.json())
+            reply = response.json()
+            return self._answer(reply)
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
             text = cut(self._clean(response.text, MESSAGE), MESSAGE)
-            raise JudgeError(f"{self._url} sent {text}: expected a chat completion") from None
+            raise JudgeError(f"{self._url} sent {text}: expected a chat completion", cost=self._cost(reply)) from None
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
@@ -170,7 +172,9 @@ class OpenAIJudge:
         """Dollars, from the tokens that the server counted; None if it did not."""
         if self._price == (0.0, 0.0):
             return 0.0
-        usage: dict[str, Json] = reply.get("usage") or {}
+        usage = reply.get("usage") if isinstance(reply, dict) else None
+        if not isinstance(usage, dict):
+            return None
         given, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
         if not is_number(given) or not is_number(written):
             return None
