@@ -2,9 +2,11 @@
 
 import asyncio
 import email.utils
+import functools
 import json
 import os
 import re
+import ssl
 import time
 import weakref
 from collections.abc import Mapping, Sequence
@@ -148,7 +150,7 @@ class OpenAIJudge:
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
             limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=IDLE)
-            self._clients[loop] = httpx2.AsyncClient(timeout=None, limits=limits)
+            self._clients[loop] = httpx2.AsyncClient(timeout=None, limits=limits, verify=_certificates())
         return self._clients[loop]
 
     def _headers(self) -> dict[str, str]:
@@ -207,6 +209,14 @@ class OpenAIJudge:
         """Text of a server for people: without the key, which some servers repeat."""
         key = os.environ.get(self._variable, "").strip()
         return clean(text.replace(key, "***") if len(key) >= SECRET else text, most)
+
+
+@functools.cache
+def _certificates() -> ssl.SSLContext:
+    """The certificates to trust; reading them takes longer than many a call."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
