@@ -5,7 +5,9 @@ studies: what is asked next, and what the answers show, is in `study`.
 """
 
 # Not lazily, as elsewhere: `openai`, `command` and `terminal` would be hidden by the files of the same name.
+from .command import command
 from .openai import openai
 from .questions import Answer, Judge, JudgeError, Question, Undo
+from .terminal import terminal
 
-__all__ = ["Answer", "JudgeError", "Question", "openai"]
+__all__ = ["Answer", "JudgeError", "Question", "command", "openai", "terminal"]
