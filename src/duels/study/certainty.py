@@ -65,7 +65,8 @@ def certainly_beats(tally: Tally, confidence: float = 0.95) -> Bools:
 def _promising(tally: Tally, log_level: float) -> tuple[Ints, Ints]:
     """The pairs of which the first arm leads far enough to be certain with that evidence; few do, see `is_certain`."""
     lead = tally.wins - tally.wins.T
-    first, second = np.nonzero(lead >= max(log_level / LOG_2, 1.0))  # ln 2 · lead² ≥ level · n, and n ≥ lead
+    place = np.flatnonzero(lead >= max(log_level / LOG_2, 1.0))  # ln 2 · lead² ≥ level · n, and n ≥ lead
+    first, second = np.divmod(place, len(lead))
     ahead, n = lead[first, second], tally.wins[first, second] + tally.wins[second, first]
     enough = LOG_2 * ahead * ahead >= log_level * n
     return first[enough], second[enough]

@@ -192,8 +192,13 @@ def _still_open(tally: Tally, found: Test) -> dict[str, Any]:
     if not first:
         return {"open_pairs": tuple(itertools.combinations([names[k] for k in active], 2))}
     order = np.array([arm for _, arm in ranks[: len(active)]])  # retired arms come last
-    beaten = np.asarray(2 * found.wins.any(axis=0) + found.certain()[active].any(axis=0))
-    arm = int(order[beaten[order].argmin()])
+    unbeaten = order[~found.wins.any(axis=0)[order]]
+    if len(unbeaten) != 1:  # several, or none
+        certain = found.certain()
+        beaten = (certain if tally.active.all() else certain[active]).any(axis=0)
+        order = unbeaten if len(unbeaten) else order
+        unbeaten = order[np.argsort(beaten[order], kind="stable")]
+    arm = int(unbeaten[0])
     undecided = active[(active != arm) & ~found.wins[arm, active]]
     won, lost = tally.wins[arm], tally.wins[:, arm]
     lead = (won - lost) / np.sqrt(np.maximum(won + lost, 1))
