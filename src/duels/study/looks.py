@@ -49,7 +49,7 @@ def take(looks: Looks, i: int, j: int, outcome: float) -> None:
 
 
 def judge(looks: Looks, i: int, j: int) -> None:
-    """Kernel: find out again what is certain about i against j."""
+    """Kernel: update what is certain about i against j."""
     won, lost, margin = looks.wins[i, j], looks.wins[j, i], looks.levels[3]
     sure = is_certain(won, lost, looks.levels[0])
     looks.ahead[i] += int(sure) - int(looks.sure[i, j])
