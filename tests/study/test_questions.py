@@ -14,7 +14,6 @@ from duels.study.goal import new_goal
 from duels.study.history import History
 from duels.study.record import next_event
 
-POLICY = duels.policy("random")
 STEPS = {"strongest", "weakest_loss", "hopeful", "weakest_lead", "smallest_draw"}  # of the kernel
 
 
@@ -31,13 +30,19 @@ class Luck:
         return a / (a + b)
 
 
+def begun(policy, arms, **goal):
+    """The history of a study that has just been created."""
+    settings = {"goal": new_goal(ties="halves", **goal)._asdict()}
+    history = History(StudyRow(1, "study", 0.0, policy, None, 7, 600.0, settings), duels.policy(policy))
+    history.take(next_event(history, "create", 0.0, note=json.dumps({"arms": arms})))
+    return history
+
+
 def table(rng, changed):
     """A history with random counts and open duels. If arms have changed, one was added and one was retired."""
     arms, margin = int(rng.integers(3, 8)), float(rng.choice([0.0, 0.1]))
-    goal = new_goal(float(rng.choice([0.3, 0.8])), margin, ties="halves")._asdict()
-    history = History(StudyRow(1, "study", 0.0, "random", None, int(rng.integers(1000)), 600.0, {"goal": goal}), POLICY)
     names = [f"arm {k}" for k in range(arms)]
-    history.take(next_event(history, "create", 0.0, note=json.dumps({"arms": names[: arms - changed]})))
+    history = begun("random", names[: arms - changed], confidence=float(rng.choice([0.3, 0.8])), margin=margin)
     if changed:
         history.take(next_event(history, "add_arm", 0.0, note=json.dumps({"arm": names[-1]})))
         history.take(next_event(history, "retire_arm", 0.0, left_arm=int(rng.integers(arms - 1))))
@@ -58,9 +63,7 @@ def test_what_replaces_a_question():
     """The policy `verdict` does so itself, unless arms have changed or the others are to be ranked."""
 
     def redirects(policy, changes=(), **more):
-        goal = new_goal(ties="halves", **more)._asdict()
-        history = History(StudyRow(1, "study", 0.0, policy, None, 0, 600.0, {"goal": goal}), duels.policy(policy))
-        history.take(next_event(history, "create", 0.0, note=json.dumps({"arms": list("abc")})))
+        history = begun(policy, list("abc"), **more)
         for kind, fields in changes:
             history.take(next_event(history, kind, 0.0, **fields))
         return history._questions._redirects(history.policy)
@@ -204,3 +207,19 @@ def test_ranks_by_their_definition(monkeypatch, changed):
         assert found == literal_ranks(history, i, j, winner, chance)
         seen.add(found == (i, j))
     assert seen == {True, False}
+
+
+def test_ranks_where_all_below_the_winner_lost(monkeypatch):
+    """a beats all; b beats c beats d beats b, and b beats e. Of these, only c and d still have to meet e."""
+    history = begun("random", list("abcde"))
+    history.wins[0, 1:] = 30
+    for i, j in ((1, 2), (2, 3), (3, 1), (1, 4)):
+        history.wins[i, j] = 30
+    seen = set()
+    for chance in np.linspace(0.2, 0.9, 60):
+        monkeypatch.setattr(questions.Questions, "_chances", lambda self, chance=chance: [chance])
+        found = history._questions._ranks(1, 1, 0.0, 0)
+        assert found == literal_ranks(history, 1, 1, 0, chance)
+        seen.add(found)
+    assert seen <= {(1, 1), (2, 4), (3, 4), (4, 2), (4, 3)}
+    assert (1, 1) in seen  # b is drawn, which has nobody left to meet
