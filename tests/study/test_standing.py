@@ -10,6 +10,7 @@ from duels.engine import loop
 from duels.policies import policy
 from duels.study import standing as module
 from duels.study.catalogue import create_study
+from duels.study.certainty import log_mixture
 from duels.study.looks import new_looks
 from duels.study.plan import until_verdict
 from duels.study.standing import SPREADS, draw_strengths, standing
@@ -58,6 +59,33 @@ def test_the_mode_is_where_the_gradient_is_zero():
         chance = special.expit(mode[:, None] - mode)
         gradient = (wins - (wins + wins.T) * chance).sum(axis=1) - mode / spread**2
         assert gradient == pytest.approx(np.zeros(5), abs=1e-6)
+
+
+def test_the_evidence_of_a_spread_is_that_of_laplace():
+    """ln p(wins, mode) + K/2 ln 2π − ½ ln det of minus its second derivatives, by finite differences."""
+    wins = np.array([[0.0, 14.0, 20.0], [6.0, 0.0, 9.0], [1.0, 4.0, 0.0]])
+    for spread in SPREADS:
+        fit = module._fit(wins, spread)
+
+        def log_joint(at, spread=spread):
+            return np.sum(wins * special.log_expit(at[:, None] - at)) + stats.norm.logpdf(at, scale=spread).sum()
+
+        def curve(a, b, joint=log_joint, mode=fit.mode):
+            return (joint(mode + a + b) - joint(mode + a - b) - joint(mode - a + b) + joint(mode - a - b)) / 4e-6
+
+        curves = [[curve(a, b) for b in 1e-3 * np.eye(3)] for a in 1e-3 * np.eye(3)]
+        _, log_det = np.linalg.slogdet(-np.array(curves))
+        assert fit.log_evidence == pytest.approx(log_joint(fit.mode) + 1.5 * np.log(2 * np.pi) - log_det / 2, abs=1e-3)
+
+
+def test_answers_needed_by_a_walk():
+    """Of two arms: the first number of answers in expected proportions that is enough, times 0.9."""
+    tally, strengths = as_tally(["a", "b"], [[0, 12], [8, 0]]), np.array([[0.3, -0.2], [-0.1, 0.4]])
+    needed = module.answers_needed(tally, np.array([0, 1]), strengths, 0.95, 0.0)
+    share, n = special.expit(0.5), np.arange(2000)  # the winner of the draw is ahead by 0.5 in both
+    for got, (won, lost) in zip(needed, ((12, 8), (8, 12))):
+        first = np.argmax(log_mixture(won + n * share, lost + n * (1 - share)) >= np.log(4 / (3 * 0.05)))
+        assert got == pytest.approx(0.9 * first, abs=1)
 
 
 def test_a_streak_of_a_million_is_no_trouble():

@@ -126,7 +126,7 @@ def plan(
         margin: Of the verdict, see `create_study`.
         ties: The share of answers that are ties. The probabilities of the problem are then those of the other answers.
         parallel: How many questions are open at any time, such as one for each of the people who vote.
-        budget: How many answers there will be. Each row then says how likely there is a verdict by then.
+        budget: How many answers there will be. Each row then says how likely a verdict is by then.
         studies: How many studies to simulate for each policy.
         limit: Duels after which a study is given up. Policies that need a horizon get this one.
         seed: Of the simulation.

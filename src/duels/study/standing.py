@@ -3,7 +3,7 @@
 These are estimates under a model, not promises. The model is Bradley–Terry: arm i has a strength θ_i ~ N(0, σ²), and
 beats arm j with probability 1 / (1 + exp(θ_j − θ_i)) where the answer is not a tie. σ is one of `SPREADS`, each as
 likely as the others before the first answer. The posterior of the strengths is approximated by a normal distribution
-for each σ (Laplace), and weighted by its evidence. Which duels were asked does not matter to it.
+for each σ (Laplace), and weighted by its evidence. How the duels were chosen does not matter.
 """
 
 import math
@@ -20,13 +20,13 @@ SPREADS = (0.1, 0.2, 0.4, 0.8, 1.6)
 DRAWS = 2000  # of the strengths
 MOST_ARMS = 300  # the best by the ranking; the others are taken to have no chance
 STEPS = 50  # of Newton's method
-MANY = 10**7  # answers: more are never waited for
-MARGINS = (0.02, 0.05, 0.1)  # that are proposed where arms look equal
+MANY = 10**7  # answers: if more are needed, no verdict is in sight
+MARGINS = (0.02, 0.05, 0.1)  # that are suggested where arms look equal
 EQUAL = 20_000  # answers: if more are likely needed, the first arms look equal
-HALVINGS = 20  # of the interval in which the number of answers of a pair is
+HALVINGS = 20  # of the interval that holds the number of answers a pair needs
 FUTURES = 400  # draws for which the number of answers is computed …
 FEWER = 100  # … and for a hint
-CALIBRATED = 0.9  # answers for each that `answers_needed` finds in expected proportions, so that half need fewer
+CALIBRATED = 0.9  # what estimates are multiplied by, found by simulation, so that half of the studies need fewer
 
 
 class Chance(NamedTuple):
@@ -49,7 +49,7 @@ class Standing(NamedTuple):
         answers_median: Half of the studies that look like this one need at most this many more answers; None if more
             than ten million.
         answers_90: Nine in ten need at most this many.
-        answers_an_hour: How many answers came lately; None before two of them.
+        answers_an_hour: How fast answers came lately; None before the second one.
         hours_median: How long the median takes at that rate.
         hint: What to change if no verdict is in sight; empty otherwise.
     """
@@ -176,7 +176,8 @@ def answers_needed(
 ) -> Floats:
     """Return (draws,) float64: for each draw of the strengths, how many more answers the verdict takes.
 
-    The best arm meets each other one until the evidence is enough, if answers come in their expected proportions.
+    It is assumed that the best arm meets each other one until the evidence is enough, and that answers come in their
+    expected proportions.
 
     Args:
         tally: The counts.

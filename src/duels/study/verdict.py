@@ -33,12 +33,12 @@ class Verdict:
         leader: The winner, the arm that is practically tied, or the leaderboard's first; None before the first duel.
         level_with: Not yet: the other arms that share the first rank with the leader.
         tied_with: Practically tied: the arms that the leader is not certain to beat.
-        losses: No Condorcet winner: a (loser, winner) for every active arm, which together show it. What is promised is
-            that there is no winner, not each single loss.
+        losses: No Condorcet winner: a (loser, winner) for every active arm, which together show it. The promise is that
+            there is no winner, not that each of the losses is right.
         cycle: A cycle among them, if there is one of pairs that are certain in the tables too: each beats the next, the
             last beats the first.
-        open_pairs: Not yet: the (arm, other) that are undecided, the least certain first; arm is the first in the
-            ranking that no other clearly beats. If it is the only arm left, the others are retired.
+        open_pairs: Not yet: the undecided (arm, other), the least certain first. The arm is the first in the ranking
+            that no other one clearly beats. If it is the only arm left, the others are retired.
         duels_to_go: Not yet: an estimate of how many more duels the open pairs need; None if unknown.
         void: Why nothing is promised about errors, such as answers that were undone.
         items: How many items it is about, if it is on exactly these items; None if it is on items like these.
@@ -119,10 +119,10 @@ def verdict(
 
 
 def _losses(tally: Tally, found: Test) -> dict[str, Any]:
-    """A loss of every active arm, the most certain one except for arms on the cycle, and a cycle of certain wins.
+    """A loss of every active arm, and a cycle of certain wins.
 
-    The cycle is of pairs that are certain by the promise about all pairs. It may be empty: that there is no winner is
-    certain earlier.
+    An arm on the cycle is listed with its loss there, any other one with its most certain loss. The cycle has only
+    pairs that are certain by the promise about all pairs. It may be empty, since "no winner" needs less evidence.
     """
     names, excess = tally.names, found.excess()
     beaten_by = np.where(found.losses, excess, -np.inf).argmax(axis=0).tolist()
@@ -135,10 +135,10 @@ def _losses(tally: Tally, found: Test) -> dict[str, Any]:
 
 
 def _some_cycle(sure: Bools, excess: Floats, start: int) -> list[int]:
-    """A short cycle of certain wins, by going from loser to winner from `start` if possible; empty if there is none."""
+    """A short cycle of certain wins, found by going from loser to winner, from `start` if it can; empty if none."""
     left: Bools = np.asarray(sure.any(axis=0))
     while (fewer := np.asarray(left & sure[left].any(axis=0))).sum() < left.sum():
-        left = fewer  # an arm that no other one of these beats is on no cycle
+        left = fewer  # an arm that none of these beats is not on a cycle
     if not left.any():
         return []
     beaten_by = np.where(left[:, None], excess, -np.inf).argmax(axis=0).tolist()
@@ -177,11 +177,11 @@ def _practically_tied(tally: Tally, found: Test, margin: float) -> dict[str, Any
 
 
 def _still_open(tally: Tally, found: Test) -> dict[str, Any]:
-    """Who leads, which pairs the first arm that none clearly beats has still to win, and how long that takes.
+    """Who leads, which pairs are open, and how many duels these need.
 
-    They are the same arm unless all that share the first rank are clearly beaten, by the verdict's test or, if that
-    leaves several arms, by that of the tables. If all arms are, but not yet with the evidence for "no winner", it is
-    the first in the ranking.
+    The open pairs are those of the first arm in the ranking that no other one clearly beats, by the verdict's test and,
+    where that leaves a choice, by that of the tables. If every arm is clearly beaten, but there is not yet the evidence
+    for "no winner", they are those of the first arm.
     """
     names, active = tally.names, np.flatnonzero(tally.active)
     if len(active) == 1:
@@ -212,7 +212,7 @@ def _still_open(tally: Tally, found: Test) -> dict[str, Any]:
 
 
 def _duels_to_go(tally: Tally, arm: int, undecided: np.ndarray, missing: np.ndarray) -> int | None:
-    """How many duels of an arm with the undecided ones give the missing evidence, if it keeps winning as it has.
+    """How many duels an arm needs against the undecided ones, if it keeps winning as it has.
 
     If the next duel is won with probability q = (w+½)/(n+1), ln M(½) is expected to grow by kl(q, ½), and q to stay.
     An arm that it never met is assumed to be as strong as those it met. None if it does not lead all of them.
