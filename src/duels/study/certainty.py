@@ -206,6 +206,32 @@ class WithoutUnion:
         return level
 
 
+class Followed(WithoutUnion):
+    """The same test, kept up to date answer by answer: of arms that are all active, and were all there at the start.
+
+    Without retired arms `firm` is not needed, and stays as it was.
+    """
+
+    def __init__(self, tally: Tally, confidence: float) -> None:
+        super().__init__(tally, confidence)
+        self._certain = certainly_beats(tally, confidence)
+        one = np.zeros(1, np.int64)
+        self._sure_level = winner_level(self._delta, len(tally.names))
+        self._none_level = no_winner_level(self._delta, len(tally.names))
+        self._certain_level = float(-np.log(share_of(self._delta, tally, one, one + 1)[0]))
+
+    def certain(self) -> Bools:
+        return self._certain
+
+    def update(self, i: int, j: int) -> None:
+        """Take in an answer to a duel of i and j that the counts already include."""
+        for first, second in ((i, j), (j, i)):
+            won, lost = int(self._tally.wins[first, second]), int(self._tally.wins[second, first])
+            self.beats[first, second] = self.wins[first, second] = is_certain(won, lost, self._sure_level)
+            self.losses[first, second] = is_certain(won, lost, self._none_level)
+            self._certain[first, second] = won > lost and float(log_evidence(won, lost)) >= self._certain_level
+
+
 class Settled:
     """Which pairs need no more answers for the verdict, updated with every answer. Retired arms are included.
 

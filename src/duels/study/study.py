@@ -521,6 +521,8 @@ class Study(Log):
             margin: If above 0, an arm may be declared practically tied with the best: none beats it with a
                 probability of more than ½ + margin. By default the study's own.
         """
+        if confidence is None and margin is None:
+            return self.read(lambda connection, history: history.verdict())
         tally, void = self.read(lambda connection, history: (history.tally, history.void))
         return self.goal.verdict(tally, confidence, margin, void)
 
@@ -545,11 +547,11 @@ class Study(Log):
         """Return the ranking by these counts."""
         return tables.rank_rows(tally, self.goal.verdict(tally).winner, self.goal.confidence)
 
-    def is_finished(self, tally: Tally) -> bool:
-        """Return whether these counts leave nothing to find out: the verdict, and the ranking if that is wanted."""
-        kind = self.goal.verdict(tally).kind
+    def is_finished(self, history: History) -> bool:
+        """Return whether nothing is left to find out: the verdict, and the ranking if that is wanted."""
+        kind = history.verdict().kind
         if kind == "winner":
-            return self.goal.after == "stop" or all(row.certain for row in self.ranking_of(tally))
+            return self.goal.after == "stop" or all(row.certain for row in self.ranking_of(history.tally))
         return kind != "not yet"
 
     def tally(self) -> Tally:

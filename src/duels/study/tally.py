@@ -216,12 +216,23 @@ def ranked(tally: Tally) -> Ranking:
     # As `scores`: a share is ½ + lead/2n, so that pairs that never met need no mask. Dividing integers is slow.
     share = lead.astype(np.float64) / np.maximum(n, 1).astype(np.float64)
     score = 0.5 + _over_active(share, tally.active) / (2 * np.maximum(tally.active.sum() - tally.active, 1))
-    is_compared = compared(n, tally.active)
-    keys = np.stack([~is_compared, -score.round(12), -_over_active(lead > 0, tally.active), ~tally.active])
+    return ranked_by(score, _over_active(lead > 0, tally.active), compared(n, tally.active), tally.active)
+
+
+def ranked_by(score: Floats, led: Ints, is_compared: Bools, active: Bools) -> Ranking:
+    """Rank the arms by what `ranked` computes from the counts.
+
+    Args:
+        score: (K,) float64: See `scores`.
+        led: (K,) int64: See `beaten`.
+        is_compared: (K,) bool: See `compared`.
+        active: (K,) bool.
+    """
+    keys = np.stack([~is_compared, -score.round(12), -led, ~active])
     order = np.lexsort(keys)  # by the last key first, and by index where all are equal
     differs = np.append(True, (keys[:, order[1:]] != keys[:, order[:-1]]).any(axis=0))
     rank = np.maximum.accumulate(np.where(differs, np.arange(1, len(order) + 1), 0))
-    first = order[rank == 1].tolist() if (tally.active & is_compared).any() else []
+    first = order[rank == 1].tolist() if (active & is_compared).any() else []
     return Ranking(list(zip(rank.tolist(), order.tolist())), first)
 
 

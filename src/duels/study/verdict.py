@@ -12,9 +12,9 @@ import numpy as np
 
 from ..errors import InvalidInput, counted
 from ..theory import kl
-from .certainty import TESTS, Test, checked_confidence, checked_margin
+from .certainty import TESTS, Followed, Test, checked_confidence, checked_margin
 from .finite import OnTheseItems
-from .tally import Bools, Floats, Tally, estimates, leaders, met, ranked, ranking
+from .tally import Bools, Floats, Ranking, Tally, estimates, leaders, met, ranked, ranked_by, ranking
 
 Kind = Literal["winner", "no condorcet winner", "practically tied", "not yet"]
 
@@ -97,12 +97,21 @@ def verdict(
     active = np.flatnonzero(tally.active)
     if len(active) == 0:
         raise InvalidInput("every arm is retired: expected at least one active arm; take one back")
-    known: dict[str, Any] = {"confidence": confidence, "margin": margin, "void": void}
-    known |= {"arms": len(active), "duels": int(tally.wins.sum() + tally.ties.sum() // 2)}
     if tally.items is None:
         found = TESTS[test](tally, confidence)
     else:
         found = OnTheseItems(tally, confidence)
+    return _verdict_by(tally, found, confidence, margin, void)
+
+
+def _verdict_by(
+    tally: Tally, found: Test, confidence: float, margin: float, void: str | None, ranks: Ranking | None = None
+) -> Verdict:
+    """The verdict by a test that was made of the counts; the ranking is computed from them if it is not given."""
+    active = np.flatnonzero(tally.active)
+    known: dict[str, Any] = {"confidence": confidence, "margin": margin, "void": void}
+    known |= {"arms": len(active), "duels": int(tally.wins.sum() + tally.ties.sum() // 2)}
+    if tally.items is not None:
         asked = met(tally)[np.ix_(active, active)][~np.eye(len(active), dtype=bool)]
         known |= {"items": tally.items, "final": bool((asked >= tally.items).all())}
     wins = found.wins.sum(axis=1)
@@ -115,7 +124,50 @@ def verdict(
     tied = _practically_tied(tally, found, margin) if may_tie else None
     if tied is not None:
         return Verdict(kind="practically tied", **tied, **known)
-    return Verdict(kind="not yet", **_still_open(tally, found), **known)
+    return Verdict(kind="not yet", **_still_open(tally, found, ranks), **known)
+
+
+class FollowedVerdict:
+    """The verdict of a study with many arms, kept up to date answer by answer; see `fits` for which studies.
+
+    Each answer changes two rows of the ranking and two entries of the test, so that a look needs no products or
+    logarithms of all pairs.
+    """
+
+    def __init__(self, tally: Tally, confidence: float) -> None:
+        self._tally, self._confidence = tally, confidence
+        self._found = Followed(tally, confidence)
+        arms = len(tally.names)
+        self._score, self._led = np.full(arms, 0.5), np.zeros(arms, np.int64)
+        self._is_compared = np.zeros(arms, bool)
+        for arm in range(arms):
+            self._rank(arm)
+
+    @staticmethod
+    def fits(tally: Tally, test: str, margin: float) -> bool:
+        """Return whether the verdict can be kept up to date: all arms were there from the start, and are active."""
+        same = tally.items is None and bool(tally.active.all()) and len(tally.names) == tally.started_with > 1
+        return same and test == "winner" and margin == 0
+
+    def update(self, i: int, j: int, wins: np.ndarray, ties: np.ndarray) -> None:
+        """Take in an answer to a duel of i and j that `wins` and `ties` already include."""
+        for first, second in ((i, j), (j, i)):
+            self._tally.wins[first, second], self._tally.ties[first, second] = wins[first, second], ties[first, second]
+        for arm in (i, j):
+            self._rank(arm)
+        self._found.update(i, j)
+
+    def _rank(self, arm: int) -> None:
+        won, lost, tied = self._tally.wins[arm], self._tally.wins[:, arm], self._tally.ties[arm]
+        lead, n = (won - lost).astype(np.float64), won + lost + tied
+        self._score[arm] = 0.5 + (lead / np.maximum(n, 1).astype(np.float64)).sum() / (2 * (len(n) - 1))
+        self._led[arm], self._is_compared[arm] = np.count_nonzero(lead > 0), bool(n.any())
+
+    def verdict(self, void: str | None) -> Verdict:
+        """Return the verdict now."""
+        tally = self._tally
+        ranks = ranked_by(self._score, self._led, self._is_compared, tally.active)
+        return _verdict_by(tally, self._found, self._confidence, 0.0, void, ranks)
 
 
 def _losses(tally: Tally, found: Test) -> dict[str, Any]:
@@ -176,7 +228,7 @@ def _practically_tied(tally: Tally, found: Test, margin: float) -> dict[str, Any
     return {"leader": tally.names[leader], "tied_with": tuple(tally.names[k] for k in others if k != leader)}
 
 
-def _still_open(tally: Tally, found: Test) -> dict[str, Any]:
+def _still_open(tally: Tally, found: Test, ranks: Ranking | None) -> dict[str, Any]:
     """Who leads, which pairs are open, and how many duels these need.
 
     The open pairs are those of the first arm in the ranking that no other one clearly beats, by the verdict's test and,
@@ -188,17 +240,17 @@ def _still_open(tally: Tally, found: Test) -> dict[str, Any]:
         (left,) = active.tolist()
         others = [k for k in range(len(names)) if k != left and not found.beats[left, k]]
         return {"open_pairs": tuple((names[left], names[k]) for k in others)}
-    ranks, first = ranked(tally)
+    order, first = ranks or ranked(tally)
     if not first:
         return {"open_pairs": tuple(itertools.combinations([names[k] for k in active], 2))}
-    order = np.array([arm for _, arm in ranks[: len(active)]])  # retired arms come last
-    unbeaten = order[~found.wins.any(axis=0)[order]]
-    if len(unbeaten) != 1:  # several, or none
+    in_order = np.array([arm for _, arm in order[: len(active)]])  # retired arms come last
+    hopeful = in_order[~np.asarray(found.wins.any(axis=0))[in_order]]
+    if len(hopeful) != 1:  # several, or none
         certain = found.certain()
-        beaten = (certain if tally.active.all() else certain[active]).any(axis=0)
-        order = unbeaten if len(unbeaten) else order
-        unbeaten = order[np.argsort(beaten[order], kind="stable")]
-    arm = int(unbeaten[0])
+        beaten = np.asarray((certain if tally.active.all() else certain[active]).any(axis=0))
+        hopeful = hopeful if len(hopeful) else in_order
+        hopeful = hopeful[np.argsort(beaten[hopeful], kind="stable")]
+    arm = int(hopeful[0])
     undecided = active[(active != arm) & ~found.wins[arm, active]]
     won, lost = tally.wins[arm], tally.wins[:, arm]
     lead = (won - lost) / np.sqrt(np.maximum(won + lost, 1))
