@@ -77,6 +77,34 @@ def test_ties_take_more_answers():
     assert stand(wins, ties).answers_median == pytest.approx(2 * stand(wins).answers_median, rel=0.1)
 
 
+def on_items(items, wins, ties=None, margin=0.0):
+    tally = as_tally([*"abcdefg"[: len(wins)]], wins, ties, items=items)
+    return standing(tally, confidence=0.95, margin=margin)
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.05])
+def test_on_these_items_no_more_is_needed_than_is_left(margin):
+    """Of three arms, 30 questions are asked and 3N − 30 are left; the best arm meets the others on 2N − 20 at most."""
+    wins = [[0, 6, 5], [4, 0, 5], [5, 5, 0]]
+    for items in (10, 11, 15, 40, 1000):
+        found = on_items(items, wins, margin=margin)
+        assert found.answers_median <= found.answers_90 <= 2 * items - 20
+        assert found.hint == ""
+    assert on_items(10, wins, margin=margin).answers_90 == 0  # all was asked
+    assert on_items(40, wins, margin=margin).answers_median > 0
+
+
+def test_on_these_items_fewer_are_needed():
+    """38 to 20 is enough on 60 items and on 100, and far from enough without items; many items are as good as none."""
+    wins = [[0, 38], [20, 0]]
+    assert on_items(60, wins).answers_median == 0
+    assert on_items(100, wins).answers_median == 0
+    like = stand(wins).answers_median
+    medians = [on_items(items, wins).answers_median for items in (200, 500, 10**7)]
+    assert 0 < medians[0] < medians[1] < like
+    assert medians[2] == pytest.approx(like, rel=0.15)  # the evidence there is of one side, and somewhat larger
+
+
 def test_equal_arms_are_said_to_look_equal():
     found = stand([[0, 5000, 900], [5000, 0, 900], [100, 100, 0]])
     never = "The first arms look equal, and equal arms never get a verdict without a margin."

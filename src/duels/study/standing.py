@@ -7,17 +7,20 @@ for each σ (Laplace), and weighted by its evidence. Which duels were asked does
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import counted
 from .certainty import WithoutUnion, log_closeness, log_mixture, log_thresholds
+from .finite import log_evidence_on_items
 from .intervals import log_evidence
-from .tally import Bools, Floats, Tally, ranking
+from .tally import Bools, Floats, Ints, Tally, met, ranking
 
 SPREADS = (0.1, 0.2, 0.4, 0.8, 1.6)
 DRAWS = 2000  # of the strengths
+MOST_SHOWN = 50  # active arms: with more, estimates take too long to come with a verdict
 MOST_ARMS = 300  # the best by the ranking; the others are taken to have no chance
 STEPS = 50  # of Newton's method
 MANY = 10**7  # answers: more are never waited for
@@ -111,7 +114,8 @@ def standing(
     needed = answers_needed(tally, arms, strengths, confidence, margin, test)
     median, most = (_whole(np.quantile(needed, level)) for level in (0.5, 0.9))
     hours = None if median is None or not answers_an_hour else median / answers_an_hour
-    hint = "" if median is not None and median <= EQUAL else _hint(tally, arms, strengths, confidence, margin)
+    soon = tally.items is not None or (median is not None and median <= EQUAL)  # on these items every study ends
+    hint = "" if soon else _hint(tally, arms, strengths, confidence, margin)
     return Standing(tuple(rows), median, most, answers_an_hour, hours, hint)
 
 
@@ -176,7 +180,8 @@ def answers_needed(
 ) -> Floats:
     """Return (draws,) float64: for each draw of the strengths, how many more answers the verdict takes.
 
-    The best arm meets each other one until the evidence is enough, if answers come in their expected proportions.
+    The best arm meets each other one until the evidence is enough, if answers come in their expected proportions. On
+    these items it is enough when all were asked.
 
     Args:
         tally: The counts.
@@ -186,30 +191,48 @@ def answers_needed(
         margin: Of the verdict.
         test: Of the verdict; with a margin always `winner`.
     """
-    levels, draw = WithoutUnion(tally, confidence), np.arange(len(strengths))
-    best = strengths.argmax(axis=1)
+    draw, best = np.arange(len(strengths)), strengths.argmax(axis=1)
     first, second = np.broadcast_arrays(arms[best][:, None], arms)
-    evidence, level = log_mixture, (levels.close_level if margin > 0 else levels.winner_level)(first, second)
-    if test == "all pairs" and margin == 0:
-        evidence, level = log_evidence, log_thresholds(tally, confidence)[first, second]
     won, lost, tied = tally.wins[first, second], tally.wins[second, first], tally.ties[first, second]
     chance = 1 / (1 + np.exp(strengths - strengths[draw, best][:, None]))
     ties = tally.ties.sum() / max(tally.ties.sum() + 2 * tally.wins.sum(), 1)
+    is_known = _test(tally, first, second, confidence, margin, test)
 
     def enough(more: Floats) -> Bools:
         decided = (1 - ties) * more
-        w, l, t = won + decided * chance, lost + decided * (1 - chance), tied + ties * more  # noqa: E741
-        known = log_closeness(w, l, t, margin) if margin > 0 else np.where(w > l, evidence(w, l), -np.inf)
-        return np.asarray(known >= level)
+        return is_known(won + decided * chance, lost + decided * (1 - chance), tied + ties * more)
 
-    low, high = np.zeros(chance.shape), np.full(chance.shape, float(MANY))
-    known = enough(low)
+    most = np.full(chance.shape, float(MANY))
+    if tally.items is not None:
+        most = np.minimum(most, np.maximum(tally.items - met(tally)[first, second], 0))
+    low, high = np.zeros(chance.shape), most
+    known = np.asarray(enough(low) | (most == 0))
     known[draw, best] = True
     for _ in range(HALVINGS):  # evenly on the scale of square roots
         middle = ((np.sqrt(low) + np.sqrt(high)) / 2) ** 2
         reached = enough(middle)
         low, high = np.where(reached, low, middle), np.where(reached, middle, high)
     return CALIBRATED * np.asarray(np.where(known, 0.0, high).sum(axis=1))
+
+
+def _test(
+    tally: Tally, first: Ints, second: Ints, confidence: float, margin: float, test: str
+) -> Callable[[Floats, Floats, Floats], Bools]:
+    """Whether wins, losses and ties of these pairs are enough for the verdict."""
+    levels = WithoutUnion(tally, confidence)
+    winner, close = levels.winner_level(first, second), levels.close_level(first, second)
+    union = log_thresholds(tally, confidence)[first, second] if test == "all pairs" else winner
+
+    def is_known(won: Floats, lost: Floats, tied: Floats) -> Bools:
+        if tally.items is not None:
+            known = log_evidence_on_items(won, lost, tied, tally.items) >= winner
+            return np.asarray(known | (log_closeness(won, lost, tied, margin) >= close) if margin > 0 else known)
+        if margin > 0:
+            return np.asarray(log_closeness(won, lost, tied, margin) >= close)
+        evidence = log_evidence if test == "all pairs" else log_mixture
+        return np.asarray((won > lost) & (evidence(won, lost) >= union))
+
+    return is_known
 
 
 def _hint(tally: Tally, arms: np.ndarray, strengths: Floats, confidence: float, margin: float) -> str:
