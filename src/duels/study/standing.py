@@ -29,6 +29,8 @@ EQUAL = 20_000  # answers: if more are likely needed, the first arms look equal
 HALVINGS = 20  # of the interval in which the number of answers of a pair is
 FUTURES = 400  # draws for which the number of answers is computed …
 FEWER = 100  # … and for a hint
+MOST_DRAWN = 4_000_000  # pairs whose items left are drawn, of all draws together
+WITHOUT_A_WINNER = 0.6  # of the questions left on these items, until it is known that no arm wins: about right as well
 CALIBRATED = 0.9  # answers for each that `answers_needed` finds in expected proportions, so that half need fewer
 
 
@@ -181,7 +183,7 @@ def answers_needed(
     """Return (draws,) float64: for each draw of the strengths, how many more answers the verdict takes.
 
     The best arm meets each other one until the evidence is enough, if answers come in their expected proportions. On
-    these items it is enough when all were asked.
+    these items, what is left of them is drawn, so that the best arm is the one that wins most of them in the end.
 
     Args:
         tally: The counts.
@@ -191,28 +193,49 @@ def answers_needed(
         margin: Of the verdict.
         test: Of the verdict; with a margin always `winner`.
     """
-    draw, best = np.arange(len(strengths)), strengths.argmax(axis=1)
+    ties = float(tally.ties.sum() / max(tally.ties.sum() + 2 * tally.wins.sum(), 1))
+    if tally.items is None:
+        best = strengths.argmax(axis=1)
+        chance = 1 / (1 + np.exp(strengths - strengths.max(axis=1)[:, None]))
+        most, least = np.full(chance.shape, float(MANY)), np.zeros(len(chance))
+    else:
+        best, chance, most, least = _items_left(tally, arms, strengths[: max(MOST_DRAWN // len(arms) ** 2, 20)], ties)
     first, second = np.broadcast_arrays(arms[best][:, None], arms)
     won, lost, tied = tally.wins[first, second], tally.wins[second, first], tally.ties[first, second]
-    chance = 1 / (1 + np.exp(strengths - strengths[draw, best][:, None]))
-    ties = tally.ties.sum() / max(tally.ties.sum() + 2 * tally.wins.sum(), 1)
     is_known = _test(tally, first, second, confidence, margin, test)
 
     def enough(more: Floats) -> Bools:
         decided = (1 - ties) * more
         return is_known(won + decided * chance, lost + decided * (1 - chance), tied + ties * more)
 
-    most = np.full(chance.shape, float(MANY))
-    if tally.items is not None:
-        most = np.minimum(most, np.maximum(tally.items - met(tally)[first, second], 0))
     low, high = np.zeros(chance.shape), most
-    known = np.asarray(enough(low) | (most == 0))
-    known[draw, best] = True
+    known = np.asarray(enough(low) | (most == 0) | (first == second))
     for _ in range(HALVINGS):  # evenly on the scale of square roots
         middle = ((np.sqrt(low) + np.sqrt(high)) / 2) ** 2
         reached = enough(middle)
         low, high = np.where(reached, low, middle), np.where(reached, middle, high)
-    return CALIBRATED * np.asarray(np.where(known, 0.0, high).sum(axis=1))
+    needed = (1.0 if tally.items else CALIBRATED) * np.where(known, 0.0, high).sum(axis=1)
+    return np.asarray(np.maximum(needed, least))
+
+
+def _items_left(tally: Tally, arms: np.ndarray, strengths: Floats, ties: float) -> tuple[Ints, Floats, Floats, Floats]:
+    """For each draw: the arm that beats most others in the end, its share of the items left, and how many these are.
+
+    The last value is how many answers are needed at least: many if that arm does not beat all others.
+    """
+    among, rng = np.ix_(arms, arms), np.random.default_rng(0)
+    left = np.maximum((tally.items or 0) - met(tally)[among], 0)
+    np.fill_diagonal(left, 0)
+    decided = np.triu(np.rint((1 - ties) * left).astype(np.int64), 1)
+    wins = rng.binomial(decided, 1 / (1 + np.exp(strengths[:, None, :] - strengths[:, :, None])))
+    wins = wins + np.where(np.tri(len(arms), k=-1, dtype=bool), (decided - wins).transpose(0, 2, 1), 0)
+    final = wins + tally.wins[among]
+    beaten = (final > final.transpose(0, 2, 1)).sum(axis=2)
+    best = np.asarray((beaten + 0.5 / (1 + np.exp(-strengths))).argmax(axis=1))
+    draw, whole = np.arange(len(strengths)), (decided + decided.T)[best]
+    chance = np.where(whole > 0, wins[draw, best] / np.maximum(whole, 1), 0.5)
+    least = np.where(beaten.max(axis=1) < len(arms) - 1, WITHOUT_A_WINNER * left.sum() / 2, 0.0)
+    return best, chance, left[best].astype(np.float64), least
 
 
 def _test(
@@ -225,12 +248,13 @@ def _test(
 
     def is_known(won: Floats, lost: Floats, tied: Floats) -> Bools:
         if tally.items is not None:
-            known = log_evidence_on_items(won, lost, tied, tally.items) >= winner
-            return np.asarray(known | (log_closeness(won, lost, tied, margin) >= close) if margin > 0 else known)
+            evidence = log_evidence_on_items(np.maximum(won, lost), np.minimum(won, lost), tied, tally.items)
+            near = log_closeness(won, lost, tied, margin) >= close if margin > 0 else False
+            return np.asarray((evidence >= winner) | near)
         if margin > 0:
             return np.asarray(log_closeness(won, lost, tied, margin) >= close)
-        evidence = log_evidence if test == "all pairs" else log_mixture
-        return np.asarray((won > lost) & (evidence(won, lost) >= union))
+        mixture = log_evidence if test == "all pairs" else log_mixture
+        return np.asarray((won > lost) & (mixture(won, lost) >= union))
 
     return is_known
 
