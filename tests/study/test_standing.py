@@ -216,11 +216,14 @@ def test_half_of_the_studies_need_fewer_answers_than_the_median():
 @pytest.mark.deep
 @pytest.mark.parametrize(("items", "fewest"), [(40, 0.7), (200, 0.8), (1000, 0.8)])
 def test_answers_on_these_items_are_about_right(items, fewest):
-    """200 studies, of which some 150 are open when they are looked at. Right shares are 0.50, 0.53, 0.54 and 0.82, 0.90,
-    0.87; four standard errors of the first are 0.16. The estimate for items like these suffices in 85 % at least."""
+    """250 studies, of which more than 120 are open when they are looked at.
+
+    The shares were 0.50, 0.53 and 0.54 for the median, with four standard errors of 0.18 at most, and 0.82, 0.90 and
+    0.87. With the estimate for items like these, the first would be 0.85 to 0.99.
+    """
     rng, chosen, suffices = np.random.default_rng(3), policy("verdict"), []
     play = loop.bind_to(until_verdict_on_items, chosen)
-    for number in range(200):
+    for number in range(250):
         arms = int(rng.integers(2, 7))
         strengths = rng.normal(size=arms) * rng.choice(SPREADS)
         drawn = np.triu(rng.binomial(items, special.expit(strengths[:, None] - strengths)), 1)
@@ -238,5 +241,5 @@ def test_answers_on_these_items_are_about_right(items, fewest):
         suffices.append((more <= found.answers_median, more <= found.answers_90))
     half, most = np.mean(suffices, axis=0)
     assert len(suffices) > 120
-    assert 0.36 < half < 0.7
+    assert 0.33 < half < 0.72
     assert fewest < most < 0.98
