@@ -430,6 +430,15 @@ def test_the_page_says_how_far_the_ranking_is(people, admin):
     assert "3 of 3 ranks are certain. No more votes are needed." in people.page("/studies/order").text
 
 
+def test_the_page_says_what_the_verdict_is_about(people, admin, study):
+    assert "Verdict about items like these" in people.page("/studies/search").text
+    admin.post("/api/studies", json={"name": "exact", "arms": ["x", "y"], "about": "these items"})
+    assert "Verdict about these items" in people.page("/studies/exact").text
+    admin.post("/api/studies/exact/items", content="prompt,x,y\nq,1,2\nr,1,2\n", headers={"Content-Type": "text/csv"})
+    assert admin.post("/api/studies/exact/ask", json={}).json()["duels"][0]["item"] in (1, 2)
+    assert "Verdict about these 2 items" in people.page("/studies/exact").text
+
+
 def test_many_arms_are_not_estimated_on_the_page(people, admin):
     arms = [f"arm {k}" for k in range(MOST_SHOWN + 1)]
     admin.post("/api/studies", json={"name": "many", "arms": arms, "policy": "random"})
