@@ -139,8 +139,8 @@ def verdicts(arms=200, answers=100_000):
     kept = counted = 0.0
     for duel, (left, right, is_left) in enumerate(zip(first.tolist(), second.tolist(), won.tolist())):
         history._ask(left, right, 0, 0.0)
-        history._answer(duel, 0 if is_left else 1)
         started = time.process_time()
+        history._answer(duel, 0 if is_left else 1)
         found = history.verdict()
         kept += time.process_time() - started
         if duel % 100 == 0:

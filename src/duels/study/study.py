@@ -34,7 +34,7 @@ from .leaderboard import RankRow
 from .log import Log, log_entry
 from .past_votes import checked_batch, exported_votes
 from .record import OPEN, next_event
-from .standing import Standing, standing
+from .standing import MOST_SHOWN, Standing, standing
 from .tally import LeaderboardRow, PairRow, Tally
 from .verdict import Verdict
 
@@ -534,6 +534,17 @@ class Study(Log):
         tally, rate = self.read(lambda connection, history: (history.tally, history.answers_an_hour))
         goal = self.goal
         return standing(tally, confidence=goal.confidence, margin=goal.margin, test=goal.test, answers_an_hour=rate)
+
+    def answers_to_go(self, verdict: Verdict) -> int | None:
+        """Return how many more answers a verdict of this study likely needs, as the median of `standing`.
+
+        None if there is nothing to say: it is known, no two arms have met, none is in sight, the study was retired, or
+        there are so many arms that an estimate takes long.
+        """
+        if verdict.kind != "not yet" or verdict.leader is None or verdict.arms > MOST_SHOWN or self.retired:
+            return None
+        tally, test = self.tally(), self.goal.test
+        return standing(tally, confidence=verdict.confidence, margin=verdict.margin, test=test).answers_median
 
     def ranking(self) -> list[RankRow]:
         """Return the active arms in the order of the leaderboard, and which ranks are certain.

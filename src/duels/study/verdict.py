@@ -63,9 +63,21 @@ class Verdict:
     final: bool = False
 
     def __str__(self) -> str:
-        kinds = {"winner": _winner, "no condorcet winner": _no_winner, "practically tied": _tied, "not yet": _not_yet}
+        return self._text(_how_long(self))
+
+    def text(self, answers: int | None) -> str:
+        """Return the verdict as text, with a better estimate than its own of how long it takes.
+
+        Args:
+            answers: How many more answers are likely needed, such as `Standing.answers_median`; None to say nothing.
+        """
+        return self._text(f"About {_about(answers)} more answers are likely needed." if answers else "")
+
+    def _text(self, how_long: str) -> str:
+        kinds = {"winner": _winner, "no condorcet winner": _no_winner, "practically tied": _tied}
+        found = kinds[self.kind](self) if self.kind in kinds else _not_yet(self, how_long)
         about = "" if self.items is None else f"On these {counted(self.items, 'item')}: "
-        return f"{about}{kinds[self.kind](self)} {_promise(self)}"
+        return f"{about}{found} {_promise(self)}"
 
     def _repr_html_(self) -> str:
         return f"<p><strong>{html.escape(headline(self.as_dict()))}</strong><br>{html.escape(str(self))}</p>"
@@ -347,7 +359,7 @@ def _tied(verdict: Verdict) -> str:
     )
 
 
-def _not_yet(verdict: Verdict) -> str:
+def _not_yet(verdict: Verdict, how_long: str) -> str:
     others = listed([other for _, other in verdict.open_pairs]) if verdict.open_pairs else ""
     if verdict.arms == 1 and not others:
         return "No verdict yet: there is only one arm."
@@ -363,10 +375,15 @@ def _not_yet(verdict: Verdict) -> str:
         who = "it" if len(first) == 1 else "each"
         ranks = f"{ranks}, but {who} is clearly beaten by another arm. {arm} may still win"
     to_show = f"{'' if len(first) == 1 or arm not in first else f'{arm} '}has still to show that it beats {others}."
-    how_long = f"{arm} does not lead all of them, so how long it takes cannot be told yet."
-    if verdict.duels_to_go is not None:
-        how_long = f"That takes about {_about(verdict.duels_to_go)} more duels between them if it goes on as it has."
-    return f"No verdict yet: {ranks}, and {to_show} {how_long}"
+    return f"No verdict yet: {ranks}, and {to_show} {how_long}".rstrip()
+
+
+def _how_long(verdict: Verdict) -> str:
+    if verdict.leader is None or not verdict.open_pairs:
+        return ""
+    if verdict.duels_to_go is None:
+        return f"{verdict.open_pairs[0][0]} does not lead all of them, so how long it takes cannot be told yet."
+    return f"That takes about {_about(verdict.duels_to_go)} more duels between them if it goes on as it has."
 
 
 def _promise(verdict: Verdict) -> str:
