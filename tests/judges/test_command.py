@@ -1,11 +1,13 @@
 """A program as a judge."""
 
 import asyncio
+import contextlib
 import json
 import os
 import shlex
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -131,6 +133,36 @@ def test_a_cancelled_question_ends_its_program(program, tmp_path):
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(main())
     wait_for(lambda: not alive(int((tmp_path / "pid").read_text())))
+
+
+def test_a_question_that_is_cancelled_while_its_program_starts_leaves_nothing(program):
+    """At any moment of the start; asyncio alone would wait for what the program has started itself."""
+    mark = f"300.{os.getpid()}"  # seconds, by which the program's own child is found
+    judge = as_judge(command(program(f"sleep {mark}; echo left")))
+
+    def running():
+        for path in Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):
+                if f"sleep\0{mark}\0" in path.read_text():
+                    return True
+        return False
+
+    async def cancelled_after(steps):
+        task = asyncio.create_task(judge(QUESTION))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        if steps % 2:
+            time.sleep(0.03)  # the program is faster than we are
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+
+    async def main():
+        for steps in range(16):
+            await asyncio.wait_for(cancelled_after(steps), 10)
+
+    asyncio.run(main())
+    wait_for(lambda: not running())
 
 
 def test_programs_run_together(program):

@@ -2,9 +2,11 @@
 
 import asyncio
 import email.utils
+import functools
 import json
 import os
 import re
+import ssl
 import time
 import weakref
 from collections.abc import Mapping, Sequence
@@ -70,7 +72,7 @@ def openai(
     prices = float(price[0]), float(price[1])
     settings: dict[str, Json] = {"model": model} | ({} if temperature is None else {"temperature": temperature})
     judge = OpenAIJudge(base_url.rstrip("/"), settings, api_key_env, template_of(template, criteria), prices, timeout)
-    judge.key()
+    judge._key()
     return judge
 
 
@@ -100,11 +102,13 @@ class OpenAIJudge:
         response = await self._post(json.dumps(body).encode())
         if not response.is_success:
             raise self._refusal(response)
+        reply = None
         try:
-            return self._answer(response.json())
+            reply = response.json()
+            return self._answer(reply)
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
             text = cut(self._clean(response.text, MESSAGE), MESSAGE)
-            raise JudgeError(f"{self._url} sent {text}: expected a chat completion") from None
+            raise JudgeError(f"{self._url} sent {text}: expected a chat completion", cost=self._cost(reply)) from None
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
@@ -112,7 +116,7 @@ class OpenAIJudge:
         if client is not None:
             await client.aclose()
 
-    def key(self) -> str | None:
+    def _key(self) -> str | None:
         """Return the key, if there is one.
 
         Raises:
@@ -146,11 +150,11 @@ class OpenAIJudge:
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
             limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=IDLE)
-            self._clients[loop] = httpx2.AsyncClient(timeout=None, limits=limits)
+            self._clients[loop] = httpx2.AsyncClient(timeout=None, limits=limits, verify=_certificates())
         return self._clients[loop]
 
     def _headers(self) -> dict[str, str]:
-        key = self.key()
+        key = self._key()
         return {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
 
     def _answer(self, reply: Json) -> Answer:
@@ -170,7 +174,9 @@ class OpenAIJudge:
         """Dollars, from the tokens that the server counted; None if it did not."""
         if self._price == (0.0, 0.0):
             return 0.0
-        usage: dict[str, Json] = reply.get("usage") or {}
+        usage = reply.get("usage") if isinstance(reply, dict) else None
+        if not isinstance(usage, dict):
+            return None
         given, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
         if not is_number(given) or not is_number(written):
             return None
@@ -188,7 +194,7 @@ class OpenAIJudge:
             return JudgeError(f"{self._url} redirects to {target}: use that as base_url", can_retry=False)
         if status in LATER or status >= 500:
             return JudgeError(words, retry_after=retry_after(response.headers))
-        if status == 401 and self.key() is None:
+        if status == 401 and self._key() is None:
             words += f". ${self._variable} is not set: put the key there, or name another variable with `api_key_env`"
         return JudgeError(words, can_retry=False, this_question=status in QUESTION)
 
@@ -203,6 +209,14 @@ class OpenAIJudge:
         """Text of a server for people: without the key, which some servers repeat."""
         key = os.environ.get(self._variable, "").strip()
         return clean(text.replace(key, "***") if len(key) >= SECRET else text, most)
+
+
+@functools.cache
+def _certificates() -> ssl.SSLContext:
+    """The certificates to trust; reading them takes longer than many a call."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:

@@ -24,6 +24,7 @@ from ..judges.retries import Attempted, answered
 from ..storage.storage import Write
 from ..votes.names import voter_name
 from .duels import Duel
+from .history import History
 from .items import unasked_item, with_items
 from .ledger import Ledger
 from .outcome import Ended, RunResult, alarm_line
@@ -119,7 +120,7 @@ class Run:
 
     def result(self) -> RunResult:
         """Return what was found."""
-        finished = self.study.is_finished(self.study.tally())  # perhaps by the last replies
+        finished = self.study.read(self._is_finished)  # perhaps by the last replies
         ended = "verdict" if finished or self.ended is None else self.ended
         return RunResult.of(self.study, self.ledger, ended, self.error)
 
@@ -191,10 +192,9 @@ class Run:
     def _reason_to_end(self) -> Ended | None:
         if self._stop.is_set():
             return "interrupted"
-        tally, retired = self.study.read(lambda _, history: (history.tally, history.retired))
-        if self.study.is_finished(tally):
+        if self.study.read(self._is_finished):
             return "verdict"
-        if retired:
+        if self.study.retired:
             return "retired"
         if self.limits.calls is not None and self.ledger.calls + self._orders() > self.limits.calls:
             return "max_calls"
@@ -203,6 +203,9 @@ class Run:
             if left < self._orders() * (self._flying + 1):
                 return "max_cost"
         return None
+
+    def _is_finished(self, connection: sa.Connection, history: History) -> bool:
+        return self.study.is_finished(history)
 
     def _orders(self) -> int:
         biased = any(one.biased for one in self.ledger.positions())

@@ -34,7 +34,7 @@ from .leaderboard import RankRow
 from .log import Log, log_entry
 from .past_votes import checked_batch, exported_votes
 from .record import OPEN, next_event
-from .standing import Standing, standing
+from .standing import MOST_SHOWN, Standing, standing
 from .tally import LeaderboardRow, PairRow, Tally
 from .verdict import Verdict
 
@@ -522,6 +522,8 @@ class Study(Log):
             margin: If above 0, an arm may be declared practically tied with the best: none beats it with a
                 probability of more than ½ + margin. By default the study's own.
         """
+        if confidence is None and margin is None:
+            return self.read(lambda connection, history: history.verdict())
         tally, void = self.read(lambda connection, history: (history.tally, history.void))
         return self.goal.verdict(tally, confidence, margin, void)
 
@@ -533,6 +535,17 @@ class Study(Log):
         tally, rate = self.read(lambda connection, history: (history.tally, history.answers_an_hour))
         goal = self.goal
         return standing(tally, confidence=goal.confidence, margin=goal.margin, test=goal.test, answers_an_hour=rate)
+
+    def answers_to_go(self, verdict: Verdict) -> int | None:
+        """Return how many more answers a verdict of this study likely needs, as the median of `standing`.
+
+        None if there is nothing to say: it is known, no two arms have met, none is in sight, the study was retired, or
+        there are so many arms that an estimate takes long.
+        """
+        if verdict.kind != "not yet" or verdict.leader is None or verdict.arms > MOST_SHOWN or self.retired:
+            return None
+        tally, test = self.tally(), self.goal.test
+        return standing(tally, confidence=verdict.confidence, margin=verdict.margin, test=test).answers_median
 
     def ranking(self) -> list[RankRow]:
         """Return the active arms in the order of the leaderboard, and which ranks are certain.
@@ -546,11 +559,11 @@ class Study(Log):
         """Return the ranking by these counts."""
         return tables.rank_rows(tally, self.goal.verdict(tally).winner, self.goal.confidence)
 
-    def is_finished(self, tally: Tally) -> bool:
-        """Return whether these counts leave nothing to find out: the verdict, and the ranking if that is wanted."""
-        kind = self.goal.verdict(tally).kind
+    def is_finished(self, history: History) -> bool:
+        """Return whether nothing is left to find out: the verdict, and the ranking if that is wanted."""
+        kind = history.verdict().kind
         if kind == "winner":
-            return self.goal.after == "stop" or all(row.certain for row in self.ranking_of(tally))
+            return self.goal.after == "stop" or all(row.certain for row in self.ranking_of(history.tally))
         return kind != "not yet"
 
     def tally(self) -> Tally:
