@@ -39,6 +39,7 @@ class RunResult(NamedTuple):
         agreements: How often the judges agree, if there are several.
         items: How many items the study has.
         study: The study.
+        answers_to_go: How many more answers are likely needed for the verdict; None if that is not known.
     """
 
     verdict: Verdict
@@ -50,13 +51,15 @@ class RunResult(NamedTuple):
     agreements: list[Agreement]
     items: int
     study: Study
+    answers_to_go: int | None = None
 
     @classmethod
     def of(cls, study: Study, ledger: Ledger, ended: Ended, error: str | None = None) -> "RunResult":
         """Return the result of a study as it is now."""
         tally, void = study.read(lambda _, history: (history.tally, history.void))
+        verdict = study.goal.verdict(tally, void=void)
         return cls(
-            study.goal.verdict(tally, void=void),
+            verdict,
             study.leaderboard(),
             ended,
             error,
@@ -65,6 +68,7 @@ class RunResult(NamedTuple):
             ledger.agreements(),
             count_items(study),
             study,
+            study.answers_to_go(verdict),
         )
 
     @property
@@ -88,7 +92,7 @@ class RunResult(NamedTuple):
         return self.spent.cost
 
     def __str__(self) -> str:
-        parts = [self._about() + str(self.verdict), REASONS[self.ended].format(error=self.error)]
+        parts = [self._about() + self.verdict.text(self.answers_to_go), REASONS[self.ended].format(error=self.error)]
         parts += [*self._rows(), self._costs(), *self._warnings(), *(f"{one}." for one in self.agreements)]
         return "\n".join(part for part in parts if part)
 

@@ -322,8 +322,7 @@ class Study(Log):
             concurrency: How many questions are asked at the same time.
             orders: How often a question is asked: in `"one"` order, in `"both"`, where disagreement counts as a tie,
                 or `"auto"`, which turns from one to both when the judge turns out to prefer a side.
-            progress: Whether to show progress; by default on a terminal only. If True and standard error is not a
-                terminal, it gets one line at the end.
+            progress: Whether to show progress; by default on a terminal only.
 
         Returns:
             The verdict, why the run ended, and what the study has cost.
