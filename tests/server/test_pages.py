@@ -435,7 +435,7 @@ def test_the_page_says_what_the_verdict_is_about(people, admin, study):
     admin.post("/api/studies", json={"name": "exact", "arms": ["x", "y"], "about": "these items"})
     assert "Verdict about these items" in people.page("/studies/exact").text
     admin.post("/api/studies/exact/items", content="prompt,x,y\nq,1,2\nr,1,2\n", headers={"Content-Type": "text/csv"})
-    assert admin.post("/api/studies/exact/ask", json={}).json()["duels"][0]["item"] in (1, 2)
+    assert admin.post("/api/studies/exact/ask", json={}).json()["duels"][0]["item"]["number"] in (1, 2)
     assert "Verdict about these 2 items" in people.page("/studies/exact").text
 
 

@@ -171,10 +171,13 @@ def test_looks_are_those_of_a_live_study(ties, margin):
             said = history.goal.verdict(history.tally)
             played = found(known.looks, left, right)
             assert played == code_of(said) or max(played, code_of(said)) <= TIED or ended == number + 1
-            assert known.looks.losses.tolist() == history.settled.losses.tolist()
+            assert known.looks.losses.tolist() == history._questions.settled.losses.tolist()
             for arm in range(3):
                 others = [k for k in range(3) if k != arm]
-                assert known.looks.done[arm, others].tolist() == history.settled.with_others(arm)[others].tolist()
+                assert (
+                    known.looks.done[arm, others].tolist()
+                    == history._questions.settled.with_others(arm)[others].tolist()
+                )
             ended = number + 1 if said.kind != "not yet" else ended
         assert ended == number + 1
 

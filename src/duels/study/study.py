@@ -11,7 +11,7 @@ import html
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import sqlalchemy as sa
@@ -337,15 +337,8 @@ class Study(Log):
         """
         from .run import run
 
-        return run(
-            self,
-            judge,
-            max_calls=max_calls,
-            max_cost=max_cost,
-            concurrency=concurrency,
-            orders=orders,
-            progress=progress,
-        )
+        how: dict[str, Any] = {"orders": orders, "progress": progress}
+        return run(self, judge, max_calls=max_calls, max_cost=max_cost, concurrency=concurrency, **how)
 
     def undo_in(self, connection: sa.Connection, *, duel: int, blind: bool = False) -> None:
         """Take back an answer inside a transaction, see `undo`."""
