@@ -4,12 +4,14 @@ import subprocess
 import sys
 
 import pytest
+from rich.cells import cell_len
 
 import duels
 from duels.judges import Answer
 from duels.storage.storage import Storage
 from duels.study.outcome import alarm_line, money
 from duels.study.positions import Position
+from duels.study.progress import _fitted
 
 PROMPTS = [f"prompt {k}" for k in range(12)]
 OUTPUTS = {arm: [f"{arm} {k}" for k in range(12)] for arm in ("terse", "wordy", "日本語")}
@@ -105,6 +107,23 @@ def test_one_line_at_the_end_if_progress_is_asked_for(capsys):
     result = found(progress=True)
     assert capsys.readouterr().err.endswith(": terse is the winner (verdict)\n")
     assert result.winner == "terse"
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "text"),
+    [
+        ("terse", 70, "12 calls · terse leads (98% sure) · about 40 calls, $0.10, 9 s left"),
+        ("terse", 60, "12 calls · terse leads (98% sure) · about $0.10, 9 s left"),
+        ("日本語のモデル", 66, "12 calls · 日本語のモデル leads (98% sure) · about $0.10, 9 s left"),
+        ("日本語のモデル", 62, "12 calls · 日本語の… leads (98% sure) · about $0.10, 9 s left"),
+        ("a prompt that is long", 40, "12 calls · a promp… leads (98% sure) ·…"),
+    ],
+)
+def test_the_line_of_progress_fits(name, width, text):
+    """Wide letters take two columns: 日本語のモデル takes 14, the rest of the shorter line 11 + 17 + 24."""
+    left = [" · about 40 calls, $0.10, 9 s left", " · about $0.10, 9 s left"]
+    assert _fitted("12 calls · ", name, " leads (98% sure)", left, width) == text
+    assert cell_len(text) <= width
 
 
 INTERRUPTED = """
