@@ -72,7 +72,8 @@ class Line(Shown):
         chance = ">99%" if best.chance > 0.99 else f"{best.chance:.0%}"
         sure, after = f" leads ({chance} sure)", [""]
         if left:
-            cost = f"{money(spent.cost / max(spent.calls, 1) * left)}, " if spent.cost else ""
+            each = spent.cost / max(spent.calls - spent.unstored, 1)  # those in progress have not said their cost
+            cost = f"{money(each * left)}, " if spent.cost else ""
             rest = f"{cost}{_duration(left / max(rate, 1e-9))} left"
             after = [f" · about {counted(left, 'call')}, {rest}", f" · about {rest}"]
         return Text(_fitted(f"{_spent(spent)} · ", best.arm, sure, after, self._status.console.width - 3))
