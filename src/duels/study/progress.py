@@ -48,17 +48,18 @@ class Line(Shown):
 
     def __init__(self, status: Any, limits: "Limits") -> None:
         self._status, self._limits = status, limits
-        self._begun, self._next, self._before = time.monotonic(), 0.0, -1
+        self._begun, self._before = time.monotonic(), -1
+        self._next = self._begun + EVERY
 
     def say(self, line: str) -> None:
         self._status.console.print(line, markup=False, highlight=False)
 
     def update(self, run: "Run") -> None:
         now = time.monotonic()
+        if self._before < 0:
+            self._before = run.ledger.calls - 1  # those of earlier runs
         if now < self._next:
             return
-        if self._before < 0:
-            self._before = run.ledger.calls - 1
         rate = (run.ledger.calls - self._before) / max(now - self._begun, 1e-9)
         self._status.update(self._text(run, rate))
         ended = time.monotonic()
