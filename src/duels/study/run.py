@@ -1,33 +1,37 @@
 """Let judges answer a study's questions until it has its verdict, or a limit is reached.
 
 Every call is in the log before it is made, and every answer before the next question. So a run that was killed goes on
-where it ended: questions without an answer are asked again first, and their lost calls are counted.
+where it ended: questions without an answer are asked again first, and their lost calls are counted. Then come those at
+which the judge failed.
 """
 
 import asyncio
-import sys
 import threading
+import time
 import warnings
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 
 from ..checks import check_int
-from ..errors import Conflict, InvalidInput
-from ..judges.questions import Answer, Judge, Question, Undo, as_judge
-from ..judges.retries import Attempted, answered
+from ..errors import Conflict, InvalidInput, NothingToAsk
+from ..judges.questions import Judge, Undo, as_judge
+from ..judges.threads import Threads, in_thread
 from ..storage.storage import Write
 from ..votes.names import voter_name
+from .asking import Reply, Task, asked
 from .duels import Duel
+from .history import History
 from .items import unasked_item, with_items
 from .ledger import Ledger
 from .outcome import Ended, RunResult, alarm_line
-from .positions import Position, Sides
+from .positions import Position
 from .progress import Shown, shown
+from .record import OPEN, SKIP
 from .study import Study
 
 Orders = Literal["one", "both", "auto"]
@@ -35,7 +39,7 @@ Say = Callable[[str], None]
 InDatabase = Callable[[Callable[[], Any]], Awaitable[Any]]
 T = TypeVar("T")
 FAILURES = 10  # in a row, after which a run stops
-ATTEMPTS = 5  # at a question
+LOOK = 0.1  # seconds between two looks whether a pause is to end early
 TWICE = 10  # with several judges, one question in so many is asked of two of them
 
 
@@ -44,27 +48,6 @@ class Limits(NamedTuple):
 
     calls: int | None
     cost: float | None
-
-
-class Task(NamedTuple):
-    """What a worker is to ask."""
-
-    duel: Duel
-    judge: str | None
-    orders: int  # how many calls: one, or one for each order
-    repeat: bool = False  # whether another judge has answered it already
-
-
-class Reply(NamedTuple):
-    """What became of a task."""
-
-    task: Task
-    answer: Answer
-    calls: int
-    error: str | None = None
-    final: bool = False  # whether the judge will fail at every other question too …
-    closed: bool = False  # … or at this one every time
-    first: str | None = None  # with both orders, the answer to the first one
 
 
 class Run:
@@ -83,21 +66,23 @@ class Run:
         self.ledger, self._say, self._stop = Ledger(), say, stop
         self.ended: Ended | None = None
         self.error: str | None = None
-        self._again: deque[Task] = deque()  # open duels of an earlier run, and those that a judge took back
+        self._again: deque[Task] = deque()  # what an earlier run has left, and what a judge took back
         self._repeats: deque[Task] = deque()
         self._begun = dict.fromkeys(judges, 0)  # questions of this run, by judge
-        self._flying = 0  # questions that are being answered
         self._failures = self._answers = 0
-        self._told: dict[str | None, list[Duel]] = {name: [] for name in judges}  # newest last
+        self._told: dict[str | None, list[int]] = {name: [] for name in judges}  # duels, newest last
 
     def start(self) -> None:
-        """Read the log, and what an earlier run has left open."""
+        """Read the log, and what an earlier run has left: open duels first, then those at which the judge failed."""
         self._follow()
-        for duel in self.study.open_duels():
-            if duel.id in self.ledger.open:
-                calls, judge = self.ledger.open[duel.id]
-                judge = judge if judge in self.judges else next(iter(self.judges))
-                self._again.append(Task(duel, judge, min(calls, 2)))
+        open_duels = [duel for duel in self.study.open_duels() if duel.id in self.ledger.open]
+        failed = with_items(self.study, self.study.read(self._failed))
+        for duel in open_duels + failed:
+            judge = (self.ledger.open | self.ledger.failed)[duel.id]
+            self._again.append(Task(duel, judge if judge in self.judges else next(iter(self.judges))))
+
+    def _failed(self, connection: sa.Connection, history: History) -> list[Duel]:
+        return [self.study.duel_in(history, number) for number in self.ledger.failed]
 
     def _follow(self) -> None:
         """Take in what was written, here or by other processes."""
@@ -107,13 +92,10 @@ class Run:
     def next(self, reply: Reply | None) -> Task | None:
         """Store a reply, if there is one, and return what to ask next; None if nothing more is to be asked."""
         if reply is not None:
-            self._flying -= 1
             self._store(reply)
         if self.ended is None:
             self.ended = self._reason_to_end()
-        task = None if self.ended is not None else self._task()
-        self._flying += task is not None
-        return task
+        return None if self.ended is not None else self._task()
 
     def result(self) -> RunResult:
         """Return what was found."""
@@ -121,68 +103,68 @@ class Run:
         ended = "verdict" if finished or self.ended is None else self.ended
         return RunResult.of(self.study, self.ledger, ended, self.error)
 
-    def undo(self, task: Task) -> Task | None:
-        """Take back the last answer of a judge, which is asked again; None if there is none in this run."""
+    def interrupt(self) -> None:
+        """Ask no more."""
+        self._stop.set()
+        self.ended = self.ended or "interrupted"
+
+    async def pause(self, seconds: float) -> bool:
+        """Wait before the next attempt; returns whether there is to be one, which is not so when the run ends."""
+        until = time.monotonic() + seconds
+        while self.ended is None and not self._stop.is_set():
+            left = until - time.monotonic()
+            if left <= 0:
+                return True
+            await asyncio.sleep(min(left, LOOK))
+        return False
+
+    def undo(self, task: Task) -> Task:
+        """Take back the last answer of a judge in this run and return its question, or the same task if it has none."""
         told = self._told[task.judge]
-        if not told:
-            return None
-        duel = told.pop()
-        self.study.undo(duel, blind=True)
-        self._again.appendleft(task)
-        return self._begin(Task(self.study.duel(duel.id), task.judge, task.orders))
+        before = self._begin(Task(self.study.duel(told.pop()), task.judge, task.orders), undo=True) if told else None
+        if before is None:
+            return task
+        self._again.appendleft(task._replace(begun=True))
+        return before
 
     def _store(self, reply: Reply) -> None:
-        task, answer = reply.task, reply.answer
-        note: dict[str, object] = {"calls": reply.calls}
-        note |= {} if answer.note is None else {"note": answer.note}
-        note |= {} if answer.cost is None else {"cost": answer.cost}
-        note |= {} if reply.first is None else {"first": reply.first}
-        if reply.error is not None:
-            note |= {"failed": True}
-        note |= {"bad": True} if answer.bad else {}
-        note |= {"closed": True} if answer.bad or reply.closed else {}
-        alarm = None if task.repeat else self._alarm(task.judge, reply.first or answer.answer)
-        note |= {} if alarm is None else {"position_bias": {"judge": task.judge, "share": round(alarm.share, 4)}}
-        kind = "repeat" if task.repeat else "tell"
-        try:
-            self.study.storage.write(Write(partial(self._store_in, kind=kind, reply=reply, note=note), self.study.id))
-        except Conflict:  # another process has answered it meanwhile
-            self.study.storage.write(
-                Write(partial(self._store_in, kind="repeat", reply=reply, note=note), self.study.id)
-            )
+        write = partial(self._store_in, reply=reply, note=_note(reply))
+        told, alarm = self.study.storage.write(Write(write, self.study.id))
         self._follow()
-        self._count(reply, task)
+        self._count(reply)
         if alarm is not None:
             self._say(alarm_line(alarm, self.orders))
-        if not task.repeat and len(self.judges) > 1 and reply.error is None and task.duel.id % TWICE == 0:
-            others = [name for name in self.judges if name != task.judge]
-            self._repeats.append(Task(task.duel, others[(task.duel.id // TWICE) % len(others)], 1, repeat=True))
+        duel, judge = reply.task.duel, reply.task.judge
+        if told and len(self.judges) > 1 and reply.error is None and duel.id % TWICE == 0:
+            others = [name for name in self.judges if name != judge]
+            self._repeats.append(Task(duel, others[(duel.id // TWICE) % len(others)], repeat=True))
 
-    def _store_in(self, connection: sa.Connection, *, kind: str, reply: Reply, note: dict[str, object]) -> None:
-        duel, answer, judge = reply.task.duel.id, reply.answer.answer, reply.task.judge
-        if kind == "tell":
-            self.study.tell_in(connection, duel=duel, winner=answer, voter=judge, more=note)
-        else:
+    def _store_in(
+        self, connection: sa.Connection, *, reply: Reply, note: dict[str, object]
+    ) -> tuple[bool, Position | None]:
+        """Write a reply; returns whether it counts, and the judge's position if it raises the alarm."""
+        history, task, answer = self.study.current(connection), reply.task, reply.answer.answer
+        duel, judge = task.duel.id, task.judge
+        if task.repeat or history.answer[duel] != OPEN or duel in history.forgotten:  # perhaps by another process
             self.study.note_in(connection, "repeat", duel=duel, answer=answer, voter=judge, note=note)
+            return False, None
+        alarm = self.ledger.alarm(duel, judge, reply.first or answer)
+        more = {} if alarm is None else {"position_bias": {"judge": judge, "share": round(alarm.share, 4)}}
+        self.study.tell_in(connection, duel=duel, winner=answer, voter=judge, more=note | more)
+        return True, alarm
 
-    def _count(self, reply: Reply, task: Task) -> None:
+    def _count(self, reply: Reply) -> None:
         if reply.error is None:
             self._failures, self._answers = 0, self._answers + 1
-            if not task.repeat:
-                self._told[task.judge].append(task.duel)
-        else:
+            if not reply.task.repeat:
+                self._told[reply.task.judge].append(reply.task.duel.id)
+        elif self.ended is None and not self._stop.is_set():
             self._failures += 1
             self.error = reply.error
             if self._failures >= FAILURES or reply.final:
                 self.ended = "failed"
         if self.limits.cost is not None and self.ledger.last_cost is False and self._answers == 1:
             warnings.warn("the judge does not say what a call costs: max_cost cannot be kept", stacklevel=2)
-
-    def _alarm(self, judge: str | None, answer: str) -> Position | None:
-        """The judge's position if this answer raises the alarm of position bias."""
-        ahead = Sides(self.ledger.positions())
-        fires = ahead.add(judge, answer)
-        return next(one for one in ahead.positions() if one.judge == judge) if fires else None
 
     def _reason_to_end(self) -> Ended | None:
         if self._stop.is_set():
@@ -192,12 +174,11 @@ class Run:
             return "verdict"
         if retired:
             return "retired"
-        if self.limits.calls is not None and self.ledger.calls + self._orders() > self.limits.calls:
+        calls = self.ledger.calls + self._orders()
+        if self.limits.calls is not None and calls > self.limits.calls:
             return "max_calls"
-        if self.limits.cost is not None:
-            left = self.ledger.calls_in(self.limits.cost - self.ledger.cost)
-            if left < self._orders() * (self._flying + 1):
-                return "max_cost"
+        if self.limits.cost is not None and calls > self.ledger.calls_in(self.limits.cost):
+            return "max_cost"
         return None
 
     def _orders(self) -> int:
@@ -205,38 +186,75 @@ class Run:
         return 2 if self.orders == "both" or (self.orders == "auto" and biased) else 1
 
     def _task(self) -> Task | None:
-        if self._again:
-            return self._begin(self._again.popleft())
+        while self._again:
+            task = self._again.popleft()
+            begun = task if task.begun else self._begin(task._replace(orders=self._orders()))
+            if begun is not None:
+                return begun
         if self._repeats:
             return self._begin(self._repeats.popleft())
-        judge = min(self.judges, key=self._begun.__getitem__)
+        for judge in sorted(self.judges, key=self._begun.__getitem__):
+            try:
+                return self._new(judge)
+            except NothingToAsk as error:
+                self.error = str(error)
+            except Conflict:
+                if not self.study.retired:
+                    raise
+                self.ended = "retired"
+                return None
+        self.ended = "all asked"
+        return None
+
+    def _new(self, judge: str | None) -> Task:
         orders = self._orders()
-        try:
-            (duel,) = self.study.storage.write(
-                self.study.asking(voter=judge, allow_self=False, about=partial(self._about, judge, orders))
-            )
-        except Conflict as error:
-            self.ended = "retired" if self.study.retired else "all asked"
-            self.error = str(error)
-            return None
+        about = partial(self._about, judge, orders)
+        write = self.study.asking(voter=judge, allow_self=False, about=about)
+        (duel,) = with_items(self.study, self.study.storage.write(write))
         self._begun[judge] += 1
         self._follow()
-        return Task(with_items(self.study, [duel])[0], judge, orders)
+        return Task(duel, judge, orders)
 
     def _about(self, judge: str | None, orders: int, connection: sa.Connection, duel: Duel) -> dict[str, object]:
         if duel.item is not None:
             return {"calls": orders}
+        for entry in self.study.events_in(connection, self.ledger.seq):  # of other processes
+            self.ledger.take(entry)
         before = self.ledger.asked.get((judge, frozenset((duel.left, duel.right))), set())
         return {"calls": orders, **unasked_item(connection, self.study, duel, before)}
 
-    def _begin(self, task: Task) -> Task:
-        """Note that a duel is asked once more."""
-        write = partial(
-            self.study.note_in, kind="again", duel=task.duel.id, voter=task.judge, note={"calls": task.orders}
-        )
-        self.study.storage.write(Write(write, self.study.id))
+    def _begin(self, task: Task, undo: bool = False) -> Task | None:
+        """Note that a duel is asked once more; None if that is no longer wanted."""
+        wanted = self.study.storage.write(Write(partial(self._begin_in, task=task, undo=undo), self.study.id))
         self._follow()
-        return task
+        return task if wanted else None
+
+    def _begin_in(self, connection: sa.Connection, *, task: Task, undo: bool) -> bool:
+        history, duel = self.study.current(connection), task.duel.id
+        answer = history.answer[duel]
+        if not task.repeat:
+            if duel in history.forgotten or not (
+                history.active[history.left[duel]] and history.active[history.right[duel]]
+            ):
+                return False
+            if answer == SKIP or (undo and answer != OPEN):
+                self.study.undo_in(connection, duel=duel, blind=True)
+            elif answer != OPEN:
+                return False
+        self.study.note_in(connection, "again", duel=duel, voter=task.judge, note={"calls": task.orders})
+        return True
+
+
+def _note(reply: Reply) -> dict[str, object]:
+    """What the log keeps of a reply. A question that was skipped is closed: not asked again by this run."""
+    answer = reply.answer
+    note: dict[str, object] = {"calls": reply.calls}
+    note |= {} if answer.note is None else {"note": answer.note}
+    note |= {} if answer.cost is None else {"cost": answer.cost}
+    note |= {} if reply.first is None else {"first": reply.first}
+    note |= {} if reply.error is None else {"failed": True}
+    note |= {"bad": True} if answer.bad else {}
+    return note | ({"closed": True} if answer.answer == "skip" else {})
 
 
 async def run_async(
@@ -259,7 +277,7 @@ async def run_async(
     limits = _checked_limits(max_calls, max_cost)
     if orders not in ("one", "both", "auto"):
         raise InvalidInput(f"orders is {orders!r}: expected 'one', 'both' or 'auto'")
-    with ThreadPoolExecutor(concurrency, "duels-judge") as threads, ThreadPoolExecutor(1, "duels-run") as database:
+    with Threads(concurrency, "duels-judge") as threads, ThreadPoolExecutor(1, "duels-database") as database:
         judges = _judges(judge, threads)
         most = min((one.most_at_once for one in judges.values() if one.most_at_once), default=concurrency)
         loop = asyncio.get_running_loop()
@@ -284,58 +302,21 @@ async def run_async(
 
 
 async def _work(run: Run, in_database: InDatabase, show: Shown) -> None:
-    reply: Reply | None = None
     task = await in_database(partial(run.next, None))
     while task is not None:
         try:
-            reply = await _asked(run.judges[task.judge], task)
+            reply = await asked(run.judges[task.judge], task, run.pause)
         except Undo:
-            undone = await in_database(partial(run.undo, task))
-            task = undone or task
-            continue
+            task = await in_database(partial(run.undo, task))
         except KeyboardInterrupt:
-            run._stop.set()
-            run.ended = "interrupted"
+            run.interrupt()
             return
-        task = await in_database(partial(run.next, reply))
-        show.update(run)
+        else:
+            task = await in_database(partial(run.next, reply))
+            show.update(run)
 
 
-async def _asked(judge: Judge, task: Task) -> Reply:
-    """Ask a judge, in both orders if need be: disagreement is a tie."""
-    question = question_of(task.duel)
-    if task.orders == 1:
-        found = await answered(judge, question, attempts=ATTEMPTS)
-        return Reply(task, *found)
-    both = await asyncio.gather(*(answered(judge, one, attempts=ATTEMPTS) for one in (question, _turned(question))))
-    return _agreed(task, both[0], both[1])
-
-
-def _agreed(task: Task, found: Attempted, turned: Attempted) -> Reply:
-    first, second = found.answer, turned.answer
-    other = {"left": "right", "right": "left"}.get(second.answer, second.answer)
-    costs = [one.cost for one in (first, second) if one.cost is not None]
-    notes = [one.note for one in (first, second) if one.note is not None]
-    answer = first.answer if first.answer == other else "tie"
-    answer = "skip" if "skip" in (first.answer, other) else answer
-    joined = Answer(answer, "\n".join(notes) or None, sum(costs) if costs else None, first.bad or second.bad)
-    closed, final = found.closed or turned.closed, found.final or turned.final
-    return Reply(task, joined, found.calls + turned.calls, found.error or turned.error, final, closed, first.answer)
-
-
-def question_of(duel: Duel) -> Question:
-    """Return what a judge is asked about a duel."""
-    item = duel.item
-    if item is None or item.left is None or item.right is None:
-        return Question(None, duel.left, duel.right, duel.left, duel.right)
-    return Question(item.prompt, item.left.content, item.right.content, duel.left, duel.right)
-
-
-def _turned(question: Question) -> Question:
-    return Question(question.prompt, question.right, question.left, question.right_name, question.left_name)
-
-
-def _judges(judge: Any, threads: ThreadPoolExecutor) -> dict[str | None, Judge]:
+def _judges(judge: Any, threads: Executor) -> dict[str | None, Judge]:
     if not isinstance(judge, Mapping):
         return {None: as_judge(judge, threads)}
     if not judge:
@@ -365,40 +346,3 @@ async def _in(loop: asyncio.AbstractEventLoop, pool: ThreadPoolExecutor, functio
 def run(study: Study, judge: Any, **options: Any) -> RunResult:
     """As `run_async`, in a thread with an event loop of its own, so that it works inside a notebook's too."""
     return in_thread(lambda stop: run_async(study, judge, stop=stop, **options))
-
-
-def in_thread(make: Callable[[threading.Event], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine in a thread of its own. The first Ctrl-C asks it to stop, the second ends it at once.
-
-    Args:
-        make: Called with an event that is set by the first Ctrl-C; returns the coroutine.
-    """
-    stop, outcome = threading.Event(), dict[str, Any]()  # the task, and its value or error
-    loop = asyncio.new_event_loop()
-
-    def work() -> None:
-        try:
-            task = loop.create_task(make(stop))
-            outcome["task"] = task
-            outcome["value"] = loop.run_until_complete(task)
-        except BaseException as error:
-            outcome["error"] = error
-        finally:
-            loop.close()
-
-    thread = threading.Thread(target=work, name="duels-run")
-    thread.start()
-    while thread.is_alive():
-        try:
-            thread.join()
-        except KeyboardInterrupt:
-            if stop.is_set():
-                loop.call_soon_threadsafe(outcome["task"].cancel)
-                thread.join()
-                raise
-            stop.set()
-            print("stopping when the calls in progress have ended; Ctrl-C again to leave them", file=sys.stderr)
-    if "error" in outcome:
-        raise outcome["error"]
-    value: T = outcome["value"]
-    return value

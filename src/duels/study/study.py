@@ -17,7 +17,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from ..checks import check_int
-from ..errors import Conflict, InvalidInput, UnknownName, counted
+from ..errors import Conflict, InvalidInput, NothingToAsk, UnknownName, counted
 from ..storage.batches import Batch, Packed, forget_voter, note_of, pack, store, unpack
 from ..storage.storage import Event, Write
 from ..storage.tables import events, voters
@@ -194,7 +194,7 @@ class Study(Log):
             new.append(event)
             duels.append(duel)
         if not duels:
-            raise Conflict(
+            raise NothingToAsk(
                 f"study {self.name!r} has asked every pair about every item: nothing is left to ask, unless a question "
                 "stays without an answer"
             )
@@ -639,6 +639,12 @@ class Study(Log):
             limit: Return at most this many events.
         """
         return self.read(partial(self._entries, after=after, limit=limit))
+
+    def events_in(self, connection: sa.Connection, after: int = 0) -> list[LogEntry]:
+        """As `events`, inside a transaction."""
+        history = self.current(connection)
+        self._storage.flush(connection)
+        return self._entries(connection, history, after=after, limit=None)
 
     def _entries(self, connection: sa.Connection, history: History, *, after: int, limit: int | None) -> list[LogEntry]:
         rows = self._storage.read_events(connection, self._row.id, after, limit)
