@@ -48,6 +48,17 @@ class Reply(NamedTuple):
     final: bool = False
     first: str | None = None
 
+    def note(self) -> dict[str, object]:
+        """Return what the log keeps. A question that was skipped is closed: this run does not ask it again."""
+        answer = self.answer
+        note: dict[str, object] = {"calls": self.calls}
+        note |= {} if answer.note is None else {"note": answer.note}
+        note |= {} if answer.cost is None else {"cost": answer.cost}
+        note |= {} if self.first is None else {"first": self.first}
+        note |= {} if self.error is None else {"failed": True}
+        note |= {"bad": True} if answer.bad else {}
+        return note | ({"closed": True} if answer.answer == "skip" else {})
+
 
 async def asked(judge: Judge, task: Task, pause: Callable[[float], Awaitable[object]]) -> Reply:
     """Ask a judge; with both orders one after the other, where disagreement is a tie.

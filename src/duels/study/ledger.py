@@ -97,7 +97,7 @@ class Ledger:
         self.open.pop(duel, None)
         if "failed" in note:
             self.failed[duel] = entry.voter
-        if duel not in self._first:
+        if self.is_first(duel):
             self.sides.add(entry.voter, note.get("first", answer))
         self._first[duel] = entry.voter, choice
 
@@ -107,13 +107,9 @@ class Ledger:
             self._repeats += 1
             self._answers += [(duel, *first), (duel, judge, choice)]
 
-    def alarm(self, duel: int, judge: str | None, answer: str) -> Position | None:
-        """Return the judge's position if this answer would raise the alarm of position bias."""
-        if duel in self._first:  # the same coin has counted already
-            return None
-        ahead = Sides(self.positions())
-        fires = ahead.add(judge, answer)
-        return next(one for one in ahead.positions() if one.judge == judge) if fires else None
+    def is_first(self, duel: int) -> bool:
+        """Return whether a duel has no answer of a judge yet, so that its coin has not counted for a side."""
+        return duel not in self._first
 
     def spent(self) -> Spent:
         """Return the totals."""

@@ -6,11 +6,12 @@ which the judge failed.
 """
 
 import asyncio
+import math
 import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -29,13 +30,14 @@ from .history import History
 from .items import unasked_item, with_items
 from .ledger import Ledger
 from .outcome import Ended, RunResult, alarm_line
-from .positions import Position
+from .positions import Position, Sides
 from .progress import Shown, shown
 from .record import OPEN, SKIP
 from .study import Study
 
 Orders = Literal["one", "both", "auto"]
 Say = Callable[[str], None]
+Waiting = tuple[Reply | None, asyncio.Future[Task | None]]  # what a worker brings, and waits for
 InDatabase = Callable[[Callable[[], Any]], Awaitable[Any]]
 T = TypeVar("T")
 FAILURES = 10  # in a row, after which a run stops
@@ -89,13 +91,13 @@ class Run:
         for entry in self.study.events(self.ledger.seq):
             self.ledger.take(entry)
 
-    def next(self, reply: Reply | None) -> Task | None:
-        """Store a reply, if there is one, and return what to ask next; None if nothing more is to be asked."""
-        if reply is not None:
-            self._store(reply)
+    def next(self, replies: Sequence[Reply | None]) -> list[Task | None]:
+        """Store what workers bring, and return what each is to ask next; None if there is nothing for it."""
+        self._store([reply for reply in replies if reply is not None])
         if self.ended is None:
             self.ended = self._reason_to_end()
-        return None if self.ended is not None else self._task()
+        tasks = [] if self.ended is not None else self._tasks(len(replies))
+        return [*tasks, *[None] * (len(replies) - len(tasks))]
 
     def result(self) -> RunResult:
         """Return what was found."""
@@ -127,30 +129,37 @@ class Run:
         self._again.appendleft(task._replace(begun=True))
         return before
 
-    def _store(self, reply: Reply) -> None:
-        write = partial(self._store_in, reply=reply, note=_note(reply))
-        told, alarm = self.study.storage.write(Write(write, self.study.id))
+    def _store(self, replies: list[Reply]) -> None:
+        if not replies:
+            return
+        stored = self.study.storage.write(Write(partial(self._store_in, replies=replies), self.study.id))
         self._follow()
-        self._count(reply)
-        if alarm is not None:
-            self._say(alarm_line(alarm, self.orders))
-        duel, judge = reply.task.duel, reply.task.judge
-        if told and len(self.judges) > 1 and reply.error is None and duel.id % TWICE == 0:
-            others = [name for name in self.judges if name != judge]
-            self._repeats.append(Task(duel, others[(duel.id // TWICE) % len(others)], repeat=True))
+        for reply, (told, alarm) in zip(replies, stored):
+            self._count(reply)
+            if alarm is not None:
+                self._say(alarm_line(alarm, self.orders))
+            duel, judge = reply.task.duel, reply.task.judge
+            if told and len(self.judges) > 1 and reply.error is None and duel.id % TWICE == 0:
+                others = [name for name in self.judges if name != judge]
+                self._repeats.append(Task(duel, others[(duel.id // TWICE) % len(others)], repeat=True))
 
-    def _store_in(
-        self, connection: sa.Connection, *, reply: Reply, note: dict[str, object]
-    ) -> tuple[bool, Position | None]:
-        """Write a reply; returns whether it counts, and the judge's position if it raises the alarm."""
+    def _store_in(self, connection: sa.Connection, *, replies: list[Reply]) -> list[tuple[bool, Position | None]]:
+        """Write replies; returns whether each counts, and the judge's position if it raises the alarm."""
+        self._follow_in(connection)
+        ahead = Sides(self.ledger.positions())
+        return [self._store_one(connection, ahead, reply) for reply in replies]
+
+    def _store_one(self, connection: sa.Connection, ahead: Sides, reply: Reply) -> tuple[bool, Position | None]:
         history, task, answer = self.study.current(connection), reply.task, reply.answer.answer
-        duel, judge = task.duel.id, task.judge
+        duel, judge, note = task.duel.id, task.judge, reply.note()
         if task.repeat or history.answer[duel] != OPEN or duel in history.forgotten:  # perhaps by another process
             self.study.note_in(connection, "repeat", duel=duel, answer=answer, voter=judge, note=note)
             return False, None
-        alarm = self.ledger.alarm(duel, judge, reply.first or answer)
-        more = {} if alarm is None else {"position_bias": {"judge": judge, "share": round(alarm.share, 4)}}
-        self.study.tell_in(connection, duel=duel, winner=answer, voter=judge, more=note | more)
+        alarm = None
+        if self.ledger.is_first(duel) and ahead.add(judge, reply.first or answer):
+            alarm = next(one for one in ahead.positions() if one.judge == judge)
+            note["position_bias"] = {"judge": judge, "share": round(alarm.share, 4)}
+        self.study.tell_in(connection, duel=duel, winner=answer, voter=judge, more=note)
         return True, alarm
 
     def _count(self, reply: Reply) -> None:
@@ -174,54 +183,75 @@ class Run:
             return "verdict"
         if retired:
             return "retired"
-        calls = self.ledger.calls + self._orders()
-        if self.limits.calls is not None and calls > self.limits.calls:
-            return "max_calls"
-        if self.limits.cost is not None and calls > self.ledger.calls_in(self.limits.cost):
-            return "max_cost"
-        return None
+        calls, cost = self._most_calls()
+        needed = self.ledger.calls + self._orders()
+        return "max_calls" if needed > calls else "max_cost" if needed > cost else None
+
+    def _most_calls(self) -> tuple[float, float]:
+        """How many calls the study may make by either limit; lost calls cost as much as others."""
+        calls = math.inf if self.limits.calls is None else self.limits.calls
+        return calls, math.inf if self.limits.cost is None else self.ledger.calls_in(self.limits.cost)
 
     def _orders(self) -> int:
         biased = any(one.biased for one in self.ledger.positions())
         return 2 if self.orders == "both" or (self.orders == "auto" and biased) else 1
 
-    def _task(self) -> Task | None:
-        while self._again:
+    def _tasks(self, most: int) -> list[Task]:
+        """What to ask now: at least one question, unless there is none."""
+        room = (min(self._most_calls()) - self.ledger.calls) / self._orders()
+        most = min(most, int(min(room, most)))
+        tasks = list[Task]()
+        while self._again and len(tasks) < most:
             task = self._again.popleft()
             begun = task if task.begun else self._begin(task._replace(orders=self._orders()))
-            if begun is not None:
-                return begun
-        if self._repeats:
-            return self._begin(self._repeats.popleft())
-        for judge in sorted(self.judges, key=self._begun.__getitem__):
-            try:
-                return self._new(judge)
-            except NothingToAsk as error:
-                self.error = str(error)
-            except Conflict:
-                if not self.study.retired:
-                    raise
-                self.ended = "retired"
-                return None
-        self.ended = "all asked"
-        return None
+            tasks += [] if begun is None else [begun]
+        while self._repeats and len(tasks) < most:
+            begun = self._begin(self._repeats.popleft())
+            tasks += [] if begun is None else [begun]
+        return tasks + (self._new(most - len(tasks)) if len(tasks) < most else [])
 
-    def _new(self, judge: str | None) -> Task:
-        orders = self._orders()
-        about = partial(self._about, judge, orders)
-        write = self.study.asking(voter=judge, allow_self=False, about=about)
-        (duel,) = with_items(self.study, self.study.storage.write(write))
-        self._begun[judge] += 1
+    def _new(self, count: int) -> list[Task]:
+        """New questions; fewer if there are not so many."""
+        try:
+            tasks = self.study.storage.write(Write(partial(self._ask_in, count=count), self.study.id, last=True))
+        except Conflict:
+            if not self.study.retired:
+                raise
+            self.ended = "retired"
+            return []
         self._follow()
-        return Task(duel, judge, orders)
+        for task in tasks:
+            self._begun[task.judge] += 1
+        if len(tasks) < count:
+            self.ended = "all asked"
+        duels = with_items(self.study, [task.duel for task in tasks])
+        return [task._replace(duel=duel) for task, duel in zip(tasks, duels)]
+
+    def _ask_in(self, connection: sa.Connection, *, count: int) -> list[Task]:
+        orders, begun, tasks = self._orders(), self._begun.copy(), list[Task]()
+        for _ in range(count):
+            for judge in sorted(self.judges, key=begun.__getitem__):
+                try:
+                    (duel,) = self.study.ask_in(
+                        connection, voter=judge, allow_self=False, about=partial(self._about, judge, orders)
+                    )
+                except NothingToAsk:
+                    continue
+                begun[judge] += 1
+                tasks.append(Task(duel, judge, orders))
+                break
+        return tasks
 
     def _about(self, judge: str | None, orders: int, connection: sa.Connection, duel: Duel) -> dict[str, object]:
         if duel.item is not None:
             return {"calls": orders}
-        for entry in self.study.events_in(connection, self.ledger.seq):  # of other processes
-            self.ledger.take(entry)
+        self._follow_in(connection)
         before = self.ledger.asked.get((judge, frozenset((duel.left, duel.right))), set())
         return {"calls": orders, **unasked_item(connection, self.study, duel, before)}
+
+    def _follow_in(self, connection: sa.Connection) -> None:
+        for entry in self.study.events_in(connection, self.ledger.seq):
+            self.ledger.take(entry)
 
     def _begin(self, task: Task, undo: bool = False) -> Task | None:
         """Note that a duel is asked once more; None if that is no longer wanted."""
@@ -243,18 +273,6 @@ class Run:
                 return False
         self.study.note_in(connection, "again", duel=duel, voter=task.judge, note={"calls": task.orders})
         return True
-
-
-def _note(reply: Reply) -> dict[str, object]:
-    """What the log keeps of a reply. A question that was skipped is closed: not asked again by this run."""
-    answer = reply.answer
-    note: dict[str, object] = {"calls": reply.calls}
-    note |= {} if answer.note is None else {"note": answer.note}
-    note |= {} if answer.cost is None else {"cost": answer.cost}
-    note |= {} if reply.first is None else {"first": reply.first}
-    note |= {} if reply.error is None else {"failed": True}
-    note |= {"bad": True} if answer.bad else {}
-    return note | ({"closed": True} if answer.answer == "skip" else {})
 
 
 async def run_async(
@@ -285,7 +303,10 @@ async def run_async(
         with shown(progress, limits) as show:
             run = Run(study, judges, limits, orders, show.say, stop or threading.Event())
             await in_database(run.start)
-            workers = [asyncio.create_task(_work(run, in_database, show)) for _ in range(min(concurrency, most))]
+            waiting: asyncio.Queue[Waiting] = asyncio.Queue()
+            serving = asyncio.create_task(_serve(run, in_database, waiting))
+            count = min(concurrency, most)
+            workers = [asyncio.create_task(_work(run, in_database, waiting, show)) for _ in range(count)]
             try:
                 await asyncio.gather(*workers)
             except BaseException:
@@ -294,6 +315,7 @@ async def run_async(
                 await asyncio.gather(*workers, return_exceptions=True)
                 raise
             finally:
+                serving.cancel()
                 for one in judges.values():
                     await one.aclose()
             result: RunResult = await in_database(run.result)
@@ -301,8 +323,26 @@ async def run_async(
     return result
 
 
-async def _work(run: Run, in_database: InDatabase, show: Shown) -> None:
-    task = await in_database(partial(run.next, None))
+async def _serve(run: Run, in_database: InDatabase, waiting: asyncio.Queue[Waiting]) -> None:
+    """Give workers their next tasks. Those who come meanwhile share the next transactions."""
+    while True:
+        batch = [await waiting.get()]
+        while not waiting.empty():
+            batch.append(waiting.get_nowait())
+        try:
+            tasks = await in_database(partial(run.next, [reply for reply, _ in batch]))
+        except BaseException as error:
+            for _, future in batch:
+                if not future.done():
+                    future.set_exception(error)
+            raise
+        for (_, future), task in zip(batch, tasks):
+            if not future.done():  # else the run was cancelled
+                future.set_result(task)
+
+
+async def _work(run: Run, in_database: InDatabase, waiting: asyncio.Queue[Waiting], show: Shown) -> None:
+    task = await _next(waiting, None)
     while task is not None:
         try:
             reply = await asked(run.judges[task.judge], task, run.pause)
@@ -312,8 +352,14 @@ async def _work(run: Run, in_database: InDatabase, show: Shown) -> None:
             run.interrupt()
             return
         else:
-            task = await in_database(partial(run.next, reply))
+            task = await _next(waiting, reply)
             show.update(run)
+
+
+async def _next(waiting: asyncio.Queue[Waiting], reply: Reply | None) -> Task | None:
+    future: asyncio.Future[Task | None] = asyncio.get_running_loop().create_future()
+    waiting.put_nowait((reply, future))
+    return await future
 
 
 def _judges(judge: Any, threads: Executor) -> dict[str | None, Judge]:
