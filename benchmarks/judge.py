@@ -25,7 +25,7 @@ from synthetic_judges import JUDGES  # noqa: E402
 from table import report  # noqa: E402
 
 import duels  # noqa: E402
-from duels.study.ledger import Ledger  # noqa: E402
+from duels.storage.storage import Storage  # noqa: E402
 
 LATENCY, CONCURRENCY = 0.2, 16
 REPETITIONS = 200
@@ -120,7 +120,7 @@ def studies(name: str, orders: Any) -> list[Found]:
     for seed in range(REPETITIONS):
         judge = JUDGES[name](seed=seed)
         result = duels.find_best(
-            judge.outputs, judge, prompts=judge.prompts, orders=orders, storage="sqlite://", progress=False
+            judge.outputs, judge, prompts=judge.prompts, orders=orders, storage=Storage("sqlite://"), progress=False
         )
         right = result.winner == judge.winner and result.ended == "verdict"
         found.append(Found(result.calls, right, alarm_of(result.study)))
@@ -129,9 +129,8 @@ def studies(name: str, orders: Any) -> list[Found]:
 
 
 def alarm_of(study: duels.Study) -> int | None:
-    ledger, answers = Ledger(), 0
+    answers = 0
     for entry in study.events():
-        ledger.take(entry)
         answers += entry.kind == "tell"
         if "position_bias" in entry.note:
             return answers

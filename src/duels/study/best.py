@@ -118,7 +118,7 @@ def assert_not_worse(
     margin: float = 0.05,
     max_calls: int = 200,
     confidence: float = 0.95,
-    storage: str | Storage | None = "sqlite://",
+    storage: str | Storage | None = None,
 ) -> RunResult:
     """Fail a test if a new version is worse than the old one, or if that is not known after `max_calls`.
 
@@ -130,7 +130,7 @@ def assert_not_worse(
         margin: How much worse the new version may be: it may win a question with probability ½ − margin.
         max_calls: How many calls may be made.
         confidence: The probability that the test is right.
-        storage: Where the study is kept; by default in memory only.
+        storage: Where the study is kept; by default in memory, and new for each call.
 
     Returns:
         The result, if the new version is better or as good within the margin.
@@ -145,7 +145,7 @@ def assert_not_worse(
         margin=margin,
         max_calls=max_calls,
         confidence=confidence,
-        storage=storage,
+        storage=Storage("sqlite://") if storage is None else storage,
         study_name="new against old",
         progress=False,
     )
