@@ -1,10 +1,13 @@
 """One question to one judge: in one order or in both, with what became of it."""
 
-from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Executor
+from typing import Any, NamedTuple
 
-from ..judges.questions import Answer, Judge, Question
+from ..errors import InvalidInput
+from ..judges.questions import Answer, Judge, Question, as_judge
 from ..judges.retries import Attempted, answered
+from ..votes.names import voter_name
 from .duels import Duel
 
 ATTEMPTS = 5  # at a question
@@ -101,3 +104,26 @@ def question_of(duel: Duel) -> Question:
 
 def _turned(question: Question) -> Question:
     return Question(question.prompt, question.right, question.left, question.right_name, question.left_name)
+
+
+def judges_of(judge: Any, threads: Executor) -> dict[str | None, Judge]:
+    """Return judges by name; the name of a single one is None.
+
+    Args:
+        judge: A function, or a dict of functions by name.
+        threads: Where functions that are not async run.
+
+    Raises:
+        InvalidInput: If there is none, a name cannot be used, or a function takes other arguments.
+    """
+    if not isinstance(judge, Mapping):
+        return {None: as_judge(judge, threads)}
+    if not judge:
+        raise InvalidInput("judge is an empty dict: expected at least one judge")
+    found: dict[str | None, Judge] = {}
+    for name, one in judge.items():
+        checked = voter_name(name)
+        if checked is None:
+            raise InvalidInput("a judge has no name: expected a dict from names to functions")
+        found[checked] = as_judge(one, threads)
+    return found

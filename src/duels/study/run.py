@@ -12,7 +12,7 @@ import time
 import warnings
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -20,11 +20,10 @@ import sqlalchemy as sa
 
 from ..checks import check_int
 from ..errors import Conflict, InvalidInput, NothingToAsk
-from ..judges.questions import Judge, Undo, as_judge
+from ..judges.questions import Judge, Undo
 from ..judges.threads import Threads, in_thread
 from ..storage.storage import Write
-from ..votes.names import voter_name
-from .asking import Reply, Task, asked
+from .asking import Reply, Task, asked, judges_of
 from .duels import Duel
 from .history import History
 from .items import unasked_item, with_items
@@ -260,19 +259,28 @@ class Run:
         return task if wanted else None
 
     def _begin_in(self, connection: sa.Connection, *, task: Task, undo: bool) -> bool:
-        history, duel = self.study.current(connection), task.duel.id
-        answer = history.answer[duel]
-        if not task.repeat:
-            if duel in history.forgotten or not (
-                history.active[history.left[duel]] and history.active[history.right[duel]]
-            ):
-                return False
-            if answer == SKIP or (undo and answer != OPEN):
-                self.study.undo_in(connection, duel=duel, blind=True)
-            elif answer != OPEN:
-                return False
-        self.study.note_in(connection, "again", duel=duel, voter=task.judge, note={"calls": task.orders})
+        if not (self._may_repeat(task) if task.repeat else self._reopened(connection, task.duel.id, undo)):
+            return False
+        item = {} if task.duel.item is None else {"item": task.duel.item.number}
+        note = {"calls": task.orders, **item}
+        self.study.note_in(connection, "again", duel=task.duel.id, voter=task.judge, note=note)
         return True
+
+    def _may_repeat(self, task: Task) -> bool:
+        """Whether the second judge was not asked the same already."""
+        duel = task.duel
+        before = self.ledger.asked.get((task.judge, frozenset((duel.left, duel.right))), set())
+        return duel.item is None or duel.item.number not in before
+
+    def _reopened(self, connection: sa.Connection, duel: int, undo: bool) -> bool:
+        """Whether a duel is open and about active arms, after a skip or, with `undo`, any answer was taken back."""
+        history = self.study.current(connection)
+        answer, arms = history.answer[duel], (history.left[duel], history.right[duel])
+        if duel in history.forgotten or not all(history.active[arm] for arm in arms):
+            return False
+        if answer == SKIP or (undo and answer != OPEN):
+            self.study.undo_in(connection, duel=duel, blind=True)
+        return answer in (OPEN, SKIP) or undo
 
 
 async def run_async(
@@ -296,7 +304,7 @@ async def run_async(
     if orders not in ("one", "both", "auto"):
         raise InvalidInput(f"orders is {orders!r}: expected 'one', 'both' or 'auto'")
     with Threads(concurrency, "duels-judge") as threads, ThreadPoolExecutor(1, "duels-database") as database:
-        judges = _judges(judge, threads)
+        judges = judges_of(judge, threads)
         most = min((one.most_at_once for one in judges.values() if one.most_at_once), default=concurrency)
         loop = asyncio.get_running_loop()
         in_database = partial(_in, loop, database)
@@ -360,20 +368,6 @@ async def _next(waiting: asyncio.Queue[Waiting], reply: Reply | None) -> Task | 
     future: asyncio.Future[Task | None] = asyncio.get_running_loop().create_future()
     waiting.put_nowait((reply, future))
     return await future
-
-
-def _judges(judge: Any, threads: Executor) -> dict[str | None, Judge]:
-    if not isinstance(judge, Mapping):
-        return {None: as_judge(judge, threads)}
-    if not judge:
-        raise InvalidInput("judge is an empty dict: expected at least one judge")
-    found: dict[str | None, Judge] = {}
-    for name, one in judge.items():
-        checked = voter_name(name)
-        if checked is None:
-            raise InvalidInput("a judge has no name: expected a dict from names to functions")
-        found[checked] = as_judge(one, threads)
-    return found
 
 
 def _checked_limits(max_calls: int | None, max_cost: float | None) -> Limits:
