@@ -68,7 +68,7 @@ def in_thread(make: Callable[[threading.Event], Coroutine[Any, Any, T]]) -> T:
     Raises:
         KeyboardInterrupt: After the second Ctrl-C.
     """
-    stop, outcome = threading.Event(), dict[str, Any]()  # its value or error
+    stop, done, outcome = threading.Event(), threading.Event(), dict[str, Any]()  # its value or error
     loop = asyncio.new_event_loop()
     task = loop.create_task(make(stop))
 
@@ -79,20 +79,26 @@ def in_thread(make: Callable[[threading.Event], Coroutine[Any, Any, T]]) -> T:
             outcome["error"] = error
         finally:
             loop.close()
+            done.set()
 
-    thread = threading.Thread(target=work, name="duels-run")
-    thread.start()
-    while thread.is_alive():
-        try:
-            thread.join()
-        except KeyboardInterrupt:
-            if stop.is_set():
-                loop.call_soon_threadsafe(task.cancel)
-                thread.join()
-                raise
-            stop.set()
-            print("stopping when the calls in progress have ended; Ctrl-C again to leave them", file=sys.stderr)
+    threading.Thread(target=work, name="duels-run", daemon=True).start()
+    try:
+        done.wait()  # after a Ctrl-C in `join`, a thread may seem to have ended
+    except KeyboardInterrupt:
+        stop.set()
+        _wait_or_leave(done, lambda: loop.call_soon_threadsafe(task.cancel))
     if "error" in outcome:
         raise outcome["error"]
     value: T = outcome["value"]
     return value
+
+
+def _wait_or_leave(done: threading.Event, cancel: Callable[[], object]) -> None:
+    try:
+        print("stopping when the calls in progress have ended; Ctrl-C again to leave them", file=sys.stderr, flush=True)
+        done.wait()
+    except KeyboardInterrupt:
+        if not done.is_set():
+            cancel()
+            done.wait()
+        raise

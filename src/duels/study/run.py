@@ -93,7 +93,7 @@ class Run:
     def next(self, replies: Sequence[Reply | None]) -> list[Task | None]:
         """Store what workers bring, and return what each is to ask next; None if there is nothing for it."""
         self._store([reply for reply in replies if reply is not None])
-        if self.ended is None:
+        if self.ended in (None, "verdict"):  # answers to questions in flight may make a verdict uncertain again
             self.ended = self._reason_to_end()
         tasks = [] if self.ended is not None else self._tasks(len(replies))
         return [*tasks, *[None] * (len(replies) - len(tasks))]
@@ -311,19 +311,9 @@ async def run_async(
         with shown(progress, limits) as show:
             run = Run(study, judges, limits, orders, show.say, stop or threading.Event())
             await in_database(run.start)
-            waiting: asyncio.Queue[Waiting] = asyncio.Queue()
-            serving = asyncio.create_task(_serve(run, in_database, waiting))
-            count = min(concurrency, most)
-            workers = [asyncio.create_task(_work(run, in_database, waiting, show)) for _ in range(count)]
             try:
-                await asyncio.gather(*workers)
-            except BaseException:
-                for worker in workers:
-                    worker.cancel()
-                await asyncio.gather(*workers, return_exceptions=True)
-                raise
+                await _until_it_ends(run, in_database, min(concurrency, most), show)
             finally:
-                serving.cancel()
                 for one in judges.values():
                     await one.aclose()
             result: RunResult = await in_database(run.result)
@@ -331,22 +321,38 @@ async def run_async(
     return result
 
 
-async def _serve(run: Run, in_database: InDatabase, waiting: asyncio.Queue[Waiting]) -> None:
-    """Give workers their next tasks. Those who come meanwhile share the next transactions."""
-    while True:
-        batch = [await waiting.get()]
+async def _until_it_ends(run: Run, in_database: InDatabase, count: int, show: Shown) -> None:
+    waiting: asyncio.Queue[Waiting] = asyncio.Queue()
+    tasks = [asyncio.create_task(_work(run, in_database, waiting, show)) for _ in range(count)]
+    serving = asyncio.create_task(_serve(run, in_database, waiting, count))
+    try:
+        await asyncio.gather(serving, *tasks)
+    finally:
+        for task in (serving, *tasks):
+            task.cancel()
+        await asyncio.gather(serving, *tasks, return_exceptions=True)
+
+
+async def _serve(run: Run, in_database: InDatabase, waiting: asyncio.Queue[Waiting], count: int) -> None:
+    """Give workers their tasks. Those who come together share a transaction; those without a task wait for the others.
+
+    It ends when no questions are in flight and no more are to be asked.
+    """
+    idle, busy = list[Waiting](), count
+    while busy:
+        batch = [*idle, await waiting.get()]
         while not waiting.empty():
             batch.append(waiting.get_nowait())
-        try:
-            tasks = await in_database(partial(run.next, [reply for reply, _ in batch]))
-        except BaseException as error:
-            for _, future in batch:
-                if not future.done():
-                    future.set_exception(error)
-            raise
+        tasks = await in_database(partial(run.next, [reply for reply, _ in batch]))
+        idle, busy = [], count - len(batch)
         for (_, future), task in zip(batch, tasks):
-            if not future.done():  # else the run was cancelled
+            if task is None:
+                idle.append((None, future))
+            elif not future.done():  # else the run was cancelled
                 future.set_result(task)
+                busy += 1
+    for _, future in idle:
+        future.set_result(None)
 
 
 async def _work(run: Run, in_database: InDatabase, waiting: asyncio.Queue[Waiting], show: Shown) -> None:
@@ -358,7 +364,7 @@ async def _work(run: Run, in_database: InDatabase, waiting: asyncio.Queue[Waitin
             task = await in_database(partial(run.undo, task))
         except KeyboardInterrupt:
             run.interrupt()
-            return
+            task = await _next(waiting, None)
         else:
             task = await _next(waiting, reply)
             show.update(run)

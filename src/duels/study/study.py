@@ -286,7 +286,10 @@ class Study(Log):
     ) -> None:
         """Write an event about a duel that changes no counts, see `ledger`."""
         history = self.current(connection)
-        text, attempt = json.dumps(note, ensure_ascii=False), history.attempt[duel]
+        self._storage.flush(connection)
+        same = (events.c.study_id == self._row.id) & (events.c.duel == duel) & (events.c.kind == kind)
+        attempt = connection.execute(sa.select(sa.func.count()).where(same)).scalar_one()  # so that they differ
+        text = json.dumps(note, ensure_ascii=False)
         self._write(history, kind, duel=duel, attempt=attempt, answer=answer, voter=voter, note=text)
 
     def undo(self, duel: Duel | int, *, blind: bool = False) -> None:
