@@ -51,6 +51,10 @@ class Conflict(InvalidInput):
     """The request contradicts what is already recorded: another answer to a duel, a study that exists."""
 
 
+class NothingToAsk(Conflict):
+    """Every question of a study was asked."""
+
+
 class CapReached(DuelsError):
     """A voting link has taken as many votes as it may."""
 

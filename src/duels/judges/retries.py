@@ -52,7 +52,8 @@ async def answered(
         question: What to ask.
         attempts: How often to ask at most.
         sleep: What waits between two attempts: 1 second, then 2, 4, … up to 60, each shortened by up to a half at
-            random. A `JudgeError` with `retry_after` asks for that time at least.
+            random. A `JudgeError` with `retry_after` asks for that time at least. If it returns False, there is no
+            further attempt.
         rng: The generator of the random part.
 
     Returns:
@@ -101,7 +102,8 @@ async def attempted(
         may_work_later = failure.can_retry and asked <= PATIENCE
         if not may_work_later or calls >= attempts:
             return Tried(None, calls, cost, failure, may_work_later)
-        await sleep(_pause(calls, asked, rng or _random))
+        if await sleep(_pause(calls, asked, rng or _random)) is False:
+            return Tried(None, calls, cost, failure)
     raise AssertionError("unreachable")
 
 

@@ -4,8 +4,8 @@ import asyncio
 import hashlib
 import inspect
 import threading
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 from functools import partial
 from typing import Any, Literal
 
@@ -13,12 +13,13 @@ from ..checks import check_int
 from ..errors import Conflict, InvalidInput, counted, cut
 from ..judges.questions import JudgeError
 from ..judges.retries import attempted
+from ..judges.threads import Threads, in_thread
 from ..storage.storage import Storage
 from ..votes.item_files import Item, ItemSource, items_of, output_of, read_items
 from .catalogue import create_study
 from .items import add_output, lacking, list_items, store_items
 from .outcome import RunResult
-from .run import in_thread, run_async
+from .run import run_async
 from .study import Judging, Study
 
 Producer = Callable[[str], object]  # it may be async
@@ -207,7 +208,7 @@ class _Given:
     async def run(self, study: Study, stop: threading.Event) -> RunResult:
         """Produce what is missing, and let the judge answer."""
         if self.producers:
-            await _produce(study, self.producers, self.concurrency)
+            await _produce(study, self.producers, self.concurrency, stop)
         return await self._run(study, stop=stop)
 
 
@@ -250,16 +251,18 @@ def _refuse_changes(study: Study, items: list[Item]) -> None:
         )
 
 
-async def _produce(study: Study, producers: Mapping[str, Producer], concurrency: int) -> None:
-    """Call each candidate's function for the prompts whose outputs the study does not have yet."""
+async def _produce(study: Study, producers: Mapping[str, Producer], concurrency: int, stop: threading.Event) -> None:
+    """Call each candidate's function for the prompts whose outputs the study does not have yet, until `stop`."""
     missing = [one for one in await asyncio.to_thread(lacking, study) if one.arm in producers]
     if not missing:
         return
     limit = asyncio.Semaphore(concurrency)
-    with ThreadPoolExecutor(concurrency, "duels-outputs") as threads:
+    with Threads(concurrency, "duels-outputs") as threads:
 
         async def one(number: int, arm: str, prompt: str) -> None:
             async with limit:
+                if stop.is_set():
+                    return
                 tried = await attempted(partial(_called, producers[arm], prompt, threads))
                 if tried.failure is not None:
                     raise JudgeError(f"{arm!r} has no output for prompt {number}, {cut(prompt)}: {tried.failure}")
@@ -276,9 +279,9 @@ async def _produce(study: Study, producers: Mapping[str, Producer], concurrency:
             raise
 
 
-async def _called(function: Producer, prompt: str, threads: ThreadPoolExecutor) -> object:
+async def _called(function: Producer, prompt: str, threads: Executor) -> object:
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None)):  # noqa: B004
         found = function(prompt)
     else:
         found = await asyncio.get_running_loop().run_in_executor(threads, function, prompt)
-    return await found if isinstance(found, Coroutine) else found
+    return await found if inspect.isawaitable(found) else found

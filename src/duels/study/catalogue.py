@@ -139,7 +139,13 @@ def create_study(
         lease=float(lease),
         settings=source | {"code": loop.code_of(chosen), "goal": goal._asdict()},
     )
-    created = store.write(Write(partial(_find_or_insert, store=store, row=row, arms=names, load=load_if_exists)))
+    insert = Write(partial(_find_or_insert, store=store, row=row, arms=names, load=load_if_exists))
+    try:
+        created = store.write(insert)
+    except StorageError as error:
+        if not isinstance(error.__cause__, sa.exc.IntegrityError):
+            raise
+        created = store.write(insert)  # another process has just created it
     if created.is_new:
         made = Study(store, created.row, chosen)
         if "policy" in (known := notices(made, chosen)):

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPICursor
 
 from ..checks import check_int
-from ..errors import Conflict, InvalidInput
+from ..errors import Conflict, InvalidInput, NothingToAsk
 from ..storage.storage import Write
 from ..votes.item_files import KINDS, Item, ItemSource, Output, read_items
 from ..votes.item_tables import listed
@@ -310,13 +310,13 @@ def unasked_item(connection: sa.Connection, study: Log, duel: Duel, before: set[
         The item, for the question's note; nothing if the study has no items.
 
     Raises:
-        Conflict: If the judge was asked about all items that have outputs of both arms.
+        NothingToAsk: If the judge was asked about all items that have outputs of both arms.
     """
     if not has_any(connection, study.id):
         return {}
     left = sorted(_with_both(connection, study.id, sorted({duel.left, duel.right})) - before)
     if not left:
-        raise Conflict(f"{duel.left!r} and {duel.right!r} were compared on every item that has outputs of both")
+        raise NothingToAsk(f"{duel.left!r} and {duel.right!r} were compared on every item that has outputs of both")
     return {"item": left[_random(study.row.seed, duel.id)[0] % len(left)]}
 
 

@@ -5,7 +5,8 @@ begins further calls about the same duel, after a crash or for a second judge. A
 note has the calls that were made in all, retries included, and their cost. A `repeat` does not count for the verdict.
 """
 
-from typing import Any, NamedTuple
+import math
+from typing import NamedTuple
 
 from .agreement import Agreement, agreements
 from .duels import LogEntry
@@ -38,7 +39,8 @@ class Ledger:
     Attributes:
         seq: The last event that it includes.
         sides: The sides that the judges chose.
-        open: For each duel whose calls have not ended, how many were begun and by whom.
+        open: The duels that wait for an answer, and which judge was asked.
+        failed: The duels that were skipped because the judge failed, and that judge.
         asked: For each judge and pair of arms, the items that it was asked about.
         last_cost: Whether the last answer said what it cost; None before the first.
     """
@@ -46,7 +48,8 @@ class Ledger:
     def __init__(self) -> None:
         self.seq = 0
         self.sides = Sides()
-        self.open: dict[int, tuple[int, str | None]] = {}
+        self.open: dict[int, str | None] = {}
+        self.failed: dict[int, str | None] = {}
         self.asked: dict[tuple[str | None, frozenset[str]], set[int]] = {}
         self.last_cost: bool | None = None
         self.calls = self._stored = self._bad = self._failed = self._repeats = 0
@@ -56,38 +59,57 @@ class Ledger:
 
     def take(self, entry: LogEntry) -> None:
         """Add the next event."""
-        self.seq = entry.seq
-        if entry.kind in ("ask", "again") and entry.duel is not None and "calls" in entry.note:
-            self.calls += entry.note["calls"]
-            self.open[entry.duel] = entry.note["calls"], entry.voter
-            if "item" in entry.note:
-                arms = frozenset((entry.left or "", entry.right or ""))
-                self.asked.setdefault((entry.voter, arms), set()).add(entry.note["item"])
-        elif entry.kind in ("tell", "repeat") and entry.duel is not None and "calls" in entry.note:
-            self._end(entry, entry.duel, entry.note)
+        self.seq, duel = entry.seq, entry.duel
+        if duel is None:
+            return
+        if entry.kind == "undo" and duel in self._first:
+            self.failed.pop(duel, None)
+            self.open[duel] = self._first[duel][0]
+        elif "calls" not in entry.note:
+            if entry.kind == "tell":  # by somebody else
+                self.open.pop(duel, None)
+        elif entry.kind in ("ask", "again"):
+            self._begin(entry, duel)
+        elif entry.kind in ("tell", "repeat"):
+            self._end(entry, duel)
 
-    def _end(self, entry: LogEntry, duel: int, note: dict[str, Any]) -> None:
-        begun = self.open.pop(duel, (note["calls"], None))[0]
+    def _begin(self, entry: LogEntry, duel: int) -> None:
+        self.calls += entry.note["calls"]
+        if entry.kind == "ask" or duel in self.open:  # else another judge is asked again
+            self.open[duel] = entry.voter
+        if "item" in entry.note:
+            arms = frozenset((entry.left or "", entry.right or ""))
+            self.asked.setdefault((entry.voter, arms), set()).add(entry.note["item"])
+
+    def _end(self, entry: LogEntry, duel: int) -> None:
+        note, answer = entry.note, entry.answer or "skip"
+        begun = 2 if "first" in note else 1
         self.calls += note["calls"] - begun  # retries
         self._stored += note["calls"]
         self.cost += note.get("cost", 0.0)
         self.last_cost = "cost" in note
         self._bad += note.get("bad", False)
         self._failed += note.get("failed", False)
-        answer = entry.answer or "skip"
         choice = {"left": entry.left, "right": entry.right}.get(answer) or answer
         if entry.kind == "repeat":
-            self._repeats += 1
-            if duel in self._first:
-                self._answers += [(duel, *self._first[duel]), (duel, entry.voter, choice)]
-        else:
-            if duel not in self._first:  # its coin counts once, even if the answer is taken back
-                self.sides.add(entry.voter, note.get("first", answer))
-            self._first[duel] = entry.voter, choice
+            self._repeat(duel, entry.voter, choice)
+            return
+        self.open.pop(duel, None)
+        if "failed" in note:
+            self.failed[duel] = entry.voter
+        if self.is_first(duel):
+            self.sides.add(entry.voter, note.get("first", answer))
+        self._first[duel] = entry.voter, choice
 
-    def was_answered(self, duel: int) -> bool:
-        """Return whether a judge has answered a duel before."""
-        return duel in self._first
+    def _repeat(self, duel: int, judge: str | None, choice: str) -> None:
+        first = self._first.get(duel)
+        if first is not None and first[0] != judge:
+            self._repeats += 1
+            self._answers += [(duel, *first), (duel, judge, choice)]
+
+    def is_first(self, duel: int) -> bool:
+        """Return whether a duel has no answer of a judge yet, so that its coin has not counted for a side."""
+        return duel not in self._first
 
     def spent(self) -> Spent:
         """Return the totals."""
@@ -96,7 +118,7 @@ class Ledger:
 
     def calls_in(self, cost: float) -> float:
         """Return how many calls a cost pays for, at the mean so far; infinite before the first."""
-        return cost * self._stored / self.cost if self.cost > 0 else float("inf")
+        return cost * self._stored / self.cost if self.cost > 0 else math.inf
 
     def positions(self) -> list[Position]:
         """Return how often each judge chose each side."""

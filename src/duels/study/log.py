@@ -344,6 +344,25 @@ class Log:
         item = None if history.items is None else DuelItem(history.items.of[number])
         return Duel(number, left, right, self.name, iso_time(history.asked[number]), item)
 
+    def events(self, after: int = 0, limit: int | None = None) -> list[LogEntry]:
+        """Return the log.
+
+        Args:
+            after: Start with the event after this sequence number.
+            limit: Return at most this many events.
+        """
+        return self.read(partial(self._entries, after=after, limit=limit))
+
+    def events_in(self, connection: sa.Connection, after: int = 0) -> list[LogEntry]:
+        """As `events`, inside a transaction."""
+        history = self.current(connection)
+        self._storage.flush(connection)
+        return self._entries(connection, history, after=after, limit=None)
+
+    def _entries(self, connection: sa.Connection, history: History, *, after: int, limit: int | None) -> list[LogEntry]:
+        rows = self._storage.read_events(connection, self._row.id, after, limit)
+        return [log_entry(history, Event(*row)) for row in rows]
+
     def _number(self, duel: Duel | int | str) -> int:
         if isinstance(duel, Duel) and duel.study != self.name:
             raise InvalidInput(f"the duel belongs to study {duel.study!r}: expected one of study {self.name!r}")

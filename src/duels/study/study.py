@@ -17,7 +17,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from ..checks import check_int
-from ..errors import Conflict, InvalidInput, UnknownName, counted
+from ..errors import Conflict, InvalidInput, NothingToAsk, UnknownName, counted
 from ..storage.batches import Batch, Packed, forget_voter, pack, store
 from ..storage.storage import Event, Write
 from ..storage.tables import events, voters
@@ -26,12 +26,12 @@ from ..votes.files import Votes, VoteSource, read_votes
 from ..votes.names import arm_names, composed, imported_name, link_voter, past_voter, place_of, voter_name
 from . import leaderboard as tables
 from . import log
-from .duels import Duel, DuelItem, LogEntry, checked_note, iso_time
+from .duels import Duel, DuelItem, checked_note, iso_time
 from .goal import Goal, goal_of
 from .history import History
 from .items import choose_item, fixed_items, has_any, with_items
 from .leaderboard import RankRow
-from .log import Log, log_entry
+from .log import Log
 from .past_votes import checked_batch, exported_votes
 from .record import OPEN, next_event
 from .standing import MOST_SHOWN, Standing, standing
@@ -194,7 +194,7 @@ class Study(Log):
             new.append(event)
             duels.append(duel)
         if not duels:
-            raise Conflict(
+            raise NothingToAsk(
                 f"study {self.name!r} has asked every pair about every item: nothing is left to ask, unless a question "
                 "stays without an answer"
             )
@@ -286,7 +286,10 @@ class Study(Log):
     ) -> None:
         """Write an event about a duel that changes no counts, see `ledger`."""
         history = self.current(connection)
-        text, attempt = json.dumps(note, ensure_ascii=False), history.attempt[duel]
+        self._storage.flush(connection)
+        same = (events.c.study_id == self._row.id) & (events.c.duel == duel) & (events.c.kind == kind)
+        attempt = connection.execute(sa.select(sa.func.count()).where(same)).scalar_one()  # so that they differ
+        text = json.dumps(note, ensure_ascii=False)
         self._write(history, kind, duel=duel, attempt=attempt, answer=answer, voter=voter, note=text)
 
     def undo(self, duel: Duel | int, *, blind: bool = False) -> None:
@@ -584,16 +587,3 @@ class Study(Log):
             InvalidInput: If there is no such duel.
         """
         return with_items(self, [self.read(lambda connection, history: self.duel_in(history, number))])[0]
-
-    def events(self, after: int = 0, limit: int | None = None) -> list[LogEntry]:
-        """Return the log.
-
-        Args:
-            after: Start with the event after this sequence number.
-            limit: Return at most this many events.
-        """
-        return self.read(partial(self._entries, after=after, limit=limit))
-
-    def _entries(self, connection: sa.Connection, history: History, *, after: int, limit: int | None) -> list[LogEntry]:
-        rows = self._storage.read_events(connection, self._row.id, after, limit)
-        return [log_entry(history, Event(*row)) for row in rows]

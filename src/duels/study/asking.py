@@ -1,0 +1,134 @@
+"""One question to one judge: in one order or in both, with what became of it."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Executor
+from typing import Any, NamedTuple
+
+from ..errors import InvalidInput
+from ..judges.questions import Answer, Judge, Question, as_judge
+from ..judges.retries import Attempted, answered
+from ..votes.names import voter_name
+from .duels import Duel
+
+ATTEMPTS = 5  # at a question
+TURNED = {"left": "right", "right": "left"}
+
+
+class Task(NamedTuple):
+    """What a worker is to ask.
+
+    Attributes:
+        duel: The duel.
+        judge: Who is asked.
+        orders: How many calls that takes: one, or one for each order.
+        repeat: Whether another judge has answered it already.
+        begun: Whether the log says already that it is asked now.
+        turned: Whether the sides are changed: a second judge has a coin of its own.
+    """
+
+    duel: Duel
+    judge: str | None
+    orders: int = 1
+    repeat: bool = False
+    begun: bool = False
+    turned: bool = False
+
+
+class Reply(NamedTuple):
+    """What became of a task.
+
+    Attributes:
+        task: The task.
+        answer: The answer; a skip if the judge failed.
+        calls: How many calls were made.
+        error: Why the judge failed, if it did.
+        final: Whether it will fail at every other question too.
+        first: With both orders, the answer to the first one.
+    """
+
+    task: Task
+    answer: Answer
+    calls: int
+    error: str | None = None
+    final: bool = False
+    first: str | None = None
+
+    def note(self) -> dict[str, object]:
+        """Return what the log keeps. A question that was skipped is closed: this run does not ask it again."""
+        answer = self.answer
+        note: dict[str, object] = {"calls": self.calls}
+        note |= {} if answer.note is None else {"note": answer.note}
+        note |= {} if answer.cost is None else {"cost": answer.cost}
+        note |= {} if self.first is None else {"first": self.first}
+        note |= {} if self.error is None else {"failed": True}
+        note |= {"bad": True} if answer.bad else {}
+        return note | ({"closed": True} if answer.answer == "skip" else {})
+
+
+async def asked(judge: Judge, task: Task, pause: Callable[[float], Awaitable[object]]) -> Reply:
+    """Ask a judge; with both orders one after the other, where disagreement is a tie.
+
+    Args:
+        judge: Whom to ask.
+        task: What to ask.
+        pause: What waits between two attempts, see `answered`.
+
+    Raises:
+        Undo: If the judge takes back its last answer.
+        KeyboardInterrupt: If the judge does.
+    """
+    question = _turned(question_of(task.duel)) if task.turned else question_of(task.duel)
+    found = await answered(judge, question, attempts=ATTEMPTS, sleep=pause)
+    if task.turned:
+        answer = TURNED.get(found.answer.answer, found.answer.answer)
+        found = found._replace(answer=found.answer._replace(answer=answer))
+    if task.orders == 1:
+        return Reply(task, found.answer, found.calls, found.error, found.final)
+    if found.answer.answer == "skip":
+        return Reply(task, found.answer, found.calls, found.error, found.final, "skip")
+    return _agreed(task, found, await answered(judge, _turned(question), attempts=ATTEMPTS, sleep=pause))
+
+
+def _agreed(task: Task, found: Attempted, turned: Attempted) -> Reply:
+    first, second = found.answer, turned.answer
+    other = TURNED.get(second.answer, second.answer)
+    answer = "skip" if other == "skip" else first.answer if first.answer == other else "tie"
+    costs = [one.cost for one in (first, second) if one.cost is not None]
+    notes = [one.note for one in (first, second) if one.note is not None]
+    joined = Answer(answer, "\n".join(notes) or None, sum(costs) if costs else None, first.bad or second.bad)
+    return Reply(task, joined, found.calls + turned.calls, turned.error, turned.final, first.answer)
+
+
+def question_of(duel: Duel) -> Question:
+    """Return what a judge is asked about a duel."""
+    item = duel.item
+    if item is None or item.left is None or item.right is None:
+        return Question(None, duel.left, duel.right, duel.left, duel.right)
+    return Question(item.prompt, item.left.content, item.right.content, duel.left, duel.right)
+
+
+def _turned(question: Question) -> Question:
+    return Question(question.prompt, question.right, question.left, question.right_name, question.left_name)
+
+
+def judges_of(judge: Any, threads: Executor) -> dict[str | None, Judge]:
+    """Return judges by name; the name of a single one is None.
+
+    Args:
+        judge: A function, or a dict of functions by name.
+        threads: Where functions that are not async run.
+
+    Raises:
+        InvalidInput: If there is none, a name cannot be used, or a function takes other arguments.
+    """
+    if not isinstance(judge, Mapping):
+        return {None: as_judge(judge, threads)}
+    if not judge:
+        raise InvalidInput("judge is an empty dict: expected at least one judge")
+    found: dict[str | None, Judge] = {}
+    for name, one in judge.items():
+        checked = voter_name(name)
+        if checked is None:
+            raise InvalidInput("a judge has no name: expected a dict from names to functions")
+        found[checked] = as_judge(one, threads)
+    return found

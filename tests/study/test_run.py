@@ -1,0 +1,468 @@
+"""Runs of judges: what is asked, when it ends, and what the next run does."""
+
+import asyncio
+import threading
+import warnings
+from collections import Counter
+
+import pytest
+from synthetic_judges import JUDGES, biased, clear, close
+
+import duels
+from duels.errors import Conflict, InvalidInput
+from duels.judges import Answer, JudgeError
+from duels.judges.questions import Undo
+from duels.study import add_items
+from duels.study.ledger import Ledger
+from duels.study.run import run_async
+
+ARMS = ("a", "bb", "ccc")
+PROMPTS = [f"prompt {n}" for n in range(20)]
+OUTPUTS = {arm: [f"{arm} {n:02}" for n in range(20)] for arm in ARMS}
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch):
+    monkeypatch.setattr("duels.judges.retries.FIRST", 0.001)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def either(request, tmp_path):
+    return f"sqlite:///{tmp_path}/duels.db" if request.param == "sqlite" else request.getfixturevalue("postgres")
+
+
+class Shorter:
+    """Prefers the shorter output, and counts what it was asked."""
+
+    def __init__(self, cost=None):
+        self.asked, self.cost, self.lock = Counter(), cost, threading.Lock()
+
+    def __call__(self, prompt, left, right):
+        with self.lock:
+            self.asked[prompt, left, right] += 1
+        return Answer("left" if len(left) < len(right) else "right", cost=self.cost)
+
+    @property
+    def calls(self):
+        return self.asked.total()
+
+    @property
+    def most(self):
+        """How often the same question was asked, in either order."""
+        return max(Counter((p, frozenset(pair)) for (p, *pair), n in self.asked.items() for _ in range(n)).values())
+
+
+def best(judge, url, outputs=OUTPUTS, **options):
+    return duels.find_best(outputs, judge, storage=url, study_name="s", **{"prompts": PROMPTS, **options})
+
+
+def log_of(result):
+    return [entry.kind for entry in result.study.events()]
+
+
+# ends and limits
+
+
+def test_it_ends_at_the_verdict(either):
+    judge = Shorter()
+    result = best(judge, either)
+    assert (result.winner, result.ended, result.calls) == ("a", "verdict", judge.calls)
+    assert result.spent.unstored == 0
+    assert judge.most == 1
+    assert best(judge, either).calls == judge.calls == result.calls  # nothing more is asked
+    assert result.study.check() == len(result.study.events())
+
+
+def test_max_calls_is_a_total_over_runs(either):
+    judge = Shorter()
+    for limit in (3, 3, 7, 12):
+        result = best(judge, either, max_calls=limit)
+        assert (result.ended, result.calls, judge.calls) == ("max_calls", limit, limit)
+    assert best(judge, either).winner == "a"
+    assert judge.most == 1
+
+
+def test_with_both_orders_a_question_is_begun_only_if_both_calls_are_allowed(url):
+    judge = Shorter()
+    assert best(judge, url, max_calls=7, orders="both", concurrency=4).calls == judge.calls == 6
+
+
+def test_max_cost_is_a_total_over_runs(url):
+    judge = Shorter(cost=0.25)
+    first = best(judge, url, max_cost=1.0, concurrency=2)
+    assert (first.ended, first.cost) == ("max_cost", 1.0)
+    second = best(judge, url, max_cost=2.6, concurrency=8)  # 10 calls cost 2.5
+    assert (second.ended, second.cost, judge.calls) == ("max_cost", 2.5, 10)
+
+
+def test_before_the_first_price_is_known_only_what_is_in_flight_may_cost_too_much(url):
+    judge = Shorter(cost=1.0)
+    result = best(judge, url, max_cost=1.5, concurrency=6)
+    assert result.ended == "max_cost"
+    assert result.calls == judge.calls <= 6
+
+
+def test_a_judge_without_prices_cannot_keep_max_cost(url):
+    with pytest.warns(UserWarning, match="does not say what a call costs"):
+        assert best(Shorter(), url, max_cost=0.01).winner == "a"
+
+
+@pytest.mark.parametrize("population", [False, True])
+def test_every_question_is_asked_once_of_a_judge_that_cannot_decide(url, population):
+    judge = Shorter()
+    judge_all = lambda p, a, b: (judge(p, a, b), "tie")[1]  # noqa: E731
+    result = best(judge_all, url, population=population, concurrency=5)
+    assert judge.most == 1
+    assert result.calls == judge.calls <= 3 * 20
+    if population:
+        assert (result.ended, result.calls) == ("all asked", 3 * 20)
+
+
+def test_a_study_with_items_that_exists_asks_each_judge_once(url):
+    study = duels.create_study(ARMS, "s", url)
+    add_items(study, [{"prompt": p, "outputs": {arm: OUTPUTS[arm][n] for arm in ARMS}} for n, p in enumerate(PROMPTS)])
+    judges = {"x": Shorter(), "y": Shorter()}
+    ties = {name: (lambda p, a, b, judge=judge: (judge(p, a, b), "tie")[1]) for name, judge in judges.items()}
+    result = study.run(ties, concurrency=4)
+    assert result.ended == "all asked"
+    assert {judge.most for judge in judges.values()} == {1}
+    assert sum(judge.calls for judge in judges.values()) == result.calls >= 2 * 20
+
+
+def test_a_study_on_its_items_without_items_is_refused(url):
+    study = duels.create_study(ARMS, "s", url, about="these items")
+    with pytest.raises(Conflict, match="add them with add_items"):
+        study.run(Shorter())
+
+
+def test_names_only(url):
+    result = duels.find_best(["long name", "short", "middling"], lambda a, b: min(a, b, key=len), storage=url)
+    assert (result.winner, result.ended, result.all_pairs) == ("short", "verdict", 0)
+
+
+def test_a_retired_study_asks_nothing(url):
+    judge = Shorter()
+    study = best(judge, url, max_calls=4).study
+    study.retire()
+    assert best(judge, url).ended == "retired"
+    assert judge.calls == 4
+    study.resume()
+    assert best(judge, url).winner == "a"
+
+
+def test_a_study_that_is_retired_meanwhile(url):
+    study = duels.create_study(["a", "b"], "s", url)
+
+    def judge(left, right):
+        study.retire()
+        return "tie"
+
+    result = study.run(judge, concurrency=1)
+    assert (result.ended, result.calls) == ("retired", 1)
+
+
+def test_what_is_refused_before_the_first_call(url):
+    study = duels.create_study(["a", "b"], "s", url)
+    for options, words in [
+        ({"max_calls": 0}, "max_calls"),
+        ({"max_cost": -1}, "max_cost is -1"),
+        ({"max_cost": True}, "max_cost is True"),
+        ({"concurrency": 0}, "concurrency"),
+        ({"orders": "two"}, "orders is 'two'"),
+    ]:
+        with pytest.raises(InvalidInput, match=words):
+            study.run(Shorter(), **options)
+    for judge in (lambda a: "left", {}, {"": Shorter()}, 3):
+        with pytest.raises(InvalidInput):
+            study.run(judge)
+    assert len(study.events()) == 1
+
+
+# kinds of judges
+
+
+class AsyncObject:
+    async def __call__(self, prompt, left, right):
+        await asyncio.sleep(0)
+        return "left" if len(left) < len(right) else "right"
+
+
+@pytest.mark.parametrize("judge", [Shorter(), Shorter().__call__, AsyncObject(), AsyncObject().__call__])
+def test_sync_and_async_judges(url, judge):
+    assert best(judge, url, concurrency=3).winner == "a"
+
+
+def test_threads_run_at_once_up_to_the_concurrency(url):
+    together = threading.Barrier(5, timeout=20)
+
+    def judge(prompt, left, right):
+        together.wait()  # nobody goes on before five are here
+        return "left" if len(left) < len(right) else "right"
+
+    assert best(judge, url, concurrency=5, max_calls=15).calls == 15
+
+
+@pytest.mark.parametrize("orders", ["one", "both"])
+def test_never_more_calls_at_once_than_the_concurrency(url, orders):
+    now = most = 0
+
+    async def judge(prompt, left, right):
+        nonlocal now, most
+        now += 1
+        most = max(most, now)
+        await asyncio.sleep(0.002)
+        now -= 1
+        return "left" if len(left) < len(right) else "right"
+
+    best(judge, url, concurrency=4, orders=orders)
+    assert most == 4
+
+
+def test_a_judge_that_answers_one_at_a_time(url):
+    class One(Shorter):
+        most_at_once, busy = 1, 0
+
+        def __call__(self, prompt, left, right):
+            assert self.busy == 0
+            self.busy = 1
+            reply = super().__call__(prompt, left, right)
+            self.busy = 0
+            return reply
+
+    assert best(One(), url, concurrency=8, orders="both").winner == "a"
+
+
+def test_inside_a_running_event_loop(url):
+    async def main():
+        return best(AsyncObject(), url)
+
+    assert asyncio.run(main()).winner == "a"
+
+
+def test_find_best_async(url):
+    async def main():
+        result = await duels.find_best_async(OUTPUTS, AsyncObject(), prompts=PROMPTS, storage=url, study_name="s")
+        return result, await run_async(result.study, AsyncObject())
+
+    first, second = asyncio.run(main())
+    assert first.winner == second.winner == "a"
+    assert first.calls == second.calls
+
+
+# several judges
+
+
+def test_several_judges_share_the_questions_and_repeat_a_tenth(url):
+    x, y = close(prompts=100, seed=1), Counter()
+
+    def agrees(prompt, left, right):
+        y[prompt] += 1
+        return x(prompt, left, right)
+
+    result = duels.find_best(
+        x.outputs, {"x": x, "y": agrees}, prompts=x.prompts, storage=url, max_calls=220, concurrency=4
+    )
+    asked = Counter(entry.voter for entry in result.study.events() if entry.kind == "ask")
+    assert abs(asked["x"] - asked["y"]) <= 1
+    assert result.spent.repeats == pytest.approx(220 / 11, abs=4)  # those in flight at the end are left out
+    (agreement,) = result.agreements
+    assert (agreement.raw, agreement.kappa) == (1.0, 1.0)
+    votes = result.study.votes()
+    assert len(votes) == sum(asked.values())  # repeats do not count
+
+
+def test_judges_that_disagree(url):
+    x = close(prompts=100, seed=1)
+    other = {"left": "right", "right": "left", "tie": "tie"}
+    judges = {"x": x, "y": lambda p, a, b: other[x(p, a, b)]}
+    result = duels.find_best(x.outputs, judges, prompts=x.prompts, storage=url, max_calls=220, orders="one")
+    (agreement,) = result.agreements
+    assert agreement.raw < 0.5
+    assert agreement.kappa < 0
+
+
+# orders and position bias
+
+
+def test_disagreement_between_the_orders_is_a_tie(url):
+    always_left = Shorter()
+    result = best(lambda p, a, b: (always_left(p, a, b), "left")[1], url, orders="both", concurrency=3)
+    told = [entry for entry in result.study.events() if entry.kind == "tell"]
+    assert {entry.answer for entry in told} == {"tie"}
+    assert {entry.note["calls"] for entry in told} == {2}
+    assert result.calls == always_left.calls == 2 * len(told)
+    assert all(always_left.asked[p, b, a] == 1 for p, a, b in always_left.asked)
+    assert best(Shorter(), url + "2", orders="both").winner == "a"
+
+
+def test_auto_turns_to_both_orders_and_the_log_says_when(url):
+    judge = biased(seed=2)
+    result = duels.find_best(judge.outputs, judge, prompts=judge.prompts, storage=url, concurrency=1)
+    events = result.study.events()
+    alarms = [place for place, entry in enumerate(events) if "position_bias" in entry.note]
+    assert len(alarms) == 1
+    before, after = events[: alarms[0]], events[alarms[0] + 1 :]
+    assert {entry.note["calls"] for entry in before if entry.kind == "ask"} == {1}
+    assert {entry.note["calls"] for entry in after if entry.kind == "ask"} == {2}
+    note = events[alarms[0]].note["position_bias"]
+    assert note["judge"] is None
+    assert note["share"] > 0.6
+    assert "osition bias: the judge prefers the left side" in str(result)
+    assert result.winner == judge.winner
+
+
+def test_the_log_has_one_alarm_however_many_answers_come_at_once(url):
+    """Also if the answer that raises it shares its transaction with others."""
+    judge = Shorter()
+    result = best(lambda p, a, b: (judge(p, a, b), "left")[1], url, concurrency=16)
+    ledger, alarms = Ledger(), []
+    for entry in result.study.events():
+        ledger.take(entry)
+        if "position_bias" in entry.note:
+            alarms.append(ledger.positions()[0])
+    assert [(one.left, one.biased) for one in alarms] == [(17, True)]
+
+
+@pytest.mark.parametrize("name", ["clear", "close", "cyclic"])
+def test_fair_judges_are_asked_in_one_order(url, name):
+    judge = JUDGES[name](seed=1)
+    result = duels.find_best(judge.outputs, judge, prompts=judge.prompts, storage=url)
+    assert not any(one.biased for one in result.positions)
+    assert all(entry.note["calls"] == 1 for entry in result.study.events() if entry.kind == "ask")
+
+
+# failures
+
+
+def test_ten_failures_in_a_row_end_it_and_the_next_run_asks_them_again(url):
+    def broken(prompt, left, right):
+        raise RuntimeError("out of order")
+
+    result = best(broken, url, concurrency=1)
+    assert (result.ended, result.error) == ("failed", "RuntimeError: out of order")
+    assert result.calls == 50  # ten questions, five attempts at each
+    assert result.spent.failed == 10
+    assert "out of order" in str(result)
+    judge = Shorter()
+    again = best(judge, url, concurrency=1, max_calls=61)
+    asked = [entry.duel for entry in again.study.events() if entry.kind == "again"]
+    assert asked == list(range(10))  # those first, then a new one
+    assert judge.calls == 11
+    assert judge.most == 1
+
+
+def test_a_final_error_ends_it_at_once(url):
+    def no_key(prompt, left, right):
+        raise JudgeError("wrong key", can_retry=False)
+
+    result = best(no_key, url, concurrency=1)
+    assert (result.ended, result.calls, result.error) == ("failed", 1, "wrong key")
+
+
+def test_a_question_that_cannot_be_answered_is_skipped_and_not_asked_again(url):
+    asked = Counter()
+
+    def judge(prompt, left, right):
+        asked[prompt, frozenset((left, right))] += 1
+        if prompt == PROMPTS[3]:
+            raise JudgeError("too long", can_retry=False, this_question=True)
+        return "tie"
+
+    result = best(judge, url, population=True, concurrency=1)
+    assert result.ended == "all asked"
+    assert asked.total() == 60
+    assert result.spent.failed == 3
+
+
+@pytest.mark.parametrize("word", ["skip", "no idea"])
+def test_skips_and_bad_answers_are_not_asked_again(url, word):
+    asked = Counter()
+
+    def judge(prompt, left, right):
+        asked[prompt, frozenset((left, right))] += 1
+        return word
+
+    for _ in range(2):
+        result = best(judge, url, concurrency=4)
+        assert result.ended == "all asked"
+        assert set(asked.values()) == {1}
+        assert len(asked) == 60
+        assert result.spent.bad == (60 if word == "no idea" else 0)
+
+
+def test_a_run_that_ends_does_not_wait_for_pauses(url, monkeypatch):
+    monkeypatch.setattr("duels.judges.retries.FIRST", 60.0)
+
+    def judge(prompt, left, right):
+        if prompt in PROMPTS[:5]:
+            raise RuntimeError("busy")
+        return "left" if len(left) < len(right) else "right"
+
+    result = best(judge, url, concurrency=16)  # would take minutes
+    assert result.winner == "a"
+    assert 0 < result.spent.failed <= 15
+    assert result.spent.unstored == 0
+
+
+# undo
+
+
+def test_a_person_takes_back_an_answer(url):
+    """Answers a, b; takes back b; answers it c; goes on."""
+    seen, script = [], iter(["left", "right", Undo, "tie", "left"])
+
+    async def person(prompt, left, right):
+        seen.append((prompt, left, right))
+        word = next(script, KeyboardInterrupt)
+        if not isinstance(word, str):
+            raise word
+        return word
+
+    person.most_at_once = 1
+    result = best(person, url)
+    assert seen[3] == seen[1]  # the question of the answer that was taken back …
+    assert seen[4] == seen[2]  # … and then the one at which that happened
+    told = [(entry.duel, entry.answer) for entry in result.study.events() if entry.kind == "tell"]
+    assert told == [(0, "left"), (1, "right"), (1, "tie"), (2, "left")]
+    assert (result.ended, result.verdict.kind) == ("interrupted", "not yet")
+    assert result.study.verdict().void is None
+    assert result.calls == 5  # duels 0, 1, 2, 1 again, and 3, which is open
+    assert [duel.id for duel in result.study.open_duels()] == [3]
+
+
+def test_nothing_to_take_back(url):
+    script = iter([Undo, Undo, "left"])
+
+    async def person(prompt, left, right):
+        word = next(script, KeyboardInterrupt)
+        if not isinstance(word, str):
+            raise word
+        return word
+
+    result = best(person, url, concurrency=1)
+    assert "undo" not in log_of(result)
+    assert [entry.answer for entry in result.study.events() if entry.kind == "tell"] == ["left"]
+
+
+@pytest.mark.parametrize("orders", ["one", "both"])
+def test_a_judge_that_raises_keyboard_interrupt(url, orders):
+    judge = Shorter()
+
+    def stops(prompt, left, right):
+        if judge.calls >= 6:
+            raise KeyboardInterrupt
+        return judge(prompt, left, right)
+
+    result = best(stops, url, orders=orders, concurrency=3)
+    assert result.ended == "interrupted"
+    assert len(result.study.open_duels()) >= 1
+    again = best(judge, url, orders=orders)
+    assert again.winner == "a"
+    opened = [duel.id for duel in result.study.open_duels()]
+    assert opened == []
+
+
+def test_no_warnings_from_threads_that_were_left(url):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert best(clear(arms=3, prompts=20), url, clear(arms=3, prompts=20).outputs, prompts=clear(3, 20).prompts)
