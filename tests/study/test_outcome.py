@@ -1,8 +1,5 @@
 """What a run of judges prints."""
 
-import subprocess
-import sys
-
 import pytest
 from rich.cells import cell_len
 
@@ -124,25 +121,3 @@ def test_the_line_of_progress_fits(name, width, text):
     left = [" · about 40 calls, $0.10, 9 s left", " · about $0.10, 9 s left"]
     assert _fitted("12 calls · ", name, " leads (98% sure)", left, width) == text
     assert cell_len(text) <= width
-
-
-INTERRUPTED = """
-import os, signal, threading, time
-from duels.study.run import in_thread
-import asyncio
-
-async def work(stop):
-    threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
-    while not stop.is_set():
-        await asyncio.sleep(0.01)
-    await asyncio.sleep(0.1)  # what is in progress
-    return "ended"
-
-print(in_thread(work))
-"""
-
-
-def test_ctrl_c_waits_for_what_is_in_progress():
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60)
-    assert done.stdout == "ended\n", done.stderr
-    assert done.stderr == "stopping when the calls in progress have ended; Ctrl-C again to leave them\n"

@@ -312,7 +312,7 @@ async def run_async(
         most = min((one.most_at_once for one in judges.values() if one.most_at_once), default=concurrency)
         loop = asyncio.get_running_loop()
         in_database = partial(_in, loop, database)
-        with shown(progress, limits) as show:
+        with shown(progress, limits, judges.values()) as show:
             run = Run(study, judges, limits, orders, show.say, stop or threading.Event())
             await in_database(run.start)
             try:
