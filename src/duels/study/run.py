@@ -328,14 +328,15 @@ async def _until_it_ends(run: Run, in_database: InDatabase, count: int, show: Sh
 
 
 async def _serve(run: Run, in_database: InDatabase, waiting: asyncio.Queue[Waiting], count: int) -> None:
-    """Give workers their tasks. Those who come together share a transaction; those without a task wait for the others.
+    """Give workers their tasks. Those without a task wait for the others.
 
-    It ends when no questions are in flight and no more are to be asked.
+    Up to a quarter of the workers share a transaction: if all of them did, all would wait for the work of all. It ends
+    when no questions are in flight and no more are to be asked.
     """
     idle, busy = list[Waiting](), count
     while busy:
         batch = [*idle, await waiting.get()]
-        while not waiting.empty():
+        while not waiting.empty() and len(batch) - len(idle) < count // 4:
             batch.append(waiting.get_nowait())
         tasks = await in_database(partial(run.next, [reply for reply, _ in batch]))
         idle, busy = [], count - len(batch)
