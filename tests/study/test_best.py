@@ -1,5 +1,6 @@
 """find_best: candidates of every kind, what is produced once, and what is refused when it changes."""
 
+import random
 import threading
 from collections import Counter
 
@@ -117,5 +118,24 @@ def test_not_worse():
         assert_not_worse(old, new, shorter, prompts=PROMPTS)
     with pytest.raises(AssertionError, match="is not known to be as good"):
         assert_not_worse(new, old, shorter, prompts=PROMPTS, max_calls=2)
-    ties = assert_not_worse(new, old, lambda prompt, left, right: "tie", prompts=PROMPTS)
-    assert ties.verdict.kind == "practically tied"
+    assert assert_not_worse(new, old, lambda prompt, left, right: "tie", prompts=PROMPTS).winner is None
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_worse_version_does_not_pass_because_the_old_one_is_good_enough(seed):
+    """The new version wins 21 of 60 prompts, which is 15 points too few. The promise: at most one in twenty passes."""
+    wins = set(random.Random(seed).sample(range(60), 21))
+
+    def judge(prompt, left, right):
+        return "new" if int(prompt) in wins else "old"
+
+    prompts = [str(n) for n in range(60)]
+    with pytest.raises(AssertionError, match="the new version is"):
+        assert_not_worse(["x"] * 60, ["y"] * 60, judge, prompts=prompts)
+
+
+def test_a_version_that_is_hardly_worse_passes():
+    """It wins 29 of 60: within five points, which is known once all prompts were asked."""
+    judge = lambda prompt, left, right: "new" if int(prompt) % 60 < 29 else "old"  # noqa: E731
+    result = assert_not_worse(["x"] * 60, ["y"] * 60, judge, prompts=[str(n) for n in range(60)])
+    assert result.calls <= 60
