@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -136,6 +137,7 @@ def resident() -> float:
     return int(fields["VmRSS"].split()[0]) / 1024
 
 
+@cache
 def studies(name: str, orders: Any) -> list[Found]:
     """Many studies with one kind of judge."""
     found = []

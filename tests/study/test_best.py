@@ -121,10 +121,10 @@ def test_not_worse():
     assert assert_not_worse(new, old, lambda prompt, left, right: "tie", prompts=PROMPTS).winner is None
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(6))
 def test_a_worse_version_does_not_pass_because_the_old_one_is_good_enough(seed):
-    """The new version wins 21 of 60 prompts, which is 15 points too few. The promise: at most one in twenty passes."""
-    wins = set(random.Random(seed).sample(range(60), 21))
+    """The new version wins 24 of 60 prompts: 40 %, which is 5 points too few. At most one in twenty may pass."""
+    wins = set(random.Random(seed).sample(range(60), 24))
 
     def judge(prompt, left, right):
         return "new" if int(prompt) in wins else "old"
