@@ -161,8 +161,11 @@ def random(P, horizon, coin, luck):
     return history
 
 
-def helpful(W, T, i, j, coin, confidence=0.95, margin=0.0):
-    """The pair to ask where (i, j) is proposed, by wins W and ties T: lines 2 to 9 of `policies.verdict`."""
+def helpful(W, T, i, j, coin, confidence=0.95, margin=0.0, by=None):
+    """The pair to ask where (i, j) is proposed, by wins W and ties T: lines 2 to 9 of `policies.verdict`.
+
+    `by` has other rules for which arms are beaten for certain, and which need not meet.
+    """
     K, delta = len(W), 1 - confidence
     everyone = range(K)
 
@@ -182,6 +185,8 @@ def helpful(W, T, i, j, coin, confidence=0.95, margin=0.0):
             bets = W[i, j] * math.log(1 + stake * (1 - m)) + W[j, i] * math.log(1 - stake * m)
             fortune += math.exp(bets + T[i, j] * math.log(1 + stake * margin)) / 16
         return fortune >= 16 * (1 if K == 2 else K) / delta
+
+    beats, need_not_meet = by or (beats, need_not_meet)
 
     def lead(i, j):
         return (W[i, j] - W[j, i]) / math.sqrt(W[i, j] + W[j, i] + 10)

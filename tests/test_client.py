@@ -21,6 +21,8 @@ from duels.errors import Conflict, DuelsError, InvalidInput, StorageError, Unkno
 from duels.server.keys import make_key
 from duels.storage.registry import open_storage
 from duels.study.items import list_items
+from duels.study.judge_log import follow, judges_of
+from duels.study.ledger import Ledger
 
 TOKEN = "a-token-that-was-chosen-for-tests"
 ARMS = ["bm25", "dense", "hybrid"]
@@ -68,7 +70,18 @@ def same(remote, local):
     assert remote.ranking() == local.ranking()
     assert remote.standing() == local.standing()
     assert str(remote.standing()) == str(local.standing())
+    assert remote.judges() == judges_of(follow(local, Ledger()))
     assert remote.votes() == local.votes()
+
+
+def test_judges_from_afar(pair):
+    remote, local = pair
+    local.run({"gpt": lambda left, right: min(left, right), "claude": lambda left, right: "tie"}, max_calls=30)
+    same(remote, local)
+    found = remote.judges()
+    assert found.calls == 30
+    assert [one.judge for one in found.positions] == ["gpt"]
+    assert found.agreements
 
 
 def test_a_policy_that_may_never_end_is_named(client):

@@ -40,7 +40,7 @@ try:
 except duels.DuelsError as error:
     assert "127.0.0.1:9" in str(error), error
 
-for namespace in "experiments policies problems ranking results study testing theory votes".split():
+for namespace in "experiments judges policies problems ranking results study testing theory votes".split():
     for name in getattr(getattr(duels, namespace), "__all__", ()):
         getattr(getattr(duels, namespace), name)
 """

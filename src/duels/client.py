@@ -17,9 +17,12 @@ from urllib.parse import quote
 
 from .checks import check_int
 from .errors import Conflict, DamagedStudy, DuelsError, InvalidInput, StorageError, UnknownName
+from .study.agreement import Agreement
 from .study.catalogue import LEASE, StudyInfo
 from .study.duels import Duel, DuelItem, LogEntry, checked_note, duel_number
+from .study.judge_log import Judges
 from .study.leaderboard import RankRow
+from .study.positions import Position
 from .study.standing import Chance, Standing
 from .study.tally import LeaderboardRow, PairRow
 from .study.verdict import Verdict
@@ -431,6 +434,13 @@ class RemoteStudy:
         """Estimate, before the verdict, how likely each arm is the best and how many more answers are needed."""
         found = self._get("/standing")
         return _row(Standing, found | {"chances": tuple(_row(Chance, one) for one in found["chances"])})
+
+    def judges(self) -> Judges:
+        """Return the calls of the study's judges: number and cost, which sides they chose, how often they agree."""
+        found = self._get("/judges")
+        positions = [_row(Position, one) for one in found["positions"]]
+        agreements = [_row(Agreement, one) for one in found["agreements"]]
+        return _row(Judges, found | {"positions": positions, "agreements": agreements})
 
     def ranking(self) -> list[RankRow]:
         """Return the active arms in order, and which ranks are certain, as `Study.ranking`."""

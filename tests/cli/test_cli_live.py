@@ -288,6 +288,8 @@ def test_standing_and_ranking(logo):
     assert output("standing", "logo", cwd=logo).startswith("Chance to be the best: fox ")
     assert " ".join(output("standing", "logo", cwd=logo).split()) == str(study.standing())
     assert json.loads(output("standing", "logo", "-f", "json", cwd=logo)) == study.standing().as_dict()
+    answers = float(f"{study.standing().answers_median:.2g}")
+    assert f"About {answers:,.0f} more answers are likely needed." in output("verdict", "logo", cwd=logo)
     chances = [(row["arm"], float(row["chance"])) for row in rows_of(output("standing", "logo", "-f", "csv", cwd=logo))]
     assert chances == [tuple(one) for one in study.standing().chances]
     assert json.loads(output("ranking", "logo", "-f", "json", cwd=logo)) == [one._asdict() for one in study.ranking()]

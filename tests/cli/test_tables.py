@@ -51,6 +51,7 @@ COMMANDS = {
     "merge": Command("part1 part2 --out all", table=True),
     "plot": Command("cyclic-4 --figure preferences --out p.json"),
     "report": Command("whole --out r.html"),
+    "judge": Command("outputs.csv --command ./judge.sh"),
     "create-study": Command("other red green blue"),
     "studies": Command("", table=True),
     "delete-study": Command("prompts", stdin="y\n"),
@@ -127,6 +128,11 @@ def template(tmp_path_factory):
     storage.close()
     (folder / "votes.csv").write_text("left,right,winner\nfox,owl,left\n")
     (folder / "train.txt").write_text(LETOR)
+    outputs = [",".join([f"prompt {k}", f"good {k}", "poor", "poor"]) for k in range(5)]
+    arms = ",".join(f'"{arm}"' for arm in ARMS[1:4])
+    (folder / "outputs.csv").write_text("\n".join([f"prompt,{arms}", *outputs]))
+    (folder / "judge.sh").write_text("#!/bin/sh\ngrep -q 'left\": \"good' && echo left || echo right\n")
+    (folder / "judge.sh").chmod(0o755)
     (folder / "e.toml").write_text(
         'policies = ["random", "rucb:alpha=0.6", "rucb:variant=icml"]\nhorizons = [20000]\nruns = 4\n'
         '[problems]\n"the one with a cycle" = "cyclic-4"\narxiv-6 = "arxiv-6"\n'
@@ -135,6 +141,7 @@ def template(tmp_path_factory):
         "run e.toml -q --shard 1/2 --out part1",
         "run e.toml -q --shard 2/2 --out part2",
         "run arxiv-6 -p random -q --horizon 1000 --runs 2 --out whole",
+        "judge outputs.csv --command ./judge.sh",
         "token create laptop",
         "token create a-second-one --kind admin",
         "token revoke 2",

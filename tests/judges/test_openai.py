@@ -379,6 +379,13 @@ def test_costs(server):
     assert ask(openai(server.url, "fake")).cost == 0.0, "a model without a price is free"
     server.next.append(Reply(200, b'{"choices": [], "usage": {"prompt_tokens": 1000000, "completion_tokens": 0}}'))
     assert refused(judge).cost == 1.0, "a failed call may cost too"
+    for body, cost in (
+        (b'{"choices": [{}], "usage": {"prompt_tokens": 1000000, "completion_tokens": 0}}', 1.0),
+        (b'{"choices": [{}], "usage": [5]}', None),
+        (b"not JSON", None),
+    ):
+        server.next.append(Reply(200, body))
+        assert refused(judge).cost == cost
 
 
 def test_calls_share_connections_and_run_together(server):

@@ -95,7 +95,7 @@ def test_what_no_attempt_can_cure_ends_at_once(error):
 
 def test_a_question_that_cannot_be_answered_is_no_reason_to_stop():
     attempted, pauses = attempt(JudgeError("too long", can_retry=False, this_question=True))
-    assert (attempted, pauses) == (Attempted(Answer("skip", "too long"), 1, "too long", False), [])
+    assert (attempted, pauses) == (Attempted(Answer("skip", "too long"), 1, "too long", False, closed=True), [])
 
 
 def test_costs_of_failed_attempts_are_added():

@@ -45,6 +45,9 @@ def test_the_quick_check_of_certainty_leaves_nothing_out():
             expected = wins > losses and evidence(wins, losses) >= level
             assert is_certain(wins, losses, level) == expected
             seen.add(expected)
+    for n, level in itertools.product((300, 3000), (7.6, 15.0, 40.0)):  # leads that are small beside n
+        for wins in range(n // 2, n):
+            assert is_certain(wins, n - wins, level) == (2 * wins > n and evidence(wins, n - wins) >= level)
     assert seen == {True, False}
 
 

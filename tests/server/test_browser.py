@@ -11,6 +11,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
+from duels.judges import Answer
+from duels.study.catalogue import load_study
+
 XSS = "<script>window.xss=1</script>\"'><img src=x onerror=window.xss=1>"
 PHONE, DESKTOP = {"width": 360, "height": 740}, {"width": 1280, "height": 900}
 SMALL_TABLET, TABLET = {"width": 600, "height": 900}, {"width": 800, "height": 1000}
@@ -553,11 +556,12 @@ def serious(page):
 
 def test_all_pages_are_accessible_and_fit(browser, live, api):
     name, arms = "w" * 80, ["concise", "a" * 60, "thorough", "vague"]
-    item = {"prompt": "q " * 40, "kind": "code", "outputs": dict.fromkeys(arms, "x" * 300)}
-    path = make_study(api, name, arms, [item])
+    item = {"kind": "code", "outputs": dict.fromkeys(arms, "x" * 300)}
+    path = make_study(api, name, arms, [item | {"prompt": f"{k} " * 40} for k in range(10)])
     votes = "left,right,winner\n" + f"concise,{arms[1]},left\nconcise,thorough,right\nvague,concise,right\n" * 4
     assert api.post(f"/api/studies/{name}/import", content=votes).status_code == 200
     assert api.post(f"/api/studies/{name}/arms/vague/retire").status_code == 200
+    load_study(name, live.storage).run({"j" * 60: lambda left, right: Answer("left", cost=0.1)}, max_calls=20)
     browser.expected += [NOT_FOUND]
     page = browser.sign_in(live.token, color_scheme="dark")
     ready = {
@@ -573,6 +577,7 @@ def test_all_pages_are_accessible_and_fit(browser, live, api):
         page.set_viewport_size(DESKTOP)
         page.goto(live.url + address)
         page.wait_for_selector(sign)
+        assert ("Position bias: jjj" in page.content()) == (address == f"/studies/{name}")
         page.evaluate("() => document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
         for scheme in ("dark", "light"):
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # colours change at once

@@ -18,7 +18,9 @@ from duels.server.middleware import POLICY
 from duels.study.board import board
 from duels.study.board_charts import plot_progress
 from duels.study.catalogue import create_study
+from duels.study.standing import MOST_SHOWN
 from duels.study.study import Study
+from duels.study.verdict import Verdict
 
 HERE = Path(pages.__file__).parent
 XSS = "<script>window.xss=1</script>\"'><img src=x onerror=window.xss=1>"
@@ -314,7 +316,7 @@ def test_the_study_page_says_and_tabulates_the_board(people, admin, study):
         admin.post(f"{study}/tell", json={"duel": duel["id"], "winner": "left", "voter": voter})
     board = admin.get(f"{study}/board").json()
     text = people.page("/studies/search").text
-    assert board["words"] in text
+    assert Verdict(**board["verdict"]).text(None) in text
     assert board["champions_note"] in text
     assert "Answers 3" in text
     for row in board["leaderboard"]:
@@ -370,7 +372,10 @@ def test_headlines(verdict, words):
 def test_a_retired_study_does_not_look_ahead(people, admin, study):
     votes = "left,right,winner\nbm25,dense,left\nbm25,hybrid,left\n"
     assert admin.post(f"{study}/import", content=votes).status_code == 200
-    assert "duels to go" in people.page("/studies/search").text
+    text, answers = people.page("/studies/search").text, admin.get(f"{study}/standing").json()["answers_median"]
+    assert f"Not yet: bm25 leads, about {float(f'{answers:.2g}'):,.0f} duels to go" in text
+    assert "That takes about" not in text  # the verdict's own estimate, which is more hopeful
+    assert admin.get(f"{study}/verdict").json()["duels_to_go"] < answers / 2
     admin.post(f"{study}/retire")
     text = people.page("/studies/search").text
     assert "search retired No verdict: bm25 led The study is retired" in text
@@ -425,12 +430,24 @@ def test_the_page_says_how_far_the_ranking_is(people, admin):
     assert "3 of 3 ranks are certain. No more votes are needed." in people.page("/studies/order").text
 
 
+def test_the_page_says_what_the_verdict_is_about(people, admin, study):
+    assert "Verdict about items like these" in people.page("/studies/search").text
+    admin.post("/api/studies", json={"name": "exact", "arms": ["x", "y"], "about": "these items"})
+    assert "Verdict about these items" in people.page("/studies/exact").text
+    admin.post("/api/studies/exact/items", content="prompt,x,y\nq,1,2\nr,1,2\n", headers={"Content-Type": "text/csv"})
+    assert admin.post("/api/studies/exact/ask", json={}).json()["duels"][0]["item"]["number"] in (1, 2)
+    assert "Verdict about these 2 items" in people.page("/studies/exact").text
+
+
 def test_many_arms_are_not_estimated_on_the_page(people, admin):
-    arms = [f"arm {k}" for k in range(pages.MOST_STANDING + 1)]
+    arms = [f"arm {k}" for k in range(MOST_SHOWN + 1)]
     admin.post("/api/studies", json={"name": "many", "arms": arms, "policy": "random"})
     votes = "left,right,winner\narm 0,arm 1,left\n"
     admin.post("/api/studies/many/import", content=votes, headers={"Content-Type": "text/csv"})
-    assert "Chance to be the best" not in people.page("/studies/many").text
+    text = people.page("/studies/many").text
+    assert "Chance to be the best" not in text
+    assert "Not yet: arm 0 leads No verdict yet: arm 0 ranks first" in text
+    assert "about" not in text.partition("No verdict yet")[2].partition("so far")[0]
 
 
 def test_a_standing_is_computed_once_for_each_state(admin, study, monkeypatch):

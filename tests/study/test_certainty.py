@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tallies import empty, ever, refused, square, tallies
+from tallies import empty, ever, refused, square, table, tallies
 from watching import BY_A_HAIR, CYCLE, EVEN, TOP_TWO_EVEN, answer, chase, chase_on, new_chase
 
 from duels.engine import compiling
@@ -143,6 +143,25 @@ def test_settled_is_the_test_answer_by_answer(tally, margin, confidence):
     for i in active:
         for j in active[active != i]:
             assert settled[i, j] == done[i, j]
+
+
+def test_a_pair_is_settled_late_if_a_retired_arm_is_not_close():
+    # Close at 16·3/δ = 960 if the retired c is close too, else at 16·3²/δ = 2880.
+    def settled(n, against_c):
+        tally = table("abc", {"ac": (against_c, 0)}, active=[True, True, False])
+        found, wins = Settled(tally, 0.95, 0.1), tally.wins.copy()
+        wins[0, 1] = wins[1, 0] = n
+        found.update(0, 1, wins, tally.ties)
+        again = Settled(table("abc", {"ab": (n, n), "ac": (against_c, 0)}, active=[True, True, False]), 0.95, 0.1)
+        assert found[0, 1] == again[0, 1]
+        return found[0, 1]
+
+    def reaches(level):
+        return next(n for n in range(1, 2000) if scalars.log_closeness(n, n, 0, 0.1) >= math.log(level))
+
+    assert [settled(reaches(960) - k, 100) for k in (1, 0)] == [False, True]
+    assert reaches(960) < reaches(2880)
+    assert [settled(reaches(2880) - k, 0) for k in (1, 0)] == [False, True]
 
 
 PAIR, WINNER, NONE, RIGHT = 1, 2, 4, 8  # a pair wrong, a wrong winner, a winner denied; a right verdict

@@ -436,6 +436,20 @@ def test_settled_pairs(margin, active):
     assert seen == {(False, False), (True, False), (True, True)}
 
 
+def test_an_arm_that_is_level_needs_the_evidence_of_a_tie():
+    # a and b are level on all items, so that a can only be tied with the best: then c must be asked about further.
+    wins, ties = np.zeros((2, 3, 3), np.int64)
+    wins[0, 1] = wins[1, 0] = 20
+    wins[0, 2] = 12
+    level = as_tally(list("abc"), wins, ties, [True] * 3, 3, 40)
+    pair = np.array([0]), np.array([2])
+    test = OnTheseItems(level, 0.95)
+    assert test.winner_level(*pair) < test.evidence(*pair) < test.close_level(*pair)
+    assert not SettledOnItems(level, 0.95, 0.0)[0, 2]
+    wins[0, 1] = 0
+    assert SettledOnItems(as_tally(list("abc"), wins, ties, [True] * 3, 3, 40), 0.95, 0.0)[0, 2]
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize("truth", ["level", "level on top", "cycle"])
 def test_simulated_studies_rarely_err(truth):

@@ -18,7 +18,7 @@ from duels.study.catalogue import create_study
 from duels.study.certainty import TESTS
 from duels.study.leaderboard import leaderboard, preferences
 from duels.study.tally import as_tally
-from duels.study.verdict import verdict
+from duels.study.verdict import Verdict, verdict
 
 NAMES = tuple("abcdef")
 FIRST = re.compile(r"(?:: |\. |^)([a-f](?:(?:, | and )[a-f])*) (ranks first|leads|led|shares? the first rank|shared)\b")
@@ -161,7 +161,7 @@ def test_the_page_agrees(study):
     (headline,) = re.findall(r'<h2 id="headline">(.*?)</h2>', text)
     assert f">{headline}</p>" in listed
     (words,) = re.findall(r'<h2 id="headline">.*?</h2>\s*<p>(.*?)</p>', text)
-    assert words == shown["words"]
+    assert words == Verdict(**shown["verdict"]).text(None)
     check(shown["verdict"], words, headline, rows, pairs)
     table = re.search(r'<table id="leaderboard".*?</table>', text, re.DOTALL)[0]
     assert re.findall(r'<span class="name">(.)</span>', table) == shown["order"]

@@ -12,6 +12,7 @@ import duels
 from duels.engine import loop
 from duels.errors import InvalidInput, NoCondorcetWinner, PolicyError
 from duels.policies import random as pairs_at_random
+from duels.study import plan as module
 from duels.study.looks import NO_WINNER, NOT_YET, TIED, new_looks
 from duels.study.plan import LIMIT, PlanRow, plan, until_verdict
 from duels.study.player import rival, rival_alpha
@@ -214,6 +215,17 @@ def test_ties_are_answers_too():
     (row,) = plan(arms=2, gap=0.5, policies="verdict", studies=300, ties=0.5)
     assert 24 <= row.duels_median <= 28  # 13 wins: the 13th success of a fair coin, with a standard deviation of 5.1
     assert row.wrong == 0
+
+
+def test_which_verdicts_are_wrong():
+    """b loses to a by 0.06, with half of the answers ties by 0.03: beyond a margin of 0.05, or within it."""
+    matrix = duels.PreferenceMatrix([[0.5, 0.56], [0.44, 0.5]])
+    verdicts = np.array([NOT_YET, NO_WINNER, 0, 1, TIED, TIED - 1])
+    for ties, b_is_far in ((0.0, True), (0.5, False)):
+        settings = {"confidence": 0.95, "margin": 0.05, "parallel": 1, "budget": None, "studies": 1, "limit": 1}
+        settings |= {"items": None}
+        wrong = module._is_wrong(module._Plan(matrix, ties=ties, seed=0, **settings), verdicts)
+        assert wrong.tolist() == [False, True, False, True, False, b_is_far]
 
 
 def test_a_margin_ends_studies_of_level_arms():

@@ -9,11 +9,11 @@ import duels
 from duels.policies import verdict
 from duels.storage.storage import StudyRow
 from duels.study import questions
+from duels.study.certainty import certainly_beats
 from duels.study.goal import new_goal
 from duels.study.history import History
 from duels.study.record import next_event
 
-POLICY = duels.policy("random")
 STEPS = {"strongest", "weakest_loss", "hopeful", "weakest_lead", "smallest_draw"}  # of the kernel
 
 
@@ -30,13 +30,19 @@ class Luck:
         return a / (a + b)
 
 
+def begun(policy, arms, **goal):
+    """The history of a study that has just been created."""
+    settings = {"goal": new_goal(ties="halves", **goal)._asdict()}
+    history = History(StudyRow(1, "study", 0.0, policy, None, 7, 600.0, settings), duels.policy(policy))
+    history.take(next_event(history, "create", 0.0, note=json.dumps({"arms": arms})))
+    return history
+
+
 def table(rng, changed):
     """A history with random counts and open duels. If arms have changed, one was added and one was retired."""
     arms, margin = int(rng.integers(3, 8)), float(rng.choice([0.0, 0.1]))
-    goal = new_goal(float(rng.choice([0.3, 0.8])), margin, ties="halves")._asdict()
-    history = History(StudyRow(1, "study", 0.0, "random", None, int(rng.integers(1000)), 600.0, {"goal": goal}), POLICY)
     names = [f"arm {k}" for k in range(arms)]
-    history.take(next_event(history, "create", 0.0, note=json.dumps({"arms": names[: arms - changed]})))
+    history = begun("random", names[: arms - changed], confidence=float(rng.choice([0.3, 0.8])), margin=margin)
     if changed:
         history.take(next_event(history, "add_arm", 0.0, note=json.dumps({"arm": names[-1]})))
         history.take(next_event(history, "retire_arm", 0.0, left_arm=int(rng.integers(arms - 1))))
@@ -51,6 +57,26 @@ def table(rng, changed):
         shown = {"left_arm": left, "right_arm": right, "swapped": int(rng.integers(2))}
         history.take(next_event(history, "ask", 0.0, duel=len(history.left), attempt=0, **shown))
     return history
+
+
+def test_what_replaces_a_question():
+    """The policy `verdict` does so itself, unless arms have changed or the others are to be ranked."""
+
+    def redirects(policy, changes=(), **more):
+        history = begun(policy, list("abc"), **more)
+        for kind, fields in changes:
+            history.take(next_event(history, kind, 0.0, **fields))
+        return history._questions._redirects(history.policy)
+
+    added, retired = ("add_arm", {"note": json.dumps({"arm": "d"})}), ("retire_arm", {"left_arm": 0})
+    assert redirects("rucb")
+    assert not redirects("verdict")
+    assert not redirects("verdict:margin=0.1", margin=0.1)
+    assert redirects("verdict", margin=0.1)
+    assert redirects("verdict", after="rank")
+    assert redirects("verdict", [added])
+    assert redirects("verdict", [retired])
+    assert redirects("verdict", [added, retired])
 
 
 def judged(history):
@@ -137,3 +163,74 @@ def test_a_study_that_asks_something_else_is_found(monkeypatch, name, value):
     monkeypatch.setattr(questions, name, value)
     different, _ = disagreements(monkeypatch, 200, False)
     assert different > 0
+
+
+def literal_ranks(history, i, j, winner, chance):
+    """What is asked where (i, j) is proposed and the others are to be ranked, pair by pair."""
+    arms, wins, open = list(history.places), history.wins, waiting(history)
+    beats = certainly_beats(history.tally, history.goal.confidence)
+    rest = [arm for arm in arms if arm != winner]
+    while len(rest) > 1:
+        first = [arm for arm in rest if all(beats[arm, other] for other in rest if other != arm)]
+        if not first:
+            break
+        rest.remove(first[0])
+
+    def is_open(a, b):
+        return a != b and a in rest and b in rest and not (beats[a, b] or beats[b, a])
+
+    if len(rest) < 2 or (i != j and chance < 0.1) or is_open(arms[i], arms[j]):
+        return i, j
+    won = [1 + sum(wins[arm, other] for other in rest) for arm in rest]
+    lost = [1 + sum(wins[other, arm] for other in rest) for arm in rest]
+    draws = dict(zip(rest, np.random.default_rng(int(chance * 2**32)).beta(won, lost)))
+    unbeaten = [arm for arm in rest if not any(beats[other, arm] for other in rest)]
+    champion = max(unbeaten or rest, key=lambda arm: draws[arm])
+    met = {other: wins[champion, other] + wins[other, champion] + open[champion, other] for other in arms}
+    ahead = {other: wins[champion, other] - wins[other, champion] + 0.2 * open[champion, other] for other in arms}
+    others = [other for other in arms if is_open(champion, other)]
+    if not others:
+        return i, j
+    return arms.index(champion), arms.index(min(others, key=lambda k: ahead[k] / np.sqrt(met[k] + 10)))
+
+
+@pytest.mark.parametrize("changed", [False, True])
+def test_ranks_by_their_definition(monkeypatch, changed):
+    rng, seen = np.random.default_rng(changed), set()
+    for _ in range(400):
+        history = table(rng, changed)
+        winner = int(rng.choice(list(history.places)))
+        i, j = (int(place) for place in rng.integers(len(history.places), size=2))
+        chance = float(rng.choice([0.05, 0.3, 0.7]))
+        monkeypatch.setattr(questions.Questions, "_chances", lambda self, chance=chance: [chance])
+        found = history._questions._ranks(i, j, 0.0, winner)
+        assert found == literal_ranks(history, i, j, winner, chance)
+        seen.add(found == (i, j))
+    assert seen == {True, False}
+
+
+def test_ranks_where_all_below_the_winner_lost(monkeypatch):
+    """a beats all; b beats c beats d beats b, and b beats e. Of these, only c and d still have to meet e."""
+    history = begun("random", list("abcde"))
+    history.wins[0, 1:] = 30
+    for i, j in ((1, 2), (2, 3), (3, 1), (1, 4)):
+        history.wins[i, j] = 30
+    seen = set()
+    for chance in np.linspace(0.2, 0.9, 60):
+        monkeypatch.setattr(questions.Questions, "_chances", lambda self, chance=chance: [chance])
+        found = history._questions._ranks(1, 1, 0.0, 0)
+        assert found == literal_ranks(history, 1, 1, 0, chance)
+        seen.add(found)
+    assert seen <= {(1, 1), (2, 4), (3, 4), (4, 2), (4, 3)}
+    assert (1, 1) in seen  # b is drawn, which has nobody left to meet
+
+
+def test_answers_reach_what_is_settled_and_ranked():
+    history = begun("random", list("abc"))
+    settled, order = history._questions.settled, history._questions.order
+    for number in range(14):  # in a row: certain, see tests/policies/test_verdict.py
+        history.take(next_event(history, "ask", 0.0, duel=number, attempt=0, left_arm=0, right_arm=1, swapped=0))
+        history.take(next_event(history, "tell", 0.0, duel=number, attempt=0, answer="left"))
+    assert settled.losses.tolist() == [0, 1, 0]
+    assert np.argwhere(order.beats).tolist() == [[0, 1]]
+    assert (history._questions.settled, history._questions.order) == (settled, order)

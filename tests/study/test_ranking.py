@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from duels.study.catalogue import create_study
-from duels.study.certainty import Order, Settled
+from duels.study.certainty import Order, Settled, certainly_beats
 from duels.study.leaderboard import rank_rows
 from duels.study.record import next_event
 from duels.study.tally import as_tally
@@ -54,13 +54,14 @@ def test_arms_without_a_rank_by_hand():
     assert order.rest([1, 2, 3]) == [2, 3]
     assert order.rest([0, 1]) == [1]  # the last one has the last rank
     assert order.rest([2]) == [2]
+    assert order.rest([2, 3, 0, 1]) == [2, 3]  # in any order
 
 
 def test_answer_by_answer_as_at_once():
     rng, wins = np.random.default_rng(0), np.zeros((4, 4), np.int32)
     ties = np.zeros_like(wins)
     nothing = as_tally([*"abcd"], wins)
-    order, settled = Order(nothing, 0.95), Settled(nothing, 0.95, 0.0)
+    order, bold, settled = Order(nothing, 0.95), Order(nothing, 0.5), Settled(nothing, 0.95, 0.0)
     named = set()
     for _ in range(600):
         i, j = rng.choice(4, 2, replace=False)
@@ -70,6 +71,9 @@ def test_answer_by_answer_as_at_once():
         settled.update(i, j, wins, ties)
         tally = as_tally([*"abcd"], wins)
         assert np.array_equal(order.beats, Order(tally, 0.95).beats)
+        bold.update(i, j, wins)
+        for other in (bold, Order(tally, 0.5)):
+            assert np.array_equal(other.beats, certainly_beats(tally, 0.5))
         winner = settled.winner([0, 1, 2, 3])
         assert (None if winner is None else tally.names[winner]) == verdict(tally).winner
         named.add(winner)

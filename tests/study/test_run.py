@@ -14,6 +14,7 @@ from duels.judges import Answer, JudgeError
 from duels.judges.questions import Undo
 from duels.study import add_items
 from duels.study.ledger import Ledger
+from duels.study.run import run_async
 
 ARMS = ("a", "bb", "ccc")
 PROMPTS = [f"prompt {n}" for n in range(20)]
@@ -209,11 +210,11 @@ def test_never_more_calls_at_once_than_the_concurrency(url, orders):
         nonlocal now, most
         now += 1
         most = max(most, now)
-        await asyncio.sleep(0.002)
+        await asyncio.sleep(0.1)
         now -= 1
         return "left" if len(left) < len(right) else "right"
 
-    best(judge, url, concurrency=4, orders=orders)
+    best(judge, url, concurrency=4, orders=orders, max_calls=16)
     assert most == 4
 
 
@@ -241,7 +242,7 @@ def test_inside_a_running_event_loop(url):
 def test_find_best_async(url):
     async def main():
         result = await duels.find_best_async(OUTPUTS, AsyncObject(), prompts=PROMPTS, storage=url, study_name="s")
-        return result, await result.study.run_async(AsyncObject())
+        return result, await run_async(result.study, AsyncObject())
 
     first, second = asyncio.run(main())
     assert first.winner == second.winner == "a"

@@ -294,6 +294,17 @@ def test_an_arm_that_is_certainly_beaten_in_the_tables_is_not_told_about():
     assert found.open_pairs == (("b", "c"), ("b", "a"))
 
 
+def test_the_text_with_another_estimate():
+    found = verdict(table("abc", {"ab": (14, 6), "ac": (12, 8)}))
+    first = "No verdict yet: a ranks first, and has still to show that it beats c and b."
+    promise = str(found).partition("as it has. ")[2]
+    assert str(found).startswith(f"{first} That takes about ")
+    assert found.text(1234) == f"{first} About 1,200 more answers are likely needed. {promise}"
+    assert found.text(None) == found.text(0) == f"{first} {promise}"
+    known = verdict(table("ab", {"ab": (50, 0)}))
+    assert known.text(7) == str(known)
+
+
 @pytest.mark.parametrize(
     ("test", "log_evidence", "level"), [("winner", log_mixture, 80 / 3), ("all pairs", log_evidence, 40)]
 )

@@ -249,14 +249,15 @@ def verdict(
     """Print which arm is best, as far as that is certain."""
     from ..study.catalogue import load_study
 
-    found = load_study(study, storage).verdict(confidence, margin)
+    one = load_study(study, storage)
+    found = one.verdict(confidence, margin)
     if format is Format.json:
         print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
     elif format is Format.csv:
         facts = found.as_dict().items()
         print_rows([{key: _json_of(value) if isinstance(value, list) else value for key, value in facts}], format)
     else:
-        print_text(str(found))
+        print_text(found.text(one.answers_to_go(found)))
 
 
 def standing(study: StudyArgument, storage: StorageOption = STORAGE, format: FormatOption = Format.table) -> None:

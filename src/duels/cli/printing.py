@@ -141,8 +141,12 @@ def print_text(text: str) -> None:
         print(text)
         return
     for line in re.sub(r"\n {4,}", " ", text).split("\n"):  # deeply indented lines continue the one before
-        label = re.match(r" *\S+(?: \S+)* {2,}| *", line)
+        label = re.match(r" *[\d–]+ +\d+%  | *\S+(?: \S+)* {2,}| *", line)
         indent = label.end() if label and label.end() <= width - 16 else 0
+        longest = max(map(cells, line[indent:].split()), default=0)
+        if width - indent < longest <= width:  # the label has a line of its own, so that no word is broken
+            print(line[:indent].rstrip())
+            line, indent = " " * (width - longest) + line[indent:], width - longest
         for place, part in enumerate(wrapped(line[indent:], width - indent)):
             print((line[:indent] if place == 0 else " " * indent) + part)
 

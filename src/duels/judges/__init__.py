@@ -4,8 +4,19 @@ Asking language models, programs and people belongs here, as do their failures a
 studies: what is asked next, and what the answers show, is in `study`.
 """
 
+import importlib
+from typing import Any
+
 # Not lazily, as elsewhere: `openai`, `command` and `terminal` would be hidden by the files of the same name.
+from .command import command
 from .openai import openai
 from .questions import Answer, Judge, JudgeError, Question, Undo
+from .terminal import terminal
 
-__all__ = ["Answer", "JudgeError", "Question", "openai"]
+__all__ = ["Answer", "JudgeError", "Question", "assert_not_worse", "command", "openai", "terminal"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "assert_not_worse":  # for tests it is found here, though it needs a study
+        return importlib.import_module("duels.study.best").assert_not_worse
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

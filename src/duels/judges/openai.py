@@ -2,16 +2,18 @@
 
 import asyncio
 import email.utils
+import functools
 import json
-import math
 import os
 import re
+import ssl
 import time
 import weakref
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidInput, cut
+from .arguments import check_timeout, is_number
 from .questions import NOTE, Answer, JudgeError, clean
 from .verdicts import Template, template_of, verdict_of
 
@@ -70,7 +72,7 @@ def openai(
     prices = float(price[0]), float(price[1])
     settings: dict[str, Json] = {"model": model} | ({} if temperature is None else {"temperature": temperature})
     judge = OpenAIJudge(base_url.rstrip("/"), settings, api_key_env, template_of(template, criteria), prices, timeout)
-    judge.key()
+    judge._key()
     return judge
 
 
@@ -100,11 +102,13 @@ class OpenAIJudge:
         response = await self._post(json.dumps(body).encode())
         if not response.is_success:
             raise self._refusal(response)
+        reply = None
         try:
-            return self._answer(response.json())
+            reply = response.json()
+            return self._answer(reply)
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
             text = cut(self._clean(response.text, MESSAGE), MESSAGE)
-            raise JudgeError(f"{self._url} sent {text}: expected a chat completion") from None
+            raise JudgeError(f"{self._url} sent {text}: expected a chat completion", cost=self._cost(reply)) from None
 
     async def aclose(self) -> None:
         """Close the connections of this event loop."""
@@ -112,7 +116,7 @@ class OpenAIJudge:
         if client is not None:
             await client.aclose()
 
-    def key(self) -> str | None:
+    def _key(self) -> str | None:
         """Return the key, if there is one.
 
         Raises:
@@ -146,11 +150,11 @@ class OpenAIJudge:
         loop = asyncio.get_running_loop()
         if loop not in self._clients:
             limits = httpx2.Limits(max_connections=None, max_keepalive_connections=None, keepalive_expiry=IDLE)
-            self._clients[loop] = httpx2.AsyncClient(timeout=None, limits=limits)
+            self._clients[loop] = httpx2.AsyncClient(timeout=None, limits=limits, verify=_certificates())
         return self._clients[loop]
 
     def _headers(self) -> dict[str, str]:
-        key = self.key()
+        key = self._key()
         return {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
 
     def _answer(self, reply: Json) -> Answer:
@@ -170,9 +174,11 @@ class OpenAIJudge:
         """Dollars, from the tokens that the server counted; None if it did not."""
         if self._price == (0.0, 0.0):
             return 0.0
-        usage: dict[str, Json] = reply.get("usage") or {}
+        usage = reply.get("usage") if isinstance(reply, dict) else None
+        if not isinstance(usage, dict):
+            return None
         given, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
-        if not _is_number(given) or not _is_number(written):
+        if not is_number(given) or not is_number(written):
             return None
         return float(given * self._price[0] + written * self._price[1]) / 1e6
 
@@ -188,7 +194,7 @@ class OpenAIJudge:
             return JudgeError(f"{self._url} redirects to {target}: use that as base_url", can_retry=False)
         if status in LATER or status >= 500:
             return JudgeError(words, retry_after=retry_after(response.headers))
-        if status == 401 and self.key() is None:
+        if status == 401 and self._key() is None:
             words += f". ${self._variable} is not set: put the key there, or name another variable with `api_key_env`"
         return JudgeError(words, can_retry=False, this_question=status in QUESTION)
 
@@ -203,6 +209,14 @@ class OpenAIJudge:
         """Text of a server for people: without the key, which some servers repeat."""
         key = os.environ.get(self._variable, "").strip()
         return clean(text.replace(key, "***") if len(key) >= SECRET else text, most)
+
+
+@functools.cache
+def _certificates() -> ssl.SSLContext:
+    """The certificates to trust; reading them takes longer than many a call."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
@@ -238,13 +252,8 @@ def _check(
         if not isinstance(value, str) or not value.strip():
             raise InvalidInput(f"{name} is {cut(value)}: expected a name")
     prices = price if isinstance(price, tuple | list) else ()
-    if len(prices) != 2 or not all(_is_number(one) for one in prices):
+    if len(prices) != 2 or not all(is_number(one) for one in prices):
         raise InvalidInput(f"price is {cut(price)}: expected dollars per million tokens of input and of output")
-    if not _is_number(timeout) or timeout == 0:
-        raise InvalidInput(f"timeout is {cut(timeout)}: expected a positive number of seconds")
-    if temperature is not None and not _is_number(temperature):
+    check_timeout(timeout)
+    if temperature is not None and not is_number(temperature):
         raise InvalidInput(f"temperature is {cut(temperature)}: expected a number from 0, or None to send none")
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value >= 0

@@ -171,7 +171,8 @@ def checked(reply: object, question: Question) -> Answer:
     word, cost = _word(given.answer, question), _nonnegative(given.cost)
     note = None if given.note is None else clean(str(given.note))
     if word is None or (cost is None and given.cost is not None):
-        return Answer("skip", clean(f"the judge returned {cut(reply, 500)}: {EXPECTED}"), cost, bad=True)
+        found = given.answer if word is None else given
+        return Answer("skip", clean(f"the judge returned {cut(found, 500)}: {EXPECTED}"), cost, bad=True)
     return Answer(word, note, cost, bool(given.bad))
 
 

@@ -27,12 +27,14 @@ class Attempted(NamedTuple):
         calls: How many times the judge was called.
         error: Why the last attempt failed; None if there is an answer.
         final: Whether the judge will fail at every other question too, such as with a wrong key.
+        closed: Whether it will fail at this question every time, such as one that is too long.
     """
 
     answer: Answer
     calls: int
     error: str | None = None
     final: bool = False
+    closed: bool = False
 
 
 async def answered(
@@ -65,8 +67,9 @@ async def answered(
     if tried.failure is None:
         return Attempted(tried.value._replace(cost=_sum(tried.cost, tried.value.cost)), tried.calls)
     reason, hopeless = clean(str(tried.failure), REASON), not tried.may_work_later
+    this_question = tried.failure.this_question
     answer = Answer("skip", reason, tried.cost)
-    return Attempted(answer, tried.calls, reason, hopeless and not tried.failure.this_question)
+    return Attempted(answer, tried.calls, reason, hopeless and not this_question, hopeless and this_question)
 
 
 class Tried(NamedTuple):

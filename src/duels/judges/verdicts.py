@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..errors import InvalidInput, cut
+from .arguments import check_criteria
 
 CRITERIA = "The better answer does what the prompt asks: it is correct, complete, clear and to the point."
 SYSTEM = """\
@@ -84,8 +85,7 @@ def template_of(template: str | Sequence[Mapping[str, str]] | None, criteria: st
         InvalidInput: If it has no `{left}` or `{right}`, or a field that does not exist, or if criteria are given and
             it has no `{criteria}`.
     """
-    if criteria is not None and (not isinstance(criteria, str) or not criteria.strip()):
-        raise InvalidInput(f"criteria is {cut(criteria)}: expected text, such as 'The shorter answer is better'")
+    check_criteria(criteria)
     if template is None:
         return Template(None, criteria or CRITERIA)
     try:

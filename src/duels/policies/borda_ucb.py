@@ -16,6 +16,7 @@ from .sparring import choose_largest, largest_index
 PAPER = "Auer, Cesa-Bianchi, Fischer: Finite-time Analysis of the Multiarmed Bandit Problem (2002), on Borda scores"
 NEEDS_HORIZON = False
 ASSUMES = "nothing"
+LIVE_TIES = "skipped"  # in a live study; it takes fewer answers
 
 
 class Params(NamedTuple):

@@ -52,7 +52,7 @@ def winner_level(delta: float, arms: int) -> float:
 
 
 def no_winner_level(delta: float, arms: int) -> float:
-    """The ln M of a loss of each arm, if no arm beats all others; it shares the three quarters of `winner_level`."""
+    """The ln M that a loss of each arm needs to show that there is no winner. It shares the δ of `winner_level`."""
     return math.log(0.5 + (arms - 1) * (1.0 / delta + 0.25))
 
 

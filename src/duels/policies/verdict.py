@@ -33,9 +33,9 @@ ASSUMES = "condorcet"
 GOAL = ("confidence", "margin")  # a study sets these to its own
 
 DOUBT = 0.1  # how often what seems certain is asked about nevertheless, and a draw decides which arm is met
-PRIOR = 10.0  # duels that a pair is taken to have had, when leads are compared
+PRIOR = 10.0  # duels added to those of a pair when leads are compared
 LAST = 1e9  # added to leads over arms with a certain loss, so that these are met last
-WAITING = 0.2  # how much of a win an unanswered duel is taken for
+WAITING = 0.2  # the share of a win that an unanswered duel counts as
 
 
 class Params(NamedTuple):
@@ -245,7 +245,7 @@ def wait(state, params, i, j):
 
 
 def bounds(state, params, t):
-    """Return the (K, K) lower and upper limits of each win probability: where the evidence against it is too small.
+    """Return the (K, K) lower and upper limits of each win probability: values that the evidence does not exclude.
 
     ½ is outside exactly if the pair is certain.
     """

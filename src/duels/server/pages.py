@@ -22,8 +22,10 @@ from starlette.types import Scope
 from ..errors import DamagedStudy, DuelsError, NotFound, UnknownName
 from ..policies import BUILT_IN, policy
 from ..study.items import scripts_allowed
+from ..study.outcome import alarm_line, money
+from ..study.standing import MOST_SHOWN, Standing
 from ..study.study import Study
-from ..study.verdict import headline
+from ..study.verdict import Verdict, headline
 from .api.items_and_links import links
 from .api.tokens import KINDS, token_out
 from .errors import RESTORE, Refused, answer_to, respond
@@ -35,7 +37,6 @@ from .voting import open_link
 
 HERE = Path(__file__).parent
 MAX_PAIRS = 300  # rows of the table of pairs; the API has all of them
-MOST_STANDING = 50  # arms: with more, a study's page does not estimate chances
 ARMS_PER_PAGE = 200  # rows of the tables of arms
 ABOUT = {  # hints in the form for a new study
     "verdict": "the fewest answers until a verdict",
@@ -216,8 +217,9 @@ def studies_page(request: Request, service: ServiceDep) -> Response:
     for shown in service.listed():
         kind, words = "damaged", "This study is damaged"
         if shown["damaged"] is None:
-            verdict = service.verdict(service.study(shown["name"]))
-            kind, words = verdict["kind"], headline(verdict, shown["retired"])
+            study = service.study(shown["name"])
+            verdict = service.verdict(study)
+            kind, words = verdict["kind"], headline_of(verdict, standing_of(service, study, verdict), shown["retired"])
         found.append(shown | {"kind": kind, "headline": words})
     return page(
         request,
@@ -241,6 +243,8 @@ def study_page(
         return _to_signin(request)
     found = service.study(study)
     described, shown = service.described(found), service.board(found)
+    verdict = shown["verdict"]
+    estimate = standing_of(service, found, verdict)
     most_met = sorted(shown["pairs"], key=lambda pair: -pair["duels"])
     arms = described["arms"]
     pages = max(1, -(-len(arms) // ARMS_PER_PAGE))
@@ -256,20 +260,34 @@ def study_page(
         champions=(shown["champions"] or [])[on_page],
         arms=[{"number": n, **arm} for n, arm in enumerate(arms, 1)][on_page],
         pages={"number": number, "of": pages, "each": ARMS_PER_PAGE, "arms": len(arms)},
-        headline=headline(shown["verdict"], described["retired"]),
-        standing=standing_of(service, found, shown) or ranks_of(found, shown),
+        headline=headline_of(verdict, estimate, described["retired"]),
+        words=Verdict(**verdict).text(None),
+        standing=f"An estimate, which allows for luck so far. {estimate}" if estimate else ranks_of(found, shown),
         figures={name: figure(chart) for name, chart in service.charts(shown).items()},
         pairs=most_met[:MAX_PAIRS],
         links=links(found, service)["links"],
         scripts=scripts_allowed(found),
+        judges=judges_of(service, found),
     )
 
 
-def standing_of(service: Service, study: Study, shown: Json) -> str:
-    """Return how likely each arm is the best, while there is no verdict; empty if there is nothing to say. Blocks."""
-    waiting = shown["verdict"]["kind"] == "not yet" and shown["leader"] is not None and not shown["study"]["retired"]
-    few = shown["verdict"]["arms"] <= MOST_STANDING
-    return f"An estimate, which allows for luck so far. {service.standing(study)}" if waiting and few else ""
+def judges_of(service: Service, study: Study) -> Json:
+    """Return calls and cost of the study's judges as text, and a sentence for each that prefers a side. Blocks."""
+    found = service.judges(study)
+    bias = [sentence(alarm_line(one)) for one in found.positions if one.biased]
+    return {"calls": found.calls, "cost": money(found.cost) if found.cost else "", "bias": bias}
+
+
+def standing_of(service: Service, study: Study, verdict: Json) -> Standing | None:
+    """Return the estimates before the verdict; None where they say nothing, or take too long. Blocks."""
+    waiting = verdict["kind"] == "not yet" and verdict["leader"] is not None and not study.retired
+    return service.standing(study) if waiting and verdict["arms"] <= MOST_SHOWN else None
+
+
+def headline_of(verdict: Json, estimate: Standing | None, retired: bool) -> str:
+    """Return the headline, with the estimate in place of the verdict's own, which early on is too hopeful."""
+    answers = None if estimate is None else estimate.answers_median
+    return headline(verdict | {"duels_to_go": answers or None}, retired)
 
 
 def ranks_of(study: Study, shown: Json) -> str:

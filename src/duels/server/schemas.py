@@ -199,6 +199,34 @@ class ChanceOut(BaseModel):
     chance: Annotated[float, Field(description="The probability that it is the best, under the model.")]
 
 
+class JudgePosition(BaseModel):
+    judge: Annotated[str | None, Field(description="Null for answers without a voter.")]
+    left: int
+    right: int
+    share: Annotated[float, Field(description="The share of lefts among both.")]
+    biased: Annotated[bool, Field(description="Whether the judge prefers a side for certain.")]
+
+
+class JudgeAgreement(BaseModel):
+    first: str | None
+    second: str | None
+    questions: Annotated[int, Field(description="How many questions both answered.")]
+    raw: Annotated[float, Field(description="The share of these with the same answer.")]
+    base: Annotated[float, Field(description="The share to expect by chance.")]
+    kappa: float | None
+
+
+class JudgesOut(BaseModel):
+    calls: Annotated[int, Field(description="All calls, retries and repeats included; 0 if only people answered.")]
+    unstored: Annotated[int, Field(description="Calls without an answer in the log.")]
+    cost: float
+    bad: Annotated[int, Field(description="Replies without a usable answer.")]
+    failed: Annotated[int, Field(description="Questions without a reply.")]
+    repeats: Annotated[int, Field(description="Questions that a second judge was asked.")]
+    positions: list[JudgePosition]
+    agreements: list[JudgeAgreement]
+
+
 class StandingOut(BaseModel):
     """Estimates under a model; only the verdict is a promise."""
 

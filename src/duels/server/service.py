@@ -21,6 +21,8 @@ from ..study.catalogue import load_study
 from ..study.duels import iso_time
 from ..study.goal import Goal, goal_of
 from ..study.items import count_items
+from ..study.judge_log import Judges, follow, judges_of
+from ..study.ledger import Ledger
 from ..study.standing import Standing
 from ..study.study import Study
 from . import keys
@@ -60,11 +62,13 @@ class Service:
     _boards: dict[tuple[int, int, int, float], CachedBoard] = field(default_factory=dict)
     _drawing: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))  # by study
     _estimating: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
+    _counting: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
     _states: dict[int, State] = field(default_factory=dict)  # by the study's id
     _keys: dict[str, Key] = field(default_factory=dict)
     _studies: dict[str, Study] = field(default_factory=dict)
     _verdicts: dict[int, tuple[tuple[int, int], Json]] = field(default_factory=dict)  # by the study's id
     _standings: dict[int, tuple[tuple[int, int], Standing]] = field(default_factory=dict)  # by the study's id
+    _ledgers: dict[int, Ledger] = field(default_factory=dict)  # by the study's id
     _damaged: dict[tuple[int, str, float], tuple[float, str]] = field(default_factory=dict)  # when to look again; why
     _generation: int = 0  # of the storage that the caches belong to
 
@@ -96,6 +100,7 @@ class Service:
             for known in (self._boards, self._keys, self._studies, self._verdicts, self._damaged, self._states):
                 known.clear()
             self._standings.clear()
+            self._ledgers.clear()
 
     def exists(self, study: Study) -> bool:
         """Return whether the study is still in the database. Blocks."""
@@ -180,6 +185,13 @@ class Service:
                 cached = (key, study.standing())
                 self._standings[study.id] = cached
             return cached[1]
+
+    def judges(self, study: Study) -> Judges:
+        """Return what the judges of a study have done; each event of its log is looked at once. Blocks."""
+        with self._counting[study.id]:
+            ledger = follow(study, self._ledgers.get(study.id) or Ledger())
+            self._ledgers[study.id] = ledger
+            return judges_of(ledger)
 
     def board(self, study: Study, confidence: float | None = None) -> Json:
         """Return what the dashboard shows, computed once for each state of the log. Blocks."""

@@ -23,6 +23,7 @@ class Task(NamedTuple):
         orders: How many calls that takes: one, or one for each order.
         repeat: Whether another judge has answered it already.
         begun: Whether the log says already that it is asked now.
+        turned: Whether the sides are changed: a second judge has a coin of its own.
     """
 
     duel: Duel
@@ -30,6 +31,7 @@ class Task(NamedTuple):
     orders: int = 1
     repeat: bool = False
     begun: bool = False
+    turned: bool = False
 
 
 class Reply(NamedTuple):
@@ -75,8 +77,11 @@ async def asked(judge: Judge, task: Task, pause: Callable[[float], Awaitable[obj
         Undo: If the judge takes back its last answer.
         KeyboardInterrupt: If the judge does.
     """
-    question = question_of(task.duel)
+    question = _turned(question_of(task.duel)) if task.turned else question_of(task.duel)
     found = await answered(judge, question, attempts=ATTEMPTS, sleep=pause)
+    if task.turned:
+        answer = TURNED.get(found.answer.answer, found.answer.answer)
+        found = found._replace(answer=found.answer._replace(answer=answer))
     if task.orders == 1:
         return Reply(task, found.answer, found.calls, found.error, found.final)
     if found.answer.answer == "skip":

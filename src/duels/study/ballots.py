@@ -21,7 +21,6 @@ from .history import History
 from .items import can_show, choose_item, item_of
 from .record import OPEN
 from .study import Study
-from .tally import Tally
 
 SIDES = {"a": "left", "b": "right"}
 
@@ -195,11 +194,11 @@ def voter_progress(study: Study, digest: str, goal: int, more: bool) -> VoterPro
         goal: How many votes the link asks for.
         more: Whether the voter goes on after that.
     """
-    answered, total, retired, tally = study.read(partial(_progress, study=study, digest=digest))
-    done, found = None, study.goal.verdict(tally).kind
-    if retired or found == "no condorcet winner":
+    answered, total, retired, kind, finished = study.read(partial(_progress, study=study, digest=digest))
+    done = None
+    if retired or kind == "no condorcet winner":
         done = "retired"
-    elif study.is_finished(tally):
+    elif finished:
         done = "winner"
     elif answered >= goal and not more:
         done = "goal"
@@ -208,13 +207,13 @@ def voter_progress(study: Study, digest: str, goal: int, more: bool) -> VoterPro
 
 def _progress(
     connection: sa.Connection, history: History, *, study: Study, digest: str
-) -> tuple[int, int, bool, Tally]:
+) -> tuple[int, int, bool, str, bool]:
     voter = voter_of(connection, digest)
     answered = [] if voter is None else _answered(connection, study, history, voter)
     ended = history.retired
     if not ended and history.left and not history.can_ask(log.clock()):
         ended = voter is None or _unanswered(connection, study, history, voter) is None
-    return len(answered), len(history.answered), ended, history.tally
+    return len(answered), len(history.answered), ended, history.verdict().kind, study.is_finished(history)
 
 
 def outputs_of(study: Study, ballot: Ballot) -> tuple[str | None, list[Output | str]]:

@@ -63,7 +63,8 @@ def find_best(
             best on exactly these prompts, which needs fewer calls.
         storage: A database's URL, by default `sqlite:///duels.db`.
         study_name: The study's name; by default one that depends on the candidates and prompts.
-        progress: Whether to show progress; by default on a terminal only.
+        progress: Whether to show progress; by default on a terminal only. If True and standard error is not a
+            terminal, it gets one line at the end.
 
     Returns:
         The verdict, the leaderboard, calls and cost, and the study.
@@ -134,13 +135,20 @@ def assert_not_worse(
         margin: How much worse the new version may be: it may win a share of ½ − margin of the prompts; ties are halves.
         max_calls: How many calls may be made.
         confidence: The probability that the test is right.
-        storage: Where the study is kept; by default in memory, and new for each call.
+        storage: Where the study is kept; by default in memory, for this test only.
 
     Returns:
         The result, if the new version is better or as good within the margin.
 
     Raises:
         AssertionError: If the new version is worse, or it is not known.
+
+    Example:
+        >>> shorter = lambda prompt, left, right: "left" if len(left) < len(right) else "right"
+        >>> prompts = [f"{k} + 1?" for k in range(20)]
+        >>> new, old = [f"{k + 1}" for k in range(20)], [f"It is {k + 1}." for k in range(20)]
+        >>> assert_not_worse(new, old, shorter, prompts=prompts).winner
+        'new'
     """
     max_calls, given = check_int("max_calls", max_calls, 1), None if prompts is None else list(prompts)
     kept, limit, known = Storage("sqlite://") if storage is None else storage, 0, False

@@ -1,8 +1,8 @@
-"""Which pairs of arms are certain, at all times at once, and by which promise.
+"""Which pairs of arms are certain, under two promises that hold at every look.
 
-Tables keep their promise about *all pairs*: with probability 1 − δ, every interval and every certain pair is right. It
-is a union over the pairs, and also the test of studies that version 0.1.0 created. The *verdict* promises less, that no
-verdict is ever wrong, and needs far fewer answers for it. `docs/study/verdict.md` has the proofs.
+Tables make a promise about *all pairs*: with probability 1 − δ, every interval and every certain pair is right. It is a
+union bound over the pairs, and also the test of studies that version 0.1.0 created. The *verdict* promises only that no
+verdict is ever wrong, and needs far fewer answers for that. `docs/study/verdict.md` has the proofs.
 """
 
 import math
@@ -63,9 +63,10 @@ def certainly_beats(tally: Tally, confidence: float = 0.95) -> Bools:
 
 
 def _promising(tally: Tally, log_level: float) -> tuple[Ints, Ints]:
-    """The pairs of which the first arm leads far enough to be certain with that evidence; few do, see `is_certain`."""
+    """The pairs whose first arm leads by enough to reach this level at all; few do, see `is_certain`."""
     lead = tally.wins - tally.wins.T
-    first, second = np.nonzero(lead >= max(log_level / LOG_2, 1.0))  # ln 2 · lead² ≥ level · n, and n ≥ lead
+    place = np.flatnonzero(lead >= max(log_level / LOG_2, 1.0))  # ln 2 · lead² ≥ level · n, and n ≥ lead
+    first, second = np.divmod(place, len(lead))
     ahead, n = lead[first, second], tally.wins[first, second] + tally.wins[second, first]
     enough = LOG_2 * ahead * ahead >= log_level * n
     return first[enough], second[enough]
@@ -75,8 +76,8 @@ class AllPairs:
     """The test of version 0.1.0: a verdict follows from pairs that are certain by the promise about all pairs.
 
     Attributes:
-        wins: (K, K) bool: Whether i is certain to beat j, both active, for i to be the winner.
-        losses: (K, K) bool: The same, for there to be no winner.
+        wins: (K, K) bool: Whether i beats j with the evidence that a winner needs; both are active.
+        losses: (K, K) bool: The same, with the evidence that "no winner" needs.
         beats: (K, K) bool: As `wins`, retired arms included.
     """
 
@@ -100,11 +101,11 @@ class AllPairs:
         return True
 
     def close(self, margin: float, fit: Bools | None = None) -> Bools:
-        """Return (K, K) bool: whether i is certainly not worse than j by more than the margin; true of itself.
+        """Return (K, K) bool: whether i is certain not to lose to j by more than the margin; true on the diagonal.
 
         Args:
             margin: Of the verdict.
-            fit: (K,) bool: For which arms i that is wanted; by default all.
+            fit: (K,) bool: Which arms i to check; by default all.
         """
         tally, worst = self._tally, 0.5 - margin
         halves = tally.wins + tally.ties / 2
@@ -113,7 +114,7 @@ class AllPairs:
         return near
 
     def missing(self, arm: int) -> Floats:
-        """Return (K,) float64: how much evidence an arm needs to beat each other one, as a logarithm."""
+        """Return (K,) float64: how much more evidence an arm needs against each other one, as a logarithm."""
         tally = self._tally
         levels = log_thresholds(tally, self._confidence)[arm]
         missing: Floats = levels - log_evidence(tally.wins[arm], tally.wins[:, arm])
@@ -123,8 +124,8 @@ class AllPairs:
 class WithoutUnion:
     """The test of new studies: naming a winner needs no union over the arms. Attributes and methods as `AllPairs`.
 
-    The winner must have beaten retired arms too; where it has not, its pairs need the evidence of all pairs, as those
-    in `firm` have.
+    The winner must have beaten the retired arms too. Where it has not, each of its pairs must be in `firm`: certain on
+    its own, by a union over all pairs.
     """
 
     _least = -math.inf  # the evidence of an arm that does not lead, where `missing` needs a number
@@ -186,13 +187,13 @@ class WithoutUnion:
         return missing
 
     def close_level(self, first: Ints, second: Ints) -> Floats:
-        """Return the evidence that these pairs need to be close, if an arm is close to every other one."""
+        """Return the evidence that each pair needs of an arm that is close to all others, as a logarithm."""
         start = self._tally.started_with
         later = self.all_pairs_level(first, second)
         return np.where(np.maximum(first, second) < start, margin_level(self._delta, start), later)
 
     def winner_level(self, first: Ints, second: Ints) -> Floats:
-        """Return the evidence that these pairs need, if an arm beats every other one."""
+        """Return the evidence that each pair of a winner needs, as a logarithm."""
         start = self._tally.started_with
         later = np.maximum(first, second) + 1.0 - start
         return np.where(
@@ -200,13 +201,39 @@ class WithoutUnion:
         )
 
     def all_pairs_level(self, first: Ints, second: Ints) -> Floats:
-        """Return the evidence that these pairs need by themselves."""
+        """Return the evidence that each of these pairs needs on its own, as a logarithm."""
         level: Floats = -np.log(share_of(RARE_SHARE * self._delta, self._tally, first, second))
         return level
 
 
+class Followed(WithoutUnion):
+    """The same test, kept up to date answer by answer: of arms that are all active, and were all there at the start.
+
+    Without retired arms `firm` is not needed, and stays as it was.
+    """
+
+    def __init__(self, tally: Tally, confidence: float) -> None:
+        super().__init__(tally, confidence)
+        self._certain = certainly_beats(tally, confidence)
+        one = np.zeros(1, np.int64)
+        self._sure_level = winner_level(self._delta, len(tally.names))
+        self._none_level = no_winner_level(self._delta, len(tally.names))
+        self._certain_level = float(-np.log(share_of(self._delta, tally, one, one + 1)[0]))
+
+    def certain(self) -> Bools:
+        return self._certain
+
+    def update(self, i: int, j: int) -> None:
+        """Take in an answer to a duel of i and j that the counts already include."""
+        for first, second in ((i, j), (j, i)):
+            won, lost = int(self._tally.wins[first, second]), int(self._tally.wins[second, first])
+            self.beats[first, second] = self.wins[first, second] = is_certain(won, lost, self._sure_level)
+            self.losses[first, second] = is_certain(won, lost, self._none_level)
+            self._certain[first, second] = won > lost and float(log_evidence(won, lost)) >= self._certain_level
+
+
 class Settled:
-    """Which pairs need no more answers for the verdict, kept up to date answer by answer. Retired arms are included.
+    """Which pairs need no more answers for the verdict, updated with every answer. Retired arms are included.
 
     Attributes:
         losses: (K,) int64: How many active arms beat an arm for certain.
@@ -244,14 +271,14 @@ class Settled:
             self._done[i, j], self._firm[i, j] = known >= self._close_level[last], known >= self._firm_level[last]
 
     def _note(self, i: int, j: int, sure: bool, alone: bool) -> None:
-        """Set whether i beats j for certain, with the other pairs of i and by itself."""
+        """Set whether i beats j for certain: as one of the pairs of a winner, and on its own."""
         if self._tally.active[i]:
             self.losses[j] += int(sure) - int(self._sure[i, j])
         self._sure[i, j] = self._done[i, j] = sure
         self._alone[i, j] = self._firm[i, j] = alone
 
     def with_others(self, arm: int) -> Bools:
-        """Return (K,) bool: with which other arms an arm needs no more answers."""
+        """Return (K,) bool: which other arms an arm need not meet again."""
         done: Bools = self._done[arm]
         return done if done[~self._tally.active].all() else self._firm[arm]
 
@@ -269,7 +296,7 @@ class Settled:
 
 
 class Order:
-    """Which arms below the winner are ranked for certain, kept up to date answer by answer.
+    """Which arms below the winner have a certain rank, updated with every answer.
 
     Attributes:
         beats: (K, K) bool: Whether i beats j for certain by the promise about all pairs. Retired arms are included.
@@ -322,7 +349,7 @@ def _pairs_where(arms: int, first: Ints, second: Ints, values: Bools) -> Bools:
 
 
 def log_mixture(wins: npt.ArrayLike, losses: npt.ArrayLike) -> Floats:
-    """As `policies.evidence.evidence`, of arrays."""
+    """As `policies.evidence.evidence`, for arrays."""
     from scipy import special
 
     wins, losses = np.asarray(wins, dtype=np.float64), np.asarray(losses, dtype=np.float64)
@@ -331,7 +358,7 @@ def log_mixture(wins: npt.ArrayLike, losses: npt.ArrayLike) -> Floats:
 
 
 def log_closeness(wins: npt.ArrayLike, losses: npt.ArrayLike, ties: npt.ArrayLike, margin: float) -> Floats:
-    """As `policies.evidence.log_closeness`, of arrays."""
+    """As `policies.evidence.log_closeness`, for arrays."""
     wins, losses, ties = np.asarray(wins), np.asarray(losses), np.asarray(ties)
     null, stake = 0.5 - margin, BETS.reshape(-1, *[1] * wins.ndim)
     fortunes = wins * np.log1p(stake * (1 - null)) + losses * np.log1p(-stake * null) + ties * np.log1p(stake * margin)

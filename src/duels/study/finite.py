@@ -1,10 +1,10 @@
-"""Studies on a fixed set of N items, each of which a pair is asked about once: sampling without replacement.
+"""Studies on a fixed set of N items, where each pair is asked about each item once: sampling without replacement.
 
-i beats j on the items if it has more wins than losses among them. From a set with W wins, L losses and N − W − L ties
-the decided items asked so far are these w wins and l losses in their order with probability (W)_w (L)_l / (W+L)_(w+l),
-where (x)_k = x!/(x−k)!. The evidence against the set is the mixture of `policies.evidence` over probabilities above ½,
-divided by that: a martingale if the items come in random order. i is certain to beat j if the evidence against every
-set with W ≤ L is large enough. When all items were asked, no such set is left. `docs/study/verdict.md` has the proofs.
+i beats j on the items if it wins more of them than it loses. Suppose it wins W, loses L and ties the others. Then the
+probability of w wins and l losses so far, in the order in which they came, is (W)_w (L)_l / (W+L)_(w+l), where
+(x)_k = x!/(x−k)!. The evidence against this W and L is the mixture of `policies.evidence` over probabilities above ½,
+divided by that probability: a martingale if the items come in random order. i is certain to beat j if the evidence
+against every W ≤ L is large enough. When all items were asked, none is left. `docs/study/verdict.md` has the proofs.
 """
 
 import hashlib
@@ -55,14 +55,13 @@ def log_evidence_on_items(wins: npt.ArrayLike, losses: npt.ArrayLike, ties: npt.
 def _log_chance_without_a_win(won: Floats, lost: Floats, most: Floats) -> Floats:
     """The largest ln (W)_w (L)_l / (W+L)_(w+l) over all w ≤ W ≤ L with W + L ≤ most, where l < w ≤ most/2.
 
-    Given W + L, it is largest where W is. An odd W + L is worse than the next even one. From W = L = x − 1 to x it
-    grows exactly if x (d − (w−l)²) < 2wl, where d = w + l, so that it has one peak.
+    Given W + L, it is largest where W is. W = x, L = x + 1 is worse than W = L = x, since l < w. From W = L = x − 1 to
+    x it grows exactly if x (d − (w−l)²) < 2wl, where d = w + l, so that it has one peak.
     """
     slack = won + lost - (won - lost) ** 2
     peak = np.where(slack > 0, np.ceil(2 * won * lost / np.where(slack > 0, slack, 1.0)) - 1, np.inf)
     half = np.clip(peak, won, most // 2)
-    all_decided = _log_chance(won, lost, most // 2, most - most // 2)
-    return np.maximum(_log_chance(won, lost, half, half), all_decided)
+    return _log_chance(won, lost, half, half)
 
 
 def log_closeness_on_items(wins: int, losses: int, ties: int, items: int, margin: float) -> float:
@@ -140,7 +139,7 @@ class SettledOnItems(Settled):
         super().__init__(tally, confidence, margin)
         self._items = tally.items or 0
         asked = np.asarray(met(tally) >= self._items)
-        # Whether all items were asked, and i has not won more; whether i is known not to be worse than j even so.
+        # Level: all items were asked, and i did not win more than it lost. Near: i is known not to be worse than j.
         self._level = np.asarray(asked & (tally.wins <= tally.wins.T))
         first, second = np.nonzero(met(tally))
         enough = (
@@ -149,7 +148,6 @@ class SettledOnItems(Settled):
         )
         self._near = asked.copy()
         self._near[first, second] |= enough
-        self._done |= asked
         self._firm |= asked
 
     def _test(self, tally: Tally, confidence: float) -> WithoutUnion:
@@ -164,7 +162,6 @@ class SettledOnItems(Settled):
             known = log_closeness_on_items(won, lost, tied, self._items, self._margin)
             self._done[i, j], self._firm[i, j] = known >= self._close_level[last], known >= self._firm_level[last]
         self._level[i, j], self._near[i, j] = asked and won <= lost, asked or known >= self._close_level[last]
-        self._done[i, j] |= asked
         self._firm[i, j] |= asked
 
     def with_others(self, arm: int) -> Bools:
@@ -222,7 +219,7 @@ class AskedItems:
         waiting[item] = duel
 
     def answer(self, duel: int, left: int, right: int) -> int | None:
-        """Take in an answer that is no skip; returns the duel whose answer about the same no longer counts, if any."""
+        """Take in an answer that is not a skip; returns the duel whose answer it replaces, if any."""
         pair, item = _pair(left, right), self.of[duel]
         before = self._counting.get((pair, item))
         self._counting[pair, item] = duel

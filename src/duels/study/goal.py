@@ -21,8 +21,8 @@ class Goal(NamedTuple):
             more than ½ + margin.
         after: What happens when the winner is known: `stop`, or `rank` to find the order of the others too.
         test: Which test gives the verdict: `winner`, or `all pairs` in studies that version 0.1.0 created.
-        ties: What the policy makes of ties: they are `skipped`, or entered as `halves`.
-        redirects: Whether questions that cannot help are replaced where an arm must not meet itself.
+        ties: How the policy learns of ties: they are `skipped`, or entered as `halves`.
+        redirects: Whether questions that cannot help the verdict are replaced, if an arm may not meet itself.
         about: What the verdict is about: `items like these`, of which the questions are examples, or exactly
             `these items`, so that each pair is asked about each of them once.
         once: Whether each pair is asked about each item at most once even so: a judge that always answers the same

@@ -32,8 +32,8 @@ class RankRow(NamedTuple):
 def rank_rows(tally: Tally, winner: str | None, confidence: float = 0.95) -> list[RankRow]:
     """Return the active arms in the order of `ranking`, and which ranks are certain.
 
-    With probability `confidence`, no rank but the winner's is ever certain and wrong: that is the promise about all
-    pairs. That the winner is first is the promise of the verdict.
+    With probability `confidence`, no rank below the first is ever marked as certain and wrong: this is the promise
+    about all pairs. That the winner is first is the promise of the verdict.
 
     Args:
         tally: The counts.

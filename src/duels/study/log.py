@@ -214,7 +214,7 @@ class Log:
                 with self._storage.lock:
                     history.take_back(work, done)
 
-    def _read(self, last: int) -> Iterator[Event]:
+    def read_log(self, last: int) -> Iterator[Event]:
         """The log up to an event; every digest is checked, and nobody waits for it."""
         digest, done = "", 0
         while done < last:
@@ -233,7 +233,7 @@ class Log:
                     f"the log of study {self.name!r} ends after event {done}: it was deleted, or cut off"
                 )
 
-    def _imported(self, event: Event) -> Iterator[tuple[str, str | None, str | None]]:
+    def imported_votes(self, event: Event) -> Iterator[tuple[str, str | None, str | None]]:
         """Winner, voter and time of each vote of an import."""
         with self._storage.reading() as connection:
             content, named = stored(connection, self._row.id, event.seq)
@@ -263,7 +263,7 @@ class Log:
         """
         replayed, compare = History(self._row, self._policy), True
 
-        for event in self._read(self.history().seq):
+        for event in self.read_log(self.history().seq):
             if event.kind == "ask" and compare:
                 replayed.catch_up()
                 note = json.loads(event.note) if event.note else {}
@@ -343,6 +343,25 @@ class Log:
         left, right = history.names[history.left[number]], history.names[history.right[number]]
         item = None if history.items is None else DuelItem(history.items.of[number])
         return Duel(number, left, right, self.name, iso_time(history.asked[number]), item)
+
+    def events(self, after: int = 0, limit: int | None = None) -> list[LogEntry]:
+        """Return the log.
+
+        Args:
+            after: Start with the event after this sequence number.
+            limit: Return at most this many events.
+        """
+        return self.read(partial(self._entries, after=after, limit=limit))
+
+    def events_in(self, connection: sa.Connection, after: int = 0) -> list[LogEntry]:
+        """As `events`, inside a transaction."""
+        history = self.current(connection)
+        self._storage.flush(connection)
+        return self._entries(connection, history, after=after, limit=None)
+
+    def _entries(self, connection: sa.Connection, history: History, *, after: int, limit: int | None) -> list[LogEntry]:
+        rows = self._storage.read_events(connection, self._row.id, after, limit)
+        return [log_entry(history, Event(*row)) for row in rows]
 
     def _number(self, duel: Duel | int | str) -> int:
         if isinstance(duel, Duel) and duel.study != self.name:

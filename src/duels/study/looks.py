@@ -17,14 +17,14 @@ class Looks(NamedTuple):
     wins: Floats  # (K, K): ties are not counted
     ties: Floats  # (K, K)
     open: Floats  # (K, K): zero, since one question is asked at a time
-    sure: Bools  # (K, K): whether i beats j for certain, if i is to be the winner …
-    lost: Bools  # (K, K): … if there is to be no winner …
-    done: Bools  # (K, K): … or whether i is close to j; `sure` without a margin
-    ahead: Ints  # (K,): how many arms i beats for certain …
-    near: Ints  # (K,): … and is close to
-    losses: Ints  # (K,): how many arms beat i for certain, if one of them is to be the winner …
-    behind: Ints  # (K,): … if there is to be no winner
-    levels: Floats  # (4,): the evidence that these need, and the margin
+    sure: Bools  # (K, K): whether i beats j with the evidence that a winner needs
+    lost: Bools  # (K, K): whether i beats j with the evidence that "no winner" needs
+    done: Bools  # (K, K): whether i is close to j; `sure` without a margin
+    ahead: Ints  # (K,): how many arms i beats, by `sure`
+    near: Ints  # (K,): how many arms i is close to, by `done`; 0 without a margin
+    losses: Ints  # (K,): how many arms beat i, by `sure`
+    behind: Ints  # (K,): how many arms beat i, by `lost`
+    levels: Floats  # (4,): the evidence that `sure`, `lost` and `done` need, and the margin
 
 
 def new_looks(arms: int, delta: float, margin: float) -> Looks:
@@ -49,7 +49,7 @@ def take(looks: Looks, i: int, j: int, outcome: float) -> None:
 
 
 def judge(looks: Looks, i: int, j: int) -> None:
-    """Kernel: find out again what is certain about i against j."""
+    """Kernel: update what is certain about i against j."""
     won, lost, margin = looks.wins[i, j], looks.wins[j, i], looks.levels[3]
     sure = is_certain(won, lost, looks.levels[0])
     looks.ahead[i] += int(sure) - int(looks.sure[i, j])

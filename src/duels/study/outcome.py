@@ -1,6 +1,7 @@
 """What a run of judges found, and what it has cost."""
 
 import html
+from decimal import Decimal
 from typing import Literal, NamedTuple
 
 from ..errors import counted
@@ -18,8 +19,8 @@ REASONS = {
     "max_calls": "Stopped at max_calls: raise it to go on.",
     "max_cost": "Stopped at max_cost: raise it to go on.",
     "all asked": "Every question there is has been asked.",
-    "interrupted": "Interrupted: the same call goes on from here.",
-    "failed": "Stopped, because the judge failed: {error}. The same call goes on from here.",
+    "interrupted": "Interrupted: run it again to go on from here.",
+    "failed": "Stopped, because the judge failed: {error}. Run it again to go on from here.",
     "retired": "Stopped, because the study was retired.",
 }
 SHOWN = 10  # arms
@@ -38,6 +39,7 @@ class RunResult(NamedTuple):
         agreements: How often the judges agree, if there are several.
         items: How many items the study has.
         study: The study.
+        answers_to_go: How many more answers are likely needed for the verdict; None if that is not known.
     """
 
     verdict: Verdict
@@ -49,13 +51,15 @@ class RunResult(NamedTuple):
     agreements: list[Agreement]
     items: int
     study: Study
+    answers_to_go: int | None = None
 
     @classmethod
     def of(cls, study: Study, ledger: Ledger, ended: Ended, error: str | None = None) -> "RunResult":
         """Return the result of a study as it is now."""
         tally, void = study.read(lambda _, history: (history.tally, history.void))
+        verdict = study.goal.verdict(tally, void=void)
         return cls(
-            study.goal.verdict(tally, void=void),
+            verdict,
             study.leaderboard(),
             ended,
             error,
@@ -64,6 +68,7 @@ class RunResult(NamedTuple):
             ledger.agreements(),
             count_items(study),
             study,
+            study.answers_to_go(verdict),
         )
 
     @property
@@ -87,11 +92,8 @@ class RunResult(NamedTuple):
         return self.spent.cost
 
     def __str__(self) -> str:
-        parts = [self._about() + str(self.verdict), REASONS[self.ended].format(error=self.error)]
-        rows = [f"{row.rank:>3}. {row.arm}  {row.score:.0%}" for row in self.leaderboard[:SHOWN]]
-        more = len(self.leaderboard) - len(rows)
-        parts += ["\n".join(rows + ([f"     … and {counted(more, 'more arm')}"] if more > 0 else []))]
-        parts += [self._costs(), *self._warnings(), *map(str, self.agreements)]
+        parts = [self._about() + self.verdict.text(self.answers_to_go), REASONS[self.ended].format(error=self.error)]
+        parts += [*self._rows(), self._costs(), *self._warnings(), *(f"{one}." for one in self.agreements)]
         return "\n".join(part for part in parts if part)
 
     def _repr_html_(self) -> str:
@@ -101,31 +103,47 @@ class RunResult(NamedTuple):
         """Which question is answered; a verdict on these items says so itself."""
         return f"On items like these {self.items}: " if self.items and not self.study.goal.on_these_items else ""
 
+    def _rows(self) -> list[str]:
+        """The leaderboard, with the names last: so it is aligned whatever they are."""
+        if not self.verdict.duels:
+            return []
+        shown = self.leaderboard[:SHOWN]
+        rows = [f"{row.rank if row.active else '–':>4}  {row.score:>5.0%}  {_name(row)}" for row in shown]
+        more = len(self.leaderboard) - len(shown)
+        return ["rank  score  arm", *rows, *([f"   …  {counted(more, 'more arm')}"] if more else [])]
+
     def _costs(self) -> str:
         spent = self.spent
+        notes = [
+            f"{counted(spent.unstored, 'call')} made but not stored" if spent.unstored else "",
+            f"{counted(spent.bad, 'reply', 'replies')} without a usable answer" if spent.bad else "",
+            f"{counted(spent.failed, 'question')} without a reply" if spent.failed else "",
+            f"{counted(spent.repeats, 'question')} asked of a second judge" if spent.repeats else "",
+        ]
         text = counted(spent.calls, "call") + (f", {money(spent.cost)}" if spent.cost else "")
-        if self.all_pairs:
-            text += f"; all pairs on all items: {self.all_pairs:,} calls"
-            saved = 1 - spent.calls / self.all_pairs
-            text += f", {saved:.0%} saved" if saved > 0 and self.ended == "verdict" else ""
-        notes = []
-        if spent.unstored:
-            notes.append(f"{counted(spent.unstored, 'call')} made but not stored")
-        if spent.bad:
-            notes.append(f"{counted(spent.bad, 'reply')} without a usable answer")
-        if spent.failed:
-            notes.append(f"{counted(spent.failed, 'question')} without a reply")
-        if spent.repeats:
-            notes.append(f"{counted(spent.repeats, 'question')} asked of a second judge")
-        return text + (f" ({', '.join(notes)})" if notes else "") + "."
+        text += f" ({'; '.join(filter(None, notes))})." if any(notes) else "."
+        saved = 1 - spent.calls / self.all_pairs if self.all_pairs else 0.0
+        if self.ended == "verdict" and saved >= 0.01:
+            text += f" All pairs on all items take {counted(self.all_pairs, 'call')}: {int(saved * 100)}% saved."
+        return text
 
     def _warnings(self) -> list[str]:
-        return [f"{alarm_line(one).capitalize()}." for one in self.positions if one.biased]
+        lines = [alarm_line(one) for one in self.positions if one.biased]
+        return [f"{line[0].upper()}{line[1:]}." for line in lines]
+
+
+def _name(row: LeaderboardRow) -> str:
+    return row.arm if row.active else f"{row.arm} (retired)"
 
 
 def money(dollars: float) -> str:
-    """Return an amount as text, with at least two digits that matter."""
-    return f"${dollars:,.2f}" if dollars >= 0.1 or dollars == 0 else f"${dollars:.2g}"
+    """Return an amount as text: in cents, or with two digits that matter if it is below ten cents.
+
+    Example:
+        >>> money(1234.5), money(0.0999), money(0.0000123)
+        ('$1,234.50', '$0.10', '$0.000012')
+    """
+    return f"${dollars:,.2f}" if dollars >= 0.1 or dollars == 0 else f"${Decimal(f'{dollars:.1e}'):f}"
 
 
 def alarm_line(found: Position, orders: str = "") -> str:

@@ -21,12 +21,15 @@ from .certainty import checked_confidence, checked_margin
 from .goal import Goal, new_goal
 from .history import History
 from .looks import NO_WINNER, NOT_YET, TIED, Looks, found, new_looks, take, useful
+from .looks_on_items import ItemLooks, draw_answer, new_item_looks, take_on_items
+from .plan_on_items import answers_on_items, is_true, until_verdict_on_items
 from .player import rival, rival_alpha
 from .record import next_event
 from .tally import Bools, Ints
 
 POLICIES = ("verdict", "rucb", "random")
 LIMIT = 1_000_000
+MOST_ITEMS = 100_000
 PolicyLike = str | Policy | ModuleType
 
 select: Any = None
@@ -105,6 +108,7 @@ def plan(
     confidence: float = 0.95,
     margin: float = 0.0,
     ties: float = 0.0,
+    items: int | None = None,
     parallel: int = 1,
     budget: int | None = None,
     studies: int = 200,
@@ -125,8 +129,11 @@ def plan(
         confidence: Of the verdict.
         margin: Of the verdict, see `create_study`.
         ties: The share of answers that are ties. The probabilities of the problem are then those of the other answers.
+        items: How many items the study is about, if it is about exactly these: each pair is asked about each of them
+            once, as with `create_study(..., about="these items")`. The probabilities of the problem are then shares of
+            the items, rounded at random.
         parallel: How many questions are open at any time, such as one for each of the people who vote.
-        budget: How many answers there will be. Each row then says how likely there is a verdict by then.
+        budget: How many answers there will be. Each row then says how likely a verdict is by then.
         studies: How many studies to simulate for each policy.
         limit: Duels after which a study is given up. Policies that need a horizon get this one.
         seed: Of the simulation.
@@ -149,6 +156,7 @@ def plan(
         confidence=checked_confidence(confidence),
         margin=checked_margin(margin),
         ties=_share_of_ties(ties),
+        items=None if items is None else check_int("items", items, 1, MOST_ITEMS),
         parallel=check_int("parallel", parallel, 1, 10_000),
         budget=None if budget is None else check_int("budget", budget, 1),
         studies=check_int("studies", studies, 1),
@@ -169,6 +177,7 @@ class _Plan(NamedTuple):
     confidence: float
     margin: float
     ties: float
+    items: int | None
     parallel: int
     budget: int | None
     studies: int
@@ -197,8 +206,8 @@ def _matrix(problem: str | PreferenceMatrix | None, arms: int | None, gap: float
 
 def _row(plan: _Plan, policy: Policy, jobs: int, progress: bool | None) -> PlanRow:
     duels, regret, verdicts = np.zeros(plan.studies), np.zeros(plan.studies), np.zeros(plan.studies, np.int64)
-    study = _study_at_once if plan.parallel > 1 else _study_one_by_one
-    play = study(plan, policy)
+    study = _study_one_by_one if plan.items is None else _study_on_items
+    play = (_study_at_once if plan.parallel > 1 else study)(plan, policy)
 
     def one(number: int, stop: threading.Event, share: Callable[[float], None]) -> None:
         if not stop.is_set():
@@ -226,8 +235,12 @@ def _row(plan: _Plan, policy: Policy, jobs: int, progress: bool | None) -> PlanR
 
 
 def _is_wrong(plan: _Plan, verdicts: Ints) -> Bools:
-    """(studies,) bool: Whether the verdict is not true of the matrix."""
+    """(studies,) bool: Whether the verdict is not true of the matrix, or of the items."""
     matrix = plan.matrix
+    if plan.items is not None:
+        wins = (_answers(plan, number)[0] for number in range(plan.studies))
+        found = zip(verdicts.tolist(), wins)
+        return np.array([not is_true(one, won, plan.items, plan.margin) for one, won in found])
     worst = np.min(np.where(np.eye(matrix.arms, dtype=bool), 0.5, matrix.array), axis=1)
     close = (1 - plan.ties) * (worst - 0.5) >= -plan.margin
     best = np.array([arm == matrix.condorcet_winner for arm in range(matrix.arms)])
@@ -238,7 +251,18 @@ def _is_wrong(plan: _Plan, verdicts: Ints) -> Bools:
 
 
 def _goal(plan: _Plan, policy: Policy) -> Goal:
-    return new_goal(plan.confidence, plan.margin, "stop", ties=policy.live_ties)
+    about = "items like these" if plan.items is None else "these items"
+    return new_goal(plan.confidence, plan.margin, "stop", about, ties=policy.live_ties)
+
+
+def _answers(plan: _Plan, number: int) -> tuple[Ints, Ints]:
+    """The wins and ties of a study on these items, before anything is asked."""
+    rng = np.random.default_rng([plan.seed, number, plan.items or 0])
+    return answers_on_items(plan.matrix.array, plan.ties, plan.items or 0, rng)
+
+
+def _item_looks(plan: _Plan, number: int) -> ItemLooks:
+    return new_item_looks(*_answers(plan, number), plan.items or 0, 1 - plan.confidence, plan.margin)
 
 
 Result = tuple[int, float, int]  # duels, regret and verdict of a study
@@ -260,35 +284,82 @@ def _study_one_by_one(plan: _Plan, policy: Policy) -> Callable[[int], Result]:
     return lambda number: study(number, plan.limit, compiled)
 
 
+def _study_on_items(plan: _Plan, policy: Policy) -> Callable[[int], Result]:
+    """As `_study_one_by_one`, on exactly these items."""
+    told = _goal(plan, policy).ties == "halves"
+
+    def study(number: int, most: int, play: Callable[..., Result]) -> Result:
+        state, (coin, luck) = policy.start(plan.matrix.arms, plan.limit), loop.streams(plan.seed, number)
+        known, doubt = _item_looks(plan, number), np.random.default_rng([plan.seed, number])
+        return play(state, policy.params, known, told, plan.matrix.gaps, most, coin, luck, doubt)
+
+    compiled = loop.compiled_for(policy, until_verdict_on_items, lambda call: study(0, 0, call))
+    return lambda number: study(number, plan.limit, compiled)
+
+
+class _World:
+    """The answers to the questions of a study, and the looks at them."""
+
+    def __init__(self, plan: _Plan, number: int) -> None:
+        self._plan, self._luck = plan, np.random.default_rng([plan.seed, number])
+        self._on_items = None if plan.items is None else _item_looks(plan, number)
+        self._looks = new_looks(plan.matrix.arms, 1 - plan.confidence, plan.margin)
+
+    def one_of(self, waiting: list[int]) -> int:
+        """Take one of the open questions at random."""
+        return waiting.pop(int(self._luck.integers(len(waiting))))
+
+    def answer(self, left: int, right: int) -> float:
+        """Return an answer: 1 if the left arm wins, 0 if it loses, ½ for a tie."""
+        if self._on_items is not None:
+            return draw_answer(self._on_items, left, right, self._luck)
+        outcome = 1.0 if self._luck.random() < self._plan.matrix.array[left, right] else 0.0
+        return 0.5 if self._luck.random() < self._plan.ties else outcome
+
+    def verdict(self, left: int, right: int, outcome: float) -> int:
+        """Return the verdict after an answer."""
+        if self._on_items is None:
+            take(self._looks, left, right, outcome)
+            return found(self._looks, left, right)
+        take_on_items(self._on_items, left, right, outcome)
+        return found(self._on_items.looks, left, right)
+
+
 def _study_at_once(plan: _Plan, policy: Policy) -> Callable[[int], Result]:
     """Studies with several open questions, of which any is answered next, asked as in a live study."""
-    matrix = plan.matrix
-    goal = _goal(plan, policy)
-    note = json.dumps({"arms": list(matrix.names)})
+    gaps, goal = plan.matrix.gaps, _goal(plan, policy)
+    note = json.dumps({"arms": list(plan.matrix.names)})
 
     def study(number: int) -> Result:
         row = StudyRow(0, "plan", 0.0, str(policy), plan.limit, number, 600.0, {"goal": goal._asdict()})
-        history, luck = History(row, policy), np.random.default_rng([plan.seed, number])
+        history, world, regret, waiting = History(row, policy), _World(plan, number), 0.0, list[int]()
         history.take(next_event(history, "create", 0.0, note=note))
         history.player().compile()
-        looks, regret, waiting = new_looks(matrix.arms, 1 - plan.confidence, plan.margin), 0.0, list[int]()
+        if history.items is not None:
+            history.items.fix(1, plan.items or 0)
         for answers in range(1, plan.limit + 1):
-            while len(waiting) < plan.parallel:
-                left, right, swapped = history.question(0.0, allow_self=False)
-                shown = {"left_arm": left, "right_arm": right, "swapped": swapped}
-                waiting.append(len(history.left))
-                history.take(next_event(history, "ask", 0.0, duel=waiting[-1], attempt=0, **shown))
-            duel = waiting.pop(int(luck.integers(len(waiting))))
+            while len(waiting) < plan.parallel and history.can_ask(0.0):
+                waiting.append(_ask(history))
+            duel = world.one_of(waiting)
             left, right = history.left[duel], history.right[duel]
-            outcome = 1.0 if luck.random() < matrix.array[left, right] else 0.0
-            outcome = 0.5 if luck.random() < plan.ties else outcome
+            outcome = world.answer(left, right)
             answer = {1.0: "left", 0.0: "right", 0.5: "tie"}[outcome]
             history.take(next_event(history, "tell", 0.0, duel=duel, attempt=0, answer=answer))
-            take(looks, left, right, outcome)
-            regret += 0.5 * (matrix.gaps[left] + matrix.gaps[right])
-            verdict = found(looks, left, right)
+            regret += 0.5 * (gaps[left] + gaps[right])
+            verdict = world.verdict(left, right, outcome)
             if verdict != NOT_YET:
                 return answers, regret, verdict
         return plan.limit, regret, NOT_YET
 
     return study
+
+
+def _ask(history: History) -> int:
+    """Ask the next question; returns the number of the duel."""
+    left, right, swapped = history.question(0.0, allow_self=False)
+    shown: dict[str, Any] = {"left_arm": left, "right_arm": right, "swapped": swapped}
+    if history.items is not None:
+        shown["note"] = json.dumps({"item": history.next_item(left, right, 0.0)})
+    number = len(history.left)
+    history.take(next_event(history, "ask", 0.0, duel=number, attempt=0, **shown))
+    return number

@@ -1,21 +1,28 @@
-"""The progress of a run, on a terminal only."""
+"""The progress of a run: a line on a terminal, or one at the end."""
 
+import math
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from ..errors import counted
+from ..judges.questions import Judge
+from ..judges.terminal import TerminalJudge
+from .ledger import Spent
 from .outcome import RunResult, money
 
 if TYPE_CHECKING:
     from .run import Limits, Run
 
 EVERY = 1.0  # seconds between two looks
+BUSY = 0.1  # share of the time that looking may take
+NAME = 8  # columns that the leader's name has at least
 
 
 class Shown:
-    """Shows nothing but, at the end, one line."""
+    """Shows nothing."""
 
     def say(self, line: str) -> None:
         """Show a line that stays."""
@@ -27,39 +34,87 @@ class Shown:
         """Show that it has ended."""
 
 
+class LastLine(Shown):
+    """Shows one line at the end."""
+
+    def end(self, result: RunResult) -> None:
+        found = result.winner
+        what = "no winner yet" if found is None else f"{found} is the winner"
+        print(f"{_spent(result.spent)}: {what} ({result.ended})", file=sys.stderr)
+
+
 class Line(Shown):
     """One line on a terminal: calls, cost, who leads, how sure that is, and what is left."""
 
     def __init__(self, status: Any, limits: "Limits") -> None:
         self._status, self._limits = status, limits
-        self._begun, self._looked, self._before = time.monotonic(), 0.0, 0
+        self._begun, self._next, self._before = time.monotonic(), 0.0, -1
 
     def say(self, line: str) -> None:
         self._status.console.print(line, markup=False, highlight=False)
 
     def update(self, run: "Run") -> None:
         now = time.monotonic()
-        if now - self._looked < EVERY:
+        if now < self._next:
             return
-        if not self._looked:
+        if self._before < 0:
             self._before = run.ledger.calls - 1
-        self._looked = now
-        self._status.update(self._text(run, (run.ledger.calls - self._before) / max(now - self._begun, 1e-9)))
+        rate = (run.ledger.calls - self._before) / max(now - self._begun, 1e-9)
+        self._status.update(self._text(run, rate))
+        ended = time.monotonic()
+        self._next = ended + max(EVERY, (ended - now) / BUSY)
 
     def _text(self, run: "Run", rate: float) -> Any:
         from rich.text import Text
 
         spent, standing = run.ledger.spent(), run.study.standing()
-        best = standing.chances[0]
-        parts = [f"{spent.calls:,} calls", money(spent.cost) if spent.cost else ""]
-        parts += [f"{best.arm} leads, {best.chance:.0%} likely the best"]
-        left = standing.answers_median
-        if self._limits.calls is not None:
-            left = self._limits.calls - spent.calls if left is None else min(left, self._limits.calls - spent.calls)
+        best, left = standing.chances[0], self._left(run, standing.answers_median)
+        chance = ">99%" if best.chance > 0.99 else f"{best.chance:.0%}"
+        sure, after = f" leads ({chance} sure)", [""]
         if left:
-            cost = f", {money(spent.cost / max(spent.calls, 1) * left)}" if spent.cost else ""
-            parts.append(f"about {left:,} calls{cost}, {_duration(left / max(rate, 1e-9))} left")
-        return Text(" · ".join(part for part in parts if part))
+            cost = f"{money(spent.cost / max(spent.calls, 1) * left)}, " if spent.cost else ""
+            rest = f"{cost}{_duration(left / max(rate, 1e-9))} left"
+            after = [f" · about {counted(left, 'call')}, {rest}", f" · about {rest}"]
+        return Text(_fitted(f"{_spent(spent)} · ", best.arm, sure, after, self._status.console.width - 3))
+
+    def _left(self, run: "Run", answers: int | None) -> int | None:
+        """How many calls are left, likely until the verdict and at most until a limit."""
+        tally, ledger = run.study.tally(), run.ledger
+        asked = int(tally.wins.sum() + tally.ties.sum() // 2)
+        bounds = [] if answers is None else [float(answers)]
+        if tally.items is not None:
+            arms = int(tally.active.sum())
+            bounds.append(arms * (arms - 1) // 2 * tally.items - asked)
+        spent = ledger.spent()
+        each = max(spent.calls - spent.unstored, 1) / max(asked, 1)  # more than 1 with both orders, retries or skips
+        bounds = [bound * each for bound in bounds]
+        if self._limits.calls is not None:
+            bounds.append(self._limits.calls - ledger.calls)
+        if self._limits.cost is not None:
+            bounds.append(ledger.calls_in(self._limits.cost - ledger.cost))
+        least = min(bounds, default=math.inf)
+        return None if least == math.inf else max(round(least), 0)
+
+
+def _fitted(before: str, name: str, sure: str, after: Sequence[str], width: int) -> str:
+    """The first of some endings with which a line fits; otherwise the last one, and a shorter name."""
+    from rich.cells import cell_len
+
+    for end in after:
+        if cell_len(text := f"{before}{name}{sure}{end}") <= width:
+            return text
+    room = max(width - cell_len(f"{before}{sure}{after[-1]}"), NAME)
+    return _cut(f"{before}{_cut(name, room)}{sure}{after[-1]}", width)
+
+
+def _cut(text: str, width: int) -> str:
+    from rich.cells import cell_len, set_cell_size
+
+    return text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + "…"
+
+
+def _spent(spent: Spent) -> str:
+    return counted(spent.calls, "call") + (f" · {money(spent.cost)}" if spent.cost else "")
 
 
 def _duration(seconds: float) -> str:
@@ -69,15 +124,17 @@ def _duration(seconds: float) -> str:
 
 
 @contextmanager
-def shown(progress: bool | None, limits: "Limits") -> Iterator[Shown]:
+def shown(progress: bool | None, limits: "Limits", judges: Iterable[Judge] = ()) -> Iterator[Shown]:
     """Show the progress of a run while a block runs.
 
     Args:
-        progress: Whether to show it; None means on a terminal only.
+        progress: Whether to show it; None means on a terminal only. Elsewhere there is one line, at the end.
         limits: Of the run.
+        judges: Of the run. If one is a person at this terminal, nothing may be written over the questions.
     """
-    if not (sys.stderr.isatty() if progress is None else progress):
-        yield Shown()
+    asks_here = any(isinstance(one.function, TerminalJudge) for one in judges)
+    if asks_here or not sys.stderr.isatty() or progress is False:
+        yield LastLine() if progress and not asks_here else Shown()
         return
     from rich.console import Console
 

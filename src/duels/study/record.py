@@ -19,9 +19,12 @@ from ..votes.columns import ANSWERS
 from .finite import AskedItems
 from .goal import goal_of
 from .tally import Tally
+from .verdict import FollowedVerdict, Verdict
 
 LEFT, RIGHT, TIE, BOTH_BAD, SKIP = range(5)
 OPEN = -1
+MANY = 32  # arms: with fewer, a verdict is computed from the counts in less time
+LATELY = 100  # answers that tell how fast they come
 NONE = np.zeros(0, np.int64)
 EVENT_FIELDS = Event._fields[2:-1]
 COLUMNS = {  # arrays of a record: one entry per duel, but `answered` one per answer
@@ -86,6 +89,7 @@ class Record:
         self.items = AskedItems(row.seed) if self.goal.asks_once else None
         self._places: dict[int, int] | None = None  # see `places` …
         self._place: np.ndarray | None = None  # … (K,) int64: the same, −1 for a retired arm
+        self._verdict: FollowedVerdict | None = None  # with many arms, if it was looked at
         self.snapshot_seq = 0  # the last event in the newest snapshot …
         self._snapshot_weight = 0  # … and the weight of the record then
 
@@ -157,6 +161,8 @@ class Record:
                 if before is not None:
                     self._count(before, self.answer[before], -1)
             self._count(duel, answer, 1)
+            if self._verdict is not None and self.left[duel] != self.right[duel]:
+                self._verdict.update(self.left[duel], self.right[duel], self.wins, self.ties)
 
     def _close(self, duel: int, note: dict[str, object]) -> None:
         """After a skip that says so, the pair is not asked about that item again."""
@@ -192,6 +198,7 @@ class Record:
             return
         left, right = (np.frombuffer(side, np.int32)[number] for side in (self.left, self.right))
         self._count_all(left, right, before, -1)
+        self._verdict = None
         answered = np.frombuffer(self.answered, np.int64)
         self.answered = array("q", answered[~np.isin(answered, number)].tobytes())
         self.withdrawn += 0 if blind else int((left != right).sum())
@@ -215,11 +222,13 @@ class Record:
         more = (0, len(names))
         self.names += names
         self.active += [True] * len(names)
+        self._verdict = None
         self.wins, self.ties = (np.pad(counts, (more, more)) for counts in (self.wins, self.ties))
         self._start_again()
 
     def _retire_arm(self, event: EventRow) -> None:
         self.active[event[4]] = False
+        self._verdict = None
         self._start_again()
 
     def _vote(self, event: EventRow) -> None:
@@ -239,6 +248,7 @@ class Record:
         ):
             column.frombytes(values.tobytes())
         self._count_all(batch.left, batch.right, batch.answer, 1)
+        self._verdict = None
         self.imported += count
 
     def _count_all(self, left: np.ndarray, right: np.ndarray, answer: np.ndarray, by: int) -> None:
@@ -337,6 +347,24 @@ class Record:
     def answers(self) -> Answers:
         """A copy of which answers count."""
         return Answers(np.array(self.answered, np.int64), np.array(self.attempt, np.int64))
+
+    def verdict(self) -> Verdict:
+        """Return the verdict by the study's goal. With many arms it is kept up to date answer by answer."""
+        goal = self.goal
+        if len(self.names) < MANY:
+            return goal.verdict(self.tally, void=self.void)
+        if self._verdict is None and FollowedVerdict.fits(tally := self.tally, goal.test, goal.margin):
+            self._verdict = FollowedVerdict(tally, goal.confidence)
+        if self._verdict is None:
+            return goal.verdict(self.tally, void=self.void)
+        return self._verdict.verdict(self.void)
+
+    @property
+    def answers_an_hour(self) -> float | None:
+        """How fast the last answered duels were asked; None before two of them."""
+        lately = [self.asked[duel] for duel in self.answered[-LATELY:]]
+        seconds = max(lately) - min(lately) if len(lately) > 1 else 0.0
+        return 3600 * (len(lately) - 1) / seconds if seconds > 0 else None
 
     @property
     def tally(self) -> Tally:

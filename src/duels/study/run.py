@@ -7,6 +7,7 @@ which the judge failed.
 
 import asyncio
 import math
+import random
 import threading
 import time
 import warnings
@@ -127,7 +128,7 @@ class Run:
 
     def result(self) -> RunResult:
         """Return what was found."""
-        finished = self.study.is_finished(self.study.tally())  # perhaps by the last replies
+        finished = self.study.read(self._is_finished)  # perhaps by the last replies
         ended = "verdict" if finished or self.ended is None else self.ended
         return RunResult.of(self.study, self.ledger, ended, self.error)
 
@@ -177,7 +178,8 @@ class Run:
                 self._told[judge].append(duel.id)
             if told and len(self.judges) > 1 and duel.id % TWICE == 0:
                 others = [name for name in self.judges if name != judge]
-                self._repeats.append(Task(duel, others[(duel.id // TWICE) % len(others)], repeat=True))
+                other, turned = others[(duel.id // TWICE) % len(others)], bool(random.getrandbits(1))
+                self._repeats.append(Task(duel, other, repeat=True, turned=turned))
         elif self.ended is None and not self._stop.is_set():
             self._failures += 1
             self.error = reply.error
@@ -189,13 +191,16 @@ class Run:
     def _reason_to_end(self, history: History) -> Ended | None:
         if self._stop.is_set():
             return "interrupted"
-        if self.study.is_finished(history.tally):
+        if self.study.is_finished(history):
             return "verdict"
         if history.retired:
             return "retired"
         calls, cost = self._most_calls()
         needed = self.ledger.calls + self._orders()
         return "max_calls" if needed > calls else "max_cost" if needed > cost else None
+
+    def _is_finished(self, connection: sa.Connection, history: History) -> bool:
+        return self.study.is_finished(history)
 
     def _most_calls(self) -> tuple[float, float]:
         """How many calls the study may make by either limit; lost calls cost as much as others."""

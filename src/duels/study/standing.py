@@ -3,30 +3,35 @@
 These are estimates under a model, not promises. The model is Bradley–Terry: arm i has a strength θ_i ~ N(0, σ²), and
 beats arm j with probability 1 / (1 + exp(θ_j − θ_i)) where the answer is not a tie. σ is one of `SPREADS`, each as
 likely as the others before the first answer. The posterior of the strengths is approximated by a normal distribution
-for each σ (Laplace), and weighted by its evidence. Which duels were asked does not matter to it.
+for each σ (Laplace), and weighted by its evidence. How the duels were chosen does not matter.
 """
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import counted
 from .certainty import WithoutUnion, log_closeness, log_mixture, log_thresholds
+from .finite import log_evidence_on_items
 from .intervals import log_evidence
-from .tally import Bools, Floats, Tally, ranking
+from .tally import Bools, Floats, Ints, Tally, met, ranking
 
 SPREADS = (0.1, 0.2, 0.4, 0.8, 1.6)
 DRAWS = 2000  # of the strengths
+MOST_SHOWN = 50  # active arms: with more, estimates take too long to come with a verdict
 MOST_ARMS = 300  # the best by the ranking; the others are taken to have no chance
 STEPS = 50  # of Newton's method
-MANY = 10**7  # answers: more are never waited for
-MARGINS = (0.02, 0.05, 0.1)  # that are proposed where arms look equal
+MANY = 10**7  # answers: if more are needed, no verdict is in sight
+MARGINS = (0.02, 0.05, 0.1)  # that are suggested where arms look equal
 EQUAL = 20_000  # answers: if more are likely needed, the first arms look equal
-HALVINGS = 20  # of the interval in which the number of answers of a pair is
+HALVINGS = 20  # of the interval that holds the number of answers a pair needs
 FUTURES = 400  # draws for which the number of answers is computed …
 FEWER = 100  # … and for a hint
-CALIBRATED = 0.9  # answers for each that `answers_needed` finds in expected proportions, so that half need fewer
+MOST_DRAWN = 4_000_000  # pairs whose items left are drawn, of all draws together
+WITHOUT_A_WINNER = 0.6  # of the questions left on these items, until it is known that no arm wins: about right as well
+CALIBRATED = 0.9  # what estimates are multiplied by, found by simulation, so that half of the studies need fewer
 
 
 class Chance(NamedTuple):
@@ -49,7 +54,7 @@ class Standing(NamedTuple):
         answers_median: Half of the studies that look like this one need at most this many more answers; None if more
             than ten million.
         answers_90: Nine in ten need at most this many.
-        answers_an_hour: How many answers came lately; None before two of them.
+        answers_an_hour: How fast answers came lately; None before the second one.
         hours_median: How long the median takes at that rate.
         hint: What to change if no verdict is in sight; empty otherwise.
     """
@@ -111,7 +116,8 @@ def standing(
     needed = answers_needed(tally, arms, strengths, confidence, margin, test)
     median, most = (_whole(np.quantile(needed, level)) for level in (0.5, 0.9))
     hours = None if median is None or not answers_an_hour else median / answers_an_hour
-    hint = "" if median is not None and median <= EQUAL else _hint(tally, arms, strengths, confidence, margin)
+    soon = tally.items is not None or (median is not None and median <= EQUAL)  # on these items every study ends
+    hint = "" if soon else _hint(tally, arms, strengths, confidence, margin)
     return Standing(tuple(rows), median, most, answers_an_hour, hours, hint)
 
 
@@ -176,7 +182,9 @@ def answers_needed(
 ) -> Floats:
     """Return (draws,) float64: for each draw of the strengths, how many more answers the verdict takes.
 
-    The best arm meets each other one until the evidence is enough, if answers come in their expected proportions.
+    It is assumed that the best arm meets each other one until the evidence is enough, and that answers come in their
+    expected proportions. On these items, what is left of them is drawn, so that the best arm is the one that wins most
+    of them in the end.
 
     Args:
         tally: The counts.
@@ -186,30 +194,70 @@ def answers_needed(
         margin: Of the verdict.
         test: Of the verdict; with a margin always `winner`.
     """
-    levels, draw = WithoutUnion(tally, confidence), np.arange(len(strengths))
-    best = strengths.argmax(axis=1)
+    ties = float(tally.ties.sum() / max(tally.ties.sum() + 2 * tally.wins.sum(), 1))
+    if tally.items is None:
+        best = strengths.argmax(axis=1)
+        chance = 1 / (1 + np.exp(strengths - strengths.max(axis=1)[:, None]))
+        most, least = np.full(chance.shape, float(MANY)), np.zeros(len(chance))
+    else:
+        best, chance, most, least = _items_left(tally, arms, strengths[: max(MOST_DRAWN // len(arms) ** 2, 20)], ties)
     first, second = np.broadcast_arrays(arms[best][:, None], arms)
-    evidence, level = log_mixture, (levels.close_level if margin > 0 else levels.winner_level)(first, second)
-    if test == "all pairs" and margin == 0:
-        evidence, level = log_evidence, log_thresholds(tally, confidence)[first, second]
     won, lost, tied = tally.wins[first, second], tally.wins[second, first], tally.ties[first, second]
-    chance = 1 / (1 + np.exp(strengths - strengths[draw, best][:, None]))
-    ties = tally.ties.sum() / max(tally.ties.sum() + 2 * tally.wins.sum(), 1)
+    is_known = _test(tally, first, second, confidence, margin, test)
 
     def enough(more: Floats) -> Bools:
         decided = (1 - ties) * more
-        w, l, t = won + decided * chance, lost + decided * (1 - chance), tied + ties * more  # noqa: E741
-        known = log_closeness(w, l, t, margin) if margin > 0 else np.where(w > l, evidence(w, l), -np.inf)
-        return np.asarray(known >= level)
+        return is_known(won + decided * chance, lost + decided * (1 - chance), tied + ties * more)
 
-    low, high = np.zeros(chance.shape), np.full(chance.shape, float(MANY))
-    known = enough(low)
-    known[draw, best] = True
+    low, high = np.zeros(chance.shape), most
+    known = np.asarray(enough(low) | (most == 0) | (first == second))
     for _ in range(HALVINGS):  # evenly on the scale of square roots
         middle = ((np.sqrt(low) + np.sqrt(high)) / 2) ** 2
         reached = enough(middle)
         low, high = np.where(reached, low, middle), np.where(reached, middle, high)
-    return CALIBRATED * np.asarray(np.where(known, 0.0, high).sum(axis=1))
+    needed = (1.0 if tally.items else CALIBRATED) * np.where(known, 0.0, high).sum(axis=1)
+    return np.asarray(np.maximum(needed, least))
+
+
+def _items_left(tally: Tally, arms: np.ndarray, strengths: Floats, ties: float) -> tuple[Ints, Floats, Floats, Floats]:
+    """For each draw: the arm that beats most others in the end, its share of the items left, and how many these are.
+
+    The last value is how many answers are needed at least: many if that arm does not beat all others.
+    """
+    among, rng = np.ix_(arms, arms), np.random.default_rng(0)
+    left = np.maximum((tally.items or 0) - met(tally)[among], 0)
+    np.fill_diagonal(left, 0)
+    decided = np.triu(np.rint((1 - ties) * left).astype(np.int64), 1)
+    wins = rng.binomial(decided, 1 / (1 + np.exp(strengths[:, None, :] - strengths[:, :, None])))
+    wins = wins + np.where(np.tri(len(arms), k=-1, dtype=bool), (decided - wins).transpose(0, 2, 1), 0)
+    final = wins + tally.wins[among]
+    beaten = (final > final.transpose(0, 2, 1)).sum(axis=2)
+    best = np.asarray((beaten + 0.5 / (1 + np.exp(-strengths))).argmax(axis=1))
+    draw, whole = np.arange(len(strengths)), (decided + decided.T)[best]
+    chance = np.where(whole > 0, wins[draw, best] / np.maximum(whole, 1), 0.5)
+    least = np.where(beaten.max(axis=1) < len(arms) - 1, WITHOUT_A_WINNER * left.sum() / 2, 0.0)
+    return best, chance, left[best].astype(np.float64), least
+
+
+def _test(
+    tally: Tally, first: Ints, second: Ints, confidence: float, margin: float, test: str
+) -> Callable[[Floats, Floats, Floats], Bools]:
+    """Whether wins, losses and ties of these pairs are enough for the verdict."""
+    levels = WithoutUnion(tally, confidence)
+    winner, close = levels.winner_level(first, second), levels.close_level(first, second)
+    union = log_thresholds(tally, confidence)[first, second] if test == "all pairs" else winner
+
+    def is_known(won: Floats, lost: Floats, tied: Floats) -> Bools:
+        if tally.items is not None:
+            evidence = log_evidence_on_items(np.maximum(won, lost), np.minimum(won, lost), tied, tally.items)
+            near = log_closeness(won, lost, tied, margin) >= close if margin > 0 else False
+            return np.asarray((evidence >= winner) | near)
+        if margin > 0:
+            return np.asarray(log_closeness(won, lost, tied, margin) >= close)
+        mixture = log_evidence if test == "all pairs" else log_mixture
+        return np.asarray((won > lost) & (mixture(won, lost) >= union))
+
+    return is_known
 
 
 def _hint(tally: Tally, arms: np.ndarray, strengths: Floats, confidence: float, margin: float) -> str:

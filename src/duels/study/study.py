@@ -11,14 +11,14 @@ import html
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 import sqlalchemy as sa
 
 from ..checks import check_int
 from ..errors import Conflict, InvalidInput, NothingToAsk, UnknownName, counted
-from ..storage.batches import Batch, Packed, forget_voter, note_of, pack, store, unpack
+from ..storage.batches import Batch, Packed, forget_voter, pack, store
 from ..storage.storage import Event, Write
 from ..storage.tables import events, voters
 from ..votes.columns import ANSWERS
@@ -26,21 +26,21 @@ from ..votes.files import Votes, VoteSource, read_votes
 from ..votes.names import arm_names, composed, imported_name, link_voter, past_voter, place_of, voter_name
 from . import leaderboard as tables
 from . import log
-from .duels import Duel, DuelItem, LogEntry, checked_note, iso_time
+from .duels import Duel, DuelItem, checked_note, iso_time
 from .goal import Goal, goal_of
 from .history import History
 from .items import choose_item, fixed_items, has_any, with_items
 from .leaderboard import RankRow
-from .log import Log, log_entry
+from .log import Log
+from .past_votes import checked_batch, exported_votes
 from .record import OPEN, next_event
-from .standing import Standing, standing
+from .standing import MOST_SHOWN, Standing, standing
 from .tally import LeaderboardRow, PairRow, Tally
 from .verdict import Verdict
 
 if TYPE_CHECKING:
     from .outcome import RunResult
 
-LATELY = 100  # answers that tell how fast they come
 Judging = Callable[..., object] | Mapping[str, Callable[..., object]]
 About = Callable[[sa.Connection, Duel], Mapping[str, object]]
 
@@ -340,38 +340,8 @@ class Study(Log):
         """
         from .run import run
 
-        return run(
-            self,
-            judge,
-            max_calls=max_calls,
-            max_cost=max_cost,
-            concurrency=concurrency,
-            orders=orders,
-            progress=progress,
-        )
-
-    async def run_async(
-        self,
-        judge: Judging,
-        *,
-        max_calls: int | None = None,
-        max_cost: float | None = None,
-        concurrency: int = 8,
-        orders: Literal["one", "both", "auto"] = "auto",
-        progress: bool | None = None,
-    ) -> "RunResult":
-        """As `run`, in an event loop."""
-        from .run import run_async
-
-        return await run_async(
-            self,
-            judge,
-            max_calls=max_calls,
-            max_cost=max_cost,
-            concurrency=concurrency,
-            orders=orders,
-            progress=progress,
-        )
+        how: dict[str, Any] = {"orders": orders, "progress": progress}
+        return run(self, judge, max_calls=max_calls, max_cost=max_cost, concurrency=concurrency, **how)
 
     def undo_in(self, connection: sa.Connection, *, duel: int, blind: bool = False) -> None:
         """Take back an answer inside a transaction, see `undo`."""
@@ -502,23 +472,7 @@ class Study(Log):
 
     def importing(self, packed: Packed) -> Write[int]:
         """Return what `import_packed` writes; its value is the number of votes."""
-        names = self.history().names  # an arm keeps its index
-        exact = {name: number for number, name in enumerate(names)}
-        arm = {name: exact[name] if name in exact else place_of(name, names) for name in packed.names}
-        unknown = [name for name, number in arm.items() if number is None]
-        if unknown:
-            raise InvalidInput(
-                f"the votes are about arms that study {self.name!r} does not have: {', '.join(unknown[:5])}"
-                f"{', …' if len(unknown) > 5 else ''}; add them with add_arm first"
-            )
-        note = note_of(packed, list(arm.values()))
-        batch = unpack(packed.content, note, "the votes")
-        same = np.flatnonzero(batch.left == batch.right)
-        if len(same):
-            arm_name = names[batch.left[same[0]]]
-            raise InvalidInput(
-                f"vote {same[0] + 1} compares {arm_name!r} with itself, spelled differently: expected two arms"
-            )
+        note, batch = checked_batch(packed, self.name, self.history().names)  # an arm keeps its index
         return Write(partial(self._import_in, packed=packed, batch=batch, note=json.dumps(note)), self._row.id)
 
     def _import_in(self, connection: sa.Connection, *, packed: Packed, batch: Batch, note: str) -> int:
@@ -537,20 +491,7 @@ class Study(Log):
 
     def votes(self) -> Votes:
         """Return the answers that count as votes, for `write_votes`; self-duels are left out."""
-        exported = self.read(_exported)
-        rows: dict[int, _VoteRow] = {}
-        for event in self._read(exported.seq):
-            if event.kind == "import":
-                for duel, (winner, voter, time) in enumerate(self._imported(event), event.duel or 0):
-                    if exported.counts(duel, 0):
-                        rows[duel] = exported.row(duel, winner, voter, time)
-            elif event.kind in ("tell", "vote"):
-                duel = event.duel or 0
-                if exported.counts(duel, event.attempt):
-                    note = json.loads(event.note) if event.note else {}
-                    time = note.get("voted", iso_time(event.time))
-                    rows[duel] = exported.row(duel, event.answer or "", event.voter, time)
-        return read_votes(list(rows.values()))
+        return exported_votes(self)
 
     def leaderboard(self, confidence: float | None = None) -> list[LeaderboardRow]:
         """Return one row per arm, best first.
@@ -576,6 +517,8 @@ class Study(Log):
             margin: If above 0, an arm may be declared practically tied with the best: none beats it with a
                 probability of more than ½ + margin. By default the study's own.
         """
+        if confidence is None and margin is None:
+            return self.read(lambda connection, history: history.verdict())
         tally, void = self.read(lambda connection, history: (history.tally, history.void))
         return self.goal.verdict(tally, confidence, margin, void)
 
@@ -584,9 +527,20 @@ class Study(Log):
 
         These are estimates under a model, see `duels.study.standing`; only the verdict is a promise.
         """
-        tally, rate = self.read(lambda connection, history: (history.tally, _answers_an_hour(history)))
+        tally, rate = self.read(lambda connection, history: (history.tally, history.answers_an_hour))
         goal = self.goal
         return standing(tally, confidence=goal.confidence, margin=goal.margin, test=goal.test, answers_an_hour=rate)
+
+    def answers_to_go(self, verdict: Verdict) -> int | None:
+        """Return how many more answers a verdict of this study likely needs, as the median of `standing`.
+
+        None if there is nothing to say: it is known, no two arms have met, none is in sight, the study was retired, or
+        there are so many arms that an estimate takes long.
+        """
+        if verdict.kind != "not yet" or verdict.leader is None or verdict.arms > MOST_SHOWN or self.retired:
+            return None
+        tally, test = self.tally(), self.goal.test
+        return standing(tally, confidence=verdict.confidence, margin=verdict.margin, test=test).answers_median
 
     def ranking(self) -> list[RankRow]:
         """Return the active arms in the order of the leaderboard, and which ranks are certain.
@@ -600,11 +554,11 @@ class Study(Log):
         """Return the ranking by these counts."""
         return tables.rank_rows(tally, self.goal.verdict(tally).winner, self.goal.confidence)
 
-    def is_finished(self, tally: Tally) -> bool:
-        """Return whether these counts leave nothing to find out: the verdict, and the ranking if that is wanted."""
-        kind = self.goal.verdict(tally).kind
+    def is_finished(self, history: History) -> bool:
+        """Return whether nothing is left to find out: the verdict, and the ranking if that is wanted."""
+        kind = history.verdict().kind
         if kind == "winner":
-            return self.goal.after == "stop" or all(row.certain for row in self.ranking_of(tally))
+            return self.goal.after == "stop" or all(row.certain for row in self.ranking_of(history.tally))
         return kind != "not yet"
 
     def tally(self) -> Tally:
@@ -633,64 +587,3 @@ class Study(Log):
             InvalidInput: If there is no such duel.
         """
         return with_items(self, [self.read(lambda connection, history: self.duel_in(history, number))])[0]
-
-    def events(self, after: int = 0, limit: int | None = None) -> list[LogEntry]:
-        """Return the log.
-
-        Args:
-            after: Start with the event after this sequence number.
-            limit: Return at most this many events.
-        """
-        return self.read(partial(self._entries, after=after, limit=limit))
-
-    def events_in(self, connection: sa.Connection, after: int = 0) -> list[LogEntry]:
-        """As `events`, inside a transaction."""
-        history = self.current(connection)
-        self._storage.flush(connection)
-        return self._entries(connection, history, after=after, limit=None)
-
-    def _entries(self, connection: sa.Connection, history: History, *, after: int, limit: int | None) -> list[LogEntry]:
-        rows = self._storage.read_events(connection, self._row.id, after, limit)
-        return [log_entry(history, Event(*row)) for row in rows]
-
-
-def _answers_an_hour(history: History) -> float | None:
-    """How fast the last answered duels were asked; None before two of them."""
-    lately = [history.asked[duel] for duel in history.answered[-LATELY:]]
-    seconds = max(lately) - min(lately) if len(lately) > 1 else 0.0
-    return 3600 * (len(lately) - 1) / seconds if seconds > 0 else None
-
-
-class _VoteRow(TypedDict):
-    left: str
-    right: str
-    winner: str
-    voter: str | None
-    time: str | None
-    duel: str
-
-
-class _Exported(NamedTuple):
-    """What an export copies from a study's history, so that nobody waits while the log is read."""
-
-    seq: int
-    names: list[str]
-    left: np.ndarray  # (duels,) int64
-    right: np.ndarray  # (duels,) int64
-    attempts: np.ndarray  # (duels,) int64: the attempt of the answer that counts, −1 if there is none
-
-    def counts(self, duel: int, attempt: int | None) -> bool:
-        return bool(self.attempts[duel] == attempt)
-
-    def row(self, duel: int, winner: str, voter: str | None, time: str | None) -> _VoteRow:
-        left, right = self.names[self.left[duel]], self.names[self.right[duel]]
-        return {"left": left, "right": right, "winner": winner, "voter": voter, "time": time, "duel": str(duel)}
-
-
-def _exported(connection: sa.Connection, history: History) -> _Exported:
-    answers = history.answers
-    left, right = np.array(history.left, np.int64), np.array(history.right, np.int64)
-    attempts = np.full(len(left), -1, np.int64)
-    attempts[answers.duels] = answers.attempts[answers.duels]
-    attempts[left == right] = -1
-    return _Exported(history.seq, history.names.copy(), left, right, attempts)

@@ -184,7 +184,12 @@ def compared(n: Ints, active: Bools) -> Bools:
         n: (K, K) int64: How often they have met.
         active: (K,) bool.
     """
-    return np.asarray(n @ active.astype(np.int64) > 0)
+    return np.asarray(_over_active(n, active) > 0)
+
+
+def _over_active(pairs: np.ndarray, active: Bools) -> np.ndarray:
+    """The sum of each row over the active arms. A product of matrices would wait for threads on a busy machine."""
+    return np.asarray((pairs if active.all() else pairs[:, active]).sum(axis=1))
 
 
 class Ranking(NamedTuple):
@@ -207,15 +212,27 @@ def ranked(tally: Tally) -> Ranking:
     share a rank, in the order of their indices; but an arm that was not compared ranks below its equals, so that it is
     never first where others have met.
     """
-    n, active = met(tally), tally.active.astype(np.float64)
-    halves = np.divide(tally.wins + tally.ties / 2, n, out=np.full(n.shape, 0.5), where=n > 0)
-    score = (halves @ active - 0.5 * active) / np.maximum(active.sum() - active, 1)  # as `scores`, without masks
-    is_compared = compared(n, tally.active)
-    keys = np.stack([~is_compared, -score.round(12), -beaten(tally), ~tally.active])
+    n, lead = met(tally), tally.wins - tally.wins.T
+    # As `scores`: a share is ½ + lead/2n, so that pairs that never met need no mask. Dividing integers is slow.
+    share = lead.astype(np.float64) / np.maximum(n, 1).astype(np.float64)
+    score = 0.5 + _over_active(share, tally.active) / (2 * np.maximum(tally.active.sum() - tally.active, 1))
+    return ranked_by(score, _over_active(lead > 0, tally.active), compared(n, tally.active), tally.active)
+
+
+def ranked_by(score: Floats, led: Ints, is_compared: Bools, active: Bools) -> Ranking:
+    """Rank the arms by what `ranked` computes from the counts.
+
+    Args:
+        score: (K,) float64: See `scores`.
+        led: (K,) int64: See `beaten`.
+        is_compared: (K,) bool: See `compared`.
+        active: (K,) bool.
+    """
+    keys = np.stack([~is_compared, -score.round(12), -led, ~active])
     order = np.lexsort(keys)  # by the last key first, and by index where all are equal
     differs = np.append(True, (keys[:, order[1:]] != keys[:, order[:-1]]).any(axis=0))
     rank = np.maximum.accumulate(np.where(differs, np.arange(1, len(order) + 1), 0))
-    first = order[rank == 1].tolist() if (tally.active & is_compared).any() else []
+    first = order[rank == 1].tolist() if (active & is_compared).any() else []
     return Ranking(list(zip(rank.tolist(), order.tolist())), first)
 
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from ..errors import InvalidInput, counted
 from ..theory import kl
-from .certainty import TESTS, Test, checked_confidence, checked_margin
+from .certainty import TESTS, Followed, Test, checked_confidence, checked_margin
 from .finite import OnTheseItems
-from .tally import Bools, Floats, Tally, estimates, leaders, met, ranked, ranking
+from .tally import Bools, Floats, Ranking, Tally, estimates, leaders, met, ranked, ranked_by, ranking
 
 Kind = Literal["winner", "no condorcet winner", "practically tied", "not yet"]
 
@@ -33,12 +33,12 @@ class Verdict:
         leader: The winner, the arm that is practically tied, or the leaderboard's first; None before the first duel.
         level_with: Not yet: the other arms that share the first rank with the leader.
         tied_with: Practically tied: the arms that the leader is not certain to beat.
-        losses: No Condorcet winner: a (loser, winner) for every active arm, which together show it. What is promised is
-            that there is no winner, not each single loss.
+        losses: No Condorcet winner: a (loser, winner) for every active arm, which together show it. The promise is that
+            there is no winner, not that each of the losses is right.
         cycle: A cycle among them, if there is one of pairs that are certain in the tables too: each beats the next, the
             last beats the first.
-        open_pairs: Not yet: the (arm, other) that are undecided, the least certain first; arm is the first in the
-            ranking that no other clearly beats. If it is the only arm left, the others are retired.
+        open_pairs: Not yet: the undecided (arm, other), the least certain first. The arm is the first in the ranking
+            that no other one clearly beats. If it is the only arm left, the others are retired.
         duels_to_go: Not yet: an estimate of how many more duels the open pairs need; None if unknown.
         void: Why nothing is promised about errors, such as answers that were undone.
         items: How many items it is about, if it is on exactly these items; None if it is on items like these.
@@ -63,9 +63,21 @@ class Verdict:
     final: bool = False
 
     def __str__(self) -> str:
-        kinds = {"winner": _winner, "no condorcet winner": _no_winner, "practically tied": _tied, "not yet": _not_yet}
+        return self._text(_how_long(self))
+
+    def text(self, answers: int | None) -> str:
+        """Return the verdict as text, with a better estimate than its own of how long it takes.
+
+        Args:
+            answers: How many more answers are likely needed, such as `Standing.answers_median`; None to say nothing.
+        """
+        return self._text(f"About {_about(answers)} more answers are likely needed." if answers else "")
+
+    def _text(self, how_long: str) -> str:
+        kinds = {"winner": _winner, "no condorcet winner": _no_winner, "practically tied": _tied}
+        found = kinds[self.kind](self) if self.kind in kinds else _not_yet(self, how_long)
         about = "" if self.items is None else f"On these {counted(self.items, 'item')}: "
-        return f"{about}{kinds[self.kind](self)} {_promise(self)}"
+        return f"{about}{found} {_promise(self)}"
 
     def _repr_html_(self) -> str:
         return f"<p><strong>{html.escape(headline(self.as_dict()))}</strong><br>{html.escape(str(self))}</p>"
@@ -97,12 +109,21 @@ def verdict(
     active = np.flatnonzero(tally.active)
     if len(active) == 0:
         raise InvalidInput("every arm is retired: expected at least one active arm; take one back")
-    known: dict[str, Any] = {"confidence": confidence, "margin": margin, "void": void}
-    known |= {"arms": len(active), "duels": int(tally.wins.sum() + tally.ties.sum() // 2)}
     if tally.items is None:
         found = TESTS[test](tally, confidence)
     else:
         found = OnTheseItems(tally, confidence)
+    return _verdict_by(tally, found, confidence, margin, void)
+
+
+def _verdict_by(
+    tally: Tally, found: Test, confidence: float, margin: float, void: str | None, ranks: Ranking | None = None
+) -> Verdict:
+    """The verdict by a test that was made of the counts; the ranking is computed from them if it is not given."""
+    active = np.flatnonzero(tally.active)
+    known: dict[str, Any] = {"confidence": confidence, "margin": margin, "void": void}
+    known |= {"arms": len(active), "duels": int(tally.wins.sum() + tally.ties.sum() // 2)}
+    if tally.items is not None:
         asked = met(tally)[np.ix_(active, active)][~np.eye(len(active), dtype=bool)]
         known |= {"items": tally.items, "final": bool((asked >= tally.items).all())}
     wins = found.wins.sum(axis=1)
@@ -115,14 +136,57 @@ def verdict(
     tied = _practically_tied(tally, found, margin) if may_tie else None
     if tied is not None:
         return Verdict(kind="practically tied", **tied, **known)
-    return Verdict(kind="not yet", **_still_open(tally, found), **known)
+    return Verdict(kind="not yet", **_still_open(tally, found, ranks), **known)
+
+
+class FollowedVerdict:
+    """The verdict of a study with many arms, kept up to date answer by answer; see `fits` for which studies.
+
+    Each answer changes two rows of the ranking and two entries of the test, so that a look needs no products or
+    logarithms of all pairs.
+    """
+
+    def __init__(self, tally: Tally, confidence: float) -> None:
+        self._tally, self._confidence = tally, confidence
+        self._found = Followed(tally, confidence)
+        arms = len(tally.names)
+        self._score, self._led = np.full(arms, 0.5), np.zeros(arms, np.int64)
+        self._is_compared = np.zeros(arms, bool)
+        for arm in range(arms):
+            self._rank(arm)
+
+    @staticmethod
+    def fits(tally: Tally, test: str, margin: float) -> bool:
+        """Return whether the verdict can be kept up to date: all arms were there from the start, and are active."""
+        same = tally.items is None and bool(tally.active.all()) and len(tally.names) == tally.started_with > 1
+        return same and test == "winner" and margin == 0
+
+    def update(self, i: int, j: int, wins: np.ndarray, ties: np.ndarray) -> None:
+        """Take in an answer to a duel of i and j that `wins` and `ties` already include."""
+        for first, second in ((i, j), (j, i)):
+            self._tally.wins[first, second], self._tally.ties[first, second] = wins[first, second], ties[first, second]
+        for arm in (i, j):
+            self._rank(arm)
+        self._found.update(i, j)
+
+    def _rank(self, arm: int) -> None:
+        won, lost, tied = self._tally.wins[arm], self._tally.wins[:, arm], self._tally.ties[arm]
+        lead, n = (won - lost).astype(np.float64), won + lost + tied
+        self._score[arm] = 0.5 + (lead / np.maximum(n, 1).astype(np.float64)).sum() / (2 * (len(n) - 1))
+        self._led[arm], self._is_compared[arm] = np.count_nonzero(lead > 0), bool(n.any())
+
+    def verdict(self, void: str | None) -> Verdict:
+        """Return the verdict now."""
+        tally = self._tally
+        ranks = ranked_by(self._score, self._led, self._is_compared, tally.active)
+        return _verdict_by(tally, self._found, self._confidence, 0.0, void, ranks)
 
 
 def _losses(tally: Tally, found: Test) -> dict[str, Any]:
-    """A loss of every active arm, the most certain one except for arms on the cycle, and a cycle of certain wins.
+    """A loss of every active arm, and a cycle of certain wins.
 
-    The cycle is of pairs that are certain by the promise about all pairs. It may be empty: that there is no winner is
-    certain earlier.
+    An arm on the cycle is listed with its loss there, any other one with its most certain loss. The cycle has only
+    pairs that are certain by the promise about all pairs. It may be empty, since "no winner" needs less evidence.
     """
     names, excess = tally.names, found.excess()
     beaten_by = np.where(found.losses, excess, -np.inf).argmax(axis=0).tolist()
@@ -135,10 +199,10 @@ def _losses(tally: Tally, found: Test) -> dict[str, Any]:
 
 
 def _some_cycle(sure: Bools, excess: Floats, start: int) -> list[int]:
-    """A short cycle of certain wins, by going from loser to winner from `start` if possible; empty if there is none."""
+    """A short cycle of certain wins, found by going from loser to winner, from `start` if it can; empty if none."""
     left: Bools = np.asarray(sure.any(axis=0))
     while (fewer := np.asarray(left & sure[left].any(axis=0))).sum() < left.sum():
-        left = fewer  # an arm that no other one of these beats is on no cycle
+        left = fewer  # an arm that none of these beats is not on a cycle
     if not left.any():
         return []
     beaten_by = np.where(left[:, None], excess, -np.inf).argmax(axis=0).tolist()
@@ -176,24 +240,29 @@ def _practically_tied(tally: Tally, found: Test, margin: float) -> dict[str, Any
     return {"leader": tally.names[leader], "tied_with": tuple(tally.names[k] for k in others if k != leader)}
 
 
-def _still_open(tally: Tally, found: Test) -> dict[str, Any]:
-    """Who leads, which pairs the first arm that none clearly beats has still to win, and how long that takes.
+def _still_open(tally: Tally, found: Test, ranks: Ranking | None) -> dict[str, Any]:
+    """Who leads, which pairs are open, and how many duels these need.
 
-    They are the same arm unless all that share the first rank are clearly beaten, by the verdict's test or, if that
-    leaves several arms, by that of the tables. If all arms are, but not yet with the evidence for "no winner", it is
-    the first in the ranking.
+    The open pairs are those of the first arm in the ranking that no other one clearly beats, by the verdict's test and,
+    where that leaves a choice, by that of the tables. If every arm is clearly beaten, but there is not yet the evidence
+    for "no winner", they are those of the first arm.
     """
     names, active = tally.names, np.flatnonzero(tally.active)
     if len(active) == 1:
         (left,) = active.tolist()
         others = [k for k in range(len(names)) if k != left and not found.beats[left, k]]
         return {"open_pairs": tuple((names[left], names[k]) for k in others)}
-    ranks, first = ranked(tally)
+    order, first = ranks or ranked(tally)
     if not first:
         return {"open_pairs": tuple(itertools.combinations([names[k] for k in active], 2))}
-    order = np.array([arm for _, arm in ranks[: len(active)]])  # retired arms come last
-    beaten = np.asarray(2 * found.wins.any(axis=0) + found.certain()[active].any(axis=0))
-    arm = int(order[beaten[order].argmin()])
+    in_order = np.array([arm for _, arm in order[: len(active)]])  # retired arms come last
+    hopeful = in_order[~np.asarray(found.wins.any(axis=0))[in_order]]
+    if len(hopeful) != 1:  # several, or none
+        certain = found.certain()
+        beaten = np.asarray((certain if tally.active.all() else certain[active]).any(axis=0))
+        hopeful = hopeful if len(hopeful) else in_order
+        hopeful = hopeful[np.argsort(beaten[hopeful], kind="stable")]
+    arm = int(hopeful[0])
     undecided = active[(active != arm) & ~found.wins[arm, active]]
     won, lost = tally.wins[arm], tally.wins[:, arm]
     lead = (won - lost) / np.sqrt(np.maximum(won + lost, 1))
@@ -207,7 +276,7 @@ def _still_open(tally: Tally, found: Test) -> dict[str, Any]:
 
 
 def _duels_to_go(tally: Tally, arm: int, undecided: np.ndarray, missing: np.ndarray) -> int | None:
-    """How many duels of an arm with the undecided ones give the missing evidence, if it keeps winning as it has.
+    """How many duels an arm needs against the undecided ones, if it keeps winning as it has.
 
     If the next duel is won with probability q = (w+½)/(n+1), ln M(½) is expected to grow by kl(q, ½), and q to stay.
     An arm that it never met is assumed to be as strong as those it met. None if it does not lead all of them.
@@ -290,7 +359,7 @@ def _tied(verdict: Verdict) -> str:
     )
 
 
-def _not_yet(verdict: Verdict) -> str:
+def _not_yet(verdict: Verdict, how_long: str) -> str:
     others = listed([other for _, other in verdict.open_pairs]) if verdict.open_pairs else ""
     if verdict.arms == 1 and not others:
         return "No verdict yet: there is only one arm."
@@ -306,10 +375,15 @@ def _not_yet(verdict: Verdict) -> str:
         who = "it" if len(first) == 1 else "each"
         ranks = f"{ranks}, but {who} is clearly beaten by another arm. {arm} may still win"
     to_show = f"{'' if len(first) == 1 or arm not in first else f'{arm} '}has still to show that it beats {others}."
-    how_long = f"{arm} does not lead all of them, so how long it takes cannot be told yet."
-    if verdict.duels_to_go is not None:
-        how_long = f"That takes about {_about(verdict.duels_to_go)} more duels between them if it goes on as it has."
-    return f"No verdict yet: {ranks}, and {to_show} {how_long}"
+    return f"No verdict yet: {ranks}, and {to_show} {how_long}".rstrip()
+
+
+def _how_long(verdict: Verdict) -> str:
+    if verdict.leader is None or not verdict.open_pairs:
+        return ""
+    if verdict.duels_to_go is None:
+        return f"{verdict.open_pairs[0][0]} does not lead all of them, so how long it takes cannot be told yet."
+    return f"That takes about {_about(verdict.duels_to_go)} more duels between them if it goes on as it has."
 
 
 def _promise(verdict: Verdict) -> str:

@@ -16,7 +16,7 @@ from ...study.worker import read_packed
 from ...votes.files import write_votes
 from ..errors import Refused, error_responses
 from ..keys import KeyId
-from ..schemas import Events, Imported, Leaderboard, Preferences, RankingOut, StandingOut
+from ..schemas import Events, Imported, JudgesOut, Leaderboard, Preferences, RankingOut, StandingOut
 from ..security import Caller, ServiceDep
 from .studies import Found, StudyPath
 
@@ -88,6 +88,14 @@ def standing(study: Found, service: ServiceDep) -> dict[str, object]:
 def ranking(study: Found) -> dict[str, object]:
     """List the active arms in order, and which ranks are certain."""
     return {"ranking": [row._asdict() for row in study.ranking()]}
+
+
+@router.get("/api/studies/{study}/judges", response_model=JudgesOut)
+def judges(study: Found, service: ServiceDep) -> dict[str, object]:
+    """Get the calls of the study's judges: their number and cost, which sides they chose, and how often they agree."""
+    found = service.judges(study)
+    positions = [one._asdict() for one in found.positions]
+    return found._asdict() | {"positions": positions, "agreements": [one._asdict() for one in found.agreements]}
 
 
 @router.get("/api/studies/{study}/board")

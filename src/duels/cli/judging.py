@@ -1,0 +1,176 @@
+"""`duels judge`: which column of a file is best, by a language model, a program or the person at this terminal."""
+
+import json
+import re
+import sys
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import DuelsError, InvalidInput
+from .live import STORAGE, StorageOption
+from .printing import ConfidenceOption, Format, FormatOption, print_rows, print_text
+
+if TYPE_CHECKING:
+    from ..study.outcome import RunResult
+
+NO_WINNER = 3  # exit code
+
+
+class Orders(StrEnum):
+    """In which orders two outputs are shown."""
+
+    auto = "auto"
+    one = "one"
+    both = "both"
+
+
+def judge(
+    outputs: Annotated[
+        str,
+        typer.Argument(
+            metavar="OUTPUTS",
+            help="Prompts and outputs as CSV or JSON: a column per candidate, or the columns prompt, arm and output; "
+            "or the results of promptfoo.",
+        ),
+    ],
+    openai: Annotated[
+        str | None, typer.Option("--openai", metavar="URL", help="Ask a model: the address of its API, up to /v1.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(metavar="NAME", help="The model, with --openai.")] = None,
+    price: Annotated[
+        tuple[float, float] | None,
+        typer.Option(metavar="IN OUT", help="Dollars per million tokens of input and output, with --openai."),
+    ] = None,
+    api_key_env: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The environment variable with the key, with --openai.",
+            show_default="OPENAI_API_KEY",
+        ),
+    ] = None,
+    command: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LINE",
+            help="Ask a program: a question as JSON on standard input, left, right, tie, both_bad or skip on standard "
+            "output.",
+        ),
+    ] = None,
+    criteria: Annotated[str | None, typer.Option(metavar="TEXT", help="What makes an output better.")] = None,
+    max_calls: Annotated[
+        int | None, typer.Option(metavar="N", help="Stop after so many calls, those of earlier runs included.")
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(metavar="DOLLARS", help="Stop at this cost, earlier runs included; needs --price.")
+    ] = None,
+    concurrency: Annotated[int, typer.Option(metavar="N", help="How many calls are made at the same time.")] = 8,
+    orders: Annotated[
+        Orders,
+        typer.Option(help="Ask each question in one order or in both; auto: in both if the judge prefers a side."),
+    ] = Orders.auto,
+    confidence: ConfidenceOption = 0.95,
+    margin: Annotated[float, typer.Option(help="Candidates closer than this count as practically tied.")] = 0.0,
+    population: Annotated[
+        bool, typer.Option("--population", help="Ask about prompts like these, not about exactly these.")
+    ] = False,
+    study: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The study's name.", show_default="one for each file and question"),
+    ] = None,
+    storage: StorageOption = STORAGE,
+    format: FormatOption = Format.table,
+) -> None:
+    """Find the best of some candidates with a judge: --openai, --command, or yourself at this terminal.
+
+    The same command continues a study that has stopped. The exit code is 0 if there is a winner, and 3 if not.
+    """
+    _check(openai, model, price, api_key_env, command, max_cost)
+    from ..judges import command as program
+    from ..judges import openai as language_model
+    from ..judges import terminal
+    from ..study.best import find_best
+
+    asked: Any
+    if openai is not None:
+        asked = language_model(
+            openai,
+            model or "",
+            api_key_env=api_key_env or "OPENAI_API_KEY",
+            criteria=criteria,
+            price=price or (0.0, 0.0),
+        )
+    else:
+        asked = program(command, criteria=criteria) if command is not None else terminal(criteria)
+    result = find_best(
+        outputs,
+        asked,
+        max_calls=max_calls,
+        max_cost=max_cost,
+        concurrency=concurrency,
+        orders=orders.value,
+        confidence=confidence,
+        margin=margin,
+        population=population,
+        study_name=study,
+        storage=storage,
+    )
+    _print(result, format)
+    if result.ended == "failed":
+        raise DuelsError(f"the judge failed: {result.error}")
+    if result.ended == "interrupted":
+        raise KeyboardInterrupt
+    if result.winner is None:
+        raise typer.Exit(NO_WINNER)
+
+
+def _check(
+    openai: str | None,
+    model: str | None,
+    price: tuple[float, float] | None,
+    api_key_env: str | None,
+    command: str | None,
+    max_cost: float | None,
+) -> None:
+    """Refuse options that do not fit together. A key that was given by mistake is not shown."""
+    if openai is not None and command is not None:
+        raise InvalidInput("--openai and --command are two judges: expected one of them")
+    if openai is not None and model is None:
+        raise InvalidInput("--openai needs the name of a model: add --model NAME")
+    extra = {"--model": model, "--price": price, "--api-key-env": api_key_env}
+    if openai is None and (given := [name for name, value in extra.items() if value is not None]):
+        raise InvalidInput(f"{given[0]} is about a language model: add --openai URL, or leave it out")
+    if api_key_env is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", api_key_env):
+        raise InvalidInput(
+            "--api-key-env is not the name of an environment variable: expected a name such as OPENAI_API_KEY, and the "
+            "key in that variable"
+        )
+    if max_cost is not None and price is None:
+        raise InvalidInput("--max-cost needs to know what a call costs: add --openai and --price, or use --max-calls")
+    if openai is None and command is None and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise InvalidInput(
+            "there is no judge, and no terminal to ask you: add --openai URL --model NAME, or --command LINE"
+        )
+
+
+def _print(result: "RunResult", format: Format) -> None:
+    rows = [row._asdict() for row in result.leaderboard]
+    if format is Format.csv:
+        print_rows(rows, format)
+    elif format is Format.table:
+        print_text(str(result))
+    else:
+        facts = {
+            "study": result.study.name,
+            "verdict": result.verdict.as_dict(),
+            "leaderboard": rows,
+            "ended": result.ended,
+            "error": result.error,
+            "calls": result.calls,
+            "cost": result.cost,
+            "positions": [one._asdict() for one in result.positions],
+            "agreements": [one._asdict() for one in result.agreements],
+        }
+        print(json.dumps(facts, indent=2, ensure_ascii=False))
