@@ -36,6 +36,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/ranking.py
 	$(BIN)/python benchmarks/experiment.py
 	$(BIN)/python benchmarks/study.py
+	$(BIN)/python benchmarks/judge.py
 	$(BIN)/python benchmarks/server.py
 
 $(READY): requirements.lock pyproject.toml

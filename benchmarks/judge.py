@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from zlib import crc32
@@ -80,9 +81,28 @@ def speed(folder: str) -> Iterator[Row]:
             url = server.stdout.readline().strip()
             run_once(f"{folder}/first.db", duels.judges.openai(url, "fake"), prompts=2)
             calls, share = run_once(f"{folder}/openai.db", duels.judges.openai(url, "fake"))
+            alone = asyncio.run(bare(duels.judges.openai(url, "fake"), calls))
         finally:
             server.terminate()
-    yield f"call rate below the ideal, HTTP, {calls} calls", 100 * (1 - share), "%", 10.0
+    yield f"call rate below the ideal, HTTP, {calls} calls", 100 * (1 - share), "%", None
+    yield "the same calls without a study", 100 * (1 - alone), "%", None
+    yield "call rate below that without a study, HTTP", 100 * (1 - share / alone), "%", 10.0
+
+
+async def bare(judge: Any, calls: int) -> float:
+    """The share of the ideal call rate if a judge is called with nothing else to do."""
+    left = iter(range(calls))
+
+    async def work() -> None:
+        for number in left:
+            await judge(f"Question {number}?", "terse", "plain")
+
+    await judge("Question?", "terse", "plain")
+    started = time.perf_counter()
+    await asyncio.gather(*(work() for _ in range(CONCURRENCY)))
+    seconds = time.perf_counter() - started
+    await judge.aclose()
+    return calls * LATENCY / CONCURRENCY / seconds
 
 
 def run_once(path: str, judge: Any, prompts: int = 40) -> tuple[int, float]:
@@ -117,6 +137,7 @@ def resident() -> float:
     return int(fields["VmRSS"].split()[0]) / 1024
 
 
+@cache
 def studies(name: str, orders: Any) -> list[Found]:
     """Many studies with one kind of judge."""
     found = []
@@ -153,7 +174,7 @@ def savings(table: list[str]) -> Iterator[Row]:
         cells = [name, f"{mean:.0f}", f"{most:,}", f"{all_pairs:,}", f"{1 - mean / all_pairs:.0%}", f"{right:.1%}"]
         table.append(f"| {' | '.join(cells)} |")
         yield f"{name}: calls of {all_pairs:,} until the verdict, mean", mean, "", None
-        yield f"{name}: wrong verdicts", 100 * (1 - right), "%", 5.0
+        yield f"{name}: wrong verdicts", round(100 * (1 - right), 6), "%", 5.0
 
 
 def bias(table: list[str]) -> Iterator[Row]:
@@ -169,7 +190,12 @@ def bias(table: list[str]) -> Iterator[Row]:
         cells = [f"`{orders}`", f"{mean:.0f}", f"{most}", f"{right:.1%}", f"{len(alarms) / len(found):.0%}"]
         table.append(f"| {' | '.join([*cells, f'{median:.0f}'])} |")
         yield f"75 % for the first side, {orders}: calls, mean", mean, "", None
-        yield f"75 % for the first side, {orders}: wrong", 100 * (1 - right), "%", 5.0 if orders == "auto" else None
+        yield (
+            f"75 % for the first side, {orders}: wrong",
+            round(100 * (1 - right), 6),
+            "%",
+            5.0 if orders == "auto" else None,
+        )
 
 
 def main(parts: list[str]) -> None:

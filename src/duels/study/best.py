@@ -17,6 +17,7 @@ from ..judges.threads import Threads, in_thread
 from ..storage.storage import Storage
 from ..votes.item_files import Item, ItemSource, items_of, output_of, read_items
 from .catalogue import create_study
+from .finite import OnTheseItems
 from .items import add_output, lacking, list_items, store_items
 from .outcome import RunResult
 from .run import run_async
@@ -25,6 +26,7 @@ from .study import Judging, Study
 Producer = Callable[[str], object]  # it may be async
 Candidates = Mapping[str, Sequence[object] | Producer] | ItemSource | Iterable[str]
 MANY = 1000  # items that are read at a time
+STEP = 8  # calls between two looks whether a new version is close
 
 
 def find_best(
@@ -123,12 +125,14 @@ def assert_not_worse(
 ) -> RunResult:
     """Fail a test if a new version is worse than the old one, or if that is not known after `max_calls`.
 
+    It passes if the new version is certain to be better on these prompts, or to be worse by less than the margin.
+
     Args:
         new: The outputs of the new version, one per prompt, or a function of a prompt.
         old: Those of the old version.
         judge: See `Study.run`.
         prompts: The prompts.
-        margin: How much worse the new version may be: it may win a question with probability ½ − margin.
+        margin: How much worse the new version may be: it may win a share of ½ − margin of the prompts; ties are halves.
         max_calls: How many calls may be made.
         confidence: The probability that the test is right.
         storage: Where the study is kept; by default in memory, for this test only.
@@ -146,21 +150,30 @@ def assert_not_worse(
         >>> assert_not_worse(new, old, shorter, prompts=prompts).winner
         'new'
     """
-    result = find_best(
-        {"new": new, "old": old},
-        judge,
-        prompts=prompts,
-        margin=margin,
-        max_calls=max_calls,
-        confidence=confidence,
-        storage=Storage("sqlite://") if storage is None else storage,
-        progress=False,
-    )
-    fine = result.winner == "new" or (result.verdict.kind == "practically tied" and result.verdict.leader is not None)
-    if not fine:
+    max_calls, given = check_int("max_calls", max_calls, 1), None if prompts is None else list(prompts)
+    kept, limit, known = Storage("sqlite://") if storage is None else storage, 0, False
+    while limit < max_calls and not known:
+        limit = min(limit + STEP, max_calls)
+        result = find_best(
+            {"new": new, "old": old},
+            judge,
+            prompts=given,
+            max_calls=limit,
+            confidence=confidence,
+            storage=kept,
+            study_name="new against old",
+            progress=False,
+        )
+        known = result.winner is not None or result.ended != "max_calls" or _is_close(result.study, margin)
+    if result.winner != "new" and not _is_close(result.study, margin):
         what = "is worse than the old one" if result.winner == "old" else "is not known to be as good as the old one"
         raise AssertionError(f"the new version {what}:\n{result}")
     return result
+
+
+def _is_close(study: Study, margin: float) -> bool:
+    """Whether the first arm is certainly not worse than the second by more than the margin."""
+    return bool(OnTheseItems(study.tally(), study.goal.confidence).close(margin)[0, 1])
 
 
 class _Given:

@@ -14,16 +14,17 @@ import warnings
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 
 from ..checks import check_int
-from ..errors import Conflict, InvalidInput, NothingToAsk
+from ..errors import InvalidInput, NothingToAsk
 from ..judges.questions import Judge, Undo
 from ..judges.threads import Threads, in_thread
-from ..storage.storage import Write
+from ..storage.storage import NotReady, Write
 from .asking import Reply, Task, asked, judges_of
 from .duels import Duel
 from .history import History
@@ -70,6 +71,7 @@ class Run:
         self.error: str | None = None
         self._again: deque[Task] = deque()  # what an earlier run has left, and what a judge took back
         self._repeats: deque[Task] = deque()
+        self._alarms: deque[Position] = deque()  # to be shown
         self._begun = dict.fromkeys(judges, 0)  # questions of this run, by judge
         self._failures = self._answers = 0
         self._told: dict[str | None, list[int]] = {name: [] for name in judges}  # duels, newest last
@@ -92,12 +94,37 @@ class Run:
             self.ledger.take(entry)
 
     def next(self, replies: Sequence[Reply | None]) -> list[Task | None]:
-        """Store what workers bring, and return what each is to ask next; None if there is nothing for it."""
-        self._store([reply for reply in replies if reply is not None])
+        """Store what workers bring, and return what each is to ask next; None if there is nothing for it.
+
+        One transaction does both. Only if the policy must be prepared first, questions come in a second one.
+        """
+        given = [reply for reply in replies if reply is not None]
+        tasks = self.study.storage.write(Write(partial(self._turn_in, replies=given, most=len(replies)), self.study.id))
+        if self.ended is None and not tasks:
+            tasks = self.study.storage.write(Write(partial(self._ask_in, most=len(replies)), self.study.id, last=True))
+        self._follow()
+        while self._alarms:
+            self._say(alarm_line(self._alarms.popleft(), self.orders))
+        duels = with_items(self.study, [task.duel for task in tasks])
+        found = [task._replace(duel=duel) for task, duel in zip(tasks, duels)]
+        return [*found, *[None] * (len(replies) - len(found))]
+
+    def _turn_in(self, connection: sa.Connection, *, replies: list[Reply], most: int) -> list[Task]:
+        self._follow_in(connection)  # first, since it may have to wait, and then all of this is done again
+        ahead = Sides(self.ledger.positions())
+        for reply in replies:
+            told = self._store_in(connection, ahead, reply)
+            self._count(reply, told)
+        self._follow_in(connection)
         if self.ended in (None, "verdict"):  # answers to questions in flight may make a verdict uncertain again
-            self.ended = self._reason_to_end()
-        tasks = [] if self.ended is not None else self._tasks(len(replies))
-        return [*tasks, *[None] * (len(replies) - len(tasks))]
+            self.ended = self._reason_to_end(self.study.current(connection))
+        if self.ended is not None:
+            return []
+        most = self._allowed(most)
+        tasks = self._begun_again(connection, most)
+        with suppress(NotReady):
+            tasks += self._ask_in(connection, most=most - len(tasks))
+        return tasks
 
     def result(self) -> RunResult:
         """Return what was found."""
@@ -129,59 +156,44 @@ class Run:
         self._again.appendleft(task._replace(begun=True))
         return before
 
-    def _store(self, replies: list[Reply]) -> None:
-        if not replies:
-            return
-        stored = self.study.storage.write(Write(partial(self._store_in, replies=replies), self.study.id))
-        self._follow()
-        for reply, (told, alarm) in zip(replies, stored):
-            self._count(reply)
-            if alarm is not None:
-                self._say(alarm_line(alarm, self.orders))
-            duel, judge = reply.task.duel, reply.task.judge
-            if told and len(self.judges) > 1 and reply.error is None and duel.id % TWICE == 0:
-                others = [name for name in self.judges if name != judge]
-                other, turned = others[(duel.id // TWICE) % len(others)], bool(random.getrandbits(1))
-                self._repeats.append(Task(duel, other, repeat=True, turned=turned))
-
-    def _store_in(self, connection: sa.Connection, *, replies: list[Reply]) -> list[tuple[bool, Position | None]]:
-        """Write replies; returns whether each counts, and the judge's position if it raises the alarm."""
-        self._follow_in(connection)
-        ahead = Sides(self.ledger.positions())
-        return [self._store_one(connection, ahead, reply) for reply in replies]
-
-    def _store_one(self, connection: sa.Connection, ahead: Sides, reply: Reply) -> tuple[bool, Position | None]:
+    def _store_in(self, connection: sa.Connection, ahead: Sides, reply: Reply) -> bool:
+        """Write a reply; returns whether it counts."""
         history, task, answer = self.study.current(connection), reply.task, reply.answer.answer
         duel, judge, note = task.duel.id, task.judge, reply.note()
         if task.repeat or history.answer[duel] != OPEN or duel in history.forgotten:  # perhaps by another process
             self.study.note_in(connection, "repeat", duel=duel, answer=answer, voter=judge, note=note)
-            return False, None
-        alarm = None
+            return False
         if self.ledger.is_first(duel) and ahead.add(judge, reply.first or answer):
             alarm = next(one for one in ahead.positions() if one.judge == judge)
             note["position_bias"] = {"judge": judge, "share": round(alarm.share, 4)}
+            self._alarms.append(alarm)
         self.study.tell_in(connection, duel=duel, winner=answer, voter=judge, more=note)
-        return True, alarm
+        return True
 
-    def _count(self, reply: Reply) -> None:
+    def _count(self, reply: Reply, told: bool) -> None:
+        duel, judge, cost = reply.task.duel, reply.task.judge, reply.answer.cost
         if reply.error is None:
             self._failures, self._answers = 0, self._answers + 1
             if not reply.task.repeat:
-                self._told[reply.task.judge].append(reply.task.duel.id)
+                self._told[judge].append(duel.id)
+            if told and len(self.judges) > 1 and duel.id % TWICE == 0:
+                others = [name for name in self.judges if name != judge]
+                other, turned = others[(duel.id // TWICE) % len(others)], bool(random.getrandbits(1))
+                self._repeats.append(Task(duel, other, repeat=True, turned=turned))
         elif self.ended is None and not self._stop.is_set():
             self._failures += 1
             self.error = reply.error
             if self._failures >= FAILURES or reply.final:
                 self.ended = "failed"
-        if self.limits.cost is not None and self.ledger.last_cost is False and self._answers == 1:
+        if self.limits.cost is not None and cost is None and reply.error is None and self._answers == 1:
             warnings.warn("the judge does not say what a call costs: max_cost cannot be kept", stacklevel=2)
 
-    def _reason_to_end(self) -> Ended | None:
+    def _reason_to_end(self, history: History) -> Ended | None:
         if self._stop.is_set():
             return "interrupted"
-        if self.study.read(self._is_finished):
+        if self.study.is_finished(history):
             return "verdict"
-        if self.study.retired:
+        if history.retired:
             return "retired"
         calls, cost = self._most_calls()
         needed = self.ledger.calls + self._orders()
@@ -199,50 +211,33 @@ class Run:
         biased = any(one.biased for one in self.ledger.positions())
         return 2 if self.orders == "both" or (self.orders == "auto" and biased) else 1
 
-    def _tasks(self, most: int) -> list[Task]:
-        """What to ask now: at least one question, unless there is none."""
-        room = (min(self._most_calls()) - self.ledger.calls) / self._orders()
-        most = min(most, int(min(room, most)))
+    def _allowed(self, most: int) -> int:
+        """How many questions may be asked now."""
+        return int(min(most, (min(self._most_calls()) - self.ledger.calls) / self._orders()))
+
+    def _begun_again(self, connection: sa.Connection, most: int) -> list[Task]:
         tasks = list[Task]()
-        while self._again and len(tasks) < most:
-            task = self._again.popleft()
-            begun = task if task.begun else self._begin(task._replace(orders=self._orders()))
-            tasks += [] if begun is None else [begun]
-        while self._repeats and len(tasks) < most:
-            begun = self._begin(self._repeats.popleft())
-            tasks += [] if begun is None else [begun]
-        return tasks + (self._new(most - len(tasks)) if len(tasks) < most else [])
+        while (self._again or self._repeats) and len(tasks) < most:
+            task = self._again.popleft() if self._again else self._repeats.popleft()
+            task = task if task.repeat or task.begun else task._replace(orders=self._orders())
+            if task.begun or self._begin_in(connection, task=task, undo=False):
+                tasks.append(task)
+        return tasks
 
-    def _new(self, count: int) -> list[Task]:
-        """New questions; fewer if there are not so many."""
-        try:
-            tasks = self.study.storage.write(Write(partial(self._ask_in, count=count), self.study.id, last=True))
-        except Conflict:
-            if not self.study.retired:
-                raise
-            self.ended = "retired"
-            return []
-        self._follow()
-        for task in tasks:
-            self._begun[task.judge] += 1
-        if len(tasks) < count:
-            self.ended = "all asked"
-        duels = with_items(self.study, [task.duel for task in tasks])
-        return [task._replace(duel=duel) for task, duel in zip(tasks, duels)]
-
-    def _ask_in(self, connection: sa.Connection, *, count: int) -> list[Task]:
-        orders, begun, tasks = self._orders(), self._begun.copy(), list[Task]()
-        for _ in range(count):
-            for judge in sorted(self.judges, key=begun.__getitem__):
-                try:
-                    (duel,) = self.study.ask_in(
-                        connection, voter=judge, allow_self=False, about=partial(self._about, judge, orders)
-                    )
-                except NothingToAsk:
-                    continue
-                begun[judge] += 1
-                tasks.append(Task(duel, judge, orders))
+    def _ask_in(self, connection: sa.Connection, *, most: int) -> list[Task]:
+        """Ask new questions; fewer, and the run ends, if there are not so many."""
+        orders, tasks = self._orders(), list[Task]()
+        while len(tasks) < most:
+            for judge in sorted(self.judges, key=self._begun.__getitem__):
+                about = partial(self._about, judge, orders)
+                with suppress(NothingToAsk):
+                    (duel,) = self.study.ask_in(connection, voter=judge, allow_self=False, about=about)
+                    break
+            else:
+                self.ended = "all asked"
                 break
+            self._begun[judge] += 1
+            tasks.append(Task(duel, judge, orders))
         return tasks
 
     def _about(self, judge: str | None, orders: int, connection: sa.Connection, duel: Duel) -> dict[str, object]:
@@ -338,14 +333,15 @@ async def _until_it_ends(run: Run, in_database: InDatabase, count: int, show: Sh
 
 
 async def _serve(run: Run, in_database: InDatabase, waiting: asyncio.Queue[Waiting], count: int) -> None:
-    """Give workers their tasks. Those who come together share a transaction; those without a task wait for the others.
+    """Give workers their tasks. Those without a task wait for the others.
 
-    It ends when no questions are in flight and no more are to be asked.
+    Up to a quarter of the workers share a transaction: if all of them did, all would wait for the work of all. It ends
+    when no questions are in flight and no more are to be asked.
     """
     idle, busy = list[Waiting](), count
     while busy:
         batch = [*idle, await waiting.get()]
-        while not waiting.empty():
+        while not waiting.empty() and len(batch) - len(idle) < count // 4:
             batch.append(waiting.get_nowait())
         tasks = await in_database(partial(run.next, [reply for reply, _ in batch]))
         idle, busy = [], count - len(batch)
