@@ -269,16 +269,18 @@ async def _produce(study: Study, producers: Mapping[str, Producer], concurrency:
     missing = [one for one in await asyncio.to_thread(lacking, study) if one.arm in producers]
     if not missing:
         return
-    limit = asyncio.Semaphore(concurrency)
+    limit, failures = asyncio.Semaphore(concurrency), list[JudgeError]()
     with Threads(concurrency, "duels-outputs") as threads:
 
         async def one(number: int, arm: str, prompt: str) -> None:
             async with limit:
-                if stop.is_set():
+                if stop.is_set() or failures:
                     return
                 tried = await attempted(partial(_called, producers[arm], prompt, threads))
-                if tried.failure is not None:
-                    raise JudgeError(f"{arm!r} has no output for prompt {number}, {cut(prompt)}: {tried.failure}")
+                if tried.failure is not None:  # what is in progress is kept
+                    why = f"{arm!r} has no output for prompt {number}, {cut(prompt)}: {tried.failure}"
+                    failures.append(JudgeError(why))
+                    return
                 output = output_of(tried.value, f"the output of {arm!r} for prompt {number}")
                 await asyncio.to_thread(add_output, study, number, arm, output)
 
@@ -290,6 +292,8 @@ async def _produce(study: Study, producers: Mapping[str, Producer], concurrency:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             raise
+    if failures:
+        raise failures[0]
 
 
 async def _called(function: Producer, prompt: str, threads: Executor) -> object:
