@@ -466,3 +466,18 @@ def test_no_warnings_from_threads_that_were_left(url):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert best(clear(arms=3, prompts=20), url, clear(arms=3, prompts=20).outputs, prompts=clear(3, 20).prompts)
+
+
+def test_on_an_existing_study_every_question_is_asked_before_it_ends():
+    """Where the policy wants a pair that the judge was asked everything about, another one is asked."""
+    study = duels.create_study(["a", "b", "c"], storage="sqlite://")
+    add_items(study, [{"prompt": f"p{k}", "outputs": {arm: f"{arm}{k}" for arm in "abc"}} for k in range(4)])
+    seen = Counter()
+
+    def judge(prompt, left, right):
+        seen[prompt, frozenset((left[0], right[0]))] += 1
+        return "tie"
+
+    result = study.run(judge, concurrency=2)
+    assert (result.ended, len(seen), set(seen.values())) == ("all asked", 12, {1})
+    study.check()

@@ -209,8 +209,6 @@ class History(Record):
         Returns:
             The arms on the left and on the right, and 1 if the policy's first arm is on the right.
         """
-        places = self.places
-        arms = list(places)
         player = self._entered()
         last = self._asked_last
         # The scratch copy is extended while the same duels are open; a clock may have been set back.
@@ -224,10 +222,18 @@ class History(Record):
             self._questions.look_ahead(len(leased))
         self._expiry = min(self._expiry, now + self.row.lease)
         i, j = self._questions.choose(i, j, now, allow_self, self.policy, player.t)
-        first, second = arms[i], arms[j]
         self._asked_last, self._asked_number = (i, j), len(self.left)
+        return self.turned(i, j)
+
+    def turned(self, i: int, j: int) -> tuple[int, int, int]:
+        """Return the next duel, if it is of the active arms in these places, as `question` does."""
+        arms = list(self.places)
         swapped = self._questions.side()
-        return (second, first, 1) if swapped else (first, second, 0)
+        return (arms[j], arms[i], 1) if swapped else (arms[i], arms[j], 0)
+
+    def pair_among(self, may_meet: np.ndarray, now: float) -> tuple[int, int]:
+        """Return the places of the pair, of those that may meet, that helps the verdict most."""
+        return self._questions.pair_among(may_meet, now)
 
     def can_ask(self, now: float) -> bool:
         """Return whether there is a question: in a study on these items, all may have been asked."""

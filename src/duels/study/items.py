@@ -192,6 +192,11 @@ def _listed(study: Log, after: int, limit: int, arms: Sequence[str] | None) -> l
     return list(found.items())
 
 
+def count_in(connection: sa.Connection, study_id: int) -> int:
+    """Return how many items a study has, inside a transaction."""
+    return int(_rows(connection, "SELECT count(*) FROM items WHERE study_id = ?", (study_id,))[0][0])
+
+
 def has_any(connection: sa.Connection, study_id: int) -> bool:
     """Return whether a study has items."""
     return bool(_rows(connection, "SELECT 1 FROM items WHERE study_id = ? LIMIT 1", (study_id,)))

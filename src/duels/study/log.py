@@ -270,7 +270,8 @@ class Log:
                 if replayed.items is not None and "items" in note:
                     replayed.items.fix(*note["items"])
                 asked = replayed.question(event.time, note.get("allow_self", True))
-                compare = asked == (event.left_arm, event.right_arm, event.swapped)
+                written = event.left_arm, event.right_arm, event.swapped
+                compare = asked == tuple(note.get("instead_of", written))
                 if compare and replayed.items is not None:
                     compare = replayed.next_item(*asked[:2], event.time) == note.get("item")
                 if not compare and self._is_of_this_code(replayed.policy):

@@ -177,10 +177,18 @@ class Questions:
         If the pair of `_useful` has none, it is the weakest lead of an arm without a certain loss, else of a pair that
         is not settled, else of any.
         """
-        may_meet, arms = self._pairs_with_items(now), list(self._record.places)
+        may_meet = self._pairs_with_items(now)
         i, j = self._useful(i, j, now, may_meet)
-        if may_meet[i, j]:
-            return i, j
+        return (i, j) if may_meet[i, j] else self.pair_among(may_meet, now)
+
+    def pair_among(self, may_meet: np.ndarray, now: float) -> tuple[int, int]:
+        """Return the places of the pair, of those that may meet, that helps the verdict most.
+
+        Args:
+            may_meet: (K, K) bool: Which active arms may meet; some must.
+            now: The time, in seconds since 1970.
+        """
+        arms = list(self._record.places)
         lead = self._leads(arms, arms, self._unanswered_duels(now))
         done = np.array([self.settled.with_others(arm)[arms] for arm in arms])
         undefeated = self.settled.losses[arms] == 0

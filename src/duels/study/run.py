@@ -18,6 +18,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
+import numpy as np
 import sqlalchemy as sa
 
 from ..checks import check_int
@@ -25,10 +26,11 @@ from ..errors import InvalidInput, NothingToAsk
 from ..judges.questions import Judge, Undo
 from ..judges.threads import Threads, in_thread
 from ..storage.storage import NotReady, Write
+from . import log
 from .asking import Reply, Task, asked, judges_of
 from .duels import Duel
 from .history import History
-from .items import unasked_item, with_items
+from .items import count_in, unasked_item, with_items
 from .ledger import Ledger
 from .outcome import Ended, RunResult, alarm_line
 from .positions import Position, Sides
@@ -234,11 +236,33 @@ class Run:
                     (duel,) = self.study.ask_in(connection, voter=judge, allow_self=False, about=about)
                     break
             else:
-                self.ended = "all asked"
-                break
+                other = self._ask_another(connection, orders)
+                if other is None:
+                    self.ended = "all asked"
+                    break
+                judge, duel = other
             self._begun[judge] += 1
             tasks.append(Task(duel, judge, orders))
         return tasks
+
+    def _ask_another(self, connection: sa.Connection, orders: int) -> tuple[str | None, Duel] | None:
+        """Ask about another pair than the policy wants, of which some judge was not asked about all items."""
+        history = self.study.current(connection)
+        names, items = [history.names[arm] for arm in history.places], count_in(connection, self.study.id)
+        if history.items is not None or not items:
+            return None
+        for judge in sorted(self.judges, key=self._begun.__getitem__):
+            asked = {pair: len(before) for (one, pair), before in self.ledger.asked.items() if one == judge}
+            left = np.array([[asked.get(frozenset((a, b)), 0) < items for b in names] for a in names])
+            np.fill_diagonal(left, False)
+            while left.any():
+                i, j = pair = history.pair_among(left, log.clock())
+                about = partial(self._about, judge, orders)
+                with suppress(NothingToAsk):
+                    (duel,) = self.study.ask_in(connection, voter=judge, allow_self=False, about=about, instead=pair)
+                    return judge, duel
+                left[i, j] = left[j, i] = False
+        return None
 
     def _about(self, judge: str | None, orders: int, connection: sa.Connection, duel: Duel) -> dict[str, object]:
         if duel.item is not None:

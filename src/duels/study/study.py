@@ -134,6 +134,7 @@ class Study(Log):
         voter: str | None = None,
         allow_self: bool = True,
         about: About | None = None,
+        instead: tuple[int, int] | None = None,
     ) -> list[Duel]:
         """Ask for duels inside a transaction.
 
@@ -143,6 +144,7 @@ class Study(Log):
             voter: Who is asked; the name was checked.
             allow_self: Whether an arm may meet itself.
             about: Called with each duel before it is written; what it returns is stored in the event's note.
+            instead: The places of two active arms to ask about, where what the policy asks is of no use.
 
         Returns:
             The duels. Fewer than n, but at least one, if a study on these items has no more to ask.
@@ -166,11 +168,14 @@ class Study(Log):
         for _ in range(n):
             if not history.can_ask(now):
                 break
-            left, right, swapped = history.question(now, allow_self)
+            left, right, swapped = wanted = history.question(now, allow_self)
+            if instead is not None:
+                left, right, swapped = history.turned(*instead)
             number, chosen = len(history.left), history.next_item(left, right, now)
             item = None if chosen is None else DuelItem(chosen)
             duel = Duel(number, history.names[left], history.names[right], self.name, iso_time(now), item)
             note: dict[str, object] = {} if allow_self else {"allow_self": False}
+            note |= {} if instead is None else {"instead_of": wanted}
             if history.items is not None:
                 note |= {"item": chosen} | ({} if number else {"items": [history.items.first, history.items.last]})
             note |= about(connection, duel) if about else {}
