@@ -10,7 +10,7 @@ from synthetic_judges import JUDGES, biased, clear, close
 
 import duels
 from duels.errors import Conflict, InvalidInput
-from duels.judges import Answer, JudgeError
+from duels.judges import Answer, JudgeError, retries
 from duels.judges.questions import Undo
 from duels.study import add_items
 from duels.study.ledger import Ledger
@@ -481,3 +481,21 @@ def test_on_an_existing_study_every_question_is_asked_before_it_ends():
     result = study.run(judge, concurrency=2)
     assert (result.ended, len(seen), set(seen.values())) == ("all asked", 12, {1})
     study.check()
+
+
+@pytest.mark.parametrize("orders", ["one", "both"])
+def test_retries_keep_the_limit(monkeypatch, orders):
+    monkeypatch.setattr(retries, "FIRST", 0.001)
+    calls = []
+
+    def judge(left, right):
+        calls.append((left, right))
+        if len(calls) % 3:
+            raise ValueError("busy")
+        return "tie"
+
+    study = duels.create_study(["a", "b"], storage="sqlite://")
+    result = study.run(judge, max_calls=25, concurrency=4, orders=orders)
+    assert result.calls == len(calls) <= 25
+    result = study.run(judge, max_calls=40, concurrency=4, orders=orders)
+    assert 30 < result.calls == len(calls) <= 40

@@ -53,6 +53,11 @@ class Reply(NamedTuple):
     final: bool = False
     first: str | None = None
 
+    @property
+    def retries(self) -> int:
+        """How many of the calls were made because others had failed."""
+        return self.calls - (1 if self.first == "skip" else self.task.orders)
+
     def note(self) -> dict[str, object]:
         """Return what the log keeps. A question that was skipped is closed: this run does not ask it again."""
         answer = self.answer

@@ -76,6 +76,7 @@ class Run:
         self._alarms: deque[Position] = deque()  # to be shown
         self._begun = dict.fromkeys(judges, 0)  # questions of this run, by judge
         self._failures = self._answers = 0
+        self._claimed = self._released = 0  # retries, counted by the event loop and by the thread of the database
         self._told: dict[str | None, list[int]] = {name: [] for name in judges}  # duels, newest last
 
     def start(self) -> None:
@@ -140,7 +141,10 @@ class Run:
         self.ended = self.ended or "interrupted"
 
     async def pause(self, seconds: float) -> bool:
-        """Wait before the next attempt; returns whether there is to be one, which is not so when the run ends."""
+        """Wait before the next attempt; returns whether there is to be one: not if the run ends, or at its limit."""
+        if self.ledger.calls + self._retries >= self._most_calls()[0]:
+            return False
+        self._claimed += 1
         until = time.monotonic() + seconds
         while self.ended is None and not self._stop.is_set():
             left = until - time.monotonic()
@@ -174,6 +178,7 @@ class Run:
 
     def _count(self, reply: Reply, told: bool) -> None:
         duel, judge, cost = reply.task.duel, reply.task.judge, reply.answer.cost
+        self._released += reply.retries
         if reply.error is None:
             self._failures, self._answers = 0, self._answers + 1
             if not reply.task.repeat:
@@ -198,7 +203,7 @@ class Run:
         if history.retired:
             return "retired"
         calls, cost = self._most_calls()
-        needed = self.ledger.calls + self._orders()
+        needed = self.ledger.calls + self._retries + self._orders()
         return "max_calls" if needed > calls else "max_cost" if needed > cost else None
 
     def _is_finished(self, connection: sa.Connection, history: History) -> bool:
@@ -215,7 +220,12 @@ class Run:
 
     def _allowed(self, most: int) -> int:
         """How many questions may be asked now."""
-        return int(min(most, (min(self._most_calls()) - self.ledger.calls) / self._orders()))
+        return int(min(most, (min(self._most_calls()) - self.ledger.calls - self._retries) / self._orders()))
+
+    @property
+    def _retries(self) -> int:
+        """How many calls of questions in flight were made, or will be, because others have failed."""
+        return self._claimed - self._released
 
     def _begun_again(self, connection: sa.Connection, most: int) -> list[Task]:
         tasks = list[Task]()
