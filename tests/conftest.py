@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -12,9 +13,11 @@ from pathlib import Path
 import pytest
 
 # Tests compile with fewer optimisations, which take a fifth of the time, into a cache of their own: all workers and
-# child processes share it, and the next run finds it.
+# child processes share it, and the next run finds it, in this checkout or another.
+COMPILED = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "duels-tests"
 os.environ.setdefault("NUMBA_OPT", "1")
-os.environ.setdefault("NUMBA_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "numba"))
+os.environ.setdefault("NUMBA_CACHE_DIR", str(COMPILED))
+KEPT = 30 * 24 * 3600  # seconds
 
 SHARED_DATA = Path(os.environ.get("DUELS_DATA") or Path(__file__).parents[2] / "shared" / "data")
 
@@ -43,6 +46,9 @@ LONG = (
 
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput") and config.getoption("numprocesses", None):
+        for path in COMPILED.rglob("*.nb?"):  # code that has changed since
+            if time.time() - path.stat().st_mtime > KEPT:
+                path.unlink(missing_ok=True)
         return  # with workers, this process runs no tests
     compile_quickly()
 

@@ -69,9 +69,26 @@ def _compile(function: Kernel, kernels: Kernels, name: str, refcounted: bool, st
     options["_nrt"] = True  # without reference counts in the entry, every call would leak the generators it is given
     try:
         compiled: Kernel = numba.njit(cache=is_ours(function, *kernels.values()), **options)(entry)
+        _keep_by_name(compiled)
     except RuntimeError:  # neither the package's folder nor the user's cache directory is writable
         compiled = numba.njit(**options)(entry)
     return compiled
+
+
+def _keep_by_name(compiled: Any) -> None:
+    """Keep cached code as long as its name is the same, whose hash covers all that it depends on.
+
+    By itself numba drops code when the time of its file has changed, as it does in every new checkout or installation,
+    and never finds that of another folder in NUMBA_CACHE_DIR.
+    """
+    from numba.core.caching import IndexDataCacheFile, NullCache
+
+    cache, shared = compiled._cache, os.environ.get("NUMBA_CACHE_DIR")
+    if isinstance(cache, NullCache):
+        return
+    folder = os.path.join(shared, "duels") if shared else cache.cache_path
+    os.makedirs(folder, exist_ok=True)
+    cache._cache_file = IndexDataCacheFile(folder, cache._impl.filename_base, source_stamp="in the name")
 
 
 def _entry(name: str, function: Kernel, compiled: Kernel) -> Kernel:

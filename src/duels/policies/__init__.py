@@ -7,6 +7,7 @@ A module defines `Params` (a NamedTuple with defaults), `init`, `select`, `updat
 """
 
 import importlib
+import importlib.machinery
 import importlib.util
 import inspect
 from collections.abc import Callable, Mapping
@@ -216,10 +217,17 @@ def _check_arguments(name: str, kernel: str, function: Callable[..., object] | N
         raise InvalidInput(f"{kernel} of policy {name!r} takes ({taken}), expected ({arguments})") from None
 
 
+class _Uncached(importlib.machinery.SourceFileLoader):
+    """Reads a file each time: bytecode would be taken for new if a change keeps the size within a second."""
+
+    def path_stats(self, path: str) -> Any:
+        raise OSError("no bytecode is kept")
+
+
 def _from_file(path: str) -> ModuleType:
     if not Path(path).is_file():
         raise InvalidInput(f"policy file {path!r} does not exist: expected a Python file that follows the contract")
-    spec = importlib.util.spec_from_file_location(Path(path).stem, path)
+    spec = importlib.util.spec_from_file_location(Path(path).stem, path, loader=_Uncached(Path(path).stem, path))
     if spec is None or spec.loader is None:
         raise InvalidInput(f"policy file {path!r} is not a Python module")
     module = importlib.util.module_from_spec(spec)
