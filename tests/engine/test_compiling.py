@@ -28,11 +28,11 @@ print(duels.__file__, sum(play.stats.cache_hits.values()), tally.tolist(), arm)
 """
 
 
-def probe(folder):
+def probe(folder, **environment):
     """Where the package came from, how many compiled loops came from the cache, and what they did."""
     found = subprocess.run(
         [sys.executable, "-c", PROBE],
-        env={"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin", "HOME": str(folder)},
+        env={"PYTHONPATH": str(folder), "PATH": "/usr/bin:/bin", "HOME": str(folder), **environment},
         capture_output=True,
         text=True,
         check=True,
@@ -66,6 +66,20 @@ def test_editing_any_kernel_changes_the_next_run(tmp_path, edits):
         hits, after = probe(tmp_path)
         assert (hits, after != before) == (0, True)
         before = after
+
+
+@pytest.mark.deep
+def test_another_checkout_finds_what_was_compiled(tmp_path):
+    """In the same cache directory, wherever the package is, and whatever the times of its files are."""
+    found = []
+    for name in ("one", "two"):
+        shutil.copytree(SOURCE, tmp_path / name / "duels", ignore=shutil.ignore_patterns("__pycache__"))
+        (tmp_path / name / "duels" / "engine" / "loop.py").touch()
+        found.append(probe(tmp_path / name, NUMBA_CACHE_DIR=str(tmp_path / "cache")))
+    assert [hits for hits, _ in found] == [0, 1]
+    assert found[0][1] == found[1][1]
+    edit(tmp_path / "two" / "duels" / EDITS[0][0], *EDITS[0][1:])
+    assert probe(tmp_path / "two", NUMBA_CACHE_DIR=str(tmp_path / "cache"))[0] == 0
 
 
 def test_the_fingerprint_sees_constants_and_fields(monkeypatch):

@@ -81,10 +81,11 @@ def _keep_by_name(compiled: Any) -> None:
     By itself numba drops code when the time of its file has changed, as it does in every new checkout or installation,
     and never finds that of another folder in NUMBA_CACHE_DIR.
     """
-    from numba.core.caching import IndexDataCacheFile, NullCache
+    from numba.core.caching import IndexDataCacheFile
 
-    cache, shared = compiled._cache, os.environ.get("NUMBA_CACHE_DIR")
-    if isinstance(cache, NullCache):
+    cache: Any = getattr(compiled, "_cache", None)
+    shared = os.environ.get("NUMBA_CACHE_DIR")
+    if not hasattr(cache, "_impl"):  # it is not cached, or not even compiled
         return
     folder = os.path.join(shared, "duels") if shared else cache.cache_path
     os.makedirs(folder, exist_ok=True)
