@@ -154,7 +154,7 @@ def test_twenty_kills(request, url, server, database):
 # twice at once
 
 
-@pytest.mark.parametrize("database", ["sqlite", "postgres"])
+@pytest.mark.parametrize("database", [pytest.param("sqlite", marks=pytest.mark.deep), "postgres"])
 def test_two_programs_at_once(request, url, server, database):
     url = url if database == "sqlite" else request.getfixturevalue("postgres")
     programs = [started(url, server) for _ in range(2)]

@@ -139,7 +139,8 @@ def test_several_servers_and_an_event_loop(serving, url):
         judges = {name: duels.judges.openai(one.url, "fake") for name, one in (("x", first), ("y", second))}
         return await duels.find_best_async(OUTPUTS, judges, prompts=PROMPTS, storage=url, concurrency=4)
 
-    with serving(strengths=STRENGTHS, seed=1) as first, serving(strengths=STRENGTHS, seed=1) as second:
+    sure = {"terse": 50.0, "plain": 0.0, "wordy": -50.0}  # a second judge may be asked in the other order
+    with serving(strengths=sure, seed=1) as first, serving(strengths=sure, seed=2) as second:
         result = asyncio.run(main(first, second))
         assert result.winner == "terse"
         assert result.calls == sum(first.calls.values()) + sum(second.calls.values())
