@@ -751,6 +751,7 @@ def reproduced():
     return pool, {figure.name: figure for figure in drawn}, {figure.name: figure for figure in proofs}
 
 
+@pytest.mark.deep
 def test_gamma_is_tried_on_both_sides_of_the_true_one(reproduced):
     """That runs of γ ≥ 1 are right up to 4 has no chance of a false alarm to speak of: each pair met 10⁵ times."""
     _, _, proofs = reproduced

@@ -351,6 +351,7 @@ def test_a_problem_without_a_winner_is_refused():
         plan(np.full((2, 2), 0.5))
 
 
+@pytest.mark.deep
 def test_a_policy_that_chooses_no_arm_is_named():
     def select(state, params, t, rng):
         return (0, 1) if t < 5 else (0, 3)
