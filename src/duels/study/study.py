@@ -116,7 +116,9 @@ class Study(Log):
         Raises:
             Conflict: If the study was retired.
         """
-        duels = with_items(self, self._storage.write(self.asking(n, voter=voter, allow_self=allow_self)))
+        duels = self._storage.write(self.asking(n, voter=voter, allow_self=allow_self))
+        if any(duel.item is not None for duel in duels):
+            duels = with_items(self, duels)
         return duels[0] if n == 1 else duels
 
     def asking(
