@@ -46,7 +46,7 @@ def undo(duel):
 def test_an_empty_log():
     ledger = Ledger()
     assert ledger.spent() == Spent(0, 0, 0.0, 0, 0, 0)
-    assert (ledger.open, ledger.failed, ledger.last_cost) == ({}, {}, None)
+    assert (ledger.open, ledger.failed) == ({}, {})
     assert ledger.calls_in(1.0) == math.inf
 
 
@@ -55,7 +55,6 @@ def test_questions_and_answers():
     assert ledger.spent() == Spent(calls=2, unstored=0, cost=0.75, bad=0, failed=0, repeats=0)
     assert ledger.seq == 4
     assert ledger.calls_in(3.0) == 8.0  # 2 calls for 0.75
-    assert ledger.last_cost is True
 
 
 def test_a_question_counts_before_its_answer():

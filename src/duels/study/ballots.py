@@ -194,26 +194,24 @@ def voter_progress(study: Study, digest: str, goal: int, more: bool) -> VoterPro
         goal: How many votes the link asks for.
         more: Whether the voter goes on after that.
     """
-    answered, total, retired, kind, finished = study.read(partial(_progress, study=study, digest=digest))
-    done = None
-    if retired or kind == "no condorcet winner":
+    answered, total, retired = study.read(partial(_progress, study=study, digest=digest))
+    done, verdict = None, study.verdict()
+    if retired or verdict.kind == "no condorcet winner":
         done = "retired"
-    elif finished:
+    elif study.is_finished(verdict, study.tally):
         done = "winner"
     elif answered >= goal and not more:
         done = "goal"
     return VoterProgress(answered, total, done)
 
 
-def _progress(
-    connection: sa.Connection, history: History, *, study: Study, digest: str
-) -> tuple[int, int, bool, str, bool]:
+def _progress(connection: sa.Connection, history: History, *, study: Study, digest: str) -> tuple[int, int, bool]:
     voter = voter_of(connection, digest)
     answered = [] if voter is None else _answered(connection, study, history, voter)
     ended = history.retired
     if not ended and history.left and not history.can_ask(log.clock()):
         ended = voter is None or _unanswered(connection, study, history, voter) is None
-    return len(answered), len(history.answered), ended, history.verdict().kind, study.is_finished(history)
+    return len(answered), len(history.answered), ended
 
 
 def outputs_of(study: Study, ballot: Ballot) -> tuple[str | None, list[Output | str]]:

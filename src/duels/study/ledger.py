@@ -42,7 +42,6 @@ class Ledger:
         open: The duels that wait for an answer, and which judge was asked.
         failed: The duels that were skipped because the judge failed, and that judge.
         asked: For each judge and pair of arms, the items that it was asked about.
-        last_cost: Whether the last answer said what it cost; None before the first.
     """
 
     def __init__(self) -> None:
@@ -51,7 +50,6 @@ class Ledger:
         self.open: dict[int, str | None] = {}
         self.failed: dict[int, str | None] = {}
         self.asked: dict[tuple[str | None, frozenset[str]], set[int]] = {}
-        self.last_cost: bool | None = None
         self.calls = self._stored = self._bad = self._failed = self._repeats = 0
         self.cost = 0.0
         self._answers: list[tuple[int, str | None, str]] = []  # duel, judge and chosen arm, of duels asked twice
@@ -87,7 +85,6 @@ class Ledger:
         self.calls += note["calls"] - begun  # retries
         self._stored += note["calls"]
         self.cost += note.get("cost", 0.0)
-        self.last_cost = "cost" in note
         self._bad += note.get("bad", False)
         self._failed += note.get("failed", False)
         choice = {"left": entry.left, "right": entry.right}.get(answer) or answer

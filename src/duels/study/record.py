@@ -23,7 +23,7 @@ from .verdict import FollowedVerdict, Verdict
 
 LEFT, RIGHT, TIE, BOTH_BAD, SKIP = range(5)
 OPEN = -1
-MANY = 32  # arms: with fewer, a verdict is computed from the counts in less time
+MANY, TOO_MANY = 32, 500  # arms: with fewer or more, a verdict is computed from the counts, without the lock
 LATELY = 100  # answers that tell how fast they come
 NONE = np.zeros(0, np.int64)
 EVENT_FIELDS = Event._fields[2:-1]
@@ -162,7 +162,7 @@ class Record:
                     self._count(before, self.answer[before], -1)
             self._count(duel, answer, 1)
             if self._verdict is not None and self.left[duel] != self.right[duel]:
-                self._verdict.update(self.left[duel], self.right[duel], self.wins, self.ties)
+                self._verdict.note(self.left[duel], self.right[duel])
 
     def _close(self, duel: int, note: dict[str, object]) -> None:
         """After a skip that says so, the pair is not asked about that item again."""
@@ -349,15 +349,17 @@ class Record:
         return Answers(np.array(self.answered, np.int64), np.array(self.attempt, np.int64))
 
     def verdict(self) -> Verdict:
-        """Return the verdict by the study's goal. With many arms it is kept up to date answer by answer."""
+        """Return the verdict by the study's goal."""
+        return self.followed_verdict() or self.goal.verdict(self.tally, void=self.void)
+
+    def followed_verdict(self) -> Verdict | None:
+        """Return the verdict, if it is kept up to date so that a look is quick; None if it must be computed."""
         goal = self.goal
-        if len(self.names) < MANY:
-            return goal.verdict(self.tally, void=self.void)
+        if not MANY <= len(self.names) <= TOO_MANY:
+            return None
         if self._verdict is None and FollowedVerdict.fits(tally := self.tally, goal.test, goal.margin):
             self._verdict = FollowedVerdict(tally, goal.confidence)
-        if self._verdict is None:
-            return goal.verdict(self.tally, void=self.void)
-        return self._verdict.verdict(self.void)
+        return None if self._verdict is None else self._verdict.verdict(self.wins, self.ties, self.void)
 
     @property
     def answers_an_hour(self) -> float | None:

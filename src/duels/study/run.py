@@ -131,7 +131,7 @@ class Run:
 
     def result(self) -> RunResult:
         """Return what was found."""
-        finished = self.study.read(self._is_finished)  # perhaps by the last replies
+        finished = self.study.is_finished(self.study.verdict(), self.study.tally)  # perhaps by the last replies
         ended = "verdict" if finished or self.ended is None else self.ended
         return RunResult.of(self.study, self.ledger, ended, self.error)
 
@@ -198,16 +198,13 @@ class Run:
     def _reason_to_end(self, history: History) -> Ended | None:
         if self._stop.is_set():
             return "interrupted"
-        if self.study.is_finished(history):
+        if self.study.is_finished(history.verdict(), lambda: history.tally):
             return "verdict"
         if history.retired:
             return "retired"
         calls, cost = self._most_calls()
         needed = self.ledger.calls + self._retries + self._orders()
         return "max_calls" if needed > calls else "max_cost" if needed > cost else None
-
-    def _is_finished(self, connection: sa.Connection, history: History) -> bool:
-        return self.study.is_finished(history)
 
     def _most_calls(self) -> tuple[float, float]:
         """How many calls the study may make by either limit; lost calls cost as much as others."""

@@ -525,7 +525,9 @@ class Study(Log):
                 probability of more than ½ + margin. By default the study's own.
         """
         if confidence is None and margin is None:
-            return self.read(lambda connection, history: history.verdict())
+            known = self.read(lambda connection, history: history.followed_verdict())
+            if known is not None:
+                return known
         tally, void = self.read(lambda connection, history: (history.tally, history.void))
         return self.goal.verdict(tally, confidence, margin, void)
 
@@ -561,12 +563,16 @@ class Study(Log):
         """Return the ranking by these counts."""
         return tables.rank_rows(tally, self.goal.verdict(tally).winner, self.goal.confidence)
 
-    def is_finished(self, history: History) -> bool:
-        """Return whether nothing is left to find out: the verdict, and the ranking if that is wanted."""
-        kind = history.verdict().kind
-        if kind == "winner":
-            return self.goal.after == "stop" or all(row.certain for row in self.ranking_of(history.tally))
-        return kind != "not yet"
+    def is_finished(self, verdict: Verdict, tally: Callable[[], Tally]) -> bool:
+        """Return whether nothing is left to find out: the verdict, and the ranking if that is wanted.
+
+        Args:
+            verdict: The verdict now.
+            tally: Returns the counts now.
+        """
+        if verdict.kind == "winner":
+            return self.goal.after == "stop" or all(row.certain for row in self.ranking_of(tally()))
+        return verdict.kind != "not yet"
 
     def tally(self) -> Tally:
         """Return the answers that count, as wins and ties of each pair."""

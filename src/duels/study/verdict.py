@@ -140,15 +140,16 @@ def _verdict_by(
 
 
 class FollowedVerdict:
-    """The verdict of a study with many arms, kept up to date answer by answer; see `fits` for which studies.
+    """The verdict of a study with many arms, kept up to date; see `fits` for which studies.
 
-    Each answer changes two rows of the ranking and two entries of the test, so that a look needs no products or
-    logarithms of all pairs.
+    An answer changes two rows of the ranking and two entries of the test. These are computed at the next look, so that
+    answers themselves cost nothing more.
     """
 
     def __init__(self, tally: Tally, confidence: float) -> None:
         self._tally, self._confidence = tally, confidence
         self._found = Followed(tally, confidence)
+        self._changed: set[tuple[int, int]] = set()  # pairs with answers since the last look
         arms = len(tally.names)
         self._score, self._led = np.full(arms, 0.5), np.zeros(arms, np.int64)
         self._is_compared = np.zeros(arms, bool)
@@ -161,25 +162,34 @@ class FollowedVerdict:
         same = tally.items is None and bool(tally.active.all()) and len(tally.names) == tally.started_with > 1
         return same and test == "winner" and margin == 0
 
-    def update(self, i: int, j: int, wins: np.ndarray, ties: np.ndarray) -> None:
-        """Take in an answer to a duel of i and j that `wins` and `ties` already include."""
-        for first, second in ((i, j), (j, i)):
-            self._tally.wins[first, second], self._tally.ties[first, second] = wins[first, second], ties[first, second]
-        for arm in (i, j):
+    def note(self, i: int, j: int) -> None:
+        """Note that i and j have met once more."""
+        self._changed.add((i, j))
+
+    def verdict(self, wins: np.ndarray, ties: np.ndarray, void: str | None) -> Verdict:
+        """Return the verdict now.
+
+        Args:
+            wins: (K, K): The counts now.
+            ties: (K, K): The counts now.
+            void: Why nothing is promised, if so.
+        """
+        tally = self._tally
+        for i, j in self._changed:
+            for pair in ((i, j), (j, i)):
+                tally.wins[pair], tally.ties[pair] = wins[pair], ties[pair]
+            self._found.update(i, j)
+        for arm in {arm for pair in self._changed for arm in pair}:
             self._rank(arm)
-        self._found.update(i, j)
+        self._changed.clear()
+        ranks = ranked_by(self._score, self._led, self._is_compared, tally.active)
+        return _verdict_by(tally, self._found, self._confidence, 0.0, void, ranks)
 
     def _rank(self, arm: int) -> None:
         won, lost, tied = self._tally.wins[arm], self._tally.wins[:, arm], self._tally.ties[arm]
         lead, n = (won - lost).astype(np.float64), won + lost + tied
         self._score[arm] = 0.5 + (lead / np.maximum(n, 1).astype(np.float64)).sum() / (2 * (len(n) - 1))
         self._led[arm], self._is_compared[arm] = np.count_nonzero(lead > 0), bool(n.any())
-
-    def verdict(self, void: str | None) -> Verdict:
-        """Return the verdict now."""
-        tally = self._tally
-        ranks = ranked_by(self._score, self._led, self._is_compared, tally.active)
-        return _verdict_by(tally, self._found, self._confidence, 0.0, void, ranks)
 
 
 def _losses(tally: Tally, found: Test) -> dict[str, Any]:
