@@ -21,7 +21,7 @@ from duels.errors import Conflict, DuelsError, InvalidInput, StorageError, Unkno
 from duels.server.keys import make_key
 from duels.storage.registry import open_storage
 from duels.study.items import list_items
-from duels.study.judge_log import follow, judges_of
+from duels.study.judge_log import activity_of, follow
 from duels.study.ledger import Ledger
 
 TOKEN = "a-token-that-was-chosen-for-tests"
@@ -70,7 +70,7 @@ def same(remote, local):
     assert remote.ranking() == local.ranking()
     assert remote.standing() == local.standing()
     assert str(remote.standing()) == str(local.standing())
-    assert remote.judges() == judges_of(follow(local, Ledger()))
+    assert remote.judges() == activity_of(follow(local, Ledger()))
     assert remote.votes() == local.votes()
 
 

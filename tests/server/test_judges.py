@@ -5,7 +5,7 @@ from starlette.testclient import TestClient
 
 import duels
 from duels.judges import Answer
-from duels.study.judge_log import follow, judges_of
+from duels.study.judge_log import activity_of, follow
 from duels.study.ledger import Ledger
 
 
@@ -58,7 +58,7 @@ def test_calls_cost_and_position_bias(people, admin, study, judged):
     answer = admin.get(f"{study}/judges").json()
     assert (answer["calls"], answer["cost"], answer["agreements"]) == (25, pytest.approx(0.05), [])
     assert answer["positions"] == [{"judge": "GPT <b>4</b>", "left": 25, "right": 0, "share": 1.0, "biased": True}]
-    own = judges_of(follow(found, Ledger()))
+    own = activity_of(follow(found, Ledger()))
     assert answer == own._asdict() | {"positions": [one._asdict() for one in own.positions]}
 
 
@@ -66,7 +66,7 @@ def test_several_judges(admin, study, storage):
     found = duels.load_study("search", storage)
     found.run({"gpt": lambda left, right: min(left, right), "claude": lambda left, right: "tie"}, max_calls=30)
     answer = admin.get(f"{study}/judges").json()
-    own = judges_of(follow(found, Ledger()))
+    own = activity_of(follow(found, Ledger()))
     assert answer["agreements"] == [one._asdict() for one in own.agreements] != []
     assert answer["repeats"] == own.repeats > 0
 

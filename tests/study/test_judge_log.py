@@ -8,7 +8,7 @@ import duels
 from duels.judges import Answer
 from duels.storage.storage import Storage
 from duels.study import judge_log
-from duels.study.judge_log import follow, judges_of
+from duels.study.judge_log import activity_of, follow
 from duels.study.ledger import Ledger
 
 ARMS = ["terse", "wordy", "chatty"]
@@ -23,7 +23,7 @@ def from_the_whole_log(study):
     ledger = Ledger()
     for entry in study.events():
         ledger.take(entry)
-    return judges_of(ledger)
+    return activity_of(ledger)
 
 
 def judge(seed):
@@ -45,9 +45,9 @@ def test_looks_at_any_time_give_what_the_whole_log_gives(study):
             study.tell(duel, luck.choice(["left", "right"]), voter="ann", note='"calls": 3')
         if luck.random() < 0.5:
             ledger = follow(study, ledger)
-            assert judges_of(ledger) == from_the_whole_log(study)
-    found = judges_of(follow(study, ledger))
-    assert found == from_the_whole_log(study) == judges_of(follow(study, Ledger()))
+            assert activity_of(ledger) == from_the_whole_log(study)
+    found = activity_of(follow(study, ledger))
+    assert found == from_the_whole_log(study) == activity_of(follow(study, Ledger()))
     assert found.calls >= 72
     assert {one.judge for one in found.positions} == {"gpt", "claude"}
     assert found.agreements
@@ -60,19 +60,19 @@ def test_only_what_is_new_and_about_calls_is_read(study, monkeypatch):
     for duel in study.ask(5):
         study.tell(duel, "left")
     ledger = follow(study, Ledger())
-    assert (read, judges_of(ledger).calls) == ([[]], 0)
+    assert (read, activity_of(ledger).calls) == ([[]], 0)
     follow(study, ledger)
     assert read == [[]], "nothing has happened"
     study.run(lambda left, right: "left", max_calls=3, concurrency=1)
     follow(study, ledger)
     assert [len(one) for one in read] == [0, 0, 6]  # no voter forgotten; three questions and answers
-    assert judges_of(ledger).calls == 3
+    assert activity_of(ledger).calls == 3
 
 
 def test_the_name_of_a_forgotten_judge_is_forgotten(study):
     study.run({"gpt": judge(2), "claude": judge(3)}, max_calls=20, concurrency=1)
     ledger = follow(study, Ledger())
     study.forget("claude")
-    found = judges_of(follow(study, ledger))
+    found = activity_of(follow(study, ledger))
     assert {one.judge for one in found.positions} == {"gpt", None}
     assert found == from_the_whole_log(study)

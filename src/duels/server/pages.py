@@ -267,11 +267,11 @@ def study_page(
         pairs=most_met[:MAX_PAIRS],
         links=links(found, service)["links"],
         scripts=scripts_allowed(found),
-        judges=judges_of(service, found),
+        judges=shown_judges(service, found),
     )
 
 
-def judges_of(service: Service, study: Study) -> Json:
+def shown_judges(service: Service, study: Study) -> Json:
     """Return calls and cost of the study's judges as text, and a sentence for each that prefers a side. Blocks."""
     found = service.judges(study)
     bias = [sentence(alarm_line(one)) for one in found.positions if one.biased]

@@ -21,7 +21,7 @@ from ..study.catalogue import load_study
 from ..study.duels import iso_time
 from ..study.goal import Goal, goal_of
 from ..study.items import count_items
-from ..study.judge_log import Judges, follow, judges_of
+from ..study.judge_log import Judges, activity_of, follow
 from ..study.ledger import Ledger
 from ..study.standing import Standing
 from ..study.study import Study
@@ -191,7 +191,7 @@ class Service:
         with self._counting[study.id]:
             ledger = follow(study, self._ledgers.get(study.id) or Ledger())
             self._ledgers[study.id] = ledger
-            return judges_of(ledger)
+            return activity_of(ledger)
 
     def board(self, study: Study, confidence: float | None = None) -> Json:
         """Return what the dashboard shows, computed once for each state of the log. Blocks."""

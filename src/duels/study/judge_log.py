@@ -39,7 +39,7 @@ class Judges(NamedTuple):
     agreements: list[Agreement]
 
 
-def judges_of(ledger: Ledger) -> Judges:
+def activity_of(ledger: Ledger) -> Judges:
     """Return what a ledger holds."""
     return Judges(*ledger.spent(), ledger.positions(), ledger.agreements())
 
@@ -53,7 +53,7 @@ def follow(log: Log, ledger: Ledger) -> Ledger:
             may have, it is not used.
 
     Example:
-        >>> judges_of(follow(study, Ledger())).calls
+        >>> activity_of(follow(study, Ledger())).calls
         212
     """
     last = log.history().seq
