@@ -198,7 +198,7 @@ def voter_progress(study: Study, digest: str, goal: int, more: bool) -> VoterPro
     done, verdict = None, study.verdict()
     if retired or verdict.kind == "no condorcet winner":
         done = "retired"
-    elif study.is_finished(verdict, study.tally):
+    elif study.goal.is_reached(verdict, study.tally):
         done = "winner"
     elif answered >= goal and not more:
         done = "goal"

@@ -1,10 +1,11 @@
 """What a study is to find out, and by which rules: chosen when it is created, and kept."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ..errors import InvalidInput
 from .certainty import checked_confidence, checked_margin
+from .leaderboard import RankRow, rank_rows
 from .tally import Tally
 from .verdict import Verdict, verdict
 
@@ -62,6 +63,21 @@ class Goal(NamedTuple):
         confidence = self.confidence if confidence is None else confidence
         margin = self.margin if margin is None else margin
         return verdict(tally, confidence=confidence, margin=margin, test=self.test, void=void)
+
+    def ranking(self, tally: Tally) -> list[RankRow]:
+        """Return the ranking by these counts."""
+        return rank_rows(tally, self.verdict(tally).winner, self.confidence)
+
+    def is_reached(self, verdict: Verdict, tally: Callable[[], Tally]) -> bool:
+        """Return whether nothing is left to find out: the verdict, and the ranking if that is wanted.
+
+        Args:
+            verdict: The verdict now.
+            tally: Returns the counts now.
+        """
+        if verdict.kind == "winner":
+            return self.after == "stop" or all(row.certain for row in self.ranking(tally()))
+        return verdict.kind != "not yet"
 
 
 OLD = Goal(test="all pairs", redirects=False)  # of studies that version 0.1.0 created

@@ -131,7 +131,7 @@ class Run:
 
     def result(self) -> RunResult:
         """Return what was found."""
-        finished = self.study.is_finished(self.study.verdict(), self.study.tally)  # perhaps by the last replies
+        finished = self.study.goal.is_reached(self.study.verdict(), self.study.tally)  # perhaps by the last replies
         ended = "verdict" if finished or self.ended is None else self.ended
         return RunResult.of(self.study, self.ledger, ended, self.error)
 
@@ -198,7 +198,7 @@ class Run:
     def _reason_to_end(self, history: History) -> Ended | None:
         if self._stop.is_set():
             return "interrupted"
-        if self.study.is_finished(history.verdict(), lambda: history.tally):
+        if self.study.goal.is_reached(history.verdict(), lambda: history.tally):
             return "verdict"
         if history.retired:
             return "retired"

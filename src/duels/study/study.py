@@ -557,22 +557,7 @@ class Study(Log):
         A study with `after="rank"` asks on until all are. The first rank keeps the promise of the verdict, the others
         that about all pairs: each holds with the study's confidence, however often you look.
         """
-        return self.ranking_of(self.tally())
-
-    def ranking_of(self, tally: Tally) -> list[RankRow]:
-        """Return the ranking by these counts."""
-        return tables.rank_rows(tally, self.goal.verdict(tally).winner, self.goal.confidence)
-
-    def is_finished(self, verdict: Verdict, tally: Callable[[], Tally]) -> bool:
-        """Return whether nothing is left to find out: the verdict, and the ranking if that is wanted.
-
-        Args:
-            verdict: The verdict now.
-            tally: Returns the counts now.
-        """
-        if verdict.kind == "winner":
-            return self.goal.after == "stop" or all(row.certain for row in self.ranking_of(tally()))
-        return verdict.kind != "not yet"
+        return self.goal.ranking(self.tally())
 
     def tally(self) -> Tally:
         """Return the answers that count, as wins and ties of each pair."""
