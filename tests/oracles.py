@@ -215,13 +215,24 @@ def helpful(W, T, i, j, coin, confidence=0.95, margin=0.0, by=None):
     return (c, pick([k for k in first if lead(c, k) == least], coin)) if open else (i, j)
 
 
+def largest_draw(won, lost, coin):
+    """The arm with the largest draw; arms that exceed the largest so far with a chance below e⁻⁴⁰ are not drawn."""
+    n = won + lost
+    means, drawn = won / n, {}
+    first = int(np.argmax(means))
+    for k in [first, *(k for k in range(len(won)) if k != first)]:
+        needed = max(drawn.values(), default=0.0) - means[k]
+        if k == first or needed <= 0 or 2 * (n[k] + 1) * needed**2 < 40:
+            drawn[k] = coin.beta(won[k], lost[k])
+    return max(drawn, key=drawn.get)
+
+
 def verdict(P, horizon, coin, luck, confidence=0.95, margin=0.0):
     K = len(P)
     W, T = np.zeros((K, K)), np.zeros((K, K))
     history = []
     for _ in range(horizon):
-        drawn = [[coin.beta(W[k].sum() + 1, W[:, k].sum() + 1) for k in range(K)] for _ in range(2)]
-        i, j = (int(np.argmax(thetas)) for thetas in drawn)  # line 1
+        i, j = (largest_draw(W.sum(1) + 1, W.sum(0) + 1, coin) for _ in range(2))  # line 1
         i, j = helpful(W, T, i, j, coin, confidence, margin)
         if i == j:
             history.append((i, i, None))

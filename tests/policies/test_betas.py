@@ -89,3 +89,36 @@ def test_the_largest_of_several_draws():
     a, b = np.array([2.0, 1.0, 1.0]), np.array([1.0, 2.0, 1.0])
     counts = np.bincount([betas.argmax_beta(a, b, rng) for _ in range(20_000)])
     assert stats.chisquare(counts, [12_000, 2_000, 6_000]).pvalue > 1e-6
+
+
+def test_the_largest_draw_without_the_hopeless_ones():
+    """As above; and against exact chances where draws are left out, both with a false alarm in 10⁶."""
+    rng = np.random.default_rng(5)
+    a, b = np.array([2.0, 1.0, 1.0]), np.array([1.0, 2.0, 1.0])
+    counts = np.bincount([betas.argmax_beta_pruned(a, b, rng) for _ in range(20_000)])
+    assert stats.chisquare(counts, [12_000, 2_000, 6_000]).pvalue > 1e-6
+    a, b = np.array([30.0, 300.0, 33.0, 2.0]), np.array([300.0, 30.0, 3.0, 1.0])  # the first is never the largest
+    largest = compiling.compile_with(betas.argmax_beta_pruned)
+    counts = np.bincount([largest(a, b, rng) for _ in range(20_000)], minlength=4)
+    x = np.linspace(0, 1, 20_001)
+    below, density = stats.beta.cdf(x[:, None], a, b), stats.beta.pdf(x[:, None], a, b)
+    chances = [np.trapezoid(density[:, k] * np.delete(below, k, axis=1).prod(axis=1), x) for k in range(4)]
+    assert counts[0] == 0
+    assert stats.chisquare(counts[1:], np.array(chances[1:]) / sum(chances[1:]) * 20_000).pvalue > 1e-6
+
+
+def test_hopeless_draws_are_left_out():
+    """Whatever the order: the arm with the highest mean comes first, and only those near its draw follow."""
+
+    class Counting:
+        def __init__(self):
+            self.drawn, self.rng = [], np.random.default_rng(6)
+
+        def beta(self, a, b):
+            self.drawn.append((a, b))
+            return self.rng.beta(a, b)
+
+    a, b = np.array([300.0, 900.0, 890.0, 1.0]), np.array([700.0, 100.0, 110.0, 1.0])
+    coin = Counting()
+    assert betas.argmax_beta_pruned(a, b, coin) in (1, 2, 3)
+    assert coin.drawn == [(900.0, 100.0), (890.0, 110.0), (1.0, 1.0)]

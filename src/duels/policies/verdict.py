@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import InvalidInput
-from .betas import argmax_beta
+from .betas import argmax_beta_pruned
 from .evidence import LOG_630, is_certain, log_closeness, margin_level, winner_level
 from .kernels import choose
 
@@ -78,7 +78,7 @@ def init(arms, horizon, params):
 
 
 def select(state, params, t, rng):
-    i, j = argmax_beta(state.won, state.lost, rng), argmax_beta(state.won, state.lost, rng)  # line 1
+    i, j = argmax_beta_pruned(state.won, state.lost, rng), argmax_beta_pruned(state.won, state.lost, rng)  # line 1
     return helpful(state.wins, state.open, state.done, state.losses, i, j, rng)
 
 
