@@ -234,3 +234,21 @@ def test_answers_reach_what_is_settled_and_ranked():
     assert settled.losses.tolist() == [0, 1, 0]
     assert np.argwhere(order.beats).tolist() == [[0, 1]]
     assert (history._questions.settled, history._questions.order) == (settled, order)
+
+
+@pytest.mark.parametrize("ties", ["halves", "skipped"])
+def test_one_answer_is_entered_like_many(ties):
+    """All that an answer can be: either side first, self-duels, ties, retired arms."""
+    settings = {"goal": new_goal(ties=ties)._asdict()}
+    history = History(StudyRow(1, "study", 0.0, "random", None, 7, 600.0, settings), duels.policy("random"))
+    history.take(next_event(history, "create", 0.0, note=json.dumps({"arms": ["a", "b", "c"]})))
+    for number, (left, right, swapped, answer) in enumerate(np.ndindex(3, 3, 2, 4)):
+        shown = {"left_arm": left, "right_arm": right, "swapped": swapped}
+        history.take(next_event(history, "ask", 0.0, duel=number, attempt=0, **shown))
+        given = ("left", "right", "tie", "both_bad")[answer]
+        history.take(next_event(history, "tell", 0.0, duel=number, attempt=0, answer=given))
+    for _ in range(2):
+        for duel in range(72):
+            one, two = history._outcomes([duel]), history._outcomes([duel, duel])
+            assert [(value.dtype, value.tolist() * 2) for value in one] == [(v.dtype, v.tolist()) for v in two]
+        history.take(next_event(history, "retire_arm", 0.0, left_arm=1))

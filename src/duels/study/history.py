@@ -186,6 +186,8 @@ class History(Record):
 
     def _outcomes(self, duels: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The policy's first and second arms of answered duels, and the outcomes of the first arms."""
+        if len(duels) == 1:
+            return self._outcome(duels[0])
         first, second, number = self.pairs(duels)
         if not len(number):
             return NONE, NONE, NONE
@@ -196,6 +198,16 @@ class History(Record):
             told = (outcome != 0.5) | (first == second)  # a self-duel is no tie: time goes on
             return first[told], second[told], outcome[told]
         return first, second, outcome
+
+    def _outcome(self, duel: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """As `_outcomes` of one duel, which is what most questions wait for: in a quarter of the time."""
+        pair = self._pair_of(self.left[duel], self.right[duel], self.swapped[duel])
+        outcome = float(OUTCOME[self.answer[duel]])
+        if pair is None or (outcome == 0.5 and self.goal.ties == "skipped" and pair[0] != pair[1]):
+            return NONE, NONE, NONE
+        won = 1.0 - outcome if self.swapped[duel] else outcome
+        arms = np.array(pair, np.int64)
+        return arms[:1], arms[1:], np.array([won])
 
     def question(self, now: float, allow_self: bool) -> tuple[int, int, int]:
         """Return the next duel; `is_ready` must be true.
