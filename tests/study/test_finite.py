@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 from duels.errors import InvalidInput
-from duels.study.finite import OnTheseItems, SettledOnItems, log_closeness_on_items, log_evidence_on_items
+from duels.study.finite import (
+    AskedItems,
+    OnTheseItems,
+    SettledOnItems,
+    log_closeness_on_items,
+    log_evidence_on_items,
+    order_of,
+)
 from duels.study.tally import as_tally
 from duels.study.verdict import headline, verdict
 
@@ -474,3 +481,20 @@ def test_simulated_studies_rarely_err(truth):
                 wrong += 1
                 break
     assert wrong < 22
+
+
+def test_what_is_closed_stays_closed_when_answers_are_taken_back():
+    items = AskedItems(seed=1)
+    for number, item in enumerate(order_of(1, 0, 1, 1, 3)):
+        items.ask(0, 1, {"item": item} | ({} if number else {"items": [1, 3]}))
+    items.close(0, 0, 1)
+    items.answer(1, 0, 1)
+    items.answer(2, 0, 1)
+    left, right = [0, 0, 0], [1, 1, 1]
+    assert items.next(0, 1, lambda duel: True) is None
+    assert items.again(left, right, [1]) == [1]  # the last answer was taken back
+    assert items.next(0, 1, lambda duel: True) == items.of[2]
+    assert items.next(0, 1, lambda duel: duel != 2) is None  # and not the item of the closed duel
+    items.reopen(0, 0, 1)
+    items.again(left, right, [1])
+    assert items.next(0, 1, lambda duel: duel != 2) == items.of[0]

@@ -1,17 +1,22 @@
 """Studies on exactly their items, as people vote on them: what is asked, what counts, and when it ends."""
 
 import itertools
+import json
 import random
 from collections import Counter
 
 import pytest
 
+import duels
 from duels.errors import Conflict, DamagedStudy, InvalidInput
+from duels.storage.storage import StudyRow
 from duels.study import ballots, finite
 from duels.study.board import board
 from duels.study.catalogue import create_study, load_study
+from duels.study.goal import new_goal
 from duels.study.history import History
 from duels.study.items import add_items, clear_items, count_items
+from duels.study.record import next_event
 from duels.study.verdict import headline
 from duels.votes.item_files import Item, Output
 
@@ -350,3 +355,18 @@ def test_the_page_of_a_study_on_items(url):
         assert shown["verdict"]["items"] == (4 if most else None)
         assert headline(shown["verdict"]) in study._repr_html_()
     assert shown["verdict"]["final"]
+
+
+def test_on_items_like_these_no_pair_is_settled_because_few_items_are_left():
+    """Of 12 items, eight wins in a row settle a pair on these items; on items like them, the next 100 may differ."""
+    for about, settled in (("these items", True), ("items like these", False)):
+        settings = {"goal": new_goal(ties="halves", about=about, once=True)._asdict()}
+        history = History(StudyRow(1, "study", 0.0, "random", None, 7, 600.0, settings), duels.policy("random"))
+        history.take(next_event(history, "create", 0.0, note=json.dumps({"arms": ["a", "b"]})))
+        for number, item in enumerate(finite.order_of(7, 0, 1, 1, 12)[:9]):
+            note = {"item": item} | ({} if number else {"items": [1, 12]})
+            shown = {"left_arm": 0, "right_arm": 1, "swapped": 0, "note": json.dumps(note)}
+            history.take(next_event(history, "ask", 0.0, duel=number, attempt=0, **shown))
+            history.take(next_event(history, "tell", 0.0, duel=number, attempt=0, answer="left"))
+        assert (history.verdict().kind == "winner") == settled
+        assert bool(history._questions.settled.losses[1]) == settled

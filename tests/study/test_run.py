@@ -351,6 +351,29 @@ def test_ten_failures_in_a_row_end_it_and_the_next_run_asks_them_again(url):
     assert judge.most == 1
 
 
+def test_failures_that_are_not_in_a_row_do_not_end_it(url):
+    """Nine questions of ten fail, whatever is tried, and still the run goes on to its limit."""
+    asked = dict[str, int]()
+
+    def judge(prompt, left, right):
+        number = asked.setdefault(prompt + left + right, len(asked))
+        if number % 10 < 9:
+            raise RuntimeError("busy")
+        return "tie"
+
+    result = best(judge, url, concurrency=1, max_calls=140)
+    assert (result.ended, result.calls) == ("max_calls", 140)
+    assert result.spent.failed >= 27
+
+
+def test_a_failed_call_is_not_tried_again_beyond_the_limit(url):
+    def broken(prompt, left, right):
+        raise RuntimeError("out of order")
+
+    result = best(broken, url, concurrency=1, max_calls=3)
+    assert (result.ended, result.calls) == ("max_calls", 3)
+
+
 def test_a_final_error_ends_it_at_once(url):
     def no_key(prompt, left, right):
         raise JudgeError("wrong key", can_retry=False)
@@ -480,6 +503,26 @@ def test_on_an_existing_study_every_question_is_asked_before_it_ends():
 
     result = study.run(judge, concurrency=2)
     assert (result.ended, len(seen), set(seen.values())) == ("all asked", 12, {1})
+    study.check()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_items_without_outputs_of_some_arms(seed):
+    """Every question that can be asked is asked once, though no pair has outputs for all items."""
+    study = duels.create_study(["a", "b", "c"], storage="sqlite://", seed=seed)
+    having = ["ab", "bc", "abc", "ab", "ca", "ab"]
+    add_items(study, [{"prompt": f"p{k}", "outputs": {arm: f"{arm}{k}" for arm in having[k]}} for k in range(6)])
+    seen = Counter()
+
+    def judge(prompt, left, right):
+        seen[frozenset((left, right))] += 1
+        return "tie"
+
+    result = study.run(judge, concurrency=1)
+    assert result.ended == "all asked"
+    assert seen == Counter(
+        frozenset((f"{a}{k}", f"{b}{k}")) for k in range(6) for a, b in ("ab", "bc", "ca") if {a, b} <= set(having[k])
+    )
     study.check()
 
 
