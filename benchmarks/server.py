@@ -28,7 +28,7 @@ from table import report
 ARMS = [f"model-{k}" for k in range(64)]
 RANKERS = {f"ranker-{k}": [f"doc-{(7 * k + 3 * rank) % 50}" for rank in range(10)] for k in range(8)}
 CLIENTS, LISTENERS = 64, 200
-WARM_UP, SECONDS = 4.0, 10.0  # the first is until all is compiled
+WARM_UP, SECONDS = 12.0, 10.0  # the first is until all is compiled
 TOKEN = "a-token-for-benchmarks-only"
 VOTES, LATENCY = 1000.0, 60.0  # the bars: a second, and milliseconds
 OTHERS, IMPORTED = 8, 1_000_000  # clients that vote meanwhile, and votes

@@ -78,7 +78,9 @@ def init(arms, horizon, params):
 
 
 def select(state, params, t, rng):
-    i, j = argmax_beta_pruned(state.won, state.lost, rng), argmax_beta_pruned(state.won, state.lost, rng)  # line 1
+    i = j = 0
+    for _ in range(2):  # not two calls, which take twice as long to compile
+        i, j = j, argmax_beta_pruned(state.won, state.lost, rng)  # line 1
     return helpful(state.wins, state.open, state.done, state.losses, i, j, rng)
 
 
@@ -94,10 +96,11 @@ def helpful(
     """A pair that helps the verdict: (i, j), or another one if that cannot. The arguments are those of `State`."""
     if i != j and not (done[i, j] or done[j, i]) and (losses[i] == 0 or losses[j] == 0):  # line 2
         return i, j
-    if (i != j or losses[i] > 0) and rng.random() < DOUBT:  # line 3
-        return (i, strongest(wins, open, i, rng)) if losses[i] > 0 else (i, j)
-    if unbeaten(losses) == 0:
-        c = weakest_loss(wins, open, rng)  # line 8
+    doubt = (i != j or losses[i] > 0) and rng.random() < DOUBT  # line 3
+    if doubt and losses[i] == 0:
+        return i, j
+    if doubt or unbeaten(losses) == 0:
+        c = i if doubt else weakest_loss(wins, open, rng)  # line 8
         return c, strongest(wins, open, c, rng)  # line 9
     c = hopeful(losses, i, j, rng)  # line 5
     if rng.random() < DOUBT:  # line 6
@@ -223,8 +226,9 @@ def update(state, params, t, i, j, outcome):
         state.lost[i] += 1.0 - outcome
         state.won[j] += 1.0 - outcome
         state.lost[j] += outcome
-    judge(state, params, i, j)
-    judge(state, params, j, i)
+    for _ in range(2):
+        judge(state, params, i, j)
+        i, j = j, i
 
 
 def judge(state, params, i, j):

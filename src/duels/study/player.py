@@ -6,7 +6,7 @@ question at a time therefore goes through the same states as run 0 of `simulate`
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,12 +21,14 @@ MANY = 2000  # answers: with more to enter at once, compiling pays
 SMALL = 200  # arms: with more, compiling pays
 SLICE = 50  # answers to enter in the interpreter before looking at the clock
 
+TIE = np.array([0.5])
+
 UNBOUND: Any = None
 select: Callable[..., tuple[int, int]] = UNBOUND  # placeholders for a policy's kernels
 update = skip = wait = UNBOUND
 
 
-def fold(
+def play_on(
     state: State,
     params: object,
     first: np.ndarray,
@@ -34,21 +36,51 @@ def fold(
     outcomes: np.ndarray,
     t: int,
     coin: np.random.Generator,
-) -> int:
-    """Kernel: enter answered duels in order from time t on, as `loop.play` does; returns the time after them."""
-    for k in range(len(first)):
+    waiting: bool,
+    selected: bool,
+    c: int,
+    d: int,
+    choose: bool,
+) -> tuple[int, int, int]:
+    """Kernel: enter duels in order from time t on, as `loop.play` does, and then select a pair if `choose`.
+
+    One kernel does it all, since compiling takes as long as the policy's functions appear in kernels.
+
+    Args:
+        state: The policy's state.
+        params: Its parameters.
+        first: (n,) int64: The first arms of the duels.
+        second: (n,) int64: The second ones.
+        outcomes: (n,) float64: Of the first arms.
+        t: The time of the first duel.
+        coin: The policy's random stream.
+        waiting: Whether they have no answers yet; the outcomes do not matter then.
+        selected: Whether the policy has selected (c, d) at time t already.
+        c: Its first arm.
+        d: Its second arm.
+        choose: Whether it is to select a pair after them.
+
+    Returns:
+        The time after the duels, and the pair that was selected last.
+    """
+    for k in range(len(first) + choose):
+        if not selected:
+            c, d = select(state, params, t, coin)  # the policy may change its state when it selects
+        if k == len(first):
+            break
         i, j = first[k], second[k]
-        c, d = select(state, params, t, coin)  # the policy may change its state when it selects
         # A self-duel teaches nothing, unless the policy itself selects it now and wants its outcome.
-        if i != j or (c == i and d == j and skip(state, params, t) <= t):
+        if waiting:
+            wait(state, params, i, j)
+        elif i != j or (c == i and d == j and skip(state, params, t) <= t):
             update(state, params, t, i, j, outcomes[k])
         t += 1
-    return t
+        selected = False
+    return t, c, d
 
 
-def choose_next(state: State, params: object, t: int, coin: np.random.Generator) -> tuple[int, int]:
-    """Kernel: the pair that the policy selects at time t."""
-    return select(state, params, t, coin)
+def no_wait(state: State, params: object, i: int, j: int) -> None:
+    """Kernel: what a policy does about an unanswered duel that does not want to know of them."""
 
 
 def rival(wins: np.ndarray, champion: int, t: int, alpha: float) -> int:
@@ -66,40 +98,6 @@ def rival(wins: np.ndarray, champion: int, t: int, alpha: float) -> int:
 def rival_alpha(policy: Policy) -> float:
     """Return the α of `rival`: the policy's own if it has one, else RUCB's default."""
     return float(getattr(policy.params, "alpha", 0.51))
-
-
-def choose_after(
-    state: State, params: object, c: int, d: int, i: int, j: int, t: int, coin: np.random.Generator
-) -> tuple[int, int]:
-    """Kernel: enter a tie of (i, j), asked at time t where the policy selected (c, d), and select at t + 1."""
-    if i != j or (c == i and d == j and skip(state, params, t) <= t):
-        update(state, params, t, i, j, 0.5)
-    return select(state, params, t + 1, coin)
-
-
-def wait_for(
-    state: State,
-    params: object,
-    first: np.ndarray,
-    second: np.ndarray,
-    outcomes: np.ndarray,
-    t: int,
-    coin: np.random.Generator,
-) -> int:
-    """Kernel: as `fold`, for unanswered duels of a policy that wants to know of them; the outcomes do not matter."""
-    for k in range(len(first)):
-        select(state, params, t, coin)
-        wait(state, params, first[k], second[k])
-        t += 1
-    return t
-
-
-def choose_while_waiting(
-    state: State, params: object, c: int, d: int, i: int, j: int, t: int, coin: np.random.Generator
-) -> tuple[int, int]:
-    """Kernel: as `choose_after`, for a policy that wants to know of unanswered duels."""
-    wait(state, params, i, j)
-    return select(state, params, t + 1, coin)
 
 
 class _Ahead(NamedTuple):
@@ -137,7 +135,8 @@ class Player:
         self._spare = np.random.default_rng(0)  # the coin of the scratch copy
         self._scratch: State = None  # a state whose arrays are overwritten
         self._ahead: _Ahead | None = None
-        self._fold, self._choose, self._wait, self._choose_after = _interpreted(policy)
+        self._waits = policy.kernel("wait") is not None
+        self._play = loop.bind_to(play_on, policy, _places(policy), compiled=False)
         self.compiled, self._can_compile = False, compiling.is_possible()
         self._spent, self._most_spent = 0.0, INTERPRETED[is_built_in(policy)]  # seconds in the interpreter
 
@@ -163,7 +162,7 @@ class Player:
             PolicyError: If the policy fails.
         """
         self._ahead = None
-        self.t = self._timed(self._fold, self.state, first, second, outcomes, self.t, self.coin)
+        self.t = self._timed(self.state, first, second, outcomes, self.t, self.coin, False, False, 0, 0, False)[0]
 
     def will_compile(self, answers: int, at_once: bool) -> bool:
         """Return whether `catch_up` with this many answers starts with compiling."""
@@ -188,21 +187,18 @@ class Player:
         """
         state = self._scratch = _copied_to(self._scratch, self.state)
         self._spare.bit_generator.state = self.coin.bit_generator.state
-        t = self.t
-        if len(first):
-            t = self._timed(self._wait, state, first, second, np.full(len(first), 0.5), t, self._spare)
-        chosen = self._timed(self._choose, state, t, self._spare)
-        return self._looked(state, t, chosen)
+        ties = np.full(len(first), 0.5)
+        return self._looked(state, first, second, ties, self.t, self._spare, self._waits, False, 0, 0, True)
 
     def look_further(self, i: int, j: int) -> tuple[int, int]:
         """Return the pair after that, once (i, j) was asked: as `look_ahead` with (i, j) as one more open duel."""
         assert self._ahead is not None
         state, t, (c, d) = self._ahead
-        chosen = self._timed(self._choose_after, state, c, d, i, j, t, self._spare)
-        return self._looked(state, t + 1, chosen)
+        first, second = np.array([[i], [j]], np.int64)
+        return self._looked(state, first, second, TIE, t, self._spare, self._waits, True, c, d, True)
 
-    def _looked(self, state: State, t: int, chosen: Sequence[int]) -> tuple[int, int]:
-        i, j = int(chosen[0]), int(chosen[1])
+    def _looked(self, state: State, *duels: object) -> tuple[int, int]:
+        t, i, j = map(int, self._timed(state, *duels))
         if not (0 <= i < self.arms and 0 <= j < self.arms):
             raise PolicyError(f"policy {self.policy} chose arms {i} and {j} of {self.arms}: they do not exist")
         self._ahead = _Ahead(state, t, (i, j))
@@ -226,9 +222,9 @@ class Player:
             **{name.removeprefix("state_"): np.ascontiguousarray(array) for name, array in saved.arrays.items()}
         )
 
-    def _timed(self, kernel: Kernel, state: State, *arguments: object) -> Any:
+    def _timed(self, state: State, *arguments: object) -> Any:
         started = time.perf_counter()
-        value = self._call(kernel, state, self.policy.params, *arguments)
+        value = self._call(self._play, state, self.policy.params, *arguments)
         self._spent += time.perf_counter() - started
         return value
 
@@ -245,7 +241,7 @@ class Player:
         """Compile the policy now, if numba can."""
         if not self.compiled and self._can_compile:
             try:
-                self._fold, self._choose, self._wait, self._choose_after = _compiled(self.policy, self.state)
+                self._play = _compiled(self.policy, self.state)
                 self.compiled = True
             except InvalidInput:
                 self._can_compile = False  # it still works, only more slowly
@@ -256,38 +252,16 @@ def is_built_in(policy: Policy) -> bool:
     return str(getattr(policy.module, "__name__", "")).startswith("duels.")
 
 
-def _kernels(policy: Policy) -> tuple[Kernel, Kernel, Kernel, Kernel]:
-    """The kernels that enter answers, choose a pair, enter unanswered duels, and enter one of them and choose."""
-    if policy.kernel("wait") is None:
-        return fold, choose_next, fold, choose_after
-    return fold, choose_next, wait_for, choose_while_waiting
-
-
 def _places(policy: Policy) -> dict[str, Kernel]:
-    waiting = policy.kernel("wait")
-    return {} if waiting is None else {"wait": waiting}
+    return {"wait": policy.kernel("wait", no_wait)}
 
 
-def _interpreted(policy: Policy) -> list[Kernel]:
-    return [loop.bind_to(kernel, policy, _places(policy), compiled=False) for kernel in _kernels(policy)]
-
-
-def _compiled(policy: Policy, state: State) -> list[Kernel]:
-    coin = np.random.default_rng(0)
-    none, outcomes = np.zeros(0, np.int64), np.zeros(0)
-    duels, pair = (none, none, outcomes, 1, coin), (0, 1, 0, 1, 1, coin)
-    arguments: list[tuple[object, ...]] = [duels, (1, coin), duels, pair]
-    compiled: dict[Kernel, Kernel] = {}
-    for kernel, given in zip(_kernels(policy), arguments):
-        if kernel not in compiled:
-            compiled[kernel] = _entry(policy, kernel, (_copied(state), policy.params, *given))
-    return [compiled[kernel] for kernel in _kernels(policy)]
-
-
-def _entry(policy: Policy, kernel: Kernel, arguments: tuple[object, ...]) -> Kernel:
+def _compiled(policy: Policy, state: State) -> Kernel:
     """The kernel, compiled for arguments of these types."""
-    bound = loop.compiled_for(policy, kernel, lambda call: call(*arguments), _places(policy))
-    return loop.entry_point(bound, *arguments)
+    none, coin = np.zeros(0, np.int64), np.random.default_rng(0)
+    duels = (_copied(state), policy.params, none, none, np.zeros(0), 1, coin, False, False, 0, 0, False)
+    bound = loop.compiled_for(policy, play_on, lambda call: call(*duels), _places(policy))
+    return loop.entry_point(bound, *duels)
 
 
 def _copied_to(scratch: State, state: State) -> State:
