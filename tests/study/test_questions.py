@@ -8,7 +8,7 @@ import pytest
 import duels
 from duels.policies import verdict
 from duels.storage.storage import StudyRow
-from duels.study import questions
+from duels.study import player, questions
 from duels.study.certainty import certainly_beats
 from duels.study.goal import new_goal
 from duels.study.history import History
@@ -56,7 +56,14 @@ def table(rng, changed):
         left, right = (int(arm) for arm in rng.choice(list(history.places), 2, replace=len(history.places) == 1))
         shown = {"left_arm": left, "right_arm": right, "swapped": int(rng.integers(2))}
         history.take(next_event(history, "ask", 0.0, duel=len(history.left), attempt=0, **shown))
+    look_ahead(history)
     return history
+
+
+def look_ahead(history):
+    """Have the questions know of all open duels, as a question does."""
+    leased = history.leased(0.0)
+    history._questions.look_ahead(len(leased), *history.pairs(leased)[:2])
 
 
 def test_what_replaces_a_question():
@@ -125,7 +132,7 @@ def both(monkeypatch, history, i, j, done, losses, called, doubt, tie, draw):
         patch.setattr(np.random, "default_rng", lambda seed: Luck())
         for name in STEPS:
             patch.setattr(verdict, name, noting(getattr(verdict, name), called))
-        return verdict.helpful(*counts, done, losses, i, j, luck), history._questions._useful(i, j, 0.0)
+        return verdict.helpful(*counts, done, losses, i, j, luck), history._questions._useful(i, j)
 
 
 def disagreements(monkeypatch, tables, changed):
@@ -203,7 +210,7 @@ def test_ranks_by_their_definition(monkeypatch, changed):
         i, j = (int(place) for place in rng.integers(len(history.places), size=2))
         chance = float(rng.choice([0.05, 0.3, 0.7]))
         monkeypatch.setattr(questions.Questions, "_chances", lambda self, chance=chance: [chance])
-        found = history._questions._ranks(i, j, 0.0, winner)
+        found = history._questions._ranks(i, j, winner)
         assert found == literal_ranks(history, i, j, winner, chance)
         seen.add(found == (i, j))
     assert seen == {True, False}
@@ -218,7 +225,7 @@ def test_ranks_where_all_below_the_winner_lost(monkeypatch):
     seen = set()
     for chance in np.linspace(0.2, 0.9, 60):
         monkeypatch.setattr(questions.Questions, "_chances", lambda self, chance=chance: [chance])
-        found = history._questions._ranks(1, 1, 0.0, 0)
+        found = history._questions._ranks(1, 1, 0)
         assert found == literal_ranks(history, 1, 1, 0, chance)
         seen.add(found)
     assert seen <= {(1, 1), (2, 4), (3, 4), (4, 2), (4, 3)}
@@ -253,3 +260,23 @@ def test_one_answer_is_entered_like_many(ties):
             assert [value.tolist() * 2 for value in one] == [value.tolist() for value in two]
             assert not len(one[0]) or [value.dtype for value in one] == [value.dtype for value in two]
         history.take(next_event(history, "retire_arm", 0.0, left_arm=1))
+
+
+def test_a_rival_is_the_kernel_s_with_open_duels_as_ties():
+    """On random tables with retired arms and open duels."""
+    rng, seen = np.random.default_rng(8), set()
+    for number in range(400):
+        history = table(rng, changed=number % 2 == 1)
+        arms, policy = list(history.places), duels.policy("rucb:alpha=0.7")
+        halves = (history.wins + 0.5 * (history.ties + waiting(history)))[np.ix_(arms, arms)]
+        champion, t = int(rng.integers(len(arms))), int(rng.integers(1, 500))
+        expected = player.rival(halves, champion, t + len(history.leased(0.0)), 0.7)
+        assert history._questions._rival(champion, policy, t) == expected
+        i, j = (int(place) for place in rng.integers(len(arms), size=2))
+        history._questions.look_further(i, j)  # one more open duel
+        halves[i, j] += 0.5
+        halves[j, i] += 0.5
+        expected = player.rival(halves, champion, t + len(history.leased(0.0)) + 1, 0.7)
+        assert history._questions._rival(champion, policy, t) == expected
+        seen.add(expected)
+    assert len(seen) > 3

@@ -229,9 +229,10 @@ class History(Record):
             self._questions.look_further(*last)
         else:
             leased = self.leased(now)
-            i, j = player.look_ahead(*self.pairs(leased)[:2])
+            first, second, _ = self.pairs(leased)
+            i, j = player.look_ahead(first, second)
             self._looked, self._expiry = now, min((self.asked[duel] for duel in leased), default=now) + self.row.lease
-            self._questions.look_ahead(len(leased))
+            self._questions.look_ahead(len(leased), first, second)
         self._expiry = min(self._expiry, now + self.row.lease)
         i, j = self._questions.choose(i, j, now, allow_self, self.policy, player.t)
         self._asked_last, self._asked_number = (i, j), len(self.left)
@@ -243,9 +244,9 @@ class History(Record):
         swapped = self._questions.side()
         return (arms[j], arms[i], 1) if swapped else (arms[i], arms[j], 0)
 
-    def pair_among(self, may_meet: np.ndarray, now: float) -> tuple[int, int]:
+    def pair_among(self, may_meet: np.ndarray) -> tuple[int, int]:
         """Return the places of the pair, of those that may meet, that helps the verdict most."""
-        return self._questions.pair_among(may_meet, now)
+        return self._questions.pair_among(may_meet)
 
     def can_ask(self, now: float) -> bool:
         """Return whether there is a question: in a study on these items, all may have been asked."""

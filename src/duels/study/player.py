@@ -44,7 +44,7 @@ def play_on(
 ) -> tuple[int, int, int]:
     """Kernel: enter duels in order from time t on, as `loop.play` does, and then select a pair if `choose`.
 
-    One kernel does it all, since compiling takes as long as the policy's functions appear in kernels.
+    One kernel does it all: compiling takes the longer, the more kernels contain a policy's functions.
 
     Args:
         state: The policy's state.
@@ -54,7 +54,8 @@ def play_on(
         outcomes: (n,) float64: Of the first arms.
         t: The time of the first duel.
         coin: The policy's random stream.
-        waiting: Whether they have no answers yet; the outcomes do not matter then.
+        waiting: Whether they have no answers yet, and the policy wants to know of such duels. It selects nothing
+            before them, and the outcomes do not matter.
         selected: Whether the policy has selected (c, d) at time t already.
         c: Its first arm.
         d: Its second arm.
@@ -64,7 +65,7 @@ def play_on(
         The time after the duels, and the pair that was selected last.
     """
     for k in range(len(first) + choose):
-        if not selected:
+        if not selected and (k == len(first) or not waiting):
             c, d = select(state, params, t, coin)  # the policy may change its state when it selects
         if k == len(first):
             break
@@ -133,6 +134,7 @@ class Player:
         self.t = 1
         self.coin = loop.streams(seed, 0)[0]
         self._spare = np.random.default_rng(0)  # the coin of the scratch copy
+        self._steps: Any = self._spare.bit_generator  # it can go ahead, which its type does not say
         self._scratch: State = None  # a state whose arrays are overwritten
         self._ahead: _Ahead | None = None
         self._waits = policy.kernel("wait") is not None
@@ -186,7 +188,7 @@ class Player:
         A policy without `wait` is told that they ended in ties.
         """
         state = self._scratch = _copied_to(self._scratch, self.state)
-        self._spare.bit_generator.state = self.coin.bit_generator.state
+        self._toss(len(first))
         ties = np.full(len(first), 0.5)
         return self._looked(state, first, second, ties, self.t, self._spare, self._waits, False, 0, 0, True)
 
@@ -195,7 +197,15 @@ class Player:
         assert self._ahead is not None
         state, t, (c, d) = self._ahead
         first, second = np.array([[i], [j]], np.int64)
-        return self._looked(state, first, second, TIE, t, self._spare, self._waits, True, c, d, True)
+        if self._waits:
+            self._toss(t + 1 - self.t)
+        return self._looked(state, first, second, TIE, t, self._spare, self._waits, not self._waits, c, d, True)
+
+    def _toss(self, open_duels: int) -> None:
+        """Begin with the policy's random numbers; if it selects nothing before open duels, where no others come."""
+        self._steps.state = self.coin.bit_generator.state
+        if self._waits:
+            self._steps.advance(open_duels << 64)
 
     def _looked(self, state: State, *duels: object) -> tuple[int, int]:
         t, i, j = map(int, self._timed(state, *duels))

@@ -5,6 +5,7 @@ every replay asks the same.
 """
 
 import hashlib
+import math
 import weakref
 from functools import partial
 
@@ -14,7 +15,7 @@ from ..policies import Policy
 from ..policies.verdict import DOUBT, LAST, PRIOR, WAITING
 from .certainty import Order, Settled
 from .finite import SettledOnItems
-from .player import rival, rival_alpha
+from .player import rival_alpha
 from .record import OPEN, Record
 
 
@@ -30,7 +31,7 @@ class Questions:
         self._order: Order | None = None  # which of the others have a certain rank, if that was needed
         # Of the open duels that the policy knows of:
         self._awaited = 0  # how many there are …
-        self._with_ties: np.ndarray | None = None  # … the wins if they end in ties, if a rival was needed …
+        self._open = [np.zeros((2, 0), np.int64)]  # … (2, n) each: the pairs of active arms among them …
         self._unanswered: np.ndarray | None = None  # … and how many each pair has, if a question was replaced
 
     def take_answer(self, left: int, right: int) -> None:
@@ -46,17 +47,16 @@ class Questions:
         """Forget what was computed from all answers."""
         self._settled, self._order = None, None
 
-    def look_ahead(self, open_duels: int) -> None:
-        """Forget what was computed from open duels; the policy now knows of this many."""
-        self._awaited, self._with_ties, self._unanswered = open_duels, None, None
+    def look_ahead(self, open_duels: int, first: np.ndarray, second: np.ndarray) -> None:
+        """Take in how many duels are open, and the places of their arms where both are active."""
+        self._awaited, self._open, self._unanswered = open_duels, [np.array([first, second])], None
 
     def look_further(self, i: int, j: int) -> None:
         """Take in one more open duel, of the arms in these places."""
         self._awaited += 1
-        if self._with_ties is not None:
-            _tie(self._with_ties, i, j)
+        self._open.append(np.array([[i], [j]]))
         if self._unanswered is not None:
-            _add_duel(self._unanswered, i, j)
+            _add_duels(self._unanswered, self._open[-1])
 
     def choose(self, i: int, j: int, now: float, allow_self: bool, policy: Policy, t: int) -> tuple[int, int]:
         """Return the places of the next pair.
@@ -73,8 +73,8 @@ class Questions:
             return self._with_an_item(i, j, now)
         if allow_self:
             return i, j
-        i, j = self._useful(i, j, now) if self._redirects(policy) else (i, j)
-        return i, self._rival(i, now, policy, t) if i == j else j
+        i, j = self._useful(i, j) if self._redirects(policy) else (i, j)
+        return i, self._rival(i, policy, t) if i == j else j
 
     def _redirects(self, policy: Policy) -> bool:
         """Whether questions that cannot help are replaced: not by a policy that does so itself, on the same arms."""
@@ -83,7 +83,7 @@ class Questions:
         asks = same and goal.after == "stop" and policy.asks_for(goal.confidence, goal.margin)
         return goal.redirects and not asks
 
-    def _useful(self, i: int, j: int, now: float, may_meet: np.ndarray | None = None) -> tuple[int, int]:
+    def _useful(self, i: int, j: int, may_meet: np.ndarray | None = None) -> tuple[int, int]:
         """The places of a pair that helps the verdict, as `policies.verdict.helpful`, on the active arms.
 
         Where only some pairs may meet, the result may still be another one.
@@ -91,13 +91,13 @@ class Questions:
         record, arms, settled = self._record, list(self._record.places), self.settled
         winner = settled.winner(arms) if record.goal.after == "rank" else None
         if winner is not None:
-            return self._ranks(i, j, now, winner)
+            return self._ranks(i, j, winner)
         first, second = arms[i], arms[j]
         open = not (settled[first, second] or settled[second, first])
         if i != j and open and (settled.losses[first] == 0 or settled.losses[second] == 0):
             return i, j
         doubt, *chances = self._chances()
-        unanswered = self._unanswered_duels(now)
+        unanswered = self._unanswered_duels()
         hopeful = [place for place, arm in enumerate(arms) if settled.losses[arm] == 0]
         if doubt < DOUBT and settled.losses[first] > 0:
             return i, self._strongest(i, chances[1], unanswered)
@@ -122,7 +122,7 @@ class Questions:
         d = _lowest(leads, chances[1])
         return (c, d) if leads[d] < np.inf else (i, j)
 
-    def _ranks(self, i: int, j: int, now: float, winner: int) -> tuple[int, int]:
+    def _ranks(self, i: int, j: int, winner: int) -> tuple[int, int]:
         """As `_useful`, where the winner is known and the order of the others is to be found.
 
         Arms with a certain rank are out. Of the others, each with its wins among them, Thompson sampling proposes one
@@ -143,7 +143,7 @@ class Questions:
         champion = rest[int(np.where(lost & ~lost.all(), -1.0, strength).argmax())]
         done = np.isin(arms, rest, invert=True) | beats[champion, arms] | beats[arms, champion]
         c = self._record.places[champion]
-        leads = self._leads([champion], arms, self._unanswered_duels(now)[c])[0]
+        leads = self._leads([champion], arms, self._unanswered_duels()[c])[0]
         leads[done], leads[c] = np.inf, np.inf
         d = int(leads.argmin())
         return (c, d) if leads[d] < np.inf else (i, j)
@@ -162,14 +162,18 @@ class Questions:
         leads: np.ndarray = (won - lost + WAITING * waiting) / np.sqrt(won + lost + waiting + PRIOR)
         return leads
 
-    def _unanswered_duels(self, now: float) -> np.ndarray:
+    def _unanswered_duels(self) -> np.ndarray:
         """(K, K) float64: how many open duels each pair of active arms has."""
         if self._unanswered is None:
-            record = self._record
-            self._unanswered = np.zeros((len(record.places), len(record.places)))
-            for pair in zip(*record.pairs(record.leased(now))[:2]):
-                _add_duel(self._unanswered, *pair)
+            self._unanswered = np.zeros((len(self._record.places), len(self._record.places)))
+            _add_duels(self._unanswered, self._open_pairs())
         return self._unanswered
+
+    def _open_pairs(self) -> np.ndarray:
+        """(2, n) int64: the pairs of open duels."""
+        if len(self._open) > 1:
+            self._open = [np.concatenate(self._open, axis=1)]
+        return self._open[0]
 
     def _with_an_item(self, i: int, j: int, now: float) -> tuple[int, int]:
         """As `_useful`, in a study on these items: a pair that has an item left.
@@ -178,18 +182,17 @@ class Questions:
         is not settled, else of any.
         """
         may_meet = self._pairs_with_items(now)
-        i, j = self._useful(i, j, now, may_meet)
-        return (i, j) if may_meet[i, j] else self.pair_among(may_meet, now)
+        i, j = self._useful(i, j, may_meet)
+        return (i, j) if may_meet[i, j] else self.pair_among(may_meet)
 
-    def pair_among(self, may_meet: np.ndarray, now: float) -> tuple[int, int]:
+    def pair_among(self, may_meet: np.ndarray) -> tuple[int, int]:
         """Return the places of the pair, of those that may meet, that helps the verdict most.
 
         Args:
             may_meet: (K, K) bool: Which active arms may meet; some must.
-            now: The time, in seconds since 1970.
         """
         arms = list(self._record.places)
-        lead = self._leads(arms, arms, self._unanswered_duels(now))
+        lead = self._leads(arms, arms, self._unanswered_duels())
         done = np.array([self.settled.with_others(arm)[arms] for arm in arms])
         undefeated = self.settled.losses[arms] == 0
         for wanted in (undefeated[:, None] & ~done, ~done & ~done.T, ~np.eye(len(arms), dtype=bool)):
@@ -238,14 +241,19 @@ class Questions:
             self._settled = kind(self._record.tally, goal.confidence, goal.margin)
         return self._settled
 
-    def _rival(self, champion: int, now: float, policy: Policy, t: int) -> int:
+    def _rival(self, champion: int, policy: Policy, t: int) -> int:
         """The arm that the champion meets instead of itself; open duels count as ties here too."""
-        if self._with_ties is None:
-            record, arms = self._record, list(self._record.places)
-            self._with_ties = (record.wins + 0.5 * record.ties)[np.ix_(arms, arms)]
-            for i, j in zip(*record.pairs(record.leased(now))[:2]):
-                _tie(self._with_ties, i, j)
-        return rival(self._with_ties, champion, t + self._awaited, rival_alpha(policy))
+        record, arms = self._record, list(self._record.places)
+        one, (first, second) = arms[champion], self._open_pairs()
+        against = np.concatenate([second[first == champion], first[second == champion]])
+        ties = record.ties[one, arms] + np.bincount(against, minlength=len(arms))
+        return rival_of(
+            record.wins[arms, one] + 0.5 * ties,
+            record.wins[one, arms] + 0.5 * ties,
+            champion,
+            t + self._awaited,
+            rival_alpha(policy),
+        )
 
     def side(self) -> int:
         """Return a fair coin toss for the next duel, the same in every replay: 1 if the first arm is on the right."""
@@ -267,11 +275,15 @@ def _lowest(values: np.ndarray, chance: float) -> int:
     return int(places[int(chance * len(places))])
 
 
-def _add_duel(counts: np.ndarray, i: int, j: int) -> None:
-    counts[i, j] += 1.0
-    counts[j, i] += 1.0
+def rival_of(won: np.ndarray, lost: np.ndarray, champion: int, t: int, alpha: float) -> int:
+    """As the kernel `rival`, by what each arm won and lost against the champion."""
+    met = won + lost
+    n = np.maximum(met, 0.5)
+    upper = np.where(met > 0, won / n + np.sqrt(alpha * math.log(t) / n), 2.0)
+    upper[champion] = -1.0
+    return int(upper.argmax())
 
 
-def _tie(wins: np.ndarray, i: int, j: int) -> None:
-    wins[i, j] += 0.5
-    wins[j, i] += 0.5
+def _add_duels(counts: np.ndarray, pairs: np.ndarray) -> None:
+    np.add.at(counts, (pairs[0], pairs[1]), 1.0)
+    np.add.at(counts, (pairs[1], pairs[0]), 1.0)

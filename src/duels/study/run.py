@@ -26,7 +26,6 @@ from ..errors import InvalidInput, NothingToAsk
 from ..judges.questions import Judge, Undo
 from ..judges.threads import Threads, in_thread
 from ..storage.storage import NotReady, Write
-from . import log
 from .asking import Reply, Task, asked, judges_of
 from .duels import Duel
 from .history import History
@@ -263,7 +262,7 @@ class Run:
             left = np.array([[asked.get(frozenset((a, b)), 0) < items for b in names] for a in names])
             np.fill_diagonal(left, False)
             while left.any():
-                i, j = pair = history.pair_among(left, log.clock())
+                i, j = pair = history.pair_among(left)
                 about = partial(self._about, judge, orders)
                 with suppress(NothingToAsk):
                     (duel,) = self.study.ask_in(connection, voter=judge, allow_self=False, about=about, instead=pair)
