@@ -21,7 +21,7 @@ from duels.study.items import add_items
 from duels.study.record import COLUMNS
 from duels.study.study import Study
 
-POLICIES = ["rucb", "rucb:variant=icml", "savage", "btm:gamma=1", "interleaved_filter", "random"]
+POLICIES = ["rucb", "rucb:variant=icml", "savage", "btm:gamma=1", "interleaved_filter", "random", "verdict"]
 
 
 def reopened(url, name="study"):
@@ -209,6 +209,53 @@ def test_many_questions_at_once_spread_out(url, policy, most):
     assert all(len(pair) == 2 for pair in pairs)
     assert len(set(pairs)) >= 50  # of 66
     assert max(pairs.count(pair) for pair in pairs) <= most
+
+
+PATIENT = """
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Params(NamedTuple):
+    pass
+
+
+class State(NamedTuple):
+    open: np.ndarray
+
+
+def init(arms, horizon, params):
+    return State(np.zeros((arms, arms)))
+
+
+def select(state, params, t, rng):
+    return 0, 1 + int(state.open.sum())
+
+
+def update(state, params, t, i, j, outcome):
+    pass
+
+
+def wait(state, params, i, j):
+    state.open[i, j] += 1
+
+
+def recommend(state, rng):
+    return 0
+"""
+
+
+def test_a_policy_is_told_of_open_duels_only(url, tmp_path):
+    (tmp_path / "patient.py").write_text(PATIENT)
+    study = create_study(list("abcdef"), "study", url, str(tmp_path / "patient.py"))
+    met = [{duel.left, duel.right} - {"a"} for duel in [*study.ask(3), study.ask()]]
+    assert met == [{"b"}, {"c"}, {"d"}, {"e"}]
+    study.tell(0, "left")
+    study.tell(2, "tie")
+    duel = study.ask()
+    assert {duel.left, duel.right} == {"a", "d"}
+    study.check()
 
 
 def test_sides_are_shuffled_fairly(url):
