@@ -14,7 +14,7 @@ from duels.judges import Answer, JudgeError, retries
 from duels.judges.questions import Undo
 from duels.study import add_items
 from duels.study.ledger import Ledger
-from duels.study.run import run_async
+from duels.study.run import Limits, Run, run_async
 
 ARMS = ("a", "bb", "ccc")
 PROMPTS = [f"prompt {n}" for n in range(20)]
@@ -542,3 +542,18 @@ def test_retries_keep_the_limit(monkeypatch, orders):
     assert result.calls == len(calls) <= 25
     result = study.run(judge, max_calls=40, concurrency=4, orders=orders)
     assert 30 < result.calls == len(calls) <= 40
+
+
+def test_retries_and_questions_share_the_limit():
+    """A call is claimed by a retry or reserved for a question, never both, whichever thread comes first."""
+    study = duels.create_study(["a", "b"], storage="sqlite://")
+    run = Run(study, {None: Shorter()}, Limits(3, None), "one", print, threading.Event())
+    run.start()
+    assert run._reserve(5) == 3
+    assert not asyncio.run(run.pause(0))
+    run._reserved = 0  # they were not asked after all
+    assert asyncio.run(run.pause(0))
+    assert run._reserve(5) == 2
+    assert not asyncio.run(run.pause(0))
+    run.orders = "both"
+    assert run._reserve(5) == 1

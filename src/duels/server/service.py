@@ -157,7 +157,7 @@ class Service:
 
     def _check_and_run(self, key: Key | None, study: Study, write: Write[T], connection: sa.Connection) -> T:
         what = (None if key is None else (key.id, key.digest), study.row[:3])
-        self.storage.check_once(what, partial(self._check, connection, key, study))
+        self.storage.once(what, partial(self._check, connection, key, study))
         return write.operation(connection)
 
     def _check(self, connection: sa.Connection, key: Key | None, study: Study) -> None:

@@ -111,7 +111,7 @@ class _TransactionState:
     unwritten: list[tuple[object, ...]] = field(default_factory=list)  # events that were appended
     flushed: bool = False  # whether it has written any
     current: set[int] = field(default_factory=set)  # studies that are locked and up to date
-    checked: set[Hashable] = field(default_factory=set)  # checks that have passed
+    known: dict[Hashable, object] = field(default_factory=dict)  # what was found once
     after_commit: list[Callable[[], None]] = field(default_factory=list)  # what to do once it is on disk
 
 
@@ -304,16 +304,17 @@ class Storage(Connections):
         """Keep a study's state in memory. Studies that the transaction in progress needs are not dropped for it."""
         self.histories.add(study, history, self._state.current)
 
-    def check_once(self, what: Hashable, check: Callable[[], None]) -> None:
-        """Run a check unless it has passed before in the transaction in progress.
+    def once(self, what: Hashable, find: Callable[[], T]) -> T:
+        """Return what a function finds, which is called once in the transaction in progress, unless it raises.
 
         Args:
-            what: Identifies the check.
-            check: Raises an error if it does not pass.
+            what: Identifies what is found.
+            find: The function.
         """
-        if what not in self._state.checked:
-            check()
-            self._state.checked.add(what)
+        known = self._state.known
+        if what not in known:
+            known[what] = find()
+        return cast(T, known[what])
 
     def after_commit(self, task: Callable[[], None]) -> None:
         """Run a task in the background once the transaction in progress is on disk; its errors are ignored."""

@@ -88,35 +88,36 @@ class Questions:
 
         Where only some pairs may meet, the result may still be another one.
         """
-        record, arms, settled = self._record, list(self._record.places), self.settled
-        winner = settled.winner(arms) if record.goal.after == "rank" else None
+        record, arms, settled = self._record, self._record.arms, self.settled
+        winner = settled.winner(arms.tolist()) if record.goal.after == "rank" else None
         if winner is not None:
             return self._ranks(i, j, winner)
-        first, second = arms[i], arms[j]
+        first, second = int(arms[i]), int(arms[j])
         open = not (settled[first, second] or settled[second, first])
         if i != j and open and (settled.losses[first] == 0 or settled.losses[second] == 0):
             return i, j
         doubt, *chances = self._chances()
         unanswered = self._unanswered_duels()
-        hopeful = [place for place, arm in enumerate(arms) if settled.losses[arm] == 0]
+        lost = settled.losses[arms] > 0
+        hopeful = np.flatnonzero(~lost)
         if doubt < DOUBT and settled.losses[first] > 0:
             return i, self._strongest(i, chances[1], unanswered)
         if doubt < DOUBT and i != j:
             return i, j
-        if not hopeful:
-            leads = self._leads(arms, arms, unanswered)
+        if not len(hopeful):
+            leads = self._leads(arms[:, None], arms, unanswered)
             np.fill_diagonal(leads, -np.inf)
             c = _lowest(leads.max(axis=0), chances[0])
             return c, self._strongest(c, chances[1], unanswered)
-        c = next((place for place in (i, j) if place in hopeful), -1)
-        c = hopeful[int(chances[0] * len(hopeful))] if c < 0 else c
-        leads = self._leads(arms[c : c + 1], arms, unanswered[c])[0]
-        leads += np.where(settled.losses[arms] > 0, LAST, 0.0)
+        c = next((place for place in (i, j) if not lost[place]), -1)
+        c = int(hopeful[int(chances[0] * len(hopeful))]) if c < 0 else c
+        leads = self._leads(arms[c], arms, unanswered[c])
+        leads[lost] += LAST
         if chances[2] < DOUBT:
-            won, lost, half = record.wins[arms[c], arms], record.wins[arms, arms[c]], 0.5 * unanswered[c]
+            w, l, half = record.wins[arms[c], arms], record.wins[arms, arms[c]], 0.5 * unanswered[c]  # noqa: E741
             draws = np.random.default_rng([record.row.seed, len(record.left)])
-            leads = draws.beta(won + (1 + WAITING) * half + PRIOR / 2, lost + (1 - WAITING) * half + PRIOR / 2)
-        leads[settled.with_others(arms[c])[arms]], leads[c] = np.inf, np.inf
+            leads = draws.beta(w + (1 + WAITING) * half + PRIOR / 2, l + (1 - WAITING) * half + PRIOR / 2)
+        leads[settled.with_others(int(arms[c]))[arms]], leads[c] = np.inf, np.inf
         if may_meet is not None:
             leads[~may_meet[c]] = np.inf
         d = _lowest(leads, chances[1])
@@ -143,22 +144,21 @@ class Questions:
         champion = rest[int(np.where(lost & ~lost.all(), -1.0, strength).argmax())]
         done = np.isin(arms, rest, invert=True) | beats[champion, arms] | beats[arms, champion]
         c = self._record.places[champion]
-        leads = self._leads([champion], arms, self._unanswered_duels()[c])[0]
+        leads = self._leads(champion, self._record.arms, self._unanswered_duels()[c])
         leads[done], leads[c] = np.inf, np.inf
         d = int(leads.argmin())
         return (c, d) if leads[d] < np.inf else (i, j)
 
     def _strongest(self, c: int, chance: float, unanswered: np.ndarray) -> int:
         """The place of the arm with the largest lead over the one at c; a chance decides between equals."""
-        arms = list(self._record.places)
-        leads = -self._leads(arms, arms[c : c + 1], unanswered[:, c : c + 1])[:, 0]
+        arms = self._record.arms
+        leads = -self._leads(arms, arms[c], unanswered[:, c])
         leads[c] = np.inf
         return _lowest(leads, chance)
 
-    def _leads(self, first: list[int], second: list[int], waiting: np.ndarray) -> np.ndarray:
-        """How far the first arms are ahead of the second ones, see `policies.verdict.lead`."""
-        wins = self._record.wins
-        won, lost = wins[np.ix_(first, second)], wins[np.ix_(second, first)].T
+    def _leads(self, first: np.ndarray | int, second: np.ndarray | int, waiting: np.ndarray) -> np.ndarray:
+        """How far the first arms are ahead of the second ones, see `policies.verdict.lead`; either may be one arm."""
+        won, lost = self._record.wins[first, second], self._record.wins[second, first]
         leads: np.ndarray = (won - lost + WAITING * waiting) / np.sqrt(won + lost + waiting + PRIOR)
         return leads
 
@@ -191,9 +191,9 @@ class Questions:
         Args:
             may_meet: (K, K) bool: Which active arms may meet; some must.
         """
-        arms = list(self._record.places)
-        lead = self._leads(arms, arms, self._unanswered_duels())
-        done = np.array([self.settled.with_others(arm)[arms] for arm in arms])
+        arms = self._record.arms
+        lead = self._leads(arms[:, None], arms, self._unanswered_duels())
+        done = np.array([self.settled.with_others(arm)[arms] for arm in arms.tolist()])
         undefeated = self.settled.losses[arms] == 0
         for wanted in (undefeated[:, None] & ~done, ~done & ~done.T, ~np.eye(len(arms), dtype=bool)):
             if (wanted & may_meet).any():
@@ -243,7 +243,7 @@ class Questions:
 
     def _rival(self, champion: int, policy: Policy, t: int) -> int:
         """The arm that the champion meets instead of itself; open duels count as ties here too."""
-        record, arms = self._record, list(self._record.places)
+        record, arms = self._record, self._record.arms
         one, (first, second) = arms[champion], self._open_pairs()
         against = np.concatenate([second[first == champion], first[second == champion]])
         ties = record.ties[one, arms] + np.bincount(against, minlength=len(arms))

@@ -88,6 +88,7 @@ class Record:
         self.imported = 0  # votes
         self.items = AskedItems(row.seed) if self.goal.asks_once else None
         self._places: dict[int, int] | None = None  # see `places` …
+        self._arms: np.ndarray | None = None  # … `arms` …
         self._place: np.ndarray | None = None  # … (K,) int64: the same, −1 for a retired arm
         self._verdict: FollowedVerdict | None = None  # with many arms, if it was looked at
         self.snapshot_seq = 0  # the last event in the newest snapshot …
@@ -276,7 +277,7 @@ class Record:
 
     def _start_again(self) -> None:
         """Called when arms or past answers change, so that what was computed from all answers must be recomputed."""
-        self._places, self._place = None, None
+        self._places, self._place, self._arms = None, None, None
 
     @property
     def places(self) -> dict[int, int]:
@@ -285,6 +286,13 @@ class Record:
             active = [arm for arm, active in enumerate(self.active) if active]
             self._places = {arm: place for place, arm in enumerate(active)}
         return self._places
+
+    @property
+    def arms(self) -> np.ndarray:
+        """(K,) int64: the active arms, by the policy's indices."""
+        if self._arms is None:
+            self._arms = np.array(list(self.places), np.int64)
+        return self._arms
 
     def pairs(self, duels: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the policy's first and second arms of those duels in which both are active, and the duels' numbers."""

@@ -76,6 +76,8 @@ class Run:
         self._begun = dict.fromkeys(judges, 0)  # questions of this run, by judge
         self._failures = self._answers = 0
         self._claimed = self._released = 0  # retries, counted by the event loop and by the thread of the database
+        self._reserved = 0  # calls of questions that are being asked, which the ledger does not have yet
+        self._budget = threading.Lock()  # held to claim or reserve calls, by both
         self._told: dict[str | None, list[int]] = {name: [] for name in judges}  # duels, newest last
 
     def start(self) -> None:
@@ -103,8 +105,10 @@ class Run:
         given = [reply for reply in replies if reply is not None]
         tasks = self.study.storage.write(Write(partial(self._turn_in, replies=given, most=len(replies)), self.study.id))
         if self.ended is None and not tasks:
-            tasks = self.study.storage.write(Write(partial(self._ask_in, most=len(replies)), self.study.id, last=True))
+            most = self._reserve(len(replies))
+            tasks = self.study.storage.write(Write(partial(self._ask_in, most=most), self.study.id, last=True))
         self._follow()
+        self._reserved = 0
         while self._alarms:
             self._say(alarm_line(self._alarms.popleft(), self.orders))
         duels = with_items(self.study, [task.duel for task in tasks])
@@ -118,11 +122,12 @@ class Run:
             told = self._store_in(connection, ahead, reply)
             self._count(reply, told)
         self._follow_in(connection)
+        self._released += sum(reply.retries for reply in replies)  # which the ledger has now
         if self.ended in (None, "verdict"):  # answers to questions in flight may make a verdict uncertain again
             self.ended = self._reason_to_end(self.study.current(connection))
         if self.ended is not None:
             return []
-        most = self._allowed(most)
+        most = self._reserve(most)
         tasks = self._begun_again(connection, most)
         with suppress(NotReady):
             tasks += self._ask_in(connection, most=most - len(tasks))
@@ -141,9 +146,10 @@ class Run:
 
     async def pause(self, seconds: float) -> bool:
         """Wait before the next attempt; returns whether there is to be one: not if the run ends, or at its limit."""
-        if self.ledger.calls + self._retries >= self._most_calls()[0]:
-            return False
-        self._claimed += 1
+        with self._budget:
+            if self.ledger.calls + self._retries + self._reserved >= self._most_calls()[0]:
+                return False
+            self._claimed += 1
         until = time.monotonic() + seconds
         while self.ended is None and not self._stop.is_set():
             left = until - time.monotonic()
@@ -177,7 +183,6 @@ class Run:
 
     def _count(self, reply: Reply, told: bool) -> None:
         duel, judge, cost = reply.task.duel, reply.task.judge, reply.answer.cost
-        self._released += reply.retries
         if reply.error is None:
             self._failures, self._answers = 0, self._answers + 1
             if not reply.task.repeat:
@@ -214,9 +219,13 @@ class Run:
         biased = any(one.biased for one in self.ledger.positions())
         return 2 if self.orders == "both" or (self.orders == "auto" and biased) else 1
 
-    def _allowed(self, most: int) -> int:
-        """How many questions may be asked now."""
-        return int(min(most, (min(self._most_calls()) - self.ledger.calls - self._retries) / self._orders()))
+    def _reserve(self, most: int) -> int:
+        """Reserve the calls of up to this many questions; returns how many may be asked now."""
+        with self._budget:
+            left, orders = min(self._most_calls()) - self.ledger.calls - self._retries, self._orders()
+            allowed = int(min(most, left / orders))
+            self._reserved = allowed * orders
+        return allowed
 
     @property
     def _retries(self) -> int:

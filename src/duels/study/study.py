@@ -160,7 +160,8 @@ class Study(Log):
             raise Conflict(f"study {self.name!r} was retired: it asks no more questions, unless it is resumed")
         self.player(history)
         now, new, duels = log.clock(), list[Event](), list[Duel]()
-        has_items = history.items is None and has_any(connection, self._row.id)
+        look = partial(has_any, connection, self._row.id)
+        has_items = history.items is None and self._storage.once(("items", self._row.id), look)
         if has_items:
             self._storage.flush(connection)
         if history.items is not None:
