@@ -93,35 +93,39 @@ class Questions:
         if winner is not None:
             return self._ranks(i, j, winner)
         first, second = int(arms[i]), int(arms[j])
-        open = not (settled[first, second] or settled[second, first])
-        if i != j and open and (settled.losses[first] == 0 or settled.losses[second] == 0):
+        may_help = i != j and not (settled[first, second] or settled[second, first])
+        if may_help and (settled.losses[first] == 0 or settled.losses[second] == 0):
             return i, j
         doubt, *chances = self._chances()
-        unanswered = self._unanswered_duels()
         lost = settled.losses[arms] > 0
         hopeful = np.flatnonzero(~lost)
-        if doubt < DOUBT and settled.losses[first] > 0:
-            return i, self._strongest(i, chances[1], unanswered)
+        if doubt < DOUBT and lost[i]:
+            return i, self._strongest(i, chances[1])
         if doubt < DOUBT and i != j:
             return i, j
         if not len(hopeful):
-            leads = self._leads(arms[:, None], arms, unanswered)
+            leads = self._leads(arms[:, None], arms, self._unanswered_duels())
             np.fill_diagonal(leads, -np.inf)
             c = _lowest(leads.max(axis=0), chances[0])
-            return c, self._strongest(c, chances[1], unanswered)
+            return c, self._strongest(c, chances[1])
         c = next((place for place in (i, j) if not lost[place]), -1)
         c = int(hopeful[int(chances[0] * len(hopeful))]) if c < 0 else c
-        leads = self._leads(arms[c], arms, unanswered[c])
-        leads[lost] += LAST
-        if chances[2] < DOUBT:
-            w, l, half = record.wins[arms[c], arms], record.wins[arms, arms[c]], 0.5 * unanswered[c]  # noqa: E741
-            draws = np.random.default_rng([record.row.seed, len(record.left)])
-            leads = draws.beta(w + (1 + WAITING) * half + PRIOR / 2, l + (1 - WAITING) * half + PRIOR / 2)
-        leads[settled.with_others(int(arms[c]))[arms]], leads[c] = np.inf, np.inf
+        done = settled.with_others(int(arms[c]))[arms]
+        done[c] = True
         if may_meet is not None:
-            leads[~may_meet[c]] = np.inf
-        d = _lowest(leads, chances[1])
-        return (c, d) if leads[d] < np.inf else (i, j)
+            done |= ~may_meet[c]
+        if done.all():
+            return i, j
+        open = self._unanswered_duels()[c]
+        if chances[2] < DOUBT:
+            w, l = record.wins[arms[c], arms], record.wins[arms, arms[c]]  # noqa: E741
+            draws = np.random.default_rng([record.row.seed, len(record.left)])
+            leads = draws.beta(w + (1 + WAITING) * 0.5 * open + PRIOR / 2, l + (1 - WAITING) * 0.5 * open + PRIOR / 2)
+        else:
+            leads = self._leads(arms[c], arms, open)
+            leads[lost] += LAST
+        leads[done] = np.inf
+        return c, _lowest(leads, chances[1])
 
     def _ranks(self, i: int, j: int, winner: int) -> tuple[int, int]:
         """As `_useful`, where the winner is known and the order of the others is to be found.
@@ -149,10 +153,10 @@ class Questions:
         d = int(leads.argmin())
         return (c, d) if leads[d] < np.inf else (i, j)
 
-    def _strongest(self, c: int, chance: float, unanswered: np.ndarray) -> int:
+    def _strongest(self, c: int, chance: float) -> int:
         """The place of the arm with the largest lead over the one at c; a chance decides between equals."""
         arms = self._record.arms
-        leads = -self._leads(arms, arms[c], unanswered[:, c])
+        leads = -self._leads(arms, arms[c], self._unanswered_duels()[:, c])
         leads[c] = np.inf
         return _lowest(leads, chance)
 
