@@ -64,11 +64,16 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def each(pages):
-    return pytest.mark.parametrize("page", pages, ids=lambda page: str(page.relative_to(ROOT)))
+def each(pages, deep=()):
+    names = {page: str(page.relative_to(ROOT)) for page in pages}
+    marks = {page: [pytest.mark.deep] if name in deep else [] for page, name in names.items()}
+    return pytest.mark.parametrize("page", [pytest.param(page, id=names[page], marks=marks[page]) for page in pages])
 
 
-@each([page for page in PAGES if ">>>" in fenced(page.read_text(), "python")])
+SLOW = ["docs/figures/illustrations.md"]
+
+
+@each([page for page in PAGES if ">>>" in fenced(page.read_text(), "python")], deep=SLOW)
 def test_python_examples(page, folder):
     session = doctest.DocTestParser().get_doctest(
         fenced(page.read_text(), "python"), {"__name__": "__main__"}, page.name, str(page), 0

@@ -190,6 +190,7 @@ def test_different_compiled_play_is_caught():
         testing.check_compiled(altered(rucb, select=select))
 
 
+@pytest.mark.deep
 def test_the_example_passes_and_is_raced(capsys):
     runpy.run_path(str(EXAMPLE), run_name="__main__")  # prints what `check_policy` returns
     said = capsys.readouterr().out

@@ -281,6 +281,7 @@ def test_runs_that_are_alike_leave_the_gaps_only():
     assert share_of_time(second, first, 0.95).between == [4, 16]
 
 
+@pytest.mark.deep
 def test_the_interval_of_a_share_of_times_covers():
     """100 runs that are right from lognormal times on, SAVAGE's four times RUCB's, looked at thirty times a decade.
 

@@ -201,6 +201,7 @@ def test_feature_39_is_the_best_of_mq2008(shared_data, clicks, comparisons):
     assert estimated.names[estimated.condorcet_winner] == "f39"
 
 
+@pytest.mark.deep
 def test_two_seeds_agree_within_their_errors(shared_data):
     """Differences in standard errors are standard normal: mean square 1 ± 5·√(2/1035), none beyond 5.5."""
     collection = load_collection(shared_data("letor/MQ2008-Fold1"))

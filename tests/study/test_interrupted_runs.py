@@ -141,7 +141,7 @@ def check_after(url, server, kills, end):
 
 
 def test_kill_and_resume(url, server):
-    check_after(url, server, 4, kill_and_resume(url, server, 4, seed=1))
+    check_after(url, server, 2, kill_and_resume(url, server, 2, seed=1))
 
 
 @pytest.mark.deep

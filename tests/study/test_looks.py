@@ -160,7 +160,7 @@ def errs(seen):
     ("world", "margin"),
     [
         pytest.param("two on top of 10", 0.0, marks=pytest.mark.deep),
-        ("level 3", 0.0),
+        pytest.param("level 3", 0.0, marks=pytest.mark.deep),
         pytest.param("beyond the margin", 0.05, marks=pytest.mark.deep),
     ],
 )
