@@ -237,7 +237,8 @@ def oracle_study(problem):
 
 
 def planned(problem, at_once=1):
-    return _Plan(problem.matrix, 1 - DELTA, problem.margin, problem.ties, at_once, None, problem.studies, LIMIT, 0)
+    goal = {"confidence": 1 - DELTA, "margin": problem.margin, "ties": problem.ties, "items": None}
+    return _Plan(problem.matrix, **goal, parallel=at_once, budget=None, studies=problem.studies, limit=LIMIT, seed=0)
 
 
 class World(NamedTuple):
