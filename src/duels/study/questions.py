@@ -16,7 +16,7 @@ from ..policies.verdict import DOUBT, LAST, PRIOR, WAITING
 from .certainty import Order, Settled
 from .finite import SettledOnItems
 from .player import rival_alpha
-from .record import OPEN, Record
+from .record import NONE, OPEN, Record
 
 
 class Questions:
@@ -29,9 +29,11 @@ class Questions:
         self._record: Record = weakref.proxy(record)  # a history owns its questions: no cycle of references
         self._settled: Settled | None = None  # which pairs need no more answers, if that was needed
         self._order: Order | None = None  # which of the others have a certain rank, if that was needed
+        self._may_redirect: bool | None = None  # whether questions that cannot help are replaced, if that was needed
         # Of the open duels that the policy knows of:
         self._awaited = 0  # how many there are …
-        self._open = [np.zeros((2, 0), np.int64)]  # … (2, n) each: the pairs of active arms among them …
+        self._open = NONE, NONE  # … the pairs of active arms among them …
+        self._further: list[tuple[int, int]] = []  # … those that came later …
         self._unanswered: np.ndarray | None = None  # … and how many each pair has, if a question was replaced
 
     def take_answer(self, left: int, right: int) -> None:
@@ -45,18 +47,20 @@ class Questions:
 
     def start_again(self) -> None:
         """Forget what was computed from all answers."""
-        self._settled, self._order = None, None
+        self._settled, self._order, self._may_redirect = None, None, None
 
     def look_ahead(self, open_duels: int, first: np.ndarray, second: np.ndarray) -> None:
         """Take in how many duels are open, and the places of their arms where both are active."""
-        self._awaited, self._open, self._unanswered = open_duels, [np.array([first, second])], None
+        self._awaited, self._open, self._further, self._unanswered = open_duels, (first, second), [], None
 
     def look_further(self, i: int, j: int) -> None:
         """Take in one more open duel, of the arms in these places."""
         self._awaited += 1
-        self._open.append(np.array([[i], [j]]))
-        if self._unanswered is not None:
-            _add_duels(self._unanswered, self._open[-1])
+        if self._unanswered is None:
+            self._further.append((i, j))
+        else:
+            self._unanswered[i, j] += 1.0
+            self._unanswered[j, i] += 1.0
 
     def choose(self, i: int, j: int, now: float, allow_self: bool, policy: Policy, t: int) -> tuple[int, int]:
         """Return the places of the next pair.
@@ -78,10 +82,12 @@ class Questions:
 
     def _redirects(self, policy: Policy) -> bool:
         """Whether questions that cannot help are replaced: not by a policy that does so itself, on the same arms."""
-        record, goal = self._record, self._record.goal
-        same = all(record.active) and len(record.names) == record.started_with
-        asks = same and goal.after == "stop" and policy.asks_for(goal.confidence, goal.margin)
-        return goal.redirects and not asks
+        if self._may_redirect is None:
+            record, goal = self._record, self._record.goal
+            same = all(record.active) and len(record.names) == record.started_with
+            asks = same and goal.after == "stop" and policy.asks_for(goal.confidence, goal.margin)
+            self._may_redirect = goal.redirects and not asks
+        return self._may_redirect
 
     def _useful(self, i: int, j: int, may_meet: np.ndarray | None = None) -> tuple[int, int]:
         """The places of a pair that helps the verdict, as `policies.verdict.helpful`, on the active arms.
@@ -169,15 +175,12 @@ class Questions:
     def _unanswered_duels(self) -> np.ndarray:
         """(K, K) float64: how many open duels each pair of active arms has."""
         if self._unanswered is None:
-            self._unanswered = np.zeros((len(self._record.places), len(self._record.places)))
-            _add_duels(self._unanswered, self._open_pairs())
+            self._unanswered = np.zeros((len(self._record.arms), len(self._record.arms)))
+            later = np.array(self._further, np.int64).reshape(-1, 2).T
+            first, second = (np.concatenate(pair) for pair in zip(self._open, later))
+            np.add.at(self._unanswered, (first, second), 1.0)
+            np.add.at(self._unanswered, (second, first), 1.0)
         return self._unanswered
-
-    def _open_pairs(self) -> np.ndarray:
-        """(2, n) int64: the pairs of open duels."""
-        if len(self._open) > 1:
-            self._open = [np.concatenate(self._open, axis=1)]
-        return self._open[0]
 
     def _with_an_item(self, i: int, j: int, now: float) -> tuple[int, int]:
         """As `_useful`, in a study on these items: a pair that has an item left.
@@ -248,9 +251,8 @@ class Questions:
     def _rival(self, champion: int, policy: Policy, t: int) -> int:
         """The arm that the champion meets instead of itself; open duels count as ties here too."""
         record, arms = self._record, self._record.arms
-        one, (first, second) = arms[champion], self._open_pairs()
-        against = np.concatenate([second[first == champion], first[second == champion]])
-        ties = record.ties[one, arms] + np.bincount(against, minlength=len(arms))
+        one = arms[champion]
+        ties = record.ties[one, arms] + self._unanswered_duels()[champion]
         return rival_of(
             record.wins[arms, one] + 0.5 * ties,
             record.wins[one, arms] + 0.5 * ties,
@@ -286,8 +288,3 @@ def rival_of(won: np.ndarray, lost: np.ndarray, champion: int, t: int, alpha: fl
     upper = np.where(met > 0, won / n + np.sqrt(alpha * math.log(t) / n), 2.0)
     upper[champion] = -1.0
     return int(upper.argmax())
-
-
-def _add_duels(counts: np.ndarray, pairs: np.ndarray) -> None:
-    np.add.at(counts, (pairs[0], pairs[1]), 1.0)
-    np.add.at(counts, (pairs[1], pairs[0]), 1.0)
