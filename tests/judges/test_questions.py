@@ -111,6 +111,28 @@ def test_words(word):
     assert checked(word, swapped) == Answer(word), "words win over names"
 
 
+def test_words_in_other_letters():
+    assert checked(" Left\n", QUESTION) == Answer("left")
+    assert checked("BOTH_BAD", QUESTION) == Answer("both_bad")
+    named = Question(None, "x", "y", "Left", "other")
+    assert checked("Left", named) == Answer("left"), "a name, as it is written"
+    named = Question(None, "x", "y", "other", "Left")
+    assert checked("Left", named) == Answer("right")
+
+
+@pytest.mark.parametrize(
+    ("judge", "order"),
+    [
+        (lambda left, right, prompt: "left", r"\(prompt, left, right\)"),
+        (lambda prompt, right, left, more=1: "left", r"\(prompt, left, right\)"),
+        (lambda right, left: "left", r"\(left, right\)"),
+    ],
+)
+def test_parameters_in_another_order_are_refused(judge, order):
+    with pytest.raises(InvalidInput, match=f"expected this order: {order}"):
+        as_judge(judge)
+
+
 def test_names():
     assert checked("terse", QUESTION) == Answer("left")
     assert checked("wordy", QUESTION) == Answer("right")
@@ -119,9 +141,7 @@ def test_names():
     assert checked("one", itself) == Answer("tie"), "as Study.tell"
 
 
-@pytest.mark.parametrize(
-    "reply", ["Left", " left", "terse ", "A", "", None, True, 1, ("left", "why"), ["left"], b"left"]
-)
+@pytest.mark.parametrize("reply", ["terse ", "A", "left.", "", None, True, 1, ("left", "why"), ["left"], b"left"])
 def test_anything_else_is_a_bad_skip(reply):
     answer = checked(reply, QUESTION)
     assert (answer.answer, answer.cost, answer.bad) == ("skip", None, True)

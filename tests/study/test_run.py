@@ -371,7 +371,7 @@ def test_a_failed_call_is_not_tried_again_beyond_the_limit(url):
         raise RuntimeError("out of order")
 
     result = best(broken, url, concurrency=1, max_calls=3)
-    assert (result.ended, result.calls) == ("max_calls", 3)
+    assert (result.ended, result.calls, result.error) == ("failed", 3, "RuntimeError: out of order")
 
 
 def test_a_final_error_ends_it_at_once(url):
@@ -397,20 +397,72 @@ def test_a_question_that_cannot_be_answered_is_skipped_and_not_asked_again(url):
     assert result.spent.failed == 3
 
 
-@pytest.mark.parametrize("word", ["skip", "no idea"])
-def test_skips_and_bad_answers_are_not_asked_again(url, word):
+def test_skips_are_not_asked_again(url):
     asked = Counter()
 
     def judge(prompt, left, right):
         asked[prompt, frozenset((left, right))] += 1
-        return word
+        return "skip"
 
     for _ in range(2):
         result = best(judge, url, concurrency=4)
-        assert result.ended == "all asked"
+        assert (result.ended, result.error) == ("all asked", None)
         assert set(asked.values()) == {1}
         assert len(asked) == 60
-        assert result.spent.bad == (60 if word == "no idea" else 0)
+
+
+def test_ten_bad_answers_in_a_row_end_it_and_are_not_asked_again(url):
+    asked = Counter()
+
+    def judge(prompt, left, right):
+        asked[prompt, frozenset((left, right))] += 1
+        return "no idea"
+
+    for number in (10, 20):
+        result = best(judge, url, concurrency=1)
+        assert (result.ended, len(asked), set(asked.values())) == ("failed", number, {1})
+        assert result.spent.bad == number
+        assert "no usable answer" in str(result)
+        assert "'no idea'" in str(result)
+
+
+def test_the_last_questions_are_tried_again_too(url):
+    """Each fails once, and there are fewer than the workers: nothing is left to ask when they fail."""
+    seen = Counter()
+
+    def judge(prompt, left, right):
+        seen[prompt, left, right] += 1
+        if seen[prompt, left, right] == 1:
+            raise JudgeError("busy", retry_after=0.01)
+        return "tie"
+
+    few = {arm: OUTPUTS[arm][:2] for arm in ("a", "bb")}
+    result = best(judge, url, few, prompts=PROMPTS[:2], concurrency=8)
+    assert (result.ended, result.calls, result.spent.failed, result.error) == ("verdict", 4, 0, None)
+    assert result.verdict.kind == "practically tied"
+
+
+@pytest.mark.parametrize("final", [True, False])
+def test_errors_at_the_last_questions_are_said(url, final):
+    def broken(prompt, left, right):
+        raise JudgeError("wrong key", can_retry=not final)
+
+    few = {arm: OUTPUTS[arm][:2] for arm in ("a", "bb")}
+    result = best(broken, url, few, prompts=PROMPTS[:2], concurrency=8)
+    assert (result.ended, result.error) == ("failed", "wrong key")
+    assert "the judge failed: wrong key. Run it again" in str(result)
+
+
+def test_an_error_is_said_where_there_are_answers_too(url):
+    def judge(prompt, left, right):
+        if prompt == PROMPTS[0]:
+            raise ValueError("too odd.")
+        return "tie"
+
+    few = {arm: OUTPUTS[arm][:3] for arm in ("a", "bb")}
+    result = best(judge, url, few, prompts=PROMPTS[:3], concurrency=1)
+    assert result.ended == "all asked"
+    assert "The judge failed last with: ValueError: too odd.\n" in str(result)
 
 
 def test_a_run_that_ends_does_not_wait_for_pauses(url, monkeypatch):

@@ -305,3 +305,28 @@ def test_lists_that_do_not_fit():
 def test_the_example():
     assert doctest.testmod(item_files).failed == 0
     assert doctest.testmod(item_files).attempted == 1
+
+
+LONG = "2 + 2?,gpt,4\n2 + 2?,llama,four\n3 + 3?,gpt,6\n3 + 3?,llama,six\n"
+
+
+@pytest.mark.parametrize("header", ["prompt,arm,output", "Query,Model,Response", "prompt,candidate,completion"])
+def test_a_row_per_output_by_its_usual_names(header):
+    assert read_items(f"{header}\n{LONG}".encode()) == TWO
+
+
+def test_ids_are_no_arms():
+    text = "id,prompt,gpt,llama\n1,2 + 2?,4,four\n2,3 + 3?,6,six\n"
+    assert read_items(text.encode()) == TWO
+    long = "".join(f"{number},{line}\n" for number, line in enumerate(LONG.splitlines()))
+    assert read_items(f"id,prompt,arm,output\n{long}".encode()) == TWO
+
+
+def test_an_arm_may_have_such_a_name_if_the_other_is_missing():
+    (item,) = read_items(b"prompt,answer,gpt\n2 + 2?,four,4\n")
+    assert [*item.outputs] == ["answer", "gpt"]
+
+
+def test_two_columns_for_one_thing_are_refused():
+    with pytest.raises(InvalidInput, match="response and output may both be the output: rename or remove"):
+        read_items(b"prompt,model,response,output\n2 + 2?,gpt,4,4\n")

@@ -51,6 +51,14 @@ def judge(
             show_default="OPENAI_API_KEY",
         ),
     ] = None,
+    temperature: Annotated[
+        str | None,
+        typer.Option(
+            metavar="T",
+            help="The model's temperature, with --openai; none for models that take no other than their own.",
+            show_default="0",
+        ),
+    ] = None,
     command: Annotated[
         str | None,
         typer.Option(
@@ -87,7 +95,7 @@ def judge(
 
     The same command continues a study that has stopped. The exit code is 0 if there is a winner, and 3 if not.
     """
-    _check(openai, model, price, api_key_env, command, max_cost)
+    _check(openai, model, price, api_key_env, temperature, command, max_cost)
     from ..judges import command as program
     from ..judges import openai as language_model
     from ..judges import terminal
@@ -101,6 +109,7 @@ def judge(
             api_key_env=api_key_env or "OPENAI_API_KEY",
             criteria=criteria,
             price=price or (0.0, 0.0),
+            temperature=_temperature(temperature),
         )
     else:
         asked = program(command, criteria=criteria) if command is not None else terminal(criteria)
@@ -131,6 +140,7 @@ def _check(
     model: str | None,
     price: tuple[float, float] | None,
     api_key_env: str | None,
+    temperature: str | None,
     command: str | None,
     max_cost: float | None,
 ) -> None:
@@ -139,7 +149,7 @@ def _check(
         raise InvalidInput("--openai and --command are two judges: expected one of them")
     if openai is not None and model is None:
         raise InvalidInput("--openai needs the name of a model: add --model NAME")
-    extra = {"--model": model, "--price": price, "--api-key-env": api_key_env}
+    extra = {"--model": model, "--price": price, "--api-key-env": api_key_env, "--temperature": temperature}
     if openai is None and (given := [name for name, value in extra.items() if value is not None]):
         raise InvalidInput(f"{given[0]} is about a language model: add --openai URL, or leave it out")
     if api_key_env is not None and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", api_key_env):
@@ -148,11 +158,21 @@ def _check(
             "key in that variable"
         )
     if max_cost is not None and price is None:
-        raise InvalidInput("--max-cost needs to know what a call costs: add --openai and --price, or use --max-calls")
+        add = "--price IN OUT" if openai is not None else "--openai and --price"
+        raise InvalidInput(f"--max-cost needs to know what a call costs: add {add}, or use --max-calls")
     if openai is None and command is None and not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise InvalidInput(
             "there is no judge, and no terminal to ask you: add --openai URL --model NAME, or --command LINE"
         )
+
+
+def _temperature(given: str | None) -> float | None:
+    if given is not None and given.lower() == "none":
+        return None
+    try:
+        return 0.0 if given is None else float(given)
+    except ValueError:
+        raise InvalidInput(f"--temperature is {given!r}: expected a number, or none") from None
 
 
 def _print(result: "RunResult", format: Format) -> None:
@@ -170,6 +190,8 @@ def _print(result: "RunResult", format: Format) -> None:
             "error": result.error,
             "calls": result.calls,
             "cost": result.cost,
+            "failed": result.spent.failed,
+            "bad": result.spent.bad,
             "positions": [one._asdict() for one in result.positions],
             "agreements": [one._asdict() for one in result.agreements],
         }

@@ -153,6 +153,10 @@ def as_judge(function: Callable[..., Any], executor: Executor | None = None) -> 
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         raise InvalidInput(f"judge is {cut(function)}, whose arguments are not known: {expected}") from None
+    names = list(signature.parameters)
+    for order in (["prompt", "left", "right"], ["left", "right"]):
+        if set(names[: len(order)]) == set(order) and names[: len(order)] != order:
+            raise InvalidInput(f"judge takes {signature}: expected this order: ({', '.join(order)})")
     takes_prompt = _takes_prompt(signature)
     if takes_prompt is None:
         raise InvalidInput(f"judge takes {signature}: {expected}; other parameters need defaults")
@@ -205,10 +209,11 @@ def _takes_prompt(signature: inspect.Signature) -> bool | None:
 def _word(answer: object, question: Question) -> str | None:
     if not isinstance(answer, str):
         return None
-    if answer in ANSWERS:
-        return str(answer)
     if answer not in (question.left_name, question.right_name):
-        return None
+        word = answer.strip().lower()
+        return word if word in ANSWERS else None
+    if answer in ANSWERS:  # an arm that is called left
+        return str(answer)
     if question.left_name == question.right_name:
         return "tie"
     return "left" if answer == question.left_name else "right"

@@ -20,7 +20,7 @@ REASONS = {
     "max_cost": "Stopped at max_cost: raise it to go on.",
     "all asked": "Every question there is has been asked.",
     "interrupted": "Interrupted: run it again to go on from here.",
-    "failed": "Stopped, because the judge failed: {error}. Run it again to go on from here.",
+    "failed": "Stopped, because the judge failed: {error} Run it again to go on from here.",
     "retired": "Stopped, because the study was retired.",
 }
 SHOWN = 10  # arms
@@ -33,7 +33,7 @@ class RunResult(NamedTuple):
         verdict: The verdict.
         leaderboard: One row per arm, best first.
         ended: Why the run ended: verdict, max_calls, max_cost, all asked, interrupted, failed or retired.
-        error: The last error of the judge, if it failed.
+        error: The last error of the judge, if it has failed at a question.
         spent: Calls, cost and failures of the study, over all runs.
         positions: How often each judge chose each side.
         agreements: How often the judges agree, if there are several.
@@ -92,7 +92,10 @@ class RunResult(NamedTuple):
         return self.spent.cost
 
     def __str__(self) -> str:
-        parts = [self._about() + self.verdict.text(self.answers_to_go), REASONS[self.ended].format(error=self.error)]
+        reason = REASONS[self.ended].format(error=ended_once(self.error or ""))
+        parts = [self._about() + self.verdict.text(self.answers_to_go), reason]
+        if self.error is not None and self.ended not in ("failed", "verdict"):
+            parts.append(f"The judge failed last with: {ended_once(self.error)}")
         parts += [*self._rows(), self._costs(), *self._warnings(), *(f"{one}." for one in self.agreements)]
         return "\n".join(part for part in parts if part)
 
@@ -134,6 +137,11 @@ class RunResult(NamedTuple):
 
 def _name(row: LeaderboardRow) -> str:
     return row.arm if row.active else f"{row.arm} (retired)"
+
+
+def ended_once(text: str) -> str:
+    """Return a sentence with one full stop at its end."""
+    return text.rstrip(". ") + "."
 
 
 def money(dollars: float) -> str:

@@ -22,7 +22,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from ..checks import check_int
-from ..errors import InvalidInput, NothingToAsk
+from ..errors import InvalidInput, NothingToAsk, cut
 from ..judges.questions import Judge, Undo
 from ..judges.threads import Threads, in_thread
 from ..storage.storage import NotReady, Write
@@ -42,7 +42,8 @@ Say = Callable[[str], None]
 Waiting = tuple[Reply | None, asyncio.Future[Task | None]]  # what a worker brings, and waits for
 InDatabase = Callable[[Callable[[], Any]], Awaitable[Any]]
 T = TypeVar("T")
-FAILURES = 10  # in a row, after which a run stops
+FAILURES = 10  # in a row, after which a run stops; replies without a usable answer are failures too
+OUT = (None, "all asked", "max_calls", "max_cost")  # why a run may end while questions that are out go on
 LOOK = 0.1  # seconds between two looks whether a pause is to end early
 TWICE = 10  # with several judges, one question in so many is asked of two of them
 
@@ -137,6 +138,8 @@ class Run:
         """Return what was found."""
         finished = self.study.goal.is_reached(self.study.verdict(), self.study.tally)  # perhaps by the last replies
         ended = "verdict" if finished or self.ended is None else self.ended
+        if ended in OUT and self._failures and not self._answers:
+            ended = "failed"  # at all that there was to ask
         return RunResult.of(self.study, self.ledger, ended, self.error)
 
     def interrupt(self) -> None:
@@ -151,7 +154,7 @@ class Run:
                 return False
             self._claimed += 1
         until = time.monotonic() + seconds
-        while self.ended is None and not self._stop.is_set():
+        while self.ended in OUT and not self._stop.is_set():
             left = until - time.monotonic()
             if left <= 0:
                 return True
@@ -183,7 +186,7 @@ class Run:
 
     def _count(self, reply: Reply, told: bool) -> None:
         duel, judge, cost = reply.task.duel, reply.task.judge, reply.answer.cost
-        if reply.error is None:
+        if reply.error is None and not reply.answer.bad:
             self._failures, self._answers = 0, self._answers + 1
             if not reply.task.repeat:
                 self._told[judge].append(duel.id)
@@ -191,9 +194,9 @@ class Run:
                 others = [name for name in self.judges if name != judge]
                 other, turned = others[(duel.id // TWICE) % len(others)], bool(random.getrandbits(1))
                 self._repeats.append(Task(duel, other, repeat=True, turned=turned))
-        elif self.ended is None and not self._stop.is_set():
+        elif self.ended in OUT and not self._stop.is_set():
             self._failures += 1
-            self.error = reply.error
+            self.error = reply.error or f"its reply has no usable answer: {cut(reply.answer.note, 200)}"
             if self._failures >= FAILURES or reply.final:
                 self.ended = "failed"
         if self.limits.cost is not None and cost is None and reply.error is None and self._answers == 1:

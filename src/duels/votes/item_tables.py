@@ -10,7 +10,12 @@ from .text_files import cells_up_to, csv_rows
 
 LONGEST_CELL = 8 << 20  # characters; an image takes 5.6 million
 PROMPTS = ("prompt", "query")
-ROLES = (*PROMPTS, "kind", "arm", "output")  # columns of a table that are not arms
+NAMES = {  # of columns that are not arms, besides those of prompts
+    "kind": "kind",
+    **dict.fromkeys(("arm", "model", "candidate", "system", "variant", "provider", "generator"), "arm"),
+    **dict.fromkeys(("output", "response", "answer", "completion"), "output"),
+    **dict.fromkeys(("id", "index", "uuid"), "id"),
+}
 
 
 class Row(NamedTuple):
@@ -104,21 +109,28 @@ def _items(called: str, unit: str, names: list[str], rows: list[Cells], faults: 
 
 
 def _header(names: Sequence[str]) -> Header:
-    """The header of one row per prompt, with a column per arm; or of one row per output, with an arm and an output."""
-    known = [name.lower() if name.lower() in ROLES else "" for name in names]
-    by_output = "arm" in known and "output" in known
-    roles = {role: at for at, role in enumerate(known) if role and (by_output or role not in ("arm", "output"))}
-    arms = {at: name for at, name in enumerate(names) if at not in roles.values()}
-    prompts = [at for at, role in enumerate(known) if role in PROMPTS]
-    if len(prompts) != 1:
+    """The header of one row per prompt, with a column per arm; or of one row per output, with an arm and an output.
+
+    Columns of ids are left out.
+    """
+    roles = ["prompt" if name.lower() in PROMPTS else NAMES.get(name.lower(), "") for name in names]
+    by_output = "arm" in roles and "output" in roles
+    if not by_output:  # a model may be called answer
+        roles = ["" if role in ("arm", "output") else role for role in roles]
+    arms = {at: name for at, (role, name) in enumerate(zip(roles, names)) if not role}
+    if roles.count("prompt") != 1:
         raise ValueError("expected one column prompt (or query)")
-    if len({role or name for role, name in zip(known, names)}) < len(names) or (by_output and arms):
-        raise ValueError("expected each column once, and with arm and output no others but prompt and kind")
+    for role in ("arm", "output", "kind"):
+        if len(same := [name for name, one in zip(names, roles) if one == role]) > 1:
+            raise ValueError(f"{' and '.join(same)} may both be the {role}: rename or remove all but one")
+    if len(set(arms.values())) < len(arms) or (by_output and arms):
+        raise ValueError("expected each column once, and with arm and output no others but prompt, kind and id")
+    at = {role: roles.index(role) for role in roles}
     if by_output:
-        return Header(len(names), prompts[0], roles.get("kind"), {}, roles["arm"], roles["output"])
+        return Header(len(names), at["prompt"], at.get("kind"), {}, at["arm"], at["output"])
     if len(arms) < 2 or "" in arms.values():
         raise ValueError("expected a column for each of two arms or more, or the columns arm and output")
-    return Header(len(names), prompts[0], roles.get("kind"), arms)
+    return Header(len(names), at["prompt"], at.get("kind"), arms)
 
 
 def _by_prompt(rows: Iterable[Cells], header: Header) -> Iterator[Row]:
