@@ -3,7 +3,7 @@
 A question for a judge is an `ask` event whose note has `calls`: how many calls were begun for it. An `again` event
 begins further calls about the same duel, after a crash or for a second judge. A `tell` or `repeat` event ends them: its
 note has the calls that were made in all, retries included, and their cost. A `repeat` does not count for the verdict.
-An `again` whose note has `confirms` asks the same judge in the other order; a `tell` or `repeat` with `replies` ends it.
+An `again` with `confirms` in its note asks the same judge in the other order; `replies` are in the note that ends it.
 """
 
 import math
