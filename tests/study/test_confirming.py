@@ -158,6 +158,15 @@ def test_it_stops_at_the_limit_and_goes_on_from_there():
     study.check()
 
 
+def test_coins_do_not_decide_where_the_limit_stops_it():
+    """After these 17 answers one arm has the better coins: a verdict, if they were not to be confirmed."""
+    study = study_of(2, seed=4)
+    result = study.run(Judge(), concurrency=1, max_calls=17)
+    assert study.verdict().winner is not None
+    assert (result.winner, result.ended, result.unconfirmed) == (None, "max_calls", 17)
+    assert study.run(Judge()).verdict.kind == "practically tied"
+
+
 def test_confirming_counts_for_max_cost():
     judge, study = Judge(cost=0.25), study_of(2, seed=1)
     result = study.run(judge, concurrency=1, max_cost=5.0)
@@ -271,12 +280,12 @@ def test_what_failed_in_the_other_order_is_asked_in_both_by_the_next_run():
 
 
 def test_a_person_who_takes_back_an_answer_while_confirming():
-    """The last answer of this run is taken back, and then all go on."""
-    said = Counter()
+    """At the third question in the other order it takes back its answer to the second one."""
+    said = []
 
     async def person(prompt, left, right):
-        said["calls"] += 1
-        if said["calls"] == 20:
+        said.append((prompt, left, right))
+        if len(said) == 20:
             raise Undo
         return "left"
 
@@ -284,8 +293,11 @@ def test_a_person_who_takes_back_an_answer_while_confirming():
     study = study_of(2, seed=1)
     result = study.run(person)
     assert (result.verdict.kind, result.unconfirmed, study.tally().wins.sum()) == ("practically tied", 0, 0)
-    assert result.spent.unstored == 0
-    assert study.open_duels() == []
+    prompt, left, right = said[18]
+    assert said[17:21] == [said[17], (prompt, left, right), said[19], (prompt, right, left)]
+    assert said[21] == said[19]
+    assert result.calls == len(said) - 1 == 50 + 2  # one question once more in both orders; the undo is not a call
+    assert (result.spent.unstored, study.open_duels()) == (0, [])
     study.check()
 
 

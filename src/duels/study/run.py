@@ -196,7 +196,7 @@ class Run:
         duel, judge, cost = reply.task.duel, reply.task.judge, reply.answer.cost
         if reply.error is None:
             self._failures, self._answers = 0, self._answers + 1
-            if not reply.task.repeat and reply.task.confirms is None:
+            if not reply.task.repeat:
                 self._told[judge].append(duel.id)
             if told and len(self.judges) > 1 and duel.id % TWICE == 0:
                 others = [name for name in self.judges if name != judge]
