@@ -184,3 +184,55 @@ def test_calls_are_what_the_judge_saw(url, orders, monkeypatch):
     answered = sum(1 for n in range(1, last + 1) if n % 7 and n % 5)
     assert result.cost == pytest.approx(0.5 * answered)
     assert result.spent.bad == sum(1 for n in range(1, last + 1) if n % 7 and not n % 5)
+
+
+def lefts(count, voter=None):
+    return itertools.chain.from_iterable((ask(n, voter), tell(n, "left", voter)) for n in range(count))
+
+
+def confirm(duel, voter=None):
+    return "again", duel, None, voter, {"calls": 1, "confirms": "left"}
+
+
+def test_what_is_to_be_confirmed_after_an_alarm():
+    assert fold(*lefts(16)).unconfirmed() == {}
+    # Ties, skips and what both orders gave need nothing; nor does another judge.
+    others = [
+        ask(20),
+        tell(20, "tie"),
+        ask(21),
+        tell(21, "skip"),
+        ask(22, calls=2),
+        tell(22, "left", calls=2, first="left"),
+    ]
+    ledger = fold(*lefts(17), *others, ask(30, "gpt"), tell(30, "left", "gpt"))
+    assert ledger.unconfirmed() == dict.fromkeys(range(17))
+    # 17 + 1 + 1 + 2 + 1 calls. What is being asked comes last, and is lost if the program ends now.
+    for event in (confirm(0), confirm(1), confirm(2)):
+        ledger.take(entry(ledger.seq + 1, *event[:4], **event[4]))
+    assert list(ledger.unconfirmed()) == [*range(3, 17), 0, 1, 2]
+    assert (ledger.confirming, ledger.spent()[:2]) == ({0, 1, 2}, (25, 3))
+    # They agree about 0, after two retries, and disagree about 1; 2 is taken back.
+    agree = repeat(0, "left", calls=3, cost=1.0, replies=["left", "right"])
+    tie = tell(1, "tie", cost=1.0, replies=["left", "left"])
+    for event in (agree, undo(1), tie, undo(2)):
+        ledger.take(entry(ledger.seq + 1, *event[:4], **event[4]))
+    assert ledger.unconfirmed() == dict.fromkeys(range(3, 17))
+    assert (ledger.confirming, ledger.open) == (set(), {2: None})
+    assert ledger.spent() == Spent(calls=27, unstored=1, cost=2.0, bad=0, failed=0, repeats=0)
+    assert ledger.positions()[0][:3] == (None, 18, 0)  # the other order has no coin of its own
+
+
+def test_a_reply_that_came_too_late_confirms_nothing():
+    """Another program was faster, or the answer was taken back and given again: its note has no `replies`."""
+    ledger = fold(*lefts(17), confirm(0), undo(0), again(0), tell(0, "left"), repeat(0, "left"))
+    assert set(ledger.unconfirmed()) == set(range(17))
+    assert ledger.spent()[:2] == (19, 0)
+
+
+def test_without_undos_the_figures_are_the_same():
+    """The server reads the events of calls only."""
+    events = [*lefts(17), confirm(0), undo(0), tell(0, "tie", replies=["left", "left"])]
+    calls = [event for event in events if "calls" in event[4]]
+    assert fold(*events).spent() == fold(*calls).spent()
+    assert fold(*events).unconfirmed() == fold(*calls).unconfirmed()

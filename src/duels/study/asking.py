@@ -24,6 +24,7 @@ class Task(NamedTuple):
         repeat: Whether another judge has answered it already.
         begun: Whether the log says already that it is asked now.
         turned: Whether the sides are changed: a second judge has a coin of its own.
+        confirms: What the judge answered before, if it is now asked in the other order.
     """
 
     duel: Duel
@@ -32,6 +33,7 @@ class Task(NamedTuple):
     repeat: bool = False
     begun: bool = False
     turned: bool = False
+    confirms: str | None = None
 
 
 class Reply(NamedTuple):
@@ -44,6 +46,7 @@ class Reply(NamedTuple):
         error: Why the judge failed, if it did.
         final: Whether it will fail at every other question too.
         first: With both orders, the answer to the first one.
+        second: If an earlier answer was to be confirmed, the reply in the other order.
     """
 
     task: Task
@@ -52,6 +55,7 @@ class Reply(NamedTuple):
     error: str | None = None
     final: bool = False
     first: str | None = None
+    second: str | None = None
 
     @property
     def retries(self) -> int:
@@ -71,7 +75,7 @@ class Reply(NamedTuple):
 
 
 async def asked(judge: Judge, task: Task, pause: Callable[[float], Awaitable[object]]) -> Reply:
-    """Ask a judge; with both orders one after the other, where disagreement is a tie.
+    """Ask a judge; with both orders one after the other, perhaps much later, where disagreement is a tie.
 
     Args:
         judge: Whom to ask.
@@ -84,9 +88,13 @@ async def asked(judge: Judge, task: Task, pause: Callable[[float], Awaitable[obj
     """
     question = _turned(question_of(task.duel)) if task.turned else question_of(task.duel)
     found = await answered(judge, question, attempts=ATTEMPTS, sleep=pause)
+    said = found.answer.answer
     if task.turned:
-        answer = TURNED.get(found.answer.answer, found.answer.answer)
+        answer = TURNED.get(said, said)
         found = found._replace(answer=found.answer._replace(answer=answer))
+    if task.confirms is not None:
+        both = found.answer._replace(answer=_joint(task.confirms, found.answer.answer))
+        return Reply(task, both, found.calls, found.error, found.final, second=said)
     if task.orders == 1:
         return Reply(task, found.answer, found.calls, found.error, found.final)
     if found.answer.answer == "skip":
@@ -97,11 +105,16 @@ async def asked(judge: Judge, task: Task, pause: Callable[[float], Awaitable[obj
 def _agreed(task: Task, found: Attempted, turned: Attempted) -> Reply:
     first, second = found.answer, turned.answer
     other = TURNED.get(second.answer, second.answer)
-    answer = "skip" if other == "skip" else first.answer if first.answer == other else "tie"
+    answer = _joint(first.answer, other)
     costs = [one.cost for one in (first, second) if one.cost is not None]
     notes = [one.note for one in (first, second) if one.note is not None]
     joined = Answer(answer, "\n".join(notes) or None, sum(costs) if costs else None, first.bad or second.bad)
     return Reply(task, joined, found.calls + turned.calls, turned.error, turned.final, first.answer)
+
+
+def _joint(first: str, other: str) -> str:
+    """What two answers to the same question say, given in the order of the first."""
+    return "skip" if other == "skip" else first if first == other else "tie"
 
 
 def question_of(duel: Duel) -> Question:

@@ -3,6 +3,7 @@
 A question for a judge is an `ask` event whose note has `calls`: how many calls were begun for it. An `again` event
 begins further calls about the same duel, after a crash or for a second judge. A `tell` or `repeat` event ends them: its
 note has the calls that were made in all, retries included, and their cost. A `repeat` does not count for the verdict.
+An `again` with `confirms` in its note asks the same judge in the other order; `replies` are in the note that ends it.
 """
 
 import math
@@ -42,6 +43,7 @@ class Ledger:
         open: The duels that wait for an answer, and which judge was asked.
         failed: The duels that were skipped because the judge failed, and that judge.
         asked: For each judge and pair of arms, the items that it was asked about.
+        confirming: The duels that some run asks in the other order now, or asked when it was killed.
     """
 
     def __init__(self) -> None:
@@ -50,6 +52,8 @@ class Ledger:
         self.open: dict[int, str | None] = {}
         self.failed: dict[int, str | None] = {}
         self.asked: dict[tuple[str | None, frozenset[str]], set[int]] = {}
+        self.confirming: set[int] = set()
+        self._one_order: dict[str | None, dict[int, None]] = {}  # duels that a judge answered left or right once
         self.calls = self._stored = self._bad = self._failed = self._repeats = 0
         self.cost = 0.0
         self._answers: list[tuple[int, str | None, str]] = []  # duel, judge and chosen arm, of duels asked twice
@@ -63,6 +67,7 @@ class Ledger:
         if entry.kind == "undo" and duel in self._first:
             self.failed.pop(duel, None)
             self.open[duel] = self._first[duel][0]
+            self._settle(duel)
         elif "calls" not in entry.note:
             if entry.kind == "tell":  # by somebody else
                 self.open.pop(duel, None)
@@ -75,6 +80,8 @@ class Ledger:
         self.calls += entry.note["calls"]
         if entry.kind == "ask" or duel in self.open:  # else another judge is asked again
             self.open[duel] = entry.voter
+        if "confirms" in entry.note:
+            self.confirming.add(duel)
         if "item" in entry.note:
             arms = frozenset((entry.left or "", entry.right or ""))
             self.asked.setdefault((entry.voter, arms), set()).add(entry.note["item"])
@@ -88,6 +95,8 @@ class Ledger:
         self._bad += note.get("bad", False)
         self._failed += note.get("failed", False)
         choice = {"left": entry.left, "right": entry.right}.get(answer) or answer
+        if "replies" in note:
+            self._settle(duel)
         if entry.kind == "repeat":
             self._repeat(duel, entry.voter, choice)
             return
@@ -97,6 +106,14 @@ class Ledger:
         if self.is_first(duel):
             self.sides.add(entry.voter, note.get("first", answer))
         self._first[duel] = entry.voter, choice
+        if answer in ("left", "right") and "first" not in note:
+            self._one_order.setdefault(entry.voter, {})[duel] = None
+
+    def _settle(self, duel: int) -> None:
+        """Its answer was given in both orders, or taken back."""
+        self.confirming.discard(duel)
+        for duels in self._one_order.values():
+            duels.pop(duel, None)
 
     def _repeat(self, duel: int, judge: str | None, choice: str) -> None:
         first = self._first.get(duel)
@@ -107,6 +124,15 @@ class Ledger:
     def is_first(self, duel: int) -> bool:
         """Return whether a duel has no answer of a judge yet, so that its coin has not counted for a side."""
         return duel not in self._first
+
+    def unconfirmed(self) -> dict[int, str | None]:
+        """Return what judges with an alarm answered left or right in one order only: the duel and the judge.
+
+        Those that no run asks in the other order now come first.
+        """
+        biased = [one.judge for one in self.positions() if one.biased]
+        found = {duel: judge for judge in biased for duel in self._one_order.get(judge, ())}
+        return dict(sorted(found.items(), key=lambda one: (one[0] in self.confirming, one[0])))
 
     def spent(self) -> Spent:
         """Return the totals."""

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 from ..errors import counted
 from .agreement import Agreement
+from .confirming import one_order_text
 from .items import count_items
 from .ledger import Ledger, Spent
 from .positions import Position
@@ -40,6 +41,8 @@ class RunResult(NamedTuple):
         items: How many items the study has.
         study: The study.
         answers_to_go: How many more answers are likely needed for the verdict; None if that is not known.
+        unconfirmed: How many answers of judges that prefer a side were given in one order only, where both are wanted.
+            Until it is 0 there is no winner, and nothing is promised.
     """
 
     verdict: Verdict
@@ -52,12 +55,16 @@ class RunResult(NamedTuple):
     items: int
     study: Study
     answers_to_go: int | None = None
+    unconfirmed: int = 0
 
     @classmethod
-    def of(cls, study: Study, ledger: Ledger, ended: Ended, error: str | None = None) -> "RunResult":
+    def of(
+        cls, study: Study, ledger: Ledger, ended: Ended, error: str | None = None, unconfirmed: int = 0
+    ) -> "RunResult":
         """Return the result of a study as it is now."""
         tally, void = study.read(lambda _, history: (history.tally, history.void))
-        verdict = study.goal.verdict(tally, void=void)
+        reasons = [reason for reason in (void, one_order_text(unconfirmed)) if reason]
+        verdict = study.goal.verdict(tally, void=" and ".join(reasons) or None)
         return cls(
             verdict,
             study.leaderboard(),
@@ -69,12 +76,13 @@ class RunResult(NamedTuple):
             count_items(study),
             study,
             study.answers_to_go(verdict),
+            unconfirmed,
         )
 
     @property
     def winner(self) -> str | None:
-        """The arm that beats all others, if that is certain."""
-        return self.verdict.winner
+        """The arm that beats all others, if that is certain, and does not hang on answers in one order only."""
+        return None if self.unconfirmed else self.verdict.winner
 
     @property
     def all_pairs(self) -> int:

@@ -26,7 +26,9 @@ from ..errors import InvalidInput, NothingToAsk, cut
 from ..judges.questions import Judge, Undo
 from ..judges.threads import Threads, in_thread
 from ..storage.storage import NotReady, Write
+from ..votes.columns import ANSWERS
 from .asking import Reply, Task, asked, judges_of
+from .confirming import store_confirmation, unconfirmed
 from .duels import Duel
 from .history import History
 from .items import count_in, unasked_item, with_items
@@ -73,6 +75,8 @@ class Run:
         self.error: str | None = None
         self._again: deque[Task] = deque()  # what an earlier run has left, and what a judge took back
         self._repeats: deque[Task] = deque()
+        self._unconfirmed: dict[int, str | None] = {}  # duels to ask in the other order before all else, and judges …
+        self._confirming: set[int] = set()  # … and which of them this run is asking now
         self._alarms: deque[Position] = deque()  # to be shown
         self._begun = dict.fromkeys(judges, 0)  # questions of this run, by judge
         self._failures = self._answers = 0
@@ -124,6 +128,8 @@ class Run:
             self._count(reply, told)
         self._follow_in(connection)
         self._released += sum(reply.retries for reply in replies)  # which the ledger has now
+        if self.orders != "one":
+            self._unconfirmed = unconfirmed(self.study.current(connection), self.ledger, self.judges)
         if self.ended in (None, "verdict"):  # answers to questions in flight may make a verdict uncertain again
             self.ended = self._reason_to_end(self.study.current(connection))
         if self.ended is not None:
@@ -137,10 +143,11 @@ class Run:
     def result(self) -> RunResult:
         """Return what was found."""
         finished = self.study.goal.is_reached(self.study.verdict(), self.study.tally)  # perhaps by the last replies
-        ended = "verdict" if finished or self.ended is None else self.ended
+        found = {} if self.orders == "one" else self.study.read(lambda _, history: unconfirmed(history, self.ledger))
+        ended = "verdict" if (finished and not found) or self.ended is None else self.ended
         if ended in OUT and self._failures and not self._answers:
             ended = "failed"  # at all that there was to ask
-        return RunResult.of(self.study, self.ledger, ended, self.error)
+        return RunResult.of(self.study, self.ledger, ended, self.error, len(found))
 
     def interrupt(self) -> None:
         """Ask no more."""
@@ -174,6 +181,10 @@ class Run:
         """Write a reply; returns whether it counts."""
         history, task, answer = self.study.current(connection), reply.task, reply.answer.answer
         duel, judge, note = task.duel.id, task.judge, reply.note()
+        if task.confirms is not None:
+            self._confirming.discard(duel)
+            store_confirmation(connection, self.study, self.ledger, reply)
+            return False
         if task.repeat or history.answer[duel] != OPEN or duel in history.forgotten:  # perhaps by another process
             self.study.note_in(connection, "repeat", duel=duel, answer=answer, voter=judge, note=note)
             return False
@@ -205,7 +216,7 @@ class Run:
     def _reason_to_end(self, history: History) -> Ended | None:
         if self._stop.is_set():
             return "interrupted"
-        if self.study.goal.is_reached(history.verdict(), lambda: history.tally):
+        if not self._unconfirmed and self.study.goal.is_reached(history.verdict(), lambda: history.tally):
             return "verdict"
         if history.retired:
             return "retired"
@@ -219,6 +230,9 @@ class Run:
         return calls, math.inf if self.limits.cost is None else self.ledger.calls_in(self.limits.cost)
 
     def _orders(self) -> int:
+        """How many calls the next question takes."""
+        if self._unconfirmed:
+            return 1
         biased = any(one.biased for one in self.ledger.positions())
         return 2 if self.orders == "both" or (self.orders == "auto" and biased) else 1
 
@@ -237,6 +251,10 @@ class Run:
 
     def _begun_again(self, connection: sa.Connection, most: int) -> list[Task]:
         tasks = list[Task]()
+        if self._unconfirmed:
+            while self._again and self._again[0].begun and len(tasks) < most:
+                tasks.append(self._again.popleft())
+            return tasks + self._confirmations(connection, most - len(tasks))
         while (self._again or self._repeats) and len(tasks) < most:
             task = self._again.popleft() if self._again else self._repeats.popleft()
             task = task if task.repeat or task.begun else task._replace(orders=self._orders())
@@ -244,8 +262,21 @@ class Run:
                 tasks.append(task)
         return tasks
 
+    def _confirmations(self, connection: sa.Connection, most: int) -> list[Task]:
+        """Begin to ask in the other order what was answered in one."""
+        history, tasks = self.study.current(connection), list[Task]()
+        for duel in [one for one in self._unconfirmed if one not in self._confirming][:most]:
+            before = ANSWERS[history.answer[duel]]
+            task = Task(self.study.duel_in(history, duel), self._unconfirmed[duel], turned=True, confirms=before)
+            self._begin_in(connection, task=task, undo=False)
+            self._confirming.add(duel)
+            tasks.append(task)
+        return tasks
+
     def _ask_in(self, connection: sa.Connection, *, most: int) -> list[Task]:
         """Ask new questions; fewer, and the run ends, if there are not so many."""
+        if self._unconfirmed:
+            return []
         orders, tasks = self._orders(), list[Task]()
         while len(tasks) < most:
             for judge in sorted(self.judges, key=self._begun.__getitem__):
@@ -300,10 +331,12 @@ class Run:
         return task if wanted else None
 
     def _begin_in(self, connection: sa.Connection, *, task: Task, undo: bool) -> bool:
-        if not (self._may_repeat(task) if task.repeat else self._reopened(connection, task.duel.id, undo)):
+        if task.confirms is None and not (
+            self._may_repeat(task) if task.repeat else self._reopened(connection, task.duel.id, undo)
+        ):
             return False
         item = {} if task.duel.item is None else {"item": task.duel.item.number}
-        note = {"calls": task.orders, **item}
+        note = {"calls": task.orders, **item} | ({} if task.confirms is None else {"confirms": task.confirms})
         self.study.note_in(connection, "again", duel=task.duel.id, voter=task.judge, note=note)
         return True
 

@@ -332,7 +332,8 @@ class Study(Log):
             max_cost: How much its calls may cost, over all runs.
             concurrency: How many questions are asked at the same time.
             orders: How often a question is asked: in `"one"` order, in `"both"`, where disagreement counts as a tie,
-                or `"auto"`, which turns from one to both when the judge turns out to prefer a side.
+                or `"auto"`, which turns from one to both when the judge turns out to prefer a side. What it answered
+                before is then asked in the other order too.
             progress: Whether to show progress; by default on a terminal only.
 
         Returns:
