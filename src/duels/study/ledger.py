@@ -42,6 +42,7 @@ class Ledger:
         open: The duels that wait for an answer, and which judge was asked.
         failed: The duels that were skipped because the judge failed, and that judge.
         asked: For each judge and pair of arms, the items that it was asked about.
+        fingerprints: For each judge that has answered, what it was, see `judges.fingerprints`.
     """
 
     def __init__(self) -> None:
@@ -50,6 +51,7 @@ class Ledger:
         self.open: dict[int, str | None] = {}
         self.failed: dict[int, str | None] = {}
         self.asked: dict[tuple[str | None, frozenset[str]], set[int]] = {}
+        self.fingerprints: dict[str | None, set[str]] = {}
         self.calls = self._stored = self._bad = self._failed = self._repeats = 0
         self.cost = 0.0
         self._answers: list[tuple[int, str | None, str]] = []  # duel, judge and chosen arm, of duels asked twice
@@ -87,6 +89,8 @@ class Ledger:
         self.cost += note.get("cost", 0.0)
         self._bad += note.get("bad", False)
         self._failed += note.get("failed", False)
+        if "judge" in note and answer != "skip":
+            self.fingerprints.setdefault(entry.voter, set()).add(note["judge"])
         choice = {"left": entry.left, "right": entry.right}.get(answer) or answer
         if entry.kind == "repeat":
             self._repeat(duel, entry.voter, choice)

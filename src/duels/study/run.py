@@ -23,10 +23,11 @@ import sqlalchemy as sa
 
 from ..checks import check_int
 from ..errors import InvalidInput, NothingToAsk
+from ..judges.fingerprints import fingerprint
 from ..judges.questions import Judge, Undo
 from ..judges.threads import Threads, in_thread
 from ..storage.storage import NotReady, Write
-from .asking import Reply, Task, asked, judges_of
+from .asking import Reply, Task, asked, judges_of, refuse_others
 from .duels import Duel
 from .history import History
 from .items import count_in, unasked_item, with_items
@@ -68,6 +69,7 @@ class Run:
     ) -> None:
         self.study, self.judges, self.limits, self.orders = study, judges, limits, orders
         self.ledger, self._say, self._stop = Ledger(), say, stop
+        self._fingerprints = {name: fingerprint(one) for name, one in judges.items()}
         self.ended: Ended | None = None
         self.error: str | None = None
         self._again: deque[Task] = deque()  # what an earlier run has left, and what a judge took back
@@ -83,6 +85,7 @@ class Run:
     def start(self) -> None:
         """Read the log, and what an earlier run has left: open duels first, then those at which the judge failed."""
         self._follow()
+        refuse_others(self.study.name, self.ledger.fingerprints, self._fingerprints)
         open_duels = [duel for duel in self.study.open_duels() if duel.id in self.ledger.open]
         failed = with_items(self.study, self.study.read(self._failed))
         for duel in open_duels + failed:
@@ -171,6 +174,7 @@ class Run:
         """Write a reply; returns whether it counts."""
         history, task, answer = self.study.current(connection), reply.task, reply.answer.answer
         duel, judge, note = task.duel.id, task.judge, reply.note()
+        note["judge"] = self._fingerprints[judge]
         if task.repeat or history.answer[duel] != OPEN or duel in history.forgotten:  # perhaps by another process
             self.study.note_in(connection, "repeat", duel=duel, answer=answer, voter=judge, note=note)
             return False
