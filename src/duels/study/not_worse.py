@@ -53,6 +53,7 @@ class NotWorse(Study):
         Raises:
             JudgeError: If the judge could not be asked.
         """
+        __tracebackhide__ = True
         tally = self.tally()
         wins, losses, ties = three = counts(tally)
         answered, certain = sum(three), self.is_certain(tally)
