@@ -2,7 +2,8 @@
 
 A question for a judge is an `ask` event whose note has `calls`: how many calls were begun for it. An `again` event
 begins further calls about the same duel, after a crash or for a second judge. A `tell` or `repeat` event ends them: its
-note has the calls that were made in all, retries included, and their cost. A `repeat` does not count for the verdict.
+note has the calls that were made in all, retries included, their cost, and the judge's fingerprint. A `repeat` does not
+count for the verdict.
 """
 
 import math
