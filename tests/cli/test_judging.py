@@ -13,6 +13,7 @@ import subprocess
 import sys
 import termios
 import time
+from pathlib import Path
 
 import pytest
 from commands import duels_command
@@ -85,7 +86,7 @@ def test_a_program_finds_the_winner_and_a_resumed_study_asks_nothing_twice(folde
     unique = {(one["prompt"], *sorted((one["left"], one["right"]))) for one in questions}
     assert len(unique) == len(questions) > 6
     assert f"\n{len(questions)} calls. All pairs on all items take 30 calls: " in second.stdout
-    again = judged("wide.csv", "--command", JUDGE)
+    again = judged("wide.csv", "--command", JUDGE, "--criteria", "Short.")
     assert (again.returncode, again.stdout, len(asked())) == (0, second.stdout, len(questions))
 
 
@@ -217,6 +218,28 @@ def test_changed_outputs_are_refused():
     done = judged("wide.csv", "--command", JUDGE, "--study", "mine")
     assert done.returncode == 2
     assert "study 'mine' exists, but the output of 'terse' for prompt 1 has changed" in done.stderr
+
+
+LONGER = f"{sys.executable} -S longer.py"
+
+
+@pytest.mark.parametrize("other", [["--command", LONGER], ["--command", JUDGE, "--criteria", "Longer."]])
+def test_another_judge_is_another_study_or_refused(other):
+    """By default it starts from nothing; with --study it is refused, and has asked nothing."""
+    Path("longer.py").write_text(PROGRAM.replace("<", ">"))
+    first = json.loads(judged("wide.csv", "--command", JUDGE, "-f", "json").stdout)
+    second = json.loads(judged("wide.csv", *other, "-f", "json").stdout)
+    assert first["verdict"]["winner"] == "terse"
+    assert second["verdict"]["winner"] == ("very wordy" if LONGER in other else "terse")
+    assert first["study"] != second["study"]
+    assert judged("wide.csv", "--command", JUDGE, "--study", "mine", "--max-calls", "4").returncode == 3
+    before = len(asked())
+    done = judged("wide.csv", *other, "--study", "mine")
+    assert (done.returncode, done.stdout, len(asked())) == (2, "", before)
+    assert "study 'mine' was answered by another judge, CommandJudge " in done.stderr
+    assert "choose another study_name (--study)" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert judged("wide.csv", "--command", JUDGE, "--study", "mine").returncode == 0
 
 
 def test_the_help_fits_80_columns():

@@ -139,3 +139,208 @@ def test_a_version_that_is_hardly_worse_passes():
     judge = lambda prompt, left, right: "new" if int(prompt) % 60 < 29 else "old"  # noqa: E731
     result = assert_not_worse(["x"] * 60, ["y"] * 60, judge, prompts=[str(n) for n in range(60)])
     assert result.calls <= 60
+
+
+def longer(prompt, left, right):
+    return "left" if len(left) > len(right) else "right"
+
+
+def test_another_judge_is_another_study(url):
+    first, second = (best(OUTPUTS, url, judge, study_name=None) for judge in (shorter, longer))
+    assert (first.winner, second.winner) == ("a", "ccc")
+    again = best(OUTPUTS, url, shorter, study_name=None)
+    assert (again.study.name, again.calls) == (first.study.name, first.calls)
+    named = [best(OUTPUTS, url, judge, study_name=None) for judge in ({"x": shorter}, {"x": longer}, {"y": shorter})]
+    assert len({one.study.name for one in (first, second, *named)}) == 5
+
+
+@pytest.mark.parametrize("limit", [3, None])
+def test_another_judge_is_refused_before_its_first_call(url, limit):
+    """Whether or not there is a verdict already; the study stays as it was."""
+    first = best(OUTPUTS, url, max_calls=limit)
+    events, called = len(first.study.events()), []
+
+    def other(prompt, left, right):
+        called.append(prompt)
+        return "tie"
+
+    for run in (lambda: best(OUTPUTS, url, other), lambda: first.study.run(other)):
+        with pytest.raises(
+            Conflict, match=r"study 's' was answered by another judge, shorter \w{16}, and this one is "
+        ):
+            run()
+    assert (called, len(first.study.events())) == ([], events)
+    assert first.study.events()[-1].note["judge"].startswith("shorter ")
+    assert best(OUTPUTS, url).winner == "a"
+
+
+def test_judges_may_join_by_name_but_not_change(url):
+    best(OUTPUTS, url, max_calls=2)
+    joined = best(OUTPUTS, url, {"new": longer}, max_calls=4)
+    assert {entry.voter for entry in joined.study.events() if entry.kind == "tell"} == {None, "new"}
+    with pytest.raises(Conflict, match=r"the judge 'new' was longer \w+ when it answered, and is shorter \w+ now"):
+        best(OUTPUTS, url, {"new": shorter}, max_calls=6)
+    best(OUTPUTS, url, {"new": longer, "third": shorter}, max_calls=6)
+    best(OUTPUTS, url, shorter, max_calls=8)
+
+
+def test_a_judge_alone_must_be_one_of_those_with_names(url):
+    best(OUTPUTS, url, {"x": shorter, "y": longer}, max_calls=6)
+    best(OUTPUTS, url, shorter, max_calls=8)
+    with pytest.raises(Conflict, match="was answered by another judge, shorter"):
+        best(OUTPUTS, url, lambda left, right: "tie", max_calls=10)
+
+
+def test_a_judge_that_never_answered_may_be_repaired(url):
+    def judge(prompt, left, right):
+        raise NameError("no such name")
+
+    assert best(OUTPUTS, url, judge).ended == "failed"
+    assert best(OUTPUTS, url, lambda left, right: "nonsense", max_calls=9).spent.bad > 0
+    assert best(OUTPUTS, url, shorter).winner == "a"
+
+
+def test_studies_without_fingerprints_go_on(url, monkeypatch):
+    """As older versions have left them."""
+    monkeypatch.setattr("duels.study.asking.Reply.note", lambda reply: NoJudge(calls=reply.calls))
+    before = best(OUTPUTS, url, max_calls=3)
+    assert all("judge" not in entry.note for entry in before.study.events())
+    monkeypatch.undo()
+    assert best(OUTPUTS, url, longer, max_calls=5).calls == 5
+    with pytest.raises(Conflict):
+        best(OUTPUTS, url, shorter)
+
+
+class NoJudge(dict):
+    """A note that does not keep the fingerprint."""
+
+    def __setitem__(self, key, value):
+        if key != "judge":
+            super().__setitem__(key, value)
+
+
+def polite(prompt):
+    return f"Well, {prompt}"
+
+
+def curt(prompt):
+    return prompt[:3]
+
+
+def test_another_function_is_another_study_or_refused(url):
+    names = {best({"x": one, "y": OUTPUTS["a"]}, url, study_name=None).study.name for one in (polite, curt, polite)}
+    assert len(names) == 2
+    best({"x": polite, "y": OUTPUTS["a"]}, url, max_calls=2)
+    words = r"study 's' exists, but the function of 'x' has changed: its outputs are from polite \w+, and this is curt"
+    with pytest.raises(Conflict, match=words):
+        best({"x": curt, "y": OUTPUTS["a"]}, url)
+    assert best({"x": polite, "y": OUTPUTS["a"]}, url).winner == "y"
+
+
+def test_a_function_that_gave_nothing_may_be_repaired(url):
+    def broken(prompt):
+        raise RuntimeError("no luck")
+
+    with pytest.raises(JudgeError):
+        best({"x": broken, "y": OUTPUTS["ccc"]}, url)
+    assert best({"x": curt, "y": OUTPUTS["ccc"]}, url).winner == "x"
+
+
+HUNDRED = [str(n) for n in range(100)]
+
+
+def decided(wins, losses, seed, skips=0):
+    """A judge by which the new version wins and loses so many of 100 prompts; the others are ties, or are skipped."""
+    ties = 100 - wins - losses - skips
+    answers = ["new"] * wins + ["old"] * losses + ["tie"] * ties + ["skip"] * skips
+    random.Random(seed).shuffle(answers)
+    return lambda prompt, left, right: answers[int(prompt)]
+
+
+def compared(judge, **options):
+    return assert_not_worse(["x"] * 100, ["y"] * 100, judge, prompts=HUNDRED, **options)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("wins", "losses"), [(46, 54), (47, 53), (45, 55), (40, 50), (0, 10), (0, 0)])
+def test_at_least_a_half_less_the_margin_passes(wins, losses, seed):
+    """In any order. Of 100 prompts, the new version may lose ten more than it wins: 0.45 is enough.
+
+    Each of these errs with a chance of at most 5 %, if the order is random; these orders are fixed.
+    """
+    result = compared(decided(wins, losses, seed))
+    assert result.calls <= 100
+    assert result.winner != "new"
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("wins", "losses"), [(44, 56), (40, 51), (0, 11), (20, 80)])
+def test_less_than_that_fails(wins, losses, seed):
+    with pytest.raises(AssertionError, match=r"is worse than the old one, with a margin of 0.05: it scores 0\.\d+ on "):
+        compared(decided(wins, losses, seed))
+
+
+def test_clear_cases_need_few_calls():
+    assert compared(decided(100, 0, 0)).calls <= 30
+    with pytest.raises(AssertionError, match=r"it scores 0 on [123]\d of 100 prompts"):
+        compared(decided(0, 100, 0))
+
+
+def test_prompts_without_an_answer_do_not_decide():
+    """On 80 prompts the new version may lose eight more than it wins. Six more among the 20 others could tell."""
+    compared(decided(36, 44, 0, skips=20))
+    with pytest.raises(
+        AssertionError, match=r"is worse .* it scores 0.444 on 80 of 100 prompts \(35 wins, 44 losses, 1 tie"
+    ):
+        compared(decided(35, 44, 0, skips=20))
+    with pytest.raises(AssertionError, match=r"is not known .* it has answers for 0 of 100 prompts"):
+        compared(decided(0, 0, 0, skips=100))
+
+
+def test_at_the_limit_it_says_what_is_known():
+    words = r"is not known to be as good as the old one, with a margin of 0.05: it scores 0.\d+ on 40 of 100 prompts"
+    with pytest.raises(AssertionError, match=words):
+        compared(decided(48, 52, 0), max_calls=40)
+
+
+def raises(prompt, left, right):
+    raise RuntimeError("the model is gone")
+
+
+def returns_nonsense(prompt, left, right):
+    return "A is better"
+
+
+@pytest.mark.parametrize(("judge", "why"), [(raises, "the model is gone"), (returns_nonsense, "'A is better'")])
+@pytest.mark.parametrize("limit", [4, 200])
+def test_a_broken_judge_is_not_a_worse_version(judge, why, limit):
+    with pytest.raises(JudgeError, match=f"the judge failed, so that the new version was not compared: .*{why}"):
+        compared(judge, max_calls=limit)
+
+
+def test_a_kept_test_goes_on_and_another_one_starts_again(url):
+    """With a storage, a test that has passed asks nothing again; other outputs, or another judge, are other studies."""
+    asked = []
+
+    def judge(prompt, left, right):
+        asked.append(prompt)
+        return "tie"
+
+    for _ in range(2):
+        compared(judge, storage=url)
+        before = len(asked)
+    compared(judge, storage=url)
+    assert len(asked) == before <= 100
+    assert_not_worse(["z"] * 100, ["y"] * 100, judge, prompts=HUNDRED, storage=url)
+    assert len(asked) == 2 * before
+    compared(decided(50, 50, 0), storage=url)
+
+
+@pytest.mark.parametrize("judge", [lambda prompt, left, right: "old", raises])
+def test_pytest_shows_the_line_of_the_test(judge):
+    """It leaves out the functions that say `__tracebackhide__`, up to the last one that does not."""
+    with pytest.raises((AssertionError, JudgeError)) as found:
+        compared(judge)
+    shown = found.traceback.filter(found)
+    assert shown[-1].name == "compared"
+    assert str(shown[-1].path) == __file__

@@ -15,6 +15,7 @@ from duels.study.finite import (
     SettledOnItems,
     log_closeness_on_items,
     log_evidence_on_items,
+    log_shortfall_on_items,
     order_of,
 )
 from duels.study.tally import as_tally
@@ -193,6 +194,41 @@ def test_a_false_closeness_has_at_most_the_promised_chance(margin):
         for found in sets(items):
             if found[1] - found[0] > 2 * items * margin + 1e-9:
                 assert ever(found, math.log(level), lambda *counts: known[counts]) <= 1 / level
+
+
+@pytest.mark.parametrize("items", [1, 4, 9, 12])
+@pytest.mark.parametrize("margin", [0.0, 0.05, 0.125, 0.25, 0.4])
+def test_shortfall_is_the_least_over_all_null_sets(items, margin):
+    """It is small enough everywhere, and large enough where the answers so far are below ½ − margin."""
+    said = 0
+    for wins, losses, ties in ((a, b, c) for m in range(items + 1) for a, b, c in sets(m)):
+        inside = [s for s in sets(items, wins, losses, ties) if s[1] - s[0] <= 2 * items * margin + 1e-9]
+        expected = least(both_halves(wins, losses), [chance(s, wins, losses) for s in inside])
+        found = log_shortfall_on_items(wins, losses, ties, items, margin)
+        if found > -math.inf:
+            said += 1
+            assert found == pytest.approx(math.log(expected) if expected < math.inf else math.inf, abs=1e-9)
+        else:
+            assert expected <= 1.5
+    assert said >= (items if margin < 0.2 else 1)
+
+
+@pytest.mark.parametrize("margin", [0.0, 0.1, 0.25])
+def test_a_false_shortfall_has_at_most_the_promised_chance(margin):
+    items = 9
+    known = {s: log_shortfall_on_items(*s, items, margin) for m in range(items + 1) for s in sets(m)}
+    for level in (1.5, 2, 5, 10):
+        for found in sets(items):
+            if found[1] - found[0] <= 2 * items * margin + 1e-9:
+                assert ever(found, math.log(level), lambda *counts: known[counts]) <= 1 / level
+
+
+def test_when_all_was_asked_it_is_close_or_falls_short():
+    for margin in (0.0, 0.05, 0.1, 0.25):
+        for found in sets(20):
+            close = log_closeness_on_items(*found, 20, margin)
+            assert (close, log_shortfall_on_items(*found, 20, margin)) in [(math.inf, -math.inf), (-math.inf, math.inf)]
+            assert (close > 0) == (found[1] - found[0] <= 40 * margin + 1e-9)
 
 
 def median_until(items, won, reached):

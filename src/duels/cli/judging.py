@@ -86,7 +86,7 @@ def judge(
     ] = False,
     study: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The study's name.", show_default="one for each file and question"),
+        typer.Option(metavar="NAME", help="The study's name.", show_default="one for each file, judge and question"),
     ] = None,
     storage: StorageOption = STORAGE,
     format: FormatOption = Format.table,

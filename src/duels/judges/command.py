@@ -59,6 +59,11 @@ class CommandJudge:
     def __repr__(self) -> str:
         return f"command({shlex.join(self._words)!r})"
 
+    @property
+    def identity(self) -> str:
+        """The command and the criteria."""
+        return repr((self._words, self._criteria))
+
     async def __call__(self, prompt: str | None, left: str, right: str) -> Answer:
         """Run the program."""
         question = {"prompt": prompt, "left": left, "right": right, "criteria": self._criteria}

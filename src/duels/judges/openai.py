@@ -96,6 +96,11 @@ class OpenAIJudge:
     def __repr__(self) -> str:
         return f"openai({self._url!r}, {self._settings['model']!r})"
 
+    @property
+    def identity(self) -> str:
+        """What the answers depend on: not the key, nor the price."""
+        return repr((self._url, sorted(self._settings.items()), self._template))
+
     async def __call__(self, prompt: str | None, left: str, right: str) -> Answer:
         """Ask the model."""
         body = self._settings | {"messages": self._template.fill(prompt, left, right)}

@@ -65,6 +65,11 @@ class TerminalJudge:
     def __repr__(self) -> str:
         return "terminal()"
 
+    @property
+    def identity(self) -> str:
+        """The criteria; who sits there is not known."""
+        return repr(("terminal", self._criteria))
+
     async def __call__(self, prompt: str | None, left: str, right: str) -> str:
         """Show a question, and wait for a key that answers it."""
         from rich.console import Console

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
 from typing import Any, NamedTuple
 
-from ..errors import InvalidInput
+from ..errors import Conflict, InvalidInput
 from ..judges.questions import Answer, Judge, Question, as_judge
 from ..judges.retries import Attempted, answered
 from ..votes.names import voter_name
@@ -150,3 +150,35 @@ def judges_of(judge: Any, threads: Executor) -> dict[str | None, Judge]:
             raise InvalidInput("a judge has no name: expected a dict from names to functions")
         found[checked] = as_judge(one, threads)
     return found
+
+
+def refuse_others(study: str, known: Mapping[str | None, set[str]], given: Mapping[str | None, str]) -> None:
+    """Refuse judges that are not those which have answered a study: their answers must not be mixed.
+
+    Args:
+        study: The study's name.
+        known: The fingerprints of the judges that have answered, by name.
+        given: Those of the judges that are to go on. A name that has not answered may join; a judge without a name
+            may not, unless it is one that has.
+
+    Raises:
+        Conflict: If a judge has changed, or is another one.
+    """
+    for name, one in given.items():
+        everybody = set().union(*known.values())
+        before = known.get(name, set() if name is not None else everybody)
+        if not before or one in before:
+            continue
+        if name is not None:
+            raise Conflict(
+                f"study {study!r}: the judge {name!r} was {_listed(before)} when it answered, and is {one} now: its "
+                "code or settings have changed; give it another name, or choose another study_name (--study)"
+            )
+        raise Conflict(
+            f"study {study!r} was answered by another judge, {_listed(before)}, and this one is {one}: choose another "
+            "study_name (--study), or give judges by name to let both answer, as in judge={'name': function}"
+        )
+
+
+def _listed(found: set[str]) -> str:
+    return " and ".join(sorted(found))

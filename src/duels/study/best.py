@@ -3,22 +3,29 @@
 import asyncio
 import hashlib
 import inspect
+import json
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
 from typing import Any, Literal
 
+import sqlalchemy as sa
+
 from ..checks import check_int
 from ..errors import Conflict, InvalidInput, counted, cut
+from ..judges.fingerprints import fingerprint, fingerprints
 from ..judges.questions import JudgeError
 from ..judges.retries import attempted
 from ..judges.threads import Threads, in_thread
-from ..storage.storage import Storage
+from ..storage.storage import Storage, Write
+from ..storage.tables import outputs as stored_outputs
+from ..storage.tables import studies
 from ..votes.item_files import Item, ItemSource, items_of, output_of, read_items
 from .catalogue import create_study
-from .finite import OnTheseItems
+from .certainty import checked_margin
 from .items import add_output, lacking, list_items, store_items
+from .not_worse import NotWorse
 from .outcome import RunResult
 from .run import run_async
 from .study import Judging, Study
@@ -26,7 +33,6 @@ from .study import Judging, Study
 Producer = Callable[[str], object]  # it may be async
 Candidates = Mapping[str, Sequence[object] | Producer] | ItemSource | Iterable[str]
 MANY = 1000  # items that are read at a time
-STEP = 8  # calls between two looks whether a new version is close
 
 
 def find_best(
@@ -62,7 +68,7 @@ def find_best(
         population: Whether the question is which candidate is best on prompts like these. By default it is which is
             best on exactly these prompts, which needs fewer calls.
         storage: A database's URL, by default `sqlite:///duels.db`.
-        study_name: The study's name; by default one that depends on the candidates and prompts.
+        study_name: The study's name; by default one that depends on the candidates, the prompts and the judge.
         progress: Whether to show progress; by default on a terminal only. If True and standard error is not a
             terminal, it gets one line at the end.
 
@@ -70,7 +76,7 @@ def find_best(
         The verdict, the leaderboard, calls and cost, and the study.
 
     Raises:
-        Conflict: If the study has other candidates, prompts or outputs.
+        Conflict: If the study has other candidates, prompts or outputs, or another judge has answered.
         InvalidInput: If an argument cannot be used.
         JudgeError: If a candidate's function fails again and again.
 
@@ -125,23 +131,26 @@ def assert_not_worse(
 ) -> RunResult:
     """Fail a test if a new version is worse than the old one, or if that is not known after `max_calls`.
 
-    It passes if the new version is certain to be better on these prompts, or to be worse by less than the margin.
+    It asks until it is certain that the new version scores at least ½ − margin on these prompts, and passes, or until
+    it is certain that it does not, and fails. If everything was asked, the prompts that have an answer decide.
 
     Args:
         new: The outputs of the new version, one per prompt, or a function of a prompt.
         old: Those of the old version.
         judge: See `Study.run`.
         prompts: The prompts.
-        margin: How much worse the new version may be: it may win a share of ½ − margin of the prompts; ties are halves.
+        margin: How much worse the new version may be. Its score is the share of prompts that it wins, where a tie is a
+            half; ½ − margin is enough.
         max_calls: How many calls may be made.
         confidence: The probability that the test is right.
-        storage: Where the study is kept; by default in memory, for this test only.
+        storage: Where the study is kept; by default in memory, for this test only. The same test then goes on there.
 
     Returns:
-        The result, if the new version is better or as good within the margin.
+        The result, if the new version is as good within the margin. Its verdict may still be that the old one wins.
 
     Raises:
-        AssertionError: If the new version is worse, or it is not known.
+        AssertionError: If the new version is worse by more than the margin, or it is not known.
+        JudgeError: If the judge fails.
 
     Example:
         >>> shorter = lambda prompt, left, right: "left" if len(left) < len(right) else "right"
@@ -150,30 +159,18 @@ def assert_not_worse(
         >>> assert_not_worse(new, old, shorter, prompts=prompts).winner
         'new'
     """
-    max_calls, given = check_int("max_calls", max_calls, 1), None if prompts is None else list(prompts)
-    kept, limit, known = Storage("sqlite://") if storage is None else storage, 0, False
-    while limit < max_calls and not known:
-        limit = min(limit + STEP, max_calls)
-        result = find_best(
-            {"new": new, "old": old},
-            judge,
-            prompts=given,
-            max_calls=limit,
-            confidence=confidence,
-            storage=kept,
-            study_name="new against old",
-            progress=False,
-        )
-        known = result.winner is not None or result.ended != "max_calls" or _is_close(result.study, margin)
-    if result.winner != "new" and not _is_close(result.study, margin):
-        what = "is worse than the old one" if result.winner == "old" else "is not known to be as good as the old one"
-        raise AssertionError(f"the new version {what}:\n{result}")
+    __tracebackhide__ = True  # pytest then shows the line of the test
+    margin, max_calls = checked_margin(margin), check_int("max_calls", max_calls, 1)
+    given = _Given({"new": new, "old": old}, judge, prompts, max_calls, confidence=confidence, progress=False)
+    kept = Storage("sqlite://") if storage is None else storage
+    study = NotWorse(given.study(kept, given.name("new against old")), margin)
+    result = in_thread(partial(given.run, study))
+    if result.ended == "interrupted":
+        raise KeyboardInterrupt
+    failure = study.failure(result)
+    if failure is not None:
+        raise AssertionError(failure)
     return result
-
-
-def _is_close(study: Study, margin: float) -> bool:
-    """Whether the first arm is certainly not worse than the second by more than the margin."""
-    return bool(OnTheseItems(study.tally(), study.goal.confidence).close(margin)[0, 1])
 
 
 class _Given:
@@ -185,15 +182,17 @@ class _Given:
         judge: Judging,
         prompts: Iterable[str] | None,
         max_calls: int | None,
-        max_cost: float | None,
-        concurrency: int,
-        confidence: float,
-        margin: float,
-        orders: Literal["one", "both", "auto"],
-        population: bool,
-        progress: bool | None,
+        max_cost: float | None = None,
+        concurrency: int = 8,
+        confidence: float = 0.95,
+        margin: float = 0.0,
+        orders: Literal["one", "both", "auto"] = "auto",
+        population: bool = False,
+        progress: bool | None = None,
     ) -> None:
         self.items, self.producers, self.arms = _read(outputs, prompts)
+        self.functions = {arm: fingerprint(one) for arm, one in self.producers.items()}
+        self.judges = fingerprints(judge)
         self.goal: dict[str, Any] = {"confidence": confidence, "margin": margin}
         if self.items:
             self.goal |= {"once": True} if population else {"about": "these items"}
@@ -210,13 +209,21 @@ class _Given:
 
     def study(self, storage: str | Storage | None, name: str | None) -> Study:
         """Return the study, which is created unless it exists. It must have these candidates and prompts."""
-        if name is None:
-            text = repr((self.arms, [(item.prompt, sorted(item.outputs.items())) for item in self.items], self.goal))
-            name = f"best of {len(self.arms)}, {hashlib.blake2b(text.encode(), digest_size=4).hexdigest()}"
+        name = self.name(f"best of {len(self.arms)}") if name is None else name
         study = create_study(self.arms, name, storage, load_if_exists=True, **self.goal)
         if self.items and not store_items(study, self.items):
             _refuse_changes(study, self.items)
+        if self.functions:
+            keep = partial(_keep_functions, study=study, functions=self.functions)
+            study.storage.write(Write(keep, study.id))
         return study
+
+    def name(self, start: str) -> str:
+        """Return a name for the study that depends on the candidates, prompts, judges and goal."""
+        outputs = [(item.prompt, sorted(item.outputs.items())) for item in self.items]
+        judges = sorted((str(name), one) for name, one in self.judges.items())
+        text = repr((self.arms, outputs, self.goal, self.functions, judges))
+        return f"{start}, {hashlib.blake2b(text.encode(), digest_size=4).hexdigest()}"
 
     async def run(self, study: Study, stop: threading.Event) -> RunResult:
         """Produce what is missing, and let the judge answer."""
@@ -262,6 +269,23 @@ def _refuse_changes(study: Study, items: list[Item]) -> None:
         raise Conflict(
             f"{start} it has {counted(number, 'prompt')}, and {len(items)} were given: choose another study_name"
         )
+
+
+def _keep_functions(connection: sa.Connection, *, study: Study, functions: Mapping[str, str]) -> None:
+    """Store the fingerprints of candidates; raise `Conflict` if one has changed that has given outputs already."""
+    this = studies.c.id == study.id
+    settings = json.loads(connection.execute(sa.select(studies.c.settings).where(this)).scalar_one())
+    before = settings.get("functions", {})
+    of_study = sa.select(stored_outputs.c.item).where(stored_outputs.c.study_id == study.id).limit(1)
+    for arm, function in functions.items():
+        changed = before.get(arm, function) != function
+        if changed and connection.execute(of_study.where(stored_outputs.c.arm == arm)).first():
+            raise Conflict(
+                f"study {study.name!r} exists, but the function of {arm!r} has changed: its outputs are from "
+                f"{before[arm]}, and this is {function}; choose another study_name"
+            )
+    kept = json.dumps(settings | {"functions": before | dict(functions)})
+    connection.execute(sa.update(studies).where(this).values(settings=kept))
 
 
 async def _produce(study: Study, producers: Mapping[str, Producer], concurrency: int, stop: threading.Event) -> None:

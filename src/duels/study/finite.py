@@ -70,9 +70,26 @@ def log_closeness_on_items(wins: int, losses: int, ties: int, items: int, margin
     As `log_evidence_on_items`, but it is a martingale that starts at 1, and the mixture is over all probabilities. The
     sets to exclude are those with L − W > 2N · margin.
     """
+    return _log_excluding(wins, losses, ties, items, _least_gap(items, margin))
+
+
+def log_shortfall_on_items(wins: int, losses: int, ties: int, items: int, margin: float) -> float:
+    """Return the logarithm of the evidence that the first of a pair scores less than ½ − margin; a tie is a half.
+
+    As `log_closeness_on_items`, but the sets to exclude are the others: those with L − W ≤ 2N · margin.
+    """
+    return _log_excluding(losses, wins, ties, items, 1 - _least_gap(items, margin))
+
+
+def _least_gap(items: int, margin: float) -> int:
+    """The least L − W of the sets on which the first scores less than ½ − margin."""
+    return math.floor(2 * items * margin + 1e-9) + 1
+
+
+def _log_excluding(wins: int, losses: int, ties: int, items: int, gap: int) -> float:
+    """The evidence against all sets with L − W ≥ gap; minus infinity where there is none."""
     from scipy import special
 
-    gap = math.floor(2 * items * margin + 1e-9) + 1
     if losses - wins >= gap:
         return -math.inf
     decided = np.arange(2 * wins + gap, items - ties + 1, dtype=np.float64)  # W + L of the sets to exclude

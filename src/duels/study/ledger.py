@@ -2,8 +2,9 @@
 
 A question for a judge is an `ask` event whose note has `calls`: how many calls were begun for it. An `again` event
 begins further calls about the same duel, after a crash or for a second judge. A `tell` or `repeat` event ends them: its
-note has the calls that were made in all, retries included, and their cost. A `repeat` does not count for the verdict.
-An `again` with `confirms` in its note asks the same judge in the other order; `replies` are in the note that ends it.
+note has the calls that were made in all, retries included, their cost, and the judge's fingerprint. A `repeat` does not
+count for the verdict. An `again` with `confirms` in its note asks the same judge in the other order; `replies` are in
+the note that ends it.
 """
 
 import math
@@ -44,6 +45,7 @@ class Ledger:
         failed: The duels that were skipped because the judge failed, and that judge.
         asked: For each judge and pair of arms, the items that it was asked about.
         confirming: The duels that some run asks in the other order now, or asked when it was killed.
+        fingerprints: For each judge that has answered, what it was, see `judges.fingerprints`.
     """
 
     def __init__(self) -> None:
@@ -54,6 +56,7 @@ class Ledger:
         self.asked: dict[tuple[str | None, frozenset[str]], set[int]] = {}
         self.confirming: set[int] = set()
         self._one_order: dict[str | None, dict[int, None]] = {}  # duels that a judge answered left or right once
+        self.fingerprints: dict[str | None, set[str]] = {}
         self.calls = self._stored = self._bad = self._failed = self._repeats = 0
         self.cost = 0.0
         self._answers: list[tuple[int, str | None, str]] = []  # duel, judge and chosen arm, of duels asked twice
@@ -94,6 +97,8 @@ class Ledger:
         self.cost += note.get("cost", 0.0)
         self._bad += note.get("bad", False)
         self._failed += note.get("failed", False)
+        if "judge" in note and answer != "skip":
+            self.fingerprints.setdefault(entry.voter, set()).add(note["judge"])
         choice = {"left": entry.left, "right": entry.right}.get(answer) or answer
         if "replies" in note:
             self._settle(duel)

@@ -23,11 +23,12 @@ import sqlalchemy as sa
 
 from ..checks import check_int
 from ..errors import InvalidInput, NothingToAsk, cut
+from ..judges.fingerprints import fingerprint
 from ..judges.questions import Judge, Undo
 from ..judges.threads import Threads, in_thread
 from ..storage.storage import NotReady, Write
 from ..votes.columns import ANSWERS
-from .asking import Reply, Task, asked, judges_of
+from .asking import Reply, Task, asked, judges_of, refuse_others
 from .confirming import store_confirmation, unconfirmed
 from .duels import Duel
 from .history import History
@@ -71,6 +72,7 @@ class Run:
     ) -> None:
         self.study, self.judges, self.limits, self.orders = study, judges, limits, orders
         self.ledger, self._say, self._stop = Ledger(), say, stop
+        self._fingerprints = {name: fingerprint(one) for name, one in judges.items()}
         self.ended: Ended | None = None
         self.error: str | None = None
         self._again: deque[Task] = deque()  # what an earlier run has left, and what a judge took back
@@ -88,6 +90,7 @@ class Run:
     def start(self) -> None:
         """Read the log, and what an earlier run has left: open duels first, then those at which the judge failed."""
         self._follow()
+        refuse_others(self.study.name, self.ledger.fingerprints, self._fingerprints)
         open_duels = [duel for duel in self.study.open_duels() if duel.id in self.ledger.open]
         failed = with_items(self.study, self.study.read(self._failed))
         for duel in open_duels + failed:
@@ -181,6 +184,7 @@ class Run:
         """Write a reply; returns whether it counts."""
         history, task, answer = self.study.current(connection), reply.task, reply.answer.answer
         duel, judge, note = task.duel.id, task.judge, reply.note()
+        note["judge"] = self._fingerprints[judge]
         if task.confirms is not None:
             self._confirming.discard(duel)
             store_confirmation(connection, self.study, self.ledger, reply)

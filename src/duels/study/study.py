@@ -340,6 +340,7 @@ class Study(Log):
             The verdict, why the run ended, and what the study has cost.
 
         Raises:
+            Conflict: If another judge has answered, or the one of this name was another one.
             InvalidInput: If the judge takes other arguments, or an argument is out of range.
 
         Example:

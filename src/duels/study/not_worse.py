@@ -1,0 +1,88 @@
+"""Whether a new version is as good as the old one within a margin: a study that ends when this is known."""
+
+import math
+from collections.abc import Callable
+
+from ..errors import counted
+from ..judges.questions import JudgeError
+from .finite import log_closeness_on_items, log_shortfall_on_items
+from .goal import Goal
+from .outcome import RunResult
+from .study import Study
+from .tally import Tally
+from .verdict import Verdict
+
+
+class NotWorse(Study):
+    """A study of a new version, its first arm, and the old one, on these items.
+
+    It is over when it is certain that the new version scores at least ½ − margin on the items, or that it does not. One
+    of the two is true, so that a study is wrong with a probability of at most 1 − confidence.
+
+    Args:
+        study: The study as it was created.
+        margin: How much less than one half the new version may score.
+    """
+
+    def __init__(self, study: Study, margin: float) -> None:
+        super().__init__(study.storage, study.row)
+        self.margin = margin
+
+    @property
+    def goal(self) -> Goal:
+        """The goal of the study; only when it is reached is different."""
+        goal = _Goal(*super().goal)
+        goal.known = self.is_certain
+        return goal
+
+    def is_certain(self, tally: Tally) -> bool | None:
+        """Return whether the new version is as good within the margin; None if that is not certain."""
+        (wins, losses, ties), items = counts(tally), tally.items
+        level = -math.log(1 - super().goal.confidence)
+        if not items:  # before the first question
+            return None
+        if log_closeness_on_items(wins, losses, ties, items, self.margin) >= level:
+            return True
+        return False if log_shortfall_on_items(wins, losses, ties, items, self.margin) >= level else None
+
+    def failure(self, result: RunResult) -> str | None:
+        """Return why the new version has not passed; None if it has.
+
+        If everything was asked, the prompts that have an answer decide.
+
+        Raises:
+            JudgeError: If the judge could not be asked.
+        """
+        __tracebackhide__ = True
+        tally = self.tally()
+        wins, losses, ties = three = counts(tally)
+        answered, certain = sum(three), self.is_certain(tally)
+        if result.ended == "failed" or (not answered and (result.spent.failed or result.spent.bad)):
+            why = result.error or self._last_note()
+            raise JudgeError(f"the judge failed, so that the new version was not compared: {why}", can_retry=False)
+        if certain is None and result.ended == "all asked" and answered:
+            certain = losses - wins <= 2 * answered * self.margin + 1e-9
+        if certain:
+            return None
+        score = f"{(wins + ties / 2) / answered:.3g} on " if answered else ""
+        on = f"{answered} of {counted(result.items, 'prompt')}"
+        found = f"it scores {score}{on}" if answered else f"it has answers for {on}"
+        found += f" ({counted(wins, 'win')}, {counted(losses, 'loss', 'losses')}, {counted(ties, 'tie')})"
+        what = "is not known to be as good as" if certain is None else "is worse than"
+        return f"the new version {what} the old one, with a margin of {self.margin:g}: {found}.\n{result}"
+
+    def _last_note(self) -> str:
+        notes = [str(entry.note["note"]) for entry in self.events() if "note" in entry.note]
+        return notes[-1] if notes else "it gave no answer"
+
+
+class _Goal(Goal):
+    known: Callable[[Tally], bool | None]
+
+    def is_reached(self, verdict: Verdict, tally: Callable[[], Tally]) -> bool:
+        return self.known(tally()) is not None
+
+
+def counts(tally: Tally) -> tuple[int, int, int]:
+    """Return how often the first arm has won and lost against the second one, and ties."""
+    return int(tally.wins[0, 1]), int(tally.wins[1, 0]), int(tally.ties[0, 1])
