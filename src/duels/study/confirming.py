@@ -51,7 +51,7 @@ def store_confirmation(connection: sa.Connection, study: Study, ledger: Ledger, 
 
 def one_order_text(count: int) -> str | None:
     """Return why a verdict promises nothing if some answers were given in one order only; None if there are none."""
+    if not count:
+        return None
     were = "were" if count > 1 else "was"
-    return (
-        f"{counted(count, 'answer')} of a judge that prefers a side {were} given in one order only" if count else None
-    )
+    return f"{counted(count, 'answer')} of a judge that prefers a side {were} given in one order only"
