@@ -75,7 +75,7 @@ class Reply(NamedTuple):
 
 
 async def asked(judge: Judge, task: Task, pause: Callable[[float], Awaitable[object]]) -> Reply:
-    """Ask a judge; with both orders one after the other, perhaps much later, where disagreement is a tie.
+    """Ask a judge; with both orders one after the other, where disagreement is a tie, also with an earlier answer.
 
     Args:
         judge: Whom to ask.

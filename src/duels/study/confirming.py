@@ -36,12 +36,22 @@ def unconfirmed(
     }
 
 
-def store_confirmation(connection: sa.Connection, study: Study, ledger: Ledger, reply: Reply) -> None:
-    """Write what a judge said in the other order; nobody chooses what becomes of its answer, so the undo is blind."""
-    task, answer, note, history = reply.task, reply.answer.answer, reply.note(), study.current(connection)
+def store_confirmation(
+    connection: sa.Connection, study: Study, ledger: Ledger, reply: Reply, note: dict[str, object]
+) -> None:
+    """Write what a judge said in the other order; nobody chooses what becomes of its answer, so the undo is blind.
+
+    Args:
+        connection: The transaction's connection.
+        study: The study.
+        ledger: What its judges have done, up to now.
+        reply: The reply.
+        note: What the log keeps of it.
+    """
+    task, answer, history = reply.task, reply.answer.answer, study.current(connection)
     duel, judge, before = task.duel.id, task.judge, task.confirms
     waits = duel in unconfirmed(history, ledger) and ANSWERS[history.answer[duel]] == before
-    note |= {"replies": [before, reply.second]} if waits else {}
+    note = note | ({"replies": [before, reply.second]} if waits else {})
     if waits and answer != before:
         study.undo_in(connection, duel=duel, blind=True)
         study.tell_in(connection, duel=duel, winner=answer, voter=judge, more=note)
@@ -51,7 +61,7 @@ def store_confirmation(connection: sa.Connection, study: Study, ledger: Ledger, 
 
 def one_order_text(count: int) -> str | None:
     """Return why a verdict promises nothing if some answers were given in one order only; None if there are none."""
+    if not count:
+        return None
     were = "were" if count > 1 else "was"
-    return (
-        f"{counted(count, 'answer')} of a judge that prefers a side {were} given in one order only" if count else None
-    )
+    return f"{counted(count, 'answer')} of a judge that prefers a side {were} given in one order only"

@@ -187,7 +187,7 @@ class Run:
         note["judge"] = self._fingerprints[judge]
         if task.confirms is not None:
             self._confirming.discard(duel)
-            store_confirmation(connection, self.study, self.ledger, reply)
+            store_confirmation(connection, self.study, self.ledger, reply, note)
             return False
         if task.repeat or history.answer[duel] != OPEN or duel in history.forgotten:  # perhaps by another process
             self.study.note_in(connection, "repeat", duel=duel, answer=answer, voter=judge, note=note)
