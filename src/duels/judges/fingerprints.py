@@ -23,8 +23,8 @@ def fingerprint(function: Callable[..., Any]) -> str:
     """Return the name of a function and a hash of what it does.
 
     Of a function this is its code, with the text and numbers that it uses, and that of the functions in the same file
-    and of the judges that it calls; of a `functools.partial` the function and the arguments; of another object its class
-    and its `__call__`. If `identity` of any of them is text, it counts instead of the code.
+    and of the judges that it calls; of a `functools.partial` the function and its arguments; of another object its
+    class and `__call__`. If `identity` of any of them is text, it counts instead of the code.
 
     Args:
         function: A judge, or a candidate.
