@@ -173,6 +173,24 @@ def test_objects_are_their_class_or_what_they_say():
     assert fingerprint(len).startswith("len ")
 
 
+def test_a_function_that_asks_another_judge():
+    """Be it from outside, an argument or in a closure."""
+    program = "import duels\nmodel = duels.judges.openai('http://localhost:1/v1', 'a')\n"
+    program += "async def judge(prompt, left, right):\n    return await model(prompt, left, right)\n"
+    assert fingerprint(in_module(program)) == fingerprint(in_module(program))
+    assert fingerprint(in_module(program)) != fingerprint(in_module(program.replace("'a'", "'b'")))
+
+    def asks(prompt, left, right, model=None):
+        return model(prompt, left, right)
+
+    def wrapped(model):
+        return lambda prompt, left, right: model(prompt, left, right)
+
+    for make in (lambda model: functools.partial(asks, model=model), wrapped):
+        several = {fingerprint(make(model)) for model in (Named("a"), Named("b"), Named("a"), shorter, is_odd)}
+        assert len(several) == 4
+
+
 def test_a_function_may_say_what_it_is():
     one, two = (lambda left, right: "left"), (lambda left, right: "right")
     one.identity = two.identity = "version 1"

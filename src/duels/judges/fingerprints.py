@@ -6,6 +6,7 @@ It is the same in every process, and wherever the code stands in its file. A pro
 import dis
 import functools
 import hashlib
+import inspect
 import re
 import types
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +15,7 @@ from typing import Any
 from .questions import Judge
 
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+FUNCTIONS = (types.FunctionType, types.MethodType, functools.partial)
 FIXED = (str, bytes, bool, int, float, complex, types.NoneType)  # types of values that cannot change
 
 
@@ -21,8 +23,8 @@ def fingerprint(function: Callable[..., Any]) -> str:
     """Return the name of a function and a hash of what it does.
 
     Of a function this is its code, with the text and numbers that it uses, and that of the functions in the same file
-    that it calls; of a `functools.partial` the function and the arguments; of another object its class and its
-    `__call__`. If `identity` of any of them is text, it counts instead of the code.
+    and of the judges that it calls; of a `functools.partial` the function and its arguments; of another object its
+    class and `__call__`. If `identity` of any of them is text, it counts instead of the code.
 
     Args:
         function: A judge, or a candidate.
@@ -57,8 +59,8 @@ def _label(function: Any) -> str:
 
 def _callable_text(function: Any, seen: set[int]) -> str:
     """What a function does; functions in `seen` are left out, since they may call each other."""
-    own = getattr(function, "identity", None)
-    if isinstance(own, str):
+    own = _identity(function)
+    if own is not None:
         return f"{_label(function)}: {own}"
     if id(function) in seen:
         return ""
@@ -74,6 +76,14 @@ def _callable_text(function: Any, seen: set[int]) -> str:
     return f"{type(function).__qualname__} {getattr(function, '__qualname__', '')}{inner}"
 
 
+def _identity(value: Any) -> str | None:
+    """What a value says that it is; other attributes are not looked at, which may have effects."""
+    if inspect.getattr_static(value, "identity", None) is None:
+        return None
+    said = getattr(value, "identity", None)
+    return said if isinstance(said, str) else None
+
+
 def _function_text(function: types.FunctionType, seen: set[int]) -> str:
     codes = list(_all_codes(function.__code__))
     parts = [function.__qualname__, *map(_code_text, codes)]
@@ -85,7 +95,7 @@ def _function_text(function: types.FunctionType, seen: set[int]) -> str:
         if one.opname in ("STORE_GLOBAL", "STORE_DEREF")
     }
     for name, value in _values_used(function, codes):
-        if isinstance(value, types.FunctionType):
+        if isinstance(value, FUNCTIONS) or _identity(value) is not None:
             parts.append(f"{name}={_callable_text(value, seen)}")
         elif name not in changed:
             parts.append(f"{name}={_text(value, fixed=True)}")
@@ -102,7 +112,7 @@ def _values_used(function: types.FunctionType, codes: list[types.CodeType]) -> I
     for name in sorted({name for code in codes for name in code.co_names}):
         value = function.__globals__.get(name)
         is_helper = isinstance(value, types.FunctionType) and value.__module__ == function.__module__
-        if is_helper or isinstance(value, (*FIXED[:-1], tuple, frozenset)):
+        if is_helper or isinstance(value, (*FIXED[:-1], tuple, frozenset)) or _identity(value) is not None:
             yield name, value
 
 
@@ -123,6 +133,8 @@ def _text(value: Any, fixed: bool = False) -> str:
     """A value as text that is the same in every process; with `fixed`, only the type of a value that may change."""
     if isinstance(value, FIXED):
         return repr(value)
+    if isinstance(value, FUNCTIONS) or _identity(value) is not None:
+        return _callable_text(value, set())
     inner = functools.partial(_text, fixed=fixed)
     if isinstance(value, frozenset) or (isinstance(value, set) and not fixed):
         return f"{{{', '.join(sorted(map(inner, value)))}}}"
