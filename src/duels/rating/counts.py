@@ -95,7 +95,7 @@ def reaches(cells: Cells) -> Bools:
         return np.ones((cells.arms, cells.arms), dtype=bool)
     from scipy.sparse.csgraph import shortest_path
 
-    return np.isfinite(shortest_path(_beats(cells), unweighted=True))
+    return np.asarray(np.isfinite(shortest_path(_beats(cells), unweighted=True)))
 
 
 def main_group(reach: Bools) -> Bools:

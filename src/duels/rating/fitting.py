@@ -123,7 +123,7 @@ def sandwich(fitted: Fit) -> Floats:
 
 
 def bootstrap(fitted: Fit, rounds: int, rng: np.random.Generator) -> Floats:
-    """Return (K + extra, rounds): the parameters fitted to votes that were drawn from the votes, with replacement."""
+    """Return (K + extra, rounds): the parameters fitted to votes drawn at random from the votes."""
     whole = fitted.cells.counts[0].size
     at_once = max(1, min(rounds, MOST_NUMBERS // max(whole, 1)))
     parts = [_rounds(fitted, min(at_once, rounds - begin), rng) for begin in range(0, rounds, at_once)]
@@ -167,18 +167,14 @@ def _by_itself(fitted: Fit, cells: Cells) -> Floats:
 
 
 def _drawn(cells: Cells, virtual: int, rounds: int, rng: np.random.Generator) -> Floats:
-    """(3, m, rounds) counts of as many votes as there are; half votes against the average arm, the last, are kept."""
+    """(3, m, rounds) counts: each vote is counted a Poisson(1) number of times; those against the average arm, once.
+
+    The number of votes of a round is random then, on which the fit does not depend.
+    """
     counts = cells.counts[:, : cells.counts.shape[1] - virtual]
     kinds = np.flatnonzero(counts)
-    weight = counts.ravel()[kinds]
-    votes = int(weight.sum())
     drawn = np.zeros((counts.size, rounds))
-    if votes <= 4 * len(kinds):  # then it is quicker to draw single votes
-        source = np.repeat(kinds, weight.astype(np.int64))
-        for k in range(rounds):
-            drawn[:, k] = np.bincount(source[rng.integers(votes, size=votes)], minlength=counts.size)
-    else:
-        drawn[kinds] = rng.multinomial(votes, weight / votes, size=rounds).T
+    drawn[kinds] = rng.poisson(counts.ravel()[kinds, None], (len(kinds), rounds))
     tables = drawn.reshape(*counts.shape, rounds)
     kept = np.repeat(cells.counts[:, counts.shape[1] :, None], rounds, axis=2)
     return np.concatenate([tables, kept], axis=1) if virtual else tables

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import InvalidInput, counted
+from ..rating.counts import pair_counts
 from ..votes.files import VoteSource, read_votes
 from .leaderboard import leaderboard, preferences
 from .tally import RANKED, LeaderboardRow, PairRow, Tally
@@ -58,10 +59,7 @@ def tally_of(votes: VoteSource) -> Tally:
         raise InvalidInput(
             f"{votes.source} has {counted(arms, 'arm')}, expected 2 to {MOST_ARMS:,} (columns: {votes.said})"
         )
-    won = np.where(votes.winner == 1, votes.right, votes.left)
-    pair = won * arms + (votes.left + votes.right - won)
-    wins, ties = (np.bincount(pair[votes.winner // 2 == k], minlength=arms**2).reshape(arms, arms) for k in (0, 1))
-    return Tally(votes.names, wins, ties + ties.T, np.ones(arms, dtype=bool), arms)
+    return Tally(votes.names, *pair_counts(votes), np.ones(arms, dtype=bool), arms)
 
 
 def analyse(source: VoteSource, *, confidence: float = 0.95, margin: float = 0.0) -> Analysis:
