@@ -6,9 +6,14 @@ The features z of a cell have effects γ, with the penalty RIDGE·|γ|². Withou
 import numpy as np
 from scipy.special import expit
 
-from .counts import LOST, TIED, WON, Cells, Floats
+from .counts import LOST, TIED, WON, Cells, Floats, is_connected
 
 RIDGE = 0.5
+
+
+def has_maximum(cells: Cells) -> bool:
+    """Whether the likelihood has a finite maximum."""
+    return is_connected(cells)
 
 
 def start(cells: Cells) -> Floats:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..errors import DuelsError
 from . import bradley_terry
-from .counts import TIED, Bools, Cells, Floats, is_connected, main_group, reaches, with_average_arm
+from .counts import TIED, Bools, Cells, Floats, main_group, reaches, with_average_arm
 
 TOLERANCE = 1e-9  # of the last step, in logits
 ROUND_TOLERANCE = 1e-6  # the same in rounds of the bootstrap
@@ -18,6 +18,7 @@ MOST_NUMBERS = 4_000_000  # counts that the bootstrap holds at once
 class Model(Protocol):
     """A model of votes: the modules `bradley_terry` and `rao_kupper`. Its parameters are θ of K arms, then others."""
 
+    def has_maximum(self, cells: Cells) -> bool: ...
     def start(self, cells: Cells) -> Floats: ...
     def value(self, cells: Cells, x: Floats) -> float: ...
     def slopes(self, cells: Cells, x: Floats) -> tuple[Floats, Floats]: ...
@@ -62,8 +63,8 @@ class Fit(NamedTuple):
 def fit(model: Model, cells: Cells, anchor: int | None = None) -> Fit:
     """Find the ratings with the largest likelihood.
 
-    If some arm has not beaten every other, itself or through a chain of arms, there is no finite maximum. Then every
-    arm gets half a win and half a loss against an average arm.
+    If there is no finite maximum, every arm gets half a win and half a loss against an average arm. That is so if some
+    arm has not beaten or tied every other, itself or through a chain of arms.
 
     Args:
         model: The model. Without any tie, that of Rao and Kupper is Bradley–Terry, which is used then.
@@ -72,9 +73,10 @@ def fit(model: Model, cells: Cells, anchor: int | None = None) -> Fit:
             beaten every other, itself or through a chain; that is usually all arms.
     """
     model = _simplest(model, cells)
-    reach = reaches(cells)
+    used, reach = (cells if model.has_maximum(cells) else with_average_arm(cells)), reaches(cells)
+    if used is not cells and reach.all():  # Rao and Kupper's η has no limit, and so no difference of θ has one
+        reach = np.eye(cells.arms, dtype=bool)
     reference = main_group(reach) if anchor is None else np.arange(cells.arms) == anchor
-    used = _regular(model, cells, bool(reach.all()))
     x = maximise(model, used, model.start(used))
     return Fit(model, used, x, reach, reference)
 
@@ -161,7 +163,7 @@ def _rounds(fitted: Fit, rounds: int, rng: np.random.Generator) -> Floats:
 
 def _by_itself(fitted: Fit, cells: Cells) -> Floats:
     """One round, with the average arm if it is needed."""
-    used = _regular(fitted.model, cells, fitted.regularised or is_connected(cells))
+    used = cells if fitted.model.has_maximum(cells) else with_average_arm(cells)
     x = maximise(fitted.model, used, fitted.model.start(used))
     return centred(x, fitted.reference, used.arms)
 
@@ -182,12 +184,6 @@ def _drawn(cells: Cells, virtual: int, rounds: int, rng: np.random.Generator) ->
 
 def _simplest(model: Model, cells: Cells) -> Model:
     return model if cells.counts[TIED].any() else bradley_terry
-
-
-def _regular(model: Model, cells: Cells, connected: bool) -> Cells:
-    """The cells, with the average arm if there is no finite maximum: not connected, or only ties as an outcome."""
-    only_ties = model is not bradley_terry and not cells.counts[:TIED].any()
-    return cells if connected and not only_ties else with_average_arm(cells)
 
 
 def _assembled(cells: Cells, pairs: Floats, cross: Floats, extra: Floats) -> Floats:

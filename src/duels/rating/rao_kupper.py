@@ -7,7 +7,33 @@ i beats j with probability σ(Δ − η), j beats i with probability σ(−Δ �
 import numpy as np
 from scipy.special import expit
 
-from .counts import LOST, TIED, WON, Cells, Floats
+from .counts import LOST, TIED, WON, Cells, Floats, is_connected
+
+
+def has_maximum(cells: Cells) -> bool:
+    """Whether the likelihood has a finite maximum.
+
+    Otherwise it never falls in some direction: with η fixed, as in Bradley–Terry, or with a growing η. Then θ_i − θ_j
+    grows at least as fast as η where i has beaten j, and at most as fast where they tied. Such θ exist unless a cycle
+    of arms has more wins than ties.
+    """
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import NegativeCycleError, bellman_ford
+
+    if not is_connected(cells):
+        return False
+    won, lost, tied = cells.counts > 0
+    if (won & lost).any():
+        return True
+    ends = [cells.first[tied], cells.second[tied], cells.first[won], cells.second[lost]]
+    others = [cells.second[tied], cells.first[tied], cells.second[won], cells.first[lost]]
+    pairs, last = np.unique(np.concatenate(ends)[::-1] * cells.arms + np.concatenate(others)[::-1], return_index=True)
+    weight = np.concatenate([np.full(2 * tied.sum(), 1.0), np.full(won.sum() + lost.sum(), -1.0)])[::-1][last]
+    try:
+        bellman_ford(csr_array((weight, np.divmod(pairs, cells.arms)), shape=(cells.arms, cells.arms)), indices=0)
+    except NegativeCycleError:
+        return True
+    return False
 
 
 def start(cells: Cells) -> Floats:

@@ -95,8 +95,8 @@ def ratings(
 
     Example:
         >>> votes = [("cat", "dog", "left")] * 3 + [("cat", "dog", "right"), ("dog", "fox", "tie")]
-        >>> duels.ratings(votes).select("arm", pl.col("rating").round(1), "rank").rows()
-        [('cat', 1127.2, 1), ('dog', 936.4, 2), ('fox', 936.4, 2)]
+        >>> [(arm, round(rating), rank) for arm, rating, rank in duels.ratings(votes)["arm", "rating", "rank"].rows()]
+        [('cat', 1127, 1), ('dog', 936, 2), ('fox', 936, 2)]
     """
     options = _options(model, scale, interval, confidence, rounds, seed)
     wanted = covariate_columns(covariates)
