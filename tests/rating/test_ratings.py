@@ -232,9 +232,9 @@ def test_counts_have_no_order_and_no_columns():
     ):
         with pytest.raises(duels.InvalidInput, match=said):
             duels.ratings(tally, **options)
-    with pytest.raises(duels.InvalidInput, match="the tally has no duels"):
+    with pytest.raises(duels.InvalidInput, match="the tally has 0 arms with duels, expected 2 to 5,000"):
         duels.ratings(as_tally(["x", "y"], [[0, 0], [0, 0]]))
-    with pytest.raises(duels.InvalidInput, match="has 0 arms, expected 2"):
+    with pytest.raises(duels.InvalidInput, match="has 0 arms with duels, expected 2"):
         duels.ratings([])
 
 

@@ -4,9 +4,8 @@ The features z of a cell have effects γ, with the penalty RIDGE·|γ|². Withou
 """
 
 import numpy as np
-from scipy.special import expit
 
-from .counts import LOST, TIED, WON, Cells, Floats, is_connected
+from .counts import LOST, TIED, WON, Cells, Floats, is_connected, sigmoid
 
 RIDGE = 0.5
 
@@ -32,20 +31,20 @@ def value(cells: Cells, x: Floats) -> float:
 def slopes(cells: Cells, x: Floats) -> tuple[Floats, Floats]:
     """(m,) by Δ and (F,) by γ: the derivatives of `value`. Rounds, if any, are the last axis of all."""
     won, lost = _points(cells)
-    slope = won - (won + lost) * expit(_logits(cells, x))
+    slope = won - (won + lost) * sigmoid(_logits(cells, x))
     return slope, cells.features.T @ slope - 2 * RIDGE * x[cells.arms :]
 
 
 def curvature(cells: Cells, x: Floats) -> tuple[Floats, Floats, Floats]:
     """(m,), (m, F) and (F, F): minus the second derivatives, by Δ twice, by both, and by γ twice."""
-    p, z = expit(_logits(cells, x)), cells.features
+    p, z = sigmoid(_logits(cells, x)), cells.features
     curve = cells.counts.sum(axis=0) * p * (1 - p)
     return curve, curve[:, None] * z, z.T @ (curve[:, None] * z) + 2 * RIDGE * np.eye(z.shape[1])
 
 
 def score_squares(cells: Cells, x: Floats) -> tuple[Floats, Floats, Floats]:
     """As `curvature`: sums over single votes of the products of their slopes, without the penalty."""
-    p, z = expit(_logits(cells, x)), cells.features
+    p, z = sigmoid(_logits(cells, x)), cells.features
     won, lost, tied = cells.counts
     square = won * (1 - p) ** 2 + lost * p**2 + tied * (0.5 - p) ** 2
     return square, square[:, None] * z, z.T @ (square[:, None] * z)
@@ -53,7 +52,7 @@ def score_squares(cells: Cells, x: Floats) -> tuple[Floats, Floats, Floats]:
 
 def chance(delta: Floats, x: Floats, arms: int) -> Floats:
     """The probability of beating an arm that is weaker by delta, with equal features."""
-    return np.asarray(expit(delta))
+    return sigmoid(delta)
 
 
 def _logits(cells: Cells, x: Floats) -> Floats:

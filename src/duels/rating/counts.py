@@ -31,6 +31,13 @@ class Cells(NamedTuple):
     features: Floats
 
 
+def sigmoid(x: Floats) -> Floats:
+    """Return 1 / (1 + exp(−x))."""
+    from scipy.special import expit
+
+    return np.asarray(expit(x))
+
+
 def pair_counts(votes: Votes) -> tuple[Ints, Ints]:
     """Return (K, K) int64 wins and ties, as in a `Tally`; both_bad counts as a tie."""
     arms = len(votes.names)

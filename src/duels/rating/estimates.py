@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..votes.files import Votes
-from .counts import Bools, Cells, Floats
+from .counts import Bools, Cells, Floats, sigmoid
 from .elo import FIRST, POINTS, elo, elo_rounds
 from .fitting import Fit, Model, bootstrap, fit, sandwich
 
@@ -30,7 +30,7 @@ class Estimates(NamedTuple):
     def chance(self, strength: Floats) -> Floats:
         """The probability that an arm with this strength beats one with strength 0, a tie being half a win."""
         if self.fitted is None:
-            return np.asarray(1 / (1 + np.exp(-strength)))
+            return sigmoid(strength)
         return self.fitted.model.chance(strength, self.fitted.solution, self.fitted.cells.arms)
 
 

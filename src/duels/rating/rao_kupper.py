@@ -5,9 +5,8 @@ i beats j with probability σ(Δ − η), j beats i with probability σ(−Δ �
 """
 
 import numpy as np
-from scipy.special import expit
 
-from .counts import LOST, TIED, WON, Cells, Floats, is_connected
+from .counts import LOST, TIED, WON, Cells, Floats, is_connected, sigmoid
 
 
 def has_maximum(cells: Cells) -> bool:
@@ -55,8 +54,8 @@ def value(cells: Cells, x: Floats) -> float:
 def slopes(cells: Cells, x: Floats) -> tuple[Floats, Floats]:
     """(m,) by Δ and (1,) by η: the derivatives of `value`. Rounds, if any, are the last axis of all."""
     delta, eta = _deltas(cells, x)
-    up = (cells.counts[WON] + cells.counts[TIED]) * expit(eta - delta)
-    down = (cells.counts[LOST] + cells.counts[TIED]) * expit(eta + delta)
+    up = (cells.counts[WON] + cells.counts[TIED]) * sigmoid(eta - delta)
+    down = (cells.counts[LOST] + cells.counts[TIED]) * sigmoid(eta + delta)
     by_eta = cells.counts[TIED].sum(axis=0) * _tie_slope(eta) - up.sum(axis=0) - down.sum(axis=0)
     return up - down, np.asarray(by_eta)[None]
 
@@ -64,7 +63,7 @@ def slopes(cells: Cells, x: Floats) -> tuple[Floats, Floats]:
 def curvature(cells: Cells, x: Floats) -> tuple[Floats, Floats, Floats]:
     """(m,), (m, 1) and (1, 1): minus the second derivatives, by Δ twice, by both, and by η twice."""
     delta, eta = _deltas(cells, x)
-    win, loss = expit(delta - eta), expit(-delta - eta)
+    win, loss = sigmoid(delta - eta), sigmoid(-delta - eta)
     up = (cells.counts[WON] + cells.counts[TIED]) * win * (1 - win)
     down = (cells.counts[LOST] + cells.counts[TIED]) * loss * (1 - loss)
     of_ties = cells.counts[TIED].sum() * np.exp(-2 * eta) * _tie_slope(eta) ** 2
@@ -74,7 +73,7 @@ def curvature(cells: Cells, x: Floats) -> tuple[Floats, Floats, Floats]:
 def score_squares(cells: Cells, x: Floats) -> tuple[Floats, Floats, Floats]:
     """As `curvature`: sums over single votes of the products of their slopes."""
     delta, eta = _deltas(cells, x)
-    up, down = expit(eta - delta), expit(eta + delta)
+    up, down = sigmoid(eta - delta), sigmoid(eta + delta)
     by_delta = np.stack([up, -down, up - down])  # of a vote that the first arm won, lost, tied
     by_eta = np.stack([-up, -down, _tie_slope(eta) - up - down])
     products = (by_delta**2, by_delta * by_eta, by_eta**2)
@@ -85,7 +84,7 @@ def score_squares(cells: Cells, x: Floats) -> tuple[Floats, Floats, Floats]:
 def chance(delta: Floats, x: Floats, arms: int) -> Floats:
     """The probability of beating an arm that is weaker by delta, plus half of that of a tie."""
     eta = x[arms:].sum()
-    return np.asarray(0.5 + (expit(delta - eta) - expit(-delta - eta)) / 2)
+    return np.asarray(0.5 + (sigmoid(delta - eta) - sigmoid(-delta - eta)) / 2)
 
 
 def _deltas(cells: Cells, x: Floats) -> tuple[Floats, Floats]:

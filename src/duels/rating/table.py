@@ -83,7 +83,8 @@ def ratings(
 
     Returns:
         A polars data frame with one row per arm, best first: arm, rating, lower, upper, rank, best_rank, worst_rank and
-        duels. With `by`, its column comes first. A limit is infinite if the votes do not give one.
+        duels. Arms without duels are left out. With `by`, its column comes first. A limit is infinite if the votes do
+        not give one.
 
     Raises:
         InvalidInput: If the votes cannot be read, or an option does not fit.
@@ -180,10 +181,16 @@ def _boards(source: RatedSource, covariates: Sequence[Covariate], by: str | None
     if all(hasattr(found, field) for field in ("names", "wins", "ties")):
         if covariates or by is not None:
             raise InvalidInput(f"{'covariates' if covariates else 'by'} needs single votes, but these are counts")
-        tally: Counted = found  # type: ignore[assignment]
-        return [(None, _board(tally.names, cells_of_pairs(tally.wins, tally.ties), None, "the tally"))]
+        return [(None, _board_of_counts(found))]  # type: ignore[arg-type]
     votes = read_votes(found, extra=[*columns_of(covariates), *([] if by is None else [by])])  # type: ignore[arg-type]
     return [(value, _board_of(part, covariates)) for value, part in _parts(votes, by)]
+
+
+def _board_of_counts(tally: Counted) -> _Board:
+    """Those of a tally; arms without duels are left out."""
+    met = np.flatnonzero((tally.wins + tally.wins.T + tally.ties).any(axis=1))
+    those, names = np.ix_(met, met), [tally.names[arm] for arm in met]
+    return _board(names, cells_of_pairs(tally.wins[those], tally.ties[those]), None, "the tally")
 
 
 def _board_of(votes: Votes, covariates: Sequence[Covariate]) -> _Board:
@@ -196,9 +203,7 @@ def _board_of(votes: Votes, covariates: Sequence[Covariate]) -> _Board:
 
 def _board(names: Sequence[str], cells: Cells, votes: Votes | None, source: str) -> _Board:
     if not 2 <= len(names) <= MOST_ARMS:
-        raise InvalidInput(f"{source} has {counted(len(names), 'arm')}, expected 2 to {MOST_ARMS:,}")
-    if not cells.counts.any():
-        raise InvalidInput(f"{source} has no duels: expected at least one")
+        raise InvalidInput(f"{source} has {counted(len(names), 'arm')} with duels, expected 2 to {MOST_ARMS:,}")
     return _Board(names, cells, votes)
 
 
