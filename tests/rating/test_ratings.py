@@ -288,3 +288,15 @@ def test_gpt_4_is_first_in_the_crowds_votes():
         table = duels.ratings(CROWD, **options)
         assert table.height == 59
         assert table["arm"][0] == "GPT 4"
+
+
+def test_groups_that_did_not_meet_are_never_certain_of_their_order():
+    """Two groups of 30 arms, equal but for the first arm, which wins nine in ten duels in its own group."""
+    wins = np.kron(np.eye(2, dtype=np.int64), np.full((30, 30), 500) - 500 * np.eye(30, dtype=np.int64))
+    wins[0, 1:30], wins[1:30, 0] = 900, 100
+    with pytest.warns(UserWarning, match="of arm 30, arm 31, arm 32 and 27 more from either side"):
+        table = duels.ratings(as_tally([f"arm {k}" for k in range(60)], wins))
+    ranks = {arm: tuple(ranks) for arm, *ranks in table["arm", "best_rank", "worst_rank"].rows()}
+    assert ranks.pop("arm 0") == (1, 31)
+    assert {ranks[f"arm {k}"] for k in range(1, 30)} == {(2, 60)}
+    assert {ranks[f"arm {k}"] for k in range(30, 60)} == {(1, 60)}
