@@ -29,6 +29,7 @@ ROOMS = [
     "experiments",
     "paper",
     "votes",
+    "rating",
     "storage",
     "study",
     "client",

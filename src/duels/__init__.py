@@ -2,7 +2,7 @@
 
 Names are loaded when first used, so that `import duels` is quick. Everyday names are here; the others are in
 namespaces: `duels.figures`, `duels.ranking`, `duels.policies`, `duels.problems`, `duels.results`, `duels.experiments`,
-`duels.paper`, `duels.votes`, `duels.study`, `duels.judges`, `duels.theory` and `duels.testing`.
+`duels.paper`, `duels.votes`, `duels.rating`, `duels.study`, `duels.judges`, `duels.theory` and `duels.testing`.
 """
 
 import sys
@@ -33,6 +33,7 @@ _HOMES = {
     "Verdict": "study.verdict",
     "Votes": "votes.files",
     "read_votes": "votes.files",
+    "ratings": "rating.table",
     "Analysis": "study.analysis",
     "analyse": "study.analysis",
     "plan": "study.plan",
@@ -61,6 +62,7 @@ _NAMESPACES = (
     "policies",
     "problems",
     "ranking",
+    "rating",
     "results",
     "study",
     "testing",
@@ -79,6 +81,7 @@ if TYPE_CHECKING:
         policies,
         problems,
         ranking,
+        rating,
         results,
         study,
         testing,
@@ -106,6 +109,7 @@ if TYPE_CHECKING:
     from .policies import Policy, policy
     from .preference import PreferenceMatrix
     from .problems import load_matrix, problem
+    from .rating.table import ratings
     from .results import Results, load_results
     from .simulation import simulate
     from .study.analysis import Analysis, analyse

@@ -321,9 +321,9 @@ def test_the_study_page_says_and_tabulates_the_board(people, admin, study):
     assert "Answers 3" in text
     for row in board["leaderboard"]:
         counts = f"{row['wins']} {row['losses']} {row['ties']} {row['certain_wins']}"
-        assert (
-            f"{row['arm']} {row['beats']} {row['score']:.2f} {row['lower']:.2f} – {row['upper']:.2f} {counts}" in text
-        )
+        interval = f"{row['lower']:.2f} – {row['upper']:.2f}"
+        rating = f"{row['rating']:,.0f}" if row["duels"] else "–"
+        assert f"{row['arm']} {rating} {row['beats']} {row['score']:.2f} {interval} {counts}" in text
     assert "Ranked by leads, the number of active arms that an arm is ahead of, then by score" in text
     assert "ann 2 20" in text  # two answers, and a time
     assert "ben 1 20" in text

@@ -916,9 +916,9 @@ def test_analysis_of_a_clear_case():
     assert lines == [
         "42 votes, 2 of them ties (column 0 → left, column 1 → right, column 2 → winner)",
         "",
-        "rank  arm  leads  score  duels   wins losses   ties",
-        "   1  a        1  0.976     42     40      0      2",  # (40 + 2/2) / 42
-        "   2  b        0  0.024     42      0     40      2",
+        "rank  arm rating  leads  score  duels   wins losses   ties",
+        "   1  a     1323      1  0.976     42     40      0      2",  # (40 + 2/2) / 42; 1000 + 200 · log10(41)
+        "   2  b      677      0  0.024     42      0     40      2",
         "ranked by leads, the number of arms that an arm is ahead of, then by score",
         "",
         str(found.verdict),

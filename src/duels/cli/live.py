@@ -230,11 +230,17 @@ def leaderboard(
 ) -> None:
     """Show the arms, best first."""
     from ..study.catalogue import load_study
-    from ..study.tally import RANKED
+    from ..study.tally import ranked_words
 
-    rows = [row._asdict() for row in load_study(study, storage).leaderboard(confidence)]
+    one = load_study(study, storage)
+    rows = [row._asdict() for row in one.leaderboard(confidence)]
     met = any(row["duels"] for row in rows)  # before the first answer there are no ranks
-    print_rows(rows, format, LEADERBOARD_COLUMNS if met else LEADERBOARD_COLUMNS[1:], note=RANKED if met else "")
+    print_rows(
+        rows,
+        format,
+        LEADERBOARD_COLUMNS if met else LEADERBOARD_COLUMNS[1:],
+        note=ranked_words(one.tally()) if met else "",
+    )
 
 
 def verdict(
@@ -434,6 +440,7 @@ LEADERBOARD_COLUMNS = (
     Column("arm", ("arm", "active"), lambda arm, active: arm if active else f"{arm} (retired)"),
     column("score", show=".3f"),
     Column("between", ("lower", "upper"), lambda lower, upper: f"{lower:.2f} – {upper:.2f}", 1),
+    Column("rating", ("rating",), lambda rating: "" if rating is None else f"{rating:,.0f}", 3),
     column("duels", show=",", spare=2),
     column("wins", show=",", spare=5),
     column("losses", show=",", spare=5),

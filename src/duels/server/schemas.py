@@ -187,6 +187,7 @@ class Forgotten(BaseModel):
 
 class Leaderboard(BaseModel):
     leaderboard: list[dict[str, Any]]
+    ranked: Annotated[str, Field(description="By what the arms are ranked.")]
 
 
 class Preferences(BaseModel):

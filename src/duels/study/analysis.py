@@ -5,9 +5,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import InvalidInput, counted
+from ..rating.counts import pair_counts
 from ..votes.files import VoteSource, read_votes
 from .leaderboard import leaderboard, preferences
-from .tally import RANKED, LeaderboardRow, PairRow, Tally
+from .tally import RANKED, LeaderboardRow, PairRow, Tally, ranked_words
 from .verdict import Verdict, verdict
 
 MOST_ARMS = 10_000  # a tally of this size already takes 1.6 GB
@@ -23,6 +24,7 @@ class Analysis(NamedTuple):
         votes: How many votes there are.
         ties: How many of them are ties, both_bad included.
         said: Which column was taken for what.
+        ranked: By what the leaderboard ranks.
     """
 
     leaderboard: list[LeaderboardRow]
@@ -31,16 +33,17 @@ class Analysis(NamedTuple):
     votes: int
     ties: int
     said: str
+    ranked: str = RANKED
 
     def __str__(self) -> str:
-        heads = ("rank", "arm", "leads", "score", "duels", "wins", "losses", "ties")
+        heads = ("rank", "arm", "rating", "leads", "score", "duels", "wins", "losses", "ties")
         rows = [
-            (r.rank, r.arm, r.beats, f"{r.score:.3f}", *(f"{n:,}" for n in (r.duels, r.wins, r.losses, r.ties)))
-            for r in self.leaderboard
+            (r.rank, r.arm, "" if r.rating is None else f"{r.rating:.0f}", r.beats, f"{r.score:.3f}", *counts)
+            for r, counts in ((r, [f"{n:,}" for n in (r.duels, r.wins, r.losses, r.ties)]) for r in self.leaderboard)
         ]
-        form = f"{{:>4}}  {{:<{max(3, *(len(row.arm) for row in self.leaderboard))}}}" + " {:>6}" * 6
+        form = f"{{:>4}}  {{:<{max(3, *(len(row.arm) for row in self.leaderboard))}}}" + " {:>6}" * 7
         head = f"{self.votes:,} votes, {self.ties:,} of them ties ({self.said})"
-        return "\n".join([head, "", *(form.format(*row) for row in [heads, *rows]), RANKED, "", str(self.verdict)])
+        return "\n".join([head, "", *(form.format(*row) for row in [heads, *rows]), self.ranked, "", str(self.verdict)])
 
 
 def tally_of(votes: VoteSource) -> Tally:
@@ -58,10 +61,7 @@ def tally_of(votes: VoteSource) -> Tally:
         raise InvalidInput(
             f"{votes.source} has {counted(arms, 'arm')}, expected 2 to {MOST_ARMS:,} (columns: {votes.said})"
         )
-    won = np.where(votes.winner == 1, votes.right, votes.left)
-    pair = won * arms + (votes.left + votes.right - won)
-    wins, ties = (np.bincount(pair[votes.winner // 2 == k], minlength=arms**2).reshape(arms, arms) for k in (0, 1))
-    return Tally(votes.names, wins, ties + ties.T, np.ones(arms, dtype=bool), arms)
+    return Tally(votes.names, *pair_counts(votes), np.ones(arms, dtype=bool), arms)
 
 
 def analyse(source: VoteSource, *, confidence: float = 0.95, margin: float = 0.0) -> Analysis:
@@ -90,4 +90,5 @@ def analyse(source: VoteSource, *, confidence: float = 0.95, margin: float = 0.0
         votes=len(votes),
         ties=int(tally.ties.sum()) // 2,
         said=votes.said,
+        ranked=ranked_words(tally),
     )

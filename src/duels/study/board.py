@@ -23,7 +23,7 @@ from .history import History
 from .intervals import interval
 from .record import Answers
 from .study import Study
-from .tally import LeaderboardRow, Tally, estimates, leaders, met, ranking
+from .tally import LeaderboardRow, Tally, estimates, leaders, met, ranked_words, ranking
 from .verdict import Verdict
 
 PROGRESS_POINTS, REGRET_POINTS, VOTERS, PAIRS = 120, 60, 50, 10_000  # the most that are shown
@@ -65,7 +65,7 @@ def board(study: Study, confidence: float | None = None) -> Json:
 
         - `study`: name, policy, arms (name, active), answers, open, retired, created, seq, confidence.
         - `verdict`, `words`: the verdict as data and as text.
-        - `leaderboard`: one row per arm, best first; `order` has only the names.
+        - `leaderboard`: one row per arm, best first; `order` has only the names, and `ranked` says by what.
         - `pairs`: one row per pair, as in `Study.preferences`, if there are at most 10,000; else those of the 30 best
           arms and the 10,000 that met most often. `pairs_total` counts all pairs, `pairs_met` those that have met.
         - `self_duels`: how often each arm met itself.
@@ -106,6 +106,7 @@ def board(study: Study, confidence: float | None = None) -> Json:
         "leader": None if leader is None else tally.names[leader],
         "leaderboard": [one._asdict() for one in leaderboard],
         "order": [one.arm for one in leaderboard],
+        "ranked": ranked_words(tally),
         "pairs": [pair._asdict() for pair in tables.pair_rows(tally, *_pairs_shown(tally), confidence)],
         "pairs_total": len(tally.names) * (len(tally.names) - 1) // 2,
         "pairs_met": int(np.count_nonzero(met(tally))) // 2,

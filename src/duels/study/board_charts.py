@@ -9,6 +9,7 @@ import polars as pl
 from ..errors import InvalidInput
 from ..figures import charts
 from ..figures.charts import BLUE, GREY, NUMBER, OUTLINES, VERMILION, Key
+from .tally import RANKED
 from .verdict import listed
 
 Options = dict[str, Any]  # keyword arguments of Altair's classes
@@ -72,7 +73,7 @@ def plot_leaderboard(board: Board) -> alt.LayerChart:
         base.mark_point(**POINT).encode(alt.X("score:Q", **x), SHAPE, tooltip=tooltip),
     ]
     layers += [] if all_active else [key.layer(WIDTH)]
-    order = "ranked by active arms led, then by score"
+    order = board["ranked"] if board["ranked"] != RANKED else "ranked by active arms led, then by score"
     notes = ["chance of beating another active arm drawn at random", order, _interval_note(board)]
     notes += _cut_note(board, DRAWN)
     return _finished(board, _sized(layers, len(rows)), "Leaderboard", notes, _first(board))

@@ -6,11 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..rating.simple import simple_ratings
 from .certainty import certainly_beats, checked_confidence, share_of
 from .intervals import distinct_intervals, log_evidence
 from .tally import Floats, Ints, LeaderboardRow, PairRow, Tally, beaten, met, over_others, ranking, scores
 
 PAGES = 2**20  # more than the number of arms: a pair's number is first · PAGES + second
+MOST_RATED = 1000  # arms: the fit takes the cube of their number
 TABLE_ROWS = 10  # arms in a notebook's table
 
 
@@ -69,11 +71,19 @@ def leaderboard(tally: Tally, confidence: float = 0.95) -> list[LeaderboardRow]:
         "certain_losses": np.sum(sure & tally.active[:, None], axis=0),
         "active": tally.active,
     }
-    plain = {key: values.tolist() for key, values in columns.items()}
+    plain = {key: values.tolist() for key, values in columns.items()} | {"rating": _ratings(tally)}
     return [
         LeaderboardRow(rank=rank, arm=tally.names[arm], **{key: values[arm] for key, values in plain.items()})
         for rank, arm in ranking(tally)
     ]
+
+
+def _ratings(tally: Tally) -> list[float | None]:
+    """Rounded ratings; None for arms without duels, and for all if too many have some."""
+    if np.count_nonzero(met(tally).any(axis=1)) > MOST_RATED:
+        return [None] * len(tally.names)
+    found = simple_ratings(tally.wins, tally.ties)
+    return [None if one != one else one for one in found.round(1).tolist()]
 
 
 def leaderboard_html(tally: Tally, confidence: float = 0.95) -> str:

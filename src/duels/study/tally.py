@@ -7,8 +7,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ..errors import InvalidInput
+from ..rating.simple import simple_ratings
 
-RANKED = "ranked by leads, the number of arms that an arm is ahead of, then by score"  # what `ranking` does
+# What `ranked` does.
+RANKED = "ranked by leads, the number of arms that an arm is ahead of, then by score"
+RANKED_BY_RATING = "ranked by rating, since many pairs of arms have not met"
+SPARSE = 0.75  # pairs are sparse if fewer than this share of them have met,
+SPARSE_ARMS = range(10, 301)  # and there are so many arms: leads of fewer say enough, and more take long to rate
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -53,6 +58,8 @@ class LeaderboardRow(NamedTuple):
         certain_wins: How many active arms it beats for certain.
         certain_losses: How many active arms beat it for certain.
         active: False for a retired arm.
+        rating: Its Bradley–Terry rating on the scale of Elo, as in `duels.ratings`, rounded to tenths; None if it had
+            no duels, or if more than 1,000 arms had some.
     """
 
     rank: int
@@ -68,6 +75,7 @@ class LeaderboardRow(NamedTuple):
     certain_wins: int
     certain_losses: int
     active: bool
+    rating: float | None = None
 
 
 class PairRow(NamedTuple):
@@ -208,15 +216,40 @@ class Ranking(NamedTuple):
 def ranked(tally: Tally) -> Ranking:
     """Rank the arms: active arms before retired ones, by how many they lead, then by score.
 
-    Leads come first so that an arm that leads all others is on top, which a score alone does not ensure. Equal arms
-    share a rank, in the order of their indices; but an arm that was not compared ranks below its equals, so that it is
-    never first where others have met.
+    Leads come first so that an arm that leads all others is on top, which a score alone does not ensure. If pairs are
+    sparse, see `is_sparse`, the order is by rating instead, after an arm that leads all others. Equal arms share a
+    rank, in the order of their indices; but an arm that was not compared ranks below its equals, so that it is never
+    first where others have met.
     """
     n, lead = met(tally), tally.wins - tally.wins.T
+    if _sparse(n, tally.active):
+        leads_all = _over_active(lead > 0, tally.active) == tally.active.sum() - 1
+        rating = np.nan_to_num(simple_ratings(tally.wins, tally.ties), nan=-np.inf)
+        return ranked_by(rating.round(6), leads_all.astype(np.int64), compared(n, tally.active), tally.active)
     # As `scores`: a share is ½ + lead/2n, so that pairs that never met need no mask. Dividing integers is slow.
     share = lead.astype(np.float64) / np.maximum(n, 1).astype(np.float64)
     score = 0.5 + _over_active(share, tally.active) / (2 * np.maximum(tally.active.sum() - tally.active, 1))
     return ranked_by(score, _over_active(lead > 0, tally.active), compared(n, tally.active), tally.active)
+
+
+def is_sparse(pairs: int, arms: int) -> bool:
+    """Return whether so few pairs have met that leads and scores mislead.
+
+    Args:
+        pairs: How many pairs of active arms have met.
+        arms: How many arms are active.
+    """
+    return arms in SPARSE_ARMS and pairs < SPARSE * arms * (arms - 1) / 2
+
+
+def ranked_words(tally: Tally) -> str:
+    """Return by what `ranked` ranks the arms."""
+    return RANKED_BY_RATING if _sparse(met(tally), tally.active) else RANKED
+
+
+def _sparse(n: Ints, active: Bools) -> bool:
+    among = n if active.all() else n[np.ix_(active, active)]
+    return len(among) in SPARSE_ARMS and is_sparse(int(np.count_nonzero(among)) // 2, len(among))
 
 
 def ranked_by(score: Floats, led: Ints, is_compared: Bools, active: Bools) -> Ranking:

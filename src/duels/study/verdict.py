@@ -14,7 +14,7 @@ from ..errors import InvalidInput, counted
 from ..theory import kl
 from .certainty import TESTS, Followed, Test, checked_confidence, checked_margin
 from .finite import OnTheseItems
-from .tally import Bools, Floats, Ranking, Tally, estimates, leaders, met, ranked, ranked_by, ranking
+from .tally import Bools, Floats, Ranking, Tally, estimates, is_sparse, leaders, met, ranked, ranked_by, ranking
 
 Kind = Literal["winner", "no condorcet winner", "practically tied", "not yet"]
 
@@ -152,7 +152,7 @@ class FollowedVerdict:
         self._changed: set[tuple[int, int]] = set()  # pairs with answers since the last look
         arms = len(tally.names)
         self._score, self._led = np.full(arms, 0.5), np.zeros(arms, np.int64)
-        self._is_compared = np.zeros(arms, bool)
+        self._is_compared, self._opponents = np.zeros(arms, bool), np.zeros(arms, np.int64)
         for arm in range(arms):
             self._rank(arm)
 
@@ -182,7 +182,8 @@ class FollowedVerdict:
         for arm in {arm for pair in self._changed for arm in pair}:
             self._rank(arm)
         self._changed.clear()
-        ranks = ranked_by(self._score, self._led, self._is_compared, tally.active)
+        sparse = is_sparse(int(self._opponents.sum()) // 2, len(tally.names))
+        ranks = ranked_by(self._score, self._led, self._is_compared, tally.active) if not sparse else None
         return _verdict_by(tally, self._found, self._confidence, 0.0, void, ranks)
 
     def _rank(self, arm: int) -> None:
@@ -190,6 +191,7 @@ class FollowedVerdict:
         lead, n = (won - lost).astype(np.float64), won + lost + tied
         self._score[arm] = 0.5 + (lead / np.maximum(n, 1).astype(np.float64)).sum() / (2 * (len(n) - 1))
         self._led[arm], self._is_compared[arm] = np.count_nonzero(lead > 0), bool(n.any())
+        self._opponents[arm] = np.count_nonzero(n)
 
 
 def _losses(tally: Tally, found: Test) -> dict[str, Any]:

@@ -12,11 +12,11 @@ import operator
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -35,8 +35,12 @@ from .columns import (
     roles_of,
     split_header,
 )
+from .extra import checked_extra, picker, series
 from .names import is_text, past_voter
 from .text_files import Row, csv_rows, first_line, json_rows, read_text, suffix_of
+
+if TYPE_CHECKING:
+    import polars as pl
 
 KINDS = {".csv": ",", ".tsv": "\t", ".jsonl": "{", ".ndjson": "{"}  # the delimiter of cells; { for JSON Lines
 WRITTEN = (",", "\t", "{")  # the kinds that `write_votes` writes
@@ -87,6 +91,7 @@ class Votes:
         skipped: How many rows were left out because they are skips.
         said: Which column was taken for what.
         source: What the votes were read from.
+        extra: Further columns that were asked for, by their names.
     """
 
     names: tuple[str, ...]
@@ -100,6 +105,7 @@ class Votes:
     skipped: int
     said: str
     source: str
+    extra: "Mapping[str, pl.Series]" = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.winner)
@@ -120,10 +126,13 @@ class Votes:
 
 
 VoteSource = Votes | str | bytes | os.PathLike[str] | Iterable[object]
-Judged = tuple[str, str, int, str | None, str | None, int, str | None]  # fields of a Vote, the winner as its code
+# Fields of a Vote, the winner as its code; then the cells of further columns.
+Judged = tuple[str, str, int, str | None, str | None, int, str | None, tuple[object, ...]]
 
 
-def read_votes(source: VoteSource, *, columns: Columns | None = None, format: str | None = None) -> Votes:
+def read_votes(
+    source: VoteSource, *, columns: Columns | None = None, format: str | None = None, extra: Iterable[str] = ()
+) -> Votes:
     """Read votes from a CSV, TSV, JSON or JSON Lines file (.gz too), a data frame, or rows.
 
     If any row cannot be read, nothing is. Skips are left out and counted.
@@ -134,33 +143,38 @@ def read_votes(source: VoteSource, *, columns: Columns | None = None, format: st
         columns: What each column is for, such as `{"left": "model_x", "voter": None}`: its name, its position from 0
             if there is no header, or None for none. The others are found by their usual names; `Votes.said` says how.
         format: csv, tsv or jsonl; by default it is told from the file's name, or else from its first line.
+        extra: Further columns to keep in `Votes.extra`, such as `["language"]`; `a.b` is the field b of the objects in
+            column a.
 
     Returns:
         The votes.
 
     Raises:
         InvalidInput: If a row cannot be read, or it is not clear what the columns are for.
-        UnknownName: If the format or a key of `columns` is unknown.
+        UnknownName: If the format, a key of `columns` or a name in `extra` is unknown.
 
     Example:
         >>> votes = duels.read_votes([("cat", "dog", "left"), ("dog", "fox", "tie")])
         >>> len(votes), votes.names
         (2, ('cat', 'dog', 'fox'))
     """
+    kept = checked_extra(extra)
     if isinstance(source, Votes):
+        if missing := [name for name in kept if name not in source.extra]:
+            raise InvalidInput(f"{source!r} has no column {missing[0]!r}: read it with read_votes(…, extra={missing})")
         return source
     if format is not None and f".{format}" not in KINDS:
         raise UnknownName("format of votes", format, [suffix[1:] for suffix in KINDS])
     table = _table(source, columns or {}, format)
     roles = roles_of(table, columns or {})
-    found, faults = _judged(table, roles)
+    found, faults = _judged(table, roles, kept)
     if faults:
         listed = "".join(f"\n  {table.unit} {line}: {fault}" for line, fault in faults[:SHOWN])
         raise InvalidInput(
             f"{table.source}: {len(faults):,} of {len(found) + len(faults):,} rows cannot be read, so nothing was taken"
             f"{f'; the first {SHOWN}' if len(faults) > SHOWN else ''}:{listed}"
         )
-    return _votes(found, columns_said(table.header, roles), table.source)
+    return _votes(found, columns_said(table.header, roles), table.source, kept)
 
 
 def write_votes(votes: VoteSource, path: str | os.PathLike[str], format: str = "duels") -> None:
@@ -267,13 +281,14 @@ def _cells(row: object, keys: list[object]) -> list[object] | ValueError:
     return row if isinstance(row, ValueError) else ValueError(f"found {cut(row, 40)}, expected a dict or a tuple")
 
 
-def _judged(table: Table, roles: dict[str, int]) -> tuple[list[Judged], list[tuple[int, str]]]:
+def _judged(table: Table, roles: dict[str, int], extra: Sequence[str]) -> tuple[list[Judged], list[tuple[int, str]]]:
     """The votes of a table, and the lines that cannot be read with what is wrong with them."""
     width = len(table.header)
     pairs = {"left": roles["winner"], "right": roles["loser"], "winner": width} if "loser" in roles else {}
     sides = [table.header[roles[side]] for side in ("left", "right") if side in roles]
     words = WORDS | {plain(name): code for code, name in enumerate(sides) if isinstance(name, str)}
     pick = operator.itemgetter(*((roles | pairs).get(role, width + 1) for role in FORMATS["duels"]))
+    further = picker(table, extra)
     judge = lru_cache(1 << 16, typed=True)(partial(_judge, words))  # most rows are repetitions of a few
     found, faults = list[Judged](), list[tuple[int, str]]()
     for line, row in table.rows:
@@ -284,7 +299,7 @@ def _judged(table: Table, roles: dict[str, int]) -> tuple[list[Judged], list[tup
                 raise ValueError(f"{len(row)} fields, expected {width}")
             # Two more cells: if the columns are winner and loser, left has won; and None for missing columns.
             left, right, winner, voter, time, duel = pick([*row, "left", None])
-            found.append((*judge(left, right, winner), _voter(voter), _utc(time), line, _text(duel)))
+            found.append((*judge(left, right, winner), _voter(voter), _utc(time), line, _text(duel), further(row)))
         except TypeError:  # not hashable
             faults.append((line, "found a list or an object, expected text"))
         except ValueError as error:
@@ -334,11 +349,13 @@ def _utc(cell: object) -> str | None:
         ) from None
 
 
-def _votes(found: list[Judged], said: str, source: str) -> Votes:
+def _votes(found: list[Judged], said: str, source: str, extra: Sequence[str]) -> Votes:
     kept = [row for row in found if row[2] != SKIP]
-    left, right, winner, voters, times, lines, duels = zip(*kept) if kept else ((),) * 7
+    left, right, winner, voters, times, lines, duels, cells = zip(*kept) if kept else ((),) * 8
     index = dict(zip(dict.fromkeys(itertools.chain.from_iterable(zip(left, right))), itertools.count()))
     first, second = (np.array([index[name] for name in side], np.int64) for side in (left, right))
     codes, places = np.array(winner, np.int8), np.array(lines, np.int64)
     voter, time, duel = (column if any(column) else None for column in (voters, times, duels))
-    return Votes(tuple(index), first, second, codes, places, voter, time, duel, len(found) - len(kept), said, source)
+    further = {name: series(name, [row[k] for row in cells]) for k, name in enumerate(extra)}
+    skipped = len(found) - len(kept)
+    return Votes(tuple(index), first, second, codes, places, voter, time, duel, skipped, said, source, further)

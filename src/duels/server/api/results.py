@@ -12,6 +12,7 @@ from fastapi.responses import Response, StreamingResponse
 from ...storage.storage import Write
 from ...study.board import verdict_data
 from ...study.leaderboard import preferences_page
+from ...study.tally import ranked_words
 from ...study.worker import read_packed
 from ...votes.files import write_votes
 from ..errors import Refused, error_responses
@@ -45,7 +46,8 @@ def plain(content: bytes) -> bytes:
 @router.get("/api/studies/{study}/leaderboard", response_model=Leaderboard)
 def leaderboard(study: Found, confidence: Confidence | None = None) -> dict[str, object]:
     """List the arms, best first."""
-    return {"leaderboard": [row._asdict() for row in study.leaderboard(confidence)]}
+    rows = [row._asdict() for row in study.leaderboard(confidence)]
+    return {"leaderboard": rows, "ranked": ranked_words(study.tally())}
 
 
 @router.get("/api/studies/{study}/preferences", response_model=Preferences)

@@ -1,0 +1,20 @@
+"""Ratings of arms from finished votes: Bradley–Terry, Rao–Kupper and Elo, with intervals and ranges of ranks.
+
+Estimates for a fixed set of votes belong here. Statements that hold at all times while votes come in are in `study`.
+"""
+
+from typing import TYPE_CHECKING
+
+from .. import _lazy_names
+
+_HOMES = {
+    "ratings": "table",
+    "effects": "table",
+}
+
+__all__ = [*_HOMES]
+
+if TYPE_CHECKING:
+    from .table import effects, ratings
+
+__getattr__, __dir__ = _lazy_names(__name__, _HOMES)

@@ -1,0 +1,122 @@
+"""Votes as counts per pair, and which ratings these counts leave without a finite value."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ..votes.files import Votes
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+WON, LOST, TIED = range(3)  # outcomes of a cell: the first arm won, it lost, or neither
+
+
+class Cells(NamedTuple):
+    """Votes on two arms, counted by outcome. One cell per pair; with features, one per vote.
+
+    Attributes:
+        arms: K, the number of arms.
+        first: (m,) int64: The first arm of each cell.
+        second: (m,) int64: The second arm of each cell.
+        counts: (3, m) float64, or (3, m, rounds): How often the first arm won, lost and tied.
+        features: (m, F) float64: What else may have moved the votes, in favour of the first arm; F is 0 for pairs.
+    """
+
+    arms: int
+    first: Ints
+    second: Ints
+    counts: Floats
+    features: Floats
+
+
+def sigmoid(x: Floats) -> Floats:
+    """Return 1 / (1 + exp(−x))."""
+    from scipy.special import expit
+
+    return np.asarray(expit(x))
+
+
+def pair_counts(votes: Votes) -> tuple[Ints, Ints]:
+    """Return (K, K) int64 wins and ties, as in a `Tally`; both_bad counts as a tie."""
+    arms = len(votes.names)
+    won = np.where(votes.winner == 1, votes.right, votes.left)
+    pair = won * arms + (votes.left + votes.right - won)
+    wins, ties = (np.bincount(pair[votes.winner // 2 == k], minlength=arms**2).reshape(arms, arms) for k in (0, 1))
+    return wins, ties + ties.T
+
+
+def cells_of_pairs(wins: Ints, ties: Ints) -> Cells:
+    """Return one cell per pair that has met.
+
+    Args:
+        wins: (K, K): As in a `Tally`.
+        ties: (K, K): As in a `Tally`.
+    """
+    first, second = np.nonzero(np.triu(wins + wins.T + ties, 1))
+    counts = np.stack([wins[first, second], wins[second, first], ties[first, second]]).astype(np.float64)
+    return Cells(len(wins), first, second, counts, np.zeros((len(first), 0)))
+
+
+def cells_of_votes(votes: Votes, features: Floats) -> Cells:
+    """Return one cell per vote; the first arm is the left one.
+
+    Args:
+        votes: n votes.
+        features: (n, F).
+    """
+    outcome = np.minimum(votes.winner, TIED)
+    counts = np.stack([outcome == kind for kind in (WON, LOST, TIED)]).astype(np.float64)
+    return Cells(len(votes.names), votes.left, votes.right, counts, features)
+
+
+def with_average_arm(cells: Cells) -> Cells:
+    """Return the cells with one more arm, the average one, against which every arm has half a win and half a loss."""
+    arms = np.arange(cells.arms)
+    halves = np.zeros((3, cells.arms))
+    halves[[WON, LOST]] = 0.5
+    return Cells(
+        cells.arms + 1,
+        np.append(cells.first, arms),
+        np.append(cells.second, np.full(cells.arms, cells.arms)),
+        np.concatenate([cells.counts, halves], axis=1),
+        np.concatenate([cells.features, np.zeros((cells.arms, cells.features.shape[1]))]),
+    )
+
+
+def is_connected(cells: Cells) -> bool:
+    """Return whether every arm has beaten or tied every other, itself or through a chain of arms."""
+    from scipy.sparse.csgraph import connected_components
+
+    return bool(connected_components(_beats(cells), directed=True, connection="strong")[0] == 1)
+
+
+def reaches(cells: Cells) -> Bools:
+    """Return (K, K) bool: whether i has beaten or tied j, itself or through a chain of arms.
+
+    If i does not reach j, the likelihood grows forever as i gets worse compared with j: the votes have no lower limit
+    for i's rating minus j's.
+    """
+    if is_connected(cells):
+        return np.ones((cells.arms, cells.arms), dtype=bool)
+    from scipy.sparse.csgraph import shortest_path
+
+    return np.asarray(np.isfinite(shortest_path(_beats(cells), unweighted=True)))
+
+
+def main_group(reach: Bools) -> Bools:
+    """Return (K,) bool: the largest group of arms that all reach one another, the first of several; all if none do."""
+    both = reach & reach.T
+    sizes = both.sum(axis=1)
+    return both[np.argmax(sizes)] if sizes.max() > 1 else np.ones(len(reach), dtype=bool)
+
+
+def _beats(cells: Cells) -> object:
+    """A sparse (K, K) matrix with an entry where i has beaten or tied j."""
+    from scipy.sparse import csr_array
+
+    won, lost, tied = cells.counts > 0
+    winners = np.append(cells.first[won | tied], cells.second[lost | tied])
+    losers = np.append(cells.second[won | tied], cells.first[lost | tied])
+    return csr_array((np.ones(len(winners)), (winners, losers)), shape=(cells.arms, cells.arms))

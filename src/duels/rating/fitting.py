@@ -1,0 +1,206 @@
+"""The maximum of a model's likelihood, by Newton's method, and how uncertain it is."""
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from ..errors import DuelsError
+from . import bradley_terry
+from .counts import TIED, Bools, Cells, Floats, main_group, reaches, with_average_arm
+
+TOLERANCE = 1e-9  # of the last step, in logits
+ROUND_TOLERANCE = 1e-6  # the same in rounds of the bootstrap
+MOST_STEPS = 100
+CHORD_STEPS = 25  # after these, a round of the bootstrap is fitted by itself
+MOST_NUMBERS = 4_000_000  # counts that the bootstrap holds at once
+
+
+class Model(Protocol):
+    """A model of votes: the modules `bradley_terry` and `rao_kupper`. Its parameters are θ of K arms, then others."""
+
+    def has_maximum(self, cells: Cells) -> bool: ...
+    def start(self, cells: Cells) -> Floats: ...
+    def value(self, cells: Cells, x: Floats) -> float: ...
+    def slopes(self, cells: Cells, x: Floats) -> tuple[Floats, Floats]: ...
+    def curvature(self, cells: Cells, x: Floats) -> tuple[Floats, Floats, Floats]: ...
+    def score_squares(self, cells: Cells, x: Floats) -> tuple[Floats, Floats, Floats]: ...
+    def chance(self, delta: Floats, x: Floats, arms: int) -> Floats: ...
+
+
+class Fit(NamedTuple):
+    """A fitted model.
+
+    Attributes:
+        model: The model.
+        cells: What it was fitted to, with the average arm if it was needed.
+        solution: The parameters with the largest likelihood, θ of the average arm included.
+        reach: (K, K) bool: See `reaches`.
+        reference: (K,) bool: The arms whose mean θ is 0 in `x`.
+    """
+
+    model: Model
+    cells: Cells
+    solution: Floats
+    reach: Bools
+    reference: Bools
+
+    @property
+    def arms(self) -> int:
+        """K, without the average arm."""
+        return len(self.reach)
+
+    @property
+    def regularised(self) -> bool:
+        """Whether there is an average arm."""
+        return self.cells.arms > self.arms
+
+    @property
+    def x(self) -> Floats:
+        """(K + extra,) float64: θ of the K arms, then the model's other parameters."""
+        return centred(self.solution, self.reference, self.cells.arms)
+
+
+def fit(model: Model, cells: Cells, anchor: int | None = None) -> Fit:
+    """Find the ratings with the largest likelihood.
+
+    If there is no finite maximum, every arm gets half a win and half a loss against an average arm. That is so if some
+    arm has not beaten or tied every other, itself or through a chain of arms.
+
+    Args:
+        model: The model. Without any tie, that of Rao and Kupper is Bradley–Terry, which is used then.
+        cells: The votes.
+        anchor: The arm whose θ is 0. By default the mean of the largest group of arms is 0 in which every arm has
+            beaten every other, itself or through a chain; that is usually all arms.
+    """
+    model = _simplest(model, cells)
+    used, reach = (cells if model.has_maximum(cells) else with_average_arm(cells)), reaches(cells)
+    if used is not cells and reach.all():  # Rao and Kupper's η has no limit, and so no difference of θ has one
+        reach = np.eye(cells.arms, dtype=bool)
+    reference = main_group(reach) if anchor is None else np.arange(cells.arms) == anchor
+    x = maximise(model, used, model.start(used))
+    return Fit(model, used, x, reach, reference)
+
+
+def maximise(model: Model, cells: Cells, x: Floats) -> Floats:
+    """Return the parameters with the largest likelihood, from a start, by Newton's method with halved steps."""
+    from scipy.linalg import solve
+
+    now = model.value(cells, x)
+    for _ in range(MOST_STEPS):
+        step = solve(_fixed(information(model, cells, x), cells.arms), gradient(model, cells, x), assume_a="pos")
+        size = 1.0
+        while not (after := model.value(cells, x + size * step)) >= now - 1e-12 * abs(now):
+            size /= 2
+        x, now = x + size * step, after
+        if size == 1.0 and np.abs(step).max() < TOLERANCE:
+            return x
+    raise DuelsError(f"the ratings of {cells.arms} arms did not converge in {MOST_STEPS} steps; please report this")
+
+
+def gradient(model: Model, cells: Cells, x: Floats) -> Floats:
+    """Return (K + extra,) or (K + extra, rounds): the derivatives of the likelihood."""
+    from scipy.sparse import csr_array
+
+    slope, extra = model.slopes(cells, x)
+    m = len(cells.first)
+    ends, sides = np.append(cells.first, cells.second), np.repeat([1.0, -1.0], m)
+    incidence = csr_array((sides, (ends, np.tile(np.arange(m), 2))), shape=(cells.arms, m))
+    return np.concatenate([incidence @ slope, extra])
+
+
+def information(model: Model, cells: Cells, x: Floats) -> Floats:
+    """Return (K + extra, K + extra): minus the second derivatives of the likelihood. Adding 1 to all θ is free."""
+    return _assembled(cells, *model.curvature(cells, x))
+
+
+def sandwich(fitted: Fit) -> Floats:
+    """Return the covariance of `fitted.x`, which holds even if the model is wrong (White 1982)."""
+    whole, arms, x = fitted.cells, fitted.arms, fitted.solution
+    inverse = np.linalg.inv(_fixed(information(fitted.model, whole, x), whole.arms))
+    spread = inverse @ _assembled(whole, *fitted.model.score_squares(whole, x)) @ inverse
+    kept = np.r_[0:arms, whole.arms : len(spread)]
+    shift = np.eye(len(kept))
+    shift[:arms, :arms] -= fitted.reference / fitted.reference.sum()
+    return np.asarray(shift @ spread[np.ix_(kept, kept)] @ shift.T)
+
+
+def bootstrap(fitted: Fit, rounds: int, rng: np.random.Generator) -> Floats:
+    """Return (K + extra, rounds): the parameters fitted to votes drawn at random from the votes."""
+    whole = fitted.cells.counts[0].size
+    at_once = max(1, min(rounds, MOST_NUMBERS // max(whole, 1)))
+    parts = [_rounds(fitted, min(at_once, rounds - begin), rng) for begin in range(0, rounds, at_once)]
+    return np.concatenate(parts, axis=1)
+
+
+def centred(x: Floats, reference: Bools, arms: int) -> Floats:
+    """Return x without the average arm, if there is one, and with 0 as the mean θ of the reference."""
+    theta = x[: len(reference)]
+    return np.concatenate([theta - theta[reference].mean(axis=0), x[arms:]])
+
+
+def _rounds(fitted: Fit, rounds: int, rng: np.random.Generator) -> Floats:
+    """Rounds together: from the fit, by steps with the curvature of all votes, which is close to that of each round."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    cells, model = fitted.cells, fitted.model
+    drawn = cells._replace(counts=_drawn(cells, fitted.arms if fitted.regularised else 0, rounds, rng))
+    begin = fitted.solution
+    factor = cho_factor(_fixed(information(model, cells, begin), cells.arms))
+    x = np.repeat(begin[:, None], rounds, axis=1)
+    open_rounds = np.arange(rounds)
+    for _ in range(CHORD_STEPS):
+        part = drawn._replace(counts=drawn.counts[..., open_rounds]) if len(open_rounds) < rounds else drawn
+        step = cho_solve(factor, gradient(model, part, x[:, open_rounds]))
+        x[:, open_rounds] += step
+        open_rounds = open_rounds[~(np.abs(step).max(axis=0) < ROUND_TOLERANCE)]
+        if not len(open_rounds):
+            break
+    found = centred(x, fitted.reference, cells.arms)
+    for k in open_rounds:
+        found[:, k] = _by_itself(fitted, drawn._replace(counts=drawn.counts[..., k]))
+    return found
+
+
+def _by_itself(fitted: Fit, cells: Cells) -> Floats:
+    """One round, with the average arm if it is needed."""
+    used = cells if fitted.model.has_maximum(cells) else with_average_arm(cells)
+    x = maximise(fitted.model, used, fitted.model.start(used))
+    return centred(x, fitted.reference, used.arms)
+
+
+def _drawn(cells: Cells, virtual: int, rounds: int, rng: np.random.Generator) -> Floats:
+    """(3, m, rounds) counts: each vote is counted a Poisson(1) number of times; those against the average arm, once.
+
+    The number of votes of a round is random then, on which the fit does not depend.
+    """
+    counts = cells.counts[:, : cells.counts.shape[1] - virtual]
+    kinds = np.flatnonzero(counts)
+    drawn = np.zeros((counts.size, rounds))
+    drawn[kinds] = rng.poisson(counts.ravel()[kinds, None], (len(kinds), rounds))
+    tables = drawn.reshape(*counts.shape, rounds)
+    kept = np.repeat(cells.counts[:, counts.shape[1] :, None], rounds, axis=2)
+    return np.concatenate([tables, kept], axis=1) if virtual else tables
+
+
+def _simplest(model: Model, cells: Cells) -> Model:
+    return model if cells.counts[TIED].any() else bradley_terry
+
+
+def _assembled(cells: Cells, pairs: Floats, cross: Floats, extra: Floats) -> Floats:
+    """The (K + extra, K + extra) matrix of sums over cells, of which each concerns θ of two arms and the others."""
+    arms = cells.arms
+    matrix = np.zeros((arms + len(extra), arms + len(extra)))
+    flat = np.bincount(cells.first * arms + cells.second, pairs, arms**2).reshape(arms, arms)
+    both = flat + flat.T
+    matrix[:arms, :arms] = np.diag(both.sum(axis=1)) - both
+    for k in range(len(extra)):
+        column = np.bincount(cells.first, cross[:, k], arms) - np.bincount(cells.second, cross[:, k], arms)
+        matrix[:arms, arms + k] = matrix[arms + k, :arms] = column
+    matrix[arms:, arms:] = extra
+    return matrix
+
+
+def _fixed(matrix: Floats, arms: int) -> Floats:
+    """The matrix with a cost for the mean θ, which is free otherwise; so it can be inverted."""
+    matrix[:arms, :arms] += np.trace(matrix[:arms, :arms]) / arms**2
+    return matrix

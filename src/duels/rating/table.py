@@ -1,0 +1,320 @@
+"""`ratings`: a table of ratings, from anything that has votes."""
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+
+from ..checks import check_int
+from ..errors import InvalidInput, UnknownName, counted
+from ..votes.files import Votes, VoteSource, read_votes
+from . import bradley_terry, rao_kupper
+from .counts import Bools, Cells, Floats, Ints, cells_of_pairs, cells_of_votes, pair_counts
+from .covariates import Covariate, columns_of, covariate_columns, features
+from .elo import FIRST, POINTS
+from .estimates import Estimates, Intervals, estimate, estimate_elo, normal_quantile
+from .fitting import Fit, Model, fit, sandwich
+
+if TYPE_CHECKING:
+    import polars as pl
+
+MODELS: dict[str, Model | None] = {"bradley-terry": bradley_terry, "rao-kupper": rao_kupper, "elo": None}
+SCALES = {"elo": (POINTS, FIRST), "logit": (1.0, 0.0)}  # rating = factor · strength + value of the anchor
+INTERVALS = ("sandwich", "bootstrap")
+MOST_ARMS = 5_000  # the fit takes the cube of their number
+
+
+class Counted(Protocol):
+    """A `Tally`: votes that are counted already."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+    @property
+    def wins(self) -> Ints: ...
+    @property
+    def ties(self) -> Ints: ...
+
+
+class HasTally(Protocol):
+    """A `Study`."""
+
+    def tally(self) -> Counted: ...
+
+
+RatedSource = VoteSource | Counted | HasTally
+
+
+def ratings(
+    votes: RatedSource,
+    *,
+    model: str = "bradley-terry",
+    scale: str = "elo",
+    anchor: str | tuple[str, float] | None = None,
+    confidence: float = 0.95,
+    interval: str | None = None,
+    covariates: Sequence[Covariate] | None = None,
+    by: str | None = None,
+    rounds: int = 100,
+    seed: int = 0,
+) -> "pl.DataFrame":
+    """Rate the arms of finished votes.
+
+    The intervals are for votes that are complete, looked at once. To stop a study by them would be wrong; its verdict
+    is made for that.
+
+    Args:
+        votes: Anything that `read_votes` reads, a `Tally`, or a `Study`.
+        model: `bradley-terry`, in which a tie is half a win each way; `rao-kupper`, in which it is an outcome of its
+            own; or `elo`, one pass over the votes in their order, which therefore needs votes and not counts.
+        scale: `elo` is 400 · log10 of the odds, plus 1000; `logit` is the natural logarithm of the odds; `probability`
+            is the chance to beat an arm of average rating, or the anchor; a tie is half a win.
+        anchor: The arm that is rated 1000 (0 on the scale `logit`), or that arm and its rating. By default the mean
+            rating is 1000 (0).
+        confidence: Of each interval by itself; and of each arm's range of ranks.
+        interval: `sandwich`, the default, from the likelihood, robust against a wrong model; or `bootstrap`, which is
+            the only one for `elo`.
+        covariates: What else moved the votes, for `bradley-terry`: numeric columns that are left minus right, or pairs
+            of columns, one of the left arm and one of the right.
+        by: A column, such as a language: one table of ratings for each of its values.
+        rounds: How many rounds the bootstrap has.
+        seed: Of the bootstrap.
+
+    Returns:
+        A polars data frame with one row per arm, best first: arm, rating, lower, upper, rank, best_rank, worst_rank and
+        duels. Arms without duels are left out. With `by`, its column comes first. A limit is infinite if the votes do
+        not give one.
+
+    Raises:
+        InvalidInput: If the votes cannot be read, or an option does not fit.
+        UnknownName: If the model, the scale, the kind of interval, a column or the anchor is unknown.
+
+    Warns:
+        UserWarning: If there is no finite maximum of the likelihood: some arms only won, only lost, or were never
+            compared with the others. Then every arm has half a win and half a loss more, against an average arm.
+
+    Example:
+        >>> votes = [("cat", "dog", "left")] * 3 + [("cat", "dog", "right"), ("dog", "fox", "tie")]
+        >>> [(arm, round(rating), rank) for arm, rating, rank in duels.ratings(votes)["arm", "rating", "rank"].rows()]
+        [('cat', 1127, 1), ('dog', 936, 2), ('fox', 936, 2)]
+    """
+    options = _options(model, scale, interval, confidence, rounds, seed)
+    wanted = covariate_columns(covariates)
+    if wanted and model != "bradley-terry":
+        raise InvalidInput(f"covariates with model {model!r}: expected 'bradley-terry', the only one that has them")
+    tables = []
+    for value, board in _boards(votes, wanted, by):
+        table, note = _rated(board, options, anchor)
+        if note:
+            warnings.warn(note if by is None else f"{by} = {value}: {note}", stacklevel=2)
+        tables.append((value, table))
+    return _stacked(tables, by)
+
+
+def effects(votes: VoteSource, covariates: Sequence[Covariate], *, confidence: float = 0.95) -> "pl.DataFrame":
+    """Estimate how much covariates moved the votes.
+
+    Args:
+        votes: Anything that `read_votes` reads.
+        covariates: As in `ratings`.
+        confidence: Of each interval by itself.
+
+    Returns:
+        A polars data frame with one row per covariate: covariate, effect, lower and upper, by how many logits a vote
+        moves towards left if the covariate grows by its root mean square.
+
+    Raises:
+        InvalidInput: If the votes cannot be read, or a covariate is not numeric.
+        UnknownName: If a column is unknown.
+    """
+    import polars as pl
+
+    wanted = covariate_columns(covariates)
+    ((_, board),) = _boards(votes, wanted, None)
+    fitted = fit(bradley_terry, board.cells)
+    if note := unlimited(fitted, board.names):
+        warnings.warn(note, stacklevel=2)
+    effect = fitted.x[fitted.arms :]
+    half = normal_quantile(_checked(confidence)) * np.sqrt(np.diag(sandwich(fitted))[fitted.arms :])
+    names = [one if isinstance(one, str) else ", ".join(one) for one in wanted]
+    return pl.DataFrame({"covariate": names, "effect": effect, "lower": effect - half, "upper": effect + half})
+
+
+class _Options(NamedTuple):
+    model: Model | None  # None for Elo
+    scale: str
+    intervals: Intervals
+
+
+class _Board(NamedTuple):
+    """The votes of one table."""
+
+    names: Sequence[str]
+    cells: Cells
+    votes: Votes | None  # None if they are counted already
+
+
+def _options(model: str, scale: str, interval: str | None, confidence: float, rounds: int, seed: int) -> _Options:
+    if model not in MODELS:
+        raise UnknownName("model of ratings", model, MODELS)
+    if scale not in (*SCALES, "probability"):
+        raise UnknownName("scale of ratings", scale, (*SCALES, "probability"))
+    if interval is not None and interval not in INTERVALS:
+        raise UnknownName("kind of interval", interval, INTERVALS)
+    if model == "elo" and interval == "sandwich":
+        raise InvalidInput("interval 'sandwich' with model 'elo', which has no likelihood: expected 'bootstrap'")
+    kind = interval or ("bootstrap" if model == "elo" else "sandwich")
+    intervals = Intervals(kind, _checked(confidence), check_int("rounds", rounds, 10), check_int("seed", seed, 0))
+    return _Options(MODELS[model], scale, intervals)
+
+
+def _checked(confidence: object) -> float:
+    if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 < confidence < 1:
+        raise InvalidInput(f"confidence is {confidence!r}: expected a number above 0 and below 1, such as 0.95")
+    return float(confidence)
+
+
+def _boards(source: RatedSource, covariates: Sequence[Covariate], by: str | None) -> list[tuple[object, _Board]]:
+    """The votes of each table, with the value of its column."""
+    found: object = source.tally() if hasattr(source, "tally") else source
+    if all(hasattr(found, field) for field in ("names", "wins", "ties")):
+        if covariates or by is not None:
+            raise InvalidInput(f"{'covariates' if covariates else 'by'} needs single votes, but these are counts")
+        return [(None, _board_of_counts(found))]  # type: ignore[arg-type]
+    votes = read_votes(found, extra=[*columns_of(covariates), *([] if by is None else [by])])  # type: ignore[arg-type]
+    return [(value, _board_of(part, covariates)) for value, part in _parts(votes, by)]
+
+
+def _board_of_counts(tally: Counted) -> _Board:
+    """Those of a tally; arms without duels are left out."""
+    met = np.flatnonzero((tally.wins + tally.wins.T + tally.ties).any(axis=1))
+    those, names = np.ix_(met, met), [tally.names[arm] for arm in met]
+    return _board(names, cells_of_pairs(tally.wins[those], tally.ties[those]), None, "the tally")
+
+
+def _board_of(votes: Votes, covariates: Sequence[Covariate]) -> _Board:
+    if covariates:
+        cells = cells_of_votes(votes, features(votes, covariates))
+    else:
+        cells = cells_of_pairs(*pair_counts(votes))
+    return _board(votes.names, cells, votes, votes.source)
+
+
+def _board(names: Sequence[str], cells: Cells, votes: Votes | None, source: str) -> _Board:
+    if not 2 <= len(names) <= MOST_ARMS:
+        raise InvalidInput(f"{source} has {counted(len(names), 'arm')} with duels, expected 2 to {MOST_ARMS:,}")
+    return _Board(names, cells, votes)
+
+
+def _parts(votes: Votes, by: str | None) -> Iterator[tuple[object, Votes]]:
+    """The votes for each value of a column, in the order of the values; empty cells are left out."""
+    if by is None:
+        yield None, votes
+        return
+    column = votes.extra[by]
+    for value in column.drop_nulls().unique().sort().to_list():
+        yield value, _those(votes, (column == value).fill_null(False).to_numpy())
+
+
+def _those(votes: Votes, kept: Bools) -> Votes:
+    """Some of the votes, with the arms that they are about."""
+    sides = np.stack([votes.left[kept], votes.right[kept]])
+    arms, codes = np.unique(sides, return_inverse=True)
+    left, right = codes.reshape(sides.shape)
+    extra = {name: column.filter(kept) for name, column in votes.extra.items()}
+    return replace(
+        votes,
+        names=tuple(votes.names[arm] for arm in arms),
+        left=left,
+        right=right,
+        winner=votes.winner[kept],
+        lines=votes.lines[kept],
+        voters=None,
+        times=None,
+        duels=None,
+        extra=extra,
+    )
+
+
+def _rated(board: _Board, options: _Options, anchor: object) -> "tuple[pl.DataFrame, str]":
+    """The table, and a note if there is no finite maximum."""
+    import polars as pl
+
+    arm, worth = _anchor(anchor, options.scale, board.names)
+    if options.model is not None:
+        found = estimate(options.model, board.cells, arm, options.intervals)
+    elif board.votes is not None:
+        found = estimate_elo(board.votes, arm, options.intervals)
+    else:
+        raise InvalidInput("model 'elo' depends on the order of the votes, but these are counts: expected votes")
+    rank, best, worst = _ranks(found)
+    scaled = [_scaled(found, x, options.scale, worth) for x in (found.strength, found.lower, found.upper)]
+    order = np.lexsort([np.arange(len(rank)), rank])
+    columns = {"rating": scaled[0], "lower": scaled[1], "upper": scaled[2], "rank": rank, "best_rank": best}
+    columns |= {"worst_rank": worst, "duels": _duels(board.cells)}
+    arms = {"arm": [board.names[k] for k in order]}
+    note = "" if found.fitted is None else unlimited(found.fitted, board.names)
+    return pl.DataFrame(arms | {name: column[order] for name, column in columns.items()}), note
+
+
+def _anchor(anchor: object, scale: str, names: Sequence[str]) -> tuple[int | None, float]:
+    """The anchor's index, if there is one, and its rating, or else the mean."""
+    usual = SCALES[scale][1] if scale in SCALES else 0.0
+    if anchor is None:
+        return None, usual
+    arm, worth = anchor if isinstance(anchor, tuple) and len(anchor) == 2 else (anchor, usual)
+    if not isinstance(arm, str) or isinstance(worth, bool) or not isinstance(worth, int | float) or worth - worth != 0:
+        raise InvalidInput(f"anchor is {anchor!r}: expected an arm, or an arm and its rating, such as ('gpt-4', 1200)")
+    if isinstance(anchor, tuple) and scale == "probability":
+        raise InvalidInput(f"anchor is {anchor!r} on the scale 'probability': expected only an arm, whose rating is ½")
+    if arm not in names:
+        raise UnknownName("arm", arm, names)
+    return list(names).index(arm), float(worth)
+
+
+def _scaled(found: Estimates, strength: Floats, scale: str, worth: float) -> Floats:
+    return found.chance(strength) if scale == "probability" else SCALES[scale][0] * strength + worth
+
+
+def _ranks(found: Estimates) -> tuple[Ints, Ints, Ints]:
+    """(K,) each: the rank by rating, equal arms sharing it, and the best and the worst that it may be."""
+    larger = found.strength[:, None] > found.strength + 1e-9
+    return 1 + larger.sum(axis=0), 1 + found.above.sum(axis=0), len(larger) - found.above.sum(axis=1)
+
+
+def _duels(cells: Cells) -> Ints:
+    per_cell = np.tile(cells.counts.sum(axis=0), 2)
+    return np.bincount(np.append(cells.first, cells.second), per_cell, cells.arms).astype(np.int64)
+
+
+def unlimited(fitted: Fit, names: Sequence[str]) -> str:
+    """Return why a fit needed the average arm; empty if it did not."""
+    if not fitted.regularised:
+        return ""
+    above = ~fitted.reach[fitted.reference].all(axis=0)
+    below = ~fitted.reach[:, fitted.reference].all(axis=1)
+    groups = (
+        ("from above", above & ~below),
+        ("from below", below & ~above),
+        ("from either side", above & below),
+    )
+    listed = [
+        f"of {_listed([names[int(k)] for k in np.flatnonzero(arms)])} {side}" for side, arms in groups if arms.any()
+    ]
+    reason = f"the votes do not limit the rating {', '.join(listed)}" if listed else "all votes are ties"
+    return f"{reason}: for finite ratings, every arm was given half a win and half a loss against an average arm"
+
+
+def _listed(names: list[str], most: int = 3) -> str:
+    return " and ".join(names[:most] if len(names) <= most else [", ".join(names[:most]), f"{len(names) - most} more"])
+
+
+def _stacked(tables: "list[tuple[object, pl.DataFrame]]", by: str | None) -> "pl.DataFrame":
+    import polars as pl
+
+    if by is None:
+        return tables[0][1]
+    if not tables:
+        raise InvalidInput(f"column {by!r} is empty in all votes: expected a value in some")
+    return pl.concat([table.select(pl.lit(value).alias(by), pl.all()) for value, table in tables])

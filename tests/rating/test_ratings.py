@@ -1,0 +1,302 @@
+"""The table of ratings: scales, anchors, ranks, sources, columns, and what is refused."""
+
+import gzip
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose
+from rating.vote_tables import ELO, NAMES, TABLE, THETA, VOTES, tables
+from scipy.special import expit
+
+import duels
+from duels.rating.elo import elo, elo_rounds, play_votes
+from duels.rating.estimates import normal_quantile
+from duels.study.tally import as_tally
+
+POINTS = 400 / np.log(10)
+CROWD = Path("/work/shared/data/votes/llmfao-crowd.csv.gz")
+COLUMNS = ["arm", "rating", "lower", "upper", "rank", "best_rank", "worst_rank", "duels"]
+
+
+def by_arm(table, column="rating"):
+    return np.array([dict(table["arm", column].rows())[name] for name in NAMES])
+
+
+def test_the_table():
+    table = duels.ratings(VOTES)
+    assert table.columns == COLUMNS
+    assert table["arm"].to_list() == list("aecbd")
+    assert table["rank"].to_list() == [1, 2, 3, 4, 5]
+    assert dict(table["arm", "duels"].rows()) == {"a": 19, "b": 19, "c": 24, "d": 23, "e": 9}
+    assert (table["best_rank"] == 1).all()
+    assert (table["worst_rank"] == 5).all()
+    assert_allclose(by_arm(table), 1000 + POINTS * THETA, atol=1e-6)
+    assert ((table["lower"] < table["rating"]) & (table["rating"] < table["upper"])).all()
+
+
+def test_scales_and_anchors():
+    assert_allclose(by_arm(duels.ratings(VOTES, scale="logit")), THETA, atol=1e-9)
+    assert_allclose(by_arm(duels.ratings(VOTES, scale="probability")), expit(THETA), atol=1e-9)
+    below_d = THETA - THETA[3]
+    assert_allclose(by_arm(duels.ratings(VOTES, anchor="d")), 1000 + POINTS * below_d, atol=1e-6)
+    anchored = duels.ratings(VOTES, anchor=("d", 1200))
+    assert_allclose(by_arm(anchored), 1200 + POINTS * below_d, atol=1e-6)
+    assert anchored.row(4)[:4] == ("d", 1200.0, 1200.0, 1200.0)
+    assert_allclose(by_arm(duels.ratings(VOTES, anchor="d", scale="probability")), expit(below_d), atol=1e-9)
+    assert_allclose(by_arm(duels.ratings(VOTES, anchor=("d", 2), scale="logit")), 2 + below_d, atol=1e-9)
+
+
+def test_limits_are_on_the_scale_of_the_ratings():
+    logits, elos, chances = (duels.ratings(VOTES, scale=scale) for scale in ("logit", "elo", "probability"))
+    for column in ("lower", "upper"):
+        assert_allclose(elos[column], 1000 + POINTS * logits[column].to_numpy())
+        assert_allclose(chances[column], expit(logits[column].to_numpy()))
+    narrow = duels.ratings(VOTES, scale="logit", confidence=0.5)
+    ratio = (narrow["upper"] - narrow["rating"]) / (logits["upper"] - logits["rating"])
+    assert_allclose(ratio, normal_quantile(0.5) / normal_quantile(0.95))
+
+
+def test_two_arms_by_hand():
+    """12 wins, 4 losses, 4 ties: half of logit 0.7 each way. The error of the difference is √3.2 / 4.2, see
+    test_fitting; of each arm, half of that. 2 · 0.3496 > 1.96 · 0.4259 / … so that both ranks are known."""
+    votes = [("x", "y", "left")] * 12 + [("x", "y", "right")] * 4 + [("x", "y", "tie")] * 4
+    table = duels.ratings(votes, scale="logit")
+    half, error = np.log(7 / 3) / 2, np.sqrt(3.2) / 4.2 / 2
+    assert_allclose(table["rating"], [half, -half], atol=1e-9)
+    assert_allclose(table["upper"] - table["rating"], [1.959964 * error] * 2, atol=1e-6)
+    assert half > 1.96 * error
+    assert table["rank", "best_rank", "worst_rank"].rows() == [(1, 1, 1), (2, 2, 2)]
+
+
+def test_ranges_of_ranks_are_those_of_differences():
+    """Of K − 1 comparisons of an arm, each has the confidence 1 − 0.05 / (K − 1)."""
+    rng = np.random.default_rng(1)
+    rows = [
+        (i, j, *rng.multinomial(150, [0.5 + 0.06 * (j - i), 0.4 - 0.06 * (j - i), 0.1]))
+        for i in range(5)
+        for j in range(i)
+    ]
+    wins, ties = tables(5, *rows)
+    tally = as_tally(NAMES, wins, ties)
+    table = duels.ratings(tally, scale="logit")
+    z = normal_quantile(0.95, 4)
+    assert_allclose(z, 2.497705, atol=1e-6)  # of 1 − 0.05/8
+    above = {}
+    for anchor in NAMES:  # relative to the anchor, an interval is that of a difference
+        own = duels.ratings(tally, scale="logit", anchor=anchor, confidence=1 - 0.05 / 4)
+        above[anchor] = set(own.filter(pl.col("lower") > 0)["arm"])
+    assert 4 < sum(map(len, above.values())) < 10
+    for arm, best, worst in table["arm", "best_rank", "worst_rank"].rows():
+        assert best == 1 + len(above[arm])
+        assert worst == 5 - sum(arm in others for others in above.values())
+
+
+def test_equal_arms_share_a_rank():
+    table = duels.ratings(
+        [("x", "y", "tie"), ("z", "x", "left"), ("z", "y", "left"), ("x", "z", "left"), ("y", "z", "left")]
+    )
+    assert table["rank"].to_list() == [1, 1, 1]
+    assert table["arm"].to_list() == ["x", "y", "z"]
+
+
+def test_sources(tmp_path):
+    wins, ties = tables(5, *((NAMES.index(a), NAMES.index(b), *counts) for a, b, *counts in TABLE))
+    expected = duels.ratings(VOTES)
+    assert duels.ratings(as_tally(NAMES, wins, ties)).equals(expected)
+    (tmp_path / "votes.csv").write_text("left,right,winner\n" + "".join(f"{','.join(vote)}\n" for vote in VOTES))
+    assert duels.ratings(tmp_path / "votes.csv").equals(expected)
+    assert duels.ratings(duels.read_votes(VOTES)).equals(expected)
+    study = duels.create_study(list(NAMES), storage=f"sqlite:///{tmp_path}/studies.db")
+    study.import_votes(VOTES)
+    assert duels.ratings(study).equals(expected)
+
+
+def test_both_bad_is_a_tie_and_sides_do_not_matter():
+    swapped = [
+        (right, left, {"left": "right", "right": "left"}.get(winner, "both_bad")) for left, right, winner in VOTES
+    ]
+    for model in ("bradley-terry", "rao-kupper"):
+        assert_allclose(
+            by_arm(duels.ratings(swapped, model=model)), by_arm(duels.ratings(VOTES, model=model)), atol=1e-6
+        )
+
+
+def test_arms_without_limits():
+    """x and y have beaten each other; up never lost, down never won, and p and q met nobody else."""
+    votes = [("x", "y", "left"), ("x", "y", "right")] * 20 + [("up", "x", "left")] * 9 + [("y", "down", "left")] * 9
+    votes += [("p", "q", "left"), ("p", "q", "right")]
+    said = (
+        "the votes do not limit the rating of up from above, of down from below, of p and q from either side: for "
+        "finite ratings, every arm was given half a win and half a loss against an average arm"
+    )
+    with pytest.warns(UserWarning, match=re.escape(said)) as caught:
+        table = duels.ratings(votes)
+    assert caught[0].filename == __file__
+    rows = {row["arm"]: row for row in table.to_dicts()}
+    infinite = {arm: (row["lower"] == -np.inf, row["upper"] == np.inf) for arm, row in rows.items()}
+    assert infinite == {
+        "x": (False, False),
+        "y": (False, False),
+        "up": (False, True),
+        "down": (True, False),
+        "p": (True, True),
+        "q": (True, True),
+    }
+    assert table["rating"].is_finite().all()
+    assert table["arm"][0] == "up"
+    assert table["arm"][-1] == "down"
+    assert rows["p"]["best_rank"] == 1
+    assert rows["p"]["worst_rank"] == 6
+    with pytest.warns(UserWarning, match="half a win"):
+        chances = duels.ratings(votes, scale="probability")
+    assert chances.filter(pl.col("arm") == "p")["lower", "upper"].row(0) == (0, 1)
+
+
+def test_many_arms_without_limits_are_summarised():
+    with pytest.warns(UserWarning, match="of a, b, c and 1 more from below"):
+        duels.ratings([("z", arm, "left") for arm in "abcd"] + [("z", "y", "tie")])
+
+
+def test_only_ties():
+    with pytest.warns(UserWarning, match="from either side"):
+        table = duels.ratings([("x", "y", "tie")] * 5, model="rao-kupper")
+    assert_allclose(table["rating"], 1000)
+    assert table["rank"].to_list() == [1, 1]
+
+
+def test_elo_is_that_of_evalica():
+    table = duels.ratings(VOTES, model="elo", rounds=20)
+    assert table.columns == COLUMNS
+    assert_allclose(by_arm(table), ELO, atol=1e-9)
+    assert_allclose(by_arm(duels.ratings(VOTES, model="elo", anchor="d", rounds=20)), 1000 + ELO - ELO[3], atol=1e-9)
+    votes = duels.read_votes(VOTES)
+    outcome = np.array([1, 0, 0.5, 0.5])[votes.winner]
+    assert (play_votes(5, votes.left, votes.right, outcome) == elo(5, votes.left, votes.right, votes.winner)).all()
+
+
+def test_elo_depends_on_the_order():
+    assert np.abs(by_arm(duels.ratings(VOTES[::-1], model="elo", rounds=10)) - ELO).max() > 0.01
+
+
+def test_rounds_of_elo_are_drawn_in_order():
+    """Of n equal votes, any draw of n is the same; of two kinds in two halves, draws differ but never swap halves."""
+    same = np.zeros(50, dtype=np.int64), np.ones(50, dtype=np.int64), np.zeros(50, dtype=np.int8)
+    found = elo_rounds(2, *same, 5, np.random.default_rng(1))
+    assert (found == elo(2, *same)[:, None]).all()
+    halves = np.repeat([0, 1], 200).astype(np.int8)
+    first, second = np.zeros(400, dtype=np.int64), np.ones(400, dtype=np.int64)
+    ended = elo_rounds(2, first, second, halves, 50, np.random.default_rng(2))
+    assert (ended[0] < ended[1]).all()  # the later half decides
+    assert ended.std() > 0
+
+
+def test_the_bootstrap_has_a_seed():
+    one, same, other = (duels.ratings(VOTES * 5, interval="bootstrap", seed=seed) for seed in (1, 1, 2))
+    assert one.equals(same)
+    assert not one.equals(other)
+    assert one["rating"].equals(other["rating"])
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"model": "bradley"}, "unknown model of ratings 'bradley'. Did you mean 'bradley-terry'?"),
+        ({"scale": "points"}, "unknown scale of ratings 'points'. Known: elo, logit, probability."),
+        ({"interval": "wald"}, "unknown kind of interval 'wald'"),
+        ({"model": "elo", "interval": "sandwich"}, "which has no likelihood: expected 'bootstrap'"),
+        ({"confidence": 95}, "confidence is 95: expected a number above 0 and below 1"),
+        ({"anchor": "f"}, "unknown arm 'f'"),
+        ({"anchor": ("a", "1200")}, "anchor is ('a', '1200'): expected an arm, or an arm and its rating"),
+        ({"anchor": ("a", 0.5), "scale": "probability"}, "expected only an arm, whose rating is ½"),
+        ({"rounds": 5}, "rounds is 5"),
+        ({"covariates": ["length"], "model": "elo"}, "covariates with model 'elo': expected 'bradley-terry'"),
+        ({"covariates": 3}, "covariates is 3: expected a list of columns"),
+        ({"covariates": [("a", "b", "c")]}, "expected a column that is already left minus right"),
+    ],
+)
+def test_what_is_refused(options, said):
+    with pytest.raises(duels.InvalidInput, match=re.escape(said)):
+        duels.ratings(VOTES, **options)
+
+
+def test_counts_have_no_order_and_no_columns():
+    tally = as_tally(["x", "y"], [[0, 2], [1, 0]])
+    for options, said in (
+        ({"model": "elo"}, "depends on the order of the votes, but these are counts"),
+        ({"by": "language"}, "by needs single votes, but these are counts"),
+        ({"covariates": ["length"]}, "covariates needs single votes"),
+    ):
+        with pytest.raises(duels.InvalidInput, match=said):
+            duels.ratings(tally, **options)
+    with pytest.raises(duels.InvalidInput, match="the tally has 0 arms with duels, expected 2 to 5,000"):
+        duels.ratings(as_tally(["x", "y"], [[0, 0], [0, 0]]))
+    with pytest.raises(duels.InvalidInput, match="has 0 arms with duels, expected 2"):
+        duels.ratings([])
+
+
+LANGUAGES = [
+    {
+        "left": left,
+        "right": right,
+        "winner": winner,
+        "language": ("en", "de", None)[k % 3],
+        "n": {"a": k % 7, "b": k % 5},
+    }
+    for k, (left, right, winner) in enumerate(VOTES * 3)
+]
+
+
+def test_tables_by_a_column(tmp_path):
+    table = duels.ratings(LANGUAGES, by="language")
+    assert table.columns == ["language", *COLUMNS]
+    assert table["language"].unique(maintain_order=True).to_list() == ["de", "en"]
+    for language in ("de", "en"):
+        alone = duels.ratings([row for row in LANGUAGES if row["language"] == language])
+        part = table.filter(pl.col("language") == language).drop("language")
+        assert part["arm", "rank", "duels"].sort("arm").equals(alone["arm", "rank", "duels"].sort("arm"))
+        assert_allclose(by_arm(part), by_arm(alone), atol=1e-6)
+    with gzip.open(tmp_path / "votes.jsonl.gz", "wt") as file:
+        file.writelines(json.dumps(row) + "\n" for row in LANGUAGES)
+    assert duels.ratings(tmp_path / "votes.jsonl.gz", by="language").equals(table)
+    assert duels.ratings(LANGUAGES, by="n.a")["n.a"].unique().sort().to_list() == list(range(7))
+
+
+def test_columns_must_have_been_read():
+    with pytest.raises(duels.InvalidInput, match=re.escape("read it with read_votes(…, extra=['language'])")):
+        duels.ratings(duels.read_votes(LANGUAGES), by="language")
+    read = duels.read_votes(LANGUAGES, extra=["language"])
+    assert duels.ratings(read, by="language").equals(duels.ratings(LANGUAGES, by="language"))
+    with pytest.raises(duels.UnknownName, match="unknown column of the list 'langage'"):
+        duels.ratings(LANGUAGES, by="langage")
+    with pytest.raises(duels.InvalidInput, match="column 'empty' is empty in all votes"):
+        duels.ratings([{**row, "empty": None} for row in LANGUAGES], by="empty")
+
+
+def test_a_category_without_limits_is_named():
+    votes = [*LANGUAGES, {"left": "a", "right": "b", "winner": "left", "language": "fr", "n": {}}]
+    with pytest.warns(UserWarning, match="^language = fr: the votes do not limit"):
+        duels.ratings(votes, by="language")
+
+
+@pytest.mark.skipif(not CROWD.exists(), reason="the crowd's votes are not here")
+def test_gpt_4_is_first_in_the_crowds_votes():
+    for options in ({}, {"model": "rao-kupper"}, {"model": "elo"}):
+        table = duels.ratings(CROWD, **options)
+        assert table.height == 59
+        assert table["arm"][0] == "GPT 4"
+
+
+def test_groups_that_did_not_meet_are_never_certain_of_their_order():
+    """Two groups of 30 arms, equal but for the first arm, which wins nine in ten duels in its own group."""
+    wins = np.kron(np.eye(2, dtype=np.int64), np.full((30, 30), 500) - 500 * np.eye(30, dtype=np.int64))
+    wins[0, 1:30], wins[1:30, 0] = 900, 100
+    with pytest.warns(UserWarning, match="of arm 30, arm 31, arm 32 and 27 more from either side"):
+        table = duels.ratings(as_tally([f"arm {k}" for k in range(60)], wins))
+    ranks = {arm: tuple(ranks) for arm, *ranks in table["arm", "best_rank", "worst_rank"].rows()}
+    assert ranks.pop("arm 0") == (1, 31)
+    assert {ranks[f"arm {k}"] for k in range(1, 30)} == {(2, 60)}
+    assert {ranks[f"arm {k}"] for k in range(30, 60)} == {(1, 60)}
