@@ -2,8 +2,8 @@
 
 A module defines `Params` (a NamedTuple with defaults), `init`, `select`, `update` and `recommend`. It may define
 `skip`, `wait`, `bounds`, `champions`, `explored` and `check`, and the constants `NAME`, `NEEDS_HORIZON`, `ASSUMES`,
-`PAPER`, `LIVE`, `LIVE_TIES`, `GOAL` and `THEORY_ALPHA`. See docs/policies.md. A module that combines other policies defines
-`wrap(given)` instead, which returns the module to play.
+`BASELINE`, `PAPER`, `LIVE`, `LIVE_TIES`, `GOAL` and `THEORY_ALPHA`. See docs/policies.md. A module that combines other
+policies defines `wrap(given)` instead, which returns the module to play.
 """
 
 import importlib

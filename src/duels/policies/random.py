@@ -10,6 +10,7 @@ NAME = "Random"
 PAPER = "no paper: every pair of different arms is equally likely"
 NEEDS_HORIZON = False
 ASSUMES = "nothing"
+BASELINE = True
 
 
 class Params(NamedTuple):
