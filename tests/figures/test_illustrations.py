@@ -706,7 +706,7 @@ def test_what_the_figure_of_horizons_shows(tmp_path):
         pl.concat([*HORIZONS, told(1_000, [(9.0, 0.0)], "btm"), told(50, [(9.0, 0.0)], "savage", problem="four")])
     )
     many = svg(figures.horizons(two), tmp_path)
-    for heading in ("Condorcet SAVAGE on three", "btm on three", "savage on four"):
+    for heading in ("Condorcet SAVAGE on three", "Beat the Mean on three", "Condorcet SAVAGE on four"):
         assert heading in many
     assert "four" not in svg(figures.horizons(two, problem="three"), tmp_path)
 
