@@ -1,4 +1,4 @@
-"""Files that are written atomically, CSV cells that a spreadsheet does not run, and tables as HTML, LaTeX and Markdown."""
+"""Files that are written atomically, CSV cells that a spreadsheet does not run, and HTML, LaTeX and Markdown tables."""
 
 import contextlib
 import gzip
@@ -17,7 +17,7 @@ NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|nan)", re.ASCII | 
 
 LATEX = {character: f"\\{character}" for character in "{}$&#%_"}
 LATEX |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "|": r"\textbar{}"}
-LATEX |= {"<": r"\textless{}", ">": r"\textgreater{}", '"': r"\textquotedbl{}", "–": "--", "—": "---"}
+LATEX |= {"<": r"\textless{}", ">": r"\textgreater{}", '"': "''", "–": "--", "—": "---"}
 LATEX |= {
     "±": r"$\pm$",
     "−": "$-$",
@@ -143,6 +143,7 @@ def latex_table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Colle
     """
     kinds = "".join("r" if place in right else "l" for place in range(len(head)))
     lines = [" & ".join(map(latex_text, row)) + r" \\" for row in [head, *rows]]
+    lines = [f"{{}}{line}" if line[0] in "[*" else line for line in lines]  # else the line before would take it
     begin, end = rf"\begin{{tabular}}{{{kinds}}}", r"\end{tabular}"
     return "\n".join([begin, r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule", end])
 
