@@ -22,6 +22,7 @@ from .selection import MatrixLike, alpha_of, called, matrix_of, of_run, power
 DELTA = 0.05  # of C(δ)
 TAILS, FEWEST = 5, 4  # graphs in the appendix's form, and duels at the first of them
 TALL = 0.8  # the share of the space until the next graph that a graph takes
+NARROW = 400  # points; a narrower figure has two rows of areas
 VISIBLE = 0.03  # smaller areas are drawn ten times as wide, or a hundred times, …
 DASHED, DOTTED, UPRIGHT, TICK = (6, 3), (2, 2), "M0,-.4V.4", "M0,.05V.35"
 Y = Callable[[str], alt.Y]  # the y axis for a column
@@ -214,8 +215,18 @@ def _upright(graphs: pl.DataFrame, x: alt.X, right: alt.X, y: Y, end: float, sty
             right, y("x"), alt.Detail("t:Q"), alt.Order("x:Q")
         ),
         labels.mark_rule(color=BLACK, strokeWidth=0.5).encode(x),
-        labels.mark_text(align="left", fontSize=style.text).encode(x, y=alt.value(-7), text="text:N"),
+        *_areas(feet, x, style),
     ]
+
+
+def _areas(feet: pl.DataFrame, x: alt.X, style: Style) -> Layered:
+    """Print the areas above their graphs; in a narrow figure every other one is a line higher, so that none overlap."""
+    rows = 2 if style.width is not None and style.width < NARROW else 1
+    found: Layered = []
+    for row in range(rows):
+        text = alt.Chart(charts.values(feet.gather_every(rows, row))).mark_text(align="left", fontSize=style.text)
+        found.append(text.encode(x, y=alt.value(-7 - 1.2 * style.text * row), text="text:N"))
+    return found
 
 
 def _area(graph: dict[str, float]) -> str:
