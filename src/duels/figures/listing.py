@@ -10,6 +10,7 @@ from typing import NamedTuple
 import altair as alt
 import polars as pl
 
+from ..policies import display_name
 from ..preference import PreferenceMatrix
 from ..results import Results
 from .heat_maps import preference_points, preferences
@@ -150,7 +151,7 @@ def _with_winner(subject: Subject) -> dict[str, PreferenceMatrix]:
 def _afresh(frame: pl.DataFrame) -> str:
     """Say which policies were run with several horizons."""
     counts = frame.group_by("policy", maintain_order=True).agg(pl.col("horizon").n_unique())
-    policies = counts.filter(pl.col("horizon") > 1)["policy"].to_list()
+    policies = [display_name(name) for name in counts.filter(pl.col("horizon") > 1)["policy"]]
     return f"Run afresh for each horizon, which is where they count: {', '.join(policies)}." if policies else ""
 
 
