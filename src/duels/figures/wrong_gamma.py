@@ -44,7 +44,7 @@ def gamma(results: Results, matrix: MatrixLike, **look: Unpack[Look]) -> alt.Lay
     shares = share_rows(points, matrix.condorcet_winner not in matrix.borda_winners)
     named = [label for label in USUAL if label in shares["label"]]
     labels = [*named, REGRET, SPREAD]
-    glyphs = [*[BLOCK] * len(named), legends.mark_glyph("circle", full=True), "M0,-.5V.5"]
+    glyphs = [*[BLOCK] * len(named), legends.mark_glyph("circle", full=True), "M0,-.35V.35"]
     colours = style.painted(labels, [USUAL[label] for label in labels])
     key = legends.Key(tuple(labels), tuple(colours), tuple(glyphs), tuple(style.arm(label) for label in labels))
     columns = style.columns(2, 2)
