@@ -56,7 +56,13 @@ def test_every_figure_fits_a_column(name, tmp_path):
     assert width > WIDTHS["column"] - 3 or name in ("preferences", "pairs")  # cells of four arms are 44 points at most
     assert 100 < height < 700
     assert min(sizes(svg_of(chart, tmp_path))) >= 8
-    assert charts.measure(EVERY[name](width=400))[0] <= 400
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("width", [200, 400, "page"])
+def test_every_figure_fits_other_widths(name, width):
+    assert charts.measure(EVERY[name](width=width))[0] <= WIDTHS.get(width, width)
 
 
 @pytest.mark.parametrize("name", EVERY)

@@ -20,6 +20,7 @@ from .selection import MatrixLike, at, matrix_of, of_run, rucb_alpha
 
 SHOWN = 8  # arms that fit
 SIZE = 560  # pixels for all blocks
+NARROW = 240  # points; a narrower figure has the entries of its legend below one another
 NAME = 9  # characters that fit above a block
 AHEAD, OPEN, BEHIND = "row is ahead", "open", "row is behind"
 COLOURS = {AHEAD: BLUE, OPEN: GREY, BEHIND: VERMILION}
@@ -162,7 +163,8 @@ def _block(points: pl.DataFrame, side: float, reach: float, style: Style) -> alt
         "axis": alt.Axis(values=[0.5], labelExpr="'½'", grid=False, title=None),
         "scale": alt.Scale(domain=ends, nice=False),
     }
-    legend = alt.Legend(title=None, orient="bottom", symbolType="stroke", symbolStrokeWidth=4)
+    narrow: Options = {"columns": 1} if style.width is not None and style.width < NARROW else {}
+    legend = alt.Legend(title=None, orient="bottom", symbolType="stroke", symbolStrokeWidth=4, **narrow)
     painted = style.painted(list(COLOURS), list(COLOURS.values()))
     colour = alt.Color("verdict:N", scale=alt.Scale(domain=list(COLOURS), range=painted), legend=legend)
     base, middle = alt.Chart(), alt.value(side / 2)
