@@ -1,4 +1,4 @@
-"""Files that are written atomically, CSV cells that a spreadsheet does not run as formulas, and HTML tables."""
+"""Files that are written atomically, CSV cells that a spreadsheet does not run, and HTML, LaTeX and Markdown tables."""
 
 import contextlib
 import gzip
@@ -14,6 +14,22 @@ from .errors import InvalidInput
 
 FORMULA = re.compile(r"'*[=+\-@\t\r]")  # text that a spreadsheet may run, also after apostrophes
 NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|nan)", re.ASCII | re.IGNORECASE)
+
+LATEX = {character: f"\\{character}" for character in "{}$&#%_"}
+LATEX |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "|": r"\textbar{}"}
+LATEX |= {"<": r"\textless{}", ">": r"\textgreater{}", '"': "''", "–": "--", "—": "---"}
+LATEX |= {
+    "±": r"$\pm$",
+    "−": "$-$",
+    "×": r"$\times$",
+    "≥": r"$\geq$",
+    "≤": r"$\leq$",
+    "·": r"$\cdot$",
+    "½": r"$\frac12$",
+}
+LATEX |= {"α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "δ": r"$\delta$", "η": r"$\eta$", "κ": r"$\kappa$"}
+SUPERSCRIPT = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-"))
+MARKDOWN = re.compile(r"([\\`*_\[\]<>|~&#$])")
 
 
 @contextlib.contextmanager
@@ -115,3 +131,41 @@ def html_table(
     below = f"<p><small>{html.escape(note)}</small></p>" if note else ""
     table = f"<table>\n<thead><tr>{top}</tr></thead>\n<tbody>\n{body}</tbody>\n</table>"
     return f"<p><b>{html.escape(title)}</b></p>\n{table}\n{below}"
+
+
+def latex_table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Collection[int] = ()) -> str:
+    """Format a table as a LaTeX `tabular` for the package booktabs; all text is escaped.
+
+    Args:
+        head: The column headings.
+        rows: The cells.
+        right: The columns, by number, that are aligned to the right.
+    """
+    kinds = "".join("r" if place in right else "l" for place in range(len(head)))
+    lines = [" & ".join(map(latex_text, row)) + r" \\" for row in [head, *rows]]
+    lines = [f"{{}}{line}" if line[0] in "[*" else line for line in lines]  # else the line before would take it
+    begin, end = rf"\begin{{tabular}}{{{kinds}}}", r"\end{tabular}"
+    return "\n".join([begin, r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule", end])
+
+
+def latex_text(text: str) -> str:
+    """Escape a text for LaTeX; signs, Greek letters and superscripts become mathematics, and a line break a space."""
+    parts = re.split(f"([{''.join(SUPERSCRIPT)}]+)", " ".join(text.split()))
+    for place, part in enumerate(parts):
+        if place % 2:
+            parts[place] = f"$^{{{''.join(SUPERSCRIPT[character] for character in part)}}}$"
+        else:
+            parts[place] = "".join(LATEX.get(character, character) for character in part)
+    return "".join(parts)
+
+
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Collection[int] = ()) -> str:
+    """Format a table as GitHub's Markdown; all text is escaped. The arguments are those of `latex_table`."""
+    marks = ["--:" if place in right else "---" for place in range(len(head))]
+    lines = [[markdown_text(cell) for cell in row] for row in [head, *rows]]
+    return "\n".join(f"| {' | '.join(line)} |" for line in [lines[0], marks, *lines[1:]])
+
+
+def markdown_text(text: str) -> str:
+    """Escape a text for a cell of a Markdown table; a line break becomes a space."""
+    return MARKDOWN.sub(r"\\\1", " ".join(text.split()))

@@ -16,7 +16,8 @@ import polars as pl
 
 from . import provenance as provenances
 from .errors import DuelsError, InvalidInput, counted, cut
-from .files import atomic_write, html_table
+from .files import atomic_write, html_table, latex_table
+from .policies import display_name
 from .provenance import TOLD
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ PAIRS = {"problem": pl.String, "policy": pl.String, **dict.fromkeys(("run", "t",
 PAIRS |= {"duels": pl.Float64, "wins": pl.Float64}
 TABLES = {"frame": SCHEMA, "pairs": PAIRS, "intervals": {**PAIRS, "lower": pl.Float64, "upper": pl.Float64}}
 MOST_SHOWN = 20  # rows in an HTML table
+HEADS = ["problem", "policy", "steps", "runs", "regret", "accuracy"]  # of tables for people
 DIGESTS = "sha256"  # in provenance.json: the hash of each table's file
 
 
@@ -154,24 +156,43 @@ class Results:
             raise DuelsError("to_pandas needs pandas, which is not installed: pip install pandas") from None
         return pandas.DataFrame({column.name: column.to_numpy() for column in self.frame})
 
+    def to_latex(self, labels: Mapping[str, str] | None = None) -> str:
+        """Return the final summary as a LaTeX table for the package booktabs: mean regret ± standard error, accuracy.
+
+        Args:
+            labels: Names to print instead of those of policies; by default the names that papers print.
+
+        Example:
+            >>> print(duels.simulate("arxiv-6", "rucb", horizon=10_000, runs=10).to_latex({"rucb": "Ours"}))
+        """
+        given = labels or {}
+        rows = [[row[0], given.get(row[1]) or display_name(row[1]), *row[2:]] for row in _cells(self.final())]
+        return latex_table(HEADS, rows, right=range(2, len(HEADS)))
+
     def _repr_html_(self) -> str:
         """The final summary as an HTML table, for notebooks."""
         final = self.final()
-        rows = []
-        for row in final.head(MOST_SHOWN).iter_rows(named=True):
-            error = "" if row["standard_error"] is None else f" ± {row['standard_error']:,.1f}"
-            regret, accuracy = f"{row['regret']:,.1f}{error}", f"{row['accuracy']:.2f}"
-            rows.append([row["problem"], row["policy"], f"{row['t']:,}", f"{row['runs']:,}", regret, accuracy])
+        rows = _cells(final.head(MOST_SHOWN))
         note = f"Mean {self.notion} regret ± standard error, lowest first."
         if len(final) > MOST_SHOWN:
             note += f" The first {MOST_SHOWN} of {len(final)} rows; all are in results.final()."
-        return html_table(repr(self), ["problem", "policy", "steps", "runs", "regret", "accuracy"], rows, note)
+        return html_table(repr(self), HEADS, rows, note)
 
     def __repr__(self) -> str:
         policies = self.frame["policy"].unique(maintain_order=True).to_list()
         problems = self.frame["problem"].unique(maintain_order=True).to_list()
         size = f"{counted(self.frame['run'].n_unique(), 'run')}, {len(self.frame)} rows"
         return f"Results({', '.join(policies)} on {', '.join(problems)}: {size})"
+
+
+def _cells(final: pl.DataFrame) -> list[list[str]]:
+    """The final summary as text, with the columns of `HEADS`."""
+    rows = []
+    for row in final.iter_rows(named=True):
+        error = "" if row["standard_error"] is None else f" ± {row['standard_error']:,.1f}"
+        regret, accuracy = f"{row['regret']:,.1f}{error}", f"{row['accuracy']:.2f}"
+        rows.append([row["problem"], row["policy"], f"{row['t']:,}", f"{row['runs']:,}", regret, accuracy])
+    return rows
 
 
 def ordered(frame: pl.DataFrame, column: str) -> pl.Expr:

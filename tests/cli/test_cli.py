@@ -440,6 +440,42 @@ def test_figures_are_drawn_from_a_folder_and_from_a_matrix(tmp_path):
         assert said in done.stderr
 
 
+def test_figures_and_tables_for_papers(tmp_path):
+    what = ["cyclic-4", "-p", "rucb:alpha=0.6", "-p", "dts_plus", "--horizon", "100", "--runs", "2", "-q"]
+    table = output("run", *what, "--out", "o", "-f", "latex", cwd=tmp_path)
+    assert r"RUCB ($\alpha$ = 0.6) & 100 & 2 & " in table
+    assert "D-TS$^{+}$" in table
+    assert table.startswith("\\begin{tabular}{lrlrr")
+    look = ["--width", "300", "--label", "rucb:alpha=0.6=Ours", "--color", "dts_plus=navy", "--title", "Mine"]
+    look += ["--font", "serif", "--band", "none", "--legend", "direct"]
+    output("plot", "o", "--figure", "regret", *look, "--out", "r.svg", cwd=tmp_path)
+    svg = (tmp_path / "r.svg").read_text()
+    assert all(f">{text}<" in svg for text in ("Ours", "D-TS⁺", "Mine"))
+    assert 'stroke="navy"' in svg
+    assert 297 < float(re.search(r'width="([\d.]+)"', svg)[1]) <= 300
+    for arguments, said in (
+        (["--label", "RUCB"], "--label is 'RUCB': expected NAME=VALUE, such as rucb=RUCB"),
+        (["--width", "wide"], "width is 'wide': expected 'column', 'page' or a number of points"),
+    ):
+        assert said in duels_command("plot", "o", "--figure", "regret", *arguments, cwd=tmp_path).stderr
+
+
+@pytest.mark.parametrize(
+    ("format", "lines"),
+    [
+        ("latex", [r"policy & n \\", r"D-TS$^{+}$ & 1 \\"]),
+        ("markdown", ["| policy | n |", "| --- | --: |", "| D-TS⁺ | 1 |"]),
+    ],
+)
+def test_rows_for_papers(format, lines, capsys):
+    from duels.cli.printing import Format, print_rows
+
+    print_rows([{"policy": "dts_plus", "n": 1}], Format(format))
+    shown = capsys.readouterr().out.split("\n")
+    assert [line for line in shown if line in lines] == lines
+    assert Format(format).is_rows
+
+
 def test_all_figures_in_one_format_and_the_matrices_of_a_folder(tmp_path):
     output("run", "arxiv-6", "cyclic-4", "-p", "rucb", "--horizon", "100", "--runs", "2", "--out", "o", cwd=tmp_path)
     output("plot", "o", "--out", "f", "--format", "pdf", cwd=tmp_path)

@@ -7,7 +7,7 @@ from commands import duels_command
 
 import duels
 from duels.errors import InvalidInput, UnknownName
-from duels.experiments.race import unsuitable
+from duels.experiments.race import Race, RaceRow, unsuitable
 from duels.policies import BUILT_IN
 
 CYCLE = [[0.5, 0.7, 0.3, 0.9], [0.3, 0.5, 0.7, 0.9], [0.7, 0.3, 0.5, 0.9], [0.1, 0.1, 0.1, 0.5]]
@@ -50,6 +50,22 @@ def test_rows_are_those_of_simulate_in_the_order_of_regret():
     assert found.left_out == {}
     assert set(found.results.frame["policy"]) == {"random", "rucb", "savage"}
     assert found.plot().to_dict()["title"]["text"].startswith("Cumulative regret on arxiv-6")
+
+
+def test_a_figure_of_the_best_six_and_the_baseline():
+    names = ["rucb", "savage", "btm", "dts", "rmed1", "rcs", "sparring", "random"]
+    parts = [duels.simulate("cyclic-4", name, horizon=10, runs=2) for name in names]
+    rows = [RaceRow(name, float(place), None, 0, 0, 1, 1, "yes") for place, name in enumerate(reversed(names[:-1]))]
+    found = Race(
+        [*rows, RaceRow("random", 99.0, None, 0, 0, 1, 1, "yes")], duels.results.combine(parts), "condorcet", {}
+    )
+    chart = found.plot().to_dict()
+    texts = [layer for layer in chart["layer"] if layer["mark"]["type"] == "text"]
+    shown = {layer["data"]["values"][0]["name"] for layer in texts}
+    # rucb has the seventh place; random, the last one, is always there.
+    assert shown == {"Sparring", "RCS", "RMED1", "D-TS", "Beat the Mean", "Condorcet SAVAGE", "Random"}
+    assert chart["title"]["text"] == "Regret on cyclic-4: the best 6 of 8 policies"
+    assert found.plot(title="Mine", legend="bottom").to_dict()["title"]["text"] == "Mine"
 
 
 def test_a_wrong_policy_is_told_from_a_slow_one(tmp_path):

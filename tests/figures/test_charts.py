@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from duels.errors import InvalidInput
-from duels.figures import charts
+from duels.figures import charts, legends
 
 
 def svg_of(chart, folder):
@@ -116,40 +116,40 @@ def test_numbers_in_words():
 
 def test_the_papers_colours():
     names = ["random", "rucb:alpha=2", "btm:gamma=2", "rucb", "savage", "rucb:alpha=3"]
-    scale = charts.colour_of(names)
+    scale = legends.colour_of(names)
     found = dict(zip(scale.domain, scale.range))
     assert list(found) == names
     assert (found["rucb"], found["savage"], found["btm:gamma=2"]) == (charts.VERMILION, charts.BLUE, charts.GREEN)
-    assert [found[name] for name in ("random", "rucb:alpha=2", "rucb:alpha=3")] == list(charts.SPARE[:3])
+    assert [found[name] for name in ("random", "rucb:alpha=2", "rucb:alpha=3")] == list(legends.SPARE[:3])
 
 
 def test_as_many_colours_as_names():
     names = [f"policy {k}" for k in range(25)]
-    assert charts.colour_of(names).range == [charts.SPARE[k % len(charts.SPARE)] for k in range(25)]
-    assert charts.shape_of(names).range[12:14] == list(charts.SHAPES[:2])
+    assert legends.colour_of(names).range == [legends.SPARE[k % len(legends.SPARE)] for k in range(25)]
+    assert legends.shape_of(names).range[12:14] == list(legends.SHAPES[:2])
     # Colours come again after ten names and shapes after twelve: no two of 60 lines look alike.
     many = [f"policy {k}" for k in range(60)]
-    assert len(set(zip(charts.colour_of(many).range, charts.shape_of(many).range))) == 60
-    assert len(set(charts.colour_of(["rucb", "savage", "btm", *names[:10]]).range)) == 13
+    assert len(set(zip(legends.colour_of(many).range, legends.shape_of(many).range))) == 60
+    assert len(set(legends.colour_of(["rucb", "savage", "btm", *names[:10]]).range)) == 13
 
 
 def test_glyphs():
-    assert charts.line_glyph() == "M-1,0H1"
+    assert legends.line_glyph() == "M-1,0H1"
     # 24 pixels are 2 units: six on are half a unit, three off a quarter.
-    assert charts.line_glyph(dash=(6, 3)) == "M-1,0H-0.5M-0.25,0H0.25M0.5,0H1"
-    for shape in charts.SHAPES:
-        path = charts.line_glyph(shape)
+    assert legends.line_glyph(dash=(6, 3)) == "M-1,0H-0.5M-0.25,0H0.25M0.5,0H1"
+    for shape in legends.SHAPES:
+        path = legends.line_glyph(shape)
         numbers = [float(number) for number in re.findall(r"-?\d*\.\d+|-?\d+", path)]
         assert path.startswith("M-1,0H")
         assert all(-1 <= number <= 1 for number in numbers)
-        full = charts.line_glyph(shape, full=True)
-        assert full.endswith(charts.OUTLINES[shape][0])
+        full = legends.line_glyph(shape, full=True)
+        assert full.endswith(legends.OUTLINES[shape][0])
         assert full.count("M") == path.count("M") + 2  # the outline twice more, smaller
         assert full.count("Z") == 1  # Vega closes only the last part of a path
 
 
 def test_columns_of_a_legend():
-    key = charts.Key()
+    key = legends.Key()
     for label in ("a" * 10, "b" * 10, "c" * 10, "d" * 40):
         key = key.with_entry(label, "#000000", "M-1,0H1")
     # A label takes 48 pixels and 5.5 a letter: 103, 103, 103, 268; 60 pixels left of the axis count.
@@ -183,12 +183,12 @@ def two_lines(names, key, marked=True):
         }
     )
     x, y = alt.X("t:Q", **charts.log_axis("t")), alt.Y("y:Q")
-    return alt.layer(*charts.lines(rows, x, y, key, "policy"), key.layer())
+    return alt.layer(*legends.lines(rows, x, y, key, "policy"), key.layer())
 
 
 def test_a_legend_shows_colour_and_mark(tmp_path):
     names = ["rucb", "btm"]
-    key = charts.key_of(names, ["btm"])
+    key = legends.key_of(names, ["btm"])
     entries = symbols(svg_of(two_lines(names, key), tmp_path))
     assert [(label, stroke) for label, stroke, _ in entries] == [("rucb", charts.VERMILION), ("btm", charts.GREEN)]
     assert entries[0][2].count("M") == 5  # full: the line before and after the circle, and three circles
@@ -199,7 +199,7 @@ def test_a_legend_shows_colour_and_mark(tmp_path):
 
 def test_panels_share_one_legend(tmp_path):
     names = ["rucb", "btm"]
-    key = charts.key_of(names, names, ["#111111", "#222222"])
+    key = legends.key_of(names, names, ["#111111", "#222222"])
     panels = {heading: two_lines(names, key) for heading in ("left", "right")}
     svg = svg_of(charts.side_by_side(panels), tmp_path)
     assert [(label, stroke) for label, stroke, _ in symbols(svg)] == [("rucb", "#111111"), ("btm", "#222222")]
@@ -213,14 +213,14 @@ def test_a_single_panel_is_left_alone():
 
 def test_marks_are_a_layer_of_their_own():
     names = ["rucb", "btm"]
-    drawn = two_lines(names, charts.key_of(names, ["btm"])).to_dict()["layer"]
+    drawn = two_lines(names, legends.key_of(names, ["btm"])).to_dict()["layer"]
     assert [layer["mark"]["type"] for layer in drawn] == ["line", "point", "point", "point"]  # the last is the legend
     assert [row["t"] for row in drawn[0]["data"]["values"]] == [1, 10, 1, 10]
     full, hollow = (layer["data"]["values"] for layer in drawn[1:3])
     assert [(row["policy"], row["mark"], row["ink"]) for row in full] == [("rucb", "circle", charts.VERMILION)] * 2
     assert [(row["policy"], row["mark"]) for row in hollow] == [("btm", "square")] * 2
     assert drawn[2]["mark"]["fill"] == "white"
-    plain = two_lines(names, charts.key_of(names), marked=False).to_dict()["layer"]
+    plain = two_lines(names, legends.key_of(names), marked=False).to_dict()["layer"]
     assert [layer["mark"]["type"] for layer in plain] == ["line", "point", "point"]
     assert {row["policy"] for row in plain[1]["data"]["values"]} == {"rucb", "btm"}
 
@@ -230,7 +230,7 @@ def test_marks_of_two_lines_stand_apart():
     rows = [
         {"policy": name, "t": t, "marked": False} for name in ("a", "b") for t in sorted({*range(1, 100), *LATE_TIMES})
     ]
-    few = charts.few_of_each(pl.DataFrame(rows), ["a", "b"], "policy", "t")
+    few = legends.few_of_each(pl.DataFrame(rows), ["a", "b"], "policy", "t")
     for name, start in (("a", 0.25), ("b", 0.75)):
         wanted = [10 ** (4 * (place + start) / 5) for place in range(5)]
         assert few.filter(policy=name)["t"].to_list() == pytest.approx(wanted, rel=0.3)
@@ -238,9 +238,9 @@ def test_marks_of_two_lines_stand_apart():
 
 
 def test_marks_that_vega_has_no_name_for():
-    assert [charts.mark_path(shape) for shape in charts.SHAPES[:8]] == list(charts.SHAPES[:8])
-    for shape in charts.SHAPES[8:]:
-        numbers = [abs(float(number)) for number in re.findall(r"-?\d*\.?\d+", charts.mark_path(shape))]
+    assert [legends.mark_path(shape) for shape in legends.SHAPES[:8]] == list(legends.SHAPES[:8])
+    for shape in legends.SHAPES[8:]:
+        numbers = [abs(float(number)) for number in re.findall(r"-?\d*\.?\d+", legends.mark_path(shape))]
         assert 0.9 < max(numbers) < 1.2  # about as large as a circle
 
 

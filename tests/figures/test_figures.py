@@ -119,7 +119,7 @@ def test_the_mean_is_solid_and_the_extremes_are_dotted(tmp_path):
     dashes = {field: kind.get("strokeDash") for kind, field, _ in parts(chart) if kind["type"] == "line"}
     assert dashes == {"regret": None, "regret_min": list(DOTTED), "regret_max": list(DOTTED)}
     entries = legend(chart, tmp_path)
-    assert [label for label, _, _ in entries] == ["rucb", "btm", "best and worst run"]
+    assert [label for label, _, _ in entries] == ["RUCB", "Beat the Mean", "best and worst run"]
     assert [path.count("M") for _, _, path in entries[:2]] == [5, 5]  # lines with full marks
     assert entries[2][2].count("M") == 6  # dots of 1.5 pixels every 4 on 24
 
@@ -128,7 +128,7 @@ def test_a_single_run_has_no_extremes(tmp_path):
     chart = figures.regret(results_of(("m", "rucb", 10, 1, [1.0]), ("m", "rucb", 10, 10, [2.0])))
     assert drawn(chart, "regret_min") == []
     assert line_of(chart, "regret", "rucb") == {1: 1.0, 10: 2.0}
-    assert [label for label, _, _ in legend(chart, tmp_path)] == ["rucb"]
+    assert [label for label, _, _ in legend(chart, tmp_path)] == ["RUCB"]
     assert heading(chart)[1] == ["K = 2 · 1 run · horizon 10"]
 
 
@@ -157,7 +157,9 @@ def test_several_horizons_count_in_their_own_runs(tmp_path):
     assert domain(chart, "x") == [10, 100]
     assert heading(chart)[1] == ["K = 2 · 2 runs · horizons 10 to 100"]
     assert [(label, path.count("M")) for label, _, path in legend(chart, tmp_path)] == [
-        *(("rucb", 5), ("btm", 3), ("best and worst run", 6)),  # full, hollow, dots
+        *(("RUCB", 5), ("Beat the Mean", 3)),  # full, hollow
+        *(("hollow: runs with just this horizon", 1), ("filled: to tell lines apart", 3)),
+        ("best and worst run", 6),  # dots
     ]
 
 
@@ -204,8 +206,8 @@ def test_horizons_are_those_of_the_problem():
     assert sorted(line_of(chart, "regret", "rucb", problem="n")) == [20, 100, 200]
     assert sorted(line_of(chart, "regret", "rucb", problem="m")) == [10, 50, 100]
     accuracy = figures.accuracy(both)
-    assert sorted(line_of(accuracy, "accuracy", "rucb", problem="n")) == [20, 200]
-    assert sorted(line_of(accuracy, "accuracy", "rucb", problem="m")) == [10, 100]
+    assert sorted(line_of(accuracy, "accuracy", "rucb", problem="n")) == [20, 100, 200]
+    assert sorted(line_of(accuracy, "accuracy", "rucb", problem="m")) == [10, 50, 100]
 
 
 def test_a_line_of_one_point_is_a_mark():
@@ -231,7 +233,7 @@ def test_regrets_of_real_runs(tmp_path):
 def test_a_policy_without_regret_is_left_out_of_the_words():
     chart = figures.regret(results_of(("m", "rucb", 10, 10, [0.0]), ("m", "btm", 10, 10, [2.0])))
     assert line_of(chart, "regret", "rucb") == {10: None}
-    assert chart.to_dict()["description"].endswith("At the end: btm on m 2.")
+    assert chart.to_dict()["description"].endswith("At the end: Beat the Mean on m 2.")
 
 
 def test_results_that_cannot_be_drawn():
@@ -298,10 +300,10 @@ def test_bounds_in_the_legend(tmp_path):
     chart = figures.regret(with_alpha("btm", "rucb:alpha=2"), bounds=TWO)
     entries = legend(chart, tmp_path)
     assert [(label, colour) for label, colour, _ in entries] == [
-        ("btm", charts.GREEN),
-        ("rucb:alpha=2", charts.VERMILION),
-        ("Theorem 3, rucb:alpha=2", charts.VERMILION),
-        ("Theorem 2, rucb:alpha=2", charts.VERMILION),
+        ("Beat the Mean", charts.GREEN),
+        ("RUCB (α = 2)", charts.VERMILION),
+        ("Theorem 3, RUCB (α = 2)", charts.VERMILION),
+        ("Theorem 2, RUCB (α = 2)", charts.VERMILION),
     ]
     assert len({path for _, _, path in entries[1:]}) == 3  # a line, dashes, dashes and dots
     dashes = {rows[0]["theorem"]: kind["strokeDash"] for kind, field, rows in parts(chart) if field == "bound"}
@@ -317,8 +319,8 @@ def test_a_bound_far_above_is_said_and_not_drawn():
     power = math.floor(50 * math.log10(4160) - 1)
     assert power == 179
     assert heading(chart)[1][1:] == [
-        "Theorem 2's bound on rucb at δ = 0.05 lies above 1e179",
-        "Theorem 3 has no bound on rucb: it needs α > 1",
+        "Theorem 2's bound on RUCB at δ = 0.05 lies above 10¹⁷⁹",
+        "Theorem 3 has no bound on RUCB: it needs α > 1",
     ]
     assert drawn(chart, "bound") == []
     assert domain(chart, "y")[1] < 100
@@ -327,7 +329,7 @@ def test_a_bound_far_above_is_said_and_not_drawn():
 def test_a_bound_too_large_for_a_float():
     # α = 0.501: the exponent is 500.
     chart = figures.regret(with_alpha("rucb:alpha=0.501"), bounds=TWO)
-    assert heading(chart)[1][1] == "Theorem 2's bound on rucb:alpha=0.501 at δ = 0.05 lies above 1e308"
+    assert heading(chart)[1][1] == "Theorem 2's bound on RUCB (α = 0.501) at δ = 0.05 lies above 10³⁰⁸"
 
 
 def test_how_high_is_too_high():
@@ -335,7 +337,7 @@ def test_how_high_is_too_high():
     for most, times in ((0.185, [10, 100]), (0.184, [])):
         chart = figures.regret(with_alpha("rucb:alpha=2", most=most), bounds=TWO)
         assert [row["t"] for row in drawn(chart, "bound") if row["theorem"] == 3] == times
-    assert "Theorem 3's bound on rucb:alpha=2 lies above 1e-1" in heading(chart)[1]  # 0.32 at t = 1
+    assert "Theorem 3's bound on RUCB (α = 2) lies above 0.1" in heading(chart)[1]  # 0.32 at t = 1
 
 
 def test_alpha_decides_which_theorems_apply():
@@ -349,7 +351,7 @@ def test_alpha_decides_which_theorems_apply():
         ("rucb:alpha=1.01,variant=icml", 2),
     ]
     notes = heading(figures.regret(with_alpha(*policies), bounds=TWO))[1]
-    assert notes[-1] == "Theorem 3 has no bound on rucb:alpha=0.5, rucb:alpha=0.9, rucb:alpha=1: it needs α > 1"
+    assert notes[-1] == "Theorem 3 has no bound on RUCB (α = 0.5), RUCB (α = 0.9), RUCB (α = 1): it needs α > 1"
 
 
 def test_whose_matrix_it_is():
@@ -403,11 +405,16 @@ def test_accuracy_by_hand(tmp_path):
     assert drawn(chart, "accuracy", "point") == []
     assert line_of(chart, "accuracy", "rucb", "full") == {1: 0.25, 10: 0.75}
     assert drawn(chart, "accuracy_low", "rule") == []
+    steps = {kind["type"]: kind.get("interpolate") for kind, _, _ in parts(chart)}
+    assert (steps["line"], steps["area"]) == ("step-after", "step-after")  # a share holds until the next checkpoint
     assert domain(chart, "y") == [0, 1]
-    title, below = heading(chart)
-    assert (title, below[0]) == ("Accuracy on m", "K = 2 · 4 runs · horizon 10")
-    widest = figures.accuracy_points(results).select(pl.col("accuracy_high") - pl.col("accuracy_low")).max().item()
-    assert below[1] == f"95% intervals are up to {widest:.2f} wide"
+    assert heading(chart) == ("Accuracy on m", ["K = 2 · 4 runs · horizon 10"])
+    # Wilson's interval of 3 of 4 runs: |¾ − p| = z √(p (1 − p) / 4) at its ends.
+    (band,) = [row for row in drawn(chart, "accuracy_low", "area") if row["t"] == 10]
+    for end in (band["accuracy_low"], band["accuracy_high"]):
+        assert abs(0.75 - end) == pytest.approx(1.959964 * math.sqrt(end * (1 - end) / 4), rel=1e-5)
+    assert [label for label, _, _ in legend(chart, tmp_path)] == ["RUCB", "95% confidence interval"]
+    assert drawn(figures.accuracy(results, band=None), "accuracy_low", "area") == []
 
 
 def test_the_interval_is_wilsons():
@@ -424,11 +431,16 @@ def test_the_interval_is_wilsons():
 def test_accuracy_at_the_horizons(tmp_path):
     chart = figures.accuracy(HORIZONS)
     assert line_of(chart, "accuracy", "btm") == {10: 0.5, 100: 0.0}  # of the runs told 10, and of those told 100
-    assert line_of(chart, "accuracy", "rucb") == {10: 0.5, 100: 1.0}  # at the same times: not at 50
-    assert line_of(chart, "accuracy", "rucb", "point") == {10: 0.5, 100: 1.0}
-    assert len(drawn(chart, "accuracy_low", "rule")) == 4
-    assert heading(chart)[1][1] == "bars: 95% intervals"
-    assert [path.count("M") for _, _, path in legend(chart, tmp_path)] == [3, 3]  # a line around a mark
+    assert line_of(chart, "accuracy", "rucb") == {10: 0.5, 50: 0.5, 100: 1.0}  # at its checkpoints
+    assert line_of(chart, "accuracy", "btm", "point") == {10: 0.5, 100: 0.0}
+    assert line_of(chart, "accuracy", "rucb", "point") == {}
+    assert len(drawn(chart, "accuracy_low", "area")) == 5
+    assert drawn(chart, "accuracy_low", "rule") == []
+    assert [(label, path.count("M")) for label, _, path in legend(chart, tmp_path)] == [
+        *(("RUCB", 5), ("Beat the Mean", 3)),  # full, and a line around a hollow mark
+        *(("hollow: runs with just this horizon", 1), ("filled: to tell lines apart", 3)),
+        ("95% confidence interval", 5),
+    ]
 
 
 def test_bars_stand_side_by_side():
@@ -436,6 +448,9 @@ def test_bars_stand_side_by_side():
         rows = [("m", f"p{k}", 10, 10, [1.0] * 4, [1, 1, 1, 0]) for k in range(policies)]
         chart = figures.accuracy(results_of(*rows))
         assert [kind["xOffset"] for kind, _, _ in parts(chart) if kind["type"] == "rule"] == pytest.approx(aside)
+        marks = [kind["xOffset"] for kind, y, _ in parts(chart) if kind["type"] == "point" and y == "accuracy"]
+        assert marks == pytest.approx(aside)  # each on its bar
+        assert heading(chart)[1][1] == "bars: 95% intervals"
 
 
 @pytest.mark.parametrize(
@@ -463,9 +478,9 @@ def test_accuracy_of_a_policy_without_those_times():
     )
     points = figures.accuracy_points(Results(pl.concat([HORIZONS.frame, more.frame])))
     times = {policy: rows["t"].to_list() for (policy,), rows in points.group_by("policy")}
-    assert times == {"rucb": [10, 100], "btm": [10, 100], "random": [10, 90, 200], "savage": [10]}
+    assert times == {"rucb": [10, 50, 100], "btm": [10, 100], "random": [10, 90, 200], "savage": [10, 60]}
     assert dict(points.select("policy", "marked").unique().rows()) == {
-        **{"rucb": True, "btm": True, "random": False, "savage": True},
+        **{"rucb": False, "btm": True, "random": False, "savage": False},
     }
 
 
@@ -492,7 +507,7 @@ def test_the_figure_of_cyclic_4(tmp_path):
     assert drawn(chart, "lower", "area") == []
     assert heading(chart) == (
         "Assumptions on random subsets of cyclic-4",
-        ["K of 4 arms · least P_K: 0.7500, at K = 3"],
+        ["K of 4 arms · a winner is least likely at K = 3: 0.7500"],
     )
     entries = legend(chart, tmp_path)
     assert [(label, colour) for label, colour, _ in entries] == [
@@ -651,10 +666,10 @@ def test_pairs_by_hand():
     assert domain(chart, "color") == [20 + 5, 25 * 10]  # a power of ten at least
     assert (domain(chart, "x"), domain(chart, "y")) == (["0", "1"], ["0", "1"])
     title, below = heading(chart)
-    assert (title, below) == ("Duels of each pair on m: rucb, t = 9", ["K = 2 · mean over 2 runs · blank: never"])
+    assert (title, below) == ("Duels of each pair on m: RUCB, t = 9", ["K = 2 · mean over 2 runs · blank: never"])
     early = figures.pairs(results, t=5)
     assert cells(early, "duels") == {("0", "0"): 1, ("0", "1"): 2, ("1", "0"): 2, ("1", "1"): 3}
-    assert heading(early)[0] == "Duels of each pair on m: rucb, t = 5"
+    assert heading(early)[0] == "Duels of each pair on m: RUCB, t = 5"
 
 
 def test_pairs_in_the_order_of_the_matrix():
@@ -670,7 +685,10 @@ def test_a_panel_for_each_policy():
     results = recorded(("rucb", 0, 5, EARLY), ("rucb", 0, 9, LATE), ("btm", 0, 7, LATER))
     chart = figures.pairs(results)
     panels = chart.to_dict()["concat"]
-    assert [panel["title"]["text"] for panel in panels] == ["rucb, t = 9", "btm, t = 7"]  # each one's last time
+    assert [panel["title"]["text"] for panel in panels] == [
+        "RUCB, t = 9",
+        "Beat the Mean, t = 7",
+    ]  # each one's last time
     scales = [panel["layer"][0]["encoding"]["color"]["scale"]["domain"] for panel in panels]
     assert scales == [[20, 300]] * 2
     rows = [{(row["row"], row["policy"]) for row in rows} for kind, _, rows in parts(chart) if kind["type"] == "rect"]
@@ -704,7 +722,7 @@ def test_pairs_that_cannot_be_drawn():
     two = Results(ONE_HORIZON.frame, pairs=pl.concat([results.pairs, pairs_of(("rucb", 0, 9, LATE), problem="n")]))
     with pytest.raises(InvalidInput, match="there are pairs of m, n: choose one"):
         figures.pairs(two)
-    assert heading(figures.pairs(two, problem="n"))[0] == "Duels of each pair on n: rucb, t = 9"
+    assert heading(figures.pairs(two, problem="n"))[0] == "Duels of each pair on n: RUCB, t = 9"
     twice = recorded(("btm", 0, 9, LATE), ("btm", 0, 9, LATER))  # runs told 9, and runs told more
     with pytest.raises(InvalidInput, match="pairs of several horizons"):
         figures.pairs(twice)
@@ -758,9 +776,13 @@ def test_every_figure_describes_itself(name):
 def test_descriptions_say_where_lines_end():
     assert figures.regret(HORIZONS).to_dict()["description"] == (
         "Cumulative regret on m: K = 2 · 2 runs · horizons 10 to 100. Mean cumulative regret against time, both axes "
-        "logarithmic. At the end: rucb on m 8, btm on m 30."
+        "logarithmic. At the end: RUCB on m 8, Beat the Mean on m 30."
     )
-    assert figures.accuracy(HORIZONS).to_dict()["description"].endswith("At the end: rucb on m 1.00, btm on m 0.00.")
+    assert (
+        figures.accuracy(HORIZONS)
+        .to_dict()["description"]
+        .endswith("At the end: RUCB on m 1.00, Beat the Mean on m 0.00.")
+    )
 
 
 def test_every_figure_takes_a_folder_and_says_what_it_takes(tmp_path):

@@ -144,7 +144,7 @@ def test_what_figure_1_says(tmp_path):
     # C(0.05) for K = 3, α = 0.51: (1.04·9/(0.02·0.05))^50 = 9360^50, 50·log10(9360) = 198.56.
     chart = figures.intervals(recorded(BY_HAND), THREE)
     assert "p is inside at every recorded time from T = 16 on" in words(chart)
-    assert "with probability 0.95, T ≤ C(0.05) = 10^199 (α = 0.51, K = 3)" in words(chart)
+    assert "with probability 0.95, T ≤ C(0.05) = 10¹⁹⁹ (α = 0.51, K = 3)" in words(chart)
     drawn = svg(chart, tmp_path)
     for text in ("The interval of a against b", "probability that a beats b", "p is outside", "T = 16", "compared"):
         assert text in drawn
@@ -398,12 +398,12 @@ def test_of_many_arms_the_best_are_shown(tmp_path):
     chosen = words(figures.state(results, matrix, arms=[0, 1, 2]))
     assert "3 of 10 arms" in chosen
     assert "Copeland" not in chosen
-    assert "each of the 10 arms" in chosen
+    assert "none of the 10 arms" in chosen
 
 
 def test_what_figure_2_shows(tmp_path):
     chart = figures.state(pairs_of(STATE), THREE)
-    assert "rucb on three, run 0, t = 16 · K = 3" in words(chart)
+    assert "RUCB on three, run 0, t = 16 · K = 3" in words(chart)
     drawn = svg(chart, tmp_path)
     for text in ("► a", ">b<", "► c", "row is ahead", "row is behind", "open"):
         assert text in drawn
@@ -455,7 +455,7 @@ def test_the_bound_holds_of_what_was_simulated():
 
 def test_what_figure_3_shows(tmp_path):
     chart = figures.regret_quantiles(regrets([4.0, 1.0, 3.0]), TWO)
-    assert words(chart) == "rucb:alpha=1.5, K = 2 · 3 runs, t = 100"
+    assert words(chart) == "RUCB (α = 1.5), K = 2 · 3 runs, t = 100"
     drawn = svg(chart, tmp_path)
     for text in (
         "quantiles of R",
@@ -480,7 +480,7 @@ def test_what_figure_3_shows(tmp_path):
     ("alpha", "said"),
     [
         # C(1)Δ = 0.2·(1.04·4/0.02)^50 = 0.2·208^50: 50·2.318063 − 0.69897 = 115.2
-        (0.51, "more than 10^115 at every q, too high to draw: look at α ≥ 1.5 | at α = 0.51 there is no bound"),
+        (0.51, "more than 10¹¹⁵ at every q, too high to draw: look at α ≥ 1.5 | at α = 0.51 there is no bound"),
         (
             0.5,
             "at α = 0.5 there is no bound on the mean: Theorem 3 needs α > 1 | nor on quantiles: Theorem 2 needs α > ½",
@@ -565,12 +565,27 @@ def test_any_of_several_borda_winners_counts():
 def test_what_the_figure_of_gamma_shows(tmp_path):
     results = Results(pl.concat([named(2, [0, 0, 1]), named(0.5, [1, 1, 0, 2])]))
     chart = figures.gamma(results, BORDA)
-    assert "three, K = 3 · horizon 10 · 3 to 4 runs for each γ" in words(chart)
+    assert "three, K = 3, true γ = 25 · horizon 10" in words(chart)
     drawn = svg(chart, tmp_path)
-    for text in ("names the Borda winner", "names the Condorcet winner", "mean regret", "true γ = 25", "Whom it names"):
+    for text in ("names the Borda winner", "names the Condorcet winner", "names another arm", "mean regret", ">true<"):
         assert text in drawn
-    ends = json.loads(chart.to_json())["concat"][0]["layer"][0]["encoding"]["x"]["scale"]["domain"]
-    assert ends[0] <= 0.5 <= 25 <= ends[1]  # beyond those tried
+    shares, costs = json.loads(chart.to_json())["concat"]
+    assert shares["layer"][0]["encoding"]["x"]["scale"]["domain"] == pytest.approx(
+        [0.5, 2, 25]
+    )  # the true one beyond those tried
+    bars = {(row["gamma"], row["label"]): (row["low"], row["high"]) for row in data_of(shares)[0]}
+    # With γ = 0.5, of four runs two name b, the Borda winner, and one each a and c; with 2 two of three name a.
+    expected = {
+        (0.5, "names the Condorcet winner"): (0, 1 / 4),
+        (0.5, "names the Borda winner"): (1 / 4, 3 / 4),
+        (0.5, "names another arm"): (3 / 4, 1),
+        (2, "names the Condorcet winner"): (0, 2 / 3),
+        (2, "names the Borda winner"): (2 / 3, 1),
+    }
+    assert bars.keys() == expected.keys()
+    for place, ends in expected.items():
+        assert bars[place] == pytest.approx(ends)
+    assert [row["runs"] for row in data_of(costs)[0]] == [4, 3]
     assert "names the Borda winner" not in svg(figures.gamma(results, THREE), tmp_path)  # a is both
 
 
@@ -677,7 +692,7 @@ def test_what_the_figure_of_horizons_shows(tmp_path):
     chart = figures.horizons(results, policy="savage")
     drawn = svg(chart, tmp_path)
     for text in (
-        "savage on three, told different horizons",
+        "Condorcet SAVAGE on three, told different horizons",
         "T = 10",
         "T = 1,000",
         "random",
@@ -691,7 +706,7 @@ def test_what_the_figure_of_horizons_shows(tmp_path):
         pl.concat([*HORIZONS, told(1_000, [(9.0, 0.0)], "btm"), told(50, [(9.0, 0.0)], "savage", problem="four")])
     )
     many = svg(figures.horizons(two), tmp_path)
-    for heading in ("savage on three", "btm on three", "savage on four"):
+    for heading in ("Condorcet SAVAGE on three", "Beat the Mean on three", "Condorcet SAVAGE on four"):
         assert heading in many
     assert "four" not in svg(figures.horizons(two, problem="three"), tmp_path)
 
@@ -710,7 +725,7 @@ def test_of_many_horizons_six_are_shown(tmp_path):
 def test_horizons_name_the_pool_and_say_the_size_once():
     results = Results(pl.concat(part.with_columns(problem=pl.lit("3 arms")) for part in HORIZONS))
     chart = figures.horizons(results, pool="mslr")
-    assert chart.title.text == "savage on 3 arms, told different horizons"
+    assert chart.title.text == "Condorcet SAVAGE on 3 arms, told different horizons"
     assert words(chart) == "mean of 2 runs | arms of mslr"
 
 
@@ -756,11 +771,11 @@ def test_gamma_is_tried_on_both_sides_of_the_true_one(reproduced):
     """That runs of γ ≥ 1 are right up to 4 has no chance of a false alarm to speak of: each pair met 10⁵ times."""
     _, _, proofs = reproduced
     rows = [row for data in data_of(proofs["gamma"].chart.to_dict()["concat"][0]) for row in data]
-    right = {row["gamma"]: row["value"] for row in rows if row.get("label") == "names the Condorcet winner"}
+    right = {row["gamma"]: row["accuracy"] for row in rows if "accuracy" in row}
     assert gallery.misleading_problem().gamma == pytest.approx(3)
     assert {gamma: right[gamma] for gamma in (1, 3, 4, 6)} == {1: 1, 3: 1, 4: 1, 6: 0}
     costs = [row for data in data_of(proofs["gamma"].chart.to_dict()["concat"][1]) for row in data]
-    regret = {row["gamma"]: row["value"] for row in costs if row.get("label") == "mean regret"}
+    regret = {row["gamma"]: row["regret"] for row in costs if "regret" in row}
     assert 10 * regret[1] < regret[3] < regret[4] / 2 < regret[6] / 2
 
 

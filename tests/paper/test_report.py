@@ -379,7 +379,8 @@ def page_fact(page, name):
 
 def test_afresh_is_said_of_those_that_were(page, tmp_path, unrendered):
     captions = page.texts("figcaption")
-    assert sum("Run afresh for each horizon, which is where they count: savage, btm." in one for one in captions) == 2
+    afresh = "Run afresh for each horizon, which is where they count: Condorcet SAVAGE, Beat the Mean."
+    assert sum(afresh in one for one in captions) == 2
     once = Page(write_report(tmp_path / "r.html", simulated(horizons=(50,)), MATRICES).read_text())
     assert "afresh" not in once.source
 

@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 import duels
+from duels.engine import loop
 from duels.errors import InvalidInput, PolicyError, UnknownName
-from duels.policies import policy, rucb, savage
+from duels.policies import BUILT_IN, display_name, policy, rucb, savage
 
 
 def test_names_carry_parameters():
@@ -20,6 +21,31 @@ def test_names_carry_parameters():
     assert duels.policy(duels.policy("btm", gamma=3), gamma=2).params.gamma == 2
     assert policy("rucb").needs_horizon is False
     assert all(policy(name).needs_horizon for name in ("savage", "btm", "interleaved_filter"))
+
+
+def test_names_as_papers_print_them():
+    shown = {name: display_name(name) for name in BUILT_IN}
+    assert len(set(shown.values())) == len(BUILT_IN)
+    assert all(text[0].isupper() and "_" not in text for text in shown.values())
+    assert (shown["rucb"], shown["dts_plus"], shown["savage"]) == ("RUCB", "D-TS⁺", "Condorcet SAVAGE")
+    assert display_name("rucb:alpha=0.6,variant=icml") == "RUCB (α = 0.6, variant = icml)"
+    assert display_name("btm:gamma=own") == "Beat the Mean (γ = own)"
+    assert display_name("doubling:policy=btm,gamma=2") == "Doubling (Beat the Mean, γ = 2)"
+    # Results have only the names of a user's policies.
+    assert [display_name(name) for name in ("mine", "mine:c=1", "rucb.py", "a:b")] == [
+        "mine",
+        "mine (c = 1)",
+        "rucb.py",
+        "a:b",
+    ]
+
+
+def test_a_display_name_is_not_part_of_the_code(monkeypatch):
+    """Studies and experiments store the hash of their policy's code: a new name must not change it."""
+    for name in ("rucb", "doubling"):
+        before = loop.code_of(policy(name))
+        monkeypatch.setattr(policy(name).module, "NAME", "Other")
+        assert loop.code_of(policy(name)) == before
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,7 @@ def _temperature(given: str | None) -> float | None:
 
 def _print(result: "RunResult", format: Format) -> None:
     rows = [row._asdict() for row in result.leaderboard]
-    if format is Format.csv:
+    if format.is_rows:
         print_rows(rows, format)
     elif format is Format.table:
         print_text(str(result))

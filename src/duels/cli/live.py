@@ -259,7 +259,7 @@ def verdict(
     found = one.verdict(confidence, margin)
     if format is Format.json:
         print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
-    elif format is Format.csv:
+    elif format.is_rows:
         facts = found.as_dict().items()
         print_rows([{key: _json_of(value) if isinstance(value, list) else value for key, value in facts}], format)
     else:
@@ -273,7 +273,7 @@ def standing(study: StudyArgument, storage: StorageOption = STORAGE, format: For
     found = load_study(study, storage).standing()
     if format is Format.json:
         print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
-    elif format is Format.csv:
+    elif format.is_rows:
         print_rows([one._asdict() for one in found.chances], format)
     else:
         print_text(str(found))
@@ -339,7 +339,7 @@ def _say(format: Format, words: str, **facts: object) -> None:
     """Print what was done: as a sentence, if there is one, or as fields for programs."""
     if format is Format.json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
-    elif format is Format.csv:
+    elif format.is_rows:
         print_rows([facts], format)
     elif words:
         print(words)

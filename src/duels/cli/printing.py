@@ -1,4 +1,4 @@
-"""Output of the commands: tables for people, JSON and CSV for programs.
+"""Output of the commands: tables for people, JSON and CSV for programs, LaTeX and Markdown for papers.
 
 A table fits its terminal and never truncates a cell. If it is too wide, headings and text are wrapped; then spare
 columns are left out, and a line below the table names them; at last each row becomes a block with one line per column.
@@ -8,7 +8,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from enum import StrEnum
@@ -17,7 +17,8 @@ from typing import Annotated, NamedTuple
 import typer
 
 from ..errors import DuelsError, InvalidInput
-from ..files import safe_cell
+from ..files import latex_table, markdown_table, safe_cell
+from ..policies import display_name
 
 
 class Interrupted(DuelsError):
@@ -37,6 +38,13 @@ class Format(StrEnum):
     table = "table"
     json = "json"
     csv = "csv"
+    latex = "latex"
+    markdown = "markdown"
+
+    @property
+    def is_rows(self) -> bool:
+        """Whether everything is printed as rows of a table, rather than as sentences or JSON."""
+        return self in (Format.csv, Format.latex, Format.markdown)
 
 
 FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How to print.")]
@@ -109,7 +117,7 @@ def print_rows(
     none: str = "",
     note: str = "",
 ) -> None:
-    """Print rows. JSON and CSV have all fields, a table has the `columns`.
+    """Print rows. JSON and CSV have all fields, a table, also in LaTeX or Markdown, has the `columns`.
 
     Args:
         rows: The rows, all with the same fields.
@@ -131,7 +139,23 @@ def print_rows(
     else:
         chosen = columns or [column(key) for key in rows[0]]
         cells = [[one.show(*(row[field] for field in one.fields)) for one in chosen] for row in rows]
-        print("\n".join(table_lines(chosen, cells, terminal_width(), note)))
+        if format is Format.table:
+            print("\n".join(table_lines(chosen, cells, terminal_width(), note)))
+        else:
+            print(_for_papers(chosen, cells, format))
+
+
+def _for_papers(columns: Sequence[Column], rows: Sequence[Sequence[str]], format: Format) -> str:
+    """Return a table as LaTeX or Markdown, in which policies have the names that papers print."""
+    named = [one.fields == ("policy",) for one in columns]
+    shown = [[display_name(cell) if policy else cell for cell, policy in zip(row, named)] for row in rows]
+    write = latex_table if format is Format.latex else markdown_table
+    return write([one.head for one in columns], shown, _right(rows, range(len(columns))))
+
+
+def _right(rows: Sequence[Sequence[str]], columns: Iterable[int]) -> list[int]:
+    """Return the columns that have only numbers."""
+    return [k for k in columns if all(NUMBER.fullmatch(row[k]) or not row[k] for row in rows)]
 
 
 def print_text(text: str) -> None:
@@ -205,7 +229,8 @@ def _grid(
 ) -> list[str]:
     heads = [wrapped(columns[k].head, wide) for k, wide in zip(shown, widths)]
     bodies = [[wrapped(row[k], wide) for k, wide in zip(shown, widths)] for row in rows]
-    right = [all(NUMBER.fullmatch(row[k]) or not row[k] for row in rows) for k in shown]
+    numbers = _right(rows, shown)
+    right = [k in numbers for k in shown]
     lines = [*_side_by_side(heads, widths, right), " " + "─" * (_taken(widths) - 1)]
     apart = _needs_blank_lines(bodies)
     for place, body in enumerate(bodies):

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -220,6 +220,21 @@ def plot(
         str | None,
         typer.Option("--format", "-f", help="What to write into a folder: png, svg, pdf, html or json (png)."),
     ] = None,
+    title: Annotated[str | None, typer.Option(help="The title; '' leaves out title and subtitle.")] = None,
+    label: Annotated[
+        list[str] | None, typer.Option(help="A name to show for a policy or arm, e.g. rucb=RUCB; repeatable.")
+    ] = None,
+    color: Annotated[
+        list[str] | None, typer.Option(help="A policy's colour, e.g. rucb=#0072B2 or rucb=navy; repeatable.")
+    ] = None,
+    width: Annotated[
+        str | None, typer.Option(help="Width of the figure: column (240 points), page (500) or a number of points.")
+    ] = None,
+    font: Annotated[str | None, typer.Option(help="An installed font.")] = None,
+    band: Annotated[
+        str | None, typer.Option(help="Around means: ci (95%), quantiles (middle half), minmax or none.")
+    ] = None,
+    legend: Annotated[str | None, typer.Option(help="bottom, or direct: names at the lines' ends.")] = None,
 ) -> None:
     """Draw the figures of an experiment's folder or of a preference matrix."""
     from ..figures.charts import ENDINGS, save
@@ -232,7 +247,15 @@ def plot(
         raise InvalidInput(f"cannot write a figure as {str(file)!r}: expected a folder, or one of {', '.join(ENDINGS)}")
     if file is not None and ending not in (None, file.suffix.lower()):
         raise InvalidInput(f"{file} is not a {ending} file: rename it, or leave out --format")
-    drawn = _figures(source, figure)
+    look: dict[str, Any] = {
+        "title": title,
+        "labels": _pairs("label", label),
+        "colors": _pairs("color", color),
+        "font": font,
+    }
+    look |= {"width": _points(width), "band": band, "legend": legend}
+    chosen = {name: value for name, value in look.items() if value not in (None, {})}
+    drawn = _figures(source, figure, chosen | ({"band": None} if band == "none" else {}))
     if file is not None and len(drawn) > 1:
         remedy = f"a folder (--out {file.stem} --format {file.suffix[1:]})"
         raise InvalidInput(f"{file} is one file, but there are {len(drawn)} figures: name {remedy}, or one --figure")
@@ -259,7 +282,25 @@ def report(
     print(f"saved in {path}", file=sys.stderr)
 
 
-def _figures(source: str, wanted: list[str] | None) -> dict[str, "Figure"]:
+def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:
+    """Split `rucb=RUCB` at the last equals sign: a policy's parameters have some too."""
+    found = {}
+    for text in texts or ():
+        name, equals, value = text.rpartition("=")
+        if not (name and equals):
+            raise InvalidInput(f"--{option} is {text!r}: expected NAME=VALUE, such as rucb=RUCB")
+        found[name] = value
+    return found
+
+
+def _points(width: str | None) -> float | str | None:
+    try:
+        return None if width is None else float(width)
+    except ValueError:
+        return width
+
+
+def _figures(source: str, wanted: list[str] | None, look: Any) -> dict[str, "Figure"]:
     """Draw figures, by the names of their files; figures of several matrices are numbered."""
     from ..errors import UnknownName
     from ..experiments.folder import IDENTITY, folder_matrices
@@ -269,11 +310,11 @@ def _figures(source: str, wanted: list[str] | None) -> dict[str, "Figure"]:
 
     if Path(source).is_dir():
         is_experiment = (Path(source) / IDENTITY).exists()
-        subject = Subject(load_results(source), folder_matrices(source) if is_experiment else {})
+        subject = Subject(load_results(source), folder_matrices(source) if is_experiment else {}, look=look)
         known = [*FIGURES] if is_experiment else [name for name in OF_RESULTS if name != "bounds"]
         usual = ["regret", "accuracy"]
     else:
-        subject = Subject(None, {source: as_matrix(source)})
+        subject = Subject(None, {source: as_matrix(source)}, look=look)
         known = usual = [*OF_MATRICES]
     drawn: dict[str, Figure] = {}
     for name in _separated(wanted) or usual:

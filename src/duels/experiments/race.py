@@ -1,7 +1,9 @@
 """A race: all policies whose assumptions a problem meets, compared in one table and one figure."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Unpack
+
+import polars as pl
 
 from .. import testing
 from ..checks import check_int
@@ -19,8 +21,11 @@ from .running import as_problem, matrix_of
 if TYPE_CHECKING:
     import altair as alt
 
+    from ..figures import Look
+
 HORIZON, RUNS = 100_000, 20
 CONFORMS = "yes"
+DRAWN = 6  # the best policies, which a figure shows
 
 
 class RaceRow(NamedTuple):
@@ -44,11 +49,30 @@ class Race(NamedTuple):
     regret: str  # the notion
     left_out: dict[str, str]
 
-    def plot(self) -> "alt.LayerChart | alt.ConcatChart":
-        """Draw the regrets over time."""
+    def plot(self, **look: "Unpack[Look]") -> "alt.LayerChart | alt.ConcatChart":
+        """Draw the regrets over time of the best six policies, and of baselines such as `random`.
+
+        Args:
+            **look: How the figure looks: see `duels.figures.Look`. By default each line is named at its end, and the
+                band is the 95% interval of its mean.
+        """
         from .. import figures  # takes long to import, and most races are not drawn
 
-        return figures.regret(self.results)
+        names = [row.policy for row in self.rows]
+        shown = [name for place, name in enumerate(names) if place < DRAWN or _is_baseline(name)]
+        frame = self.results.frame.filter(pl.col("policy").is_in(shown))
+        order = pl.col("policy").cast(pl.Enum(shown))  # colours are in the order of the table
+        drawn = Results(frame.sort(order, maintain_order=True), provenance=self.results.provenance)
+        usual: Look = {"legend": "direct", "band": "ci"}
+        if len(shown) < len(names):
+            usual["title"] = f"Regret on {frame['problem'][0]}: the best {DRAWN} of {len(names)} policies"
+        return figures.regret(drawn, **(usual | look))
+
+
+def _is_baseline(policy: str) -> bool:
+    """Whether a figure always shows a policy, for comparison: its module says so."""
+    name = policy.partition(":")[0]
+    return name in BUILT_IN and bool(getattr(find_policy(name).module, "BASELINE", False))
 
 
 def race(

@@ -9,6 +9,7 @@ from ..errors import needs_extra
 with needs_extra("plots", "drawing figures"):
     from .charts import save
     from .heat_maps import pair_points, pairs, preference_points, preferences
+    from .look import Look
     from .over_time import accuracy, accuracy_points, bound_points, bounds_in_sight, regret, regret_points
     from .pair_interval import interval_points, intervals, tail_points
     from .quantiles import quantile_points, regret_quantiles
@@ -18,6 +19,7 @@ with needs_extra("plots", "drawing figures"):
     from .wrong_horizon import horizon_points, horizons
 
 __all__ = [
+    "Look",
     "accuracy",
     "accuracy_points",
     "bound_points",

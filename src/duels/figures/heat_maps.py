@@ -1,6 +1,7 @@
 """Heat maps of pairs of arms: their preferences, and how often they duelled."""
 
 from collections.abc import Sequence
+from typing import Unpack
 
 import altair as alt
 import polars as pl
@@ -10,27 +11,37 @@ from ..preference import PreferenceMatrix
 from ..problems import as_matrix
 from ..results import Results, as_results, ordered
 from . import charts
+from .look import Look, style_of
 from .selection import MatrixLike, ends, only, unique
 
 
-def preferences(matrix: MatrixLike, *, names: Sequence[str] | None = None) -> alt.LayerChart:
+def preferences(matrix: MatrixLike, *, names: Sequence[str] | None = None, **look: Unpack[Look]) -> alt.LayerChart:
     """Draw how often the arm of each row beats the arm of each column, best Copeland score first.
 
     Args:
         matrix: The preference matrix, its file or a problem's name.
         names: Names for the arms, in the matrix's order; by default its own.
+        **look: How the figure looks: see `Look`.
+
+    Raises:
+        InvalidInput: If an option is wrong.
     """
+    style = style_of("preferences", look)
     matrix = as_matrix(matrix)
     called = PreferenceMatrix(matrix.array, matrix.names if names is None else names)
     points = preference_points(called)
     _, reach = ends((points["probability"] - 0.5).abs())
-    cells = charts.probabilities("probability", reach or 0.5, ["row beats", "column"])
+    cells = charts.probabilities("probability", reach or 0.5, ["row beats", "column"], style)
     winner = _winner(called)
-    chart = charts.heat_map(points, unique(points, "row"), "probability", cells, winner)
-    best = f"Condorcet winner: {winner} (outlined)" if winner else "no Condorcet winner"
+    best = f"Condorcet winner: {style.arm(winner)} (outlined)" if winner else "no Condorcet winner"
     below = f"K = {matrix.arms} · {best} · {charts.count(called.three_cycles, 'three-cycle')}"
     description = f"Heat map of the probability that the arm of the row beats that of the column. {below}."
-    return charts.titled(chart, f"Preferences of {matrix.name}", below, description)
+
+    def draw(width: float) -> alt.LayerChart:
+        chart = charts.heat_map(points, unique(points, "row"), "probability", cells, winner, style, width)
+        return charts.titled(chart, f"Preferences of {matrix.name}", below, description, style)
+
+    return charts.fit(draw, charts.CELLS, style)
 
 
 def preference_points(matrix: MatrixLike) -> pl.DataFrame:
@@ -48,6 +59,7 @@ def pairs(
     problem: str | None = None,
     policy: str | None = None,
     t: int | None = None,
+    **look: Unpack[Look],
 ) -> alt.LayerChart | alt.ConcatChart:
     """Draw how often each pair duelled up to time t, as the mean over runs, with a panel for each policy.
 
@@ -57,23 +69,33 @@ def pairs(
         problem: The problem to show; needed if there are several.
         policy: The policy to show; by default each has a panel.
         t: A checkpoint; by default each policy's last one.
+        **look: How the figure looks: see `Look`.
 
     Raises:
         UnknownName: If the results have no such policy or problem.
-        InvalidInput: If no pairs were recorded at that time, or the matrix has another number of arms.
+        InvalidInput: If no pairs were recorded at that time, the matrix has another number of arms, or an option is
+            wrong.
     """
+    style = style_of("pairs", look)
     known = None if matrix is None else as_matrix(matrix)
     points = pair_points(results, known, problem=problem, policy=policy, t=t)
     met = points.filter(pl.col("duels") > 0)
-    order, cells = unique(points, "row"), charts.amounts("duels", *ends(met["duels"]))
-    panels = {
-        f"{name}, t = {time:,}": charts.heat_map(met.filter(policy=name), order, "duels", cells, _winner(known))
-        for name, time in points.select("policy", "t").unique(maintain_order=True).rows()
-    }
-    shown = points["problem"][0] + (f": {next(iter(panels))}" if len(panels) == 1 else "")
+    order, cells = unique(points, "row"), charts.amounts("duels", *ends(met["duels"]), style=style)
+    shown = points.select("policy", "t").unique(maintain_order=True).rows()
+    headings = {name: f"{style.policy(name)}, t = {time:,}" for name, time in shown}
+    title = f"Duels of each pair on {points['problem'][0]}"
+    title += f": {headings[shown[0][0]]}" if len(shown) == 1 else ""
     below = f"K = {len(order)} · mean over {charts.count(charts.span(points['runs']), 'run')} · blank: never"
-    description = f"Heat map of how often each pair of arms duelled: {'; '.join(panels)}. {below}."
-    return charts.titled(charts.side_by_side(panels), f"Duels of each pair on {shown}", below, description)
+    description = f"Heat map of how often each pair of arms duelled: {'; '.join(headings.values())}. {below}."
+
+    def draw(width: float) -> alt.LayerChart | alt.ConcatChart:
+        panels = {
+            heading: charts.heat_map(met.filter(policy=name), order, "duels", cells, _winner(known), style, width)
+            for name, heading in headings.items()
+        }
+        return charts.titled(charts.side_by_side(panels, style), title, below, description, style)
+
+    return charts.fit(draw, charts.CELLS, style, style.columns(len(headings), charts.COLUMNS))
 
 
 def pair_points(

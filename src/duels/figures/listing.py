@@ -10,9 +10,11 @@ from typing import NamedTuple
 import altair as alt
 import polars as pl
 
+from ..policies import display_name
 from ..preference import PreferenceMatrix
 from ..results import Results
 from .heat_maps import preference_points, preferences
+from .look import Look
 from .over_time import accuracy, regret
 from .selection import alpha_of, unique
 from .subset_assumptions import condorcet_probability
@@ -43,6 +45,7 @@ class Subject(NamedTuple):
     results: Results | None
     matrices: Mapping[str, PreferenceMatrix]  # by problem
     pool: PreferenceMatrix | None = None  # the matrix that the problems' arms were drawn from
+    look: Look = Look()
 
     @property
     def origin(self) -> str:
@@ -73,12 +76,14 @@ def _regret(subject: Subject) -> Iterator[Figure]:
     results = _results(subject)
     caption = f"Mean over runs; dotted, the best and the worst run. {_afresh(results.frame)}"
     columns = ("problem", "policy", "t", "runs", "regret", "regret_min", "regret_max")
-    chart = regret(results, pool=subject.origin)
+    chart = regret(results, pool=subject.origin, **subject.look)
     yield Figure("regret", "Regret over time", caption, chart, _data(chart, columns))
 
 
 def _bounds(subject: Subject) -> Iterator[Figure]:
-    chart = regret(_results(subject), bounds=_with_winner(subject) or subject.matrices, pool=subject.origin)
+    chart = regret(
+        _results(subject), bounds=_with_winner(subject) or subject.matrices, pool=subject.origin, **subject.look
+    )
     caption = "The same, with RUCB's bounds where in sight."
     yield Figure("bounds", "Regret and its bounds", caption, chart, _data(chart, ("problem", "label", "t", "bound")))
 
@@ -88,13 +93,13 @@ def _accuracy(subject: Subject) -> Iterator[Figure]:
     best = "the Condorcet winner" if results.notion == "condorcet" else f"a best arm ({results.notion})"
     caption = f"The share of runs that name {best}. {_afresh(results.frame)}"
     columns = ("problem", "policy", "t", "runs", "accuracy", "accuracy_low", "accuracy_high")
-    chart = accuracy(results, pool=subject.origin)
+    chart = accuracy(results, pool=subject.origin, **subject.look)
     yield Figure("accuracy", "Accuracy over time", caption, chart, _data(chart, columns))
 
 
 def _horizons(subject: Subject) -> Iterator[Figure]:
     caption = "What a policy that is told a horizon costs if that is not the time it is used for."
-    chart = horizons(_results(subject), pool=subject.origin)
+    chart = horizons(_results(subject), pool=subject.origin, **subject.look)
     yield Figure("horizons", "Horizons too short and too long", caption, chart)
 
 
@@ -103,7 +108,7 @@ def _subsets(subject: Subject) -> Iterator[Figure]:
     shown = subject.matrices if subject.pool is None else {subject.pool.name: subject.pool}
     for place, (name, matrix) in enumerate(shown.items()):
         caption = f"How likely it is that K arms drawn from {name} have a Condorcet winner, and a total order."
-        chart = condorcet_probability(matrix)
+        chart = condorcet_probability(matrix, **subject.look)
         data = _data(chart, ("size", "assumption", "probability", "exact"))
         key = "assumptions" if len(shown) == 1 else f"assumptions-{place}"
         yield Figure(key, "Assumptions on subsets", caption, chart, data)
@@ -116,7 +121,8 @@ def _preferences(subject: Subject) -> Iterator[Figure]:
         shown[pool.name] = pool
     for place, (name, matrix) in enumerate(shown.items()):
         caption = f"{name}: how often the arm of the row beats that of the column. Arms that beat more come first."
-        yield Figure(f"preferences-{place}", f"Preferences of {name}", caption, preferences(matrix), _square(matrix))
+        chart = preferences(matrix, **subject.look)
+        yield Figure(f"preferences-{place}", f"Preferences of {name}", caption, chart, _square(matrix))
 
 
 Drawing = Callable[[Subject], Iterator[Figure]]
@@ -145,7 +151,7 @@ def _with_winner(subject: Subject) -> dict[str, PreferenceMatrix]:
 def _afresh(frame: pl.DataFrame) -> str:
     """Say which policies were run with several horizons."""
     counts = frame.group_by("policy", maintain_order=True).agg(pl.col("horizon").n_unique())
-    policies = counts.filter(pl.col("horizon") > 1)["policy"].to_list()
+    policies = [display_name(name) for name in counts.filter(pl.col("horizon") > 1)["policy"]]
     return f"Run afresh for each horizon, which is where they count: {', '.join(policies)}." if policies else ""
 
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Unpack
 
 import altair as alt
 import numpy as np
@@ -13,12 +14,15 @@ from ..preference import Arm
 from ..problems import as_matrix
 from ..results import Results, as_results
 from . import charts
-from .charts import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, Layered, line_glyph
+from .charts import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, Layered
+from .legends import Key, line_glyph
+from .look import Look, Style, style_of
 from .selection import MatrixLike, alpha_of, called, matrix_of, of_run, power
 
 DELTA = 0.05  # of C(δ)
 TAILS, FEWEST = 5, 4  # graphs in the appendix's form, and duels at the first of them
 TALL = 0.8  # the share of the space until the next graph that a graph takes
+NARROW = 400  # points; a narrower figure has two rows of areas
 VISIBLE = 0.03  # smaller areas are drawn ten times as wide, or a hundred times, …
 DASHED, DOTTED, UPRIGHT, TICK = (6, 3), (2, 2), "M0,-.4V.4", "M0,.05V.35"
 Y = Callable[[str], alt.Y]  # the y axis for a column
@@ -32,6 +36,7 @@ def intervals(
     run: int = 0,
     policy: str | None = None,
     tails: bool | Sequence[int] = False,
+    **look: Unpack[Look],
 ) -> alt.LayerChart:
     """Draw the interval of one pair over time, its mean, the true p, and the time T from which p stays inside.
 
@@ -44,16 +49,18 @@ def intervals(
         run: The run to show.
         policy: The policy to show; needed if several were recorded.
         tails: Whether to add the appendix's graphs (`tail_points`) at five times, or the times to add them at.
+        **look: How the figure looks: see `Look`.
 
     Raises:
-        InvalidInput: If the pair was not recorded, or the results are not of this matrix.
+        InvalidInput: If the pair was not recorded, the results are not of this matrix, or an option is wrong.
     """
+    style = style_of("intervals", look, colored=False)
     points = interval_points(results, matrix, pair=pair, run=run, policy=policy)
     one, arms = points.row(0, named=True), as_matrix(matrix).arms
-    i, j = called(one["first"]), called(one["second"])
+    i, j = called(style.arm(one["first"])), called(style.arm(one["second"]))
     graphs = None if tails is False else tail_points(points, () if tails is True else tails)
     drawn = points.filter(pl.col("duels") > 0) if points["duels"].max() else points
-    width, height = (charts.WIDTH * 1.5, charts.HEIGHT) if graphs is None else (charts.WIDTH * 2, charts.HEIGHT * 1.4)
+    usual = (charts.WIDTH * 1.5, charts.HEIGHT) if graphs is None else (charts.WIDTH * 2, charts.HEIGHT * 1.4)
     reach = [0.0, 1.0] if graphs is None else [*graphs["x"], 0.0, 1.0]
     axis = charts.log_axis("time t", drawn["t"][0], points["t"][-1])
     x = alt.X("t:Q", **axis)
@@ -62,14 +69,20 @@ def intervals(
     def y(column: str) -> alt.Y:
         return alt.Y(f"{column}:Q", title=f"probability that {i} beats {j}", scale=scale)
 
-    notes = [f"{one['policy']} on {one['problem']}, run {run} · p = {one['p']:.4g}", _settling(points)]
+    notes = [f"{style.policy(one['policy'])} on {one['problem']}, run {run} · p = {one['p']:.4g}", _settling(points)]
     layers = _layers(drawn, _settled(points), x, y)
     if graphs is not None:
-        layers += _upright(graphs, x, alt.X("right:Q", **axis), y, points["t"][-1])
+        layers += _upright(graphs, x, alt.X("right:Q", **axis), y, points["t"][-1], style)
         notes.append("above each graph its green area: Chernoff and Hoeffding's bound on the chance that p is outside")
         notes.append("×10: drawn ten times as wide" if (graphs["area"] < VISIBLE).any() else "")
-    chart = charts.layered(*layers, _key(points).layer(width), width=width, height=height)
-    return charts.titled(chart, f"The interval of {i} against {j}", [*notes, _lemma(one["policy"], arms)])
+    notes.append(_lemma(one["policy"], arms))
+
+    def draw(width: float) -> alt.LayerChart:
+        height = charts.height_of(width, usual, style)
+        chart = charts.layered(*layers, _key(points).layer(width, style), width=width, height=height)
+        return charts.titled(chart, f"The interval of {i} against {j}", notes, style=style)
+
+    return charts.fit(draw, usual[0], style)
 
 
 def interval_points(
@@ -147,8 +160,8 @@ def _graph(t: int, n: float, mean: float, upper: float) -> pl.DataFrame:
     return pl.DataFrame(columns).select(pl.all(), **labels)
 
 
-def _key(points: pl.DataFrame) -> charts.Key:
-    key = charts.Key().with_entry("interval [l, u]", BLUE, line_glyph()).with_entry("mean μ", ORANGE, line_glyph())
+def _key(points: pl.DataFrame) -> Key:
+    key = Key().with_entry("interval [l, u]", BLUE, line_glyph()).with_entry("mean μ", ORANGE, line_glyph())
     key = key.with_entry("true p", BLACK, line_glyph(dash=DASHED)).with_entry("compared", GREY, TICK)
     if not points["holds"].all():
         key = key.with_entry("p is outside", VERMILION, UPRIGHT)
@@ -182,7 +195,7 @@ def _chart(rows: pl.DataFrame) -> alt.Chart:
     return alt.Chart(charts.table(rows.select("t", "lower", "upper", "mean", "p")))
 
 
-def _upright(graphs: pl.DataFrame, x: alt.X, right: alt.X, y: Y, end: float) -> Layered:
+def _upright(graphs: pl.DataFrame, x: alt.X, right: alt.X, y: Y, end: float, style: Style) -> Layered:
     """Draw the graphs turned by 90 degrees, each to the right of its time, equally wide; small tails are magnified."""
     times = (VISIBLE / pl.col("area")).log10().ceil().clip(0)
     graphs = graphs.with_columns(times=10**times)
@@ -202,8 +215,18 @@ def _upright(graphs: pl.DataFrame, x: alt.X, right: alt.X, y: Y, end: float) -> 
             right, y("x"), alt.Detail("t:Q"), alt.Order("x:Q")
         ),
         labels.mark_rule(color=BLACK, strokeWidth=0.5).encode(x),
-        labels.mark_text(align="left", fontSize=11).encode(x, y=alt.value(-7), text="text:N"),
+        *_areas(feet, x, style),
     ]
+
+
+def _areas(feet: pl.DataFrame, x: alt.X, style: Style) -> Layered:
+    """Print the areas above their graphs; in a narrow figure every other one is a line higher, so that none overlap."""
+    rows = 2 if style.width is not None and style.width < NARROW else 1
+    found: Layered = []
+    for row in range(rows):
+        text = alt.Chart(charts.values(feet.gather_every(rows, row))).mark_text(align="left", fontSize=style.text)
+        found.append(text.encode(x, y=alt.value(-7 - 1.2 * style.text * row), text="text:N"))
+    return found
 
 
 def _area(graph: dict[str, float]) -> str:

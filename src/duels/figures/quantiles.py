@@ -1,6 +1,7 @@
 """Figure 3: the quantiles of RUCB's regret, and the bound on them whose area is Theorem 3's bound on the mean."""
 
 import math
+from typing import Unpack
 
 import altair as alt
 import numpy as np
@@ -10,8 +11,10 @@ from .. import theory
 from ..preference import PreferenceMatrix
 from ..problems import as_matrix
 from ..results import Results, as_results
-from . import charts
-from .charts import BLUE, SKY, VERMILION, line_glyph
+from . import charts, legends
+from .charts import BLUE, SKY, VERMILION
+from .legends import line_glyph
+from .look import Look, style_of
 from .selection import MatrixLike, at, ends, matrix_of, one_policy, power, rucb_alpha, without_repeats
 
 TOO_HIGH = 1e6  # a bound that is so many times above every regret is not drawn
@@ -20,7 +23,7 @@ FOUND, MEAN, BOUND, EXPECTED = "quantiles of R", "mean of R", "Theorem 2's bound
 
 
 def regret_quantiles(
-    results: Results, matrix: MatrixLike, *, t: int | None = None, policy: str | None = None
+    results: Results, matrix: MatrixLike, *, t: int | None = None, policy: str | None = None, **look: Unpack[Look]
 ) -> alt.LayerChart:
     """Draw the quantiles of RUCB's regret R_t over runs, and above them H_t(q), Theorem 2's bound with δ = 1 − q.
 
@@ -32,10 +35,12 @@ def regret_quantiles(
         matrix: The problem's matrix, its file or the problem's name.
         t: A checkpoint; by default the last one.
         policy: The RUCB to show; needed if there are several policies.
+        **look: How the figure looks: see `Look`.
 
     Raises:
-        InvalidInput: If the policy is not RUCB, or the results are not of this matrix.
+        InvalidInput: If the policy is not RUCB, the results are not of this matrix, or an option is wrong.
     """
+    style = style_of("regret_quantiles", look)
     points = quantile_points(results, matrix, t=t, policy=policy)
     matrix, one = as_matrix(matrix), points.row(0, named=True)
     alpha, least, most = rucb_alpha(one["policy"]), *ends(points["regret"])
@@ -44,26 +49,32 @@ def regret_quantiles(
     if alpha > 1:
         levels[EXPECTED] = float(theory.expected_regret_bound(matrix, one["t"], alpha))
     axis = charts.log_axis("regret R", least / 1.5, max([most, *curve["bound"], *levels.values()]) * 1.5)
-    key = charts.Key((FOUND, MEAN), (BLUE, BLUE), (line_glyph(), line_glyph(dash=DASHED)))
+    found, mean, bound, expected = style.painted((FOUND, MEAN, BOUND, EXPECTED), (BLUE, BLUE, VERMILION, VERMILION))
+    key = legends.Key((FOUND, MEAN), (found, mean), (line_glyph(), line_glyph(dash=DASHED)))
     if len(curve):
-        key = key.with_entry(BOUND, VERMILION, line_glyph())
+        key = key.with_entry(BOUND, bound, line_glyph())
     if alpha > 1:
-        key = key.with_entry(EXPECTED, VERMILION, line_glyph(dash=DASHED))
+        key = key.with_entry(EXPECTED, expected, line_glyph(dash=DASHED))
     x = alt.X("low:Q", title="quantile q", scale=alt.Scale(domain=[0, 1]))
     y = alt.Y("regret:Q", **axis)
     steps = alt.Chart(charts.values([*points.to_dicts(), {"low": 1, "regret": most}]))
     rules = alt.Chart(charts.values([{"label": label, "level": level} for label, level in levels.items()]))
-    layers = [
-        alt.Chart(charts.values(points))
-        .mark_rect(color=SKY, opacity=0.3)
-        .encode(x, alt.X2("high"), y, alt.Y2Value(charts.HEIGHT)),
-        steps.mark_line(interpolate="step-after", color=BLUE).encode(x, y),
-        alt.Chart(charts.values(curve)).mark_line(color=VERMILION).encode(x, alt.Y("bound:Q", **axis)),
-        rules.mark_rule(strokeDash=DASHED, strokeWidth=1.5).encode(alt.Y("level:Q", **axis), key.colour("label")),
-    ]
-    chart = charts.layered(*layers, key.layer(), width=charts.WIDTH, height=charts.HEIGHT)
-    below = f"{one['policy']}, K = {matrix.arms} · {len(points)} runs, t = {one['t']:,}"
-    return charts.titled(chart, f"Quantiles of the regret on {one['problem']}", [below, *_notes(matrix, alpha, curve)])
+    below = f"{style.policy(one['policy'])}, K = {matrix.arms} · {len(points)} runs, t = {one['t']:,}"
+    notes = [below, *_notes(matrix, alpha, curve)]
+
+    def draw(width: float) -> alt.LayerChart:
+        height = charts.height_of(width, (charts.WIDTH, charts.HEIGHT), style)
+        areas = alt.Chart(charts.values(points)).mark_rect(color=SKY if found == BLUE else found, opacity=0.3)
+        layers = [
+            areas.encode(x, alt.X2("high"), y, alt.Y2Value(height)),
+            steps.mark_line(interpolate="step-after", color=found).encode(x, y),
+            alt.Chart(charts.values(curve)).mark_line(color=bound).encode(x, alt.Y("bound:Q", **axis)),
+            rules.mark_rule(strokeDash=DASHED, strokeWidth=1.5).encode(alt.Y("level:Q", **axis), key.colour("label")),
+        ]
+        chart = charts.layered(*layers, key.layer(width, style), width=width, height=height)
+        return charts.titled(chart, f"Quantiles of the regret on {one['problem']}", notes, style=style)
+
+    return charts.fit(draw, charts.WIDTH, style)
 
 
 def quantile_points(

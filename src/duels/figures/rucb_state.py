@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
+from typing import Unpack
 
 import altair as alt
 import numpy as np
@@ -13,14 +14,17 @@ from ..preference import Arm, PreferenceMatrix
 from ..problems import as_matrix
 from ..results import Results, as_results
 from . import charts
-from .charts import BLACK, BLUE, GREY, SKY, VERMILION, Options
+from .charts import BLACK, BLUE, GREY, VERMILION, Options
+from .look import Look, Style, style_of
 from .selection import MatrixLike, at, matrix_of, of_run, rucb_alpha
 
 SHOWN = 8  # arms that fit
 SIZE = 560  # pixels for all blocks
+NARROW = 240  # points; a narrower figure has the entries of its legend below one another
 NAME = 9  # characters that fit above a block
 AHEAD, OPEN, BEHIND = "row is ahead", "open", "row is behind"
 COLOURS = {AHEAD: BLUE, OPEN: GREY, BEHIND: VERMILION}
+TINTS = {AHEAD: 0.16, OPEN: 0.06, BEHIND: 0.16}  # of a block in its colour
 
 
 def state(
@@ -31,10 +35,13 @@ def state(
     t: int | None = None,
     policy: str | None = None,
     arms: Sequence[Arm] | None = None,
+    **look: Unpack[Look],
 ) -> alt.FacetChart:
     """Draw the state of RUCB at time t: in each block the interval of the row's arm against the column's, a dot at p.
 
-    Rows of potential champions, with u ≥ ½ against every arm, are shaded and have an arrow.
+    A block has the colour of its verdict: the row is ahead, behind, or it is open. An arm with a block in which it is
+    behind is out; the others are potential champions and have an arrow. Blocks are centred on ½, and reach as far as
+    the probabilities and half of the intervals do.
 
     Args:
         results: Results that recorded pairs (`simulate(..., record="pairs")`), or their folder.
@@ -43,30 +50,56 @@ def state(
         t: A checkpoint; by default the last one.
         policy: The RUCB to show; needed if several policies were recorded.
         arms: The arms to show; by default all, or the eight with the best Copeland scores.
+        **look: How the figure looks: see `Look`.
 
     Raises:
-        InvalidInput: If nothing was recorded, or the policy is not RUCB.
+        InvalidInput: If nothing was recorded, the policy is not RUCB, or an option is wrong.
     """
+    style = style_of("state", look)
     points = state_points(results, matrix, run=run, t=t, policy=policy, arms=arms)
     one, total = points.row(0, named=True), as_matrix(matrix).arms
     names = points["row"].unique(maintain_order=True).to_list()
-    champions = points.filter("champion")["row"].unique(maintain_order=True).to_list()
-    marked = f"indexof({json.dumps(champions)}, datum.value) < 0 ? datum.value : '► ' + datum.value"
-    rows = alt.Row(
-        "row:N", sort=names, header=alt.Header(title=None, labelAngle=0, labelAlign="left", labelExpr=marked)
-    )
-    width = max(34, min(84, SIZE // len(names)))
-    small: Options = {"labelFontSize": 9, "labelLimit": width} if max(map(len, names)) > NAME else {}
-    columns = alt.Column("column:N", sort=names, header=alt.Header(title=None, **small))
-    chart = _block(points, width).facet(row=rows, column=columns, spacing=3)
+    reach = _reach(points)
     chosen = f"{len(names)} of {total} arms" + (", the best by Copeland score" if arms is None else "")
     notes = [
-        f"{one['policy']} on {one['problem']}, run {run}, t = {one['t']:,} · "
+        f"{style.policy(one['policy'])} on {one['problem']}, run {run}, t = {one['t']:,} · "
         + (f"K = {total}" if len(names) == total else chosen),
-        "dot: true p · bar: interval of the row against the column · dotted: ½ · a block goes from 0 to 1",
-        f"► potential champion: u ≥ ½ against each of the {total} arms",
+        "bar: interval of the row against the column · dot: true p · line: ½ · "
+        + f"a block goes from {0.5 - reach:.3g} to {0.5 + reach:.3g}",
+        f"► potential champion: behind none of the {total} arms, u ≥ ½",
     ]
-    return charts.titled(chart, "What RUCB holds of each pair", notes)
+
+    def draw(width: float) -> alt.FacetChart:
+        side = max(34, min(84, SIZE // len(names))) if style.width is None else max(12.0, width / len(names))
+        rows, columns = _headers(points, names, side, style)
+        chart = _block(points, side, reach, style).facet(row=rows, column=columns, spacing=3)
+        return charts.titled(chart, "What RUCB holds of each pair", notes, style=style)
+
+    return charts.fit(draw, SIZE, style)
+
+
+def _headers(points: pl.DataFrame, names: Sequence[str], side: float, style: Style) -> tuple[alt.Row, alt.Column]:
+    """The names of rows, with an arrow at potential champions, and of columns."""
+    champions = set(points.filter("champion")["row"])
+    texts = {name: style.arm(name) for name in names}
+    marked = {name: f"► {text}" if name in champions else text for name, text in texts.items()}
+    small: Options = (
+        {"labelFontSize": min(9, style.large), "labelLimit": side} if max(map(len, texts.values())) > NAME else {}
+    )
+    shown = [f"{json.dumps(one, ensure_ascii=False)}[datum.value]" for one in (marked, texts)]
+    row = alt.Header(title=None, labelAngle=0, labelAlign="left", labelExpr=shown[0])
+    column = alt.Header(title=None, labelExpr=shown[1], **small)
+    return alt.Row("row:N", sort=names, header=row), alt.Column("column:N", sort=names, header=column)
+
+
+def _reach(points: pl.DataFrame) -> float:
+    """How far blocks reach from ½: as far as every p and half of the intervals, and a little more."""
+    pairs = points.filter(pl.col("row") != pl.col("column"))
+    if not len(pairs):
+        return 0.5
+    furthest = np.abs(pairs.select("lower", "upper").to_numpy() - 0.5).max(axis=1)
+    wanted = max(float(np.abs(pairs["p"].to_numpy() - 0.5).max()), float(np.median(furthest)))
+    return min(0.5, math.ceil(1.1 * wanted * 20) / 20)
 
 
 def state_points(
@@ -124,22 +157,30 @@ def _best(matrix: PreferenceMatrix) -> list[int]:
     return [int(arm) for arm in np.argsort(-matrix.copeland_scores, kind="stable")[:SHOWN]]
 
 
-def _block(points: pl.DataFrame, side: int) -> alt.LayerChart:
+def _block(points: pl.DataFrame, side: float, reach: float, style: Style) -> alt.LayerChart:
+    ends = [0.5 - reach, 0.5 + reach]
     axis: Options = {
         "axis": alt.Axis(values=[0.5], labelExpr="'½'", grid=False, title=None),
-        "scale": alt.Scale(domain=[0, 1]),
+        "scale": alt.Scale(domain=ends, nice=False),
     }
-    legend = alt.Legend(title=None, orient="bottom", symbolType="stroke", symbolStrokeWidth=4)
-    colour = alt.Color("verdict:N", scale=alt.Scale(domain=list(COLOURS), range=list(COLOURS.values())), legend=legend)
+    narrow: Options = {"columns": 1} if style.width is not None and style.width < NARROW else {}
+    legend = alt.Legend(title=None, orient="bottom", symbolType="stroke", symbolStrokeWidth=4, **narrow)
+    painted = style.painted(list(COLOURS), list(COLOURS.values()))
+    colour = alt.Color("verdict:N", scale=alt.Scale(domain=list(COLOURS), range=painted), legend=legend)
     base, middle = alt.Chart(), alt.value(side / 2)
     across = {"x": alt.value(0), "x2": alt.value(side)}
-    bars = base.transform_filter("datum.row !== datum.column").mark_rule(strokeWidth=6, clip=True)
+    different = base.transform_filter("datum.row !== datum.column")
+    tints = different.mark_rect(aria=False).encode(
+        colour, **across, y=alt.value(0), y2=alt.value(side), opacity=alt.Opacity("tint:Q", scale=None)
+    )
+    bars = different.mark_rule(strokeWidth=max(3, side / 9), clip=True)
+    dots = different.mark_point(filled=True, color=BLACK, opacity=1, size=max(8, side / 3), clip=True)
     return charts.layered(
-        base.transform_filter("datum.champion").mark_rect(color=SKY, opacity=0.25).encode(**across),
+        tints,
         base.mark_rule(strokeDash=(2, 2), color=GREY).encode(**across, y=alt.datum(0.5, **axis)),
         bars.encode(alt.Y("lower:Q", **axis), alt.Y2("upper"), colour, x=middle),
-        base.mark_point(filled=True, color=BLACK, opacity=1, size=16).encode(alt.Y("p:Q", **axis), x=middle),
-        data=charts.values(points),
+        dots.encode(alt.Y("p:Q", **axis), x=middle),
+        data=charts.values(points.with_columns(tint=pl.col("verdict").replace_strict(TINTS))),
         width=side,
         height=side,
     )

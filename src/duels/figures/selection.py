@@ -15,6 +15,7 @@ from ..problems import as_matrix
 from ..provenance import digests
 from ..results import Results
 
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 MatrixLike = PreferenceMatrix | ArrayLike | os.PathLike[str]  # a matrix, an array, a file or a problem's name
 
 
@@ -113,8 +114,10 @@ def called(name: str) -> str:
 
 
 def power(exponent: float) -> str:
-    """Write 10 to a power: numbers below a million in full, larger ones as 10^17."""
-    return f"{10**exponent:,.0f}" if exponent < 6 else f"10^{exponent:.0f}"
+    """Write 10 to a power: numbers from 0.001 to a million in full, others as 10¹⁷."""
+    if -3 <= exponent < 6:
+        return f"{10**exponent:,.0f}" if exponent >= 0 else f"{10**exponent:g}"
+    return "10" + f"{exponent:.0f}".translate(SUPERSCRIPTS)
 
 
 def unique(frame: pl.DataFrame, column: str) -> list[str]:

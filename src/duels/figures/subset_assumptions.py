@@ -1,8 +1,9 @@
 """How likely random subsets of the arms meet the assumptions of policies: a Condorcet winner, a total order."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Unpack
 
 import altair as alt
 import numpy as np
@@ -10,7 +11,8 @@ import polars as pl
 
 from ..errors import InvalidInput
 from ..problems import as_matrix
-from . import charts
+from . import charts, legends
+from .look import Look, style_of
 from .selection import MatrixLike, ends
 
 CONDORCET, ORDERED = "Condorcet winner", "total order"
@@ -20,7 +22,7 @@ Z95 = 1.959963984540054  # the normal quantile of a 95% interval
 
 
 def condorcet_probability(
-    matrix: MatrixLike, *, sizes: Iterable[int] | None = None, samples: int = 20_000
+    matrix: MatrixLike, *, sizes: Iterable[int] | None = None, samples: int = 20_000, **look: Unpack[Look]
 ) -> alt.LayerChart:
     """Draw the probability that a random subset of the arms has a Condorcet winner, and that it has a total order.
 
@@ -28,26 +30,38 @@ def condorcet_probability(
         matrix: The preference matrix, its file or a problem's name.
         sizes: The sizes of subsets; by default all, or about 40 of them if there are more than 64 arms.
         samples: The number of random subsets per size where the exact probability of a total order takes too long.
+        **look: How the figure looks: see `Look`.
+
+    Raises:
+        InvalidInput: If a size or an option is wrong.
     """
+    style = style_of("condorcet_probability", look, direct=True)
     matrix = as_matrix(matrix)
     points = condorcet_points(matrix, sizes=sizes, samples=samples)
     scale = alt.Scale(domain=ends(points["size"]))
     x = alt.X("size:Q", title="size K of the subset", axis=alt.Axis(tickMinStep=1), scale=scale)
-    y = partial(alt.Y, title="probability", scale=alt.Scale(domain=[0, 1]))
-    key = charts.key_of([CONDORCET, ORDERED], [CONDORCET, ORDERED], [charts.VERMILION, charts.BLUE])
+    axis: charts.Options = {"title": "probability", "scale": alt.Scale(domain=[0, 1])}
+    y: Callable[[str], alt.Y] = partial(alt.Y, **axis)
+    names, usual = [CONDORCET, ORDERED], [charts.VERMILION, charts.BLUE]
+    key = legends.key_of(names, names, usual, style, [style.arm(name) for name in names])
     estimated = points.filter(~pl.col("exact"))
-    band = alt.Chart(charts.values(estimated)).mark_area(color=charts.BLUE, opacity=0.2)
+    band = alt.Chart(charts.values(estimated)).mark_area(color=key.colours[1], opacity=0.2)
     band = band.encode(x, y("lower:Q"), alt.Y2("upper"))
-    lines = charts.lines(points, x, y("probability:Q"), key, "assumption")
-    chart = charts.layered(band, *lines, key.layer(), width=charts.WIDTH, height=charts.HEIGHT)
+    lines = legends.lines(points, x, y("probability:Q"), key, "assumption", style)
     least = points.filter(assumption=CONDORCET).sort("probability", "size").row(0, named=True)
-    below = [f"K of {matrix.arms} arms · least P_K: {least['probability']:.4f}, at K = {least['size']}"]
+    below = [f"K of {matrix.arms} arms · a winner is least likely at K = {least['size']}: {least['probability']:.4f}"]
     if len(estimated):
         below.append(f"total order, K = {charts.span(estimated['size'])}: {samples:,} subsets each, shaded: 95%")
     description = "Probability, by size, that a random subset of the arms has a Condorcet winner or a total order. "
-    return charts.titled(
-        chart, f"Assumptions on random subsets of {matrix.name}", below, description + ". ".join(below)
-    )
+    description += ". ".join(below)
+
+    def draw(width: float) -> alt.LayerChart:
+        height = charts.height_of(width, (charts.WIDTH, charts.HEIGHT), style)
+        names = legends.names_at_ends(points, "probability", "assumption", key, axis, (width, height), style)
+        chart = charts.layered(band, *lines, *names, key.layer(width, style), width=width, height=height)
+        return charts.titled(chart, f"Assumptions on random subsets of {matrix.name}", below, description, style)
+
+    return charts.fit(draw, charts.WIDTH, style)
 
 
 def condorcet_points(matrix: MatrixLike, *, sizes: Iterable[int] | None = None, samples: int = 20_000) -> pl.DataFrame:

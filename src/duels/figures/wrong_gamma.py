@@ -1,5 +1,7 @@
 """Beat the Mean with a γ that is too small or too large (the paper's appendix)."""
 
+from typing import Unpack
+
 import altair as alt
 import polars as pl
 
@@ -9,59 +11,65 @@ from ..policies import policy as find_policy
 from ..preference import PreferenceMatrix
 from ..problems import as_matrix
 from ..results import Results, as_results
-from . import charts
-from .charts import BLUE, GREEN, ORANGE, PURPLE, Layered, Options, line_glyph
+from . import charts, legends
+from .charts import BLUE, GREY, ORANGE, VERMILION, Layered, Options
+from .look import Look, Style, style_of
 from .selection import MatrixLike, ends, matrix_of
 
 WIDTH, HEIGHT = 290, 230
-DOTTED = (2, 2)
-CONDORCET, BORDA, REGRET = "names the Condorcet winner", "names the Borda winner", "mean regret"
+CONDORCET, BORDA, OTHER = "names the Condorcet winner", "names the Borda winner", "names another arm"
+REGRET, SPREAD = "mean regret", "best and worst run"
+USUAL = {CONDORCET: BLUE, BORDA: ORANGE, OTHER: "#BBBBBB", REGRET: VERMILION, SPREAD: GREY}
+BLOCK = "".join(f"M-.6,{y:g}H.6" for y in (-0.3, -0.15, 0, 0.15, 0.3))  # a filled square of a legend
 INTERVAL = ["accuracy", "accuracy_low", "accuracy_high"]
 
 
-def gamma(results: Results, matrix: MatrixLike) -> alt.LayerChart | alt.ConcatChart:
-    """Draw which arm Beat the Mean recommends at the horizon, and its regret until then, against the γ it was given.
+def gamma(results: Results, matrix: MatrixLike, **look: Unpack[Look]) -> alt.LayerChart | alt.ConcatChart:
+    """Draw which arm Beat the Mean recommends at the horizon, and its regret until then, for each γ it was given.
 
-    Bars are Wilson's 95% intervals of the shares, and the regret of the best and the worst run.
+    The left panel has the shares of runs that name each arm, the right one the mean regret with the best and the worst
+    run. The number of runs is above each γ.
 
     Args:
         results: Results of policies such as `btm:gamma=2`, with one horizon, or their folder.
         matrix: The problem's matrix, its file or the problem's name.
+        **look: How the figure looks: see `Look`.
 
     Raises:
-        InvalidInput: If there are no such results, or they are not of this matrix.
+        InvalidInput: If there are no such results, they are not of this matrix, or an option is wrong.
     """
+    style = style_of("gamma", look)
     points = gamma_points(results, matrix)
     matrix, one = as_matrix(matrix), points.row(0, named=True)
-    lines = {CONDORCET: (BLUE, "accuracy", "accuracy_low", "accuracy_high")}
-    if matrix.condorcet_winner not in matrix.borda_winners:
-        lines[BORDA] = (ORANGE, "borda", "borda_low", "borda_high")
-    lines[REGRET] = (GREEN, "regret", "regret_min", "regret_max")
-    rows = pl.concat(
-        points.select("gamma", label=pl.lit(label), value=value, low=low, high=high, marked=pl.lit(True))
-        for label, (_, value, low, high) in lines.items()
-    )
-    key = charts.key_of(list(lines), list(lines), [colour for colour, *_ in lines.values()])
-    key = key.with_entry(f"true γ = {matrix.gamma:.3g}", PURPLE, line_glyph(dash=DOTTED))
-    least, most = ends(points["regret_min"])[0], ends(points["regret_max"])[1]
-    shares: Options = {"title": "share of runs", "scale": alt.Scale(domain=[-0.04, 1.04], nice=False)}
-    costs = charts.log_axis("regret until the horizon", least / 1.5, most * 1.5)
-    cost = pl.col("label") == REGRET
-    panels = {
-        "Whom it names": _panel(rows.filter(~cost), shares, matrix, key),
-        "What it costs": _panel(rows.filter(cost), costs, matrix, key),
-    }
-    runs = f"{charts.span(points['runs'])} runs for each γ"
-    below = f"{one['problem']}, K = {matrix.arms} · horizon {one['horizon']:,} · {runs}"
-    bars = "bars: 95% intervals of the shares; best and worst run"
-    return charts.titled(charts.side_by_side(panels), "Beat the Mean and its γ", [below, bars])
+    shares = share_rows(points, matrix.condorcet_winner not in matrix.borda_winners)
+    named = [label for label in USUAL if label in shares["label"]]
+    labels = [*named, REGRET, SPREAD]
+    glyphs = [*[BLOCK] * len(named), legends.mark_glyph("circle", full=True), "M0,-.35V.35"]
+    colours = style.painted(labels, [USUAL[label] for label in labels])
+    key = legends.Key(tuple(labels), tuple(colours), tuple(glyphs), tuple(style.arm(label) for label in labels))
+    columns = style.columns(2, 2)
+    below = [f"{one['problem']}, K = {matrix.arms}, true γ = {matrix.gamma:.3g} · horizon {one['horizon']:,}"]
+    below.append("above each γ: how many runs")
+
+    def draw(width: float) -> alt.LayerChart | alt.ConcatChart:
+        size = width, charts.height_of(width, (WIDTH, HEIGHT), style)
+        legend = key.layer(columns * width, style)
+        panels = {
+            "Whom it names": charts.layered(*_shares(shares, points, matrix, key, style), legend),
+            "What it costs": charts.layered(*_costs(points, matrix, key, style), legend),
+        }
+        for panel in panels.values():
+            panel.width, panel.height = size
+        return charts.titled(charts.side_by_side(panels, style), "Beat the Mean and its γ", below, style=style)
+
+    return charts.fit(draw, WIDTH, style, columns)
 
 
 def gamma_points(results: Results, matrix: MatrixLike) -> pl.DataFrame:
     """Compute, for each γ, the shares of runs that recommend the Condorcet and the Borda winner, and the regret.
 
     All are measured at the horizon. The shares are `accuracy` and `borda`; `…_low` to `…_high` are Wilson's 95%
-    intervals.
+    intervals. If the Condorcet winner is a Borda winner too, both shares count it.
     """
     results = as_results(results)
     matrix = matrix_of(results, matrix)
@@ -91,14 +99,56 @@ def _gamma(policy: str) -> float:
     return float(specs.fill(name, given, find_policy(name).params._asdict(), "duels policies")["gamma"])
 
 
-def _panel(rows: pl.DataFrame, axis: Options, matrix: PreferenceMatrix, key: charts.Key) -> alt.LayerChart:
-    least, most = ends(rows["gamma"])
-    sides = min(least, matrix.gamma) / 1.2, max(most, matrix.gamma) * 1.2
-    x = alt.X("gamma:Q", **charts.log_axis("γ it is given", *sides))
-    true = alt.Chart(charts.values([{"gamma": matrix.gamma}]))
-    layers: Layered = [true.mark_rule(color=PURPLE, strokeDash=DOTTED, strokeWidth=2).encode(x)]
-    for place, line in enumerate(rows.partition_by("label", maintain_order=True)):
-        bars = alt.Chart(charts.values(line)).mark_rule(strokeWidth=1.5, xOffset=3 * place)  # next to each other
-        layers.append(bars.encode(x, alt.Y("low:Q", **axis), alt.Y2("high"), key.colour("label")))
-    layers += charts.lines(rows, x, alt.Y("value:Q", **axis), key, "label")
-    return charts.layered(*layers, key.layer(2 * WIDTH), width=WIDTH, height=HEIGHT)
+def share_rows(points: pl.DataFrame, differ: bool) -> pl.DataFrame:
+    """Stack the shares of each γ: the Condorcet winner's, the Borda winner's if they `differ`, and all others'."""
+    borda = pl.col("borda") if differ else pl.lit(0.0)
+    shares = {CONDORCET: pl.col("accuracy"), BORDA: borda, OTHER: (1 - pl.col("accuracy") - borda).clip(0, 1)}
+    rows = pl.concat(points.select("gamma", label=pl.lit(label), share=share) for label, share in shares.items())
+    rows = rows.with_columns(high=pl.col("share").cum_sum().over("gamma"))
+    rows = rows.with_columns(low=pl.col("high") - pl.col("share"))
+    return rows.filter(pl.col("share") > 1e-9)
+
+
+def _x(points: pl.DataFrame, matrix: PreferenceMatrix) -> alt.X:
+    """The γs, evenly spaced, and the true one, which is marked."""
+    known = sorted({*points["gamma"], *([] if _is_given(points, matrix) else [matrix.gamma])})
+    true = min(known, key=lambda value: abs(value - matrix.gamma))
+    expression = (
+        f"abs(datum.value - {true!r}) < 1e-12 ? [format(datum.value, '.3~g'), 'true'] : format(datum.value, '.3~g')"
+    )
+    axis = alt.Axis(labelExpr=expression, labelAngle=0, ticks=False, labelOverlap=False)
+    return alt.X("gamma:O", title="γ it is given", scale=alt.Scale(domain=known), axis=axis)
+
+
+def _is_given(points: pl.DataFrame, matrix: PreferenceMatrix) -> bool:
+    return any(abs(value - matrix.gamma) < 1e-6 * matrix.gamma for value in points["gamma"])
+
+
+def _shares(
+    shares: pl.DataFrame, points: pl.DataFrame, matrix: PreferenceMatrix, key: legends.Key, style: Style
+) -> Layered:
+    x, axis = _x(points, matrix), alt.Scale(domain=[0, 1])
+    y: Options = {"title": "share of runs", "scale": axis}
+    bars = alt.Chart(charts.values(shares)).mark_bar()
+    return [bars.encode(x, alt.Y("low:Q", **y), alt.Y2("high"), key.colour("label")), _counts(points, x, style)]
+
+
+def _counts(points: pl.DataFrame, x: alt.X, style: Style) -> alt.Chart:
+    """The number of runs of each γ, above the panel."""
+    text = alt.Chart(charts.values(points)).mark_text(fontSize=style.text, dy=-6, color="#444444")
+    drawn: alt.Chart = text.encode(x, y=alt.value(0), text="runs:Q")
+    return drawn
+
+
+def _costs(points: pl.DataFrame, matrix: PreferenceMatrix, key: legends.Key, style: Style) -> Layered:
+    x, inks = _x(points, matrix), dict(zip(key.labels, key.colours))
+    least, most = ends(points["regret_min"])[0], ends(points["regret_max"])[1]
+    axis = charts.log_axis("regret until the horizon", least / 1.5, most * 1.5)
+    base = alt.Chart(charts.values(points))
+    return [
+        base.mark_rule(strokeWidth=2, color=inks[SPREAD]).encode(
+            x, alt.Y("regret_min:Q", **axis), alt.Y2("regret_max")
+        ),
+        base.mark_point(filled=True, opacity=1, size=60, color=inks[REGRET]).encode(x, alt.Y("regret:Q", **axis)),
+        _counts(points, x, style),
+    ]

@@ -1,5 +1,7 @@
 """Policies with a horizon that is too short or too long (the paper's section 2)."""
 
+from typing import Unpack
+
 import altair as alt
 import numpy as np
 import polars as pl
@@ -9,20 +11,24 @@ from ..errors import InvalidInput
 from ..policies import BUILT_IN
 from ..policies import policy as find_policy
 from ..results import Results, as_results
-from . import charts
-from .charts import GREY, line_glyph
+from . import charts, legends
+from .charts import GREY, Layered
+from .legends import line_glyph
+from .look import BANDS, Look, style_of
 from .selection import ends, only
 
 # Viridis without its yellow; shorter horizons are darker.
 COLOURS = ("#440154", "#472D7B", "#3B528B", "#2C728E", "#21918C", "#28AE80", "#5EC962", "#ADDC30")
 DASHED = (6, 3)
+SPREADS = {"ci": ("low", "high"), "quantiles": ("q25", "q75"), "minmax": ("least", "most")}
+AT_T, ALONG = "hollow: at T", "filled: to tell lines apart"
 AFTER = "after T: plays the arm it names"
 LATER = 40  # points of a line after T
 MOST = 6  # horizons whose colours can be told apart
 
 
 def horizons(
-    results: Results, *, policy: str | None = None, problem: str | None = None, pool: str = ""
+    results: Results, *, policy: str | None = None, problem: str | None = None, pool: str = "", **look: Unpack[Look]
 ) -> alt.LayerChart | alt.ConcatChart:
     """Draw mean regret against time for each horizon T that a policy was run with, both axes logarithmic.
 
@@ -35,11 +41,13 @@ def horizons(
         policy: The policy to show; by default each one that needs a horizon has a panel.
         problem: The problem to show; by default each has a panel.
         pool: The name of the matrix that the problems' arms were drawn from, for the subtitle.
+        **look: How the figure looks: see `Look`.
 
     Raises:
         UnknownName: If the results have no such policy or problem.
-        InvalidInput: If no policy needs a horizon, or every regret is 0.
+        InvalidInput: If no policy needs a horizon, every regret is 0, or an option is wrong.
     """
+    style = style_of("horizons", look, bands=list(SPREADS), direct=True)
     points = horizon_points(results, policy=policy, problem=problem).filter(pl.col("regret") > 0)
     if not len(points):
         raise InvalidInput("every regret is 0: there is nothing to draw on a logarithmic axis")
@@ -50,29 +58,46 @@ def horizons(
     others = points.filter(pl.col("horizon").is_null())["label"].unique(maintain_order=True).to_list()
     shades = [COLOURS[round(place)] for place in np.linspace(0, len(COLOURS) - 1, len(horizons))]
     told = [_label(horizon) for horizon in horizons]
-    key = charts.key_of([*told, *others], told, [*shades, *charts.colour_of(others).range])
+    texts = [*told, *(style.policy(name) for name in others)]
+    key = legends.key_of([*told, *others], told, [*shades, *legends.colour_of(others).range], style, texts)
+    key = legends.explain_marks(key, AT_T, ALONG if others else "")
+    if style.band:
+        key = legends.with_band(key, BANDS[style.band])
     if points["after"].any():
         key = key.with_entry(AFTER, GREY, line_glyph(dash=DASHED))
     start, end = ends(points["t"])
     x = alt.X("t:Q", **charts.log_axis("time t", start, 1.15 * end))
     least, most = ends(points["regret"])
-    y = alt.Y("regret:Q", **charts.log_axis("mean cumulative regret", least / 1.2, most * 1.2))
+    axis = charts.log_axis("mean cumulative regret", least / 1.2, most * 1.2)
     groups = points.partition_by("problem", "policy", maintain_order=True)
-    width, height = (charts.WIDTH * 1.3, charts.HEIGHT * 1.2) if len(groups) == 1 else (270, 220)
-    legend = key.layer(width * min(len(groups), charts.COLUMNS))
-    panels = {}
-    for rows in groups:
+    usual = (charts.WIDTH * 1.3, charts.HEIGHT * 1.2) if len(groups) == 1 else (270.0, 220.0)
+    columns, arms = style.columns(len(groups), charts.COLUMNS), points["arms"][0]
+
+    def panel(rows: pl.DataFrame, width: float) -> alt.LayerChart:
+        height = charts.height_of(width, usual, style)
+        y = alt.Y("regret:Q", **axis)
+        now = rows.filter(~pl.col("after"))
         later = alt.Chart(charts.values(rows.filter("after"))).mark_line(strokeDash=DASHED, strokeWidth=2)
-        lines = charts.lines(rows.filter(~pl.col("after")), x, y, key, "label")
-        layers = [later.encode(x, y, key.colour("label")), *lines, legend]
-        panels[f"{rows['policy'][0]} on {rows['problem'][0]}"] = charts.layered(*layers, width=width, height=height)
-    arms = points["arms"][0]
+        layers: Layered = [later.encode(x, y, key.colour("label")), *legends.lines(now, x, y, key, "label", style)]
+        if style.band:
+            low, high = SPREADS[style.band]
+            shaded = now.with_columns(pl.col(low).clip(least / 1.2)).drop_nulls([low, high])
+            layers.insert(0, legends.area(shaded, x, alt.Y(f"{low}:Q", **axis), high, key, "label"))
+        layers += legends.names_at_ends(rows, "regret", "label", key, axis, (width, height), style)
+        return charts.layered(*layers, key.layer(width * columns, style), width=width, height=height)
+
+    headings = [f"{style.policy(rows['policy'][0])} on {rows['problem'][0]}" for rows in groups]
     sizes = "" if len(groups) > 1 or points["problem"][0] == f"{arms} arms" else f"K = {arms} · "
-    title = f"{next(iter(panels))}, told different horizons" if len(groups) == 1 else "Different horizons"
+    title = f"{headings[0]}, told different horizons" if len(groups) == 1 else "Different horizons"
     below = [f"{sizes}mean of {charts.span(points['runs'])} runs", f"arms of {pool}" if pool else ""]
     if len(known) > len(horizons):
         below[0] += f" · {len(horizons)} of {len(known)} horizons"
-    return charts.titled(charts.side_by_side(panels), title, below)
+
+    def draw(width: float) -> alt.LayerChart | alt.ConcatChart:
+        panels = {heading: panel(rows, width) for heading, rows in zip(headings, groups)}
+        return charts.titled(charts.side_by_side(panels, style), title, below, style=style)
+
+    return charts.fit(draw, usual[0], style, columns)
 
 
 def horizon_points(results: Results, *, policy: str | None = None, problem: str | None = None) -> pl.DataFrame:
@@ -120,13 +145,32 @@ def _played_on(last: pl.DataFrame, longest: int) -> pl.DataFrame:
 
 
 def _mean(rows: pl.DataFrame, policy: str, label: str, horizon: int | None, after: bool = False) -> pl.DataFrame:
+    regret = pl.col("regret")
     at_horizon = pl.col("t").eq_missing(pl.lit(horizon, pl.Int64))
     return (
         rows.group_by("problem", "arms", "t")
-        .agg(runs=pl.len(), regret=pl.col("regret").mean())
+        .agg(
+            runs=pl.len(),
+            regret=regret.mean(),
+            least=regret.min(),
+            q25=regret.quantile(0.25, "linear"),
+            q75=regret.quantile(0.75, "linear"),
+            most=regret.max(),
+            error=regret.std() / pl.len().sqrt(),  # null for a single run
+        )
+        .with_columns(width=pl.col("error") * _student(rows["run"].n_unique()))
+        .with_columns(low=pl.col("regret") - pl.col("width"), high=pl.col("regret") + pl.col("width"))
+        .drop("error", "width")
         .with_columns(
             policy=pl.lit(policy), label=pl.lit(label), horizon=pl.lit(horizon, pl.Int64), after=pl.lit(after)
         )
         .with_columns(marked=at_horizon & ~pl.col("after"))
         .sort("t")
     )
+
+
+def _student(runs: int) -> float:
+    """The factor of the standard error in a 95% interval of the mean."""
+    from scipy import special  # imported on first use: it takes a tenth of a second
+
+    return float(special.stdtrit(max(runs - 1, 1), 0.975))

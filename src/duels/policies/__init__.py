@@ -1,9 +1,9 @@
 """Policies by name. A policy is a module that follows the policy contract; its parameters are part of its name.
 
 A module defines `Params` (a NamedTuple with defaults), `init`, `select`, `update` and `recommend`. It may define
-`skip`, `wait`, `bounds`, `champions`, `explored` and `check`, and the constants `NEEDS_HORIZON`, `ASSUMES`, `PAPER`,
-`LIVE`, `LIVE_TIES`, `GOAL` and `THEORY_ALPHA`. See docs/policies.md. A module that combines other policies defines
-`wrap(given)` instead, which returns the module to play.
+`skip`, `wait`, `bounds`, `champions`, `explored` and `check`, and the constants `NAME`, `NEEDS_HORIZON`, `ASSUMES`,
+`BASELINE`, `PAPER`, `LIVE`, `LIVE_TIES`, `GOAL` and `THEORY_ALPHA`. See docs/policies.md. A module that combines other
+policies defines `wrap(given)` instead, which returns the module to play.
 """
 
 import importlib
@@ -40,6 +40,7 @@ ARGUMENTS = {
     "check": "params",
     "restart": "state, params, horizon",
 }
+GREEK = {"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "eta": "η"}  # parameters, as papers write them
 State = Any  # a policy's own NamedTuple of arrays
 
 
@@ -173,6 +174,30 @@ def policy(policy: PolicyLike, /, **parameters: specs.Value) -> Policy:
     if name not in BUILT_IN:
         raise UnknownName("policy", name, BUILT_IN, "duels policies")
     return _with(name, importlib.import_module(f".{name}", __name__), given | parameters, name)
+
+
+def display_name(spec: str) -> str:
+    """Return a policy's name as papers print it: its module's `NAME`, and the parameters in the spec.
+
+    Results have only the names of policies that are not built in; these stay as they are.
+
+    Args:
+        spec: The policy's name, with parameters or without.
+
+    Example:
+        >>> display_name("rucb:alpha=0.6"), display_name("dts_plus"), display_name("mine")
+        ('RUCB (α = 0.6)', 'D-TS⁺', 'mine')
+    """
+    try:
+        name, given = specs.split(spec, "policy")
+    except InvalidInput:
+        return spec
+    if name in BUILT_IN:
+        name = importlib.import_module(f".{name}", __name__).NAME
+    shown = [
+        display_name(value) if key == "policy" else f"{GREEK.get(key, key)} = {value}" for key, value in given.items()
+    ]
+    return f"{name} ({', '.join(shown)})" if shown else name
 
 
 def _restored(source: str, parameters: dict[str, specs.Value]) -> Policy:

@@ -13,6 +13,7 @@ from ..errors import InvalidInput
 from .kernels import choose
 from .sparring import choose_largest, largest_index
 
+NAME = "Borda-UCB"
 PAPER = "Auer, Cesa-Bianchi, Fischer: Finite-time Analysis of the Multiarmed Bandit Problem (2002), on Borda scores"
 NEEDS_HORIZON = False
 ASSUMES = "nothing"

@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import InvalidInput
 from .kernels import FOREVER, choose, remove
 
+NAME = "Beat the Mean"
 PAPER = "Yue, Joachims: Beat the Mean Bandit (ICML 2011)"
 NEEDS_HORIZON = True
 ASSUMES = "total order"

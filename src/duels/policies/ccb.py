@@ -15,6 +15,7 @@ from .kernels import choose, choose_majority, record
 from .rucb import bounds as bounds
 from .rucb import check_unplayed, first_time
 
+NAME = "CCB"
 PAPER = "Zoghi, Karnin, Whiteson, de Rijke: Copeland Dueling Bandits (NIPS 2015)"
 NEEDS_HORIZON = False
 ASSUMES = "nothing"

@@ -17,6 +17,7 @@ import numpy as np
 
 from ..errors import InvalidInput
 
+NAME = "Doubling"
 PAPER = "Cesa-Bianchi, Lugosi: Prediction, Learning, and Games (2006), section 2.3: the doubling trick"
 NEEDS_HORIZON = False
 ASSUMES = "condorcet"
@@ -84,6 +85,7 @@ def _wrapped(name: str) -> types.ModuleType:
         Params=_tuple(f"Params_{name}", Params.__annotations__ | inner.Params.__annotations__, own),
         check=inner.check,
         wrap=wrap,
+        NAME=NAME,
         PAPER=PAPER,
         NEEDS_HORIZON=NEEDS_HORIZON,
         ASSUMES=inner.ASSUMES,

@@ -17,6 +17,7 @@ from .betas import draw_above_half, learn
 from .kernels import choose, choose_majority, record
 from .rucb import intervals
 
+NAME = "D-TS"
 PAPER = "Wu, Liu: Double Thompson Sampling for Dueling Bandits (NIPS 2016)"
 NEEDS_HORIZON = False
 ASSUMES = "nothing"

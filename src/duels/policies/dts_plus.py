@@ -18,6 +18,7 @@ from .dts import recommend as recommend
 from .dts import update as update
 from .kernels import choose
 
+NAME = "D-TS⁺"
 PAPER = "Wu, Liu: Double Thompson Sampling for Dueling Bandits (NIPS 2016)"
 NEEDS_HORIZON = False
 ASSUMES = "nothing"

@@ -17,6 +17,7 @@ from .kernels import FOREVER, choose, record
 from .rmed1 import pair_short_of, shuffle, smallest
 from .rmed2 import log_log
 
+NAME = "ECW-RMED"
 PAPER = "Komiyama, Honda, Nakagawa: Copeland Dueling Bandit Problem (ICML 2016), ECW-RMED"
 NEEDS_HORIZON = False
 ASSUMES = "nothing"

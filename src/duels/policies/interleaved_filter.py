@@ -12,6 +12,7 @@ import numpy as np
 
 from .kernels import FOREVER, choose, remove
 
+NAME = "Interleaved Filter"
 PAPER = "Yue, Broder, Kleinberg, Joachims: The K-armed Dueling Bandits Problem (JCSS 2012)"
 NEEDS_HORIZON = True
 ASSUMES = "total order"

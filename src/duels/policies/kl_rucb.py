@@ -17,6 +17,7 @@ from .divergences import kl, kl_upper
 from .kernels import choose, choose_majority, record
 from .rucb import champion, first_time, refill, set_z, smallest_against
 
+NAME = "KL-RUCB"
 PAPER = "Zoghi, Whiteson, Munos, de Rijke: Relative Upper Confidence Bound (ICML 2014), remark on KL-UCB"
 NEEDS_HORIZON = False
 ASSUMES = "condorcet"

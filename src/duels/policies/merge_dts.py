@@ -15,6 +15,7 @@ from ..errors import InvalidInput
 from .betas import learn
 from .kernels import FOREVER, choose, majorities, record, remove
 
+NAME = "MergeDTS"
 PAPER = "Li, Markov, de Rijke, Zoghi: MergeDTS (ACM TOIS 2020)"
 NEEDS_HORIZON = False
 ASSUMES = "condorcet"

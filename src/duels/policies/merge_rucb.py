@@ -14,6 +14,7 @@ from ..errors import InvalidInput
 from .kernels import FOREVER, choose, majorities, record, remove
 from .rmed1 import shuffle
 
+NAME = "MergeRUCB"
 PAPER = "Zoghi, Whiteson, de Rijke: MergeRUCB: A Method for Large-Scale Online Ranker Evaluation (WSDM 2015)"
 NEEDS_HORIZON = False
 ASSUMES = "condorcet"

@@ -6,9 +6,11 @@ import numpy as np
 
 from .kernels import choose, choose_majority, nth_pair, record
 
+NAME = "Random"
 PAPER = "no paper: every pair of different arms is equally likely"
 NEEDS_HORIZON = False
 ASSUMES = "nothing"
+BASELINE = True
 
 
 class Params(NamedTuple):

@@ -16,6 +16,7 @@ from .kernels import choose, choose_majority, record
 from .rucb import bounds as bounds
 from .rucb import challenger, champion, check_unplayed, highest, refill, set_z, smallest_against
 
+NAME = "RCS"
 PAPER = "Zoghi, Whiteson, de Rijke, Munos: Relative Confidence Sampling (WSDM 2014)"
 NEEDS_HORIZON = False
 ASSUMES = "condorcet"

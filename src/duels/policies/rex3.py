@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import InvalidInput
 from .sparring import choose_largest
 
+NAME = "REX3"
 PAPER = "Gajane, Urvoy, Clérot: A Relative Exponential Weighing Algorithm for Adversarial Utility-based Dueling Bandits"
 NEEDS_HORIZON = False
 ASSUMES = "condorcet"

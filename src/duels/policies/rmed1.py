@@ -14,6 +14,7 @@ from ..errors import InvalidInput
 from .divergences import evidence
 from .kernels import FOREVER, choose, record
 
+NAME = "RMED1"
 PAPER = "Komiyama, Honda, Kashima, Nakagawa: Regret Lower Bound and Optimal Algorithm in Dueling Bandits (COLT 2015)"
 NEEDS_HORIZON = False
 ASSUMES = "condorcet"

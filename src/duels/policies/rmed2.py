@@ -12,6 +12,7 @@ from . import rmed1
 from .kernels import FOREVER, choose
 from .rmed1 import begin_loop, begin_turn, end_of_solitude, least, opponent, pair_short_of, prepare
 
+NAME = "RMED2"
 PAPER = rmed1.PAPER
 NEEDS_HORIZON = False
 ASSUMES = "condorcet"

@@ -9,6 +9,7 @@ from . import rmed1, rmed2
 from .rmed1 import begin_loop, begin_turn, end_of_solitude, least, pair_short_of, prepare
 from .rmed2 import cheapest, paced
 
+NAME = "RMED2FH"
 PAPER = rmed1.PAPER
 NEEDS_HORIZON = True
 ASSUMES = "condorcet"

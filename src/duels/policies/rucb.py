@@ -14,6 +14,7 @@ import numpy as np
 from ..errors import InvalidInput
 from .kernels import FOREVER, choose, choose_majority, record
 
+NAME = "RUCB"
 PAPER = "Zoghi, Whiteson, Munos, de Rijke: Relative Upper Confidence Bound (ICML 2014)"
 NEEDS_HORIZON = False
 ASSUMES = "condorcet"

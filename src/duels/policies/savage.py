@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import InvalidInput
 from .kernels import FOREVER, choose, choose_majority, record, remove
 
+NAME = "Condorcet SAVAGE"
 PAPER = "Urvoy, Clérot, Féraud, Naamane: Generic Exploration and K-armed Voting Bandits (ICML 2013)"
 NEEDS_HORIZON = True
 ASSUMES = "condorcet"

@@ -15,6 +15,7 @@ from .divergences import kl, kl_lower, kl_upper
 from .kernels import choose, record
 from .sparring import choose_largest
 
+NAME = "SCB"
 PAPER = "Zoghi, Karnin, Whiteson, de Rijke: Copeland Dueling Bandits (NIPS 2015)"
 NEEDS_HORIZON = False
 ASSUMES = "no even pair"

@@ -13,6 +13,7 @@ from ..errors import InvalidInput
 from .betas import argmax_beta
 from .kernels import choose
 
+NAME = "Self-Sparring"
 PAPER = "Sui, Zhuang, Burdick, Yue: Multi-dueling Bandits with Dependent Arms (UAI 2017)"
 NEEDS_HORIZON = False
 ASSUMES = "condorcet"

@@ -13,6 +13,7 @@ from ..errors import InvalidInput
 from .kernels import choose
 from .rucb import challenger, highest
 
+NAME = "Sparring"
 PAPER = "Ailon, Karnin, Joachims: Reducing Dueling Bandits to Cardinal Bandits (ICML 2014)"
 NEEDS_HORIZON = False
 ASSUMES = "condorcet"

@@ -27,6 +27,7 @@ from .betas import argmax_beta_pruned
 from .evidence import LOG_630, is_certain, log_closeness, margin_level, winner_level
 from .kernels import choose
 
+NAME = "Verdict"
 PAPER = "the asking rule of Duels; pairs proposed as by Sui, Zhuang, Burdick, Yue (UAI 2017)"
 NEEDS_HORIZON = False
 ASSUMES = "condorcet"

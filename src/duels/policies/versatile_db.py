@@ -14,6 +14,7 @@ from ..errors import InvalidInput
 from .rex3 import draw_weighted
 from .sparring import choose_largest
 
+NAME = "Versatile-DB"
 PAPER = "Saha, Gaillard: Versatile Dueling Bandits (ICML 2022)"
 NEEDS_HORIZON = False
 ASSUMES = "condorcet"

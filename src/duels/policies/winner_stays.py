@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import InvalidInput
 from .kernels import FOREVER, choose
 
+NAME = "Winner Stays"
 PAPER = "Chen, Frazier: Dueling Bandits with Weak Regret (ICML 2017)"
 NEEDS_HORIZON = False
 ASSUMES = "condorcet"

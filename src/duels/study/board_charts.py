@@ -7,8 +7,9 @@ import altair as alt
 import polars as pl
 
 from ..errors import InvalidInput
-from ..figures import charts
-from ..figures.charts import BLUE, GREY, NUMBER, OUTLINES, VERMILION, Key
+from ..figures import charts, legends
+from ..figures.charts import BLUE, GREY, NUMBER, VERMILION
+from ..figures.legends import OUTLINES, Key
 from .tally import RANKED
 from .verdict import listed
 
@@ -180,8 +181,8 @@ def plot_regret_so_far(board: Board) -> alt.LayerChart:
         for curve, field in ((ESTIMATE, "estimate"), (UPPER, "upper"))
         for point in points
     ]
-    key = Key().with_entry(ESTIMATE, BLUE, charts.line_glyph())
-    key = key.with_entry(UPPER, VERMILION, charts.line_glyph(dash=DASH))
+    key = Key().with_entry(ESTIMATE, BLUE, legends.line_glyph())
+    key = key.with_entry(UPPER, VERMILION, legends.line_glyph(dash=DASH))
     x = alt.X("answers:Q", title="answers", axis=_whole(points[-1]["answers"]), scale=alt.Scale(nice=False))
     y = alt.Y("regret:Q", title="regret so far", axis=alt.Axis(labelExpr=NUMBER, tickCount=5))
     dash = alt.StrokeDash("curve:N", scale=alt.Scale(domain=[ESTIMATE, UPPER], range=[[1, 0], DASH]), legend=None)

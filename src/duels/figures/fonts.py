@@ -1,0 +1,80 @@
+"""Fonts: which ones the renderer of figures has. Text in a font that it does not have would be missing in a figure."""
+
+import difflib
+import os
+import struct
+import sys
+from collections.abc import Iterator
+from functools import cache
+from html import escape
+from pathlib import Path
+
+from ..errors import InvalidInput
+
+GENERIC = ("serif", "sans-serif", "monospace")
+BUNDLED = ("Liberation Sans", "Liberation Serif", "Liberation Mono")  # those that some versions of the renderer have
+FOLDERS = {
+    "darwin": ("/System/Library/Fonts", "/Library/Fonts", "~/Library/Fonts"),
+    "win32": (r"%WINDIR%\Fonts", r"%LOCALAPPDATA%\Microsoft\Windows\Fonts"),
+}
+UNIX = ("/usr/share/fonts", "/usr/local/share/fonts", "~/.fonts", "~/.local/share/fonts")
+NAMED = 5  # fonts in an error
+RARE = set("⁰⁴⁵⁶⁷⁸⁹⁻⁺")  # not in the font that stands in for Helvetica and Arial where these are not installed
+SPARE = "DejaVu Sans"
+
+
+def check_font(font: str) -> None:
+    """Raise unless the renderer can draw text in a font, or in one of several separated by commas."""
+    if not is_installed(font):
+        close = sorted(installed(), key=lambda one: -_likeness(font, one))[:NAMED]
+        raise InvalidInput(f"the font {font!r} is not installed: expected one that is, such as {', '.join(close)}")
+
+
+def font_for(text: str, usual: str) -> str:
+    """Return the usual font, or a similar one for a text that has characters which the usual one may lack."""
+    lacks = bool(RARE & set(text)) and not is_installed("Helvetica") and not is_installed("Arial")
+    return f"{SPARE}, {usual}" if lacks and is_installed(SPARE) else usual
+
+
+@cache
+def is_installed(font: str) -> bool:
+    """Return whether a picture with text in this font differs from one without text."""
+    import vl_convert
+
+    page = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20">{}</svg>'
+    text = f'<text x="2" y="15" font-family="{escape(font)}">Ab0</text>'
+    return bool(font.strip(" ,")) and vl_convert.svg_to_png(page.format(text)) != vl_convert.svg_to_png(page.format(""))
+
+
+@cache
+def installed() -> tuple[str, ...]:
+    """List the fonts on this computer that the renderer has, and the generic names."""
+    found: set[str] = set(BUNDLED)
+    for folder in FOLDERS.get(sys.platform, UNIX):
+        for path in Path(os.path.expandvars(folder)).expanduser().rglob("*"):
+            if path.suffix.lower() in (".ttf", ".otf"):
+                found |= set(_families(path))
+    return (*sorted(font for font in found if is_installed(font)), *GENERIC)
+
+
+def _likeness(wanted: str, font: str) -> float:
+    return difflib.SequenceMatcher(None, wanted.lower(), font.lower()).ratio()
+
+
+def _families(path: Path) -> Iterator[str]:
+    """Yield the family names of a font file: entries 1 of its table `name`, in UTF-16."""
+    try:
+        data = path.read_bytes()
+        (tables,) = struct.unpack_from(">H", data, 4)
+        for place in range(12, 12 + 16 * tables, 16):
+            tag, _, start, _ = struct.unpack_from(">4sIII", data, place)
+            if tag != b"name":
+                continue
+            _, count, texts = struct.unpack_from(">HHH", data, start)
+            for entry in range(start + 6, start + 6 + 12 * count, 12):
+                platform, _, _, kind, length, offset = struct.unpack_from(">HHHHHH", data, entry)
+                if platform == 3 and kind == 1:  # Windows, family
+                    begin = start + texts + offset
+                    yield data[begin : begin + length].decode("utf-16-be")
+    except (OSError, ValueError, struct.error):
+        return

@@ -1,0 +1,293 @@
+"""Lines with their marks, and their names: in a legend below the figure, or at the lines themselves.
+
+Colours are those of Okabe and Ito, which colour-blind people can tell apart; the marks on each line tell it apart
+without colour too. Hollow marks are at what was measured there, full ones anywhere along a line.
+"""
+
+import itertools
+import json
+import math
+import re
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import altair as alt
+import numpy as np
+import polars as pl
+
+from .charts import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, WIDTH, Layered, Options, values
+from .look import LETTER, PLAIN, Style
+
+USUAL = {"rucb": VERMILION, "savage": BLUE, "btm": GREEN}  # the paper's red, blue and green
+SPARE = (PURPLE, ORANGE, SKY, BLACK, GREY, "#882255", "#44AA99", "#999933", "#6699CC", "#661100")
+# Each mark as a path between −1 and 1, and the points where a line through it enters and leaves.
+OUTLINES = {
+    "circle": (
+        "M.34,0C.34,.19,.19,.34,0,.34C-.19,.34,-.34,.19,-.34,0C-.34,-.19,-.19,-.34,0,-.34C.19,-.34,.34,-.19,.34,0Z",
+        -0.34,
+        0.34,
+    ),
+    "square": ("M-.3,-.3H.3V.3H-.3Z", -0.3, 0.3),
+    "triangle-up": ("M0,-.36L.4,.33H-.4Z", -0.21, 0.21),
+    "diamond": ("M0,-.42L.42,0L0,.42L-.42,0Z", -0.42, 0.42),
+    "cross": ("M-.4,-.14H-.14V-.4H.14V-.14H.4V.14H.14V.4H-.14V.14H-.4Z", -0.4, 0.4),
+    "triangle-down": ("M0,.36L.4,-.33H-.4Z", -0.21, 0.21),
+    "triangle-right": ("M.36,0L-.33,.4V-.4Z", -0.33, 0.36),
+    "triangle-left": ("M-.36,0L.33,.4V-.4Z", -0.36, 0.33),
+    "hourglass": ("M-.36,-.4H.36L-.36,.4H.36Z", 0, 0),
+    "star": ("M0,-.44L.13,-.13L.44,0L.13,.13L0,.44L-.13,.13L-.44,0L-.13,-.13Z", -0.44, 0.44),
+    "bar": ("M-.13,-.46H.13V.46H-.13Z", -0.13, 0.13),
+    "half": ("M-.4,.17C-.4,-.4,.4,-.4,.4,.17Z", -0.36, 0.36),
+}
+SHAPES = tuple(OUTLINES)
+UNNAMED = ("hourglass", "star", "bar", "half")  # shapes without a name in Vega
+SPARSE = 5  # full marks on a line
+SHADE = 0.18  # the opacity of bands
+GLYPH = 24  # the width of a piece of line in a legend
+
+
+def colour_of(names: Iterable[str]) -> alt.Scale:
+    """Choose a colour for each policy: the paper's for its three policies, spare ones for the others."""
+    domain = list(names)
+    owners: dict[str, str] = {}
+    for name in sorted(domain, key=lambda name: ":" in name):
+        owners.setdefault(name.partition(":")[0], name)
+    usual = {owners[base]: colour for base, colour in USUAL.items() if base in owners}
+    spare = itertools.cycle(SPARE)
+    return alt.Scale(domain=domain, range=[usual[name] if name in usual else next(spare) for name in domain])
+
+
+def shape_of(names: Sequence[str]) -> alt.Scale:
+    return alt.Scale(domain=list(names), range=[SHAPES[k % len(SHAPES)] for k in range(len(names))])
+
+
+def line_glyph(shape: str = "", dash: Sequence[float] = (), full: bool = False) -> str:
+    """Return the path of a legend's line: dashed, or with a hollow or filled mark of `SHAPES` in its middle."""
+    if shape:
+        outline, enter, leave = OUTLINES[shape]
+        start = re.split("[A-Z]", outline)[1]
+        closed = outline.replace("Z", f"L{start}")  # Vega closes only the last part of a path
+        inside = "".join(_scaled(closed, size) for size in (0.67, 0.33) if full)  # and a legend fills none
+        return f"M-1,0H{enter:g}M{leave:g},0H1{inside}{outline}"
+    path, x, k = "", -1.0, 0
+    while x < 1:
+        end = min(x + 2 * dash[k % len(dash)] / GLYPH, 1) if dash else 1.0
+        path += f"M{x:.3g},0H{end:.3g}" if k % 2 == 0 else ""
+        x, k = end, k + 1
+    return path
+
+
+def _scaled(outline: str, size: float) -> str:
+    return re.sub(r"-?\d*\.?\d+", lambda number: f"{size * float(number[0]):.3g}", outline)
+
+
+class Key(NamedTuple):
+    """A legend: a colour and a glyph (`line_glyph`) for each label.
+
+    A figure's layers take their colour from `colour`, and `layer` is the one that shows the legend, below the figure.
+    Labels are the names in the data; the legend shows their `texts`. Those in `direct` are named at their lines.
+    """
+
+    labels: tuple[str, ...] = ()
+    colours: tuple[str, ...] = ()
+    glyphs: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    direct: tuple[str, ...] = ()
+
+    def with_entry(self, label: str, colour: str, glyph: str, text: str = "") -> "Key":
+        texts = (*(self.texts or self.labels), text or label)
+        return Key((*self.labels, label), (*self.colours, colour), (*self.glyphs, glyph), texts, self.direct)
+
+    @property
+    def listed(self) -> dict[str, str]:
+        """The text of each label that the legend has."""
+        shown = dict(zip(self.labels, self.texts or self.labels))
+        return {label: text for label, text in shown.items() if label not in self.direct}
+
+    def colour(self, field: str) -> alt.Color:
+        scale = alt.Scale(domain=self.labels, range=self.colours)
+        return alt.Color(f"{field}:N", scale=scale, legend=alt.Undefined if self.listed else None)
+
+    def layer(self, width: float = WIDTH, style: Style = PLAIN) -> alt.Chart:
+        """Return an empty layer with the legend, for a figure whose panels have this width in all."""
+        points = alt.Chart(values([{}])).mark_point(size=0, aria=False)
+        if not self.listed:
+            return alt.Chart(values([{}]), mark=alt.MarkDef("point", size=0, aria=False))
+        legend = alt.Legend(
+            title=None,
+            orient="bottom",
+            columns=self.columns(width, style),
+            symbolSize=GLYPH**2,
+            symbolStrokeWidth=2,
+            symbolOpacity=1,
+            rowPadding=-6 if style.width is None else -13,
+            columnPadding=16 if style.width is None else 8,
+            offset=8,
+            labelFont=style.font_of("".join(self.listed.values())),
+            **self._texts(),
+        )
+        shape = alt.Shape("label:N", scale=alt.Scale(domain=self.labels, range=self.glyphs), legend=legend)
+        layer: alt.Chart = points.encode(self.colour("label").legend(legend), shape)
+        return layer
+
+    def _texts(self) -> Options:
+        """The options of the legend that leave out labels, and show other texts."""
+        shown = self.listed
+        options: Options = {} if len(shown) == len(self.labels) else {"values": list(shown)}
+        if any(label != text for label, text in shown.items()):
+            options["labelExpr"] = f"{json.dumps(shown, ensure_ascii=False)}[datum.label]"
+        return options
+
+    def columns(self, width: float, style: Style = PLAIN) -> int:
+        """Return how many columns of labels fit, including the space left of the y axis."""
+        room = width + 60 if style.width is None else style.width - 45
+        wide = 5.5 if style.width is None else LETTER * style.text
+        gap = 24 if style.width is None else 14
+        widths = [GLYPH + gap + wide * len(text) for text in self.listed.values()]
+        # A column is as wide as its longest label.
+        fits = [n for n in range(1, len(widths) + 1) if sum(max(widths[k::n]) for k in range(n)) <= room]
+        return max(fits, default=1)
+
+
+def key_of(
+    names: Sequence[str],
+    marked: Collection[str] = (),
+    colours: Sequence[str] = (),
+    style: Style = PLAIN,
+    texts: Sequence[str] = (),
+) -> Key:
+    """Make a legend with one line per name, shown as its text; the marks of those in `marked` are hollow."""
+    key = Key(direct=tuple(names) if style.legend == "direct" else ())
+    painted = style.painted(names, colours or colour_of(names).range)
+    for name, colour, shape, text in zip(names, painted, shape_of(names).range, texts or names):
+        key = key.with_entry(name, colour, line_glyph(shape, full=name not in marked), text)
+    return key
+
+
+def explain_marks(key: Key, hollow: str, full: str = "") -> Key:
+    """Add entries that say what hollow marks mean, and full ones if there are any."""
+    for text, filled in ((hollow, False), (full, True)):
+        if text:
+            key = key.with_entry(text, GREY, mark_glyph("circle", filled))
+    return key
+
+
+def with_band(key: Key, text: str) -> Key:
+    """Add an entry for the shaded bands around lines."""
+    return key.with_entry(text, "#BBBBBB", "".join(f"M-1,{y:g}H1" for y in (-0.3, -0.15, 0, 0.15, 0.3)))
+
+
+def mark_glyph(shape: str, full: bool = False) -> str:
+    """Return the path of a legend's mark without a line."""
+    return re.sub(r"^M-1,0H[^M]*M[^M]*", "", line_glyph(shape, full=full))
+
+
+def lines(
+    rows: pl.DataFrame, x: alt.X, y: alt.Y, key: Key, by: str, style: Style = PLAIN, interpolate: str = ""
+) -> Layered:
+    """Draw one line for each name in the key's column `by` and, on top of all lines, their marks.
+
+    Hollow ones where the row is `marked`; a line without such rows has a few full ones.
+    """
+    thick, size = (2.0, 50) if style.width is None else (1.4, 26)
+    stroke: Options = {"strokeWidth": thick} | ({"interpolate": interpolate} if interpolate else {})
+    layers: Layered = [alt.Chart(values(rows)).mark_line(**stroke).encode(x, y, key.colour(by))]
+    looks = {name: {"mark": mark_path(shape)} for name, shape in zip(key.labels, shape_of(key.labels).range)}
+    along, height = (str(axis.shorthand).partition(":")[0] for axis in (x, y))
+    shape = alt.Shape("mark:N", scale=None)
+    if few := few_of_each(rows.drop_nulls(height), key.labels, by, along).to_dicts():
+        inks = dict(zip(key.labels, key.colours))
+        full = alt.Chart(values([{**row, **looks[row[by]], "ink": inks[row[by]]} for row in few]))
+        full = full.mark_point(stroke="white", strokeWidth=0.8, opacity=1, size=1.2 * size)
+        layers.append(full.encode(x, y, shape, alt.Fill("ink:N", scale=None)))  # a scale would fill the legend too
+    if marked := rows.filter("marked").to_dicts():
+        hollow = alt.Chart(values([{**row, **looks[row[by]]} for row in marked]))
+        layers.append(hollow.mark_point(fill="white", opacity=1, size=size).encode(x, y, key.colour(by), shape))
+    return layers
+
+
+def area(rows: pl.DataFrame, x: alt.X, low: alt.Y, high: str, key: Key, by: str, **shape: Any) -> alt.Chart:
+    """Shade the space between two columns around each line, in its colour."""
+    inks = dict(zip(key.labels, key.colours))
+    rows = rows.with_columns(ink=pl.col(by).replace_strict(inks, return_dtype=pl.String))
+    shaded = alt.Chart(values(rows)).mark_area(opacity=SHADE, clip=True, **shape)
+    # A colour scale would make the legend as pale.
+    drawn: alt.Chart = shaded.encode(x, low, alt.Y2(high), alt.Detail(f"{by}:N"), alt.Fill("ink:N", scale=None))
+    return drawn
+
+
+def names_at_ends(
+    rows: pl.DataFrame, field: str, by: str, key: Key, axis: Options, size: tuple[float, float], style: Style
+) -> Layered:
+    """Name each line at its right end, in its colour, with names that would overlap moved apart; none without `direct`.
+
+    Args:
+        rows: The rows of the lines, by time.
+        field: Their column on the y axis.
+        by: The column with the names.
+        key: The key; it has the names that are `direct`, and their texts and colours.
+        axis: The options of the y axis, whose scale has a domain.
+        size: The width and height of the panel.
+        style: The figure's style.
+    """
+    width, height = size
+    last = rows.drop_nulls(field).filter(pl.col(by).is_in(key.direct)).group_by(by, maintain_order=True).last()
+    ends = {name: pixel(axis, value, height) for name, value in last.select(by, field).rows()}
+    if not ends:
+        return []
+    texts, inks = dict(zip(key.labels, key.texts)), dict(zip(key.labels, key.colours))
+    names = sorted(ends, key=lambda name: ends[name])
+    places = spread([ends[name] for name in names], 1.2 * style.text, height)
+    layers: Layered = []
+    for name, at in zip(names, places):
+        base = alt.Chart(values([{"name": texts[name]}]))
+        if abs(at - ends[name]) > 1:
+            sides = {"x": width + 1, "x2": width + 6, "y": ends[name], "y2": at}
+            rule = base.mark_rule(strokeWidth=0.7, color=inks[name], aria=False)
+            layers.append(rule.encode(**{side: alt.value(place) for side, place in sides.items()}))
+        font: Options = {"fontSize": style.text, "font": style.font_of(texts[name]), "color": inks[name]}
+        text = base.mark_text(align="left", baseline="middle", **font)
+        layers.append(text.encode(x=alt.value(width + 8), y=alt.value(at), text="name:N"))
+    return layers
+
+
+def pixel(axis: Options, value: float, height: float) -> float:
+    """Return where a value stands on a y axis with a domain, in pixels from the top."""
+    low, high = map(float, axis["scale"].domain)
+    if axis["scale"].type == "log":
+        low, high, value = math.log(low), math.log(high), math.log(value)
+    return height * (high - value) / (high - low)
+
+
+def spread(places: Sequence[float], gap: float, end: float) -> list[float]:
+    """Move sorted places apart to a gap at least, as little as possible, inside 0 … end if there is space."""
+    groups: list[list[float]] = []  # places that touch, each less the gaps before it: all move to their mean
+    for k, place in enumerate(places):
+        groups.append([place - k * gap])
+        while len(groups) > 1 and np.mean(groups[-2]) > np.mean(groups[-1]):
+            tail = groups.pop()
+            groups[-1] += tail
+    last = max(end - gap * (len(places) - 1), 0.0)
+    firsts = [min(max(float(np.mean(group)), 0.0), last) for group in groups for _ in group]
+    return [first + k * gap for k, first in enumerate(firsts)]
+
+
+def few_of_each(rows: pl.DataFrame, names: Sequence[str], by: str, along: str) -> pl.DataFrame:
+    """Choose about five rows for each name without `marked` rows, evenly spaced on a logarithmic axis.
+
+    Each name begins a little further on than the one before, so that marks on lines that are close stay apart.
+    """
+    found = [rows.clear()]
+    ends = [math.log(end) for end in np.sort(rows[along].to_numpy())[[0, -1]]] if len(rows) else [0.0, 0.0]
+    for (name,), line in rows.group_by(by, maintain_order=True):
+        start = (names.index(str(name)) + 0.5) / len(names)
+        wanted = ends[0] + (np.arange(SPARSE) + start) / SPARSE * (ends[1] - ends[0])
+        places = np.abs(np.log(line[along].to_numpy())[:, None] - wanted).argmin(axis=0)
+        if not line["marked"].any():
+            found.append(line[np.unique(places)])
+    return pl.concat(found)
+
+
+def mark_path(shape: str) -> str:
+    """Return a mark for Vega: its name, or its outline if Vega has no name for it."""
+    return _scaled(OUTLINES[shape][0], 2.4) if shape in UNNAMED else shape

@@ -1,0 +1,208 @@
+"""The options that every figure takes: title, labels, colours, width, font, band and legend."""
+
+import re
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Literal, TypedDict
+
+import altair as alt
+
+from ..errors import InvalidInput, UnknownName, cut
+from ..policies import display_name
+from .fonts import check_font, font_for
+
+FONT = "Helvetica, Arial, sans-serif"
+WIDTHS = {"column": 240.0, "page": 500.0}  # in points
+NARROWEST, WIDEST = 160, 2000
+PANEL = 160  # the least width of a panel beside others, with its axis
+LETTER = 0.53  # the mean width of a letter, in its size
+BANDS = {
+    "ci": "95% confidence interval",
+    "quantiles": "middle half of the runs",
+    "minmax": "best and worst run",
+}
+
+
+class Look(TypedDict, total=False):
+    """How a figure looks. Every function that draws one takes these options.
+
+    Attributes:
+        title: The title; `""` leaves out title and subtitle, for figures whose caption says it.
+        labels: Names to show instead of those of policies or arms, such as `{"rucb": "RUCB, α = 0.51"}`. Policies have
+            the names that papers print by default. Names that the figure does not show are ignored.
+        colors: Colours by name of policy or legend entry, or a list of colours in their order; of a heat map, the
+            colours of its scale.
+        width: The width of the whole figure in points, `"column"` (240) or `"page"` (500). Type is then 8 points or
+            larger, and panels that do not fit side by side stand below one another.
+        font: The name of an installed font.
+        band: What is shown around a mean or a share: `"ci"` (95% confidence interval), `"quantiles"` (the middle half
+            of the runs), `"minmax"` (the best and the worst run) or None.
+        legend: `"bottom"`, or `"direct"` to name each line at its end.
+    """
+
+    title: str | None
+    labels: Mapping[str, str]
+    colors: Mapping[str, str] | Sequence[str]
+    width: float | Literal["column", "page"] | None
+    font: str | None
+    band: Literal["ci", "quantiles", "minmax"] | None
+    legend: Literal["direct", "bottom"]
+
+
+@dataclass(frozen=True)
+class Style:
+    """The checked options of a figure."""
+
+    title: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    colors: Mapping[str, str] | Sequence[str] = ()
+    width: float | None = None
+    font: str = FONT
+    band: str | None = None
+    legend: str = "bottom"
+
+    @property
+    def text(self) -> float:
+        """The size of the smallest type, in points."""
+        return 11 if self.width is None else 8
+
+    @property
+    def large(self) -> float:
+        """The size of the titles of axes and panels."""
+        return 12 if self.width is None else 8.5
+
+    @property
+    def heading(self) -> float:
+        """The size of the title."""
+        return 14 if self.width is None else 10
+
+    def font_of(self, text: str) -> str:
+        """The font of a text: the one that was chosen, or one that has all of its characters."""
+        return font_for(text, FONT) if self.font == FONT else self.font
+
+    def policy(self, name: str) -> str:
+        """A policy's name as the figure shows it."""
+        return self.labels.get(name) or display_name(name)
+
+    def arm(self, name: str) -> str:
+        """An arm's name as the figure shows it."""
+        return self.labels.get(name, name)
+
+    def painted(self, names: Sequence[str], usual: Sequence[str]) -> list[str]:
+        """Return a colour for each name: the given one, otherwise the usual one."""
+        if isinstance(self.colors, Mapping):
+            return [self.colors.get(name, colour) for name, colour in zip(names, usual)]
+        return [*self.colors[: len(usual)], *usual[len(self.colors) :]]
+
+    def columns(self, panels: int, most: int) -> int:
+        """Return how many panels stand side by side."""
+        fit = most if self.width is None else max(1, int(self.width // PANEL))
+        return min(panels, most, fit)
+
+    def wrap(self, text: str, size: float) -> list[str]:
+        """Break a text into lines that fit the width, if one was given."""
+        if self.width is None:
+            return [text]
+        return textwrap.wrap(text, max(12, int(self.width / (LETTER * size))), break_long_words=False) or [""]
+
+
+PLAIN = Style()
+
+
+def style_of(
+    figure: str,
+    look: Mapping[str, Any],
+    *,
+    bands: Sequence[str] = (),
+    band: str | None = None,
+    direct: bool = False,
+    colored: bool = True,
+) -> Style:
+    """Check the options of a figure.
+
+    Args:
+        figure: Its name, for errors.
+        look: The options.
+        bands: The bands that it can show.
+        band: The band that it shows by default.
+        direct: Whether it has lines that can be labelled directly.
+        colored: Whether its colours can be chosen.
+
+    Raises:
+        InvalidInput: If an option is unknown or wrong, or the figure has no such thing.
+    """
+    for name in look:
+        if name not in Look.__annotations__:
+            raise UnknownName(f"option of {figure}", name, Look.__annotations__)
+    title, font = look.get("title"), look.get("font")
+    for name, value in (("title", title), ("font", font)):
+        if not isinstance(value, str | None):
+            raise InvalidInput(f"{name} is {cut(value)}: expected text")
+    if font is not None:
+        check_font(font)
+    legend = look.get("legend", "bottom")
+    if legend not in ("direct", "bottom"):
+        raise InvalidInput(f"legend is {cut(legend)}: expected 'direct' or 'bottom'")
+    if legend == "direct" and not direct:
+        raise InvalidInput(f"legend is 'direct', but {figure} has no lines to label: leave it out")
+    return Style(
+        title,
+        _labels(look.get("labels")),
+        _colors(figure, look.get("colors"), colored),
+        _width(look.get("width")),
+        FONT if font is None else font,
+        _band(figure, look.get("band", band), bands),
+        legend,
+    )
+
+
+def _labels(labels: object) -> Mapping[str, str]:
+    if labels is None:
+        return {}
+    if not isinstance(labels, Mapping) or not all(isinstance(text, str) for pair in labels.items() for text in pair):
+        raise InvalidInput(f"labels is {cut(labels)}: expected a dict of texts by name, such as {{'rucb': 'RUCB'}}")
+    return labels
+
+
+def _colors(figure: str, colors: object, colored: bool) -> Mapping[str, str] | Sequence[str]:
+    if colors is None:
+        return ()
+    if not colored:
+        raise InvalidInput(f"colors was given, but those of {figure} have fixed meanings: leave it out")
+    if isinstance(colors, str) or not isinstance(colors, Mapping | Sequence):
+        raise InvalidInput(f"colors is {cut(colors)}: expected a dict of colours by name, or a list of colours")
+    for colour in colors.values() if isinstance(colors, Mapping) else colors:
+        if not isinstance(colour, str) or not _is_colour(colour):
+            raise InvalidInput(f"{cut(colour)} is not a colour: expected one such as '#0072B2' or 'steelblue'")
+    return colors
+
+
+def _is_colour(text: str) -> bool:
+    return bool(re.fullmatch("#([0-9a-fA-F]{3}|[0-9a-fA-F]{6})", text)) or text.lower() in _colour_names()
+
+
+@cache
+def _colour_names() -> frozenset[str]:
+    return frozenset(alt.ColorName.resolve_references()["enum"])
+
+
+def _width(width: object) -> float | None:
+    if width is None:
+        return None
+    if isinstance(width, str) and width in WIDTHS:
+        return WIDTHS[width]
+    if isinstance(width, bool) or not isinstance(width, int | float) or not NARROWEST <= width <= WIDEST:
+        expected = f"'column', 'page' or a number of points from {NARROWEST} to {WIDEST:,}"
+        raise InvalidInput(f"width is {cut(width)}: expected {expected}")
+    return float(width)
+
+
+def _band(figure: str, band: object, bands: Sequence[str]) -> str | None:
+    if band is not None and band not in BANDS:
+        raise InvalidInput(f"band is {cut(band)}: expected {', '.join(map(repr, BANDS))} or None")
+    if band is not None and band not in bands:
+        expected = f"expected {' or '.join(map(repr, bands))}, or None" if bands else "leave it out"
+        raise InvalidInput(f"{figure} has no band {band!r}: {expected}")
+    return None if band is None else str(band)

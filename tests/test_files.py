@@ -1,0 +1,82 @@
+"""Tables as LaTeX and Markdown: what is escaped, by hand."""
+
+import re
+
+import pytest
+
+import duels
+from duels.files import latex_table, latex_text, markdown_table, markdown_text
+
+
+@pytest.mark.parametrize(
+    ("text", "latex"),
+    [
+        ("dts_plus", r"dts\_plus"),
+        ("50% of $5 & #1 {x}", r"50\% of \$5 \& \#1 \{x\}"),
+        (r"a\b", r"a\textbackslash{}b"),  # the braces of the command are not escaped again
+        ("~^|", r"\textasciitilde{}\textasciicircum{}\textbar{}"),
+        ("<b>", r"\textless{}b\textgreater{}"),
+        ("512.3 ± 4.5", r"512.3 $\pm$ 4.5"),
+        ("0.1 – 0.2", "0.1 -- 0.2"),
+        ("RUCB (α = 0.6)", r"RUCB ($\alpha$ = 0.6)"),
+        ("D-TS⁺", "D-TS$^{+}$"),
+        ("10²¹¹ and 10⁻⁴", "10$^{211}$ and 10$^{-4}$"),
+        ("two\nlines\tand  spaces", "two lines and spaces"),
+        ("Zürich", "Zürich"),
+        ("", ""),
+    ],
+)
+def test_latex_text(text, latex):
+    assert latex_text(text) == latex
+
+
+def test_a_latex_table():
+    table = latex_table(["policy", "n & m"], [["a_b", "1,000"], ["[x]", "2"], ["*", "3"]], right=[1])
+    assert table.split("\n") == [
+        r"\begin{tabular}{lr}",
+        r"\toprule",
+        r"policy & n \& m \\",
+        r"\midrule",
+        r"a\_b & 1,000 \\",
+        r"{}[x] & 2 \\",  # \\ followed by [ would read a length
+        r"{}* & 3 \\",
+        r"\bottomrule",
+        r"\end{tabular}",
+    ]
+    assert latex_table(["a"], [[""]]).count(r"\\") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "markdown"),
+    [
+        ("a|b", r"a\|b"),
+        ("_x_ *y* `z`", r"\_x\_ \*y\* \`z\`"),
+        ("<b>&amp;", r"\<b\>\&amp;"),
+        ("[a](b)", r"\[a\](b)"),
+        (r"c:\d", r"c:\\d"),
+        ("two\nlines", "two lines"),
+        ("D-TS⁺ ± 1", "D-TS⁺ ± 1"),
+    ],
+)
+def test_markdown_text(text, markdown):
+    assert markdown_text(text) == markdown
+    assert re.sub(r"\\(.)", r"\1", markdown) == " ".join(text.split())  # what a reader sees
+
+
+def test_a_markdown_table():
+    assert markdown_table(["a|b", "n"], [["x", "1"]], right=[1]) == "| a\\|b | n |\n| --- | --: |\n| x | 1 |"
+
+
+def test_results_as_latex():
+    parts = [duels.simulate("cyclic-4", policy, horizon=100, runs=2) for policy in ("rucb:alpha=0.6", "random")]
+    results = duels.results.combine(parts)
+    rows = results.to_latex().split("\n")[4:-2]
+    names = {"random": "Random", "rucb:alpha=0.6": r"RUCB ($\alpha$ = 0.6)"}
+    expected = []
+    for row in results.final().to_dicts():
+        regret = rf"{row['regret']:,.1f} $\pm$ {row['standard_error']:,.1f}"
+        expected.append(rf"cyclic-4 & {names[row['policy']]} & 100 & 2 & {regret} & {row['accuracy']:.2f} \\")
+    assert rows == expected
+    assert r" & A\&B & " in results.to_latex({"random": "A&B", "absent": "x"})
+    single = duels.simulate("cyclic-4", "random", horizon=100)
+    assert "pm" not in single.to_latex()  # one run has no standard error
