@@ -11,6 +11,7 @@ from duels.judges import Answer, JudgeError
 from duels.judges.questions import Undo
 from duels.storage.storage import Storage
 from duels.study import add_items
+from duels.study.asking import Reply
 from duels.study.ledger import Ledger
 from duels.study.run import Limits, Run
 
@@ -199,6 +200,32 @@ def test_two_runs_at_once_confirm_other_answers():
         run.start()
         begun += [task.duel.id for task in run.next([None] * 8)]
     assert begun == list(range(16))
+
+
+def test_replies_that_come_too_late_are_noted_only():
+    """Another run has asked about 0 and 3; 1 was taken back and answered by a person, 2 by the judge: right."""
+    study = study_of(2, seed=2)
+    study.run(Judge(), concurrency=1, max_calls=17)
+    runs = [Run(study, {None: Judge()}, Limits(None, None), "auto", print, threading.Event()) for _ in range(2)]
+    replies = []
+    for run in runs:
+        run.start()
+        replies.append([Reply(task, Answer("tie"), 1, second="left") for task in run.next([None] * 17)])
+        replies[-1].sort(key=lambda reply: reply.task.duel.id)
+    for duel in (1, 2):
+        study.undo(duel, blind=True)
+    study.tell(1, "right", voter="Ann")
+    study.storage.write(study.telling(2, "right", more={"calls": 1}))
+    agrees = replies[0][3]._replace(answer=Answer("left"), second="right")
+    runs[0].next([replies[0][0], agrees])
+    before, events = study.tally(), len(study.events())
+    runs[1].next(replies[1][:4])
+    assert (study.tally().wins == before.wins).all()
+    late = study.events()[events:]
+    assert [(entry.kind, entry.duel, entry.note) for entry in late[:4]] == [
+        ("repeat", duel, {"calls": 1}) for duel in range(4)
+    ]
+    assert set(folded(study).unconfirmed()) == {2, *range(4, 17)}
 
 
 def test_what_was_answered_in_one_order_on_purpose_is_confirmed_when_both_are_wanted():
