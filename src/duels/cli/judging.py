@@ -184,6 +184,7 @@ def _print(result: "RunResult", format: Format) -> None:
     else:
         facts = {
             "study": result.study.name,
+            "winner": result.winner,
             "verdict": result.verdict.as_dict(),
             "leaderboard": rows,
             "ended": result.ended,
@@ -192,6 +193,7 @@ def _print(result: "RunResult", format: Format) -> None:
             "cost": result.cost,
             "failed": result.spent.failed,
             "bad": result.spent.bad,
+            "unconfirmed": result.unconfirmed,
             "positions": [one._asdict() for one in result.positions],
             "agreements": [one._asdict() for one in result.agreements],
         }

@@ -56,11 +56,11 @@ class NotWorse(Study):
         __tracebackhide__ = True
         tally = self.tally()
         wins, losses, ties = three = counts(tally)
-        answered, certain = sum(three), self.is_certain(tally)
+        answered, certain = sum(three), None if result.unconfirmed else self.is_certain(tally)
         if result.ended == "failed" or (not answered and (result.spent.failed or result.spent.bad)):
             why = result.error or self._last_note()
             raise JudgeError(f"the judge failed, so that the new version was not compared: {why}", can_retry=False)
-        if certain is None and result.ended == "all asked" and answered:
+        if certain is None and result.ended == "all asked" and answered and not result.unconfirmed:
             certain = losses - wins <= 2 * answered * self.margin + 1e-9
         if certain:
             return None
