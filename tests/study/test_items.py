@@ -163,7 +163,7 @@ FAULTS = [
     ("prompt,arm,output\na,x,1\nb,x,2\nb,y,2\n", "line 2: 1 output, expected"),
     ("prompt,arm,output,version\na,x,1,2\n", "line 1: the columns are prompt, arm, output, version; .* no others"),
     ("prompt,x,x\na,1,2\n", "line 1: .*each column once"),
-    ("prompt,x,kind,Kind\na,1,2,3\n", "line 1: .*each column once"),
+    ("prompt,x,kind,Kind\na,1,2,3\n", "line 1: .*kind and Kind may both be the kind"),
     ("question,x,y\na,1,2\n", r"line 1: the columns are question, x, y; expected one column prompt \(or query\)"),
     ("prompt,query,x,y\na,1,2,3\n", "line 1: .*expected one column prompt"),
     ("prompt,x\na,1\n", "line 1: .*a column for each of two arms"),
