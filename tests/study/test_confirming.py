@@ -65,8 +65,8 @@ def in_both_orders(study):
 # what is found
 
 
-@pytest.mark.parametrize("concurrency", [1, 8])
-@pytest.mark.parametrize("arms", [2, 3, 4])
+@pytest.mark.parametrize("concurrency", [pytest.param(1, marks=pytest.mark.deep), 8])
+@pytest.mark.parametrize("arms", [2, 3, pytest.param(4, marks=pytest.mark.deep)])
 def test_a_judge_that_always_says_left_has_no_winner(arms, concurrency):
     """The alarm comes after 17 answers. Before it, luck gives a winner in a few studies; not with these seeds."""
     for seed in range(6 if arms == 2 else 2):
@@ -89,7 +89,7 @@ def test_on_items_like_these_it_has_none_either():
         study.check()
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in (1, 2))])
 def test_three_quarters_for_the_first_side(seed):
     judge = biased(seed=seed)
     result = duels.find_best(judge.outputs, judge, prompts=judge.prompts, storage=Storage("sqlite://"))
@@ -101,7 +101,7 @@ def test_three_quarters_for_the_first_side(seed):
     assert result.study.check() == len(result.study.events())
 
 
-@pytest.mark.parametrize("name", ["clear", "close", "cyclic"])
+@pytest.mark.parametrize("name", ["clear", *(pytest.param(one, marks=pytest.mark.deep) for one in ("close", "cyclic"))])
 def test_fair_judges_are_not_asked_to_confirm(name):
     judge = JUDGES[name](seed=3)
     result = duels.find_best(judge.outputs, judge, prompts=judge.prompts, storage=Storage("sqlite://"))
