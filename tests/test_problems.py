@@ -412,6 +412,7 @@ def test_unwritable_places(tmp_path):
         save_matrix(NAMED, tmp_path / "p.parquet")
 
 
+@pytest.mark.deep
 def test_two_thousand_arms(tmp_path):
     matrix = problem("bradley-terry:arms=2000,spread=0.5,seed=1")
     save_matrix(matrix, tmp_path / "p.npz")

@@ -68,6 +68,7 @@ def test_a_figure_of_the_best_six_and_the_baseline():
     assert found.plot(title="Mine", legend="bottom").to_dict()["title"]["text"] == "Mine"
 
 
+@pytest.mark.deep
 def test_a_wrong_policy_is_told_from_a_slow_one(tmp_path):
     (tmp_path / "deaf.py").write_text(DEAF)
     found = duels.race("arxiv-6", ["random", str(tmp_path / "deaf.py")], horizon=1000, runs=2)

@@ -117,6 +117,7 @@ def letor_texts(draw):
 
 @settings(deadline=None)
 @given(letor_texts(), st.integers(1, 60))
+@pytest.mark.deep
 def test_any_text_is_read_as_by_ten_lines_of_python(tmp_path_factory, text, chunk):
     path = file(tmp_path_factory.mktemp("letor"), text)
     found = letor.read_files([path], lambda share: None, chunk)

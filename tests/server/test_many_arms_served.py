@@ -33,6 +33,7 @@ def rows_of(text, table):
     return re.findall(r"arm-\d{4}", body.partition("<tbody>")[2].partition("</tbody>")[0])
 
 
+@pytest.mark.deep
 def test_a_study_of_two_thousand_arms(big, admin):
     path = "/studies/big"
     assert big.get(path).status_code == 200

@@ -196,6 +196,7 @@ def check_all(caller, app, examples):
     assert not missed
 
 
+@pytest.mark.deep
 def test_every_operation_answers_and_none_fails(caller, app):
     check_all(caller, app, 1)
 

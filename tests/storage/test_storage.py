@@ -107,6 +107,7 @@ def test_killed_at_random_moments_no_acknowledged_answer_is_lost(url, tellers, k
     assert study.tally().wins.sum() == kept.tally().wins.sum()
 
 
+@pytest.mark.deep
 def test_sixteen_processes_at_once(url, tellers):
     create_study(list("abcd"), "study", url)
     said = tellers.run(16, 2.0, signal.SIGTERM)

@@ -155,6 +155,7 @@ def test_twenty_kills(request, url, server, database):
 
 
 @pytest.mark.parametrize("database", [pytest.param("sqlite", marks=pytest.mark.deep), "postgres"])
+@pytest.mark.deep
 def test_two_programs_at_once(request, url, server, database):
     url = url if database == "sqlite" else request.getfixturevalue("postgres")
     programs = [started(url, server) for _ in range(2)]

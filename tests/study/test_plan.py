@@ -144,6 +144,7 @@ def test_a_rival_stands_in_where_nothing_is_left_to_ask():
 
 
 @pytest.mark.parametrize("policy", ["verdict", pytest.param("rucb", marks=pytest.mark.deep)])
+@pytest.mark.deep
 def test_wrong_verdicts_are_those_of_the_literal_simulation(policy):
     """Of two arms that are nearly level, at a confidence of 5 %, some studies name the wrong one, and some none."""
     array, more = one_better(2, 0.02), {"confidence": 0.05, "limit": 60}
@@ -160,6 +161,7 @@ def test_wrong_verdicts_are_those_of_the_literal_simulation(policy):
     assert row.wrong == sum(found == 1 for _, _, found in said) / 100 > 0
 
 
+@pytest.mark.deep
 def test_no_winner_ends_a_study_and_denies_the_winner():
     cycle = np.array([[0.5, 0.9, 0.1], [0.1, 0.5, 0.9], [0.9, 0.1, 0.5]])
     for number in range(3):

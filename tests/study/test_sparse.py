@@ -80,6 +80,7 @@ def test_equal_arms_share_a_rank():
     assert leaders(tally) == list(range(12))
 
 
+@pytest.mark.deep
 def test_the_followed_verdict_names_the_same_leader():
     """Answer by answer, from sparse to dense."""
     rng = np.random.default_rng(1)
