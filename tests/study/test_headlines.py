@@ -137,7 +137,6 @@ def studies(draw):
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(studies())
-@pytest.mark.deep
 def test_the_board_and_its_charts_agree(study):
     shown = board(study)
     rows, pairs = shown["leaderboard"], shown["pairs"]
