@@ -31,7 +31,7 @@ _HOMES = {
     "Study": "study.study",
     "Duel": "study.duels",
     "Verdict": "study.verdict",
-    "Votes": "votes.files",
+    "Votes": "votes.votes",
     "read_votes": "votes.files",
     "ratings": "rating.table",
     "Analysis": "study.analysis",
@@ -120,7 +120,8 @@ if TYPE_CHECKING:
     from .study.plan import plan
     from .study.study import Study
     from .study.verdict import Verdict
-    from .votes.files import Votes, read_votes
+    from .votes.files import read_votes
+    from .votes.votes import Votes
 
 
 def _lazy_names(

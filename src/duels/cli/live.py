@@ -17,7 +17,7 @@ from .planning import plan
 from .printing import Column, Format, FormatOption, SeedOption, column, number, print_rows, print_text
 
 if TYPE_CHECKING:
-    from ..votes.files import Vote, Votes
+    from ..votes.votes import Vote, Votes
 
 StorageOption = Annotated[
     str, typer.Option(envvar="DUELS_STORAGE", help="The database: sqlite:///file.db or postgresql://user@host/name.")
@@ -326,7 +326,7 @@ def export(
 ) -> None:
     """Write the answers of a study to a file."""
     from ..study.catalogue import load_study
-    from ..votes.files import write_votes
+    from ..votes.written import write_votes
 
     votes = load_study(study, storage).votes()
     write_votes(votes, out, form)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..votes.files import Votes
+from ..votes.votes import Votes
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..errors import InvalidInput, counted
-from ..votes.files import Votes
+from ..votes.votes import Votes
 from .counts import Floats
 
 Covariate = str | tuple[str, str]  # a column that favours left, or one of the left arm and one of the right arm

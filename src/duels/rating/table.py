@@ -9,7 +9,8 @@ import numpy as np
 
 from ..checks import check_int
 from ..errors import InvalidInput, UnknownName, counted
-from ..votes.files import Votes, VoteSource, read_votes
+from ..votes.files import VoteSource, read_votes
+from ..votes.votes import Votes
 from . import bradley_terry, rao_kupper
 from .counts import Bools, Cells, Floats, Ints, cells_of_pairs, cells_of_votes, pair_counts
 from .covariates import Covariate, columns_of, covariate_columns, features

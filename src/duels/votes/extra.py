@@ -34,7 +34,8 @@ def picker(table: Table, names: Sequence[str]) -> Callable[[Sequence[object]], t
     Raises:
         UnknownName: If there is no such column.
     """
-    places = [_place(table, name) for name in names]
+    header = list(table.header)
+    places = [(header.index(column), path) for column, path in (place_of_field(table, name) for name in names)]
     return lambda row: tuple(_field(row[at], path) for at, path in places)
 
 
@@ -52,13 +53,18 @@ def series(name: str, cells: Sequence[object]) -> "pl.Series":
     return column
 
 
-def _place(table: Table, name: str) -> tuple[int, list[str]]:
+def place_of_field(table: Table, name: str) -> tuple[object, list[str]]:
+    """Return the column and, if the name is a path with dots, the fields below it.
+
+    Raises:
+        UnknownName: If there is no such column.
+    """
     header = list(table.header)
     if name in header:
-        return header.index(name), []
+        return name, []
     column, *path = name.split(".")
     if column in header and path:
-        return header.index(column), path
+        return column, path
     raise UnknownName(f"column of {table.source}", name, [str(one) for one in header])
 
 
