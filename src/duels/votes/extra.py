@@ -43,9 +43,15 @@ def series(name: str, cells: Sequence[object]) -> "pl.Series":
     """Return cells as a column: of numbers, if all that are not empty are numbers or text that reads like one."""
     import polars as pl
 
-    values = [(cell.strip() or None) if isinstance(cell, str) else cell for cell in cells]
-    column = pl.Series(name, values, strict=False)
+    return numbers_or_text(pl.Series(name, cells, strict=False))
+
+
+def numbers_or_text(column: "pl.Series") -> "pl.Series":
+    """Return a column; text that reads like numbers throughout as numbers, other text without blanks around it."""
+    import polars as pl
+
     if column.dtype == pl.String:
+        column = column.str.strip_chars().replace("", None)
         for kind in (pl.Int64, pl.Float64):
             numbers = column.cast(kind, strict=False)
             if numbers.null_count() == column.null_count() < len(column):

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import InvalidInput
 from .columns import SKIP, Table, columns_said
-from .extra import place_of_field
+from .extra import numbers_or_text, place_of_field
 from .rows import SHOWN, Fault, Judge, judge_of, moment_of, refuse, used_names, voter_of, votes_of_rows
 from .votes import NEVER, Names, Times, Votes
 
@@ -254,7 +254,7 @@ def _grouped(table: Table, found: _Combinations, said: str, extra: dict[str, str
         int(rows[~kept].sum()),
         said,
         table.source,
-        {name: found.frame[column].filter(kept).alias(name) for column, name in extra.items()},
+        {name: numbers_or_text(found.frame[column].filter(kept).alias(name)) for column, name in extra.items()},
         count[kept],
     )
 
@@ -293,7 +293,7 @@ def _whole(table: Table, frame: "pl.DataFrame", found: _Combinations, said: str,
         int((~kept).sum()),
         said,
         table.source,
-        {name: shown[column].alias(name) for column, name in extra.items()},
+        {name: numbers_or_text(shown[column].alias(name)) for column, name in extra.items()},
         count,
     )
 
@@ -302,7 +302,7 @@ def _voters(column: "pl.Series") -> "Names | bool | None":
     """The voters; None if there are none, False if a name cannot be one."""
     import polars as pl
 
-    different = column.unique()
+    different = column.unique(maintain_order=True)
     try:
         known = {cell: voter_of(cell) for cell in different.to_list()}
     except (ValueError, TypeError):
