@@ -43,8 +43,17 @@ def pair_counts(votes: Votes) -> tuple[Ints, Ints]:
     arms = len(votes.names)
     won = np.where(votes.winner == 1, votes.right, votes.left)
     pair = won * arms + (votes.left + votes.right - won)
-    wins, ties = (np.bincount(pair[votes.winner // 2 == k], minlength=arms**2).reshape(arms, arms) for k in (0, 1))
+    wins, ties = (_counted(pair, votes.winner // 2 == kind, votes.count, arms) for kind in (0, 1))
     return wins, ties + ties.T
+
+
+def _counted(pair: Ints, chosen: Bools, count: Ints | None, arms: int) -> Ints:
+    """(K, K): how many of the chosen votes are about each pair."""
+    if count is None:
+        return np.bincount(pair[chosen], minlength=arms**2).reshape(arms, arms)
+    found = np.zeros(arms**2, np.int64)
+    np.add.at(found, pair[chosen], count[chosen])
+    return found.reshape(arms, arms)
 
 
 def cells_of_pairs(wins: Ints, ties: Ints) -> Cells:
@@ -60,14 +69,16 @@ def cells_of_pairs(wins: Ints, ties: Ints) -> Cells:
 
 
 def cells_of_votes(votes: Votes, features: Floats) -> Cells:
-    """Return one cell per vote; the first arm is the left one.
+    """Return one cell per row of votes; the first arm is the left one.
 
     Args:
-        votes: n votes.
+        votes: n rows.
         features: (n, F).
     """
     outcome = np.minimum(votes.winner, TIED)
     counts = np.stack([outcome == kind for kind in (WON, LOST, TIED)]).astype(np.float64)
+    if votes.count is not None:
+        counts *= votes.count
     return Cells(len(votes.names), votes.left, votes.right, counts, features)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..errors import InvalidInput, counted
 from ..rating.counts import pair_counts
-from ..votes.files import VoteSource, read_votes
+from ..votes.files import VoteSource, count_votes
 from .leaderboard import leaderboard, preferences
 from .tally import RANKED, LeaderboardRow, PairRow, Tally, ranked_words
 from .verdict import Verdict, verdict
@@ -55,7 +55,7 @@ def tally_of(votes: VoteSource) -> Tally:
     Raises:
         InvalidInput: If they cannot be read, or have too few or too many arms.
     """
-    votes = read_votes(votes)
+    votes = count_votes(votes)
     arms = len(votes.names)
     if not 2 <= arms <= MOST_ARMS:
         raise InvalidInput(
@@ -81,13 +81,13 @@ def analyse(source: VoteSource, *, confidence: float = 0.95, margin: float = 0.0
     Example:
         >>> print(duels.analyse("votes.csv").verdict)  # doctest: +SKIP
     """
-    votes = read_votes(source)
+    votes = count_votes(source)
     tally = tally_of(votes)
     return Analysis(
         leaderboard=leaderboard(tally, confidence),
         preferences=preferences(tally, confidence),
         verdict=verdict(tally, confidence=confidence, margin=margin),
-        votes=len(votes),
+        votes=votes.total,
         ties=int(tally.ties.sum()) // 2,
         said=votes.said,
         ranked=ranked_words(tally),
