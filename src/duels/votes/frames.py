@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import InvalidInput
 from .columns import SKIP, Table, columns_said
-from .extra import numbers_or_text, place_of_field
+from .extra import field_of, numbers_or_text, place_of_field
 from .rows import SHOWN, Fault, Judge, judge_of, moment_of, refuse, used_names, voter_of, votes_of_rows
 from .votes import NEVER, Names, Times, Votes
 
@@ -198,12 +198,7 @@ def _selected(table: Table, roles: dict[str, int], extra: Sequence[str]) -> "pl.
     chosen = [pl.col(name).alias(role) for role, name in given.items() if role not in KEYS]
     chosen += [pl.col(given[key]).alias(key) for key in ("left", "right")]
     chosen += [pl.lit("left").alias("winner") if "loser" in roles else pl.col(given["winner"]).alias("winner")]
-    for k, name in enumerate(extra):
-        column, path = place_of_field(table, name)
-        field = pl.col(str(column))
-        for key in path:
-            field = field.struct.field(key)
-        chosen.append(field.alias(f"extra {k}"))
+    chosen += [field_of(table, name).alias(f"extra {k}") for k, name in enumerate(extra)]
     return table.frame.select(chosen)
 
 
