@@ -38,24 +38,6 @@ def sigmoid(x: Floats) -> Floats:
     return np.asarray(expit(x))
 
 
-def pair_counts(votes: Votes) -> tuple[Ints, Ints]:
-    """Return (K, K) int64 wins and ties, as in a `Tally`; both_bad counts as a tie."""
-    arms = len(votes.names)
-    won = np.where(votes.winner == 1, votes.right, votes.left)
-    pair = won * arms + (votes.left + votes.right - won)
-    wins, ties = (_counted(pair, votes.winner // 2 == kind, votes.count, arms) for kind in (0, 1))
-    return wins, ties + ties.T
-
-
-def _counted(pair: Ints, chosen: Bools, count: Ints | None, arms: int) -> Ints:
-    """(K, K): how many of the chosen votes are about each pair."""
-    if count is None:
-        return np.bincount(pair[chosen], minlength=arms**2).reshape(arms, arms)
-    found = np.zeros(arms**2, np.int64)
-    np.add.at(found, pair[chosen], count[chosen])
-    return found.reshape(arms, arms)
-
-
 def cells_of_pairs(wins: Ints, ties: Ints) -> Cells:
     """Return one cell per pair that has met.
 

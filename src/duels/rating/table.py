@@ -12,7 +12,7 @@ from ..errors import InvalidInput, UnknownName, counted
 from ..votes.files import VoteSource, count_votes, read_votes
 from ..votes.votes import Votes
 from . import bradley_terry, rao_kupper
-from .counts import Bools, Cells, Floats, Ints, cells_of_pairs, cells_of_votes, pair_counts
+from .counts import Bools, Cells, Floats, Ints, cells_of_pairs, cells_of_votes
 from .covariates import Covariate, columns_of, covariate_columns, features
 from .elo import FIRST, POINTS
 from .estimates import Estimates, Intervals, estimate, estimate_elo, normal_quantile
@@ -201,7 +201,7 @@ def _board_of(votes: Votes, covariates: Sequence[Covariate]) -> _Board:
     if covariates:
         cells = cells_of_votes(votes, features(votes, covariates))
     else:
-        cells = cells_of_pairs(*pair_counts(votes))
+        cells = cells_of_pairs(*votes.pair_counts())
     return _board(votes.names, cells, votes if votes.count is None else None, votes.source)
 
 

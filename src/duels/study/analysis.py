@@ -5,13 +5,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import InvalidInput, counted
-from ..rating.counts import pair_counts
 from ..votes.files import VoteSource, count_votes
+from ..votes.votes import MOST_ARMS
 from .leaderboard import leaderboard, preferences
 from .tally import RANKED, LeaderboardRow, PairRow, Tally, ranked_words
 from .verdict import Verdict, verdict
-
-MOST_ARMS = 10_000  # a tally of this size already takes 1.6 GB
 
 
 class Analysis(NamedTuple):
@@ -61,7 +59,7 @@ def tally_of(votes: VoteSource) -> Tally:
         raise InvalidInput(
             f"{votes.source} has {counted(arms, 'arm')}, expected 2 to {MOST_ARMS:,} (columns: {votes.said})"
         )
-    return Tally(votes.names, *pair_counts(votes), np.ones(arms, dtype=bool), arms)
+    return Tally(votes.names, *votes.pair_counts(), np.ones(arms, dtype=bool), arms)
 
 
 def analyse(source: VoteSource, *, confidence: float = 0.95, margin: float = 0.0) -> Analysis:
