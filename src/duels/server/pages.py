@@ -47,6 +47,8 @@ ABOUT = {  # hints in the form for a new study
     "merge_dts": "for fifty arms or more",
     "ccb": "if perhaps no arm beats all others",
 }
+TABS = {"": "Results", "items": "Items", "voters": "Voters", "share": "Share", "settings": "Settings"}
+PageNumber = Annotated[str, Query(alias="page", max_length=20)]
 SWAGGER = ("swagger-ui.css", "swagger-ui-bundle.js")  # the files of fastapi-offline that are served
 HEADINGS = {404: "Page not found", 429: "Too many attempts", 503: "The database is unavailable"}
 
@@ -232,43 +234,95 @@ def studies_page(request: Request, service: ServiceDep) -> Response:
 
 
 @router.get("/studies/{study}")
-def study_page(
-    request: Request, study: str, service: ServiceDep, at: Annotated[str, Query(alias="page", max_length=20)] = "1"
-) -> Response:
-    """Show one study. A script loads this page again whenever the study changes, and replaces what is different.
-
-    `at` is the page of the tables of arms, if there are many arms.
-    """
+def study_page(request: Request, study: str, service: ServiceDep) -> Response:
+    """Show the results of a study. A script gets the numbers again whenever the study changes."""
     if signed_in(request, service) is None:
         return _to_signin(request)
     found = service.study(study)
-    described, shown = service.described(found), service.board(found)
+    return tab_page(
+        request, service, found, "", "study.html", glance=service.glance(found), judges=shown_judges(service, found)
+    )
+
+
+@router.get("/studies/{study}/items")
+def items_page(request: Request, study: str, service: ServiceDep) -> Response:
+    """Show the items of a study."""
+    if signed_in(request, service) is None:
+        return _to_signin(request)
+    found = service.study(study)
+    return tab_page(request, service, found, "items", "study_items.html", scripts=scripts_allowed(found))
+
+
+@router.get("/studies/{study}/voters")
+def voters_page(request: Request, study: str, service: ServiceDep) -> Response:
+    """Show the voters of a study."""
+    if signed_in(request, service) is None:
+        return _to_signin(request)
+    found = service.study(study)
+    return tab_page(request, service, found, "voters", "study_voters.html", board=service.board(found))
+
+
+@router.get("/studies/{study}/share")
+def share_page(request: Request, study: str, service: ServiceDep) -> Response:
+    """Show the voting links of a study, and ways to get its votes in and out."""
+    if signed_in(request, service) is None:
+        return _to_signin(request)
+    found = service.study(study)
+    return tab_page(request, service, found, "share", "study_share.html", links=links(found, service)["links"])
+
+
+@router.get("/studies/{study}/settings")
+def settings_page(request: Request, study: str, service: ServiceDep, at: PageNumber = "1") -> Response:
+    """Show the arms and the end of a study; `at` is the page of the table, if there are many arms."""
+    if signed_in(request, service) is None:
+        return _to_signin(request)
+    found = service.study(study)
+    arms = service.described(found)["arms"]
+    pages, on_page = pages_of(len(arms), at)
+    numbered = [{"number": n, **arm} for n, arm in enumerate(arms, 1)][on_page]
+    return tab_page(request, service, found, "settings", "study_settings.html", arms=numbered, pages=pages)
+
+
+@router.get("/studies/{study}/advanced")
+def advanced_page(request: Request, study: str, service: ServiceDep, at: PageNumber = "1") -> Response:
+    """Show intervals, pairs, the policy's state, cost and progress; `at` is the page of the tables of arms."""
+    if signed_in(request, service) is None:
+        return _to_signin(request)
+    found = service.study(study)
+    shown, retired = service.board(found), service.described(found)["retired"]
     verdict = shown["verdict"]
     estimate = standing_of(service, found, verdict)
     most_met = sorted(shown["pairs"], key=lambda pair: -pair["duels"])
-    arms = described["arms"]
-    pages = max(1, -(-len(arms) // ARMS_PER_PAGE))
-    number = min(int(at) if at.isdecimal() else 1, pages) or 1
-    on_page = slice((number - 1) * ARMS_PER_PAGE, number * ARMS_PER_PAGE)
-    return page(
+    pages, on_page = pages_of(len(shown["leaderboard"]), at)
+    return tab_page(
         request,
         service,
-        "study.html",
-        study=described,
+        found,
+        "advanced",
+        "study_advanced.html",
         board=shown,
         leaderboard=shown["leaderboard"][on_page],
         champions=(shown["champions"] or [])[on_page],
-        arms=[{"number": n, **arm} for n, arm in enumerate(arms, 1)][on_page],
-        pages={"number": number, "of": pages, "each": ARMS_PER_PAGE, "arms": len(arms)},
-        headline=headline_of(verdict, estimate, described["retired"]),
+        pages=pages,
+        headline=headline_of(verdict, estimate, retired),
         words=Verdict(**verdict).text(None),
         standing=f"An estimate, which allows for luck so far. {estimate}" if estimate else ranks_of(found, shown),
         figures={name: figure(chart) for name, chart in service.charts(shown).items()},
         pairs=most_met[:MAX_PAIRS],
-        links=links(found, service)["links"],
-        scripts=scripts_allowed(found),
-        judges=shown_judges(service, found),
     )
+
+
+def tab_page(request: Request, service: Service, study: Study, tab: str, name: str, **known: object) -> Response:
+    """Render one tab of a study, with what all tabs need. Blocks."""
+    return page(request, service, name, 200, study=service.described(study), tabs=TABS, tab=tab, **known)
+
+
+def pages_of(arms: int, at: str) -> tuple[Json, slice]:
+    """Return what to say about the pages of a table of arms, and which rows are on page `at`."""
+    pages = max(1, -(-arms // ARMS_PER_PAGE))
+    number = min(int(at) if at.isdecimal() else 1, pages) or 1
+    said = {"number": number, "of": pages, "each": ARMS_PER_PAGE, "arms": arms}
+    return said, slice((number - 1) * ARMS_PER_PAGE, number * ARMS_PER_PAGE)
 
 
 def shown_judges(service: Service, study: Study) -> Json:

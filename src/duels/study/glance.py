@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import InvalidInput, UnknownName
 from ..rating import bradley_terry
 from ..rating.counts import cells_of_pairs
 from ..rating.elo import FIRST, POINTS
@@ -15,14 +16,16 @@ from ..rating.estimates import Intervals, estimate
 from .certainty import certainly_beats
 from .duels import iso_time
 from .goal import Goal
+from .record import LEFT, RIGHT
 from .standing import MOST_SHOWN, Standing, standing
 from .study import Study
-from .tally import Bools, Floats, Tally, met, ranked, ranked_words
+from .tally import Bools, Floats, Ints, Tally, met, ranked, ranked_words
 from .verdict import Verdict, headline
 
 MOST_ARMS = 200  # that are listed; the API has tables of all
 MOST_RATED = 300  # arms: with more, ratings take too long
 MAPPED = 30  # arms of the map of pairs
+POINTS_SHOWN = 200  # of the history of a pair
 INTERVALS = Intervals("sandwich", 0.95, 0, 0)
 Json = dict[str, Any]
 
@@ -159,6 +162,58 @@ def _next(verdict: Verdict, goal: Goal, retired: bool, answers: int, estimated: 
     hours = estimated.hours_median
     until = None if hours is None or hours > 24 * 3650 else iso_time(time.time() + 3600 * hours)
     return {"words": f"{words} {estimated.hint}".strip(), "answers": estimated.answers_median, "until": until}
+
+
+def pair_history(study: Study, first: str, second: str) -> Json:
+    """Return the history of a pair of arms.
+
+    Args:
+        study: The study.
+        first: An arm.
+        second: Another one.
+
+    Returns:
+        first, second, wins, losses and ties of the first arm, and `history`: after how many answers of the pair what
+        share of them the first arm had won, a tie being half a win; about 200 points.
+
+    Raises:
+        UnknownName: If the study has no such arm.
+        InvalidInput: If they are the same.
+    """
+    names, left, right, answer, answered = study.read(
+        lambda _, history: (
+            list(history.names),
+            np.array(history.left),
+            np.array(history.right),
+            np.array(history.answer),
+            np.array(history.answered),
+        )
+    )
+    for name in (first, second):
+        if name not in names:
+            raise UnknownName("arm", name, names)
+    if first == second:
+        raise InvalidInput(f"the pair is {first!r} and itself: expected two arms")
+    i, j = names.index(first), names.index(second)
+    one, other = left[answered], right[answered]
+    those = answered[((one == i) & (other == j)) | ((one == j) & (other == i))]
+    won = np.where(left[those] == i, answer[those] == LEFT, answer[those] == RIGHT)
+    tied = answer[those] > RIGHT
+    n = np.arange(1, len(those) + 1)
+    share = (np.cumsum(won) + np.cumsum(tied) / 2) / n
+    places: Ints = (
+        np.unique(np.linspace(0, len(n) - 1, min(POINTS_SHOWN, len(n))).round().astype(int))
+        if len(n)
+        else np.zeros(0, np.int64)
+    )
+    return {
+        "first": first,
+        "second": second,
+        "wins": int(won.sum()),
+        "losses": int((~won & ~tied).sum()),
+        "ties": int(tied.sum()),
+        "history": [{"answers": int(n[k]), "share": round(float(share[k]), 4)} for k in places],
+    }
 
 
 def _said(words: str) -> Json:
