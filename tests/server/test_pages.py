@@ -24,7 +24,8 @@ from duels.study.verdict import Verdict
 
 HERE = Path(pages.__file__).parent
 XSS = "<script>window.xss=1</script>\"'><img src=x onerror=window.xss=1>"
-ON_PAGES = ["/", "/studies/search", "/docs"]
+TABS = ["", "/items", "/voters", "/share", "/settings", "/advanced"]
+ON_PAGES = ["/", *(f"/studies/search{tab}" for tab in TABS), "/docs"]
 
 
 class Page(HTMLParser):
@@ -245,7 +246,8 @@ def hostile(admin):
 
 def test_what_users_wrote_is_text_on_every_page(people, hostile):
     study, link = hostile
-    expected = {"/": 2, f"/studies/{study}": 20, f"/vote/{link}": 1}
+    expected = {"/": 2, f"/studies/{study}": 4, f"/studies/{study}/advanced": 20, f"/studies/{study}/voters": 8}
+    expected |= {f"/studies/{study}/settings": 5, f"/studies/{study}/share": 3, f"/vote/{link}": 1}
     for path, times in expected.items():
         response = people.get(path)
         assert response.status_code == 200
@@ -257,8 +259,9 @@ def test_what_users_wrote_is_text_on_every_page(people, hostile):
 
 
 def test_the_charts_of_a_hostile_study_are_still_data(people, hostile):
-    page = people.page(f"/studies/{hostile[0]}")
-    ((_, data),) = page.code
+    ((_, data),) = people.page(f"/studies/{hostile[0]}").code
+    assert {row["arm"] for row in json.loads(data)["arms"]} == {f"{XSS} {k}" for k in range(3)}
+    ((_, data),) = people.page(f"/studies/{hostile[0]}/advanced").code
     charts = json.loads(data)
     assert set(charts) == {"leaderboard", "beats", "duels", "champions", "progress", "regret"}
     arms = {row["arm"] for row in charts["leaderboard"]["chart"]["layer"][1]["data"]["values"]}
@@ -271,7 +274,7 @@ def test_charts_of_pages_have_rows_since_the_policy_forbids_reading_csv(people, 
     for _ in range(4):
         duel = admin.post("/api/studies/n/ask", json={"allow_self": False}).json()["duels"][0]
         admin.post("/api/studies/n/tell", json={"duel": duel["id"], "winner": "left"})
-    ((_, data),) = people.page("/studies/n").code
+    ((_, data),) = people.page("/studies/n/advanced").code
     assert '"csv"' not in data
     charts = json.loads(data)
     rows = charts["leaderboard"]["chart"]["layer"][1]["data"]["values"]
@@ -315,7 +318,7 @@ def test_the_study_page_says_and_tabulates_the_board(people, admin, study):
         duel = admin.post(f"{study}/ask", json={"allow_self": False}).json()["duels"][0]
         admin.post(f"{study}/tell", json={"duel": duel["id"], "winner": "left", "voter": voter})
     board = admin.get(f"{study}/board").json()
-    text = people.page("/studies/search").text
+    text = people.page("/studies/search/advanced").text + people.page("/studies/search/voters").text
     assert Verdict(**board["verdict"]).text(None) in text
     assert board["champions_note"] in text
     assert "Answers 3" in text
@@ -378,7 +381,8 @@ def test_a_retired_study_does_not_look_ahead(people, admin, study):
     assert admin.get(f"{study}/verdict").json()["duels_to_go"] < answers / 2
     admin.post(f"{study}/retire")
     text = people.page("/studies/search").text
-    assert "search retired No verdict: bm25 led The study is retired" in text
+    assert "No verdict: bm25 led" in text
+    assert "The study is retired: it asks nothing more. Late answers still count." in text
     assert "duels to go" not in text + people.page("/").text
     assert "That takes about" not in text
     nobody = NOT_YET | {"leader": None, "duels": 0}
@@ -404,19 +408,29 @@ def test_a_study_can_be_looked_at_again_and_again(people, admin, study):
 
 
 def test_the_page_says_where_a_study_stands_before_the_verdict(people, admin, study):
-    text = people.page("/studies/search").text
-    assert "Chance to be the best" not in text  # nothing is known yet
-    assert "After the winner stop" in text
+    page = people.page("/studies/search")
+    assert {row["chance"] for row in json.loads(page.code[0][1])["arms"]} == {None}  # nothing is known yet
+    assert "Nobody has voted yet. Create a voting link under Share" in page.text
+    assert "After the winner stop" in page.text
     send = {"headers": {"Content-Type": "text/csv"}}
     admin.post(f"{study}/import", content="left,right,winner\n" + "bm25,dense,left\nbm25,hybrid,left\n" * 5, **send)
     found = admin.get(f"{study}/standing").json()
     assert found["chances"][0]["arm"] == "bm25"
-    assert f"An estimate, which allows for luck so far. {found['words']}" in people.page("/studies/search").text
+    assert (
+        f"An estimate, which allows for luck so far. {found['words']}" in people.page("/studies/search/advanced").text
+    )
+    page = people.page("/studies/search")
+    chance = f"{found['chances'][0]['chance']:.0%}".replace("%", " %")
+    assert f"bm25 is the best with a chance of {chance}, as far as 10 answers can tell." in page.text
+    needed = f"{float(format(found['answers_median'], '.2g')):,.0f}"
+    assert f"Go on: about {needed} more answers are likely needed" in page.text
+    shown = {row["arm"]: row["chance"] for row in json.loads(page.code[0][1])["arms"]}
+    assert shown == {row["arm"]: row["chance"] for row in found["chances"]}
     admin.post(f"{study}/import", content="left,right,winner\n" + "bm25,dense,left\nbm25,hybrid,left\n" * 9, **send)
     text = people.page("/studies/search").text
     assert "Winner: bm25" in text
-    assert "Chance to be the best" not in text
-    assert "some pairs of a winner may not be certain yet" in text
+    assert "You can stop: more answers would not change the winner." in text
+    assert "some pairs of a winner may not be certain yet" in people.page("/studies/search/advanced").text
 
 
 def test_the_page_says_how_far_the_ranking_is(people, admin):
@@ -425,9 +439,10 @@ def test_the_page_says_how_far_the_ranking_is(people, admin):
     admin.post("/api/studies/order/import", content=votes, **send)
     text = people.page("/studies/order").text
     assert "After the winner rank the others" in text
-    assert "1 of 3 ranks are certain. Voting goes on until all are." in text
+    assert "Go on until all ranks are certain: 1 of 3 ranks are certain." in text
+    assert "1 of 3 ranks are certain. Voting goes on until all are." in people.page("/studies/order/advanced").text
     admin.post("/api/studies/order/import", content="left,right,winner\n" + "y,z,left\n" * 20, **send)
-    assert "3 of 3 ranks are certain. No more votes are needed." in people.page("/studies/order").text
+    assert "You can stop: 3 of 3 ranks are certain." in people.page("/studies/order").text
 
 
 def test_the_page_says_what_the_verdict_is_about(people, admin, study):
@@ -444,10 +459,11 @@ def test_many_arms_are_not_estimated_on_the_page(people, admin):
     admin.post("/api/studies", json={"name": "many", "arms": arms, "policy": "random"})
     votes = "left,right,winner\narm 0,arm 1,left\n"
     admin.post("/api/studies/many/import", content=votes, headers={"Content-Type": "text/csv"})
-    text = people.page("/studies/many").text
-    assert "Chance to be the best" not in text
-    assert "Not yet: arm 0 leads No verdict yet: arm 0 ranks first" in text
-    assert "about" not in text.partition("No verdict yet")[2].partition("so far")[0]
+    page = people.page("/studies/many")
+    assert {row["chance"] for row in json.loads(page.code[0][1])["arms"]} == {None}
+    assert "Not yet: arm 0 leads arm 0 ranks first so far, but that may still change. 1 answers so far." in page.text
+    assert "Go on: the verdict needs more answers." in page.text
+    assert "Chance to be the best:" not in people.page("/studies/many/advanced").text
 
 
 def test_a_standing_is_computed_once_for_each_state(admin, study, monkeypatch):

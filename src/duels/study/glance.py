@@ -19,7 +19,7 @@ from .goal import Goal
 from .record import LEFT, RIGHT
 from .standing import MOST_SHOWN, Standing, standing
 from .study import Study
-from .tally import Bools, Floats, Ints, Tally, met, ranked, ranked_words
+from .tally import Bools, Floats, Tally, met, ranked, ranked_words
 from .verdict import Verdict, headline
 
 MOST_ARMS = 200  # that are listed; the API has tables of all
@@ -42,7 +42,8 @@ def glance(study: Study, estimated: Standing | None = None) -> Json:
         A dict with these keys:
 
         - `seq`, `answers`, `open`, `retired`: the moment, answers so far, open questions, whether it asks no more.
-        - `verdict`: kind, winner, leader, `headline` in a few words, `words` as text.
+        - `verdict`: kind, winner, leader, the number of items that it is about (None if on items like these),
+          `headline` in a few words, `words` as text.
         - `next`: what to do, as `words`; `answers` that are likely needed and `until` when, if that is known.
         - `arms`: the best first, each with rank (None before two arms have met), chance to be the best (None if
           unknown), rating and its fixed-sample 95 % interval (None if there is none), duels, wins, losses and ties;
@@ -78,10 +79,11 @@ def glance(study: Study, estimated: Standing | None = None) -> Json:
             "kind": verdict.kind,
             "winner": verdict.winner,
             "leader": verdict.leader,
+            "items": verdict.items,
             "headline": headline(shown, retired),
-            "words": verdict.text(None),
+            "words": _sure(verdict, estimated),
         },
-        "next": _next(verdict, goal, retired, answers, estimated),
+        "next": _next(tally, verdict, goal, retired, answers, estimated),
         "arms": _arms(tally, estimated),
         "arms_total": len(tally.names),
         "ranked": ranked_words(tally),
@@ -132,12 +134,14 @@ def _map(tally: Tally, confidence: float) -> Json:
     return {"arms": [tally.names[arm] for arm in best], "cells": cells}
 
 
-def _next(verdict: Verdict, goal: Goal, retired: bool, answers: int, estimated: Standing | None) -> Json:
+def _next(tally: Tally, verdict: Verdict, goal: Goal, retired: bool, answers: int, estimated: Standing | None) -> Json:
     """What to do now, in sentences for people who do not know statistics."""
     if retired:
         return _said("The study is retired: it asks nothing more. Late answers still count.")
     if verdict.kind == "winner" and goal.after == "rank":
-        return _said("The winner is known. Voting goes on until the ranks of the others are certain too.")
+        certain = [row.certain for row in goal.ranking(tally)]
+        known = f"{sum(certain)} of {len(certain)} ranks are certain."
+        return _said(f"You can stop: {known}" if all(certain) else f"Go on until all ranks are certain: {known}")
     if verdict.kind == "winner":
         return _said("You can stop: more answers would not change the winner.")
     if verdict.kind == "no condorcet winner":
@@ -201,19 +205,26 @@ def pair_history(study: Study, first: str, second: str) -> Json:
     tied = answer[those] > RIGHT
     n = np.arange(1, len(those) + 1)
     share = (np.cumsum(won) + np.cumsum(tied) / 2) / n
-    places: Ints = (
-        np.unique(np.linspace(0, len(n) - 1, min(POINTS_SHOWN, len(n))).round().astype(int))
-        if len(n)
-        else np.zeros(0, np.int64)
-    )
+    few = np.linspace(0, len(n) - 1, min(POINTS_SHOWN, len(n))).round().astype(np.int64)
     return {
         "first": first,
         "second": second,
         "wins": int(won.sum()),
         "losses": int((~won & ~tied).sum()),
         "ties": int(tied.sum()),
-        "history": [{"answers": int(n[k]), "share": round(float(share[k]), 4)} for k in places],
+        "history": [{"answers": int(n[k]), "share": round(float(share[k]), 4)} for k in np.unique(few)],
     }
+
+
+def _sure(verdict: Verdict, estimated: Standing | None) -> str:
+    """How sure that is, in a sentence or two. Before the verdict this is the model's, not a promise."""
+    if verdict.kind != "not yet" or verdict.leader is None or verdict.arms < 2:
+        return verdict.text(None)
+    if estimated is None:
+        return f"{verdict.leader} ranks first so far, but that may still change. {verdict.duels:,} answers so far."
+    first = estimated.chances[0]
+    chance = "more than 99 %" if first.chance > 0.99 else f"{first.chance:.0%}".replace("%", " %")
+    return f"{first.arm} is the best with a chance of {chance}, as far as {verdict.duels:,} answers can tell."
 
 
 def _said(words: str) -> Json:
