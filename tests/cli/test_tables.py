@@ -69,6 +69,7 @@ COMMANDS = {
     "import": Command("copied votes.csv --create"),
     "export": Command("prompts --out v.csv"),
     "plan": Command("--arms 4 --gap 0.2 --studies 20 -p rucb -p random --limit 900 -q", table=True),
+    "agreement": Command("voters.csv"),
     "serve": Command("--help"),  # it runs until Ctrl-C; a test of its own is below
     "policies": Command("", table=True),
     "problems": Command("", table=True),
@@ -127,6 +128,8 @@ def template(tmp_path_factory):
     duels.create_study(ARMS, "a study with a long name, of which there are some", storage, "rucb:alpha=0.6")
     storage.close()
     (folder / "votes.csv").write_text("left,right,winner\nfox,owl,left\n")
+    voted = [f"fox,{ARMS[2]},left,{voter}" for voter in ("ann", "日本の人", "a voter with a long name")]
+    (folder / "voters.csv").write_text("\n".join(["left,right,winner,voter", *voted]))
     (folder / "train.txt").write_text(LETOR)
     outputs = [",".join([f"prompt {k}", f"good {k}", "poor", "poor"]) for k in range(5)]
     arms = ",".join(f'"{arm}"' for arm in ARMS[1:4])

@@ -330,6 +330,58 @@ def test_many_voters_of_one_question_take_no_time():
     assert "185 more pairs of voters" in str(found)
 
 
+def answered(study, voter, winner):
+    study.tell(study.ask(voter=voter, allow_self=False), winner, voter=voter)
+
+
+def test_a_study_without_items(url):
+    """Imported votes count for agreement. Nothing is known about how their sides were decided."""
+    study = duels.create_study(["a", "b"], "s", url)
+    for voter in ("ann", "bob"):
+        answered(study, voter, "a")
+    study.import_votes([("a", "b", "right", "eve")] * 40)
+    found = duels.agreement(study)
+    assert found[:3] == ("a pair of arms", 1, 3)
+    assert found.raw == pytest.approx(1 / 3)
+    assert [(one.voter, one.answers, one.left + one.right) for one in found.voters] == [
+        ("eve", 40, 0),
+        ("ann", 1, 1),
+        ("bob", 1, 1),
+    ]
+
+
+def test_a_study_with_items(url):
+    study = duels.create_study(["a", "b"], "s", url)
+    duels.study.add_items(study, [{"prompt": word, "outputs": {"a": "1", "b": "2"}} for word in "xy"])
+    for voter in ("ann", "ann", "bob", "bob"):
+        answered(study, voter, "a")
+    found = duels.agreement(study)
+    assert found[:4] == ("a pair of arms and item", 2, 4, 1.0)
+
+
+def test_questions_that_a_second_judge_answered_count(url):
+    """As `RunResult.agreements` has them, with what is missing there: questions that both were asked by chance."""
+    prompts = [f"prompt {k}" for k in range(60)]
+    judges = {"x": lambda prompt, left, right: "left", "y": lambda prompt, left, right: "right"}
+    result = duels.find_best(
+        {"a": prompts, "b": prompts[::-1]}, judges, prompts=prompts, storage=url, max_calls=100, orders="one"
+    )
+    found = duels.agreement(result.study)
+    (pair,) = found.pairs
+    assert pair.questions >= result.agreements[0].questions > 0
+    repeats = sum(entry.kind == "repeat" for entry in result.study.events())
+    assert sum(one.answers for one in found.voters) == len(result.study.votes()) + repeats
+    assert all(one.one_sided for one in found.voters)
+
+
+def test_the_crowd(shared_data):
+    """Real votes: three of 124 voters prefer a side, and four agree with the others no more than a coin does."""
+    found = duels.agreement(shared_data("votes/llmfao-crowd.csv.gz"))
+    assert (found.question, found.questions, round(found.alpha, 2)) == ("a pair of arms and prompt", 2124, 0.29)
+    assert [one.voter for one in found.voters if one.one_sided] == ["20", "37", "32"]
+    assert [one.voter for one in found.voters if one.at_random] == ["15", "20", "11", "70"]
+
+
 def test_the_examples():
     found = [doctest.testmod(module, extraglobs={"duels": duels}) for module in MODULES]
     assert [one.failed for one in found] == [0, 0, 0, 0]

@@ -112,7 +112,7 @@ class VoterAgreement(NamedTuple):
     def _at_random(self) -> list[str]:
         if self.raw is None:
             return []
-        found = (f"{v.voter} ({v.share:.0%}, like others {v.expected:.0%})" for v in self.voters if v.at_random)
+        found = (f"{v.voter} ({v.share:.0%}, expected {v.expected:.0%})" for v in self.voters if v.at_random)
         return [_listed("agree with the others no more than a coin does", found)]
 
     def _left_out(self) -> list[str]:
