@@ -77,7 +77,8 @@ def ratings(
             the only one for `elo`.
         covariates: What else moved the votes, for `bradley-terry`: numeric columns that are left minus right, or pairs
             of columns, one of the left arm and one of the right.
-        by: A column, such as a language: one table of ratings for each of its values.
+        by: A column, such as a language: one table of ratings for each of its values. If its cells are lists, such as
+            tags, a vote counts for each value in its list; if they are objects of flags, for each that is true.
         rounds: How many rounds the bootstrap has.
         seed: Of the bootstrap.
 
@@ -208,13 +209,29 @@ def _board(names: Sequence[str], cells: Cells, votes: Votes | None, source: str)
 
 
 def _parts(votes: Votes, by: str | None) -> Iterator[tuple[object, Votes]]:
-    """The votes for each value of a column, in the order of the values; empty cells are left out."""
+    """The votes for each value of a column, in the order of the values; empty cells and empty lists are left out."""
+    import polars as pl
+
     if by is None:
         yield None, votes
         return
-    column = votes.extra[by]
-    for value in column.drop_nulls().unique().sort().to_list():
-        yield value, _those(votes, (column == value).fill_null(False).to_numpy())
+    rows = pl.DataFrame({"value": _lists(votes.extra[by])}).with_row_index("row")
+    if rows["value"].dtype.base_type() in (pl.List, pl.Array):
+        rows = rows.explode("value")
+    rows = rows.drop_nulls()
+    for value in rows["value"].unique().sort().to_list():
+        kept = np.zeros(len(votes), dtype=bool)
+        kept[rows.filter(pl.col("value") == value)["row"].to_numpy()] = True
+        yield value, _those(votes, kept)
+
+
+def _lists(column: "pl.Series") -> "pl.Series":
+    """A column of flags by name, such as {"math": true, "code": false}, as lists of the names that are true."""
+    import polars as pl
+
+    if not isinstance(column.dtype, pl.Struct) or any(field.dtype != pl.Boolean for field in column.dtype.fields):
+        return column
+    return pl.Series([[name for name, is_true in (flags or {}).items() if is_true] for flags in column.to_list()])
 
 
 def _those(votes: Votes, kept: Bools) -> Votes:

@@ -29,7 +29,7 @@ def picker(table: Table, names: Sequence[str]) -> Callable[[Sequence[object]], t
 
     Args:
         table: The table.
-        names: Names of columns. If no column has a name with dots, it is a path: `a.b` is the field b of column a.
+        names: Names of columns. What follows the name of a column is a path: `a.b` is the field b of column a.
 
     Raises:
         UnknownName: If there is no such column.
@@ -53,16 +53,19 @@ def series(name: str, cells: Sequence[object]) -> "pl.Series":
 
 
 def _place(table: Table, name: str) -> tuple[int, list[str]]:
-    header = list(table.header)
-    if name in header:
-        return header.index(name), []
-    column, *path = name.split(".")
-    if column in header and path:
-        return header.index(column), path
+    header, parts = list(table.header), name.split(".")
+    for end in range(len(parts), 0, -1):
+        if (column := ".".join(parts[:end])) in header:
+            return header.index(column), parts[end:]
     raise UnknownName(f"column of {table.source}", name, [str(one) for one in header])
 
 
 def _field(cell: object, path: list[str]) -> object:
-    for key in path:
-        cell = cell.get(key) if isinstance(cell, Mapping) else None
-    return cell
+    """A field of an object in a cell. The names of fields may have dots too: the longest that fits is meant."""
+    if not path:
+        return cell
+    if isinstance(cell, Mapping):
+        for end in range(len(path), 0, -1):
+            if (key := ".".join(path[:end])) in cell:
+                return _field(cell[key], path[end:])
+    return None
