@@ -265,6 +265,17 @@ def test_tables_by_a_column(tmp_path):
     assert duels.ratings(LANGUAGES, by="n.a")["n.a"].unique().sort().to_list() == list(range(7))
 
 
+@pytest.mark.parametrize("model", ["bradley-terry", "rao-kupper", "elo"])
+def test_arms_that_only_tied_are_named(model):
+    """Their intervals are those of the arms that they tied with, or have no width at all."""
+    votes = [*VOTES, ("a", "level", "tie"), ("level", "a", "both_bad")]
+    with pytest.warns(UserWarning, match="level only tied, and ties do not show by how much ratings may be off"):
+        duels.ratings(votes, model=model)
+    with pytest.warns(UserWarning, match="x and y only tied, and ties"):
+        table = duels.ratings([("x", "y", "tie")] * 5)
+    assert table["lower"].to_list() == table["upper"].to_list() == [1000.0, 1000.0]
+
+
 TAGS = [["math"], ["code", "math", "code"], [], None, ["code", None]]
 
 

@@ -11,7 +11,7 @@ from ..checks import check_int
 from ..errors import InvalidInput, UnknownName, counted
 from ..votes.files import Votes, VoteSource, read_votes
 from . import bradley_terry, rao_kupper
-from .counts import Bools, Cells, Floats, Ints, cells_of_pairs, cells_of_votes, pair_counts
+from .counts import LOST, WON, Bools, Cells, Floats, Ints, cells_of_pairs, cells_of_votes, pair_counts
 from .covariates import Covariate, columns_of, covariate_columns, features
 from .elo import FIRST, POINTS
 from .estimates import Estimates, Intervals, estimate, estimate_elo, normal_quantile
@@ -93,7 +93,8 @@ def ratings(
 
     Warns:
         UserWarning: If there is no finite maximum of the likelihood: some arms only won, only lost, or were never
-            compared with the others. Then every arm has half a win and half a loss more, against an average arm.
+            compared with the others. Then every arm has half a win and half a loss more, against an average arm. Also
+            if an arm has nothing but ties, whose interval is too narrow then.
 
     Example:
         >>> votes = [("cat", "dog", "left")] * 3 + [("cat", "dog", "right"), ("dog", "fox", "tie")]
@@ -255,7 +256,7 @@ def _those(votes: Votes, kept: Bools) -> Votes:
 
 
 def _rated(board: _Board, options: _Options, anchor: object) -> "tuple[pl.DataFrame, str]":
-    """The table, and a note if there is no finite maximum."""
+    """The table, and a note if there is no finite maximum, or if arms have nothing but ties."""
     import polars as pl
 
     arm, worth = _anchor(anchor, options.scale, board.names)
@@ -271,7 +272,8 @@ def _rated(board: _Board, options: _Options, anchor: object) -> "tuple[pl.DataFr
     columns = {"rating": scaled[0], "lower": scaled[1], "upper": scaled[2], "rank": rank, "best_rank": best}
     columns |= {"worst_rank": worst, "duels": _duels(board.cells)}
     arms = {"arm": [board.names[k] for k in order]}
-    note = "" if found.fitted is None else unlimited(found.fitted, board.names)
+    notes = ["" if found.fitted is None else unlimited(found.fitted, board.names), only_tied(board.cells, board.names)]
+    note = "; ".join(filter(None, notes))
     return pl.DataFrame(arms | {name: column[order] for name, column in columns.items()}), note
 
 
@@ -321,6 +323,17 @@ def unlimited(fitted: Fit, names: Sequence[str]) -> str:
     ]
     reason = f"the votes do not limit the rating {', '.join(listed)}" if listed else "all votes are ties"
     return f"{reason}: for finite ratings, every arm was given half a win and half a loss against an average arm"
+
+
+def only_tied(cells: Cells, names: Sequence[str]) -> str:
+    """Return which arms have nothing but ties, and what that means; empty if there are none."""
+    decided = np.append(cells.first, cells.second)[np.tile(cells.counts[[WON, LOST]].any(axis=0), 2)]
+    tied = [name for arm, name in enumerate(names) if arm not in set(decided.tolist())]
+    if not tied:
+        return ""
+    return (
+        f"{_listed(tied)} only tied, and ties do not show by how much ratings may be off: such intervals are too narrow"
+    )
 
 
 def _listed(names: list[str], most: int = 3) -> str:
