@@ -327,8 +327,9 @@ def unlimited(fitted: Fit, names: Sequence[str]) -> str:
 
 def only_tied(cells: Cells, names: Sequence[str]) -> str:
     """Return which arms have nothing but ties, and what that means; empty if there are none."""
-    decided = np.append(cells.first, cells.second)[np.tile(cells.counts[[WON, LOST]].any(axis=0), 2)]
-    tied = [name for arm, name in enumerate(names) if arm not in set(decided.tolist())]
+    per_cell = np.tile(cells.counts[[WON, LOST]].sum(axis=0), 2)
+    decided = np.bincount(np.append(cells.first, cells.second), per_cell, cells.arms)
+    tied = [names[int(arm)] for arm in np.flatnonzero(decided == 0)]
     if not tied:
         return ""
     return (
