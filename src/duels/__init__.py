@@ -31,7 +31,7 @@ _HOMES = {
     "Study": "study.study",
     "Duel": "study.duels",
     "Verdict": "study.verdict",
-    "Votes": "votes.files",
+    "Votes": "votes.votes",
     "read_votes": "votes.files",
     "ratings": "rating.table",
     "agreement": "study.voter_agreement",
@@ -122,7 +122,8 @@ if TYPE_CHECKING:
     from .study.study import Study
     from .study.verdict import Verdict
     from .study.voter_agreement import agreement
-    from .votes.files import Votes, read_votes
+    from .votes.files import read_votes
+    from .votes.votes import Votes
 
 
 def _lazy_names(

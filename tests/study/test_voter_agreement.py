@@ -171,7 +171,7 @@ def at_random(rng, skills, questions=60, each=5):
     voter = np.array([rng.choice(len(skills), each, replace=False) for _ in range(questions)]).ravel()
     choice = (rng.random(len(voter)) > np.array(skills)[voter]).astype(np.int64)
     question = np.repeat(np.arange(questions), each)
-    answers = Answers(tuple(map(str, range(len(skills)))), voter, question, choice, choice)
+    answers = Answers(tuple(map(str, range(len(skills)))), voter, question, choice, choice, np.ones_like(voter))
     return {one.voter for one in voter_agreement._voters(answers, answers, answers) if one.at_random}
 
 
@@ -321,6 +321,15 @@ def test_the_first_answer_of_a_voter_counts():
     assert found[3:5] == duels.agreement(rows[:3])[3:5]
     assert (found.voters[0].answers, found.voters[0].left, found.voters[0].right) == (2, 1, 0)
     assert duels.agreement(rows, question=[]).voters[0].right == 1  # a coin for each vote
+
+
+def test_rows_that_stand_for_several_votes():
+    """One answer to a question, and as many votes with coins of their own if a question is a pair of arms."""
+    rows = [{"left": "a", "right": "b", "winner": "left", "voter": v, "count": n} for v, n in (("ann", 30), ("bob", 1))]
+    found = duels.agreement(rows)
+    assert [(one.voter, one.answers, one.left) for one in found.voters] == [("ann", 30, 30), ("bob", 1, 1)]
+    assert (found.answers, found.left_out) == (2, 0)
+    assert duels.agreement([row | {"item": 1} for row in rows]).voters[0].left == 1
 
 
 def test_many_voters_of_one_question_take_no_time():

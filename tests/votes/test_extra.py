@@ -42,18 +42,6 @@ def test_fields_of_objects():
     assert read_votes(frame, extra=["meta.a.n"]).extra["meta.a.n"].to_list() == [3, None]
 
 
-def test_names_of_fields_may_have_dots():
-    row = {
-        "left": "x",
-        "right": "y",
-        "winner": "left",
-        "tag": {"v0.1": {"a": 1}, "v0": {"1": {"a": 2}}},
-        "m.n": {"a": 3},
-    }
-    votes = read_votes([row], extra=["tag.v0.1.a", "m.n.a", "tag.v0.1.b"])
-    assert [votes.extra[name].to_list() for name in votes.extra] == [[1], [3], [None]]
-
-
 def test_numbers_are_not_made_of_mixed_text():
     rows = [{"left": "x", "right": "y", "winner": "left", "v": value} for value in ("1", "2", "three")]
     assert read_votes(rows, extra=["v"]).extra["v"].to_list() == ["1", "2", "three"]

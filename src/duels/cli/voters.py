@@ -5,27 +5,32 @@ from typing import Annotated
 
 import typer
 
-from .live import _columns
-from .printing import Format, FormatOption, column, print_rows, print_text
+from .printing import (
+    Format,
+    FormatOption,
+    RolesOption,
+    VotesArgument,
+    column,
+    column_roles,
+    print_rows,
+    print_text,
+)
 
 
 def agreement(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Votes as CSV or JSONL, also .gz; - for standard input.")],
+    file: VotesArgument,
     question: Annotated[
         list[str] | None,
         typer.Option(help="A column that says what was asked; repeatable.", show_default="question_id, prompt, …"),
     ] = None,
-    column: Annotated[
-        list[str] | None,
-        typer.Option(help="The role of a column, e.g. voter=worker, or voter=3 without a header; repeatable."),
-    ] = None,
+    roles: RolesOption = None,
     format: FormatOption = Format.table,
 ) -> None:
     """Measure how far voters agree, and list those who prefer a side or answer at random."""
     from ..study.shared_questions import read_questions
     from ..study.voter_agreement import agreement_of
 
-    found = agreement_of(*read_questions(file, question or None, _columns(column)))
+    found = agreement_of(*read_questions(file, question or None, column_roles(roles)))
     if format is Format.json:
         print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
     elif format.is_rows:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import InvalidInput
-from ..votes.files import Votes
+from ..votes.votes import Votes
 from .counts import Bools, Cells, Floats, sigmoid
 from .elo import FIRST, POINTS, elo, elo_rounds
 from .fitting import Fit, Model, bootstrap, fit, sandwich

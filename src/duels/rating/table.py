@@ -9,9 +9,10 @@ import numpy as np
 
 from ..checks import check_int
 from ..errors import InvalidInput, UnknownName, counted
-from ..votes.files import Votes, VoteSource, read_votes
+from ..votes.files import VoteSource, count_votes, read_votes
+from ..votes.votes import Votes
 from . import bradley_terry, rao_kupper
-from .counts import LOST, WON, Bools, Cells, Floats, Ints, cells_of_pairs, cells_of_votes, pair_counts
+from .counts import LOST, WON, Bools, Cells, Floats, Ints, cells_of_pairs, cells_of_votes
 from .covariates import Covariate, columns_of, covariate_columns, features
 from .elo import FIRST, POINTS
 from .estimates import Estimates, Intervals, estimate, estimate_elo, normal_quantile
@@ -106,7 +107,7 @@ def ratings(
     if wanted and model != "bradley-terry":
         raise InvalidInput(f"covariates with model {model!r}: expected 'bradley-terry', the only one that has them")
     tables = []
-    for value, board in _boards(votes, wanted, by):
+    for value, board in _boards(votes, wanted, by, in_order=model == "elo"):
         table, note = _rated(board, options, anchor)
         if note:
             warnings.warn(note if by is None else f"{by} = {value}: {note}", stacklevel=2)
@@ -177,14 +178,17 @@ def _checked(confidence: object) -> float:
     return float(confidence)
 
 
-def _boards(source: RatedSource, covariates: Sequence[Covariate], by: str | None) -> list[tuple[object, _Board]]:
-    """The votes of each table, with the value of its column."""
+def _boards(
+    source: RatedSource, covariates: Sequence[Covariate], by: str | None, in_order: bool = False
+) -> list[tuple[object, _Board]]:
+    """The votes of each table, with the value of its column; one by one, if covariates or their order matter."""
     found: object = source.tally() if hasattr(source, "tally") else source
     if all(hasattr(found, field) for field in ("names", "wins", "ties")):
         if covariates or by is not None:
             raise InvalidInput(f"{'covariates' if covariates else 'by'} needs single votes, but these are counts")
         return [(None, _board_of_counts(found))]  # type: ignore[arg-type]
-    votes = read_votes(found, extra=[*columns_of(covariates), *([] if by is None else [by])])  # type: ignore[arg-type]
+    read = read_votes if covariates or in_order else count_votes
+    votes = read(found, extra=[*columns_of(covariates), *([] if by is None else [by])])  # type: ignore[arg-type]
     return [(value, _board_of(part, covariates)) for value, part in _parts(votes, by)]
 
 
@@ -199,8 +203,8 @@ def _board_of(votes: Votes, covariates: Sequence[Covariate]) -> _Board:
     if covariates:
         cells = cells_of_votes(votes, features(votes, covariates))
     else:
-        cells = cells_of_pairs(*pair_counts(votes))
-    return _board(votes.names, cells, votes, votes.source)
+        cells = cells_of_pairs(*votes.pair_counts())
+    return _board(votes.names, cells, votes if votes.count is None else None, votes.source)
 
 
 def _board(names: Sequence[str], cells: Cells, votes: Votes | None, source: str) -> _Board:
@@ -247,6 +251,7 @@ def _those(votes: Votes, kept: Bools) -> Votes:
         left=left,
         right=right,
         winner=votes.winner[kept],
+        count=None if votes.count is None else votes.count[kept],
         lines=votes.lines[kept],
         voters=None,
         times=None,

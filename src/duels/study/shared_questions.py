@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from ..errors import InvalidInput, UnknownName
 from ..votes.columns import Columns
-from ..votes.files import Votes, VoteSource, read_votes
+from ..votes.files import VoteSource, read_votes
+from ..votes.votes import Votes
 from .duels import LogEntry
 
 Ints = npt.NDArray[np.int64]
@@ -39,6 +40,7 @@ class Answers(NamedTuple):
         question: (n,): Numbers of questions, from 0.
         choice: (n,): Indices into CHOICES: which of the question's two arms, tie or both bad.
         side: (n,): 0 for left, 1 for right; NEITHER also if no coin can have decided the sides.
+        weight: (n,): How many equal votes these are.
     """
 
     names: tuple[str, ...]
@@ -46,15 +48,23 @@ class Answers(NamedTuple):
     question: Ints
     choice: Ints
     side: Ints
+    weight: Ints
 
     def only(self, kept: Ints | Bools) -> "Answers":
         """Return some of the answers."""
         return Answers(self.names, *(column[kept] for column in self[1:]))
 
     def first(self) -> "Answers":
-        """Return the first answer of each voter to each question."""
+        """Return the first answer of each voter to each question, each counted once."""
         places = np.unique(self.question * len(self.names) + self.voter, return_index=True)[1]
-        return self.only(np.sort(places))
+        return self.only(np.sort(places))._replace(weight=np.ones(len(places), np.int64))
+
+    def per_voter(self, side: int | None = None) -> Ints:
+        """Return (V,): how many votes each voter has; those for a side, if it is given."""
+        some = self if side is None else self.only(self.side == side)
+        found = np.zeros(len(self.names), np.int64)
+        np.add.at(found, some.voter, some.weight)
+        return found
 
     def of_several(self) -> "Answers":
         """Return the answers to questions with two answers or more."""
@@ -111,16 +121,18 @@ def answers_of(votes: Votes, question: Sequence[str]) -> Answers:
             f"{votes.source} does not say who voted (columns: {votes.said}): expected a column such as voter, judge or "
             "annotator; say which: columns={'voter': '…'} (--column voter=…)"
         )
-    columns = [votes.extra[name].to_list() for name in question]
-    kept = np.array([None not in row for row in zip(votes.voters, *columns)], dtype=bool)
+    columns = [votes.extra[name] for name in question]
+    kept = np.logical_and.reduce([votes.voters.codes >= 0, *(column.is_not_null().to_numpy() for column in columns)])
     left, right, winner = votes.left[kept], votes.right[kept], votes.winner[kept].astype(np.int64)
-    names, voter = _numbered(_some(votes.voters, kept))
+    names, voter = _numbered(votes.voters.codes[kept].tolist())
     first, second = np.minimum(left, right), np.maximum(left, right)
-    cells = [map(str, _some(column, kept)) for column in columns]  # lists too
+    cells = [map(str, column.filter(kept).to_list()) for column in columns]  # a cell may be a list
     asked = _numbered(list(zip(first.tolist(), second.tolist(), *cells)))[1]
+    count = np.ones(len(kept), np.int64) if votes.count is None else votes.count
     choice = np.where(winner < NEITHER, np.where(winner == 0, left, right) == second, winner)
     side = np.where(_has_sides(votes)[kept], np.minimum(winner, NEITHER), NEITHER)
-    return Answers(tuple(names), voter, asked, choice.astype(np.int64), side)
+    voters = tuple(votes.voters.names[code] for code in names)
+    return Answers(voters, voter, asked, choice.astype(np.int64), side, count[kept])
 
 
 def votes_of_study(study: HasEvents) -> tuple[Votes, tuple[str, ...]]:
@@ -151,10 +163,6 @@ def _row(left: object, right: object, winner: object, voter: object, item: objec
 def _usual(header: Container[str]) -> tuple[str, ...]:
     """The columns of a header that usually say what was asked."""
     return (*[name for name in QUESTIONS if name in header][:1], *([TURN] if TURN in header else []))
-
-
-def _some(values: Sequence[Any], kept: Bools) -> list[Any]:
-    return [value for value, keep in zip(values, kept.tolist()) if keep]
 
 
 def _numbered(values: list[Any]) -> tuple[list[Any], Ints]:

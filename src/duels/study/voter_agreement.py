@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import counted
-from ..votes.files import Votes, VoteSource
+from ..votes.files import VoteSource
+from ..votes.votes import Votes
 from .agreement import Agreement, agreements, krippendorff
 from .positions import LEVEL, side_p_values
 from .shared_questions import CHOICES, NEITHER, Answers, HasEvents, answers_of, read_questions, votes_of_study
@@ -170,7 +171,7 @@ def agreement_of(votes: Votes, question: Sequence[str]) -> VoterAgreement:
         alpha=overall and overall.alpha,
         pairs=_pairs(shared),
         voters=_voters(every, once if question else every, shared),
-        left_out=len(votes) - len(every.voter),
+        left_out=votes.total - int(every.weight.sum()),
     )
 
 
@@ -184,12 +185,8 @@ def _pairs(shared: Answers) -> list[Agreement]:
 
 
 def _voters(every: Answers, sided: Answers, shared: Answers) -> list[VoterRow]:
-    voters = len(every.names)
-    often, left, right = (
-        np.bincount(one, minlength=voters)
-        for one in (every.voter, sided.voter[sided.side == 0], sided.voter[sided.side == 1])
-    )
-    p_side, compared = side_p_values(left, right), _compared(shared, voters)
+    often, left, right = every.per_voter(), sided.per_voter(0), sided.per_voter(1)
+    p_side, compared = side_p_values(left, right), _compared(shared, len(often))
     one_sided = holm(p_side) <= LEVEL
     p_low, p_chance = (np.array([getattr(one, name) for _, one in compared]) for name in ("p_low", "p_chance"))
     at_random = (holm(p_low) <= LEVEL) & (p_chance > LEVEL)
