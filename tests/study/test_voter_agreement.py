@@ -137,6 +137,22 @@ def test_many_questions_are_like_the_binomial_distribution():
     assert (found.share, found.expected, found.p_low) == pytest.approx((0.54, 0.54, 1.0))
 
 
+def test_only_where_the_sum_can_be_is_computed():
+    """A sum of 2,000 variables, as by adding one after another; fewer places are computed than there are."""
+    rng = np.random.default_rng(5)
+    size, chance = rng.choice([20, 30], 2000), rng.choice([0.3, 0.5], 2000)
+    begin, width = voter_tests._window(*np.unique(np.stack([size, chance]), axis=1), np.full(4, 500))
+    ways = np.ones(1)
+    for step, p in zip(size // 10, chance):
+        ways = np.append(ways * (1 - p), np.zeros(step)) + np.append(np.zeros(step), ways * p)
+    for place in (1900, 1950, 1990, 2000, 2010, 2050):
+        assert voter_tests._at_most(size, chance, 10 * place) == pytest.approx(
+            ways[: place + 1].sum(), rel=1e-6, abs=1e-12
+        )
+    assert voter_tests._at_most(size, chance, 5000) == 1e-12
+    assert 0 < begin < begin + width < size.sum()
+
+
 def test_holm_by_hand():
     # Sorted 0.01, 0.02, 0.02, 0.5: times 4, 3, 2, 1 is 0.04, 0.06, 0.04 → 0.06, 0.5.
     assert holm(np.array([0.02, 0.5, 0.01, 0.02])) == pytest.approx([0.06, 0.5, 0.04, 0.06])

@@ -42,9 +42,9 @@ for command in (reproduce, run, race, merge, plot, report):
 app.command()(judge)
 for name, live_command in live.COMMANDS.items():
     app.command(name)(live_command)
-app.command()(agreement)
 app.command()(analyse)
 app.command()(ratings)
+app.command()(agreement)
 app.command()(serve)
 app.add_typer(matrix_app, name="matrix", cls=Commands)
 app.add_typer(token_app, name="token", cls=Commands)

@@ -10,6 +10,7 @@ share is that of the other m − 1 who chose the same arm. Its sum over the ques
 Questions are independent in both cases, so the distribution of the sum is known, and the p-values are exact.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -89,13 +90,27 @@ def _parts(count: Ints, others: Ints) -> Ints:
 def _at_most(sizes: Ints, chances: Floats, total: int) -> float:
     """The probability that independent variables, each 0 or its size, add up to at most a total."""
     kinds, count = np.unique(np.stack([sizes, chances])[:, sizes > 0], axis=1, return_counts=True)
-    steps = int(kinds[0] @ count) + 1
-    if total >= steps - 1:
+    size, chance = kinds[0].astype(np.int64), kinds[1]
+    unit = int(np.gcd.reduce(size)) or 1
+    size, total = size // unit, total // unit
+    if total >= int(size @ count):
         return 1.0
-    turns = np.arange(steps // 2 + 1)
+    begin, width = _window(size, chance, count)
+    if not begin <= total < begin + width:
+        return LEAST if total < begin else 1.0
+    turns = np.arange(width // 2 + 1)
     transform = np.ones(len(turns), complex)
-    for size, chance, times in zip(*kinds, count):  # Fourier: a sum's transform is the product of its parts'
-        wave = np.exp(-2j * np.pi / steps * (turns * int(size) % steps))
-        transform *= (1 - chance + chance * wave) ** int(times)
-    found = float(np.fft.irfft(transform, steps)[: total + 1].sum())
+    for step, p, times in zip(size.tolist(), chance, count.tolist()):  # that of a sum is the product of its parts'
+        transform *= (1 - p + p * np.exp(-2j * np.pi / width * (turns * step % width))) ** times
+    folded = np.fft.irfft(transform, width)  # sums that differ by the width share a place
+    found = float(folded[np.arange(begin, total + 1) % width].sum())
     return min(max(found, LEAST), 1.0)
+
+
+def _window(size: Ints, chance: Floats, count: Ints) -> tuple[int, int]:
+    """Where a sum is but for a probability of LEAST / 10, by Hoeffding's inequality: the first place, and how many."""
+    every = int(size @ count) + 1
+    reach = math.ceil(math.sqrt(math.log(20 / LEAST) / 2 * float(size**2 @ count)))
+    if 2 * reach + 1 >= every:
+        return 0, every
+    return max(0, math.floor(float((size * chance) @ count)) - reach), 2 * reach + 1
