@@ -78,14 +78,14 @@ def test_a_missing_winner_is_explained_or_not():
         "may explain that there is no Condorcet winner: a, b, c may be the Condorcet winner"
     )
     assert many.describe().splitlines()[-1].split(maxsplit=2)[2] == (
-        "does not explain that there is no Condorcet winner: each arm loses to another one, 95% sure"
+        "does not explain that there is no Condorcet winner: every arm loses to another one (95% sure)"
     )
 
 
 def test_a_winner_is_certain_or_not():
     few, many = (duels.read_votes([("a", "b", "left"), ("a", "c", "left"), ("b", "c", "tie")] * n) for n in (2, 9))
     assert few.matrix().describe().endswith("; a, b, c may be the Condorcet winner")
-    assert many.matrix().describe().endswith("; each other arm loses to one, 95% sure")
+    assert many.matrix().describe().endswith("; every other arm loses to some arm (95% sure)")
 
 
 def test_a_matrix_of_votes_is_a_problem():

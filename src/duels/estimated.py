@@ -74,11 +74,11 @@ class EstimatedPreferences(PreferenceMatrix):
         may = f"{some} may be the Condorcet winner"
         if winner is None:
             missing = "that there is no Condorcet winner"
-            loses = f"each arm loses to another one, {CONFIDENCE:.0%} sure"
+            loses = f"every arm loses to another one ({CONFIDENCE:.0%} sure)"
             return f"may explain {missing}: {may}" if possible else f"does not explain {missing}: {loses}"
         gaps, errors = (np.delete(row, winner) for row in (self.gaps, self.standard_errors[winner]))
         ahead = np.divide(gaps, errors, out=np.full(len(gaps), np.inf), where=errors > 0).min()
-        others = may if possible != (winner,) else f"each other arm loses to one, {CONFIDENCE:.0%} sure"
+        others = may if possible != (winner,) else f"every other arm loses to some arm ({CONFIDENCE:.0%} sure)"
         return f"the winner is at least {ahead:.1f} standard errors ahead; {others}"
 
     def __reduce__(self) -> tuple[type["EstimatedPreferences"], tuple[np.ndarray, tuple[str, ...], str]]:

@@ -1,6 +1,8 @@
 """Vote files that people have: one small file of each kind, written by hand from its documented structure."""
 
 import json
+import re
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -256,3 +258,26 @@ def test_elo_needs_votes_in_their_order(tmp_path):
     path.write_text("left,right,wins_left,wins_right\na,b,10,20\n")
     with pytest.raises(InvalidInput, match="model 'elo' depends on the order of the votes, but these are counts"):
         duels.ratings(path, model="elo")
+
+
+def test_the_query_in_the_documentation(tmp_path, monkeypatch):
+    """The one for DuckDB, run: its counts are the votes. Those for BigQuery and Spark differ in names only."""
+    import duckdb
+
+    page = (Path(__file__).parents[2] / "docs" / "votes" / "votes.md").read_text()
+    queries = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    words = ["model_a", "model_b", "tie", "both_bad", "tie (bothbad)"]
+    rows = [f"{'ab'[k % 2]},{'cd'[k % 3 // 2]},{words[k % 5]}" for k in range(60)]
+    (tmp_path / "votes.csv").write_text("\n".join(["model_a,model_b,winner", *rows]))
+    duckdb.sql(queries[0]).write_parquet(str(tmp_path / "counts.parquet"))
+    wins, ties = (read_votes(tmp_path / name).matrix() for name in ("counts.parquet", "votes.csv"))
+    order = [wins.names.index(name) for name in ties.names]
+    assert (wins.counts[order][:, order] == ties.counts).all()
+    plain = {re.sub(r"--.*\n|\"|`|FROM.*? GROUP", "", query) for query in queries}
+    same = {
+        re.sub(r"count\(\*\) FILTER \(WHERE (.*?)\) AS|count_?if\((.*?)\) AS", r"[\1\2] AS", text, flags=re.I)
+        for text in plain
+    }
+    assert len(queries) == 3
+    assert len(same) == 1

@@ -1,6 +1,7 @@
 """`duels analyse` and `duels ratings`: what a file of votes shows."""
 
 import json
+import math
 import warnings
 from typing import Annotated
 
@@ -82,7 +83,8 @@ def ratings(
         )
     show = ".3f" if scale in ("probability", "logit") else ",.0f"
     columns = [*([_by(by)] if by else []), *_columns(show)]
-    print_rows(table.rows(named=True), format, columns, note="; ".join(str(note.message) for note in notes))
+    rows = [{name: _finite(value) for name, value in row.items()} for row in table.rows(named=True)]
+    print_rows(rows, format, columns, note="; ".join(str(note.message) for note in notes))
     if format is not Format.table:
         for note in notes:
             warnings.warn(note.message, stacklevel=2)
@@ -99,13 +101,19 @@ def _anchor(given: str | None, names: tuple[str, ...]) -> str | tuple[str, float
         return given
 
 
+def _finite(value: object) -> object:
+    """None for a limit that the votes do not give: JSON has no infinity."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def _by(name: str) -> Column:
     return column(name, name)
 
 
 def _columns(show: str) -> list[Column]:
-    def between(lower: float, upper: float) -> str:
-        return f"{lower:{show}} – {upper:{show}}"
+    def between(lower: float | None, upper: float | None) -> str:
+        below, above = "−∞" if lower is None else f"{lower:{show}}", "∞" if upper is None else f"{upper:{show}}"
+        return f"{below} – {above}"
 
     def ranks(best: int, worst: int) -> str:
         return str(best) if best == worst else f"{best} – {worst}"
