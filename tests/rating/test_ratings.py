@@ -279,7 +279,7 @@ def test_arms_that_only_tied_are_named(model):
 TAGS = [["math"], ["code", "math", "code"], [], None, ["code", None]]
 
 
-def test_a_vote_counts_in_every_category_of_its_list():
+def test_a_vote_counts_in_every_category_of_its_list(tmp_path):
     rows = [row | {"tags": TAGS[k % 5]} for k, row in enumerate(LANGUAGES)]
     table = duels.ratings(rows, by="tags")
     assert table["tags"].unique(maintain_order=True).to_list() == ["code", "math"]
@@ -289,6 +289,9 @@ def test_a_vote_counts_in_every_category_of_its_list():
         assert part["arm", "duels"].sort("arm").equals(alone["arm", "duels"].sort("arm"))
         assert_allclose(by_arm(part), by_arm(alone), atol=1e-6)
     assert duels.ratings(pl.DataFrame(rows), by="tags").equals(table)
+    pl.DataFrame(rows).write_parquet(tmp_path / "votes.parquet")
+    read = duels.ratings(tmp_path / "votes.parquet", by="tags")
+    assert read["tags", "arm", "duels"].sort("tags", "arm").equals(table["tags", "arm", "duels"].sort("tags", "arm"))
     with pytest.raises(duels.InvalidInput, match="column 'tags' is empty in all votes"):
         duels.ratings([row | {"tags": []} for row in LANGUAGES], by="tags")
 

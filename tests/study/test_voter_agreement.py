@@ -204,7 +204,10 @@ def test_false_alarms_about_answers_at_random(monkeypatch):
 
 
 def test_a_coin_and_an_always_left_are_found():
-    """Each in nearly all of 20 logs. Others are listed in 1 % of logs at most: in more than 3 once in 10⁴ times."""
+    """One side in all of 20 logs; the coin in 19 of 20 on average, in fewer than 15 once in 5,000 times.
+
+    Others are listed in 1 % of logs at most: in more than 3 once in 10⁴ times.
+    """
     rng = np.random.default_rng(12)
     found = []
     for _ in range(20):
@@ -212,7 +215,7 @@ def test_a_coin_and_an_always_left_are_found():
         voters = duels.agreement(rows).voters
         found.append([{v.voter for v in voters if getattr(v, kind)} for kind in ("one_sided", "at_random")])
     assert sum("v9" in sides for sides, _ in found) == 20
-    assert sum("v8" in random for _, random in found) >= 17
+    assert sum("v8" in random for _, random in found) >= 15
     assert sum(bool(sides - {"v9"}) for sides, _ in found) <= 3
     assert sum(bool(random - {"v8", "v9"}) for _, random in found) <= 3
 

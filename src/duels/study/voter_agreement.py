@@ -15,6 +15,7 @@ from .voter_tests import Compared, compare, holm
 
 MOST_PAIRED = 20  # voters whose pairs are compared: those with most answers
 SHOWN = 5  # pairs that the text lists
+CHANCE = 0.05  # a voter whose p_chance is at most that looks, though perhaps not well
 
 
 class VoterRow(NamedTuple):
@@ -33,7 +34,7 @@ class VoterRow(NamedTuple):
         p_low: How likely a voter like the others has that share, or a smaller one.
         p_chance: How likely a coin has that share, or a larger one.
         one_sided: Whether the voter certainly prefers a side.
-        at_random: Whether the voter certainly agrees less than the others do, and not certainly more than a coin does.
+        at_random: Whether the voter certainly agrees less than the others do, and not clearly more than a coin does.
     """
 
     voter: str
@@ -189,7 +190,7 @@ def _voters(every: Answers, sided: Answers, shared: Answers) -> list[VoterRow]:
     p_side, compared = side_p_values(left, right), _compared(shared, len(often))
     one_sided = holm(p_side) <= LEVEL
     p_low, p_chance = (np.array([getattr(one, name) for _, one in compared]) for name in ("p_low", "p_chance"))
-    at_random = (holm(p_low) <= LEVEL) & (p_chance > LEVEL)
+    at_random = (holm(p_low) <= LEVEL) & (p_chance > CHANCE)
     counts = zip(every.names, often.tolist(), left.tolist(), right.tolist(), p_side.tolist())
     rows = [
         VoterRow(*count, number, *one, sided, random)
