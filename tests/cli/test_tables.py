@@ -71,6 +71,7 @@ COMMANDS = {
     "analyse": Command("battles.csv -f json"),  # its table is that of `leaderboard`, between two sentences
     "ratings": Command("battles.csv", table=True),
     "plan": Command("--arms 4 --gap 0.2 --studies 20 -p rucb -p random --limit 900 -q", table=True),
+    "agreement": Command("voters.csv"),
     "serve": Command("--help"),  # it runs until Ctrl-C; a test of its own is below
     "policies": Command("", table=True),
     "problems": Command("", table=True),
@@ -131,6 +132,8 @@ def template(tmp_path_factory):
     duels.create_study(ARMS, "a study with a long name, of which there are some", storage, "rucb:alpha=0.6")
     storage.close()
     (folder / "votes.csv").write_text("left,right,winner\nfox,owl,left\n")
+    voted = [f"fox,{ARMS[2]},left,{voter}" for voter in ("ann", "日本の人", "a voter with a long name")]
+    (folder / "voters.csv").write_text("\n".join(["left,right,winner,voter", *voted]))
     battles = [f'"{a}","{b}",left' for a in ARMS for b in ARMS if a != b] + [f'"{ARMS[0]}","{ARMS[1]}",left'] * 5
     (folder / "battles.csv").write_text("\n".join(["left,right,winner", *battles]))
     (folder / "train.txt").write_text(LETOR)

@@ -15,6 +15,7 @@ from .matrices import matrix_app
 from .printing import Format, FormatOption, Interrupted, column, print_rows
 from .runs import merge, plot, race, report, reproduce, run
 from .server import serve, token_app
+from .voters import agreement
 from .votes import analyse, ratings
 
 
@@ -43,6 +44,7 @@ for name, live_command in live.COMMANDS.items():
     app.command(name)(live_command)
 app.command()(analyse)
 app.command()(ratings)
+app.command()(agreement)
 app.command()(serve)
 app.add_typer(matrix_app, name="matrix", cls=Commands)
 app.add_typer(token_app, name="token", cls=Commands)
