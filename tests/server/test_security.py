@@ -25,7 +25,8 @@ OPEN = {  # all that needs no sign-in; whatever is not here must
     *("/vote/{link}", "/output/{ticket}"),
     *("/api/vote/{link}", "/api/vote/{link}/ask", "/api/vote/{link}/tell", "/api/vote/{link}/undo"),
 }
-PAGES = {"/", "/studies/{study}"}  # these lead to where one signs in
+TABS = ("", "/items", "/voters", "/share", "/settings", "/advanced")
+PAGES = {"/", *(f"/studies/{{study}}{tab}" for tab in TABS)}  # these lead to where one signs in
 ARMS = ["bm25", "dense", "hybrid"]
 ITEM = {"prompt": "q", "outputs": {arm: f"what {arm} said" for arm in ARMS}}
 BODIES = {
