@@ -15,6 +15,7 @@ from duels.server import pages
 from duels.server.app import create_app
 from duels.server.keys import csrf_token, make_key
 from duels.server.middleware import POLICY
+from duels.server.page_files import place
 from duels.study.board import board
 from duels.study.board_charts import plot_progress
 from duels.study.catalogue import create_study
@@ -85,9 +86,50 @@ def test_addresses_that_lead_nowhere_are_a_page_for_people_and_one_shape_for_pro
 
 def test_of_the_files_of_fastapi_offline_only_swagger_ui_is_served(anybody):
     for name in ("swagger-ui.css", "swagger-ui-bundle.js"):
-        assert anybody.get(f"/static/swagger/{name}").status_code == 200
-    for name in ("redoc.standalone.js", "favicon.png", "", ".", "../static/redoc.standalone.js", "%2e/favicon.png"):
-        assert anybody.get(f"/static/swagger/{name}").status_code == 404
+        assert anybody.get(f"{place()}/{name}").status_code == 200
+    outside = ("..%2fpages.py", "%2e%2e%2fpages.py", "..%5cpages.py", "/etc/passwd", "ui.js%00", "UI.js")
+    for name in (
+        "redoc.standalone.js",
+        "favicon.png",
+        "",
+        ".",
+        "../static/redoc.standalone.js",
+        "%2e/favicon.png",
+        *outside,
+    ):
+        assert anybody.get(f"{place()}/{name}").status_code == 404, name
+
+
+def test_files_are_compressed_and_cached_by_their_digest(anybody):
+    for name in ("results.js", "study.css", "vega.js", "swagger-ui-bundle.js", "icon.svg"):
+        plain = anybody.get(f"{place()}/{name}", headers={"Accept-Encoding": "identity"})
+        packed = anybody.get(f"{place()}/{name}", headers={"Accept-Encoding": "br;q=1, gzip;q=0.5"})
+        assert packed.content == plain.content
+        assert "content-encoding" not in plain.headers
+        for answer in (plain, packed):
+            assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+            assert answer.headers["vary"] == "Accept-Encoding"
+        if name != "icon.svg":
+            assert packed.headers["content-encoding"] == "gzip"
+            assert int(packed.headers["content-length"]) < 0.5 * len(plain.content)
+    old = anybody.get("/static/0123456789abcdef/results.js", headers={"Accept-Encoding": "gzip;q=0"})
+    assert old.headers["cache-control"] == "no-store"  # of another version of the server: do not mix
+    assert "content-encoding" not in old.headers
+
+
+def test_nothing_with_a_secret_is_compressed(people, admin, study):
+    """Whoever sees the length of a compressed answer, and can put text into it, can guess its secret."""
+    gzip = {"Accept-Encoding": "gzip"}
+    link = admin.post(f"{study}/links", json={"name": "x"})
+    for path in [*ON_PAGES, "/signin", f"/vote/{link.json()['secret']}"]:
+        assert "content-encoding" not in people.get(path, headers=gzip).headers, path
+    assert "content-encoding" not in link.headers
+    assert "content-encoding" not in admin.post("/api/tokens", json={"name": "x"}, headers=gzip).headers
+    many = [f"arm {k}" for k in range(40)]
+    admin.post("/api/studies", json={"name": "many", "arms": many})
+    answer = admin.get("/api/studies/many/results", headers=gzip)
+    assert answer.headers["content-encoding"] == "gzip"
+    assert [row["arm"] for row in answer.json()["arms"]] == many
 
 
 @pytest.mark.parametrize("path", ["/", "/studies/search"])
@@ -222,7 +264,7 @@ def test_our_files_and_those_of_libraries_are_served(people):
         page = people.page(path)
         wanted |= {one["src"] for one in [*page.all("script"), *page.all("img")] if "src" in one}
         wanted |= {one["href"] for one in page.all("link")}
-    assert {"/static/vega.js", "/static/swagger/swagger-ui-bundle.js", "/static/duels.css"} <= wanted
+    assert {f"{place()}/{name}" for name in ("vega.js", "swagger-ui-bundle.js", "duels.css")} <= wanted
     for path in wanted:
         assert people.get(path).status_code == 200, path
 
@@ -254,7 +296,7 @@ def test_what_users_wrote_is_text_on_every_page(people, hostile):
         page = Page(response.text)
         assert page.text.count("<script>window.xss=1<") >= times, path
         assert "<script>window.xss" not in response.text
-        assert {one["src"] for one in page.all("img")} <= {"/static/icon.svg"}
+        assert {one["src"] for one in page.all("img")} <= {f"{place()}/icon.svg"}
         assert {kind for kind, _ in page.code} <= {"application/json"}
 
 

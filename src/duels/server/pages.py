@@ -3,7 +3,6 @@
 import asyncio
 import copy
 import csv
-import importlib.util
 import io
 import re
 from collections.abc import Callable, Collection, Coroutine, Iterator
@@ -14,10 +13,8 @@ from urllib.parse import parse_qs, quote
 from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.routing import APIRoute
-from fastapi.staticfiles import StaticFiles
 from fastapi.templating import Jinja2Templates
 from starlette.exceptions import HTTPException
-from starlette.types import Scope
 
 from ..errors import DamagedStudy, DuelsError, NotFound, UnknownName
 from ..policies import BUILT_IN, policy
@@ -30,9 +27,9 @@ from .api.items_and_links import links
 from .api.tokens import KINDS, token_out
 from .errors import RESTORE, Refused, answer_to, respond
 from .keys import Key, csrf_token, list_keys, make_key, revoke_key
+from .page_files import page_file, place
 from .security import NOBODY, SESSION, SESSION_LASTS, ServiceDep, address_of, secret_of
 from .service import Json, Service
-from .vega import vega_bundle
 from .voting import open_link
 
 HERE = Path(__file__).parent
@@ -49,7 +46,6 @@ ABOUT = {  # hints in the form for a new study
 }
 TABS = {"": "Results", "items": "Items", "voters": "Voters", "share": "Share", "settings": "Settings"}
 PageNumber = Annotated[str, Query(alias="page", max_length=20)]
-SWAGGER = ("swagger-ui.css", "swagger-ui-bundle.js")  # the files of fastapi-offline that are served
 HEADINGS = {404: "Page not found", 429: "Too many attempts", 503: "The database is unavailable"}
 
 
@@ -77,6 +73,7 @@ def sentence(text: str) -> str:
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 templates = Jinja2Templates(HERE / "templates")
 templates.env.filters["sentence"] = sentence
+templates.env.globals["files"] = place
 
 
 def error_page(request: Request, error: DuelsError | HTTPException) -> Response:
@@ -103,26 +100,8 @@ async def http_error(request: Request, error: Exception) -> Response:
     return error_page(request, error)
 
 
-class SwaggerFiles(StaticFiles):
-    """The files of Swagger UI that fastapi-offline carries, and nothing else of it."""
-
-    def __init__(self) -> None:
-        package = importlib.util.find_spec("fastapi_offline")
-        assert package is not None
-        assert package.origin is not None
-        super().__init__(directory=Path(package.origin).parent / "static")
-
-    async def get_response(self, path: str, scope: Scope) -> Response:
-        """Serve one of the files."""
-        if path not in SWAGGER:
-            raise HTTPException(404)
-        return await super().get_response(path, scope)
-
-
 def add_files(app: FastAPI) -> None:
     """Serve the files that the pages need; nothing comes from another host."""
-    app.mount("/static/swagger", SwaggerFiles(), "swagger")
-    app.mount("/static", StaticFiles(directory=HERE / "static"), "static")
     app.add_exception_handler(HTTPException, http_error)
 
 
@@ -144,17 +123,16 @@ def page(request: Request, service: Service, name: str, status: int = 200, **kno
     return response
 
 
-@router.get("/static/vega.js")
-async def vega() -> Response:
-    """Serve Vega, Vega-Lite and vega-embed, which vl-convert carries."""
-    script = await asyncio.to_thread(vega_bundle)
-    return Response(script, media_type="text/javascript", headers={"Cache-Control": "public, max-age=86400"})
+@router.get("/static/{digest}/{name}")
+async def file(request: Request, digest: str, name: str) -> Response:
+    """Serve a file that pages load."""
+    return await page_file(request, digest, name)
 
 
 @router.get("/favicon.ico")
 def favicon() -> Response:
     """Redirect to the icon."""
-    return RedirectResponse("/static/icon.svg", 308)
+    return RedirectResponse(f"{place()}/icon.svg", 307)
 
 
 @router.get("/signin")

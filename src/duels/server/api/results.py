@@ -18,6 +18,7 @@ from ...study.worker import read_packed
 from ...votes.written import write_votes
 from ..errors import Refused, error_responses
 from ..keys import KeyId
+from ..page_files import compressed
 from ..schemas import Events, Imported, JudgesOut, Leaderboard, Preferences, RankingOut, StandingOut
 from ..security import Caller, ServiceDep
 from .studies import Found, StudyPath
@@ -78,9 +79,10 @@ def verdict(
 
 
 @router.get("/api/studies/{study}/results")
-def results(study: Found, service: ServiceDep) -> dict[str, object]:
+def results(request: Request, study: Found, service: ServiceDep) -> Response:
     """Get the results at a glance: who is best and how sure, what to do next, who beats whom among the best arms."""
-    return service.glance(study)
+    content = json.dumps(service.glance(study), ensure_ascii=False, separators=(",", ":"))
+    return compressed(request, content.encode(), "application/json")
 
 
 @router.get("/api/studies/{study}/pair")
