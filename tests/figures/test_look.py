@@ -184,7 +184,8 @@ def test_names_at_the_ends_of_lines(tmp_path):
     for name, regret in {"RUCB": 8, "Beat the Mean": 30}.items():
         axis = charts.log_axis("regret", low, high)
         assert places[name] == pytest.approx(legends.pixel(axis, regret, charts.HEIGHT))
-    assert {layer["mark"]["color"] for layer in labels} == {charts.VERMILION, charts.GREEN}
+    darker = {legends.readable(colour) for colour in (charts.VERMILION, charts.GREEN)}
+    assert {layer["mark"]["color"] for layer in labels} == darker
     alone = figures.regret(results_of(("m", "rucb", 10, 1, [1.0]), ("m", "rucb", 10, 10, [2.0])), legend="direct")
     assert "role-legend" not in svg_of(alone, tmp_path)
 

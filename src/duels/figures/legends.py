@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from .charts import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, WIDTH, Layered, Options, values
-from .look import LETTER, PLAIN, Style
+from .look import PLAIN, Style
 
 USUAL = {"rucb": VERMILION, "savage": BLUE, "btm": GREEN}  # the paper's red, blue and green
 SPARE = (PURPLE, ORANGE, SKY, BLACK, GREY, "#882255", "#44AA99", "#999933", "#6699CC", "#661100")
@@ -43,7 +43,9 @@ SHAPES = tuple(OUTLINES)
 UNNAMED = ("hourglass", "star", "bar", "half")  # shapes without a name in Vega
 SPARSE = 5  # full marks on a line
 SHADE = 0.18  # the opacity of bands
-GLYPH = 24  # the width of a piece of line in a legend
+CONTRAST = 4.5  # of names on white, the least that WCAG 2 asks for
+GLYPH = 24  # the width of a piece of line in a legend, for its dashes
+AXIS = 45  # points left of a panel, where a legend does not begin
 
 
 def colour_of(names: Iterable[str]) -> alt.Scale:
@@ -117,13 +119,12 @@ class Key(NamedTuple):
             title=None,
             orient="bottom",
             columns=self.columns(width, style),
-            symbolSize=GLYPH**2,
-            symbolStrokeWidth=2,
+            symbolSize=style.glyph**2,
+            symbolStrokeWidth=2 if style.width is None else 1.5,
             symbolOpacity=1,
-            rowPadding=-6 if style.width is None else -13,
+            clipHeight=round(1.4 * style.text),  # of a row; as high as its glyph is wide otherwise
             columnPadding=16 if style.width is None else 8,
             offset=8,
-            labelFont=style.font_of("".join(self.listed.values())),
             **self._texts(),
         )
         shape = alt.Shape("label:N", scale=alt.Scale(domain=self.labels, range=self.glyphs), legend=legend)
@@ -140,13 +141,17 @@ class Key(NamedTuple):
 
     def columns(self, width: float, style: Style = PLAIN) -> int:
         """Return how many columns of labels fit, including the space left of the y axis."""
-        room = width + 60 if style.width is None else style.width - 45
-        wide = 5.5 if style.width is None else LETTER * style.text
-        gap = 24 if style.width is None else 14
-        widths = [GLYPH + gap + wide * len(text) for text in self.listed.values()]
-        # A column is as wide as its longest label.
-        fits = [n for n in range(1, len(widths) + 1) if sum(max(widths[k::n]) for k in range(n)) <= room]
-        return max(fits, default=1)
+        room = width + 60 if style.width is None else style.width - AXIS
+        texts = self.listed.values()
+        wide = [5.5 * len(text) + 24 if style.width is None else style.extent(text, style.text) + 14 for text in texts]
+        widths = [style.glyph + one for one in wide]
+        return most_columns(widths, room)
+
+
+def most_columns(widths: Sequence[float], room: float) -> int:
+    """Return in how many columns entries of these widths fit; a column is as wide as its longest entry."""
+    fits = [n for n in range(1, len(widths) + 1) if sum(max(widths[k::n]) for k in range(n)) <= room]
+    return max(fits, default=1)
 
 
 def key_of(
@@ -202,7 +207,8 @@ def lines(
         layers.append(full.encode(x, y, shape, alt.Fill("ink:N", scale=None)))  # a scale would fill the legend too
     if marked := rows.filter("marked").to_dicts():
         hollow = alt.Chart(values([{**row, **looks[row[by]]} for row in marked]))
-        layers.append(hollow.mark_point(fill="white", opacity=1, size=size).encode(x, y, key.colour(by), shape))
+        look: Options = {"fill": "white", "opacity": 1, "size": 1.2 * size, "strokeWidth": 0.8 * thick}
+        layers.append(hollow.mark_point(**look).encode(x, y, key.colour(by), shape))
     return layers
 
 
@@ -245,10 +251,25 @@ def names_at_ends(
             sides = {"x": width + 1, "x2": width + 6, "y": ends[name], "y2": at}
             rule = base.mark_rule(strokeWidth=0.7, color=inks[name], aria=False)
             layers.append(rule.encode(**{side: alt.value(place) for side, place in sides.items()}))
-        font: Options = {"fontSize": style.text, "font": style.font_of(texts[name]), "color": inks[name]}
-        text = base.mark_text(align="left", baseline="middle", **font)
+        text = base.mark_text(align="left", baseline="middle", fontSize=style.text, color=readable(inks[name]))
         layers.append(text.encode(x=alt.value(width + 8), y=alt.value(at), text="name:N"))
     return layers
+
+
+def readable(colour: str) -> str:
+    """Return a colour for small type on white: darkened to a contrast of 4.5. Names of colours stay as they are."""
+    if not re.fullmatch("#[0-9a-fA-F]{6}", colour):
+        return colour
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    shades = ([share * part for part in parts] for share in np.linspace(1, 0, 101))
+    darkened = next(shade for shade in shades if 1.05 / (luminance(shade) + 0.05) >= CONTRAST)
+    return "#" + "".join(f"{int(255 * part):02X}" for part in darkened)
+
+
+def luminance(parts: Sequence[float]) -> float:
+    """Return the relative luminance of red, green and blue, as WCAG 2 defines it."""
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
 
 
 def pixel(axis: Options, value: float, height: float) -> float:

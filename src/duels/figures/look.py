@@ -1,9 +1,8 @@
 """The options that every figure takes: title, labels, colours, width, font, band and legend."""
 
 import re
-import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal, TypedDict
 
@@ -11,13 +10,15 @@ import altair as alt
 
 from ..errors import InvalidInput, UnknownName, cut
 from ..policies import display_name
-from .fonts import check_font, font_for
+from .fonts import check_font, font_for, width_of
 
 FONT = "Helvetica, Arial, sans-serif"
 WIDTHS = {"column": 240.0, "page": 500.0}  # in points
 NARROWEST, WIDEST = 160, 2000
+UNBROKEN = re.compile(r"(?<![=≤≥]) (?![=≤≥·])")  # spaces at which a line may break
+BLANK = 0.3  # the width of a space, in the size of its type
+MARGIN = 10  # points around a figure, both sides together
 PANEL = 160  # the least width of a panel beside others, with its axis
-LETTER = 0.53  # the mean width of a letter, in its size
 BANDS = {
     "ci": "95% confidence interval",
     "quantiles": "middle half of the runs",
@@ -78,9 +79,22 @@ class Style:
         """The size of the title."""
         return 14 if self.width is None else 10
 
+    @property
+    def glyph(self) -> float:
+        """The width of a piece of line in a legend."""
+        return 24 if self.width is None else 18
+
     def font_of(self, text: str) -> str:
-        """The font of a text: the one that was chosen, or one that has all of its characters."""
+        """The font of a text: the one that was chosen, otherwise one that has all of its characters."""
         return font_for(text, FONT) if self.font == FONT else self.font
+
+    def suited(self, texts: Iterable[str]) -> "Style":
+        """This style with a font that has all characters of the texts in a figure."""
+        return replace(self, font=self.font_of("".join(texts)))
+
+    def extent(self, text: str, size: float, bold: bool = False) -> float:
+        """How wide a text is, in points."""
+        return size * width_of(text, self.font_of(text), bold)
 
     def policy(self, name: str) -> str:
         """A policy's name as the figure shows it."""
@@ -101,11 +115,23 @@ class Style:
         fit = most if self.width is None else max(1, int(self.width // PANEL))
         return min(panels, most, fit)
 
-    def wrap(self, text: str, size: float) -> list[str]:
-        """Break a text into lines that fit the width, if one was given."""
+    def wrap(self, text: str, size: float, within: float | None = None, bold: bool = False) -> list[str]:
+        """Break a text into lines that fit the width of the figure, or another one; without a width it stays whole.
+
+        Lines break between words, but neither in `K = 4` nor before a dot.
+        """
         if self.width is None:
             return [text]
-        return textwrap.wrap(text, max(12, int(self.width / (LETTER * size))), break_long_words=False) or [""]
+        lines, reach = [""], 0.0
+        for part in UNBROKEN.split(text.strip()):
+            wide = self.extent(part, size, bold) + BLANK * size
+            if lines[-1] and reach + wide > (within or self.width - MARGIN):
+                lines.append(part)
+                reach = wide
+            else:
+                reach += wide
+                lines[-1] = f"{lines[-1]} {part}".lstrip()
+        return lines
 
 
 PLAIN = Style()

@@ -66,8 +66,10 @@ def intervals(
     x = alt.X("t:Q", **axis)
     scale = alt.Scale(domain=[min(reach), max(reach)], nice=False)
 
+    beside = style.wrap(f"probability that {i} beats {j}", style.large, max(charts.LOWEST, 0.4 * (style.width or 0)))
+
     def y(column: str) -> alt.Y:
-        return alt.Y(f"{column}:Q", title=f"probability that {i} beats {j}", scale=scale)
+        return alt.Y(f"{column}:Q", title=beside, scale=scale)
 
     notes = [f"{style.policy(one['policy'])} on {one['problem']}, run {run} · p = {one['p']:.4g}", _settling(points)]
     layers = _layers(drawn, _settled(points), x, y)
@@ -76,6 +78,7 @@ def intervals(
         notes.append("above each graph its green area: Chernoff and Hoeffding's bound on the chance that p is outside")
         notes.append("×10: drawn ten times as wide" if (graphs["area"] < VISIBLE).any() else "")
     notes.append(_lemma(one["policy"], arms))
+    style = style.suited([i, j, *notes])
 
     def draw(width: float) -> alt.LayerChart:
         height = charts.height_of(width, usual, style)

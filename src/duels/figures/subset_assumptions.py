@@ -43,6 +43,7 @@ def condorcet_probability(
     axis: charts.Options = {"title": "probability", "scale": alt.Scale(domain=[0, 1])}
     y: Callable[[str], alt.Y] = partial(alt.Y, **axis)
     names, usual = [CONDORCET, ORDERED], [charts.VERMILION, charts.BLUE]
+    style = style.suited(map(style.arm, names))
     key = legends.key_of(names, names, usual, style, [style.arm(name) for name in names])
     estimated = points.filter(~pl.col("exact"))
     band = alt.Chart(charts.values(estimated)).mark_area(color=key.colours[1], opacity=0.2)

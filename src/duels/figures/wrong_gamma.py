@@ -52,7 +52,7 @@ def gamma(results: Results, matrix: MatrixLike, **look: Unpack[Look]) -> alt.Lay
     below.append("above each γ: how many runs")
 
     def draw(width: float) -> alt.LayerChart | alt.ConcatChart:
-        size = width, charts.height_of(width, (WIDTH, HEIGHT), style)
+        size = width, charts.height_of(width, (WIDTH, HEIGHT), style, 2 // columns)
         legend = key.layer(columns * width, style)
         panels = {
             "Whom it names": charts.layered(*_shares(shares, points, matrix, key, style), legend),

@@ -59,6 +59,7 @@ def horizons(
     shades = [COLOURS[round(place)] for place in np.linspace(0, len(COLOURS) - 1, len(horizons))]
     told = [_label(horizon) for horizon in horizons]
     texts = [*told, *(style.policy(name) for name in others)]
+    style = style.suited([*texts, *map(style.policy, points["policy"].unique())])
     key = legends.key_of([*told, *others], told, [*shades, *legends.colour_of(others).range], style, texts)
     key = legends.explain_marks(key, AT_T, ALONG if others else "")
     if style.band:
@@ -74,7 +75,7 @@ def horizons(
     columns, arms = style.columns(len(groups), charts.COLUMNS), points["arms"][0]
 
     def panel(rows: pl.DataFrame, width: float) -> alt.LayerChart:
-        height = charts.height_of(width, usual, style)
+        height = charts.height_of(width, usual, style, -(-len(groups) // columns))
         y = alt.Y("regret:Q", **axis)
         now = rows.filter(~pl.col("after"))
         later = alt.Chart(charts.values(rows.filter("after"))).mark_line(strokeDash=DASHED, strokeWidth=2)
