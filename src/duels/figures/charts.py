@@ -30,7 +30,7 @@ LOWEST, SQUAT = 105, 80  # the least heights of a panel, and of one that stands 
 PAGE, OTHERS, BETWEEN = 640, 140, 44  # heights of a page, of titles and legends, and of what is between two panels
 NARROWEST = 20  # the least width of a panel
 NAME = 0.25  # of a figure's width, for the name of an arm
-TRIES, CLOSE = 5, 1.5  # attempts to fit a figure into its width, and how many points less is close enough
+TRIES, CLOSE = 8, 1.5  # attempts to fit a figure into its width, and how many points less is close enough
 ENDINGS = (".png", ".svg", ".pdf", ".html", ".json")
 GRADIENT = 160  # the width of a colour scale in a legend
 IS_POWER = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-9"
@@ -340,7 +340,7 @@ def _config(style: Style) -> alt.Config:
         ),
         legend=alt.LegendConfig(symbolSize=80, labelLimit=260, **guide),
         header=alt.HeaderConfig(**guide | {"labelFontSize": style.large, "labelFontWeight": "bold"}),
-        view=alt.ViewConfig(stroke="#CCCCCC", fill="white"),
+        view=alt.ViewConfig(stroke="#CCCCCC"),
     )
 
 

@@ -69,7 +69,7 @@ def line_glyph(shape: str = "", dash: Sequence[float] = (), full: bool = False) 
         outline, enter, leave = OUTLINES[shape]
         start = re.split("[A-Z]", outline)[1]
         closed = outline.replace("Z", f"L{start}")  # Vega closes only the last part of a path
-        inside = "".join(_scaled(closed, size) for size in (0.67, 0.33) if full)  # and a legend fills none
+        inside = "".join(_scaled(closed, size) for size in (0.6, 0.22) if full)  # and a legend fills none
         return f"M-1,0H{enter:g}M{leave:g},0H1{inside}{outline}"
     path, x, k = "", -1.0, 0
     while x < 1:
@@ -194,8 +194,8 @@ def lines(
 
     Hollow ones where the row is `marked`; a line without such rows has a few full ones.
     """
-    thick, size = (2.0, 50) if style.width is None else (1.4, 26)
-    stroke: Options = {"strokeWidth": thick} | ({"interpolate": interpolate} if interpolate else {})
+    size = 50 if style.width is None else 26
+    stroke: Options = {"strokeWidth": style.stroke} | ({"interpolate": interpolate} if interpolate else {})
     layers: Layered = [alt.Chart(values(rows)).mark_line(**stroke).encode(x, y, key.colour(by))]
     looks = {name: {"mark": mark_path(shape)} for name, shape in zip(key.labels, shape_of(key.labels).range)}
     along, height = (str(axis.shorthand).partition(":")[0] for axis in (x, y))
@@ -207,7 +207,7 @@ def lines(
         layers.append(full.encode(x, y, shape, alt.Fill("ink:N", scale=None)))  # a scale would fill the legend too
     if marked := rows.filter("marked").to_dicts():
         hollow = alt.Chart(values([{**row, **looks[row[by]]} for row in marked]))
-        look: Options = {"fill": "white", "opacity": 1, "size": 1.2 * size, "strokeWidth": 0.8 * thick}
+        look: Options = {"fill": "white", "opacity": 1, "size": 1.2 * size, "strokeWidth": 0.8 * style.stroke}
         layers.append(hollow.mark_point(**look).encode(x, y, key.colour(by), shape))
     return layers
 

@@ -80,6 +80,11 @@ class Style:
         return 14 if self.width is None else 10
 
     @property
+    def stroke(self) -> float:
+        """The width of a line."""
+        return 2 if self.width is None else 1.4
+
+    @property
     def glyph(self) -> float:
         """The width of a piece of line in a legend."""
         return 24 if self.width is None else 18

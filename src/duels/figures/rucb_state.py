@@ -22,6 +22,7 @@ from .selection import MatrixLike, at, matrix_of, of_run, rucb_alpha
 SHOWN = 8  # arms that fit
 SIZE = 560  # pixels for all blocks
 ENTRY, BESIDE = 24, 44  # points of a legend's entry beside its text, and of a figure beside its blocks and names
+SPACING = 3  # points between blocks
 AHEAD, OPEN, BEHIND = "row is ahead", "open", "row is behind"
 COLOURS = {AHEAD: BLUE, OPEN: GREY, BEHIND: VERMILION}
 TINTS = {AHEAD: 0.16, OPEN: 0.06, BEHIND: 0.16}  # of a block in its colour
@@ -74,7 +75,7 @@ def state(
     def draw(width: float) -> alt.FacetChart:
         side = max(34, min(84, SIZE // len(names))) if style.width is None else max(12.0, width / len(names))
         rows, columns = _headers(points, names, side, style)
-        chart = _block(points, side, reach, style).facet(row=rows, column=columns, spacing=3)
+        chart = _block(points, side, reach, style).facet(row=rows, column=columns, spacing=SPACING)
         return charts.titled(chart, "What RUCB holds of each pair", notes, style=style)
 
     return charts.fit(draw, SIZE, style)
@@ -85,8 +86,10 @@ def _headers(points: pl.DataFrame, names: Sequence[str], side: float, style: Sty
     champions = set(points.filter("champion")["row"])
     texts = {name: style.arm(name) for name in names}
     marked = {name: f"► {text}" if name in champions else text for name, text in texts.items()}
-    wide = max(style.extent(text, style.large, bold=True) for text in texts.values())
-    turned: Options = {"labelAngle": -90, "labelAlign": "right", "labelBaseline": "middle"} if wide > side else {}
+    wide = max(style.extent(text, 1, bold=True) for text in texts.values())
+    size = min(9, style.large) if wide * style.large > side + SPACING else style.large
+    upright: Options = {"labelAngle": -90, "labelAlign": "right", "labelBaseline": "middle"}
+    turned = upright if wide * size > side + SPACING else {"labelFontSize": size}
     shown = [f"{json.dumps(one, ensure_ascii=False)}[datum.value]" for one in (marked, texts)]
     row = alt.Header(title=None, labelAngle=0, labelAlign="left", labelExpr=shown[0])
     column = alt.Header(title=None, labelExpr=shown[1], **turned)

@@ -78,7 +78,7 @@ def horizons(
         height = charts.height_of(width, usual, style, -(-len(groups) // columns))
         y = alt.Y("regret:Q", **axis)
         now = rows.filter(~pl.col("after"))
-        later = alt.Chart(charts.values(rows.filter("after"))).mark_line(strokeDash=DASHED, strokeWidth=2)
+        later = alt.Chart(charts.values(rows.filter("after"))).mark_line(strokeDash=DASHED, strokeWidth=style.stroke)
         layers: Layered = [later.encode(x, y, key.colour("label")), *legends.lines(now, x, y, key, "label", style)]
         if style.band:
             low, high = SPREADS[style.band]
