@@ -14,7 +14,7 @@ import duels
 from duels import figures
 from duels.errors import InvalidInput, UnknownName
 from duels.figures import charts, fonts, legends
-from duels.figures.look import BANDS, WIDTHS, Look, style_of
+from duels.figures.look import BANDS, WIDTHS, Look, NotShown, style_of
 from duels.figures.wrong_horizon import COLOURS
 from duels.results import Results
 
@@ -219,6 +219,82 @@ def test_bands_and_legends_that_a_figure_does_not_have():
         EVERY["preferences"](band="ci")
     with pytest.raises(InvalidInput, match="legend is 'direct', but pairs has no lines to label"):
         EVERY["pairs"](legend="direct")
+
+
+SHOWN = {  # a name that `labels` and `colors` may be about, of each figure
+    **{"regret": "rucb", "accuracy": "btm", "condorcet_probability": "total order", "preferences": "2", "pairs": "3"},
+    **{"intervals": "mean μ", "state": "open", "regret_quantiles": "mean of R", "gamma": "mean regret"},
+    "horizons": "T = 50",
+}
+USUAL = {"regret": "minmax", "accuracy": "ci", "condorcet_probability": "ci", "gamma": "minmax"}  # bands
+TRIED = [("title", "Mine"), ("font", "serif"), ("labels", "Mine"), ("colors", "dict")]
+TRIED += [("colors", "list"), *(("band", band) for band in (*BANDS, None)), ("legend", "bottom"), ("legend", "direct")]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_no_option_is_ignored(name):
+    """An option changes the figure or is refused, unless it is what the figure has anyway."""
+    usual = EVERY[name]().to_dict(validate=False)
+    heat_map = name in ("preferences", "pairs")
+    for option, value in TRIED:
+        given = {"Mine": {SHOWN[name]: "Mine"}, "dict": {SHOWN[name]: "#123456"}, "list": ["#123456", "red", "#abc"]}
+        look = {option: value if option == "title" else given.get(value, value)}
+        same = (option == "band" and value == USUAL.get(name)) or (value == "bottom" and not heat_map)
+        found = refusal = None
+        try:
+            found = EVERY[name](**look).to_dict(validate=False)
+        except InvalidInput as error:
+            refusal = str(error)
+        if refusal:
+            assert not same
+            assert option in ("band", "colors", "legend")
+            assert re.search("has no (band|lines)|fixed meanings|expected three colours|expected a list of", refusal)
+            continue
+        assert (found == usual) == same, look
+
+
+def test_names_that_a_figure_does_not_show(tmp_path):
+    for name, draw in EVERY.items():
+        for option in ("labels", "colors"):
+            if option == "labels" or name not in ("preferences", "pairs", "intervals"):
+                with pytest.raises(NotShown, match=rf"unknown name in {option} 'elsewhere'\. Known: ") as refused:
+                    draw(**{option: {"elsewhere": "red"}})
+                assert refused.value.option == option
+                draw(**{option: {"elsewhere": "red", SHOWN[name]: "blue"}})  # one is enough: figures share labels
+    with pytest.raises(NotShown, match=r"unknown name in labels 'rcub'\. Did you mean 'rucb'\?"):
+        figures.regret(HORIZONS, labels={"rcub": "Ours"})
+
+
+def test_a_band_needs_runs():
+    one = duels.simulate("cyclic-4", "savage", horizon=50)
+    for draw in (figures.regret, figures.horizons):
+        with pytest.raises(InvalidInput, match="band is 'ci', but no policy has several runs"):
+            draw(one, band="ci")
+        draw(one, band=None)
+    figures.regret(one)  # has none by default then
+
+
+def test_every_entry_of_a_legend_has_another_name(tmp_path):
+    labels = {"best and worst run": "meilleur et pire", "hollow: runs with just this horizon": "creux", "rucb": "Ours"}
+    shown = texts(svg_of(figures.regret(HORIZONS, labels=labels), tmp_path))
+    assert set(labels.values()) <= set(shown)
+    assert not set(labels) & set(shown)
+    shown = texts(svg_of(figures.state(RUN, "cyclic-4", labels={"open": "ouvert"}), tmp_path))
+    assert "ouvert" in shown
+    assert "open" not in shown
+    shown = texts(svg_of(figures.horizons(TOLD, labels={"T = 50": "fifty"}, legend="direct"), tmp_path))
+    assert "fifty" in shown
+    assert "T = 50" not in shown
+
+
+@pytest.mark.parametrize("colors", [["#FFFFFF", "#999999", "#000000"], ["black", "gray", "white"]])
+def test_numbers_on_other_colours_are_readable(colors, tmp_path):
+    svg = svg_of(figures.preferences("cyclic-4", colors=colors), tmp_path)
+    # In cyclic-4 the largest and the smallest probability are 0.9 and 0.1, with the last and the first colour.
+    inks = {text: ink for ink, text in re.findall(r'<text[^>]*fill="(\w+)"[^>]*>(0\.[19]0)</text>', svg)}
+    assert inks == (
+        {"0.90": "white", "0.10": "black"} if colors[0] == "#FFFFFF" else {"0.90": "black", "0.10": "white"}
+    )
 
 
 def test_names_of_policies(tmp_path):

@@ -24,7 +24,8 @@ from .printing import (
 if TYPE_CHECKING:
     import polars as pl
 
-    from ..figures.listing import Figure
+    from ..figures.listing import Drawing, Figure, Subject
+    from ..figures.look import NotShown
     from ..results import Results
 
 DaskOption = Annotated[
@@ -225,7 +226,8 @@ def plot(
         list[str] | None, typer.Option(help="A name to show for a policy or arm, e.g. rucb=RUCB; repeatable.")
     ] = None,
     color: Annotated[
-        list[str] | None, typer.Option(help="A policy's colour, e.g. rucb=#0072B2 or rucb=navy; repeatable.")
+        list[str] | None,
+        typer.Option(help="A policy's colour, e.g. rucb=#0072B2 or rucb=navy, or the next colour; repeatable."),
     ] = None,
     width: Annotated[
         str | None, typer.Option(help="Width of the figure: column (240 points), page (500) or a number of points.")
@@ -250,7 +252,7 @@ def plot(
     look: dict[str, Any] = {
         "title": title,
         "labels": _pairs("label", label),
-        "colors": _pairs("color", color),
+        "colors": color if color and not any("=" in one for one in color) else _pairs("color", color),
         "font": font,
     }
     look |= {"width": _points(width), "band": band, "legend": legend}
@@ -317,12 +319,32 @@ def _figures(source: str, wanted: list[str] | None, look: Any) -> dict[str, "Fig
         subject = Subject(None, {source: as_matrix(source)}, look=look)
         known = usual = [*OF_MATRICES]
     drawn: dict[str, Figure] = {}
-    for name in _separated(wanted) or usual:
+    refused: list[NotShown] = []
+    names = _separated(wanted) or usual
+    for name in names:
         if name not in known:
             raise UnknownName("figure", name, known)
-        figures = list(FIGURES[name](subject))
+        figures, without = _with_names(FIGURES[name], subject)
         drawn |= {name if len(figures) == 1 else f"{name}-{k}": figure for k, figure in enumerate(figures)}
+        refused += without
+    for error in refused:
+        if sum(one.option == error.option for one in refused) == len(names):
+            raise error
     return drawn
+
+
+def _with_names(draw: "Drawing", subject: "Subject") -> tuple[list["Figure"], list["NotShown"]]:
+    """Draw with the labels and colours that have names in the figure; also return what it refused of the others."""
+    from ..figures.look import NotShown
+
+    refused: list[NotShown] = []
+    while True:
+        try:
+            return list(draw(subject)), refused
+        except NotShown as error:
+            refused.append(error)
+            rest: Any = {name: value for name, value in subject.look.items() if name != error.option}
+            subject = subject._replace(look=rest)
 
 
 def _separated(texts: list[str] | None) -> list[str]:

@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -107,17 +108,17 @@ def probabilities(column: str, reach: float, title: Sequence[str], style: Style 
     if style.colors and (isinstance(style.colors, Mapping) or len(style.colors) != len(usual)):
         raise InvalidInput(f"colors is {cut(style.colors)}: expected three colours, for the least, ½ and the most")
     scale = alt.Scale(domain=ends, range=list(style.colors) or usual, interpolate="lab")
-    shown = list(title) if style.width is None else " ".join(title)
+    shown = list(title) if style.width is None and style.legend != "bottom" else " ".join(title)
     legend = alt.Legend(title=shown, values=ends, format=".2f", **_scale_legend(style))
     colour = alt.Color(f"{column}:Q", scale=scale, legend=legend)
     return Cells(colour, "{:.2f}".format, lambda p: abs(p - 0.5) > 0.65 * reach)
 
 
 def _scale_legend(style: Style) -> Options:
-    """The options of a colour scale: at the right, or below a figure that has to be narrow."""
-    if style.width is None:
+    """The options of a colour scale: at the right, or below a figure that has a width or shall have it there."""
+    if style.width is None and style.legend != "bottom":
         return {"gradientLength": GRADIENT}
-    place: Options = {"orient": "bottom", "offset": 8, "titleLimit": style.width, "titlePadding": 3}
+    place: Options = {"orient": "bottom", "offset": 8, "titleLimit": style.width or CELLS, "titlePadding": 3}
     return place | {"gradientLength": GRADIENT / 2, "gradientThickness": 8}
 
 
@@ -166,7 +167,9 @@ def heat_map(
     chart = alt.Chart(table(rows)).encode(x, y)
     layers = [chart.mark_rect().encode(cells.colour, tooltip=["row:N", "column:N", f"{number}:Q"])]
     if numbered:
-        ink = alt.condition("datum.ink == 'white'", alt.value("white"), alt.value("black"))
+        # The usual colours are known; of others Vega knows how dark they are.
+        dark = f"luminance(scale('color', datum.{number})) < 0.18" if style.colors else "datum.ink == 'white'"
+        ink = alt.condition(dark, alt.value("white"), alt.value("black"))
         layers.append(chart.mark_text(fontSize=style.text).encode(text="text:N", color=ink))
     if best:
         outline = alt.Chart(values([{"row": best}])).mark_rect(fill=None, stroke="black", strokeWidth=min(2, step / 6))
@@ -310,7 +313,7 @@ def titled(
     below = [line for line in ([subtitle] if isinstance(subtitle, str) else subtitle) if line]
     title = title if style.title is None else style.title
     said = description or ". ".join([title, *below])
-    style = style.suited([title, *below])
+    style = replace(style, font=style.font_of("".join([title, *below])))
     shown = style.wrap(title, style.heading, bold=True)
     lines = [part for line in below for part in style.wrap(line, style.text)]
     heading = alt.TitleParams(shown if len(shown) > 1 else title, subtitle=lines, anchor="start")

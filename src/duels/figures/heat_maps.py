@@ -29,7 +29,7 @@ def preferences(matrix: MatrixLike, *, names: Sequence[str] | None = None, **loo
     style = style_of("preferences", look)
     matrix = as_matrix(matrix)
     called = PreferenceMatrix(matrix.array, matrix.names if names is None else names)
-    style = style.suited(map(style.arm, called.names))
+    style = style.showing(called.names)
     points = preference_points(called)
     _, reach = ends((points["probability"] - 0.5).abs())
     cells = charts.probabilities("probability", reach or 0.5, ["row beats", "column"], style)
@@ -84,7 +84,7 @@ def pairs(
     order, cells = unique(points, "row"), charts.amounts("duels", *ends(met["duels"]), style=style)
     shown = points.select("policy", "t").unique(maintain_order=True).rows()
     headings = {name: f"{style.policy(name)}, t = {time:,}" for name, time in shown}
-    style = style.suited([*headings.values(), *map(style.arm, order)])
+    style = style.showing([*headings, *order])
     title = f"Duels of each pair on {points['problem'][0]}"
     title += f": {headings[shown[0][0]]}" if len(shown) == 1 else ""
     below = f"K = {len(order)} · mean over {charts.count(charts.span(points['runs']), 'run')} · blank: never"

@@ -100,20 +100,22 @@ class Key(NamedTuple):
         texts = (*(self.texts or self.labels), text or label)
         return Key((*self.labels, label), (*self.colours, colour), (*self.glyphs, glyph), texts, self.direct)
 
-    @property
-    def listed(self) -> dict[str, str]:
+    def shown(self, style: Style) -> dict[str, str]:
+        """The text of each label."""
+        return {label: style.labels.get(label, text) for label, text in zip(self.labels, self.texts or self.labels)}
+
+    def listed(self, style: Style = PLAIN) -> dict[str, str]:
         """The text of each label that the legend has."""
-        shown = dict(zip(self.labels, self.texts or self.labels))
-        return {label: text for label, text in shown.items() if label not in self.direct}
+        return {label: text for label, text in self.shown(style).items() if label not in self.direct}
 
     def colour(self, field: str) -> alt.Color:
         scale = alt.Scale(domain=self.labels, range=self.colours)
-        return alt.Color(f"{field}:N", scale=scale, legend=alt.Undefined if self.listed else None)
+        return alt.Color(f"{field}:N", scale=scale, legend=alt.Undefined if self.listed() else None)
 
     def layer(self, width: float = WIDTH, style: Style = PLAIN) -> alt.Chart:
         """Return an empty layer with the legend, for a figure whose panels have this width in all."""
         points = alt.Chart(values([{}])).mark_point(size=0, aria=False)
-        if not self.listed:
+        if not self.listed():
             return alt.Chart(values([{}]), mark=alt.MarkDef("point", size=0, aria=False))
         legend = alt.Legend(
             title=None,
@@ -125,15 +127,15 @@ class Key(NamedTuple):
             clipHeight=round(1.4 * style.text),  # of a row; as high as its glyph is wide otherwise
             columnPadding=16 if style.width is None else 8,
             offset=8,
-            **self._texts(),
+            **self._texts(style),
         )
         shape = alt.Shape("label:N", scale=alt.Scale(domain=self.labels, range=self.glyphs), legend=legend)
         layer: alt.Chart = points.encode(self.colour("label").legend(legend), shape)
         return layer
 
-    def _texts(self) -> Options:
+    def _texts(self, style: Style) -> Options:
         """The options of the legend that leave out labels, and show other texts."""
-        shown = self.listed
+        shown = self.listed(style)
         options: Options = {} if len(shown) == len(self.labels) else {"values": list(shown)}
         if any(label != text for label, text in shown.items()):
             options["labelExpr"] = f"{json.dumps(shown, ensure_ascii=False)}[datum.label]"
@@ -142,7 +144,7 @@ class Key(NamedTuple):
     def columns(self, width: float, style: Style = PLAIN) -> int:
         """Return how many columns of labels fit, including the space left of the y axis."""
         room = width + 60 if style.width is None else style.width - AXIS
-        texts = self.listed.values()
+        texts = self.listed(style).values()
         wide = [5.5 * len(text) + 24 if style.width is None else style.extent(text, style.text) + 14 for text in texts]
         widths = [style.glyph + one for one in wide]
         return most_columns(widths, room)
@@ -241,7 +243,7 @@ def names_at_ends(
     ends = {name: pixel(axis, value, height) for name, value in last.select(by, field).rows()}
     if not ends:
         return []
-    texts, inks = dict(zip(key.labels, key.texts)), dict(zip(key.labels, key.colours))
+    texts, inks = key.shown(style), dict(zip(key.labels, key.colours))
     names = sorted(ends, key=lambda name: ends[name])
     places = spread([ends[name] for name in names], 1.2 * style.text, height)
     layers: Layered = []

@@ -31,16 +31,18 @@ class Look(TypedDict, total=False):
 
     Attributes:
         title: The title; `""` leaves out title and subtitle, for figures whose caption says it.
-        labels: Names to show instead of those of policies or arms, such as `{"rucb": "RUCB, α = 0.51"}`. Policies have
-            the names that papers print by default. Names that the figure does not show are ignored.
-        colors: Colours by name of policy or legend entry, or a list of colours in their order; of a heat map, the
-            colours of its scale.
+        labels: Names to show instead of those of policies, arms or legend entries, such as
+            `{"rucb": "RUCB, α = 0.51"}`. Policies have the names that papers print by default. So that figures can
+            share labels, some may be of names that the figure does not show, but not all.
+        colors: Colours by name of policy or legend entry, as `labels`, or a list of colours in their order; of a heat
+            map, the colours of its scale.
         width: The width of the whole figure in points, `"column"` (240) or `"page"` (500). Type is then 8 points or
             larger, and panels that do not fit side by side stand below one another.
         font: The name of an installed font.
         band: What is shown around a mean or a share: `"ci"` (95% confidence interval), `"quantiles"` (the middle half
             of the runs), `"minmax"` (the best and the worst run) or None.
-        legend: `"bottom"`, or `"direct"` to name each line at its end.
+        legend: `"bottom"`, or `"direct"` to name each line at its end. Without a width, the scale of a heat map is at
+            its right by default.
     """
 
     title: str | None
@@ -62,7 +64,7 @@ class Style:
     width: float | None = None
     font: str = FONT
     band: str | None = None
-    legend: str = "bottom"
+    legend: str = ""  # the figure's usual one
 
     @property
     def text(self) -> float:
@@ -93,9 +95,21 @@ class Style:
         """The font of a text: the one that was chosen, otherwise one that has all of its characters."""
         return font_for(text, FONT) if self.font == FONT else self.font
 
-    def suited(self, texts: Iterable[str]) -> "Style":
-        """This style with a font that has all characters of the texts in a figure."""
-        return replace(self, font=self.font_of("".join(texts)))
+    def showing(self, names: Sequence[str], texts: Iterable[str] = (), painted: Sequence[str] = ()) -> "Style":
+        """This style for a figure of certain names, with a font that has all of their characters.
+
+        Args:
+            names: The names that `labels` may be about: policies, arms and legend entries.
+            texts: What else the figure shows.
+            painted: The names that `colors` may be about; none if they are not by name.
+
+        Raises:
+            NotShown: If the figure shows none of the names in `labels` or `colors`.
+        """
+        for option, given, known in (("labels", self.labels, names), ("colors", self.colors, painted)):
+            if given and known and isinstance(given, Mapping) and not set(given) & set(known):
+                raise NotShown(option, next(iter(given)), known)
+        return replace(self, font=self.font_of("".join([*names, *map(self.policy, names), *texts])))
 
     def extent(self, text: str, size: float, bold: bool = False) -> float:
         """How wide a text is, in points."""
@@ -139,6 +153,14 @@ class Style:
         return lines
 
 
+class NotShown(UnknownName):
+    """A name in an option of a figure that shows none of the names in it; `option` is `labels` or `colors`."""
+
+    def __init__(self, option: str, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"name in {option}", name, known)
+        self.option = option
+
+
 PLAIN = Style()
 
 
@@ -173,8 +195,8 @@ def style_of(
             raise InvalidInput(f"{name} is {cut(value)}: expected text")
     if font is not None:
         check_font(font)
-    legend = look.get("legend", "bottom")
-    if legend not in ("direct", "bottom"):
+    legend = look.get("legend", "")
+    if legend not in ("direct", "bottom") and "legend" in look:
         raise InvalidInput(f"legend is {cut(legend)}: expected 'direct' or 'bottom'")
     if legend == "direct" and not direct:
         raise InvalidInput(f"legend is 'direct', but {figure} has no lines to label: leave it out")

@@ -83,11 +83,13 @@ def regret(
     promised = bound_points(points, {} if bounds is None else bounds)
     drawn = bounds_in_sight(points, promised)
     several = bool(((points["runs"] > 1) & (points["fresh"] | ~points["marked"])).any())  # runs, and times to join
+    if look.get("band") and not several:
+        raise InvalidInput(f"band is {style.band!r}, but no policy has several runs over time: leave it out")
     band = style.band if several else None
     notes = ["every regret is 0"] if nothing else []
     notes += [] if bounds is None else _notes(points, promised, drawn, style)
-    style = style.suited([*map(style.policy, unique(points, "policy")), *notes])
     key = _key_of_regret(points, band, drawn, style)
+    style = style.showing(key.labels, notes, painted=unique(points, "policy"))
     axis = NOTHING if nothing else _axis_of_regret(points, [*edges] if band else [], drawn)
 
     def layers(here: pl.DataFrame, x: alt.X, y: YOf) -> Layered:
@@ -225,13 +227,13 @@ def accuracy(results: Results, *, problem: str | None = None, pool: str = "", **
     style = style_of("accuracy", look, bands=["ci"], band="ci", direct=True)
     results = as_results(results)
     points = only(accuracy_points(results), "problem", problem)
-    style = style.suited(map(style.policy, unique(points, "policy")))
     axis: Options = {"title": "share naming the winner", "scale": alt.Scale(domain=[0, 1])}
     key = key_of_policies(points, style)
     alone = pl.len().over("problem", "policy") == 1
     steps = points.filter(~alone)
     if len(steps) and style.band:
         key = legends.with_band(key, BANDS["ci"])
+    style = style.showing(key.labels, painted=unique(points, "policy"))
 
     def layers(here: pl.DataFrame, x: alt.X, y: YOf) -> Layered:
         lines, single = here.filter(~alone), here.filter(alone)

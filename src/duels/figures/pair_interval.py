@@ -78,11 +78,12 @@ def intervals(
         notes.append("above each graph its green area: Chernoff and Hoeffding's bound on the chance that p is outside")
         notes.append("×10: drawn ten times as wide" if (graphs["area"] < VISIBLE).any() else "")
     notes.append(_lemma(one["policy"], arms))
-    style = style.suited([i, j, *notes])
+    key = _key(points)
+    style = style.showing([one["first"], one["second"], one["policy"], *key.labels], notes)
 
     def draw(width: float) -> alt.LayerChart:
         height = charts.height_of(width, usual, style)
-        chart = charts.layered(*layers, _key(points).layer(width, style), width=width, height=height)
+        chart = charts.layered(*layers, key.layer(width, style), width=width, height=height)
         return charts.titled(chart, f"The interval of {i} against {j}", notes, style=style)
 
     return charts.fit(draw, usual[0], style)

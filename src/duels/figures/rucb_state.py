@@ -70,7 +70,7 @@ def state(
         f"► potential champion: behind none of the {total} arms, u ≥ ½",
     ]
 
-    style = style.suited([*map(style.arm, names), *notes])
+    style = style.showing([*names, one["policy"], *COLOURS], notes, painted=[*COLOURS])
 
     def draw(width: float) -> alt.FacetChart:
         side = max(34, min(84, SIZE // len(names))) if style.width is None else max(12.0, width / len(names))
@@ -169,10 +169,12 @@ def _block(points: pl.DataFrame, side: float, reach: float, style: Style) -> alt
     }
     columns = len(COLOURS)
     if style.width is not None:
-        texts = [style.extent(verdict, style.text) for verdict in COLOURS]
+        texts = [style.extent(style.arm(verdict), style.text) for verdict in COLOURS]
         names = [style.extent(f"► {style.arm(name)}", style.large, bold=True) for name in points["row"].unique()]
         columns = most_columns([ENTRY + text for text in texts], style.width - BESIDE - max(names))
-    legend = alt.Legend(title=None, orient="bottom", columns=columns, symbolType="stroke", symbolStrokeWidth=4)
+    said = json.dumps({verdict: style.arm(verdict) for verdict in COLOURS}, ensure_ascii=False)
+    shown: Options = {"labelExpr": f"{said}[datum.label]"} if set(COLOURS) & set(style.labels) else {}
+    legend = alt.Legend(title=None, orient="bottom", columns=columns, symbolType="stroke", symbolStrokeWidth=4, **shown)
     painted = style.painted(list(COLOURS), list(COLOURS.values()))
     colour = alt.Color("verdict:N", scale=alt.Scale(domain=list(COLOURS), range=painted), legend=legend)
     base, middle = alt.Chart(), alt.value(side / 2)

@@ -51,6 +51,8 @@ def horizons(
     points = horizon_points(results, policy=policy, problem=problem).filter(pl.col("regret") > 0)
     if not len(points):
         raise InvalidInput("every regret is 0: there is nothing to draw on a logarithmic axis")
+    if style.band and points["runs"].max() == 1:
+        raise InvalidInput(f"band is {style.band!r}, but no policy has several runs: leave it out")
     points = points.filter(pl.col("t") >= pl.col("horizon").min() / 10)  # earlier, the lines are equal
     known = points["horizon"].drop_nulls().unique().sort().to_list()
     horizons = [known[round(place)] for place in np.linspace(0, len(known) - 1, min(len(known), MOST))]
@@ -59,13 +61,13 @@ def horizons(
     shades = [COLOURS[round(place)] for place in np.linspace(0, len(COLOURS) - 1, len(horizons))]
     told = [_label(horizon) for horizon in horizons]
     texts = [*told, *(style.policy(name) for name in others)]
-    style = style.suited([*texts, *map(style.policy, points["policy"].unique())])
     key = legends.key_of([*told, *others], told, [*shades, *legends.colour_of(others).range], style, texts)
     key = legends.explain_marks(key, AT_T, ALONG if others else "")
     if style.band:
         key = legends.with_band(key, BANDS[style.band])
     if points["after"].any():
         key = key.with_entry(AFTER, GREY, line_glyph(dash=DASHED))
+    style = style.showing([*key.labels, *points["policy"].unique()], painted=[*told, *others])
     start, end = ends(points["t"])
     x = alt.X("t:Q", **charts.log_axis("time t", start, 1.15 * end))
     least, most = ends(points["regret"])
