@@ -23,7 +23,7 @@ from commands import duels_command
 
 import duels
 import duels.cli
-from duels.errors import InvalidInput
+from duels.errors import InvalidInput, UnknownName
 from duels.figures.listing import FIGURES
 from duels.ranking import clicks, interleaving
 
@@ -465,7 +465,6 @@ def test_figures_and_tables_for_papers(tmp_path):
 def test_figures_share_labels_and_colours():
     """Those that have none of the names are drawn without; if none has them, they are refused."""
     from duels.cli.runs import _figures
-    from duels.figures.look import NotShown
 
     look = {"labels": {"0": "the best"}, "colors": {"total order": "navy"}}
     with pytest.raises(InvalidInput, match="expected three colours"):
@@ -475,7 +474,7 @@ def test_figures_share_labels_and_colours():
     assert "the best" not in drawn["subsets"].chart.to_json()
     assert "navy" in _figures("cyclic-4", ["subsets"], {"colors": look["colors"]})["subsets"].chart.to_json()
     for names in (["subsets"], ["subsets", "preferences"]):
-        with pytest.raises(NotShown, match="unknown name in labels 'elsewhere'"):
+        with pytest.raises(UnknownName, match="unknown name in labels 'elsewhere'"):
             _figures("cyclic-4", names, {"labels": {"elsewhere": "x"}})
 
 

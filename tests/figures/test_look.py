@@ -14,7 +14,7 @@ import duels
 from duels import figures
 from duels.errors import InvalidInput, UnknownName
 from duels.figures import charts, fonts, legends
-from duels.figures.look import BANDS, WIDTHS, Look, NotShown, style_of
+from duels.figures.look import BANDS, WIDTHS, Look, style_of
 from duels.figures.wrong_horizon import COLOURS
 from duels.results import Results
 
@@ -257,11 +257,11 @@ def test_names_that_a_figure_does_not_show(tmp_path):
     for name, draw in EVERY.items():
         for option in ("labels", "colors"):
             if option == "labels" or name not in ("preferences", "pairs", "intervals"):
-                with pytest.raises(NotShown, match=rf"unknown name in {option} 'elsewhere'\. Known: ") as refused:
+                with pytest.raises(UnknownName, match=rf"unknown name in {option} 'elsewhere'\. Known: ") as refused:
                     draw(**{option: {"elsewhere": "red"}})
-                assert refused.value.option == option
+                assert refused.value.kind == f"name in {option}"
                 draw(**{option: {"elsewhere": "red", SHOWN[name]: "blue"}})  # one is enough: figures share labels
-    with pytest.raises(NotShown, match=r"unknown name in labels 'rcub'\. Did you mean 'rucb'\?"):
+    with pytest.raises(UnknownName, match=r"unknown name in labels 'rcub'\. Did you mean 'rucb'\?"):
         figures.regret(HORIZONS, labels={"rcub": "Ours"})
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import InvalidInput, counted
+from ..errors import InvalidInput, UnknownName, counted
 from .printing import (
     Column,
     Format,
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from ..figures.listing import Drawing, Figure, Subject
-    from ..figures.look import NotShown
     from ..results import Results
 
 DaskOption = Annotated[
@@ -304,7 +303,6 @@ def _points(width: str | None) -> float | str | None:
 
 def _figures(source: str, wanted: list[str] | None, look: Any) -> dict[str, "Figure"]:
     """Draw figures, by the names of their files; figures of several matrices are numbered."""
-    from ..errors import UnknownName
     from ..experiments.folder import IDENTITY, folder_matrices
     from ..figures.listing import FIGURES, OF_MATRICES, OF_RESULTS, Subject
     from ..problems import as_matrix
@@ -319,7 +317,7 @@ def _figures(source: str, wanted: list[str] | None, look: Any) -> dict[str, "Fig
         subject = Subject(None, {source: as_matrix(source)}, look=look)
         known = usual = [*OF_MATRICES]
     drawn: dict[str, Figure] = {}
-    refused: list[NotShown] = []
+    refused: list[UnknownName] = []
     names = _separated(wanted) or usual
     for name in names:
         if name not in known:
@@ -328,22 +326,25 @@ def _figures(source: str, wanted: list[str] | None, look: Any) -> dict[str, "Fig
         drawn |= {name if len(figures) == 1 else f"{name}-{k}": figure for k, figure in enumerate(figures)}
         refused += without
     for error in refused:
-        if sum(one.option == error.option for one in refused) == len(names):
+        if sum(one.kind == error.kind for one in refused) == len(names):
             raise error
     return drawn
 
 
-def _with_names(draw: "Drawing", subject: "Subject") -> tuple[list["Figure"], list["NotShown"]]:
+def _with_names(draw: "Drawing", subject: "Subject") -> tuple[list["Figure"], list[UnknownName]]:
     """Draw with the labels and colours that have names in the figure; also return what it refused of the others."""
-    from ..figures.look import NotShown
+    from ..figures.look import NAME_IN
 
-    refused: list[NotShown] = []
+    refused: list[UnknownName] = []
     while True:
         try:
             return list(draw(subject)), refused
-        except NotShown as error:
+        except UnknownName as error:
+            if not error.kind.startswith(NAME_IN):
+                raise
             refused.append(error)
-            rest: Any = {name: value for name, value in subject.look.items() if name != error.option}
+            option = error.kind.removeprefix(NAME_IN)
+            rest: Any = {name: value for name, value in subject.look.items() if name != option}
             subject = subject._replace(look=rest)
 
 

@@ -19,6 +19,7 @@ UNBROKEN = re.compile(r"(?<![=≤≥]) (?![=≤≥·])")  # spaces at which a li
 BLANK = 0.3  # the width of a space, in the size of its type
 MARGIN = 10  # points around a figure, both sides together
 PANEL = 160  # the least width of a panel beside others, with its axis
+NAME_IN = "name in "  # the kind of an unknown name in `labels` or `colors`
 BANDS = {
     "ci": "95% confidence interval",
     "quantiles": "middle half of the runs",
@@ -104,11 +105,11 @@ class Style:
             painted: The names that `colors` may be about; none if they are not by name.
 
         Raises:
-            NotShown: If the figure shows none of the names in `labels` or `colors`.
+            UnknownName: If the figure shows none of the names in `labels` or `colors`.
         """
         for option, given, known in (("labels", self.labels, names), ("colors", self.colors, painted)):
             if given and known and isinstance(given, Mapping) and not set(given) & set(known):
-                raise NotShown(option, next(iter(given)), known)
+                raise UnknownName(f"{NAME_IN}{option}", next(iter(given)), known)
         return replace(self, font=self.font_of("".join([*names, *map(self.policy, names), *texts])))
 
     def extent(self, text: str, size: float, bold: bool = False) -> float:
@@ -151,14 +152,6 @@ class Style:
                 reach += wide
                 lines[-1] = f"{lines[-1]} {part}".lstrip()
         return lines
-
-
-class NotShown(UnknownName):
-    """A name in an option of a figure that shows none of the names in it; `option` is `labels` or `colors`."""
-
-    def __init__(self, option: str, name: str, known: Iterable[str]) -> None:
-        super().__init__(f"name in {option}", name, known)
-        self.option = option
 
 
 PLAIN = Style()
