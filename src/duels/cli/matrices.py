@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import InvalidInput, counted
-from .printing import Format, FormatOption, JobsOption, QuietOption, SeedOption, number, print_rows, print_text
+from .printing import Format, FormatOption, JobsOption, QuietOption, SeedOption, number, print_record, print_text
 
 if TYPE_CHECKING:
     from ..preference import PreferenceMatrix
@@ -37,7 +37,7 @@ def _print_matrix(matrix: "PreferenceMatrix", format: Format, *more: str) -> Non
     elif format is Format.json:
         print(json.dumps(matrix.summary(), indent=2, ensure_ascii=False))
     else:
-        print_rows([dict(matrix.summary())], format)
+        print_record(matrix.summary(), format)
 
 
 @matrix_app.command("estimate")
