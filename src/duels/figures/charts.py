@@ -155,12 +155,16 @@ def heat_map(
     readable = step >= 1.15 * style.text
     numbered = len(order) <= NUMBERED and _fit(map(cells.text, rows[number]), step, style)
     turned = -45 if max(len(style.arm(name)) for name in order) * 0.55 * style.text > step else 0
-    heads, label = (label_of(order, style, (step if flat else 0.7 * step)) for flat in (not turned, True))
+    heads, _ = label_of(order, style, 0.7 * step if turned else step)
+    label, wrapped = label_of(order, style, step)
+    middle: Options = {}
+    if wrapped:  # Vega would put the first of two lines in the middle
+        middle["labelBaseline"] = alt.condition(f"length({label}) > 1", alt.value("bottom"), alt.value("middle"))
     shown = label if readable else f"datum.value == {json.dumps(best)} ? {label} : ''"
     scale = alt.Scale(domain=list(order))
     above = alt.Axis(orient="top", labelAngle=turned, labels=readable, labelExpr=heads, **look)
     x = alt.X("column:N", title=None, scale=scale, axis=above)
-    y = alt.Y("row:N", title=None, scale=scale, axis=alt.Axis(labelExpr=shown, **look))
+    y = alt.Y("row:N", title=None, scale=scale, axis=alt.Axis(labelExpr=shown, **middle, **look))
     if numbered:
         text = pl.Series("text", map(cells.text, rows[number]), dtype=pl.String)
         rows = rows.with_columns(text, ink=pl.Series("white" if cells.dark(n) else "black" for n in rows[number]))
@@ -182,21 +186,20 @@ def _fit(numbers: Iterable[str], step: float, style: Style) -> bool:
     return style.width is None or all(style.extent(number, style.text) + AROUND <= step for number in set(numbers))
 
 
-def label_of(names: Iterable[str], style: Style, room: float, field: str = "label") -> str:
-    """Return the expression for the labels of arms. Where a figure has a width, long ones are wrapped.
+def label_of(names: Iterable[str], style: Style, room: float) -> tuple[str, bool]:
+    """Return the expression for the labels of arms, and whether some are wrapped. That needs a figure with a width.
 
     Args:
         names: The arms.
         style: The figure's style.
         room: The space for the lines of a label; if some label needs more lines, none is wrapped.
-        field: What the expression finds the arm's name in.
     """
     texts = {name: style.arm(name) for name in names}
     lines = {name: style.wrap(text, style.text, (style.width or 0) * NAME) for name, text in texts.items()}
     if 1 < max(map(len, lines.values())) <= room / (1.2 * style.text):
-        return f"{json.dumps(lines, ensure_ascii=False)}[datum.{field}]"
+        return f"{json.dumps(lines, ensure_ascii=False)}[datum.label]", True
     same = all(name == text for name, text in texts.items())
-    return f"datum.{field}" if same else f"{json.dumps(texts, ensure_ascii=False)}[datum.{field}]"
+    return "datum.label" if same else f"{json.dumps(texts, ensure_ascii=False)}[datum.label]", False
 
 
 def layered(*layers: alt.Chart | alt.LayerChart, **options: object) -> alt.LayerChart:
