@@ -89,11 +89,9 @@ def test_no_theme_makes_a_figure_unreadable(name):
     colours = [config["title"]["color"], config["title"]["subtitleColor"]]
     colours += [config[part][text] for part in ("axis", "legend", "header") for text in ("labelColor", "titleColor")]
     assert all(contrast(colour) > 4.5 for colour in colours)
-    assert vl_convert.vegalite_to_svg(themed).count("#fff") <= svg_text(usual).count("#fff")
-
-
-def svg_text(chart):
-    return vl_convert.vegalite_to_svg(chart.to_dict(validate=False))
+    if name == "gamma":  # titles, headings of panels, axes, a legend and numbers
+        drawn = [vl_convert.vegalite_to_svg(spec).count("#fff") for spec in (themed, usual.to_dict(validate=False))]
+        assert drawn[0] == drawn[1]
 
 
 def contrast(colour):
@@ -144,10 +142,8 @@ def test_the_width_of_a_text():
     assert usual.extent("RUCB", 8, bold=True) > usual.extent("RUCB", 8)
 
 
-def test_long_names_of_arms_are_wrapped_or_turned(tmp_path):
+def test_long_names_of_arms_are_wrapped_or_turned():
     names = {str(arm): f"the arm with number {arm} of four" for arm in range(4)}
-    shown = texts(svg_of(figures.preferences("cyclic-4", width="page", labels=names), tmp_path))
-    assert shown.count("the arm with number 0 of four") + shown.count("the arm with number") >= 2
     wrapped = figures.preferences("cyclic-4", width="column", labels=names).to_dict()["layer"][0]["encoding"]
     assert '["the arm with", "number 0 of", "four"]' in wrapped["y"]["axis"]["labelExpr"]
     column = figures.state(RUN, "cyclic-4", labels=names).to_dict()["facet"]["column"]["header"]
@@ -168,6 +164,7 @@ def test_numbers_that_do_not_fit_into_cells_are_left_out(tmp_path):
 def test_panels_below_one_another_fit_on_a_page():
     rows = [(name, "rucb", 10, t, [1.0 * t, 2.0 * t]) for name in ("a", "b", "c", "d") for t in (1, 10)]
     chart = figures.regret(results_of(*rows), width="column")
+    assert chart.to_dict()["columns"] == 1
     assert charts.measure(chart)[1] <= 650
     titles = [panel["layer"][0]["encoding"]["x"]["title"] for panel in chart.to_dict()["concat"]]
     assert titles == ["", "", "", "time t"]
@@ -231,7 +228,10 @@ TRIED = [("title", "Mine"), ("font", "serif"), ("labels", "Mine"), ("colors", "d
 TRIED += [("colors", "list"), *(("band", band) for band in (*BANDS, None)), ("legend", "bottom"), ("legend", "direct")]
 
 
-@pytest.mark.parametrize("name", EVERY)
+FEW = ("accuracy", "preferences")  # with lines and without
+
+
+@pytest.mark.parametrize("name", [pytest.param(one, marks=[] if one in FEW else pytest.mark.deep) for one in EVERY])
 def test_no_option_is_ignored(name):
     """An option changes the figure or is refused, unless it is what the figure has anyway."""
     usual = EVERY[name]().to_dict(validate=False)
@@ -253,16 +253,16 @@ def test_no_option_is_ignored(name):
         assert (found == usual) == same, look
 
 
-def test_names_that_a_figure_does_not_show(tmp_path):
+def test_names_that_a_figure_does_not_show():
     for name, draw in EVERY.items():
         for option in ("labels", "colors"):
             if option == "labels" or name not in ("preferences", "pairs", "intervals"):
                 with pytest.raises(UnknownName, match=rf"unknown name in {option} 'elsewhere'\. Known: ") as refused:
                     draw(**{option: {"elsewhere": "red"}})
                 assert refused.value.kind == f"name in {option}"
-                draw(**{option: {"elsewhere": "red", SHOWN[name]: "blue"}})  # one is enough: figures share labels
     with pytest.raises(UnknownName, match=r"unknown name in labels 'rcub'\. Did you mean 'rucb'\?"):
         figures.regret(HORIZONS, labels={"rcub": "Ours"})
+    figures.regret(HORIZONS, labels={"rcub": "Ours", "btm": "BTM"})  # one is enough: figures share labels
 
 
 def test_a_band_needs_runs():
@@ -396,9 +396,7 @@ def test_long_titles_are_wrapped(tmp_path):
     assert figures.regret(HORIZONS, title=title).to_dict()["title"]["text"] == title
 
 
-def test_panels_stand_below_one_another_in_a_column():
-    rows = [(name, "rucb", 10, t, [1.0 * t, 2.0 * t]) for name in ("a", "b", "c", "d") for t in (1, 10)]
-    assert figures.regret(results_of(*rows), width="column").to_dict()["columns"] == 1
+def test_how_many_panels_stand_side_by_side():
     style = [style_of("regret", {"width": width}) for width in (240, 400, 500, None)]
     assert [one.columns(4, 3) for one in style] == [1, 2, 3, 3]
 
