@@ -31,9 +31,10 @@ _HOMES = {
     "Study": "study.study",
     "Duel": "study.duels",
     "Verdict": "study.verdict",
-    "Votes": "votes.files",
+    "Votes": "votes.votes",
     "read_votes": "votes.files",
     "ratings": "rating.table",
+    "agreement": "study.voter_agreement",
     "Analysis": "study.analysis",
     "analyse": "study.analysis",
     "plan": "study.plan",
@@ -120,7 +121,9 @@ if TYPE_CHECKING:
     from .study.plan import plan
     from .study.study import Study
     from .study.verdict import Verdict
-    from .votes.files import Votes, read_votes
+    from .study.voter_agreement import agreement
+    from .votes.files import read_votes
+    from .votes.votes import Votes
 
 
 def _lazy_names(

@@ -26,8 +26,10 @@ from .study.positions import Position
 from .study.standing import Chance, Standing
 from .study.tally import LeaderboardRow, PairRow
 from .study.verdict import Verdict
-from .votes.files import Votes, VoteSource, read_votes, write_votes
+from .votes.files import VoteSource, read_votes
 from .votes.item_files import ItemSource, Output, read_items
+from .votes.votes import Votes
+from .votes.written import write_votes
 
 if TYPE_CHECKING:
     import httpx2

@@ -23,6 +23,8 @@ TOLD = duels.results.combine(
     [duels.simulate("cyclic-4", "savage", horizon=horizon, runs=3) for horizon in (50, 100)]
     + [duels.simulate("cyclic-4", "rucb", horizon=100, runs=3)]
 )
+VOTES = [("gpt", "llama", "left")] * 9 + [("llama", "gpt", "left"), ("llama", "a model of 70B", "tie")] * 4
+VOTES += [("a model of 70B", "gpt", "left")] * 2
 EVERY = {
     "regret": lambda **look: figures.regret(HORIZONS, **look),
     "accuracy": lambda **look: figures.accuracy(HORIZONS, **look),
@@ -34,6 +36,7 @@ EVERY = {
     "regret_quantiles": lambda **look: figures.regret_quantiles(RUN, "cyclic-4", **look),
     "gamma": lambda **look: figures.gamma(Results(named(2, [0, 0, 1])), BORDA, **look),
     "horizons": lambda **look: figures.horizons(TOLD, **look),
+    "ratings": lambda **look: figures.ratings(duels.ratings(VOTES), **look),
 }
 
 
@@ -221,7 +224,7 @@ def test_bands_and_legends_that_a_figure_does_not_have():
 SHOWN = {  # a name that `labels` and `colors` may be about, of each figure
     **{"regret": "rucb", "accuracy": "btm", "condorcet_probability": "total order", "preferences": "2", "pairs": "3"},
     **{"intervals": "mean μ", "state": "open", "regret_quantiles": "mean of R", "gamma": "mean regret"},
-    "horizons": "T = 50",
+    **{"horizons": "T = 50", "ratings": "rating"},
 }
 USUAL = {"regret": "minmax", "accuracy": "ci", "condorcet_probability": "ci", "gamma": "minmax"}  # bands
 TRIED = [("title", "Mine"), ("font", "serif"), ("labels", "Mine"), ("colors", "dict")]

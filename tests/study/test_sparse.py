@@ -1,5 +1,8 @@
 """While pairs are sparse, arms are ranked by rating: leads and scores say little about arms that met few others."""
 
+import copy
+import dataclasses
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -106,3 +109,37 @@ def test_gpt_4_is_first_in_the_crowds_votes():
     assert RANKED_BY_RATING in str(found)
     table = dict(duels.ratings(CROWD)["arm", "rating"].rows())
     assert all(abs(row.rating - table[row.arm]) <= 0.051 for row in found.leaderboard)
+
+
+def test_a_verdict_computes_the_ranking_only_when_it_is_looked_at(monkeypatch):
+    """A study looks at the kind after every answer, and a rating of 200 arms takes many times as long as that."""
+    fitted = []
+    monkeypatch.setattr("duels.study.tally.simple_ratings", lambda *counts: fitted.append(1) or simple_ratings(*counts))
+    now = verdict(chain(12))
+    assert now.kind == "not yet"
+    assert now.arms == 12
+    assert not fitted
+    assert now.leader == "arm 0"
+    assert now.open_pairs[0][0] == "arm 0"
+    assert now.duels_to_go is not None
+    assert len(fitted) == 1
+    again = verdict(chain(12))
+    assert pickle.loads(pickle.dumps(again)) == now == copy.copy(verdict(chain(12)))
+    assert hash(verdict(chain(12))) == hash(now)
+    assert repr(verdict(chain(12))) == repr(now)
+    assert dataclasses.replace(verdict(chain(12)), void="undone").leader == "arm 0"
+
+
+def test_a_followed_verdict_is_of_the_counts_when_it_was_asked_for():
+    tally = chain(40)
+    followed = FollowedVerdict(as_tally(tally.names, tally.wins), 0.95)
+    before = followed.verdict(tally.wins, tally.ties, None)
+    wins = tally.wins.copy()
+    wins[39, :39] = 9
+    for k in range(39):
+        followed.note(39, k)
+    after = followed.verdict(wins, tally.ties, None)
+    assert before == verdict(tally)
+    assert before.leader == "arm 0"
+    assert after == verdict(tally._replace(wins=wins))
+    assert after.leader == "arm 39"

@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from duels.errors import InvalidInput, UnknownName
 from duels.study import analysis
 from duels.study.analysis import analyse, tally_of
+from duels.votes import Vote, read_votes, write_votes, written
 from duels.votes import files as module
-from duels.votes.files import Vote, read_votes, write_votes
 from duels.votes.names import voter_name
 
 REAL = "votes/llmfao-crowd.csv.gz"
@@ -645,7 +645,7 @@ def test_long_cells_are_cut_in_messages():
 def test_files_that_cannot_be_read(tmp_path):
     with refused("nothing.csv cannot be read: No such file or directory"):
         read_votes(tmp_path / "nothing.csv")
-    with refused("cannot be read: Is a directory"):
+    with refused("no files were found there, expected Parquet files, whose names end in .parquet"):
         read_votes(tmp_path)
     with refused("votes.csv is empty: expected a header, such as left,right,winner"):
         read_text(tmp_path, "\n \n")
@@ -835,7 +835,7 @@ def test_a_kind_of_file_that_is_only_read_is_not_written(tmp_path, monkeypatch):
 
 def test_every_format_is_in_the_documentation():
     text = (Path(__file__).parents[2] / "docs" / "votes" / "votes.md").read_text()
-    names = [*module.KINDS, *(f'"{name}"' for name in module.FORMATS)]
+    names = [*module.KINDS, *(f'"{name}"' for name in written.FORMATS)]
     assert [name for name in names if f"`{name}`" not in text] == []
 
 
@@ -847,7 +847,7 @@ def test_a_file_is_written_whole_or_not_at_all(tmp_path, monkeypatch, name):
     def fail(vote):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module, "_arena_row", fail)
+    monkeypatch.setattr(written, "_arena_row", fail)
     with refused(f"{name} cannot be written: No space left on device"):
         write_votes(WRITTEN, tmp_path / name, format="arena")
     assert [path.name for path in tmp_path.iterdir()] == [name]

@@ -14,10 +14,21 @@ import typer
 
 from ..errors import Conflict, DuelsError, InvalidInput, counted
 from .planning import plan
-from .printing import Column, Format, FormatOption, SeedOption, column, number, print_record, print_rows, print_text
+from .printing import (
+    Column,
+    Format,
+    FormatOption,
+    SeedOption,
+    column,
+    column_roles,
+    number,
+    print_record,
+    print_rows,
+    print_text,
+)
 
 if TYPE_CHECKING:
-    from ..votes.files import Vote, Votes
+    from ..votes.votes import Vote, Votes
 
 StorageOption = Annotated[
     str, typer.Option(envvar="DUELS_STORAGE", help="The database: sqlite:///file.db or postgresql://user@host/name.")
@@ -306,7 +317,7 @@ def import_votes(
     """Import past votes into a study. If one of them has an error, none is imported."""
     from ..votes.files import read_votes
 
-    votes = read_votes(file, columns=_columns(column))
+    votes = read_votes(file, columns=column_roles(column))
     if create:
         taken = _create_with(votes, study, storage, policy, None if horizon is None else number("horizon", horizon))
     else:
@@ -328,7 +339,7 @@ def export(
 ) -> None:
     """Write the answers of a study to a file."""
     from ..study.catalogue import load_study
-    from ..votes.files import write_votes
+    from ..votes.written import write_votes
 
     votes = load_study(study, storage).votes()
     write_votes(votes, out, form)
@@ -414,16 +425,6 @@ def _create_with(votes: "Votes", study: str, storage: str, policy: str | None, h
         except DuelsError:
             error.add_note(f"study {study!r} was created without votes: duels delete-study {shlex.quote(study)}")
         raise
-
-
-def _columns(given: list[str] | None) -> dict[str, str | int]:
-    pairs = [one.partition("=") for one in given or []]
-    for what, equals, name in pairs:
-        if not (what and equals and name):
-            raise InvalidInput(
-                f"--column {what} is not of the form left=NAME: expected the role of a column, and its name"
-            )
-    return {what: int(name) if name.isdecimal() else name for what, _, name in pairs}
 
 
 STUDIES_COLUMNS = (

@@ -156,15 +156,13 @@ def heat_map(
     numbered = len(order) <= NUMBERED and _fit(map(cells.text, rows[number]), step, style)
     turned = -45 if max(len(style.arm(name)) for name in order) * 0.55 * style.text > step else 0
     heads, _ = label_of(order, style, 0.7 * step if turned else step)
-    label, wrapped = label_of(order, style, step)
-    middle: Options = {}
-    if wrapped:  # Vega would put the first of two lines in the middle
-        middle["labelBaseline"] = alt.condition(f"length({label}) > 1", alt.value("bottom"), alt.value("middle"))
-    shown = label if readable else f"datum.value == {json.dumps(best)} ? {label} : ''"
+    names = axis_of_arms(order, style, step)
+    if not readable:
+        names["labelExpr"] = f"datum.value == {json.dumps(best)} ? {names['labelExpr']} : ''"
     scale = alt.Scale(domain=list(order))
     above = alt.Axis(orient="top", labelAngle=turned, labels=readable, labelExpr=heads, **look)
     x = alt.X("column:N", title=None, scale=scale, axis=above)
-    y = alt.Y("row:N", title=None, scale=scale, axis=alt.Axis(labelExpr=shown, **middle, **look))
+    y = alt.Y("row:N", title=None, scale=scale, axis=alt.Axis(**names, **look))
     if numbered:
         text = pl.Series("text", map(cells.text, rows[number]), dtype=pl.String)
         rows = rows.with_columns(text, ink=pl.Series("white" if cells.dark(n) else "black" for n in rows[number]))
@@ -186,16 +184,27 @@ def _fit(numbers: Iterable[str], step: float, style: Style) -> bool:
     return style.width is None or all(style.extent(number, style.text) + AROUND <= step for number in set(numbers))
 
 
-def label_of(names: Iterable[str], style: Style, room: float) -> tuple[str, bool]:
+def axis_of_arms(names: Iterable[str], style: Style, room: float, share: float = NAME) -> Options:
+    """Return the options of a y axis with the names of arms. The arguments are those of `label_of`."""
+    label, wrapped = label_of(names, style, room, share)
+    if not wrapped:
+        return {"labelExpr": label}
+    # Vega would put the first of two lines in the middle.
+    middle = alt.condition(f"length({label}) > 1", alt.value("bottom"), alt.value("middle"))
+    return {"labelExpr": label, "labelBaseline": middle}
+
+
+def label_of(names: Iterable[str], style: Style, room: float, share: float = NAME) -> tuple[str, bool]:
     """Return the expression for the labels of arms, and whether some are wrapped. That needs a figure with a width.
 
     Args:
         names: The arms.
         style: The figure's style.
         room: The space for the lines of a label; if some label needs more lines, none is wrapped.
+        share: Of the width of the figure, for a label.
     """
     texts = {name: style.arm(name) for name in names}
-    lines = {name: style.wrap(text, style.text, (style.width or 0) * NAME) for name, text in texts.items()}
+    lines = {name: style.wrap(text, style.text, (style.width or 0) * share) for name, text in texts.items()}
     if 1 < max(map(len, lines.values())) <= room / (1.2 * style.text):
         return f"{json.dumps(lines, ensure_ascii=False)}[datum.label]", True
     same = all(name == text for name, text in texts.items())

@@ -8,7 +8,6 @@ import hashlib
 import io
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -18,11 +17,8 @@ from ..errors import DamagedStudy
 from .tables import events, votes
 
 if TYPE_CHECKING:
-    from ..votes.files import Votes
+    from ..votes.votes import Votes
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
-NEVER = np.iinfo(np.int64).min  # the time of a vote without one
 SMALLEST = (np.uint8, np.uint16, np.uint32)
 
 
@@ -73,13 +69,13 @@ def pack(given: "Votes", called: Callable[[str], str] = str) -> Packed:
         "answer": given.winner,
     }
     if given.times is not None:
-        columns["times"] = np.array([NEVER if time is None else _microseconds(time) for time in given.times], np.int64)
+        columns["times"] = given.times.microseconds
     voters = None
     if given.voters is not None:
-        names = {voter: called(voter) for voter in dict.fromkeys(given.voters) if voter is not None}
-        number = {name: place for place, name in enumerate(dict.fromkeys(names.values()))}
-        index = [-1 if voter is None else number[names[voter]] for voter in given.voters]
-        voters = pack_voters(Voters(list(number), np.array(index, np.int32)))
+        names = list(map(called, given.voters.names))
+        number = {name: place for place, name in enumerate(dict.fromkeys(names))}
+        place = np.array([*(number[name] for name in names), -1], np.int32)
+        voters = pack_voters(Voters(list(number), place[given.voters.codes]))
     return Packed(given.names, len(given), _written(columns), voters)
 
 
@@ -170,17 +166,6 @@ def forget_voter(connection: sa.Connection, study: int, last: int, called: Colle
         here = (votes.c.study_id == study) & (votes.c.seq == event.seq)
         connection.execute(sa.update(votes).where(here).values(voters=packed))
     return duels
-
-
-def time_of(microseconds: int) -> str | None:
-    """Return the time of a vote as `Votes` has it: ISO 8601 in UTC."""
-    if microseconds == NEVER:
-        return None
-    return f"{(EPOCH + int(microseconds) * MICROSECOND).isoformat()[:-6]}Z"
-
-
-def _microseconds(time: str) -> int:
-    return (datetime.fromisoformat(time) - EPOCH) // MICROSECOND
 
 
 def _written(columns: dict[str, Any]) -> bytes:

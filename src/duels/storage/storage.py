@@ -305,7 +305,9 @@ class Storage(Connections):
         self.histories.add(study, history, self._state.current)
 
     def once(self, what: Hashable, find: Callable[[], T]) -> T:
-        """Return what a function finds, which is called once in the transaction in progress, unless it raises.
+        """Return the result of a function, calling it at most once in the transaction in progress.
+
+        If it raises, it is called again the next time.
 
         Args:
             what: Identifies what is found.

@@ -12,11 +12,12 @@ import sqlalchemy as sa
 from ..engine import loop
 from ..errors import DamagedStudy, DeletedStudy, InvalidInput, StorageError
 from ..policies import Policy
-from ..storage.batches import stored, time_of, unpack, unpack_voters
+from ..storage.batches import stored, unpack, unpack_voters
 from ..storage.storage import Event, EventRow, NotReady, Storage, StudyRow, Write
 from ..storage.tables import snapshots, studies
 from ..votes.columns import ANSWERS, OTHER_WORDS, WORDS, plain
 from ..votes.names import place_of
+from ..votes.votes import time_of
 from .duels import Duel, DuelItem, LogEntry, duel_number, iso_time
 from .history import History
 from .player import Player

@@ -9,8 +9,9 @@ import sqlalchemy as sa
 
 from ..errors import InvalidInput
 from ..storage.batches import Batch, Packed, note_of, unpack
-from ..votes.files import Votes, read_votes
+from ..votes.files import read_votes
 from ..votes.names import place_of
+from ..votes.votes import Votes
 from .duels import iso_time
 from .history import History
 from .log import Log

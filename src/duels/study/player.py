@@ -44,7 +44,7 @@ def play_on(
 ) -> tuple[int, int, int]:
     """Kernel: enter duels in order from time t on, as `loop.play` does, and then select a pair if `choose`.
 
-    One kernel does it all: compiling takes the longer, the more kernels contain a policy's functions.
+    It is one kernel because each kernel that calls a policy's functions compiles them again.
 
     Args:
         state: The policy's state.
@@ -202,7 +202,7 @@ class Player:
         return self._looked(state, first, second, TIE, t, self._spare, self._waits, not self._waits, c, d, True)
 
     def _toss(self, open_duels: int) -> None:
-        """Begin with the policy's random numbers; if it selects nothing before open duels, where no others come."""
+        """Set the random numbers of a look ahead: the policy's own or, if it waits for open duels, unused ones."""
         self._steps.state = self.coin.bit_generator.state
         if self._waits:
             self._steps.advance(open_duels << 64)

@@ -22,8 +22,9 @@ from ..storage.batches import Batch, Packed, forget_voter, pack, store
 from ..storage.storage import Event, Write
 from ..storage.tables import events, voters
 from ..votes.columns import ANSWERS
-from ..votes.files import Votes, VoteSource, read_votes
+from ..votes.files import VoteSource, read_votes
 from ..votes.names import arm_names, composed, imported_name, link_voter, past_voter, place_of, voter_name
+from ..votes.votes import Votes
 from . import leaderboard as tables
 from . import log
 from .duels import Duel, DuelItem, checked_note, iso_time

@@ -244,7 +244,12 @@ def is_sparse(pairs: int, arms: int) -> bool:
 
 def ranked_words(tally: Tally) -> str:
     """Return by what `ranked` ranks the arms."""
-    return RANKED_BY_RATING if _sparse(met(tally), tally.active) else RANKED
+    return RANKED_BY_RATING if is_ranked_by_rating(tally) else RANKED
+
+
+def is_ranked_by_rating(tally: Tally) -> bool:
+    """Return whether `ranked` ranks by rating, which takes longer than leads."""
+    return _sparse(met(tally), tally.active)
 
 
 def _sparse(n: Ints, active: Bools) -> bool:

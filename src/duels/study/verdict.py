@@ -4,19 +4,34 @@ import dataclasses
 import html
 import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
 from ..errors import InvalidInput, counted
 from ..theory import kl
-from .certainty import TESTS, Followed, Test, checked_confidence, checked_margin
+from .certainty import TESTS, Followed, Test, WithoutUnion, checked_confidence, checked_margin
 from .finite import OnTheseItems
-from .tally import Bools, Floats, Ranking, Tally, estimates, is_sparse, leaders, met, ranked, ranked_by, ranking
+from .tally import (
+    Bools,
+    Floats,
+    Ranking,
+    Tally,
+    estimates,
+    is_ranked_by_rating,
+    is_sparse,
+    leaders,
+    met,
+    ranked,
+    ranked_by,
+    ranking,
+)
 
 Kind = Literal["winner", "no condorcet winner", "practically tied", "not yet"]
+LATER = ("leader", "level_with", "open_pairs", "duels_to_go")  # what depends on the ranking, see `_pending`
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +76,17 @@ class Verdict:
     void: str | None = None
     items: int | None = None
     final: bool = False
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in LATER:
+            fields = super().__getattribute__("__dict__")
+            if (compute := fields.get("_later")) is not None:
+                fields.update(compute())  # a thread that comes here meanwhile computes the same
+                fields["_later"] = None
+        return super().__getattribute__(name)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
 
     def __str__(self) -> str:
         return self._text(_how_long(self))
@@ -113,13 +139,30 @@ def verdict(
         found = TESTS[test](tally, confidence)
     else:
         found = OnTheseItems(tally, confidence)
-    return _verdict_by(tally, found, confidence, margin, void)
+    still_open = partial(_still_open, tally, found)
+    return _verdict_by(tally, found, confidence, margin, void, still_open, later=is_ranked_by_rating(tally))
 
 
 def _verdict_by(
-    tally: Tally, found: Test, confidence: float, margin: float, void: str | None, ranks: Ranking | None = None
+    tally: Tally,
+    found: Test,
+    confidence: float,
+    margin: float,
+    void: str | None,
+    still_open: Callable[[], dict[str, Any]],
+    later: bool,
 ) -> Verdict:
-    """The verdict by a test that was made of the counts; the ranking is computed from them if it is not given."""
+    """The verdict by a test that was made of the counts.
+
+    Args:
+        tally: The counts.
+        found: The test.
+        confidence: As in `verdict`.
+        margin: As in `verdict`.
+        void: As in `verdict`.
+        still_open: Returns what `_still_open` returns.
+        later: Whether to call that only when its result is looked at.
+    """
     active = np.flatnonzero(tally.active)
     known: dict[str, Any] = {"confidence": confidence, "margin": margin, "void": void}
     known |= {"arms": len(active), "duels": int(tally.wins.sum() + tally.ties.sum() // 2)}
@@ -136,7 +179,14 @@ def _verdict_by(
     tied = _practically_tied(tally, found, margin) if may_tie else None
     if tied is not None:
         return Verdict(kind="practically tied", **tied, **known)
-    return Verdict(kind="not yet", **_still_open(tally, found, ranks), **known)
+    return _pending(known, still_open) if later else Verdict(kind="not yet", **still_open(), **known)
+
+
+def _pending(known: dict[str, Any], still_open: Callable[[], dict[str, Any]]) -> Verdict:
+    """A verdict whose fields in `LATER` are computed when one of them is first looked at, since ratings take long."""
+    verdict = Verdict(kind="not yet", **known)
+    verdict.__dict__["_later"] = still_open
+    return verdict
 
 
 class FollowedVerdict:
@@ -183,8 +233,17 @@ class FollowedVerdict:
             self._rank(arm)
         self._changed.clear()
         sparse = is_sparse(int(self._opponents.sum()) // 2, len(tally.names))
-        ranks = ranked_by(self._score, self._led, self._is_compared, tally.active) if not sparse else None
-        return _verdict_by(tally, self._found, self._confidence, 0.0, void, ranks)
+        still_open = self._open_later() if sparse else self._open_now
+        return _verdict_by(tally, self._found, self._confidence, 0.0, void, still_open, later=sparse)
+
+    def _open_now(self) -> dict[str, Any]:
+        ranks = ranked_by(self._score, self._led, self._is_compared, self._tally.active)
+        return _still_open(self._tally, self._found, ranks)
+
+    def _open_later(self) -> Callable[[], dict[str, Any]]:
+        """The same of the counts as they are now, which other threads may change meanwhile."""
+        tally = self._tally._replace(wins=self._tally.wins.copy(), ties=self._tally.ties.copy())
+        return lambda: _still_open(tally, WithoutUnion(tally, self._confidence))
 
     def _rank(self, arm: int) -> None:
         won, lost, tied = self._tally.wins[arm], self._tally.wins[:, arm], self._tally.ties[arm]
@@ -252,7 +311,7 @@ def _practically_tied(tally: Tally, found: Test, margin: float) -> dict[str, Any
     return {"leader": tally.names[leader], "tied_with": tuple(tally.names[k] for k in others if k != leader)}
 
 
-def _still_open(tally: Tally, found: Test, ranks: Ranking | None) -> dict[str, Any]:
+def _still_open(tally: Tally, found: Test, ranks: Ranking | None = None) -> dict[str, Any]:
     """Who leads, which pairs are open, and how many duels these need.
 
     The open pairs are those of the first arm in the ranking that no other one clearly beats, by the verdict's test and,

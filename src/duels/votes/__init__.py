@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from .. import _lazy_names
 
 _HOMES = {
-    "Vote": "files",
-    "Votes": "files",
+    "Vote": "votes",
+    "Votes": "votes",
     "read_votes": "files",
-    "write_votes": "files",
+    "count_votes": "files",
+    "write_votes": "written",
     "Item": "item_files",
     "Output": "item_files",
     "read_items": "item_files",
@@ -21,7 +22,9 @@ _HOMES = {
 __all__ = [*_HOMES]
 
 if TYPE_CHECKING:
-    from .files import Vote, Votes, read_votes, write_votes
+    from .files import count_votes, read_votes
     from .item_files import Item, Output, items_of, read_items
+    from .votes import Vote, Votes
+    from .written import write_votes
 
 __getattr__, __dir__ = _lazy_names(__name__, _HOMES)

@@ -3,10 +3,13 @@
 import itertools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import InvalidInput, UnknownName
 from .text_files import Row
+
+if TYPE_CHECKING:
+    import polars as pl
 
 # What a column is for → its usual names, in lower case, with _ for everything but letters and digits.
 COLUMNS = {
@@ -17,10 +20,17 @@ COLUMNS = {
     "voter": ("voter", "judge", "worker", "annotator", "rater", "user", "voter_id", "judge_id", "worker_id", "user_id"),
     "time": ("time", "tstamp", "timestamp", "datetime", "created_at", "voted_at"),
     "duel": ("duel", "duel_id"),
+    "count": ("count",),
+    "wins_left": ("wins_left", "left_wins", "wins_a", "a_wins", "wins_first", "wins", "winner_model_a"),
+    "wins_right": ("wins_right", "right_wins", "wins_b", "b_wins", "wins_second", "losses", "winner_model_b"),
+    "ties": ("ties", "tie", "draws", "winner_tie"),
+    "both_bad": ("both_bad", "bothbad"),
 }
+# Columns of a table that has one row per pair: how often it ended in each way, and the word for that.
+COUNTED = {"wins_left": "left", "wins_right": "right", "ties": "tie", "both_bad": "both_bad"}
 PAIRS = {*COLUMNS["winner"], *COLUMNS["loser"]}
 USUAL = {name for names in COLUMNS.values() for name in names}
-OPTIONAL = ("voter", "time", "duel")
+OPTIONAL = ("voter", "time", "duel", "count")
 WINNERS = ("left", "right", "tie", "both_bad")
 ANSWERS = (*WINNERS, "skip")
 SKIP = len(WINNERS)  # the code of a duel that was shown and not judged
@@ -40,6 +50,8 @@ class Table(NamedTuple):
     unit: str  # what its rows are counted in: line or row
     header: Sequence[object]  # names; positions if it has none
     rows: Rows
+    frame: "pl.LazyFrame | None" = None  # the same by columns, if it is a data frame
+    first: int = 1  # the number of the first row of the frame
 
 
 def split_header(source: str, rows: Iterator[Row[list[str]]], columns: Columns) -> Table:
@@ -113,16 +125,34 @@ def roles_of(table: Table, columns: Columns) -> dict[str, int]:
         raise UnknownName("column of votes", unknown[0], COLUMNS)
     asked = {role: plain(name) for role, name in columns.items() if name is not None}
     found, roles = set(map(plain, table.header)), dict[str, int]()
+    counted = is_counted(found, columns)
+    others = {"winner", "loser", "count"} if counted else {*COUNTED}
     for role, usual in COLUMNS.items():
         if role in asked:
             roles[role] = _position(table, role, {asked[role]}, f"no column {columns[role]!r} for {role}")
-        elif role not in columns and not found.isdisjoint(names := set(usual) - set(asked.values())):
+        elif role not in (*columns, *others) and not found.isdisjoint(names := set(usual) - set(asked.values())):
             roles[role] = _position(table, role, names)
     pairs = "loser" in asked or ("loser" in roles and not {"left", "right"} <= roles.keys())
-    needed = ("winner", "loser") if pairs else ("left", "right", "winner")
+    outcome = ("wins_left", "wins_right") if counted else ("winner",)
+    needed = ("winner", "loser") if pairs else ("left", "right", *outcome)
     if missing := [role for role in needed if role not in roles]:
         raise _unclear(table.source, table.header, f"no column is known to be {' or '.join(missing)}")
-    return {role: at for role, at in roles.items() if role in (*needed, *OPTIONAL)}
+    return {role: at for role, at in roles.items() if role in (*needed, *OPTIONAL) or (counted and role in COUNTED)}
+
+
+def is_counted(found: set[str], columns: Columns) -> bool:
+    """Return whether a table has one row per pair with counts of wins, rather than one row per vote.
+
+    Args:
+        found: The plain names of its columns.
+        columns: What the caller says about them.
+    """
+    if any(columns.get(role) is not None for role in ("winner", "loser")):
+        return False
+    if any(columns.get(role) is not None for role in COUNTED):
+        return True
+    both = all(not found.isdisjoint(COLUMNS[role]) for role in ("wins_left", "wins_right"))
+    return both and found.isdisjoint(COLUMNS["winner"])
 
 
 def _position(table: Table, role: str, names: set[str], otherwise: str = "") -> int:
@@ -137,7 +167,8 @@ def _position(table: Table, role: str, names: set[str], otherwise: str = "") -> 
 def _unclear(source: str, header: Sequence[object], problem: str, more: str = "") -> InvalidInput:
     return InvalidInput(
         f"{source}: {problem}. Found {', '.join(map(str, header))}; expected left, right and winner, or "
-        "winner and loser. Say which is which: columns={'left': '…', 'right': '…', 'winner': '…'} (--column left=…), "
+        "winner and loser, or left, right, wins_left and wins_right. "
+        "Say which is which: columns={'left': '…', 'right': '…', 'winner': '…'} (--column left=…), "
         f"by name, or by position from 0 if there is no header{more}"
     )
 

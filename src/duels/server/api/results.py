@@ -14,7 +14,7 @@ from ...study.board import verdict_data
 from ...study.leaderboard import preferences_page
 from ...study.tally import ranked_words
 from ...study.worker import read_packed
-from ...votes.files import write_votes
+from ...votes.written import write_votes
 from ..errors import Refused, error_responses
 from ..keys import KeyId
 from ..schemas import Events, Imported, JudgesOut, Leaderboard, Preferences, RankingOut, StandingOut

@@ -1,0 +1,341 @@
+"""Votes by columns: tables of many million rows, in Parquet files and data frames.
+
+What a row says is decided by `rows`, as for every other source; but once for each different combination of cells, of
+which there are few.
+"""
+
+import glob
+import io
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ..errors import InvalidInput
+from .columns import SKIP, Table, columns_said
+from .extra import field_of, numbers_or_text, place_of_field
+from .rows import SHOWN, Fault, Judge, judge_of, moment_of, refuse, used_names, voter_of, votes_of_rows
+from .votes import NEVER, Names, Times, Votes
+
+if TYPE_CHECKING:
+    import polars as pl
+
+PARQUET = (".parquet", ".pq")
+MAGIC = b"PAR1"  # how Parquet files start
+KEYS = ("left", "right", "winner")
+FIRST, ROWS = "first row", "rows"  # columns of the table of combinations
+SECONDS_FROM, SECONDS_TO = -62_135_596_800, 253_402_300_800  # the years 1 to 9999
+BATCH = 10_000  # rows that are Python objects at once
+
+
+def is_parquet(source: str | bytes | os.PathLike[str], format: str | None) -> bool:
+    """Return whether a source is Parquet: by the name of a file or a pattern, as a folder, or by its first bytes."""
+    if format is not None:
+        return format == "parquet"
+    if isinstance(source, bytes):
+        return source.startswith(MAGIC)
+    path = os.fspath(source)
+    return Path(path).suffix.lower() in PARQUET or Path(path).is_dir()
+
+
+def scan(source: str | bytes | os.PathLike[str], called: str) -> "pl.LazyFrame":
+    """Open Parquet.
+
+    Args:
+        source: A file, a folder, a pattern, or the content of a file.
+        called: What to call it in errors.
+
+    Raises:
+        InvalidInput: If there is none, or it cannot be read.
+    """
+    import polars as pl
+
+    try:
+        frame = pl.scan_parquet(io.BytesIO(source) if isinstance(source, bytes) else _files(os.fspath(source)))
+        frame.collect_schema()
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise InvalidInput(f"{called} cannot be read as Parquet: {_first_line(error)}") from None
+    return frame
+
+
+def _files(path: str) -> list[Path]:
+    """The files of a path, a folder with all below it, or a pattern, in the order of their names."""
+    if Path(path).is_dir():
+        found = sorted(one for kind in PARQUET for one in Path(path).rglob(f"*{kind}"))
+    elif Path(path).exists() or not glob.has_magic(path):
+        return [Path(path)]
+    else:
+        found = sorted(map(Path, glob.glob(path, recursive=True)))
+    if not found:
+        raise InvalidInput(f"{path}: no files were found there, expected Parquet files, whose names end in .parquet")
+    return found
+
+
+def frame_table(called: str, frame: "pl.LazyFrame", unit: str = "row", first: int = 1) -> Table:
+    """Return a data frame as a table; its rows are read when they are needed."""
+    return Table(called, unit, frame.collect_schema().names(), _rows(frame, first), frame, first)
+
+
+def _rows(frame: "pl.LazyFrame", first: int) -> "Iterator[tuple[int, list[object]]]":
+    for line, row in enumerate(frame.collect().iter_rows(buffer_size=BATCH), first):
+        yield line, list(row)
+
+
+def simple_csv(called: str, text: str, delimiter: str) -> Table | None:
+    """Return a CSV file as a table by columns, if it is so simple that nothing about its rows can be disputed.
+
+    Then it has a header, every line has as many cells, and no cell is in quotes or has an apostrophe in front.
+
+    Args:
+        called: What to call the file in errors.
+        text: Its content.
+        delimiter: Between cells.
+    """
+    import polars as pl
+
+    header = text[: text.find("\n")].rstrip("\r").split(delimiter)
+    lines = text.count("\n") + (not text.endswith("\n"))
+    if len(header) < 3 or len({*header}) < len(header) or not all(map(str.strip, header)) or lines < 2:
+        return None
+    if '"' in text or text.count("\r") != text.count("\r\n") or text.count(delimiter) != lines * (len(header) - 1):
+        return None
+    if "'" in text and any(f"{before}'" in text for before in ("\n", delimiter)):
+        return None
+    try:
+        frame = pl.read_csv(text.encode(), separator=delimiter, quote_char=None, infer_schema=False)
+    except pl.exceptions.PolarsError:
+        return None
+    if frame.columns != header or len(frame) != lines - 1:
+        return None
+    return frame_table(called, frame.lazy(), "line", 2)
+
+
+def votes_of_frame(table: Table, roles: dict[str, int], extra: Sequence[str], grouped: bool = False) -> Votes:
+    """Read the votes of a data frame.
+
+    Args:
+        table: From `frame_table`.
+        roles: What its columns are for.
+        extra: Names of further columns to keep.
+        grouped: Whether equal votes become one row with a count, without voters, times and duels.
+
+    Raises:
+        InvalidInput: If any row cannot be read, or the file is damaged.
+    """
+    import polars as pl
+
+    try:
+        return _read(table, roles, extra, grouped) or _by_rows(table, roles, extra)
+    except pl.exceptions.PolarsError as error:
+        raise InvalidInput(f"{table.source} cannot be read: {_first_line(error)}") from None
+
+
+def _by_rows(table: Table, roles: dict[str, int], extra: Sequence[str]) -> Votes:
+    """As `rows` reads them, without the columns that are not needed."""
+    assert table.frame is not None
+    named = {role: str(table.header[at]) for role, at in roles.items()}
+    needed = list(dict.fromkeys([*named.values(), *(str(place_of_field(table, name)[0]) for name in extra)]))
+    narrow = frame_table(table.source, table.frame.select(needed), table.unit, table.first)
+    return votes_of_rows(narrow, {role: needed.index(name) for role, name in named.items()}, extra)
+
+
+class _Combinations(NamedTuple):
+    """The different combinations of cells, in the order of their first rows."""
+
+    frame: "pl.DataFrame"
+    left: np.ndarray  # (m,) int64: indices into `names`
+    right: np.ndarray
+    winner: np.ndarray  # (m,) int8
+    names: tuple[str, ...]
+    faults: list[str]  # (m,): what is wrong with each, empty if nothing
+
+
+def _read(table: Table, roles: dict[str, int], extra: Sequence[str], grouped: bool) -> Votes | None:
+    """The votes; None if they must be read row by row."""
+    import polars as pl
+
+    frame = _selected(table, roles, extra)
+    if frame is None or ("count" in roles and not _are_positive(frame)):
+        return None
+    further = [f"extra {k}" for k in range(len(extra))]
+    keys = [*KEYS, *further] if grouped else list(KEYS)
+    count = pl.col("count").sum() if "count" in roles else pl.len()
+    if not grouped:
+        frame = frame.collect().lazy()
+    counted = (
+        frame.with_row_index(FIRST)
+        .group_by(keys)
+        .agg(pl.col(FIRST).min(), pl.len().alias(ROWS), count.cast(pl.Int64).alias("count"))
+        .sort(FIRST)
+        .collect(engine="streaming" if grouped else "auto")
+    )
+    found = _judged(counted, judge_of(table, roles))
+    _refuse(table, frame, found)
+    said = columns_said(table.header, roles)
+    if grouped:
+        return _grouped(table, found, said, dict(zip(further, extra)))
+    return _whole(table, frame.collect(), found, said, dict(zip(further, extra)))
+
+
+def _are_positive(frame: "pl.LazyFrame") -> bool:
+    """Whether all counts are there, and above 0."""
+    import polars as pl
+
+    least, missing = frame.select(pl.col("count").min(), pl.col("count").null_count().alias("missing")).collect().row(0)
+    return missing == 0 and least is not None and least > 0
+
+
+def _selected(table: Table, roles: dict[str, int], extra: Sequence[str]) -> "pl.LazyFrame | None":
+    """The columns that are needed, by their roles; None if a column is of a kind that only `rows` reads."""
+    import polars as pl
+
+    assert table.frame is not None
+    if "winner" not in roles:
+        return None
+    schema = table.frame.collect_schema()
+    given = {role: str(table.header[at]) for role, at in roles.items()}
+    if "loser" in given:
+        given |= {"left": given["winner"], "right": given.pop("loser")}
+    kinds = [schema[given[key]] for key in KEYS]
+    if any(not (kind.is_integer() or kind in (pl.String, pl.Categorical, pl.Enum)) for kind in kinds):
+        return None
+    if "count" in given and not schema[given["count"]].is_integer():
+        return None
+    chosen = [pl.col(name).alias(role) for role, name in given.items() if role not in KEYS]
+    chosen += [pl.col(given[key]).alias(key) for key in ("left", "right")]
+    chosen += [pl.lit("left").alias("winner") if "loser" in roles else pl.col(given["winner"]).alias("winner")]
+    chosen += [field_of(table, name).alias(f"extra {k}") for k, name in enumerate(extra)]
+    return table.frame.select(chosen)
+
+
+def _judged(counted: "pl.DataFrame", judge: Judge) -> _Combinations:
+    names: dict[str, int] = {}
+    left, right, winner, faults = [], [], [], []
+    for cells in counted.select(KEYS).iter_rows():
+        try:
+            one, other, code = judge(*cells)
+            faults.append("")
+        except ValueError as error:
+            one, other, code = "", "", SKIP
+            faults.append(str(error))
+        kept = code != SKIP
+        left.append(names.setdefault(one, len(names)) if kept else 0)
+        right.append(names.setdefault(other, len(names)) if kept else 0)
+        winner.append(code)
+    return _Combinations(
+        counted, np.array(left, np.int64), np.array(right, np.int64), np.array(winner, np.int8), tuple(names), faults
+    )
+
+
+def _refuse(table: Table, frame: "pl.LazyFrame", found: _Combinations) -> None:
+    import polars as pl
+
+    wrong = [k for k, fault in enumerate(found.faults) if fault]
+    if not wrong:
+        return
+    bad = found.frame[wrong].select(*KEYS, ROWS).with_columns(pl.Series("fault", [found.faults[k] for k in wrong]))
+    rows = frame.select(KEYS).with_row_index(FIRST).join(bad.lazy(), on=KEYS, nulls_equal=True)
+    shown = rows.sort(FIRST).head(SHOWN).select(FIRST, "fault").collect()
+    faults: list[Fault] = [(line + table.first, fault) for line, fault in shown.iter_rows()]
+    refuse(table.source, table.unit, faults, int(bad[ROWS].sum()), int(found.frame[ROWS].sum()))
+
+
+def _grouped(table: Table, found: _Combinations, said: str, extra: dict[str, str]) -> Votes:
+    kept = found.winner != SKIP
+    count, rows = found.frame["count"].to_numpy(), found.frame[ROWS].to_numpy()
+    return Votes(
+        found.names,
+        found.left[kept],
+        found.right[kept],
+        found.winner[kept],
+        found.frame[FIRST].to_numpy()[kept].astype(np.int64) + table.first,
+        None,
+        None,
+        None,
+        int(rows[~kept].sum()),
+        said,
+        table.source,
+        {name: numbers_or_text(found.frame[column].filter(kept).alias(name)) for column, name in extra.items()},
+        count[kept],
+    )
+
+
+def _whole(table: Table, frame: "pl.DataFrame", found: _Combinations, said: str, extra: dict[str, str]) -> Votes | None:
+    """One row per row of the table; None if voters or times must be read row by row."""
+    import polars as pl
+
+    numbered = found.frame.select(KEYS).with_row_index("combination")
+    which = frame.select(KEYS).join(numbered, on=KEYS, how="left", nulls_equal=True, maintain_order="left")
+    number = which["combination"].to_numpy()
+    winner = found.winner[number]
+    kept = winner != SKIP
+    shown = frame.filter(kept) if not kept.all() else frame
+    voters = _voters(shown["voter"]) if "voter" in shown.columns else None
+    times = _times(shown["time"]) if "time" in shown.columns else None
+    if isinstance(voters, bool) or isinstance(times, bool):
+        return None
+    count = shown["count"].cast(pl.Int64).to_numpy() if "count" in shown.columns else None
+    duels = shown["duel"].cast(pl.String).str.strip_chars().replace("", None) if "duel" in shown.columns else None
+    return Votes(
+        found.names,
+        found.left[number][kept],
+        found.right[number][kept],
+        winner[kept],
+        np.flatnonzero(kept) + table.first,
+        voters,
+        times,
+        tuple(duels) if duels is not None and duels.null_count() < len(duels) else None,
+        int((~kept).sum()),
+        said,
+        table.source,
+        {name: numbers_or_text(shown[column].alias(name)) for column, name in extra.items()},
+        None if count is None or (count == 1).all() else count,
+    )
+
+
+def _voters(column: "pl.Series") -> "Names | bool | None":
+    """The voters; None if there are none, False if a name cannot be one."""
+    import polars as pl
+
+    different = column.unique(maintain_order=True)
+    try:
+        known = {cell: voter_of(cell) for cell in different.to_list()}
+    except (ValueError, TypeError):
+        return False
+    names = list(dict.fromkeys(name for name in known.values() if name is not None))
+    number = {name: k for k, name in enumerate(names)}
+    codes = pl.DataFrame(
+        {"cell": different, "code": [-1 if (name := known[cell]) is None else number[name] for cell in different]},
+        schema_overrides={"code": pl.Int32},
+    )
+    given = column.alias("cell").to_frame().join(codes, on="cell", how="left", nulls_equal=True, maintain_order="left")
+    return used_names(names, given["code"].to_numpy())
+
+
+def _times(column: "pl.Series") -> "Times | bool | None":
+    """The times; None if there are none, False if a cell is no time."""
+    import polars as pl
+
+    if column.dtype == pl.Date:
+        column = column.cast(pl.Datetime("us"))
+    if isinstance(column.dtype, pl.Datetime):
+        found = column.dt.cast_time_unit("us").to_physical().fill_null(NEVER).to_numpy()
+    elif column.dtype.is_numeric():
+        seconds = column.cast(pl.Float64).fill_nan(None)
+        if not seconds.drop_nulls().is_between(SECONDS_FROM, SECONDS_TO, closed="left").all():
+            return False
+        part, whole = np.modf(seconds.fill_null(0).to_numpy())  # as datetime.fromtimestamp rounds
+        moments = whole.astype(np.int64) * 10**6 + np.rint(part * 1e6).astype(np.int64)
+        found = np.where(seconds.is_null().to_numpy(), NEVER, moments)
+    else:
+        try:
+            found = np.fromiter(map(moment_of, column), np.int64, len(column))
+        except ValueError:
+            return False
+    return Times(found) if (found != NEVER).any() else None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]

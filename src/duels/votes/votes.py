@@ -1,0 +1,232 @@
+"""Past votes as data: by columns, each in little memory."""
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, NamedTuple, overload
+
+import numpy as np
+
+from ..errors import InvalidInput, counted
+from ..estimated import EstimatedPreferences
+from .columns import WINNERS
+
+if TYPE_CHECKING:
+    import polars as pl
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+MOST_ARMS = 10_000  # counts of their pairs already take 1.6 GB
+NEVER = int(np.iinfo(np.int64).min)  # the time of a vote without one
+
+
+class Vote(NamedTuple):
+    """One vote, or several equal ones.
+
+    Attributes:
+        left: The arm on the left.
+        right: The arm on the right.
+        winner: left, right, tie or both_bad.
+        voter: Who voted, if the source says so.
+        time: When, in ISO 8601 and UTC, if the source says so.
+        line: Where the vote starts in its source, counted from 1.
+        duel: The id of the duel that a study asked, if the source says so.
+        count: How many votes these are; more than one if the source has counts.
+    """
+
+    left: str
+    right: str
+    winner: str
+    voter: str | None
+    time: str | None
+    line: int
+    duel: str | None = None
+    count: int = 1  # type: ignore[assignment]  # tuple.count, which nobody needs here
+
+
+class Column(Sequence[str | None]):
+    """Text for each vote, or None; equal to any other sequence of the same."""
+
+    def _cells(self, chosen: np.ndarray) -> list[str | None]:
+        raise NotImplementedError
+
+    def _all(self) -> np.ndarray:
+        raise NotImplementedError
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+    @overload
+    def __getitem__(self, index: int) -> str | None: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[str | None, ...]: ...
+    def __getitem__(self, index: int | slice) -> str | tuple[str | None, ...] | None:
+        if isinstance(index, slice):
+            return tuple(self._cells(self._all()[index]))
+        return self._cells(self._all()[[index]])[0]
+
+    def __iter__(self) -> Iterator[str | None]:
+        every = self._all()
+        for begin in range(0, len(every), 10_000):
+            yield from self._cells(every[begin : begin + 10_000])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str):
+            return NotImplemented
+        return len(self) == len(other) and all(a == b for a, b in zip(self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(repr, self[:3]))
+        return f"({shown}{', …' if len(self) > 3 else ''})"
+
+
+class Names(Column):
+    """Who voted, for each vote.
+
+    Attributes:
+        names: The different names.
+        codes: (n,) int32: Indices into `names`, −1 for None.
+    """
+
+    def __init__(self, names: Sequence[str], codes: np.ndarray) -> None:
+        self.names, self.codes = names, codes
+
+    def _all(self) -> np.ndarray:
+        return self.codes
+
+    def _cells(self, chosen: np.ndarray) -> list[str | None]:
+        known: list[str | None] = [*self.names, None]
+        return [known[code] for code in chosen.tolist()]
+
+
+class Times(Column):
+    """When, for each vote, in ISO 8601 and UTC.
+
+    Attributes:
+        microseconds: (n,) int64: Since 1970, or `NEVER`.
+    """
+
+    def __init__(self, microseconds: np.ndarray) -> None:
+        self.microseconds = microseconds
+
+    def _all(self) -> np.ndarray:
+        return self.microseconds
+
+    def _cells(self, chosen: np.ndarray) -> list[str | None]:
+        return list(map(time_of, chosen.tolist()))
+
+
+def time_of(microseconds: int) -> str | None:
+    """Return the time of a vote as `Votes` has it: ISO 8601 in UTC."""
+    if microseconds == NEVER:
+        return None
+    return f"{(EPOCH + int(microseconds) * MICROSECOND).isoformat()[:-6]}Z"
+
+
+def microseconds_of(moment: datetime) -> int:
+    """Return the microseconds from 1970 to a moment, which has a time zone."""
+    return (moment - EPOCH) // MICROSECOND
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Votes:
+    """Votes by columns, as `read_votes` returns them; iterate over it for single votes.
+
+    If the source has counts, a row stands for several equal votes, see `count`. Two `Votes` are equal if all their rows
+    are, whatever their lines and sources.
+
+    Attributes:
+        names: The K arms, in the order in which they first appear.
+        left: (n,) int64: Indices into `names`.
+        right: (n,) int64: Indices into `names`.
+        winner: (n,) int8: 0 for left, 1 for right, 2 for tie, 3 for both_bad.
+        lines: (n,) int64: Where each vote starts in the source.
+        voters: Who voted, for each vote; None if no vote says so.
+        times: When, in ISO 8601 and UTC, for each vote; None if no vote says so.
+        duels: Ids of the duels that a study asked, for each vote; None if no vote says so.
+        skipped: How many rows were left out because they are skips.
+        said: Which column was taken for what.
+        source: What the votes were read from.
+        extra: Further columns that were asked for, by their names.
+        count: (n,) int64: How many votes each row stands for; None if that is 1 for all.
+    """
+
+    names: tuple[str, ...]
+    left: np.ndarray
+    right: np.ndarray
+    winner: np.ndarray
+    lines: np.ndarray
+    voters: Names | None
+    times: Times | None
+    duels: Sequence[str | None] | None
+    skipped: int
+    said: str
+    source: str
+    extra: "Mapping[str, pl.Series]" = field(default_factory=dict)
+    count: np.ndarray | None = None
+
+    @property
+    def total(self) -> int:
+        """How many votes there are; `len` is the number of rows."""
+        return len(self.winner) if self.count is None else int(self.count.sum())
+
+    def pair_counts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return (K, K) int64 wins and ties, as in a `Tally`; both_bad counts as a tie."""
+        arms = len(self.names)
+        won = np.where(self.winner == 1, self.right, self.left)
+        pair = won * arms + (self.left + self.right - won)
+        wins, ties = (self._counted(pair, self.winner // 2 == kind) for kind in (0, 1))
+        return wins, ties + ties.T
+
+    def _counted(self, pair: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        """(K, K): how many of the chosen votes are about each pair."""
+        arms = len(self.names)
+        if self.count is None:
+            return np.bincount(pair[chosen], minlength=arms**2).reshape(arms, arms)
+        found = np.zeros(arms**2, np.int64)
+        np.add.at(found, pair[chosen], self.count[chosen])
+        return found.reshape(arms, arms)
+
+    def matrix(self, name: str = "") -> EstimatedPreferences:
+        """Return the preference matrix that the votes show, with counts and standard errors.
+
+        It works wherever a matrix does: `describe`, figures, `simulate`, `plan`. A tie is half a win each way, and a
+        pair that never met is ½.
+
+        Args:
+            name: The name of the problem.
+
+        Raises:
+            InvalidInput: If there are fewer than two arms, or too many.
+
+        Example:
+            >>> votes = duels.read_votes([("cat", "dog", "left")] * 3 + [("cat", "dog", "right")])
+            >>> matrix = votes.matrix()
+            >>> float(matrix["cat", "dog"]), matrix.standard_errors.round(3).tolist()
+            (0.75, [[0.0, 0.217], [0.217, 0.0]])
+        """
+        if not 2 <= len(self.names) <= MOST_ARMS:
+            raise InvalidInput(f"{self.source} has {counted(len(self.names), 'arm')}, expected 2 to {MOST_ARMS:,}")
+        wins, ties = self.pair_counts()
+        return EstimatedPreferences(np.stack([wins.T, ties, wins], axis=2), self.names, name)
+
+    def __len__(self) -> int:
+        return len(self.winner)
+
+    def __iter__(self) -> Iterator[Vote]:
+        left, right = (map(self.names.__getitem__, side.tolist()) for side in (self.left, self.right))
+        winner = map(WINNERS.__getitem__, self.winner.tolist())
+        voters, times, duels = (column or itertools.repeat(None) for column in (self.voters, self.times, self.duels))
+        counts: Iterable[int] = itertools.repeat(1) if self.count is None else self.count.tolist()
+        return map(Vote._make, zip(left, right, winner, voters, times, self.lines.tolist(), duels, counts))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Votes) or len(self) != len(other):
+            return False
+        return all(a._replace(line=0) == b._replace(line=0) for a, b in zip(self, other))
+
+    def __repr__(self) -> str:
+        return f"Votes({self.total:,} on {len(self.names)} arms from {self.source})"
