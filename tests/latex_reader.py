@@ -36,7 +36,7 @@ def printed(cell):
 
 def read_latex(text):
     """The kinds of the columns, the headings and the rows of a table."""
-    lines = [line for line in text.rstrip("\n").split("\n") if not line.startswith("% ")]
+    lines = text.rstrip("\n").split("\n")
     begin = re.fullmatch(r"\\begin\{tabular\}\{([lr]+)\}", lines[0])
     assert begin, lines[0]
     assert [lines[1], lines[3], *lines[-2:]] == [r"\toprule", r"\midrule", r"\bottomrule", r"\end{tabular}"]

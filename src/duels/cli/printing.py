@@ -17,7 +17,7 @@ from typing import Annotated, NamedTuple
 import typer
 
 from ..errors import DuelsError, InvalidInput
-from ..files import latex_table, markdown_table, markdown_text, safe_cell
+from ..files import latex_table, markdown_table, safe_cell
 from ..policies import display_name
 
 
@@ -177,7 +177,7 @@ def print_rows(
         if format is Format.table:
             print("\n".join(table_lines(chosen, cells, terminal_width(), note)))
         else:
-            print(_for_papers(chosen, cells, format, note))
+            print(_for_papers(chosen, cells, format))
 
 
 def print_record(record: Mapping[str, object], format: Format) -> None:
@@ -190,18 +190,13 @@ def print_record(record: Mapping[str, object], format: Format) -> None:
     print(_table_writer(format)(["", "value"], rows, _right(rows, [1])))
 
 
-def _for_papers(columns: Sequence[Column], rows: Sequence[Sequence[str]], format: Format, note: str) -> str:
-    """Return a table as LaTeX or Markdown: policies have the names that papers print, and empty columns are left out.
-
-    The note is a comment below a LaTeX table, and a paragraph below a Markdown one.
-    """
+def _for_papers(columns: Sequence[Column], rows: Sequence[Sequence[str]], format: Format) -> str:
+    """Return a table as LaTeX or Markdown: without empty columns, and with the names of policies that papers print."""
     kept = [k for k in range(len(columns)) if any(row[k] for row in rows)]
     named = [columns[k].fields == ("policy",) for k in kept]
     shown = [[display_name(row[k]) if policy else row[k] for k, policy in zip(kept, named)] for row in rows]
     right = [place for place, k in enumerate(kept) if k in _right(rows, kept)]
-    text = _table_writer(format)([columns[k].head for k in kept], shown, right)
-    below = f"\n% {note}" if format is Format.latex else f"\n\n{markdown_text(note)}"
-    return text + below * bool(note)
+    return _table_writer(format)([columns[k].head for k in kept], shown, right)
 
 
 def _table_writer(format: Format) -> Callable[..., str]:
