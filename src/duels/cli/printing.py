@@ -52,6 +52,7 @@ class Format(StrEnum):
         return self is Format.csv or self.is_paper
 
 
+WRITERS = {Format.latex: latex_table, Format.markdown: markdown_table}
 FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How to print.")]
 ConfidenceOption = Annotated[float, typer.Option(help="The probability that no verdict is ever wrong.")]
 SeedOption = Annotated[str, typer.Option(help="The seed of all random numbers.")]
@@ -187,7 +188,7 @@ def print_record(record: Mapping[str, object], format: Format) -> None:
         return
     shown = {key: display_name(str(value)) if key == "policy" else rounded(value) for key, value in record.items()}
     rows = [[key.replace("_", " "), text] for key, text in shown.items() if text]
-    print(_table_writer(format)(["", "value"], rows, _right(rows, [1])))
+    print(WRITERS[format](["", "value"], rows, _right(rows, [1])))
 
 
 def _for_papers(columns: Sequence[Column], rows: Sequence[Sequence[str]], format: Format) -> str:
@@ -196,11 +197,7 @@ def _for_papers(columns: Sequence[Column], rows: Sequence[Sequence[str]], format
     named = [columns[k].fields == ("policy",) for k in kept]
     shown = [[display_name(row[k]) if policy else row[k] for k, policy in zip(kept, named)] for row in rows]
     right = [place for place, k in enumerate(kept) if k in _right(rows, kept)]
-    return _table_writer(format)([columns[k].head for k in kept], shown, right)
-
-
-def _table_writer(format: Format) -> Callable[..., str]:
-    return latex_table if format is Format.latex else markdown_table
+    return WRITERS[format]([columns[k].head for k in kept], shown, right)
 
 
 def _right(rows: Sequence[Sequence[str]], columns: Iterable[int]) -> list[int]:
