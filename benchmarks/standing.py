@@ -18,7 +18,7 @@ sys.path.insert(0, str(ROOT / "tests" / "study"))
 
 from test_standing import studies  # noqa: E402
 
-from duels.figures.charts import save  # noqa: E402
+from duels.figures import charts  # noqa: E402
 from duels.study.standing import draw_strengths  # noqa: E402
 
 STUDIES, CLASSES = 4000, 10
@@ -53,15 +53,20 @@ def chart(rows):
     axis = alt.Axis(format=".0%", values=[0, 0.2, 0.4, 0.6, 0.8, 1])
     x = alt.X("stated:Q", title="stated chance to be the best", axis=axis, scale=alt.Scale(domain=[0, 1]))
     y = alt.Y("share:Q", title="share that are the best", axis=axis, scale=alt.Scale(domain=[0, 1], clamp=True))
-    same = alt.Chart(pl.DataFrame({"stated": [0.0, 1.0], "share": [0.0, 1.0]})).mark_line(
-        color="#999999", strokeDash=[4, 4]
-    )
-    bars = alt.Chart(rows).mark_rule(color="#2166ac").encode(x=x, y="low:Q", y2="high:Q")
-    points = alt.Chart(rows).mark_point(color="#2166ac", filled=True, size=60, opacity=1).encode(x=x, y=y)
-    return (same.encode(x=x, y=y) + bars + points).properties(width=360, height=320)
+    ends = alt.Chart(charts.values([{"stated": 0, "share": 0}, {"stated": 1, "share": 1}]))
+    base = alt.Chart(charts.values(rows))
+    layers = [
+        ends.mark_line(color=charts.GREY, strokeDash=[4, 4]).encode(x=x, y=y),
+        base.mark_rule(color=charts.BLUE).encode(x=x, y=alt.Y("low:Q"), y2="high:Q"),
+        base.mark_point(color=charts.BLUE, filled=True, size=60, opacity=1).encode(x=x, y=y),
+    ]
+    notes = [f"{STUDIES:,} random studies of two to seven arms, 3 to 1,000 answers"]
+    notes.append("bar: two standard errors · dashed: the share is the chance")
+    chart = charts.layered(*layers, width=360, height=320)
+    return charts.titled(chart, "Stated chances, and how often they come true", notes)
 
 
 if __name__ == "__main__":
     found = table()
     print(found)
-    print(save(chart(found), ROOT / "docs" / "pictures" / "calibration.png"))
+    print(charts.save(chart(found), ROOT / "docs" / "pictures" / "calibration.png"))

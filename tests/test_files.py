@@ -1,8 +1,12 @@
-"""Tables as LaTeX and Markdown: what is escaped, by hand."""
+"""Tables as LaTeX and Markdown: what is escaped, by hand and by readers of both."""
 
+import html
+import random
 import re
 
 import pytest
+from latex_reader import printed, read_latex
+from markdown_it import MarkdownIt
 
 import duels
 from duels.files import latex_table, latex_text, markdown_table, markdown_text
@@ -23,6 +27,10 @@ from duels.files import latex_table, latex_text, markdown_table, markdown_text
         ("10²¹¹ and 10⁻⁴", "10$^{211}$ and 10$^{-4}$"),
         ("two\nlines\tand  spaces", "two lines and spaces"),
         ("Zürich", "Zürich"),
+        ('a "b"', "a {''}b{''}"),
+        ("--all, `x`", r"-{}-all, \textasciigrave{}x\textasciigrave{}"),  # two hyphens would be a dash
+        ("''", "'{}'"),
+        ("θ → ∞", r"$\theta$ $\to$ $\infty$"),
         ("", ""),
     ],
 )
@@ -61,6 +69,42 @@ def test_a_latex_table():
 def test_markdown_text(text, markdown):
     assert markdown_text(text) == markdown
     assert re.sub(r"\\(.)", r"\1", markdown) == " ".join(text.split())  # what a reader sees
+
+
+SIGNS = "ab1 .,;:!?'\"`^~\\{}[]()<>&%$#_|*+-=/@±−–—…α≤⁺¹é"
+
+
+def texts():
+    """Texts of two to twelve signs, each of which is in some; the generator makes no other ones."""
+    draw = random.Random(0)
+    made = ["".join(draw.choices(SIGNS, k=draw.randint(2, 12))) for _ in range(400)]
+    assert set(SIGNS) <= set("".join(made))
+    return [" ".join(text.split()) or "x" for text in made]
+
+
+def test_latex_prints_what_was_given():
+    given = texts()
+    for text in given:
+        assert printed(latex_text(text)) == text
+    kinds, heads, rows = read_latex(latex_table(["a & b", "[c]"], list(zip(given, reversed(given))), right=[1]))
+    assert (kinds, heads, rows) == ("lr", ["a & b", "[c]"], [list(row) for row in zip(given, reversed(given))])
+
+
+@pytest.mark.parametrize("wrong", ["a_b", "50%", "#1", "x^2", "~", "a & b", "$5", "{", r"\LaTeX", "``x''", '"', "a,,b"])
+def test_the_reader_of_latex_is_strict(wrong):
+    with pytest.raises((AssertionError, KeyError)):
+        printed(wrong)
+
+
+def test_markdown_shows_what_was_given():
+    given = texts()
+    page = (
+        MarkdownIt("commonmark")
+        .enable(["table", "strikethrough"])
+        .render(markdown_table(["a|b", "n"], zip(given, given)))
+    )
+    shown = [html.unescape(cell) for cell in re.findall(r"<td[^>]*>(.*?)</td>", page)]
+    assert shown == [text for text in given for _ in range(2)]
 
 
 def test_a_markdown_table():

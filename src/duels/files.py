@@ -17,18 +17,17 @@ NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|nan)", re.ASCII | 
 
 LATEX = {character: f"\\{character}" for character in "{}$&#%_"}
 LATEX |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "|": r"\textbar{}"}
-LATEX |= {"<": r"\textless{}", ">": r"\textgreater{}", '"': "''", "–": "--", "—": "---"}
-LATEX |= {
-    "±": r"$\pm$",
-    "−": "$-$",
-    "×": r"$\times$",
-    "≥": r"$\geq$",
-    "≤": r"$\leq$",
-    "·": r"$\cdot$",
-    "½": r"$\frac12$",
-    "∞": r"$\infty$",
-}
-LATEX |= {"α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "δ": r"$\delta$", "η": r"$\eta$", "κ": r"$\kappa$"}
+LATEX |= {"<": r"\textless{}", ">": r"\textgreater{}", '"': "{''}", "`": r"\textasciigrave{}"}
+LATEX |= {"–": "--", "—": "---", "…": r"\dots{}", "−": "$-$", "½": r"$\frac12$"}
+SIGNS = {"±": "pm", "×": "times", "·": "cdot", "≤": "leq", "≥": "geq", "≠": "neq", "≈": "approx", "∞": "infty"}
+SIGNS |= {"≻": "succ", "≺": "prec", "→": "to", "←": "gets", "√": "surd"}
+GREEK = (
+    "alpha beta gamma delta varepsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau upsilon varphi chi"
+)
+GREEK += " psi omega Gamma Delta Theta Lambda Xi Pi Sigma Phi Psi Omega"
+SIGNS |= dict(zip("αβγδεζηθικλμνξπρστυφχψωΓΔΘΛΞΠΣΦΨΩ", GREEK.split(), strict=True))
+LATEX |= {sign: rf"$\{command}$" for sign, command in SIGNS.items()}
+LIGATURES = re.compile("[-–—][-–—]|''|,,")  # two signs of which LaTeX makes another one
 SUPERSCRIPT = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-"))
 MARKDOWN = re.compile(r"([\\`*_\[\]<>|~&#$])")
 
@@ -150,13 +149,19 @@ def latex_table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Colle
 
 
 def latex_text(text: str) -> str:
-    """Escape a text for LaTeX; signs, Greek letters and superscripts become mathematics, and a line break a space."""
+    """Escape a text for LaTeX; signs, Greek letters and superscripts become mathematics, and a line break a space.
+
+    Letters of other scripts stay as they are: for these, use XeLaTeX or LuaLaTeX.
+    """
     parts = re.split(f"([{''.join(SUPERSCRIPT)}]+)", " ".join(text.split()))
     for place, part in enumerate(parts):
         if place % 2:
             parts[place] = f"$^{{{''.join(SUPERSCRIPT[character] for character in part)}}}$"
         else:
-            parts[place] = "".join(LATEX.get(character, character) for character in part)
+            following = zip(part, part[1:] + " ")
+            parts[place] = "".join(
+                LATEX.get(one, one) + "{}" * bool(LIGATURES.match(one + then)) for one, then in following
+            )
     return "".join(parts)
 
 

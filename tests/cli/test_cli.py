@@ -23,6 +23,7 @@ from commands import duels_command
 
 import duels
 import duels.cli
+from duels.errors import InvalidInput, UnknownName
 from duels.figures.listing import FIGURES
 from duels.ranking import clicks, interleaving
 
@@ -456,8 +457,31 @@ def test_figures_and_tables_for_papers(tmp_path):
     for arguments, said in (
         (["--label", "RUCB"], "--label is 'RUCB': expected NAME=VALUE, such as rucb=RUCB"),
         (["--width", "wide"], "width is 'wide': expected 'column', 'page' or a number of points"),
+        (["--label", "rcub=Ours"], "unknown name in labels 'rcub'. Known: rucb:alpha=0.6, dts_plus, "),
     ):
         assert said in duels_command("plot", "o", "--figure", "regret", *arguments, cwd=tmp_path).stderr
+
+
+def test_figures_share_labels_and_colours():
+    """Those that have none of the names are drawn without; if none has them, they are refused."""
+    from duels.cli.runs import _figures
+
+    look = {"labels": {"0": "the best"}, "colors": {"total order": "navy"}}
+    with pytest.raises(InvalidInput, match="expected three colours"):
+        _figures("cyclic-4", ["preferences", "subsets"], look)
+    drawn = _figures("cyclic-4", ["subsets", "preferences"], {"labels": look["labels"]})
+    assert "the best" in drawn["preferences"].chart.to_json()
+    assert "the best" not in drawn["subsets"].chart.to_json()
+    assert "navy" in _figures("cyclic-4", ["subsets"], {"colors": look["colors"]})["subsets"].chart.to_json()
+    for names in (["subsets"], ["subsets", "preferences"]):
+        with pytest.raises(UnknownName, match="unknown name in labels 'elsewhere'"):
+            _figures("cyclic-4", names, {"labels": {"elsewhere": "x"}})
+
+
+def test_colours_of_a_heat_map(tmp_path):
+    colours = [word for colour in ("#112233", "white", "#445566") for word in ("--color", colour)]
+    output("plot", "cyclic-4", "--figure", "preferences", *colours, "--out", "p.json", cwd=tmp_path)
+    assert re.search(r'"#112233",\s*"white",\s*"#445566"', (tmp_path / "p.json").read_text())
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 import pytest
 import typer.main
 from commands import duels_command, in_terminal
+from latex_reader import read_latex
 
 import duels
 from duels.cli import app
@@ -323,6 +324,31 @@ def test_tables_say_what_json_says(name, run):
         for row, line in zip(rows, cells):
             for head, parts in zip(heads, line, strict=True):
                 assert agrees(parts, head, row), f"at {width}: {head} is {parts}, not that of {row}"
+
+
+def has_formats(name):
+    found = typer.main.get_command(app)
+    for word in name.split():
+        found = found.commands[word]
+    return name not in ("plot", "serve") and any(option.name == "format" for option in found.params)
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if has_formats(name)])
+def test_tables_for_papers(name, run):
+    """LaTeX and Markdown print the same cells; numbers are those of the table, and no column is empty."""
+    _, heads, rows = read_latex(run(name, "-f", "latex"))
+    assert rows
+    assert all(any(column) for column in zip(*rows))
+    table = run(name, "-f", "markdown")
+    cells = [re.split(r"(?<!\\) ?\| ?", line)[1:-1] for line in table.rstrip("\n").split("\n")]
+    assert set(cells.pop(1)) <= {"---", "--:"}
+    shown = [[re.sub(r"\\(.)", r"\1", cell) for cell in line] for line in cells]
+    assert shown == [heads, *rows] or name in ("race", "judge", "create-study", "studies")  # these differ in time
+    assert [len(line) for line in shown] == [len(heads)] * (len(rows) + 1)
+    policies = [row[heads.index("policy")] for row in rows] if "policy" in heads else []
+    assert all(policy in ("Random", "Verdict") or policy.startswith("RUCB") for policy in policies)
+    assert name == "policies" or not any(re.search(r"\d\.\d{5}", cell) for row in rows for cell in row)
+    assert COMMANDS[name].table or heads == ["", "value"] or name in ("judge", "standing", "agreement", "analyse")
 
 
 @pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if not command.table])

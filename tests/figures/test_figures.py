@@ -444,13 +444,23 @@ def test_accuracy_at_the_horizons(tmp_path):
 
 
 def test_bars_stand_side_by_side():
-    for policies, aside in ((2, [-1.5, 1.5]), (3, [-3, 0, 3]), (9, [2 * place - 8 for place in range(9)])):
+    for policies, aside in ((2, [-6, 6]), (3, [-12, 0, 12]), (11, [10 * place - 50 for place in range(11)])):
         rows = [("m", f"p{k}", 10, 10, [1.0] * 4, [1, 1, 1, 0]) for k in range(policies)]
         chart = figures.accuracy(results_of(*rows))
         assert [kind["xOffset"] for kind, _, _ in parts(chart) if kind["type"] == "rule"] == pytest.approx(aside)
         marks = [kind["xOffset"] for kind, y, _ in parts(chart) if kind["type"] == "point" and y == "accuracy"]
         assert marks == pytest.approx(aside)  # each on its bar
         assert heading(chart)[1][1] == "bars: 95% intervals"
+        axis = chart.to_dict()["layer"][0]["encoding"]["x"]["axis"]
+        assert axis["values"] == [10]  # so that no mark seems to be at another time
+
+
+def test_bars_beside_a_line_stand_close_to_their_time():
+    path = [("m", "path", 10, t, [1.0] * 4, [1, 1, 1, 0]) for t in (1, 10)]
+    for policies, aside in ((2, [-1.5, 1.5]), (3, [-3, 0, 3]), (9, [2 * place - 8 for place in range(9)])):
+        rows = [("m", f"p{k}", 10, 10, [1.0] * 4, [1, 1, 1, 0]) for k in range(policies)]
+        chart = figures.accuracy(results_of(*path, *rows))
+        assert [kind["xOffset"] for kind, _, _ in parts(chart) if kind["type"] == "rule"] == pytest.approx(aside)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 import re
 import struct
 
+import altair as alt
 import pytest
+import vl_convert
 from test_charts import texts
 from test_figures import HORIZONS, ONE_HORIZON, drawn, line_of, results_of
 from test_illustrations import BORDA, named
@@ -13,6 +15,7 @@ from duels import figures
 from duels.errors import InvalidInput, UnknownName
 from duels.figures import charts, fonts, legends
 from duels.figures.look import BANDS, WIDTHS, Look, style_of
+from duels.figures.wrong_horizon import COLOURS
 from duels.results import Results
 
 RUN = duels.simulate("cyclic-4", "rucb", horizon=60, runs=3, checkpoints=range(1, 61), record=["pairs", (0, 1)])
@@ -51,10 +54,7 @@ def test_every_figure_is_here():
     assert set(EVERY) == drawing
 
 
-FEW = ("regret", "state")  # one of each kind of layout
-
-
-@pytest.mark.parametrize("name", [pytest.param(one, marks=[] if one in FEW else pytest.mark.deep) for one in EVERY])
+@pytest.mark.parametrize("name", EVERY)
 def test_every_figure_fits_a_column(name, tmp_path):
     chart = EVERY[name](width="column")
     width, height = charts.measure(chart)
@@ -67,8 +67,110 @@ def test_every_figure_fits_a_column(name, tmp_path):
 @pytest.mark.deep
 @pytest.mark.parametrize("name", EVERY)
 @pytest.mark.parametrize("width", [200, 400, "page"])
-def test_every_figure_fits_other_widths(name, width):
-    assert charts.measure(EVERY[name](width=width))[0] <= WIDTHS.get(width, width)
+def test_every_figure_fits_other_widths(name, width, tmp_path):
+    chart = EVERY[name](width=width)
+    assert charts.measure(chart)[0] <= WIDTHS.get(width, width)
+    assert min(sizes(svg_of(chart, tmp_path))) >= 8
+
+
+MANY = results_of(*[("m", f"policy-{k}-{'x' * k}", 10, t, [1.0 * t, 2.0 * t]) for k in range(9) for t in (1, 10)])
+
+
+@pytest.mark.parametrize("look", [{}, {"font": "monospace"}, {"labels": {"policy-0-": "MMMMMMMMMMMM⁺"}}])
+def test_a_long_legend_fits_too(look):
+    assert charts.measure(figures.regret(MANY, width="page", **look))[0] <= WIDTHS["page"]
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_no_theme_makes_a_figure_unreadable(name):
+    """In the theme `dark` text is white. A figure has its own background, and so must its text."""
+    usual = EVERY[name]()
+    with alt.theme.enable("dark"):
+        themed = usual.to_dict(validate=False)
+    config = themed["config"]
+    assert config["background"] == "white"
+    colours = [config["title"]["color"], config["title"]["subtitleColor"]]
+    colours += [config[part][text] for part in ("axis", "legend", "header") for text in ("labelColor", "titleColor")]
+    assert all(contrast(colour) > 4.5 for colour in colours)
+    if name == "gamma":  # titles, headings of panels, axes, a legend and numbers
+        drawn = [vl_convert.vegalite_to_svg(spec).count("#fff") for spec in (themed, usual.to_dict(validate=False))]
+        assert drawn[0] == drawn[1]
+
+
+def contrast(colour):
+    """The contrast of a colour with white, from 1 to 21 (WCAG 2)."""
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 1.05 / (0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05)
+
+
+def test_names_at_lines_are_readable():
+    assert contrast("#FFFFFF") == pytest.approx(1)
+    assert contrast("#000000") == pytest.approx(21)
+    for colour in (*legends.USUAL.values(), *legends.SPARE, *COLOURS, "#FFFF00", "#FFFFFF"):
+        assert 4.5 <= contrast(legends.readable(colour)) <= max(4.8, contrast(colour))
+    assert legends.readable("#000000") == "#000000"
+    assert legends.readable("#0072B2") == "#0072B2"  # 5.2: dark enough
+    assert legends.readable("gold") == "gold"
+
+
+def test_one_font_has_every_character_of_a_figure(monkeypatch, tmp_path):
+    """A heading in which one character is missing would be drawn in another font than the rest."""
+    monkeypatch.setattr(fonts, "is_installed", lambda font: font == fonts.SPARE)
+    told = [duels.simulate("cyclic-4", policy, horizon=20, record="pairs") for policy in ("rucb", "dts_plus")]
+    chart = figures.pairs(duels.results.combine(told), "cyclic-4")
+    families = set(re.findall(r'font-family="([^"]*)"', svg_of(chart, tmp_path)))
+    assert len(families) == 1
+    assert families.pop().startswith("DejaVu Sans")
+
+
+def test_lines_break_where_a_reader_would():
+    style = style_of("regret", {"width": 240})
+    text = "Lemma 1: with probability 0.95, T ≤ C(0.05) (α = 0.51, K = 4) · and a little more of it · the end"
+    lines = style.wrap(text, 8)
+    assert " ".join(lines) == text
+    assert len(lines) > 1
+    assert all(style.extent(line, 8) <= 240 for line in lines)
+    assert not any(line.startswith(("=", "≤", "·")) or line.endswith(("=", "≤")) for line in lines)
+    assert style_of("regret", {}).wrap(text, 8) == [text]
+    assert style.wrap("", 8) == [""]
+
+
+def test_the_width_of_a_text():
+    style = style_of("regret", {"width": 240, "font": "monospace"})
+    assert style.extent("mmmmmmmmmm", 8) == pytest.approx(style.extent("iiiiiiiiii", 8), rel=0.01)
+    usual = style_of("regret", {"width": 240})
+    assert usual.extent("mmmmmmmmmm", 8) > 3 * usual.extent("iiiiiiiiii", 8)
+    assert usual.extent("RUCB", 16) == 2 * usual.extent("RUCB", 8)
+    assert usual.extent("RUCB", 8, bold=True) > usual.extent("RUCB", 8)
+
+
+def test_long_names_of_arms_are_wrapped_or_turned():
+    names = {str(arm): f"the arm with number {arm} of four" for arm in range(4)}
+    wrapped = figures.preferences("cyclic-4", width="column", labels=names).to_dict()["layer"][0]["encoding"]
+    assert '["the arm with", "number 0 of", "four"]' in wrapped["y"]["axis"]["labelExpr"]
+    column = figures.state(RUN, "cyclic-4", labels=names).to_dict()["facet"]["column"]["header"]
+    assert column["labelAngle"] == -90
+    assert "labelLimit" not in column  # nothing is cut
+    short = figures.state(RUN, "cyclic-4").to_dict()["facet"]["column"]["header"]
+    assert "labelAngle" not in short
+
+
+def test_numbers_that_do_not_fit_into_cells_are_left_out(tmp_path):
+    numbers = [texts(svg_of(figures.pairs(RUN, "cyclic-4", width=width), tmp_path)) for width in (240, 160)]
+    assert all(any(re.fullmatch(r"\d+(\.\d+)?", text) and len(text) > 1 for text in found) for found in numbers)
+    eight = duels.simulate("arithmetic-8", "rucb", horizon=20_000, record="pairs", checkpoints=[])
+    crowded = texts(svg_of(figures.pairs(eight, "arithmetic-8", width=160), tmp_path))
+    assert not any("k" in text and text[0].isdigit() and "." in text for text in crowded)
+
+
+def test_panels_below_one_another_fit_on_a_page():
+    rows = [(name, "rucb", 10, t, [1.0 * t, 2.0 * t]) for name in ("a", "b", "c", "d") for t in (1, 10)]
+    chart = figures.regret(results_of(*rows), width="column")
+    assert chart.to_dict()["columns"] == 1
+    assert charts.measure(chart)[1] <= 650
+    titles = [panel["layer"][0]["encoding"]["x"]["title"] for panel in chart.to_dict()["concat"]]
+    assert titles == ["", "", "", "time t"]
 
 
 @pytest.mark.parametrize("name", EVERY)
@@ -117,6 +219,85 @@ def test_bands_and_legends_that_a_figure_does_not_have():
         EVERY["preferences"](band="ci")
     with pytest.raises(InvalidInput, match="legend is 'direct', but pairs has no lines to label"):
         EVERY["pairs"](legend="direct")
+
+
+SHOWN = {  # a name that `labels` and `colors` may be about, of each figure
+    **{"regret": "rucb", "accuracy": "btm", "condorcet_probability": "total order", "preferences": "2", "pairs": "3"},
+    **{"intervals": "mean μ", "state": "open", "regret_quantiles": "mean of R", "gamma": "mean regret"},
+    **{"horizons": "T = 50", "ratings": "rating"},
+}
+USUAL = {"regret": "minmax", "accuracy": "ci", "condorcet_probability": "ci", "gamma": "minmax"}  # bands
+TRIED = [("title", "Mine"), ("font", "serif"), ("labels", "Mine"), ("colors", "dict")]
+TRIED += [("colors", "list"), *(("band", band) for band in (*BANDS, None)), ("legend", "bottom"), ("legend", "direct")]
+
+
+FEW = ("accuracy", "preferences")  # with lines and without
+
+
+@pytest.mark.parametrize("name", [pytest.param(one, marks=[] if one in FEW else pytest.mark.deep) for one in EVERY])
+def test_no_option_is_ignored(name):
+    """An option changes the figure or is refused, unless it is what the figure has anyway."""
+    usual = EVERY[name]().to_dict(validate=False)
+    heat_map = name in ("preferences", "pairs")
+    for option, value in TRIED:
+        given = {"Mine": {SHOWN[name]: "Mine"}, "dict": {SHOWN[name]: "#123456"}, "list": ["#123456", "red", "#abc"]}
+        look = {option: value if option == "title" else given.get(value, value)}
+        same = (option == "band" and value == USUAL.get(name)) or (value == "bottom" and not heat_map)
+        found = refusal = None
+        try:
+            found = EVERY[name](**look).to_dict(validate=False)
+        except InvalidInput as error:
+            refusal = str(error)
+        if refusal:
+            assert not same
+            assert option in ("band", "colors", "legend")
+            assert re.search("has no (band|lines)|fixed meanings|expected three colours|expected a list of", refusal)
+            continue
+        assert (found == usual) == same, look
+
+
+def test_names_that_a_figure_does_not_show():
+    for name, draw in EVERY.items():
+        for option in ("labels", "colors"):
+            if option == "labels" or name not in ("preferences", "pairs", "intervals"):
+                with pytest.raises(UnknownName, match=rf"unknown name in {option} 'elsewhere'\. Known: ") as refused:
+                    draw(**{option: {"elsewhere": "red"}})
+                assert refused.value.kind == f"name in {option}"
+    with pytest.raises(UnknownName, match=r"unknown name in labels 'rcub'\. Did you mean 'rucb'\?"):
+        figures.regret(HORIZONS, labels={"rcub": "Ours"})
+    figures.regret(HORIZONS, labels={"rcub": "Ours", "btm": "BTM"})  # one is enough: figures share labels
+
+
+def test_a_band_needs_runs():
+    one = duels.simulate("cyclic-4", "savage", horizon=50)
+    for draw in (figures.regret, figures.horizons):
+        with pytest.raises(InvalidInput, match="band is 'ci', but no policy has several runs"):
+            draw(one, band="ci")
+        draw(one, band=None)
+    figures.regret(one)  # has none by default then
+
+
+def test_every_entry_of_a_legend_has_another_name(tmp_path):
+    labels = {"best and worst run": "meilleur et pire", "hollow: runs with just this horizon": "creux", "rucb": "Ours"}
+    shown = texts(svg_of(figures.regret(HORIZONS, labels=labels), tmp_path))
+    assert set(labels.values()) <= set(shown)
+    assert not set(labels) & set(shown)
+    shown = texts(svg_of(figures.state(RUN, "cyclic-4", labels={"open": "ouvert"}), tmp_path))
+    assert "ouvert" in shown
+    assert "open" not in shown
+    shown = texts(svg_of(figures.horizons(TOLD, labels={"T = 50": "fifty"}, legend="direct"), tmp_path))
+    assert "fifty" in shown
+    assert "T = 50" not in shown
+
+
+@pytest.mark.parametrize("colors", [["#FFFFFF", "#999999", "#000000"], ["black", "gray", "white"]])
+def test_numbers_on_other_colours_are_readable(colors, tmp_path):
+    svg = svg_of(figures.preferences("cyclic-4", colors=colors), tmp_path)
+    # In cyclic-4 the largest and the smallest probability are 0.9 and 0.1, with the last and the first colour.
+    inks = {text: ink for ink, text in re.findall(r'<text[^>]*fill="(\w+)"[^>]*>(0\.[19]0)</text>', svg)}
+    assert inks == (
+        {"0.90": "white", "0.10": "black"} if colors[0] == "#FFFFFF" else {"0.90": "black", "0.10": "white"}
+    )
 
 
 def test_names_of_policies(tmp_path):
@@ -187,7 +368,8 @@ def test_names_at_the_ends_of_lines(tmp_path):
     for name, regret in {"RUCB": 8, "Beat the Mean": 30}.items():
         axis = charts.log_axis("regret", low, high)
         assert places[name] == pytest.approx(legends.pixel(axis, regret, charts.HEIGHT))
-    assert {layer["mark"]["color"] for layer in labels} == {charts.VERMILION, charts.GREEN}
+    darker = {legends.readable(colour) for colour in (charts.VERMILION, charts.GREEN)}
+    assert {layer["mark"]["color"] for layer in labels} == darker
     alone = figures.regret(results_of(("m", "rucb", 10, 1, [1.0]), ("m", "rucb", 10, 10, [2.0])), legend="direct")
     assert "role-legend" not in svg_of(alone, tmp_path)
 
@@ -217,9 +399,7 @@ def test_long_titles_are_wrapped(tmp_path):
     assert figures.regret(HORIZONS, title=title).to_dict()["title"]["text"] == title
 
 
-def test_panels_stand_below_one_another_in_a_column():
-    rows = [(name, "rucb", 10, t, [1.0 * t, 2.0 * t]) for name in ("a", "b", "c", "d") for t in (1, 10)]
-    assert figures.regret(results_of(*rows), width="column").to_dict()["columns"] == 1
+def test_how_many_panels_stand_side_by_side():
     style = [style_of("regret", {"width": width}) for width in (240, 400, 500, None)]
     assert [one.columns(4, 3) for one in style] == [1, 2, 3, 3]
 

@@ -46,7 +46,9 @@ def test_limits_that_the_votes_do_not_give_are_arrows():
 def test_the_best_arms_are_shown():
     chart = figures.ratings(table(), most=2, labels={"a": "Ada"})
     assert chart.title.subtitle[0].startswith("the best 2 of 4 arms")
-    assert chart.to_dict()["layer"][0]["encoding"]["y"]["scale"]["domain"] == ["Ada", "b"]
+    y = chart.to_dict()["layer"][0]["encoding"]["y"]
+    assert y["scale"]["domain"] == ["a", "b"]
+    assert y["axis"]["labelExpr"] == '{"a": "Ada", "b": "b"}[datum.label]'
 
 
 def test_other_tables_are_refused():

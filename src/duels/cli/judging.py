@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import DuelsError, InvalidInput
-from .live import STORAGE, StorageOption
+from .live import LEADERBOARD_COLUMNS, STORAGE, StorageOption
 from .printing import ConfidenceOption, Format, FormatOption, print_rows, print_text
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def _temperature(given: str | None) -> float | None:
 def _print(result: "RunResult", format: Format) -> None:
     rows = [row._asdict() for row in result.leaderboard]
     if format.is_rows:
-        print_rows(rows, format)
+        print_rows(rows, format, LEADERBOARD_COLUMNS if format.is_paper else None)
     elif format is Format.table:
         print_text(str(result))
     else:

@@ -14,7 +14,18 @@ import typer
 
 from ..errors import Conflict, DuelsError, InvalidInput, counted
 from .planning import plan
-from .printing import Column, Format, FormatOption, SeedOption, column, column_roles, number, print_rows, print_text
+from .printing import (
+    Column,
+    Format,
+    FormatOption,
+    SeedOption,
+    column,
+    column_roles,
+    number,
+    print_record,
+    print_rows,
+    print_text,
+)
 
 if TYPE_CHECKING:
     from ..votes.votes import Vote, Votes
@@ -260,8 +271,10 @@ def verdict(
     if format is Format.json:
         print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
     elif format.is_rows:
-        facts = found.as_dict().items()
-        print_rows([{key: _json_of(value) if isinstance(value, list) else value for key, value in facts}], format)
+        facts = found.as_dict()
+        if format is Format.csv:
+            facts = {key: _json_of(value) if isinstance(value, list) else value for key, value in facts.items()}
+        print_record(facts, format)
     else:
         print_text(found.text(one.answers_to_go(found)))
 
@@ -340,7 +353,7 @@ def _say(format: Format, words: str, **facts: object) -> None:
     if format is Format.json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     elif format.is_rows:
-        print_rows([facts], format)
+        print_record(facts, format)
     elif words:
         print(words)
 

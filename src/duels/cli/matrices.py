@@ -18,7 +18,7 @@ from .printing import (
     VotesArgument,
     column_roles,
     number,
-    print_rows,
+    print_record,
     print_text,
 )
 
@@ -49,7 +49,7 @@ def _print_matrix(matrix: "PreferenceMatrix", format: Format, *more: str) -> Non
     elif format is Format.json:
         print(json.dumps(matrix.summary(), indent=2, ensure_ascii=False))
     else:
-        print_rows([dict(matrix.summary())], format)
+        print_record(matrix.summary(), format)
 
 
 @matrix_app.command("estimate")

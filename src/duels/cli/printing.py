@@ -42,11 +42,17 @@ class Format(StrEnum):
     markdown = "markdown"
 
     @property
+    def is_paper(self) -> bool:
+        """Whether it is a table for a paper."""
+        return self in (Format.latex, Format.markdown)
+
+    @property
     def is_rows(self) -> bool:
         """Whether everything is printed as rows of a table, rather than as sentences or JSON."""
-        return self in (Format.csv, Format.latex, Format.markdown)
+        return self is Format.csv or self.is_paper
 
 
+WRITERS = {Format.latex: latex_table, Format.markdown: markdown_table}
 FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How to print.")]
 ConfidenceOption = Annotated[float, typer.Option(help="The probability that no verdict is ever wrong.")]
 SeedOption = Annotated[str, typer.Option(help="The seed of all random numbers.")]
@@ -93,6 +99,17 @@ def plain(value: object) -> str:
     if isinstance(value, list | tuple):
         return " ".join(map(str, value))
     return "" if value is None else str(value)
+
+
+def rounded(value: object) -> str:
+    """Return the text of a value for people: numbers to four digits, and lists and fields with commas."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {rounded(item)}".replace("_", " ") for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return ("; " if value and isinstance(value[0], dict) else ", ").join(map(rounded, value))
+    return plain(value)
 
 
 class Column(NamedTuple):
@@ -156,7 +173,7 @@ def print_rows(
         writer.writeheader()
         writer.writerows({key: safe_cell(plain(value)) for key, value in row.items()} for row in rows)
     else:
-        chosen = columns or [column(key) for key in rows[0]]
+        chosen = columns or [column(key, show=rounded if format.is_paper else plain) for key in rows[0]]
         cells = [[one.show(*(row[field] for field in one.fields)) for one in chosen] for row in rows]
         if format is Format.table:
             print("\n".join(table_lines(chosen, cells, terminal_width(), note)))
@@ -164,12 +181,23 @@ def print_rows(
             print(_for_papers(chosen, cells, format))
 
 
+def print_record(record: Mapping[str, object], format: Format) -> None:
+    """Print the fields of one thing as JSON or CSV, or as a table with one row per field."""
+    if not format.is_paper:
+        print_rows([record], format)
+        return
+    shown = {key: display_name(str(value)) if key == "policy" else rounded(value) for key, value in record.items()}
+    rows = [[key.replace("_", " "), text] for key, text in shown.items() if text]
+    print(WRITERS[format](["", "value"], rows, _right(rows, [1])))
+
+
 def _for_papers(columns: Sequence[Column], rows: Sequence[Sequence[str]], format: Format) -> str:
-    """Return a table as LaTeX or Markdown, in which policies have the names that papers print."""
-    named = [one.fields == ("policy",) for one in columns]
-    shown = [[display_name(cell) if policy else cell for cell, policy in zip(row, named)] for row in rows]
-    write = latex_table if format is Format.latex else markdown_table
-    return write([one.head for one in columns], shown, _right(rows, range(len(columns))))
+    """Return a table as LaTeX or Markdown: without empty columns, and with the names of policies that papers print."""
+    kept = [k for k in range(len(columns)) if any(row[k] for row in rows)]
+    named = [columns[k].fields == ("policy",) for k in kept]
+    shown = [[display_name(row[k]) if policy else row[k] for k, policy in zip(kept, named)] for row in rows]
+    right = [place for place, k in enumerate(kept) if k in _right(rows, kept)]
+    return WRITERS[format]([columns[k].head for k in kept], shown, right)
 
 
 def _right(rows: Sequence[Sequence[str]], columns: Iterable[int]) -> list[int]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import InvalidInput, counted
+from ..errors import InvalidInput, UnknownName, counted
 from .printing import (
     Column,
     Format,
@@ -24,7 +24,7 @@ from .printing import (
 if TYPE_CHECKING:
     import polars as pl
 
-    from ..figures.listing import Figure
+    from ..figures.listing import Drawing, Figure, Subject
     from ..results import Results
 
 DaskOption = Annotated[
@@ -225,7 +225,8 @@ def plot(
         list[str] | None, typer.Option(help="A name to show for a policy or arm, e.g. rucb=RUCB; repeatable.")
     ] = None,
     color: Annotated[
-        list[str] | None, typer.Option(help="A policy's colour, e.g. rucb=#0072B2 or rucb=navy; repeatable.")
+        list[str] | None,
+        typer.Option(help="A policy's colour, e.g. rucb=#0072B2 or rucb=navy, or the next colour; repeatable."),
     ] = None,
     width: Annotated[
         str | None, typer.Option(help="Width of the figure: column (240 points), page (500) or a number of points.")
@@ -250,7 +251,7 @@ def plot(
     look: dict[str, Any] = {
         "title": title,
         "labels": _pairs("label", label),
-        "colors": _pairs("color", color),
+        "colors": color if color and not any("=" in one for one in color) else _pairs("color", color),
         "font": font,
     }
     look |= {"width": _points(width), "band": band, "legend": legend}
@@ -302,7 +303,6 @@ def _points(width: str | None) -> float | str | None:
 
 def _figures(source: str, wanted: list[str] | None, look: Any) -> dict[str, "Figure"]:
     """Draw figures, by the names of their files; figures of several matrices are numbered."""
-    from ..errors import UnknownName
     from ..experiments.folder import IDENTITY, folder_matrices
     from ..figures.listing import FIGURES, OF_MATRICES, OF_RESULTS, Subject
     from ..problems import as_matrix
@@ -317,12 +317,35 @@ def _figures(source: str, wanted: list[str] | None, look: Any) -> dict[str, "Fig
         subject = Subject(None, {source: as_matrix(source)}, look=look)
         known = usual = [*OF_MATRICES]
     drawn: dict[str, Figure] = {}
-    for name in _separated(wanted) or usual:
+    refused: list[UnknownName] = []
+    names = _separated(wanted) or usual
+    for name in names:
         if name not in known:
             raise UnknownName("figure", name, known)
-        figures = list(FIGURES[name](subject))
+        figures, without = _with_names(FIGURES[name], subject)
         drawn |= {name if len(figures) == 1 else f"{name}-{k}": figure for k, figure in enumerate(figures)}
+        refused += without
+    for error in refused:
+        if sum(one.kind == error.kind for one in refused) == len(names):
+            raise error
     return drawn
+
+
+def _with_names(draw: "Drawing", subject: "Subject") -> tuple[list["Figure"], list[UnknownName]]:
+    """Draw with the labels and colours that have names in the figure; also return what it refused of the others."""
+    from ..figures.look import NAME_IN
+
+    refused: list[UnknownName] = []
+    while True:
+        try:
+            return list(draw(subject)), refused
+        except UnknownName as error:
+            if not error.kind.startswith(NAME_IN):
+                raise
+            refused.append(error)
+            option = error.kind.removeprefix(NAME_IN)
+            rest: Any = {name: value for name, value in subject.look.items() if name != option}
+            subject = subject._replace(look=rest)
 
 
 def _separated(texts: list[str] | None) -> list[str]:

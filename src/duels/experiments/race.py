@@ -63,7 +63,7 @@ class Race(NamedTuple):
         frame = self.results.frame.filter(pl.col("policy").is_in(shown))
         order = pl.col("policy").cast(pl.Enum(shown))  # colours are in the order of the table
         drawn = Results(frame.sort(order, maintain_order=True), provenance=self.results.provenance)
-        usual: Look = {"legend": "direct", "band": "ci"}
+        usual: Look = {"legend": "direct", "band": "ci" if self.rows[0].standard_error is not None else None}
         if len(shown) < len(names):
             usual["title"] = f"Regret on {frame['problem'][0]}: the best {DRAWN} of {len(names)} policies"
         return figures.regret(drawn, **(usual | look))

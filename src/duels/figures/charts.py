@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -24,10 +25,13 @@ ORANGE, SKY, BLACK, GREY = "#E69F00", "#56B4E9", "#000000", "#767676"
 WIDTH, HEIGHT = 360, 260
 COLUMNS = 3  # panels in a row
 NUMBERED = 12  # the most arms whose cells have numbers
-NUMERAL = 2.4  # the width of such a number, in the size of its type
+AROUND = 3  # the space around such a number
 CELLS = 520  # the width of a large heat map
-LOWEST = 105  # the least height of a panel
-TRIES, CLOSE = 4, 1.5  # attempts to fit a figure into its width, and how many points less is close enough
+LOWEST, SQUAT = 105, 80  # the least heights of a panel, and of one that stands below others
+PAGE, OTHERS, BETWEEN = 640, 140, 44  # heights of a page, of titles and legends, and of what is between two panels
+NARROWEST = 20  # the least width of a panel
+NAME = 0.25  # of a figure's width, for the name of an arm
+TRIES, CLOSE = 8, 1.5  # attempts to fit a figure into its width, and how many points less is close enough
 ENDINGS = (".png", ".svg", ".pdf", ".html", ".json")
 GRADIENT = 160  # the width of a colour scale in a legend
 IS_POWER = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-9"
@@ -104,16 +108,18 @@ def probabilities(column: str, reach: float, title: Sequence[str], style: Style 
     if style.colors and (isinstance(style.colors, Mapping) or len(style.colors) != len(usual)):
         raise InvalidInput(f"colors is {cut(style.colors)}: expected three colours, for the least, ½ and the most")
     scale = alt.Scale(domain=ends, range=list(style.colors) or usual, interpolate="lab")
-    legend = alt.Legend(title=list(title), values=ends, format=".2f", **_scale_legend(style))
+    shown = list(title) if style.width is None and style.legend != "bottom" else " ".join(title)
+    legend = alt.Legend(title=shown, values=ends, format=".2f", **_scale_legend(style))
     colour = alt.Color(f"{column}:Q", scale=scale, legend=legend)
     return Cells(colour, "{:.2f}".format, lambda p: abs(p - 0.5) > 0.65 * reach)
 
 
 def _scale_legend(style: Style) -> Options:
-    """The options of a colour scale: at the right, or below a figure that has to be narrow."""
-    if style.width is None:
+    """The options of a colour scale: at the right, or below a figure that has a width or shall have it there."""
+    if style.width is None and style.legend != "bottom":
         return {"gradientLength": GRADIENT}
-    return {"gradientLength": GRADIENT / 2, "orient": "bottom", "titleLimit": style.width, "gradientThickness": 8}
+    place: Options = {"orient": "bottom", "offset": 8, "titleLimit": style.width or CELLS, "titlePadding": 3}
+    return place | {"gradientLength": GRADIENT / 2, "gradientThickness": 8}
 
 
 def amounts(column: str, low: float, high: float, style: Style = PLAIN) -> Cells:
@@ -146,27 +152,63 @@ def heat_map(
     """
     step = max(4, min(44, width // len(order))) if style.width is None else max(1, min(44, width / len(order)))
     look: Options = {"ticks": False, "domain": False, "labelPadding": 5, "labelFontSize": style.text}
-    readable, numbered = step >= 1.15 * style.text, len(order) <= NUMBERED and step >= NUMERAL * style.text
-    texts = {name: style.arm(name) for name in order}
-    label = "datum.label" if texts == {name: name for name in order} else f"{json.dumps(texts)}[datum.label]"
-    shown = label if readable else f"datum.value == {json.dumps(best)} ? {label} : ''"
-    turned = -45 if max(map(len, texts.values())) * 0.55 * style.text > step else 0
+    readable = step >= 1.15 * style.text
+    numbered = len(order) <= NUMBERED and _fit(map(cells.text, rows[number]), step, style)
+    turned = -45 if max(len(style.arm(name)) for name in order) * 0.55 * style.text > step else 0
+    heads, _ = label_of(order, style, 0.7 * step if turned else step)
+    names = axis_of_arms(order, style, step)
+    if not readable:
+        names["labelExpr"] = f"datum.value == {json.dumps(best)} ? {names['labelExpr']} : ''"
     scale = alt.Scale(domain=list(order))
-    above = alt.Axis(orient="top", labelAngle=turned, labels=readable, labelExpr=label, **look)
+    above = alt.Axis(orient="top", labelAngle=turned, labels=readable, labelExpr=heads, **look)
     x = alt.X("column:N", title=None, scale=scale, axis=above)
-    y = alt.Y("row:N", title=None, scale=scale, axis=alt.Axis(labelExpr=shown, **look))
+    y = alt.Y("row:N", title=None, scale=scale, axis=alt.Axis(**names, **look))
     if numbered:
         text = pl.Series("text", map(cells.text, rows[number]), dtype=pl.String)
         rows = rows.with_columns(text, ink=pl.Series("white" if cells.dark(n) else "black" for n in rows[number]))
     chart = alt.Chart(table(rows)).encode(x, y)
     layers = [chart.mark_rect().encode(cells.colour, tooltip=["row:N", "column:N", f"{number}:Q"])]
     if numbered:
-        ink = alt.condition("datum.ink == 'white'", alt.value("white"), alt.value("black"))
+        # The usual colours are known; of others Vega knows how dark they are.
+        dark = f"luminance(scale('color', datum.{number})) < 0.18" if style.colors else "datum.ink == 'white'"
+        ink = alt.condition(dark, alt.value("white"), alt.value("black"))
         layers.append(chart.mark_text(fontSize=style.text).encode(text="text:N", color=ink))
     if best:
         outline = alt.Chart(values([{"row": best}])).mark_rect(fill=None, stroke="black", strokeWidth=min(2, step / 6))
         layers.append(outline.encode(y, x=alt.value(0), x2=alt.value("width")))
     return layered(*layers, width=alt.Step(step), height=alt.Step(step))
+
+
+def _fit(numbers: Iterable[str], step: float, style: Style) -> bool:
+    """Whether every number fits into a cell of a heat map."""
+    return style.width is None or all(style.extent(number, style.text) + AROUND <= step for number in set(numbers))
+
+
+def axis_of_arms(names: Iterable[str], style: Style, room: float, share: float = NAME) -> Options:
+    """Return the options of a y axis with the names of arms. The arguments are those of `label_of`."""
+    label, wrapped = label_of(names, style, room, share)
+    if not wrapped:
+        return {"labelExpr": label}
+    # Vega would put the first of two lines in the middle.
+    middle = alt.condition(f"length({label}) > 1", alt.value("bottom"), alt.value("middle"))
+    return {"labelExpr": label, "labelBaseline": middle}
+
+
+def label_of(names: Iterable[str], style: Style, room: float, share: float = NAME) -> tuple[str, bool]:
+    """Return the expression for the labels of arms, and whether some are wrapped. That needs a figure with a width.
+
+    Args:
+        names: The arms.
+        style: The figure's style.
+        room: The space for the lines of a label; if some label needs more lines, none is wrapped.
+        share: Of the width of the figure, for a label.
+    """
+    texts = {name: style.arm(name) for name in names}
+    lines = {name: style.wrap(text, style.text, (style.width or 0) * share) for name, text in texts.items()}
+    if 1 < max(map(len, lines.values())) <= room / (1.2 * style.text):
+        return f"{json.dumps(lines, ensure_ascii=False)}[datum.label]", True
+    same = all(name == text for name, text in texts.items())
+    return "datum.label" if same else f"{json.dumps(texts, ensure_ascii=False)}[datum.label]", False
 
 
 def layered(*layers: alt.Chart | alt.LayerChart, **options: object) -> alt.LayerChart:
@@ -200,9 +242,12 @@ def side_by_side(panels: Mapping[str, alt.LayerChart], style: Style = PLAIN) -> 
     """Arrange panels with their headings, up to three in a row, with one legend. A single panel gets no heading."""
     if len(panels) == 1:
         return next(iter(panels.values()))
+    columns = style.columns(len(panels), COLUMNS)
     for heading, panel in panels.items():
-        panel.title = alt.TitleParams(heading, fontSize=style.large, anchor="middle", offset=8)
-    columns = style.columns(len(panels), COLUMNS) if style.width else COLUMNS
+        lines = style.wrap(heading, style.large, (style.width or 0) / columns - 20, bold=True)
+        panel.title = alt.TitleParams(
+            lines if len(lines) > 1 else heading, fontSize=style.large, anchor="middle", offset=8
+        )
     spacing: Options = {} if style.width is None else {"spacing": 10}
     return alt.concat(*panels.values(), columns=columns, **spacing)  # colours and shapes are shared, axes are not
 
@@ -222,22 +267,43 @@ def fit(draw: Callable[[float], Drawn], usual: float, style: Style, columns: int
     if style.width is None:
         return draw(usual)
     panel = (style.width - 50 * columns) / columns
-    width = 0.0
+    fitting, width = None, 0.0
     for _ in range(TRIES):
         before, chart = width, draw(panel)
         width = measure(chart)[0]
         excess = width - style.width
+        if excess <= 0:
+            fitting = chart
         if -CLOSE <= excess <= 0 or (excess < 0 and width == before):  # the latter is as wide as it can be
-            return chart
+            break
         panel -= (excess + CLOSE / 2) / columns
-        if panel < 20:
-            raise InvalidInput(f"the figure does not fit into {style.width:g} points: expected a larger width")
-    return chart
+        if panel < NARROWEST:
+            break
+    if fitting is None:
+        raise InvalidInput(
+            f"the figure does not fit into {style.width:g} points: expected a larger width, or shorter labels"
+        )
+    return fitting
 
 
-def height_of(width: float, usual: tuple[float, float], style: Style) -> float:
-    """Return the height of a panel of this width, in the proportion of its usual size."""
-    return usual[1] if style.width is None else min(usual[1], max(LOWEST, round(width * usual[1] / usual[0])))
+def height_of(width: float, usual: tuple[float, float], style: Style, rows: int = 1) -> float:
+    """Return the height of a panel of this width: in the proportion of its usual size, or lower to fit on a page.
+
+    Args:
+        width: The width of the panel.
+        usual: The usual width and height.
+        style: The figure's style.
+        rows: How many panels stand below one another.
+    """
+    if style.width is None:
+        return usual[1]
+    lowest, most = (LOWEST, usual[1]) if rows == 1 else (SQUAT, share_of_page(rows))
+    return max(lowest, min(usual[1], most, round(width * usual[1] / usual[0])))
+
+
+def share_of_page(rows: int) -> float:
+    """Return the height of each of several panels below one another that fit on a page with their headings."""
+    return (PAGE - OTHERS) / rows - BETWEEN
 
 
 def measure(chart: alt.TopLevelMixin) -> tuple[float, float]:
@@ -252,41 +318,45 @@ def measure(chart: alt.TopLevelMixin) -> tuple[float, float]:
 def titled(
     chart: Drawn, title: str, subtitle: str | Sequence[str] = "", description: str = "", style: Style = PLAIN
 ) -> Drawn:
-    """Finish a chart: give it a title, subtitle, description for screen readers and the common style, and return it."""
+    """Finish a chart: give it a title, subtitle, description for screen readers and the common style, and return it.
+
+    Background and text have colours of their own, so that neither a theme nor a dark page makes the chart unreadable.
+    """
     below = [line for line in ([subtitle] if isinstance(subtitle, str) else subtitle) if line]
     title = title if style.title is None else style.title
     said = description or ". ".join([title, *below])
-    shown = style.wrap(title, 1.05 * style.heading)
+    style = replace(style, font=style.font_of("".join([title, *below])))
+    shown = style.wrap(title, style.heading, bold=True)
     lines = [part for line in below for part in style.wrap(line, style.text)]
     heading = alt.TitleParams(shown if len(shown) > 1 else title, subtitle=lines, anchor="start")
-    label, large = style.text, style.large
-    config = alt.Config(
+    parts: Options = {"title": heading if title else alt.Undefined, "description": said, "config": _config(style)}
+    for name, value in parts.items():
+        setattr(chart, name, value)  # `properties` and `configure` would copy the chart at each step
+    return chart
+
+
+def _config(style: Style) -> alt.Config:
+    """The common style, with every colour that a theme could change."""
+    guide: Options = {"labelFontSize": style.text, "titleFontSize": style.large, "titleFontWeight": "normal"}
+    guide |= {"labelColor": BLACK, "titleColor": BLACK}
+    return alt.Config(
         font=style.font,
         background="white",
         title=alt.TitleConfig(
-            font=style.font_of(title),
             fontSize=style.heading,
-            subtitleFont=style.font_of("".join(below)),
-            subtitleFontSize=label,
+            color=BLACK,
+            subtitleFontSize=style.text,
             subtitleColor="#444444",
             offset=12,
             frame="bounds",
         ),
         axis=alt.AxisConfig(
-            labelFontSize=label, titleFontSize=large, titleFontWeight="normal", gridColor="#E6E6E6", labelFlush=False
+            gridColor="#E6E6E6", domainColor="#888888", tickColor="#888888", labelFlush=False, labelLimit=260, **guide
         ),
-        legend=alt.LegendConfig(
-            labelFontSize=label, titleFontSize=large, titleFontWeight="normal", symbolSize=80, labelLimit=260
-        ),
-        header=alt.HeaderConfig(
-            labelFontSize=large, titleFontSize=large, labelFontWeight="bold", titleFontWeight="normal"
-        ),
+        legend=alt.LegendConfig(symbolSize=80, labelLimit=260, **guide),
+        header=alt.HeaderConfig(**guide | {"labelFontSize": style.large, "labelFontWeight": "bold"}),
         view=alt.ViewConfig(stroke="#CCCCCC"),
     )
-    parts: Options = {"title": heading if title else alt.Undefined, "description": said, "config": config}
-    for name, value in parts.items():
-        setattr(chart, name, value)  # `properties` and `configure` would copy the chart at each step
-    return chart
 
 
 def save(chart: alt.TopLevelMixin, path: str | Path, *, scale: float = 2.0) -> Path:

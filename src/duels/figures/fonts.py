@@ -2,10 +2,11 @@
 
 import difflib
 import os
+import re
 import struct
 import sys
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from html import escape
 from pathlib import Path
 
@@ -44,6 +45,18 @@ def is_installed(font: str) -> bool:
     page = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20">{}</svg>'
     text = f'<text x="2" y="15" font-family="{escape(font)}">Ab0</text>'
     return bool(font.strip(" ,")) and vl_convert.svg_to_png(page.format(text)) != vl_convert.svg_to_png(page.format(""))
+
+
+@lru_cache(maxsize=4096)
+def width_of(text: str, font: str, bold: bool = False) -> float:
+    """Return how wide a text is in a font of size 1, as the renderer draws it."""
+    import vl_convert
+
+    looks = {"text": text, "font": font, "fontSize": 100, "fontWeight": "bold" if bold else "normal"}
+    encoding = {"enter": {name: {"value": value} for name, value in looks.items()}}
+    svg = vl_convert.vega_to_svg({"padding": 0, "marks": [{"type": "text", "encode": encoding}]})
+    width = re.search(r'\bwidth="([\d.]+)"', svg)
+    return float(width[1]) / 100 if width else 0.0
 
 
 @cache

@@ -29,6 +29,7 @@ def preferences(matrix: MatrixLike, *, names: Sequence[str] | None = None, **loo
     style = style_of("preferences", look)
     matrix = as_matrix(matrix)
     called = PreferenceMatrix(matrix.array, matrix.names if names is None else names)
+    style = style.showing(called.names)
     points = preference_points(called)
     _, reach = ends((points["probability"] - 0.5).abs())
     cells = charts.probabilities("probability", reach or 0.5, ["row beats", "column"], style)
@@ -83,19 +84,24 @@ def pairs(
     order, cells = unique(points, "row"), charts.amounts("duels", *ends(met["duels"]), style=style)
     shown = points.select("policy", "t").unique(maintain_order=True).rows()
     headings = {name: f"{style.policy(name)}, t = {time:,}" for name, time in shown}
+    style = style.showing([*headings, *order])
     title = f"Duels of each pair on {points['problem'][0]}"
     title += f": {headings[shown[0][0]]}" if len(shown) == 1 else ""
     below = f"K = {len(order)} · mean over {charts.count(charts.span(points['runs']), 'run')} · blank: never"
     description = f"Heat map of how often each pair of arms duelled: {'; '.join(headings.values())}. {below}."
 
+    columns = style.columns(len(headings), charts.COLUMNS)
+    rows = -(-len(headings) // columns)
+
     def draw(width: float) -> alt.LayerChart | alt.ConcatChart:
+        width = width if style.width is None or rows == 1 else min(width, charts.share_of_page(rows))
         panels = {
             heading: charts.heat_map(met.filter(policy=name), order, "duels", cells, _winner(known), style, width)
             for name, heading in headings.items()
         }
         return charts.titled(charts.side_by_side(panels, style), title, below, description, style)
 
-    return charts.fit(draw, charts.CELLS, style, style.columns(len(headings), charts.COLUMNS))
+    return charts.fit(draw, charts.CELLS, style, columns)
 
 
 def pair_points(

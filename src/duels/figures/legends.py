@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from .charts import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, WIDTH, Layered, Options, values
-from .look import LETTER, PLAIN, Style
+from .look import PLAIN, Style
 
 USUAL = {"rucb": VERMILION, "savage": BLUE, "btm": GREEN}  # the paper's red, blue and green
 SPARE = (PURPLE, ORANGE, SKY, BLACK, GREY, "#882255", "#44AA99", "#999933", "#6699CC", "#661100")
@@ -43,7 +43,9 @@ SHAPES = tuple(OUTLINES)
 UNNAMED = ("hourglass", "star", "bar", "half")  # shapes without a name in Vega
 SPARSE = 5  # full marks on a line
 SHADE = 0.18  # the opacity of bands
-GLYPH = 24  # the width of a piece of line in a legend
+CONTRAST = 4.5  # of names on white, the least that WCAG 2 asks for
+GLYPH = 24  # the width of a piece of line in a legend, for its dashes
+AXIS = 45  # points left of a panel, where a legend does not begin
 
 
 def colour_of(names: Iterable[str]) -> alt.Scale:
@@ -67,7 +69,7 @@ def line_glyph(shape: str = "", dash: Sequence[float] = (), full: bool = False) 
         outline, enter, leave = OUTLINES[shape]
         start = re.split("[A-Z]", outline)[1]
         closed = outline.replace("Z", f"L{start}")  # Vega closes only the last part of a path
-        inside = "".join(_scaled(closed, size) for size in (0.67, 0.33) if full)  # and a legend fills none
+        inside = "".join(_scaled(closed, size) for size in (0.6, 0.22) if full)  # and a legend fills none
         return f"M-1,0H{enter:g}M{leave:g},0H1{inside}{outline}"
     path, x, k = "", -1.0, 0
     while x < 1:
@@ -98,41 +100,42 @@ class Key(NamedTuple):
         texts = (*(self.texts or self.labels), text or label)
         return Key((*self.labels, label), (*self.colours, colour), (*self.glyphs, glyph), texts, self.direct)
 
-    @property
-    def listed(self) -> dict[str, str]:
+    def shown(self, style: Style) -> dict[str, str]:
+        """The text of each label."""
+        return {label: style.labels.get(label, text) for label, text in zip(self.labels, self.texts or self.labels)}
+
+    def listed(self, style: Style = PLAIN) -> dict[str, str]:
         """The text of each label that the legend has."""
-        shown = dict(zip(self.labels, self.texts or self.labels))
-        return {label: text for label, text in shown.items() if label not in self.direct}
+        return {label: text for label, text in self.shown(style).items() if label not in self.direct}
 
     def colour(self, field: str) -> alt.Color:
         scale = alt.Scale(domain=self.labels, range=self.colours)
-        return alt.Color(f"{field}:N", scale=scale, legend=alt.Undefined if self.listed else None)
+        return alt.Color(f"{field}:N", scale=scale, legend=alt.Undefined if self.listed() else None)
 
     def layer(self, width: float = WIDTH, style: Style = PLAIN) -> alt.Chart:
         """Return an empty layer with the legend, for a figure whose panels have this width in all."""
         points = alt.Chart(values([{}])).mark_point(size=0, aria=False)
-        if not self.listed:
+        if not self.listed():
             return alt.Chart(values([{}]), mark=alt.MarkDef("point", size=0, aria=False))
         legend = alt.Legend(
             title=None,
             orient="bottom",
             columns=self.columns(width, style),
-            symbolSize=GLYPH**2,
-            symbolStrokeWidth=2,
+            symbolSize=style.glyph**2,
+            symbolStrokeWidth=2 if style.width is None else 1.5,
             symbolOpacity=1,
-            rowPadding=-6 if style.width is None else -13,
+            clipHeight=round(1.4 * style.text),  # of a row; as high as its glyph is wide otherwise
             columnPadding=16 if style.width is None else 8,
             offset=8,
-            labelFont=style.font_of("".join(self.listed.values())),
-            **self._texts(),
+            **self._texts(style),
         )
         shape = alt.Shape("label:N", scale=alt.Scale(domain=self.labels, range=self.glyphs), legend=legend)
         layer: alt.Chart = points.encode(self.colour("label").legend(legend), shape)
         return layer
 
-    def _texts(self) -> Options:
+    def _texts(self, style: Style) -> Options:
         """The options of the legend that leave out labels, and show other texts."""
-        shown = self.listed
+        shown = self.listed(style)
         options: Options = {} if len(shown) == len(self.labels) else {"values": list(shown)}
         if any(label != text for label, text in shown.items()):
             options["labelExpr"] = f"{json.dumps(shown, ensure_ascii=False)}[datum.label]"
@@ -140,13 +143,17 @@ class Key(NamedTuple):
 
     def columns(self, width: float, style: Style = PLAIN) -> int:
         """Return how many columns of labels fit, including the space left of the y axis."""
-        room = width + 60 if style.width is None else style.width - 45
-        wide = 5.5 if style.width is None else LETTER * style.text
-        gap = 24 if style.width is None else 14
-        widths = [GLYPH + gap + wide * len(text) for text in self.listed.values()]
-        # A column is as wide as its longest label.
-        fits = [n for n in range(1, len(widths) + 1) if sum(max(widths[k::n]) for k in range(n)) <= room]
-        return max(fits, default=1)
+        room = width + 60 if style.width is None else style.width - AXIS
+        texts = self.listed(style).values()
+        wide = [5.5 * len(text) + 24 if style.width is None else style.extent(text, style.text) + 14 for text in texts]
+        widths = [style.glyph + one for one in wide]
+        return most_columns(widths, room)
+
+
+def most_columns(widths: Sequence[float], room: float) -> int:
+    """Return in how many columns entries of these widths fit; a column is as wide as its longest entry."""
+    fits = [n for n in range(1, len(widths) + 1) if sum(max(widths[k::n]) for k in range(n)) <= room]
+    return max(fits, default=1)
 
 
 def key_of(
@@ -189,8 +196,8 @@ def lines(
 
     Hollow ones where the row is `marked`; a line without such rows has a few full ones.
     """
-    thick, size = (2.0, 50) if style.width is None else (1.4, 26)
-    stroke: Options = {"strokeWidth": thick} | ({"interpolate": interpolate} if interpolate else {})
+    size = 50 if style.width is None else 26
+    stroke: Options = {"strokeWidth": style.stroke} | ({"interpolate": interpolate} if interpolate else {})
     layers: Layered = [alt.Chart(values(rows)).mark_line(**stroke).encode(x, y, key.colour(by))]
     looks = {name: {"mark": mark_path(shape)} for name, shape in zip(key.labels, shape_of(key.labels).range)}
     along, height = (str(axis.shorthand).partition(":")[0] for axis in (x, y))
@@ -202,7 +209,8 @@ def lines(
         layers.append(full.encode(x, y, shape, alt.Fill("ink:N", scale=None)))  # a scale would fill the legend too
     if marked := rows.filter("marked").to_dicts():
         hollow = alt.Chart(values([{**row, **looks[row[by]]} for row in marked]))
-        layers.append(hollow.mark_point(fill="white", opacity=1, size=size).encode(x, y, key.colour(by), shape))
+        look: Options = {"fill": "white", "opacity": 1, "size": 1.2 * size, "strokeWidth": 0.8 * style.stroke}
+        layers.append(hollow.mark_point(**look).encode(x, y, key.colour(by), shape))
     return layers
 
 
@@ -235,7 +243,7 @@ def names_at_ends(
     ends = {name: pixel(axis, value, height) for name, value in last.select(by, field).rows()}
     if not ends:
         return []
-    texts, inks = dict(zip(key.labels, key.texts)), dict(zip(key.labels, key.colours))
+    texts, inks = key.shown(style), dict(zip(key.labels, key.colours))
     names = sorted(ends, key=lambda name: ends[name])
     places = spread([ends[name] for name in names], 1.2 * style.text, height)
     layers: Layered = []
@@ -245,10 +253,25 @@ def names_at_ends(
             sides = {"x": width + 1, "x2": width + 6, "y": ends[name], "y2": at}
             rule = base.mark_rule(strokeWidth=0.7, color=inks[name], aria=False)
             layers.append(rule.encode(**{side: alt.value(place) for side, place in sides.items()}))
-        font: Options = {"fontSize": style.text, "font": style.font_of(texts[name]), "color": inks[name]}
-        text = base.mark_text(align="left", baseline="middle", **font)
+        text = base.mark_text(align="left", baseline="middle", fontSize=style.text, color=readable(inks[name]))
         layers.append(text.encode(x=alt.value(width + 8), y=alt.value(at), text="name:N"))
     return layers
+
+
+def readable(colour: str) -> str:
+    """Return a colour for small type on white: darkened to a contrast of 4.5. Names of colours stay as they are."""
+    if not re.fullmatch("#[0-9a-fA-F]{6}", colour):
+        return colour
+    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    shades = ([share * part for part in parts] for share in np.linspace(1, 0, 101))
+    darkened = next(shade for shade in shades if 1.05 / (luminance(shade) + 0.05) >= CONTRAST)
+    return "#" + "".join(f"{int(255 * part):02X}" for part in darkened)
+
+
+def luminance(parts: Sequence[float]) -> float:
+    """Return the relative luminance of red, green and blue, as WCAG 2 defines it."""
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
 
 
 def pixel(axis: Options, value: float, height: float) -> float:

@@ -1,9 +1,8 @@
 """The options that every figure takes: title, labels, colours, width, font, band and legend."""
 
 import re
-import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal, TypedDict
 
@@ -11,13 +10,16 @@ import altair as alt
 
 from ..errors import InvalidInput, UnknownName, cut
 from ..policies import display_name
-from .fonts import check_font, font_for
+from .fonts import check_font, font_for, width_of
 
 FONT = "Helvetica, Arial, sans-serif"
 WIDTHS = {"column": 240.0, "page": 500.0}  # in points
 NARROWEST, WIDEST = 160, 2000
+UNBROKEN = re.compile(r"(?<![=≤≥]) (?![=≤≥·])")  # spaces at which a line may break
+BLANK = 0.3  # the width of a space, in the size of its type
+MARGIN = 10  # points around a figure, both sides together
 PANEL = 160  # the least width of a panel beside others, with its axis
-LETTER = 0.53  # the mean width of a letter, in its size
+NAME_IN = "name in "  # the kind of an unknown name in `labels` or `colors`
 BANDS = {
     "ci": "95% confidence interval",
     "quantiles": "middle half of the runs",
@@ -30,16 +32,18 @@ class Look(TypedDict, total=False):
 
     Attributes:
         title: The title; `""` leaves out title and subtitle, for figures whose caption says it.
-        labels: Names to show instead of those of policies or arms, such as `{"rucb": "RUCB, α = 0.51"}`. Policies have
-            the names that papers print by default. Names that the figure does not show are ignored.
-        colors: Colours by name of policy or legend entry, or a list of colours in their order; of a heat map, the
-            colours of its scale.
+        labels: Names to show instead of those of policies, arms or legend entries, such as
+            `{"rucb": "RUCB, α = 0.51"}`. Policies have the names that papers print by default. So that figures can
+            share labels, some may be of names that the figure does not show, but not all.
+        colors: Colours by name of policy or legend entry, as `labels`, or a list of colours in their order; of a heat
+            map, the colours of its scale.
         width: The width of the whole figure in points, `"column"` (240) or `"page"` (500). Type is then 8 points or
             larger, and panels that do not fit side by side stand below one another.
         font: The name of an installed font.
         band: What is shown around a mean or a share: `"ci"` (95% confidence interval), `"quantiles"` (the middle half
             of the runs), `"minmax"` (the best and the worst run) or None.
-        legend: `"bottom"`, or `"direct"` to name each line at its end.
+        legend: `"bottom"`, or `"direct"` to name each line at its end. Without a width, the scale of a heat map is at
+            its right by default.
     """
 
     title: str | None
@@ -61,7 +65,7 @@ class Style:
     width: float | None = None
     font: str = FONT
     band: str | None = None
-    legend: str = "bottom"
+    legend: str = ""  # the figure's usual one
 
     @property
     def text(self) -> float:
@@ -78,9 +82,39 @@ class Style:
         """The size of the title."""
         return 14 if self.width is None else 10
 
+    @property
+    def stroke(self) -> float:
+        """The width of a line."""
+        return 2 if self.width is None else 1.4
+
+    @property
+    def glyph(self) -> float:
+        """The width of a piece of line in a legend."""
+        return 24 if self.width is None else 18
+
     def font_of(self, text: str) -> str:
-        """The font of a text: the one that was chosen, or one that has all of its characters."""
+        """The font of a text: the one that was chosen, otherwise one that has all of its characters."""
         return font_for(text, FONT) if self.font == FONT else self.font
+
+    def showing(self, names: Sequence[str], texts: Iterable[str] = (), painted: Sequence[str] = ()) -> "Style":
+        """This style for a figure of certain names, with a font that has all of their characters.
+
+        Args:
+            names: The names that `labels` may be about: policies, arms and legend entries.
+            texts: What else the figure shows.
+            painted: The names that `colors` may be about; none if they are not by name.
+
+        Raises:
+            UnknownName: If the figure shows none of the names in `labels` or `colors`.
+        """
+        for option, given, known in (("labels", self.labels, names), ("colors", self.colors, painted)):
+            if given and known and isinstance(given, Mapping) and not set(given) & set(known):
+                raise UnknownName(f"{NAME_IN}{option}", next(iter(given)), known)
+        return replace(self, font=self.font_of("".join([*names, *map(self.policy, names), *texts])))
+
+    def extent(self, text: str, size: float, bold: bool = False) -> float:
+        """How wide a text is, in points."""
+        return size * width_of(text, self.font_of(text), bold)
 
     def policy(self, name: str) -> str:
         """A policy's name as the figure shows it."""
@@ -101,11 +135,23 @@ class Style:
         fit = most if self.width is None else max(1, int(self.width // PANEL))
         return min(panels, most, fit)
 
-    def wrap(self, text: str, size: float) -> list[str]:
-        """Break a text into lines that fit the width, if one was given."""
+    def wrap(self, text: str, size: float, within: float | None = None, bold: bool = False) -> list[str]:
+        """Break a text into lines that fit the width of the figure, or another one; without a width it stays whole.
+
+        Lines break between words, but neither in `K = 4` nor before a dot.
+        """
         if self.width is None:
             return [text]
-        return textwrap.wrap(text, max(12, int(self.width / (LETTER * size))), break_long_words=False) or [""]
+        lines, reach = [""], 0.0
+        for part in UNBROKEN.split(text.strip()):
+            wide = self.extent(part, size, bold) + BLANK * size
+            if lines[-1] and reach + wide > (within or self.width - MARGIN):
+                lines.append(part)
+                reach = wide
+            else:
+                reach += wide
+                lines[-1] = f"{lines[-1]} {part}".lstrip()
+        return lines
 
 
 PLAIN = Style()
@@ -142,8 +188,8 @@ def style_of(
             raise InvalidInput(f"{name} is {cut(value)}: expected text")
     if font is not None:
         check_font(font)
-    legend = look.get("legend", "bottom")
-    if legend not in ("direct", "bottom"):
+    legend = look.get("legend", "")
+    if legend not in ("direct", "bottom") and "legend" in look:
         raise InvalidInput(f"legend is {cut(legend)}: expected 'direct' or 'bottom'")
     if legend == "direct" and not direct:
         raise InvalidInput(f"legend is 'direct', but {figure} has no lines to label: leave it out")

@@ -33,6 +33,7 @@ DELTA = 0.05  # of Theorem 2's bound
 TOO_HIGH = 1e3  # a bound that is so many times above every regret is not drawn
 DASHES = {3: (8, 3), 2: (8, 3, 2, 3)}
 APART = 3, 16  # pixels between the bars of two policies, and at most between the first and the last
+NEXT_TO = 12, 100  # the same in a panel without lines
 PANEL = (270, 220)  # width and height of each panel if there are several
 
 Bounds = PreferenceMatrix | Mapping[str, PreferenceMatrix]
@@ -82,8 +83,13 @@ def regret(
     promised = bound_points(points, {} if bounds is None else bounds)
     drawn = bounds_in_sight(points, promised)
     several = bool(((points["runs"] > 1) & (points["fresh"] | ~points["marked"])).any())  # runs, and times to join
+    if look.get("band") and not several:
+        raise InvalidInput(f"band is {style.band!r}, but no policy has several runs over time: leave it out")
     band = style.band if several else None
+    notes = ["every regret is 0"] if nothing else []
+    notes += [] if bounds is None else _notes(points, promised, drawn, style)
     key = _key_of_regret(points, band, drawn, style)
+    style = style.showing(key.labels, notes, painted=unique(points, "policy"))
     axis = NOTHING if nothing else _axis_of_regret(points, [*edges] if band else [], drawn)
 
     def layers(here: pl.DataFrame, x: alt.X, y: YOf) -> Layered:
@@ -93,8 +99,6 @@ def regret(
             found.append(line.encode(x, y("bound:Q"), key.colour("label")))
         return [*found, *legends.lines(here, x, y("regret:Q"), key, "policy", style)]
 
-    notes = ["every regret is 0"] if nothing else []
-    notes += [] if bounds is None else _notes(points, promised, drawn, style)
     axes = "on a logarithmic axis" if nothing else "both axes logarithmic"
     description = f"Mean cumulative regret against time, {axes}. " + last(points, "regret", ".4g", style)
     title = "Cumulative regret" if results.notion == "condorcet" else f"Cumulative regret ({results.notion})"
@@ -229,6 +233,7 @@ def accuracy(results: Results, *, problem: str | None = None, pool: str = "", **
     steps = points.filter(~alone)
     if len(steps) and style.band:
         key = legends.with_band(key, BANDS["ci"])
+    style = style.showing(key.labels, painted=unique(points, "policy"))
 
     def layers(here: pl.DataFrame, x: alt.X, y: YOf) -> Layered:
         lines, single = here.filter(~alone), here.filter(alone)
@@ -237,7 +242,7 @@ def accuracy(results: Results, *, problem: str | None = None, pool: str = "", **
             low = y("accuracy_low:Q")
             found.append(legends.area(lines, x, low, "accuracy_high", key, "policy", interpolate="step-after"))
         found += legends.lines(lines, x, y("accuracy:Q"), key, "policy", style, "step-after")
-        return [*found, *_bars(single, x, y, key, style)]
+        return [*found, *_bars(single, x, y, key, style, not len(lines) and single["t"].n_unique() == 1)]
 
     notes = ["bars: 95% intervals"] if style.band and not len(steps) else []
     winner = _winner(results.notion)
@@ -246,10 +251,11 @@ def accuracy(results: Results, *, problem: str | None = None, pool: str = "", **
     return panels(points, "accuracy", key, axis, layers, finish, style)
 
 
-def _bars(rows: pl.DataFrame, x: alt.X, y: YOf, key: legends.Key, style: Style) -> Layered:
+def _bars(rows: pl.DataFrame, x: alt.X, y: YOf, key: legends.Key, style: Style, alone: bool) -> Layered:
     """Draw policies that have one time as marks with bars, next to each other so that none hides another."""
     found: Layered = []
-    step = min(APART[0], APART[1] / max(len(rows) - 1, 1))
+    near, far = NEXT_TO if alone else APART
+    step = min(near, far / max(len(rows) - 1, 1))
     for place in range(len(rows)):
         row, aside = rows[place], step * (place - (len(rows) - 1) / 2)
         if style.band:
@@ -318,11 +324,11 @@ def panels(
     columns = style.columns(len(problems), charts.COLUMNS)
 
     def draw(width: float) -> Chart:
-        height = charts.height_of(width, usual, style)
+        height = charts.height_of(width, usual, style, math.ceil(len(problems) / columns))
         legend = key.layer(width * columns, style)
         found = {}
         for place, here in enumerate(problems):
-            x = alt.X("t:Q", **charts.log_axis("time t", *ends(here["t"])))
+            x = alt.X("t:Q", **_time_axis(here, is_lowest=place >= len(problems) - columns))
             shown = axis if place % columns == 0 else {**axis, "title": None}
             drawn = layers(here, x, partial(alt.Y, **shown))
             drawn += legends.names_at_ends(here, column, "policy", key, axis, (width, height), style)
@@ -331,6 +337,15 @@ def panels(
         return finish(charts.side_by_side(found, style))
 
     return charts.fit(draw, usual[0], style, columns)
+
+
+def _time_axis(here: pl.DataFrame, is_lowest: bool) -> Options:
+    """The options of a panel's x axis; only the lowest one of each column has a title."""
+    first, last = ends(here["t"])
+    axis = charts.log_axis("time t" if is_lowest else "", first, last)
+    if first == last:  # marks stand next to each other there
+        axis["axis"].values = [first]
+    return axis
 
 
 def named(points: pl.DataFrame) -> list[str]:

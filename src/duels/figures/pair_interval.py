@@ -22,7 +22,7 @@ from .selection import MatrixLike, alpha_of, called, matrix_of, of_run, power
 DELTA = 0.05  # of C(δ)
 TAILS, FEWEST = 5, 4  # graphs in the appendix's form, and duels at the first of them
 TALL = 0.8  # the share of the space until the next graph that a graph takes
-NARROW = 400  # points; a narrower figure has two rows of areas
+NARROW = (400, 300)  # points; a narrower figure has two lines of areas, and one below the other limit three
 VISIBLE = 0.03  # smaller areas are drawn ten times as wide, or a hundred times, …
 DASHED, DOTTED, UPRIGHT, TICK = (6, 3), (2, 2), "M0,-.4V.4", "M0,.05V.35"
 Y = Callable[[str], alt.Y]  # the y axis for a column
@@ -66,20 +66,24 @@ def intervals(
     x = alt.X("t:Q", **axis)
     scale = alt.Scale(domain=[min(reach), max(reach)], nice=False)
 
+    beside = style.wrap(f"probability that {i} beats {j}", style.large, max(charts.LOWEST, 0.4 * (style.width or 0)))
+
     def y(column: str) -> alt.Y:
-        return alt.Y(f"{column}:Q", title=f"probability that {i} beats {j}", scale=scale)
+        return alt.Y(f"{column}:Q", title=beside, scale=scale)
 
     notes = [f"{style.policy(one['policy'])} on {one['problem']}, run {run} · p = {one['p']:.4g}", _settling(points)]
-    layers = _layers(drawn, _settled(points), x, y)
+    layers = _layers(drawn, _settled(points), x, y, style)
     if graphs is not None:
         layers += _upright(graphs, x, alt.X("right:Q", **axis), y, points["t"][-1], style)
         notes.append("above each graph its green area: Chernoff and Hoeffding's bound on the chance that p is outside")
         notes.append("×10: drawn ten times as wide" if (graphs["area"] < VISIBLE).any() else "")
     notes.append(_lemma(one["policy"], arms))
+    key = _key(points)
+    style = style.showing([one["first"], one["second"], one["policy"], *key.labels], notes)
 
     def draw(width: float) -> alt.LayerChart:
         height = charts.height_of(width, usual, style)
-        chart = charts.layered(*layers, _key(points).layer(width, style), width=width, height=height)
+        chart = charts.layered(*layers, key.layer(width, style), width=width, height=height)
         return charts.titled(chart, f"The interval of {i} against {j}", notes, style=style)
 
     return charts.fit(draw, usual[0], style)
@@ -175,19 +179,19 @@ def _settled(points: pl.DataFrame) -> pl.DataFrame:
     return points.filter("settled").head(0 if points["holds"].all() else 1)
 
 
-def _layers(points: pl.DataFrame, settled: pl.DataFrame, x: alt.X, y: Y) -> Layered:
+def _layers(points: pl.DataFrame, settled: pl.DataFrame, x: alt.X, y: Y, style: Style) -> Layered:
     base, met, compared = _chart(points), _chart(points.drop_nulls("mean")), _chart(points.filter("compared"))
     missed, start = _chart(points.filter(~pl.col("holds"))), _chart(settled)
-    edge = base.mark_line(color=BLUE, strokeWidth=1.2, clip=True)
+    edge = base.mark_line(color=BLUE, strokeWidth=0.6 * style.stroke, clip=True)
     return [
         base.mark_area(color=SKY, opacity=0.3, clip=True).encode(x, y("lower"), alt.Y2("upper")),
         missed.mark_rule(color=VERMILION, strokeWidth=1, clip=True).encode(x, y("lower"), alt.Y2("upper")),
         edge.encode(x, y("lower")),
         edge.encode(x, y("upper")),
-        met.mark_line(color=ORANGE, interpolate="step-after").encode(x, y("mean")),
-        base.mark_line(color=BLACK, strokeDash=DASHED, strokeWidth=1.2).encode(x, y("p")),
+        met.mark_line(color=ORANGE, interpolate="step-after", strokeWidth=style.stroke).encode(x, y("mean")),
+        base.mark_line(color=BLACK, strokeDash=DASHED, strokeWidth=0.6 * style.stroke).encode(x, y("p")),
         compared.mark_tick(color=GREY, height=8, thickness=0.7, yOffset=-5).encode(x, y=alt.value("height")),
-        start.mark_rule(color=PURPLE, strokeDash=DOTTED, strokeWidth=2).encode(x),
+        start.mark_rule(color=PURPLE, strokeDash=DOTTED, strokeWidth=style.stroke).encode(x),
     ]
 
 
@@ -220,8 +224,8 @@ def _upright(graphs: pl.DataFrame, x: alt.X, right: alt.X, y: Y, end: float, sty
 
 
 def _areas(feet: pl.DataFrame, x: alt.X, style: Style) -> Layered:
-    """Print the areas above their graphs; in a narrow figure every other one is a line higher, so that none overlap."""
-    rows = 2 if style.width is not None and style.width < NARROW else 1
+    """Print the areas above their graphs; in a narrow figure on several lines, so that none overlap."""
+    rows = 1 if style.width is None else 1 + sum(style.width < limit for limit in NARROW)
     found: Layered = []
     for row in range(rows):
         text = alt.Chart(charts.values(feet.gather_every(rows, row))).mark_text(align="left", fontSize=style.text)

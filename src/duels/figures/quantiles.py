@@ -61,6 +61,7 @@ def regret_quantiles(
     rules = alt.Chart(charts.values([{"label": label, "level": level} for label, level in levels.items()]))
     below = f"{style.policy(one['policy'])}, K = {matrix.arms} · {len(points)} runs, t = {one['t']:,}"
     notes = [below, *_notes(matrix, alpha, curve)]
+    style = style.showing([*key.labels, one["policy"]], notes, painted=(FOUND, MEAN, BOUND, EXPECTED))
 
     def draw(width: float) -> alt.LayerChart:
         height = charts.height_of(width, (charts.WIDTH, charts.HEIGHT), style)

@@ -1,7 +1,7 @@
 """Ratings with their intervals, one line per arm."""
 
 import math
-from typing import Any, Unpack
+from typing import Unpack
 
 import altair as alt
 import polars as pl
@@ -13,6 +13,7 @@ from .look import Look, style_of
 COLUMNS = ("arm", "rating", "lower", "upper", "rank")
 STEP = 17  # points from arm to arm; 13 in a narrow figure
 WIDTH = 420
+NAME = 0.4  # of the figure's width, for the names of arms
 
 
 def ratings(table: pl.DataFrame, *, most: int = 30, **look: Unpack[Look]) -> alt.LayerChart:
@@ -34,10 +35,12 @@ def ratings(table: pl.DataFrame, *, most: int = 30, **look: Unpack[Look]) -> alt
         raise InvalidInput(f"most is {most}: expected how many arms to show, from 1 on")
     shown = points.head(most)
     order, (color,) = shown["arm"].to_list(), style.painted(["rating"], [charts.BLUE])
+    style = style.showing([*order, "rating"], painted=["rating"])
     ends = [*shown["from"], *shown["to"]]
     room = 0.04 * ((max(ends) - min(ends)) or 1)
     scale = alt.Scale(domain=[min(ends) - room, max(ends) + room], nice=False, zero=False)
-    step = STEP if style.width is None else 13
+    deep = max(len(style.wrap(style.arm(arm), style.text, NAME * (style.width or 0))) for arm in order)
+    step = STEP if style.width is None else max(13, (1.2 * deep + 0.4) * style.text)
     many = len(shown) < len(points)
     below = [f"the best {len(shown)} of {len(points)} arms" if many else charts.count(len(points), "arm")]
     if shown["open_below"].any() or shown["open_above"].any():
@@ -47,19 +50,21 @@ def ratings(table: pl.DataFrame, *, most: int = 30, **look: Unpack[Look]) -> alt
     said = f"Ratings of arms as points, their intervals as lines, best first: {first}. {'. '.join(below)}."
 
     def draw(width: float) -> alt.LayerChart:
-        labels: dict[str, Any] = {"labelLimit": 0.45 * (style.width or 2 * WIDTH), "ticks": False, "domain": False}
-        y = alt.Y(
-            "label:N", title=None, scale=alt.Scale(domain=[style.arm(arm) for arm in order]), axis=alt.Axis(**labels)
+        axis = charts.axis_of_arms(order, style, step, NAME)
+        y = alt.Y("arm:N", title=None, scale=alt.Scale(domain=order), axis=alt.Axis(ticks=False, domain=False, **axis))
+        chart = alt.Chart(charts.table(shown)).encode(y)
+        x = alt.X(
+            "from:Q",
+            title=style.arm("rating"),
+            scale=scale,
+            axis=alt.Axis(grid=True, tickCount=max(3, int(width / 60))),
         )
-        rows = shown.with_columns(label=pl.Series([style.arm(arm) for arm in order]))
-        chart = alt.Chart(charts.table(rows)).encode(y)
-        x = alt.X("from:Q", title="rating", scale=scale, axis=alt.Axis(grid=True, tickCount=max(3, int(width / 60))))
         tip = ["arm:N", "rating:Q", "lower:Q", "upper:Q"]
         layers: charts.Layered = [chart.mark_rule(color=color, strokeWidth=1.5).encode(x, x2="to:Q")]
         layers.append(chart.mark_point(color=color, filled=True, opacity=1, size=36).encode(x="rating:Q", tooltip=tip))
         for side, column, shape in (("open_below", "from", "triangle-left"), ("open_above", "to", "triangle-right")):
             if shown[side].any():
-                arrows = alt.Chart(charts.table(rows.filter(side))).mark_point(color=color, filled=True, opacity=1)
+                arrows = alt.Chart(charts.table(shown.filter(side))).mark_point(color=color, filled=True, opacity=1)
                 layers.append(arrows.encode(y, x=f"{column}:Q", shape=alt.value(shape), size=alt.value(28)))
         whole = charts.layered(*layers, width=width, height=alt.Step(step))
         return charts.titled(whole, "Ratings and their intervals", " · ".join(below), said, style)

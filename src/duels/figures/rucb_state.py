@@ -15,13 +15,14 @@ from ..problems import as_matrix
 from ..results import Results, as_results
 from . import charts
 from .charts import BLACK, BLUE, GREY, VERMILION, Options
+from .legends import most_columns
 from .look import Look, Style, style_of
 from .selection import MatrixLike, at, matrix_of, of_run, rucb_alpha
 
 SHOWN = 8  # arms that fit
 SIZE = 560  # pixels for all blocks
-NARROW = 240  # points; a narrower figure has the entries of its legend below one another
-NAME = 9  # characters that fit above a block
+ENTRY, BESIDE = 24, 44  # points of a legend's entry beside its text, and of a figure beside its blocks and names
+SPACING = 3  # points between blocks
 AHEAD, OPEN, BEHIND = "row is ahead", "open", "row is behind"
 COLOURS = {AHEAD: BLUE, OPEN: GREY, BEHIND: VERMILION}
 TINTS = {AHEAD: 0.16, OPEN: 0.06, BEHIND: 0.16}  # of a block in its colour
@@ -69,10 +70,12 @@ def state(
         f"► potential champion: behind none of the {total} arms, u ≥ ½",
     ]
 
+    style = style.showing([*names, one["policy"], *COLOURS], notes, painted=[*COLOURS])
+
     def draw(width: float) -> alt.FacetChart:
         side = max(34, min(84, SIZE // len(names))) if style.width is None else max(12.0, width / len(names))
         rows, columns = _headers(points, names, side, style)
-        chart = _block(points, side, reach, style).facet(row=rows, column=columns, spacing=3)
+        chart = _block(points, side, reach, style).facet(row=rows, column=columns, spacing=SPACING)
         return charts.titled(chart, "What RUCB holds of each pair", notes, style=style)
 
     return charts.fit(draw, SIZE, style)
@@ -83,12 +86,13 @@ def _headers(points: pl.DataFrame, names: Sequence[str], side: float, style: Sty
     champions = set(points.filter("champion")["row"])
     texts = {name: style.arm(name) for name in names}
     marked = {name: f"► {text}" if name in champions else text for name, text in texts.items()}
-    small: Options = (
-        {"labelFontSize": min(9, style.large), "labelLimit": side} if max(map(len, texts.values())) > NAME else {}
-    )
+    wide = max(style.extent(text, 1, bold=True) for text in texts.values())
+    size = min(9, style.large) if wide * style.large > side + SPACING else style.large
+    upright: Options = {"labelAngle": -90, "labelAlign": "right", "labelBaseline": "middle"}
+    turned = upright if wide * size > side + SPACING else {"labelFontSize": size}
     shown = [f"{json.dumps(one, ensure_ascii=False)}[datum.value]" for one in (marked, texts)]
     row = alt.Header(title=None, labelAngle=0, labelAlign="left", labelExpr=shown[0])
-    column = alt.Header(title=None, labelExpr=shown[1], **small)
+    column = alt.Header(title=None, labelExpr=shown[1], **turned)
     return alt.Row("row:N", sort=names, header=row), alt.Column("column:N", sort=names, header=column)
 
 
@@ -163,8 +167,14 @@ def _block(points: pl.DataFrame, side: float, reach: float, style: Style) -> alt
         "axis": alt.Axis(values=[0.5], labelExpr="'½'", grid=False, title=None),
         "scale": alt.Scale(domain=ends, nice=False),
     }
-    narrow: Options = {"columns": 1} if style.width is not None and style.width < NARROW else {}
-    legend = alt.Legend(title=None, orient="bottom", symbolType="stroke", symbolStrokeWidth=4, **narrow)
+    columns = len(COLOURS)
+    if style.width is not None:
+        texts = [style.extent(style.arm(verdict), style.text) for verdict in COLOURS]
+        names = [style.extent(f"► {style.arm(name)}", style.large, bold=True) for name in points["row"].unique()]
+        columns = most_columns([ENTRY + text for text in texts], style.width - BESIDE - max(names))
+    said = json.dumps({verdict: style.arm(verdict) for verdict in COLOURS}, ensure_ascii=False)
+    shown: Options = {"labelExpr": f"{said}[datum.label]"} if set(COLOURS) & set(style.labels) else {}
+    legend = alt.Legend(title=None, orient="bottom", columns=columns, symbolType="stroke", symbolStrokeWidth=4, **shown)
     painted = style.painted(list(COLOURS), list(COLOURS.values()))
     colour = alt.Color("verdict:N", scale=alt.Scale(domain=list(COLOURS), range=painted), legend=legend)
     base, middle = alt.Chart(), alt.value(side / 2)

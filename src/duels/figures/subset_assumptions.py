@@ -30,12 +30,12 @@ def condorcet_probability(
         matrix: The preference matrix, its file or a problem's name.
         sizes: The sizes of subsets; by default all, or about 40 of them if there are more than 64 arms.
         samples: The number of random subsets per size where the exact probability of a total order takes too long.
-        **look: How the figure looks: see `Look`.
+        **look: How the figure looks: see `Look`. The `band` is `"ci"` or None.
 
     Raises:
         InvalidInput: If a size or an option is wrong.
     """
-    style = style_of("condorcet_probability", look, direct=True)
+    style = style_of("condorcet_probability", look, bands=["ci"], band="ci", direct=True)
     matrix = as_matrix(matrix)
     points = condorcet_points(matrix, sizes=sizes, samples=samples)
     scale = alt.Scale(domain=ends(points["size"]))
@@ -43,22 +43,26 @@ def condorcet_probability(
     axis: charts.Options = {"title": "probability", "scale": alt.Scale(domain=[0, 1])}
     y: Callable[[str], alt.Y] = partial(alt.Y, **axis)
     names, usual = [CONDORCET, ORDERED], [charts.VERMILION, charts.BLUE]
+    style = style.showing(names, painted=names)
     key = legends.key_of(names, names, usual, style, [style.arm(name) for name in names])
     estimated = points.filter(~pl.col("exact"))
     band = alt.Chart(charts.values(estimated)).mark_area(color=key.colours[1], opacity=0.2)
-    band = band.encode(x, y("lower:Q"), alt.Y2("upper"))
+    shades = [band.encode(x, y("lower:Q"), alt.Y2("upper"))] if style.band else []
     lines = legends.lines(points, x, y("probability:Q"), key, "assumption", style)
     least = points.filter(assumption=CONDORCET).sort("probability", "size").row(0, named=True)
     below = [f"K of {matrix.arms} arms · a winner is least likely at K = {least['size']}: {least['probability']:.4f}"]
     if len(estimated):
-        below.append(f"total order, K = {charts.span(estimated['size'])}: {samples:,} subsets each, shaded: 95%")
+        below.append(
+            f"total order, K = {charts.span(estimated['size'])}: {samples:,} subsets each"
+            + ", shaded: 95%" * bool(style.band)
+        )
     description = "Probability, by size, that a random subset of the arms has a Condorcet winner or a total order. "
     description += ". ".join(below)
 
     def draw(width: float) -> alt.LayerChart:
         height = charts.height_of(width, (charts.WIDTH, charts.HEIGHT), style)
         names = legends.names_at_ends(points, "probability", "assumption", key, axis, (width, height), style)
-        chart = charts.layered(band, *lines, *names, key.layer(width, style), width=width, height=height)
+        chart = charts.layered(*shades, *lines, *names, key.layer(width, style), width=width, height=height)
         return charts.titled(chart, f"Assumptions on random subsets of {matrix.name}", below, description, style)
 
     return charts.fit(draw, charts.WIDTH, style)

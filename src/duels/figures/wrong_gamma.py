@@ -33,18 +33,19 @@ def gamma(results: Results, matrix: MatrixLike, **look: Unpack[Look]) -> alt.Lay
     Args:
         results: Results of policies such as `btm:gamma=2`, with one horizon, or their folder.
         matrix: The problem's matrix, its file or the problem's name.
-        **look: How the figure looks: see `Look`.
+        **look: How the figure looks: see `Look`. The `band` is `"minmax"` or None.
 
     Raises:
         InvalidInput: If there are no such results, they are not of this matrix, or an option is wrong.
     """
-    style = style_of("gamma", look)
+    style = style_of("gamma", look, bands=["minmax"], band="minmax")
     points = gamma_points(results, matrix)
     matrix, one = as_matrix(matrix), points.row(0, named=True)
     shares = share_rows(points, matrix.condorcet_winner not in matrix.borda_winners)
     named = [label for label in USUAL if label in shares["label"]]
-    labels = [*named, REGRET, SPREAD]
-    glyphs = [*[BLOCK] * len(named), legends.mark_glyph("circle", full=True), "M0,-.35V.35"]
+    labels = [*named, REGRET, *([SPREAD] if style.band else [])]
+    style = style.showing(labels, painted=labels)
+    glyphs = [*[BLOCK] * len(named), legends.mark_glyph("circle", full=True), "M0,-.35V.35"][: len(labels)]
     colours = style.painted(labels, [USUAL[label] for label in labels])
     key = legends.Key(tuple(labels), tuple(colours), tuple(glyphs), tuple(style.arm(label) for label in labels))
     columns = style.columns(2, 2)
@@ -52,7 +53,7 @@ def gamma(results: Results, matrix: MatrixLike, **look: Unpack[Look]) -> alt.Lay
     below.append("above each γ: how many runs")
 
     def draw(width: float) -> alt.LayerChart | alt.ConcatChart:
-        size = width, charts.height_of(width, (WIDTH, HEIGHT), style)
+        size = width, charts.height_of(width, (WIDTH, HEIGHT), style, 2 // columns)
         legend = key.layer(columns * width, style)
         panels = {
             "Whom it names": charts.layered(*_shares(shares, points, matrix, key, style), legend),
@@ -145,10 +146,9 @@ def _costs(points: pl.DataFrame, matrix: PreferenceMatrix, key: legends.Key, sty
     least, most = ends(points["regret_min"])[0], ends(points["regret_max"])[1]
     axis = charts.log_axis("regret until the horizon", least / 1.5, most * 1.5)
     base = alt.Chart(charts.values(points))
+    spread = base.mark_rule(strokeWidth=2, color=inks.get(SPREAD, GREY))
     return [
-        base.mark_rule(strokeWidth=2, color=inks[SPREAD]).encode(
-            x, alt.Y("regret_min:Q", **axis), alt.Y2("regret_max")
-        ),
+        *([spread.encode(x, alt.Y("regret_min:Q", **axis), alt.Y2("regret_max"))] if style.band else []),
         base.mark_point(filled=True, opacity=1, size=60, color=inks[REGRET]).encode(x, alt.Y("regret:Q", **axis)),
         _counts(points, x, style),
     ]

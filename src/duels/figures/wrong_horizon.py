@@ -51,6 +51,8 @@ def horizons(
     points = horizon_points(results, policy=policy, problem=problem).filter(pl.col("regret") > 0)
     if not len(points):
         raise InvalidInput("every regret is 0: there is nothing to draw on a logarithmic axis")
+    if style.band and points["runs"].max() == 1:
+        raise InvalidInput(f"band is {style.band!r}, but no policy has several runs: leave it out")
     points = points.filter(pl.col("t") >= pl.col("horizon").min() / 10)  # earlier, the lines are equal
     known = points["horizon"].drop_nulls().unique().sort().to_list()
     horizons = [known[round(place)] for place in np.linspace(0, len(known) - 1, min(len(known), MOST))]
@@ -65,6 +67,7 @@ def horizons(
         key = legends.with_band(key, BANDS[style.band])
     if points["after"].any():
         key = key.with_entry(AFTER, GREY, line_glyph(dash=DASHED))
+    style = style.showing([*key.labels, *points["policy"].unique()], painted=[*told, *others])
     start, end = ends(points["t"])
     x = alt.X("t:Q", **charts.log_axis("time t", start, 1.15 * end))
     least, most = ends(points["regret"])
@@ -74,10 +77,10 @@ def horizons(
     columns, arms = style.columns(len(groups), charts.COLUMNS), points["arms"][0]
 
     def panel(rows: pl.DataFrame, width: float) -> alt.LayerChart:
-        height = charts.height_of(width, usual, style)
+        height = charts.height_of(width, usual, style, -(-len(groups) // columns))
         y = alt.Y("regret:Q", **axis)
         now = rows.filter(~pl.col("after"))
-        later = alt.Chart(charts.values(rows.filter("after"))).mark_line(strokeDash=DASHED, strokeWidth=2)
+        later = alt.Chart(charts.values(rows.filter("after"))).mark_line(strokeDash=DASHED, strokeWidth=style.stroke)
         layers: Layered = [later.encode(x, y, key.colour("label")), *legends.lines(now, x, y, key, "label", style)]
         if style.band:
             low, high = SPREADS[style.band]

@@ -129,7 +129,7 @@ def _environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters["readable"] = _readable
+    environment.filters |= {"readable": _readable, "typeset": _typeset}
     environment.globals |= {"MARKS": MARKS, "LONG": LONG}
     return environment
 
@@ -137,6 +137,11 @@ def _environment() -> jinja2.Environment:
 def _escaped(value: object) -> Markup:
     """Escape text, and keep it from breaking inside `95 %` and `K = 8`; what is markup already stays as it is."""
     return value if isinstance(value, Markup) else Markup(html.escape(unbroken(str(value))))
+
+
+def _typeset(text: str) -> Markup:
+    """Escape a claim, with the K of P_K as a subscript."""
+    return Markup(re.sub(r"\bP_K\b", "P<sub>K</sub>", _escaped(text)))
 
 
 def _readable(value: object) -> str:
