@@ -195,7 +195,11 @@ def vote_by_mouse_and_keyboard(browser, link, api):
     voter.wait_for_function("() => document.querySelector('[data-winner]').getAttribute('aria-disabled') === 'false'")
     voter.keyboard.press("2")
     so_far(voter, "4 votes")
-    voter.get_by_label("Keys").uncheck()
+    voter.keyboard.press("?")
+    expect(voter.get_by_role("dialog", name="Keys")).to_contain_text("Both bad")
+    voter.keyboard.press("x")  # not an answer while this is open
+    voter.get_by_label("Answer by keys").uncheck()
+    voter.get_by_role("button", name="Close").click()
     voter.keyboard.press("a")  # now means nothing
     said = [("tell", "left"), ("tell", "right"), ("tell", "tie"), ("undo", None), ("tell", "both_bad")]
     said += [("tell", "skip"), ("tell", "right")]
@@ -634,3 +638,28 @@ def test_the_documentation_of_the_api_works_on_the_page(browser, live):
     operation.get_by_role("button", name=re.compile("Try it out")).click()
     operation.get_by_role("button", name="Execute").click()
     expect(operation.locator(".live-responses-table .response-col_status").last).to_have_text("200")
+
+
+def test_touch_leaves_no_trace_and_code_can_be_wrapped(browser, live, api):
+    """On a phone the button that was touched last must not look chosen: it would bias the next answer."""
+    arms = ["concise", "friendly"]
+    item = {"kind": "code", "outputs": dict.fromkeys(arms, "const x = 1; // " + "long " * 60)}
+    path = make_study(api, "touch", arms, [item | {"prompt": f"question {k}"} for k in range(3)])
+    voter = browser.open(path, viewport=PHONE, has_touch=True, is_mobile=True)
+    button = voter.get_by_role("button", name="A is better")
+    look = (
+        "(one) => [getComputedStyle(one).filter, getComputedStyle(one).backgroundColor, getComputedStyle(one).outline]"
+    )
+    before = button.evaluate(look)
+    button.tap()
+    so_far(voter, "1 of 25")
+    assert button.evaluate(look) == before
+    assert voter.evaluate("() => document.activeElement.tagName") != "BUTTON"
+    expect(voter.locator("#output-a .kd")).to_have_text("const")
+    wide = "(one) => one.scrollWidth > one.clientWidth"
+    assert voter.locator("#output-a pre").evaluate(wide)
+    voter.get_by_role("button", name="Wrap lines").tap()
+    assert not voter.locator("#output-a pre").evaluate(wide)
+    assert not voter.locator("#output-b pre").evaluate(wide)
+    voter.reload()
+    expect(voter.get_by_role("button", name="Wrap lines")).to_have_attribute("aria-pressed", "true")

@@ -17,7 +17,7 @@ from duels.study.items import Output, read_items
 REL = "noopener noreferrer nofollow"
 PNG = "data:image/png;base64,iVBORw0KGgo="
 HARMLESS = {"div", "p", "br", "hr", "blockquote", "ul", "ol", "li", "pre", "code", "em", "strong", "s", "a", "img"}
-HARMLESS |= {"table", "thead", "tbody", "tr", "th", "td", "h1", "h2", "h3", "h4", "h5", "h6"}
+HARMLESS |= {"span", "table", "thead", "tbody", "tr", "th", "td", "h1", "h2", "h3", "h4", "h5", "h6"}
 
 
 class Page(HTMLParser):
@@ -52,6 +52,8 @@ def assert_harmless(markup):
     for tag, attributes in page.elements:
         assert tag in HARMLESS
         allowed = {"a": {"href", "rel", "target"}, "img": {"src", "alt"}, "ol": {"start"}, "pre": {"tabindex"}}
+        allowed["span"] = {"class"}
+        assert tag != "span" or re.fullmatch(r"[a-z]{1,2}[a-z0-9]?", attributes["class"])
         assert attributes.keys() <= allowed.get(tag, set()) | ({"class"} if tag == "div" else set())
         assert re.match(r"https?:|mailto:", attributes.get("href", "https:"), re.IGNORECASE)
         assert attributes.get("src", "data:image/").startswith("data:image/")
@@ -88,7 +90,8 @@ LINK = f'target="_blank" rel="{REL}"'
         ("*a* **b** ~~c~~ `d<e`", "<p><em>a</em> <strong>b</strong> <s>c</s> <code>d&lt;e</code></p>"),
         ("# a\n\n---\n> b", "<h1>a</h1>\n<hr>\n<blockquote>\n<p>b</p>\n</blockquote>"),
         ("3. a\n4. b", '<ol start="3">\n<li>a</li>\n<li>b</li>\n</ol>'),
-        ("```python\na < b\n```", '<pre tabindex="0"><code>a &lt; b\n</code></pre>'),
+        ("```\na < b\n```", '<pre tabindex="0"><code>a &lt; b\n</code></pre>'),
+        ("```python\na\n```", '<pre tabindex="0"><code><span class="n">a</span>\n</code></pre>'),
         (
             "|a|b|\n|-|-:|\n|1|2|",
             "<table>\n<thead>\n<tr>\n<th>a</th>\n<th>b</th>\n</tr>\n</thead>\n"
@@ -188,7 +191,10 @@ def test_attacks_are_harmless(attack):
     page = Page(html_of(Output("text", attack)))
     assert (page.elements, page.text) == ([("div", {"class": "text"})], attack)
     page = Page(html_of(Output("code", attack)))
-    assert (page.elements, page.text) == ([("pre", {"tabindex": "0"}), ("code", {})], attack)
+    colours = [attributes for tag, attributes in page.elements if tag == "span"]
+    assert all(set(one) == {"class"} and re.fullmatch(r"[a-z]{1,2}[a-z0-9]?", one["class"]) for one in colours)
+    others = [element for element in page.elements if element[0] != "span"]
+    assert (others, page.text) == ([("pre", {"tabindex": "0"}), ("code", {})], attack)
 
 
 def test_the_check_sees_what_harms():
@@ -308,3 +314,31 @@ def test_a_page_without_scripts_connects_to_nobody(page, still):
     """Of two attributes of one name a browser takes the first."""
     assert bytes_of(Output("html", page))[1] == still.encode()
     assert bytes_of(Output("html", page), scripts=True)[1] == page.encode()
+
+
+@pytest.mark.parametrize(
+    ("code", "language"),
+    [
+        ("def f(x):\n    return x\n", "k"),
+        ("const x = 3;\n", "kd"),
+        ("SELECT a FROM b;", "k"),
+        ('{"a": [1, 2]}', "nt"),
+        ("#include <map>\nint main() {}", "cp"),
+        ("fn main() { let mut x = 1; }", "k"),
+    ],
+)
+def test_code_is_coloured_by_what_it_looks_like(code, language):
+    page = Page(html_of(Output("code", code)))
+    assert page.text == code
+    assert {"class": language} in [attributes for tag, attributes in page.elements if tag == "span"]
+
+
+@pytest.mark.parametrize("text", ["just words", "a = b < c", "def " * 9000])
+def test_other_code_is_text(text):
+    assert html_of(Output("code", text)) == f'<pre tabindex="0"><code>{html.escape(text)}</code></pre>'
+
+
+def test_fences_name_their_language():
+    page = Page(html_of(Output("markdown", "```sql\nselect 1\n```\n\n```no such language\n<b>\n```")))
+    assert {"class": "k"} in [attributes for tag, attributes in page.elements if tag == "span"]
+    assert "<b>" in page.text

@@ -143,6 +143,7 @@ function show(question, news = "") {
   place("prompt").scrollTop = 0;
   place("prompt").hidden = place("prompt").textContent === document.querySelector("h1").textContent;
   if (was !== duel || news) for (const letter of ["a", "b"]) showSide(letter, question[letter]);
+  wrap.hidden = !document.querySelector(".output pre");
   place("keys-hint").hidden = ![question.a.kind, question.b.kind].includes("html");
   const names = byName ? `A: ${place("output-a").textContent}. B: ${place("output-b").textContent}.` : "";
   const number = `Question ${(question.answered + 1).toLocaleString("en")}.`;
@@ -229,7 +230,28 @@ const keys = place("keys");
 keys.checked = localStorage.getItem("keys") !== "off";
 keys.addEventListener("change", () => localStorage.setItem("keys", keys.checked ? "on" : "off"));
 
+const help = place("keys-help");
+place("keys-button").addEventListener("click", () => help.showModal());
+
+/** Long lines of code are wrapped or scrolled, in both outputs alike. */
+const wrap = place("wrap");
+function setWrapped(wrapped) {
+  wrap.setAttribute("aria-pressed", String(wrapped));
+  place("question").classList.toggle("wrapped", wrapped);
+}
+setWrapped(localStorage.getItem("wrap") === "on");
+wrap.addEventListener("click", () => {
+  const wrapped = wrap.getAttribute("aria-pressed") !== "true";
+  localStorage.setItem("wrap", wrapped ? "on" : "off");
+  setWrapped(wrapped);
+});
+
 document.addEventListener("keydown", (event) => {
+  if (help.open) return;
+  if (event.key === "?" && !event.target.closest?.("input, textarea, select")) {
+    help.showModal();
+    return;
+  }
   if (!keys.checked || event.ctrlKey || event.metaKey || event.altKey || event.repeat) return;
   if (event.target.closest?.("input:not([type=checkbox]), textarea, select") || scrolls(event)) return;
   const what = KEYS[event.key.length === 1 ? event.key.toLowerCase() : event.key];
@@ -239,7 +261,8 @@ document.addEventListener("keydown", (event) => {
 });
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
-  if (!button) return;
+  if (!button || ["wrap", "keys-button"].includes(button.id) || help.contains(button)) return;
+  if (event.pointerType === "touch" || matchMedia("(hover: none)").matches) button.blur(); // no trace of the last answer
   if (button.id === "more") {
     more = true;
     alone(next);
