@@ -44,18 +44,20 @@ def write_votes(votes: VoteSource, path: str | os.PathLike[str], format: str = "
     if kind not in WRITTEN:
         known = ", ".join(suffix for suffix, kind in KINDS.items() if kind in WRITTEN)
         raise InvalidInput(f"{path}: unknown kind of file, expected one of {known}, with .gz if you like")
-    rows = map(_arena_row if format == "arena" else operator.attrgetter(*FORMATS[format]), votes)
+    columns = FORMATS[format] if votes.total == len(votes) else (*FORMATS[format], "count")
+    rows = map(_arena_row if format == "arena" else operator.attrgetter(*FORMATS[format], "count"), votes)
     with atomic_open(path) as file:
         text = io.TextIOWrapper(file, "utf-8", newline="")
         if kind == "{":
-            text.writelines(json.dumps(dict(zip(FORMATS[format], row)), ensure_ascii=False) + "\n" for row in rows)
+            text.writelines(json.dumps(dict(zip(columns, row)), ensure_ascii=False) + "\n" for row in rows)
         else:  # text is always quoted, since a bare carriage return in a name would end the row
             writer = csv.writer(text, delimiter=kind, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
             safe = ([safe_cell(cell) if isinstance(cell, str) else cell for cell in row] for row in rows)
-            writer.writerows(itertools.chain([FORMATS[format]], safe))
+            writer.writerows(itertools.chain([columns], (row[: len(columns)] for row in safe)))
         text.detach()
 
 
 def _arena_row(vote: Vote) -> tuple[object, ...]:
     winner = {"left": "model_a", "right": "model_b"}.get(vote.winner, vote.winner)
-    return vote.left, vote.right, winner, vote.voter, vote.time and datetime.fromisoformat(vote.time).timestamp()
+    time = vote.time and datetime.fromisoformat(vote.time).timestamp()
+    return vote.left, vote.right, winner, vote.voter, time, vote.count
