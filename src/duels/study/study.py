@@ -25,6 +25,7 @@ from ..votes.files import VoteSource, read_votes
 from ..votes.names import arm_names, composed, imported_name, link_voter, past_voter, place_of, voter_name
 from ..votes.votes import Votes
 from . import log
+from .allocation import Allocation, allocate
 from .duels import Duel, DuelItem, checked_note, iso_time
 from .items import choose_item, fixed_items, has_any, with_items
 from .past_votes import MOST_VOTES, checked_batch, exported_votes, too_many
@@ -36,6 +37,14 @@ if TYPE_CHECKING:
 
 Judging = Callable[..., object] | Mapping[str, Callable[..., object]]
 About = Callable[[sa.Connection, Duel], Mapping[str, object]]
+
+TOGETHER = 100  # questions that are written at once, while others wait
+
+
+def parts_of(n: int) -> list[int]:
+    """Return the sizes of the parts in which n questions are asked, each in a write of its own."""
+    n = check_int("n", n, 1, 10_000)
+    return [min(TOGETHER, n - done) for done in range(0, n, TOGETHER)]
 
 
 class Study(Shown):
@@ -66,7 +75,8 @@ class Study(Shown):
         """Ask for the next duel. It is on disk when this returns.
 
         Args:
-            n: How many duels to ask for, up to 10,000.
+            n: How many duels to ask for, up to 10,000. More than 100 are written in several parts, so that nobody else
+                waits for all of them.
             voter: Who is asked; stored with the question.
             allow_self: False where people vote, so that an arm never meets itself. A question that cannot help the
                 verdict, such as one about a pair that is certain already, is then replaced by one that does.
@@ -77,10 +87,40 @@ class Study(Shown):
         Raises:
             Conflict: If the study was retired.
         """
-        duels = self._storage.write(self.asking(n, voter=voter, allow_self=allow_self))
+        duels = list[Duel]()
+        for part in parts_of(n):
+            try:
+                duels += self._storage.write(self.asking(part, voter=voter, allow_self=allow_self))
+            except NothingToAsk:
+                if not duels:
+                    raise
+                break
         if any(duel.item is not None for duel in duels):
             duels = with_items(self, duels)
         return duels[0] if n == 1 else duels
+
+    def allocate(self, n: int) -> list[Allocation]:
+        """Return how often to ask each pair, for systems that decide by the batch, such as on tomorrow's traffic.
+
+        These are the pairs of the next questions of `ask`, without self-duels. Nothing is written, and no duel is open
+        afterwards: bring the answers back as counts, with `import_votes`. The same log gives the same allocation.
+        Each pair is divided evenly between both sides.
+
+        Args:
+            n: How many questions to divide, up to 10¹². Beyond 10,000, they are divided in the proportions of 10,000.
+
+        Returns:
+            The pairs, those that are asked most often first.
+
+        Raises:
+            Conflict: If the study was retired, or asks about each item once.
+
+        Example:
+            >>> study = duels.create_study(["a", "b"], storage="sqlite://")
+            >>> sum(times for left, right, times in study.allocate(1000))
+            1000
+        """
+        return allocate(self, n)
 
     def asking(
         self, n: int = 1, *, voter: str | None = None, allow_self: bool = True, about: About | None = None
