@@ -16,6 +16,7 @@ from duels.storage.storage import Storage
 from duels.study import catalogue
 from duels.study.duels import duel_number
 from duels.study.study import Study
+from duels.votes.files import read_votes
 from duels.votes.names import arm_names, study_name, voter_name
 
 ARMS = ["fox", "owl", "wren"]
@@ -415,6 +416,21 @@ def test_export_in_the_arena_form(logo):
         ("fox", "wren", "tie"),
     ]
     assert "arean" in refusal("export", "logo", "--out", "votes.csv", "--form", "arean", cwd=logo)
+
+
+def test_export_to_a_pipe(logo):
+    """Votes go to standard output, messages to standard error, whatever their format."""
+    output("export", "logo", "--out", "votes.csv", cwd=logo)
+    for more in ([], ["-f", "json"]):
+        assert output("export", "logo", "--out", "-", *more, cwd=logo) == (logo / "votes.csv").read_text()
+    output("export", "logo", "--out", "votes.parquet", cwd=logo)
+    assert read_votes(logo / "votes.parquet") == read_votes(logo / "votes.csv")
+
+
+def test_export_of_pairs_needs_items(logo):
+    said = refusal("export", "logo", "--out", "pairs.jsonl", "--form", "trl", cwd=logo)
+    assert "expected votes of a study with items" in said
+    assert not (logo / "pairs.jsonl").exists()
 
 
 def test_import_from_standard_input(tmp_path):

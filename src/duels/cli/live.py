@@ -319,20 +319,26 @@ def import_votes(
 
 def export(
     study: StudyArgument,
-    out: Annotated[Path, typer.Option(help="The file to write: .csv or .jsonl, also .gz.")],
-    form: Annotated[str, typer.Option("--form", help="duels (left, right), or arena (model_a, model_b).")] = "duels",
+    out: Annotated[str, typer.Option(help="The file to write: .csv, .jsonl (also .gz) or .parquet; - for a pipe.")],
+    form: Annotated[str, typer.Option("--form", help="The columns: duels, arena, lmarena or trl.")] = "duels",
     storage: StorageOption = STORAGE,
     format: FormatOption = Format.table,
 ) -> None:
     """Write the answers of a study to a file."""
     from ..study.catalogue import load_study
-    from ..votes.written import write_votes
+    from ..votes.written import trl_pairs, write_votes
 
-    votes = load_study(study, storage).votes()
+    votes = load_study(study, storage).votes(items=form in ("lmarena", "trl"))
     write_votes(votes, out, form)
+    saved, left_out = votes.total, ""
+    if form == "trl":
+        pairs = trl_pairs(votes)
+        saved, left_out = len(pairs.rows), pairs.left_out
     if format is Format.table:
-        print(f"{counted(len(votes), 'vote')} saved in {out}", file=sys.stderr)
-    _say(format, "", study=study, votes=len(votes), file=str(out))
+        more = f"; {left_out} left out" if left_out else ""
+        print(f"{counted(saved, 'vote')} saved in {'standard output' if out == '-' else out}{more}", file=sys.stderr)
+    if out != "-":
+        _say(format, "", study=study, votes=saved, file=out)
 
 
 def _say(format: Format, words: str, **facts: object) -> None:

@@ -1,8 +1,9 @@
 """Past votes: into a study, and out of it."""
 
+import dataclasses
 import json
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
@@ -15,23 +16,53 @@ from ..votes.rows import moment_of, used_names
 from ..votes.votes import NEVER, Column, Times, Votes
 from .duels import iso_time
 from .history import History
+from .items import Item, item_in, list_items
 from .log import Imported, Log
+
+if TYPE_CHECKING:
+    import polars as pl
 
 MOST_VOTES = 10**12  # of a study: with more, rounding errors of the evidence are no longer small
 
 
-def exported_votes(study: Log) -> Votes:
-    """Return the answers of a study that count; self-duels are left out."""
-    exported = study.read(_exported)
+def exported_votes(study: Log, items: bool = False) -> Votes:
+    """Return the answers of a study that count; self-duels are left out.
+
+    Args:
+        study: The study.
+        items: Whether to add what each duel was about, if any was about an item, as the further columns prompt,
+            left_output and right_output.
+    """
+    exported, shown = study.read(_exported), dict[int, int]()
     found = _Found(exported)
     for event in study.read_log(exported.seq):
+        if items and event.kind == "ask" and event.note and (item := item_in(event.note)) is not None:
+            shown[event.duel or 0] = item
         if event.kind == "import":
             found.add_import(event.duel or 0, study.imported(event), iso_time(event.time))
         elif event.kind in ("tell", "vote"):
             note = json.loads(event.note) if event.note else {}
             time = note.get("voted", iso_time(event.time))
             found.add(event.duel or 0, event.attempt, ANSWERS.index(event.answer), event.voter, time)
-    return found.votes(f"study {study.name!r}")
+    votes = found.votes(f"study {study.name!r}")
+    return dataclasses.replace(votes, extra=_outputs(study, votes, shown)) if shown else votes
+
+
+def _outputs(study: Log, votes: Votes, shown: dict[int, int]) -> "dict[str, pl.Series]":
+    """Prompt and outputs of each vote; None where its item was removed, and for images."""
+    import polars as pl
+
+    known, last = dict[int, Item](), 0
+    while page := list_items(study, last, 1000):
+        known |= page
+        last = page[-1][0]
+    empty = Item("", {})
+    about = [known.get(shown.get(int(duel or 0), -1), empty) for duel in votes.duels or ()]
+    found: dict[str, list[str | None]] = {"prompt": [item.prompt if item is not empty else None for item in about]}
+    for side, arms in (("left_output", votes.left), ("right_output", votes.right)):
+        outputs = [item.outputs.get(votes.names[arm]) for item, arm in zip(about, arms.tolist())]
+        found[side] = [None if one is None or one.kind == "image" else one.content for one in outputs]
+    return {name: pl.Series(name, cells, dtype=pl.String) for name, cells in found.items()}
 
 
 def checked_batch(packed: Packed, study: str, names: Sequence[str]) -> tuple[dict[str, object], Batch]:

@@ -512,9 +512,13 @@ class Study(Shown):
         store(connection, self._row.id, event.seq, packed)
         return packed.total
 
-    def votes(self) -> Votes:
-        """Return the answers that count as votes, for `write_votes`; self-duels are left out."""
-        return exported_votes(self)
+    def votes(self, items: bool = False) -> Votes:
+        """Return the answers that count as votes, for `write_votes`; self-duels are left out.
+
+        Args:
+            items: Whether to add what each duel was about, in `Votes.extra`: prompt, left_output and right_output.
+        """
+        return exported_votes(self, items)
 
     def open_duels(self) -> list[Duel]:
         """Return the duels without an answer, oldest first."""
