@@ -94,7 +94,7 @@ class History(Record):
         self._asked_last = None
         super()._import(batch, time)
         self._questions.start_again()
-        if batch.count is not None:  # shares of earlier counts may be smaller now
+        if batch.count is not None and self.is_sampled:  # shares of earlier counts are smaller now
             self._restart_policy()
 
     def _withdraw(self, duels: Sequence[int], becomes: int, blind: bool = False) -> None:
@@ -207,7 +207,7 @@ class History(Record):
         swapped = np.frombuffer(self.swapped, np.int8)[number] == 1
         outcome = np.where(swapped, 1.0 - outcome, outcome)
         if self.repeated:
-            entered = _mixed(self.shares(number))
+            entered = _mixed(self.shares(number), np.searchsorted(self.counted, number, side="right"))
             first, second, outcome = first[entered], second[entered], outcome[entered]
         if self.goal.ties == "skipped":
             told = (outcome != 0.5) | (first == second)  # a self-duel is no tie: time goes on
@@ -291,7 +291,7 @@ class History(Record):
         arrays = {SAVED_AS.get(name, name): np.array(getattr(self, name), kind) for name, kind in COLUMNS.items()}
         arrays |= {"active": np.array(self.active, bool), "wins": self.wins.copy(), "ties": self.ties.copy()}
         if self.count:
-            arrays["count"] = np.array(self.count, np.int64)
+            arrays |= {"count": np.array(self.count, np.int64), "counted": np.array(self.counted, np.int64)}
         if self.items is not None:
             plain |= {"items": [self.items.first, self.items.last], "closed": sorted(self.items.closed)}
             arrays["item"] = np.array(self.items.of, np.int32)
@@ -318,7 +318,7 @@ class History(Record):
             column = getattr(self, name)
             saved = arrays.pop(SAVED_AS.get(name, name))
             setattr(self, name, array(column.typecode, saved.astype(kind).tobytes()))
-        self.count = array("q", arrays.pop("count", NONE).tobytes())
+        self.count, self.counted = (array("q", arrays.pop(name, NONE).tobytes()) for name in ("count", "counted"))
         wide = np.int64 if self.count else np.int32
         self.wins, self.ties = (arrays.pop(name).astype(wide) for name in ("wins", "ties"))
         self.repeated = int((self.votes_of(np.array(self.answered, np.int64)) - 1).sum())
@@ -356,11 +356,12 @@ class History(Record):
         return self.wins.nbytes + self.ties.nbytes + duels + 100 * len(self.open) + player
 
 
-def _mixed(shares: np.ndarray) -> np.ndarray:
-    """Rows, each as often as its share. Adjacent ones with shares above 1 are mixed evenly; others keep their place.
+def _mixed(shares: np.ndarray, imports: np.ndarray) -> np.ndarray:
+    """Rows, each as often as its share. Adjacent rows of an import with shares above 1 are mixed evenly.
 
     Args:
         shares: (n,) int64: At least 1.
+        imports: (n,) int64: The import that each row is of.
 
     Returns:
         (sum of shares,) int64: Indices of rows.
@@ -368,7 +369,8 @@ def _mixed(shares: np.ndarray) -> np.ndarray:
     row = np.repeat(np.arange(len(shares)), shares)
     within = np.arange(len(row)) - np.repeat(np.cumsum(shares) - shares, shares)
     single = shares == 1
-    run = np.cumsum(single | np.append(True, single[:-1]))  # a number for each run of adjacent rows
+    begins = single[1:] | single[:-1] | (imports[1:] != imports[:-1])
+    run = np.cumsum(np.append(False, begins))  # a number for each run of rows that are mixed
     return np.asarray(row[np.lexsort((row, (within + 0.5) / shares[row], run[row]))])
 
 

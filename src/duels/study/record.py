@@ -79,6 +79,7 @@ class Record:
         self.asked = array("d")
         self.answered = array("q")  # numbers of the duels whose answer counts, in the order of the answers
         self.count = array("q")  # how many votes a duel stands for; up to the last import with counts, 1 after it
+        self.counted = array("q")  # the numbers of the first duels of imports with counts
         self.repeated = 0  # votes in addition to one per entry of `answered`
         self.open: dict[int, None] = {}  # numbers of the duels without an answer, in the order they were asked
         self._fresh: dict[int, None] = {}  # the open duels, except those known to be past their lease
@@ -258,6 +259,7 @@ class Record:
             self.wins, self.ties = self.wins.astype(np.int64), self.ties.astype(np.int64)
             self.count.frombytes(np.ones(first - len(self.count), np.int64).tobytes())
             self.count.frombytes(batch.count.tobytes())
+            self.counted.append(first)
             self.repeated += int((batch.count - 1).sum())
             votes = batch.count
         self._count_all(batch.left, batch.right, batch.answer, votes)
