@@ -4,7 +4,6 @@ import json
 import os
 import shlex
 import sys
-from collections import Counter
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
@@ -12,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import Conflict, DuelsError, InvalidInput, counted
+from ..errors import Conflict, DuelsError, InvalidInput, UnknownName, counted
 from .planning import plan
 from .printing import Column, Format, FormatOption, SeedOption, column, number, print_rows, print_text
 
 if TYPE_CHECKING:
-    from ..votes.votes import Vote, Votes
+    from ..votes.votes import Votes
 
 StorageOption = Annotated[
     str, typer.Option(envvar="DUELS_STORAGE", help="The database: sqlite:///file.db or postgresql://user@host/name.")
@@ -366,14 +365,19 @@ def _where(storage: str) -> str:
 def _add_to(votes: "Votes", study: str, storage: str, again: bool) -> int:
     """Import votes into an existing study; refuse votes that it already has, unless `again`."""
     from ..study.catalogue import load_study
+    from ..study.duplicates import count_known
 
-    one = load_study(study, storage)
+    try:
+        one = load_study(study, storage)
+    except UnknownName as error:
+        error.add_note("use --create to create it with the arms of the votes")
+        raise
     if votes.times and not again:
-        known = (_counts_of(votes) & _counts_of(one.votes())).total()
+        known = count_known(votes, one.votes())
         if known:
             are, them = ("is", "it") if known == 1 else ("are", "them")
             raise InvalidInput(
-                f"{known:,} of these {counted(len(votes), 'vote')} {are} in {study!r} already (same arms, answer, "
+                f"{known:,} of these {counted(votes.total, 'vote')} {are} in {study!r} already (same arms, answer, "
                 f"voter and time): use --again to count {them} twice; nothing was imported"
             )
     try:
@@ -382,17 +386,6 @@ def _add_to(votes: "Votes", study: str, storage: str, again: bool) -> int:
         if "add_arm" in str(error):
             error.add_note(f"here: duels add-arm {shlex.quote(study)} ARM")
         raise
-
-
-def _counts_of(votes: "Votes") -> Counter[tuple[object, ...]]:
-    """Count equal votes that have a time; the sides of the arms do not matter."""
-    from ..votes.names import imported_name
-
-    def what(vote: "Vote") -> tuple[object, ...]:
-        answer = {"left": vote.left, "right": vote.right}.get(vote.winner, vote.winner)
-        return *sorted((vote.left, vote.right)), answer, vote.voter and imported_name(vote.voter), vote.time
-
-    return Counter(what(vote) for vote in votes if vote.time)
 
 
 def _create_with(votes: "Votes", study: str, storage: str, policy: str | None, horizon: int | None) -> int:

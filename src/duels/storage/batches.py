@@ -14,6 +14,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from ..errors import DamagedStudy
+from ..files import packed_arrays
 from .tables import events, votes
 
 if TYPE_CHECKING:
@@ -80,13 +81,13 @@ def pack(given: "Votes", called: Callable[[str], str] = str) -> Packed:
         number = {name: place for place, name in enumerate(dict.fromkeys(names))}
         place = np.array([*(number[name] for name in names), -1], np.int32)
         voters = pack_voters(Voters(list(number), place[given.voters.codes]))
-    return Packed(given.names, len(given), given.total, _written(columns), voters)
+    return Packed(given.names, len(given), given.total, packed_arrays(columns), voters)
 
 
 def pack_voters(voters: Voters) -> bytes:
     """Pack voters for storing."""
     names = np.frombuffer(json.dumps(voters.names).encode(), np.uint8)
-    return _written({"names": names, "given": voters.given})
+    return packed_arrays({"names": names, "given": voters.given})
 
 
 def note_of(packed: Packed, arms: Sequence[int | None]) -> dict[str, Any]:
@@ -172,12 +173,6 @@ def forget_voter(connection: sa.Connection, study: int, last: int, called: Colle
         here = (votes.c.study_id == study) & (votes.c.seq == event.seq)
         connection.execute(sa.update(votes).where(here).values(voters=packed))
     return duels
-
-
-def _written(columns: dict[str, Any]) -> bytes:
-    file = io.BytesIO()
-    np.savez_compressed(file, **columns)
-    return file.getvalue()
 
 
 def _read(content: bytes) -> dict[str, np.ndarray]:

@@ -9,6 +9,7 @@ from ..checks import check_int
 from ..errors import Conflict
 from .history import History
 from .log import Log
+from .player import Player
 
 ASKED = 10_000  # questions that are looked at; a larger number is divided in the proportions of these
 MOST = 10**12
@@ -39,8 +40,7 @@ def allocate(study: Log, n: int) -> list[Allocation]:
             raise Conflict(
                 f"study {study.name!r} asks each pair about each item once, which counts of answers do not say: use ask"
             )
-        study.player(history)
-        return _Ahead(history)
+        return _Ahead(history, study.player(history))
 
     ahead = study.read(copied)
     times = ahead.pairs_of_next(min(n, ASKED))
@@ -56,7 +56,7 @@ def allocate(study: Log, n: int) -> list[Allocation]:
 class _Ahead(History):
     """A copy of what a study's next questions depend on. No question of the study counts as open in it."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History, player: Player) -> None:
         super().__init__(history.row, history.policy)
         self.names, self.active, self.started_with = history.names.copy(), history.active.copy(), history.started_with
         self.wins, self.ties, self.repeated = history.wins.copy(), history.ties.copy(), history.repeated
@@ -65,7 +65,7 @@ class _Ahead(History):
             column.frombytes(bytes(size * len(history.left)))  # sides and chances depend on how many there are
         self.asked.frombytes(bytes(8 * len(history.left)))
         self.compiles = False
-        self._player = history.player().copy()
+        self._player = player.copy()
 
     def pairs_of_next(self, n: int) -> dict[tuple[int, int], int]:
         """Return how often the next n questions are about each pair, by its arms as the first of them shows it."""

@@ -8,12 +8,13 @@ import json
 from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..engine import loop
 from ..errors import DuelsError
+from ..files import packed_arrays
 from ..policies import Policy
 from ..policies import policy as find_policy
 from ..storage.batches import Batch
@@ -375,7 +376,4 @@ def _mixed(shares: np.ndarray, imports: np.ndarray) -> np.ndarray:
 
 
 def _serialised(plain: dict[str, object], arrays: dict[str, np.ndarray]) -> bytes:
-    file = io.BytesIO()
-    columns: dict[str, Any] = arrays | {"plain": np.frombuffer(json.dumps(plain).encode(), np.uint8)}
-    np.savez_compressed(file, **columns)
-    return file.getvalue()
+    return packed_arrays(arrays | {"plain": np.frombuffer(json.dumps(plain).encode(), np.uint8)})
