@@ -29,6 +29,7 @@ OwnConfidenceOption = Annotated[
     float | None, typer.Option(help="The probability that no statement is ever wrong.", show_default="the study's")
 ]
 STORAGE = "sqlite:///duels.db"
+LARGE, MANY = 5_000_000, 100_000  # bytes of a file, and rows of votes, that take long enough to show progress
 NO_MARGIN = "equal arms never get a verdict without a margin: --margin 0.05 accepts an arm that none beats in over 55 %"
 
 
@@ -169,6 +170,19 @@ def ask(
     print_rows(rows, format)
 
 
+def allocate(
+    study: StudyArgument,
+    n: Annotated[str, typer.Option("-n", help="How many questions to divide, also as 1e6.")],
+    storage: StorageOption = STORAGE,
+    format: FormatOption = Format.table,
+) -> None:
+    """Show how often to ask each pair, for systems that decide by the batch."""
+    from ..study.catalogue import load_study
+
+    rows = [row._asdict() for row in load_study(study, storage).allocate(number("n", n))]
+    print_rows(rows, format, ALLOCATION_COLUMNS)
+
+
 def open_duels(study: StudyArgument, storage: StorageOption = STORAGE, format: FormatOption = Format.table) -> None:
     """List the duels without an answer."""
     from ..study.catalogue import load_study
@@ -301,13 +315,14 @@ def import_votes(
     format: FormatOption = Format.table,
 ) -> None:
     """Import past votes into a study. If one of them has an error, none is imported."""
+    from ..engine.progress import working
     from ..votes.files import read_votes
 
-    votes = read_votes(file, columns=_columns(column))
-    if create:
-        taken = _create_with(votes, study, storage, policy, None if horizon is None else number("horizon", horizon))
-    else:
-        taken = _add_to(votes, study, storage, again)
+    mapping, steps = _columns(column), None if horizon is None else number("horizon", horizon)
+    with working(f"reading {'standard input' if file == '-' else file}", _is_large(file)):
+        votes = read_votes(file, columns=mapping)
+    with working(f"importing {counted(votes.total, 'vote')} into {study!r}", len(votes) > MANY):
+        taken = _create_with(votes, study, storage, policy, steps) if create else _add_to(votes, study, storage, again)
     if format is Format.table:
         print(f"columns: {votes.said}", file=sys.stderr)
         if votes.skipped:
@@ -338,6 +353,11 @@ def export(
         print(f"{counted(saved, 'vote')} saved in {'standard output' if out == '-' else out}{more}", file=sys.stderr)
     if out != "-":
         _say(format, "", study=study, votes=saved, file=out)
+
+
+def _is_large(file: str) -> bool:
+    """Whether a file takes seconds to read: it is large, or a folder or a pattern of many."""
+    return not os.path.isfile(file) or os.path.getsize(file) > LARGE
 
 
 def _say(format: Format, words: str, **facts: object) -> None:
@@ -433,6 +453,7 @@ STUDIES_COLUMNS = (
     column("damaged"),
 )
 OPEN_COLUMNS = (column("duel"), column("left"), column("right"), column("asked", spare=1))
+ALLOCATION_COLUMNS = (column("left"), column("right"), column("times", show=","))
 RANKING_COLUMNS = (column("rank"), column("arm"), column("certain"))
 LEADERBOARD_COLUMNS = (
     Column("rank", ("rank", "active"), lambda rank, active: str(rank) if active else ""),
@@ -457,6 +478,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "add-arm": add_arm,
     "retire-arm": retire_arm,
     "ask": ask,
+    "allocate": allocate,
     "open": open_duels,
     "tell": tell,
     "undo": undo,

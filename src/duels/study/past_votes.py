@@ -80,8 +80,9 @@ def checked_batch(packed: Packed, study: str, names: Sequence[str]) -> tuple[dic
     arm = {name: exact[name] if name in exact else place_of(name, names) for name in packed.names}
     unknown = [name for name, number in arm.items() if number is None]
     if unknown:
+        shown = ", ".join(name[:200] for name in unknown[:5])
         raise InvalidInput(
-            f"the votes are about arms that study {study!r} does not have: {', '.join(unknown[:5])}"
+            f"the votes are about arms that study {study!r} does not have: {shown}"
             f"{', …' if len(unknown) > 5 else ''}; add them with add_arm first"
         )
     note = note_of(packed, list(arm.values()))
