@@ -1,5 +1,6 @@
 """Votes with counts in a study: a row of many equal votes is as good as the votes one by one."""
 
+import decimal
 import json
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from duels.study import log, record
 from duels.study.board import board
 from duels.study.catalogue import create_study, list_studies, load_study
 from duels.study.history import _mixed
+from duels.study.intervals import log_evidence
+from duels.study.past_votes import MOST_VOTES
 from duels.votes import read_votes, write_votes
 
 ARMS = ["a", "b", "c", "d"]
@@ -212,6 +215,23 @@ def test_more_votes_than_can_be_told_apart_are_refused(url):
     with pytest.raises(InvalidInput, match="more than 1,000,000,000,000 votes"):
         study.import_votes(half)
     assert study.history().total == 6 * 10**11
+
+
+def test_the_evidence_of_the_most_votes_is_right():
+    """Oracle: Stirling's series in 60 digits, whose next term is below 10⁻⁵⁰ here."""
+    digits = decimal.Context(60)
+    pi, half = decimal.Decimal("3.14159265358979323846264338327950288419716939937510582"), decimal.Decimal("0.5")
+
+    def log_gamma(x):
+        return (x - half) * x.ln() - x + (2 * pi).ln() / 2 + 1 / (12 * x) - 1 / (360 * x**3) + 1 / (1260 * x**5)
+
+    with decimal.localcontext(digits):
+        for lead in (0, 10**6, 3 * 10**6, 5 * 10**6):
+            wins, n = MOST_VOTES // 2 + lead, decimal.Decimal(MOST_VOTES)
+            losses = MOST_VOTES - wins
+            beta = log_gamma(wins + half) + log_gamma(losses + half) - log_gamma(n + 1)
+            exact = beta - pi.ln() + n * decimal.Decimal(2).ln()
+            assert float(log_evidence(wins, losses)) == pytest.approx(float(exact), abs=0.01)
 
 
 @pytest.mark.parametrize("form", ["duels", "arena"])

@@ -14,7 +14,7 @@ from ...study.duels import Duel, DuelItem, checked_note
 from ...study.items import with_items
 from ...study.study import Study, parts_of
 from ..errors import error_responses
-from ..schemas import Ask, DuelOut, Duels, Forget, Forgotten, Tell, Told, Undo, Undone
+from ..schemas import AllocationOut, Ask, DuelOut, Duels, Forget, Forgotten, Tell, Told, Undo, Undone
 from ..security import FastCaller, ServiceDep
 from .studies import Found, StudyPath
 
@@ -45,6 +45,15 @@ async def ask(study: StudyPath, body: Ask, service: ServiceDep, key: FastCaller)
     if any(duel.item is not None for duel in duels):
         duels = await asyncio.to_thread(with_items, await service.cached_study(study), duels)
     return {"duels": [duel_out(duel) for duel in duels]}
+
+
+@router.get("/api/studies/{study}/allocation", response_model=AllocationOut)
+def allocation(study: Found, n: Annotated[int, Query(ge=1, le=10**12)]) -> dict[str, object]:
+    """Get how often to ask each pair, for systems that decide by the batch. Nothing is written.
+
+    Bring the answers back as counts, with `import`.
+    """
+    return {"allocation": [row._asdict() for row in study.allocate(n)]}
 
 
 @router.post("/api/studies/{study}/tell", response_model=Told)
