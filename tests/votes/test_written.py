@@ -111,6 +111,11 @@ def test_pairs_of_votes_from_elsewhere():
     assert trl_pairs(votes).left_out == "1 vote without a prompt and two texts"
 
 
+def test_outputs_that_are_numbers_are_text():
+    row = {"left": "a", "right": "b", "winner": "left", "prompt": "2 + 2?", "response_a": "4", "response_b": "5"}
+    assert trl_pairs(read_votes([row], extra=["prompt", "response_a", "response_b"])).rows == [("2 + 2?", "4", "5")]
+
+
 def test_pairs_need_items(study, tmp_path):
     for votes in (study.votes(), read_votes(ROWS)):
         with pytest.raises(InvalidInput, match="has no prompts and outputs, which pairs for preference tuning need"):

@@ -121,10 +121,18 @@ def trl_pairs(votes: Votes) -> Pairs:
 
 def _items_of(votes: Votes) -> tuple[list[object], list[object], list[object]] | None:
     """Prompt and outputs of each vote; None if the votes do not have them."""
-    for left, right in OUTPUTS:
-        if {"prompt", left, right} <= votes.extra.keys():
-            return votes.extra["prompt"].to_list(), votes.extra[left].to_list(), votes.extra[right].to_list()
+    for names in (("prompt", *sides) for sides in OUTPUTS):
+        if votes.extra.keys() >= {*names}:
+            prompt, left, right = (_texts(votes.extra[name]) for name in names)
+            return prompt, left, right
     return None
+
+
+def _texts(column: "pl.Series") -> list[object]:
+    """The cells of a column; numbers as text, since a column of answers such as 4 and 5 is read as numbers."""
+    import polars as pl
+
+    return (column.cast(pl.String) if column.dtype.is_numeric() else column).to_list()
 
 
 def _kind_of(path: str | os.PathLike[str], format: str) -> str:
