@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from table import report
+from table import report, seconds
 
 import duels
 from duels.engine import loop
@@ -56,12 +56,7 @@ def oracle_rate(matrix, policy, horizon):
 
 def seconds_of(code):
     """The best of seven fresh processes; what Python itself takes is included."""
-    best = np.inf
-    for _ in range(7):
-        started = time.perf_counter()
-        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-        best = min(best, time.perf_counter() - started)
-    return best
+    return seconds(lambda: subprocess.run([sys.executable, "-c", code], check=True, capture_output=True), 7)
 
 
 def rows():

@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-from table import report
+from table import report, seconds
 
 from duels.engine.threads import thread_count
 from duels.ranking.clicks import click_model
@@ -45,15 +45,6 @@ def made_up(queries=75, documents=1000, features=64, seed=0):
         offsets=np.arange(queries + 1) * documents,
         queries=tuple(f"q{k}" for k in range(queries)),
     )
-
-
-def seconds(work, times=2):
-    best = np.inf
-    for _ in range(times):
-        started = time.perf_counter()
-        work()
-        best = min(best, time.perf_counter() - started)
-    return best
 
 
 def literal_seconds(collection, comparisons=200):

@@ -11,7 +11,7 @@ import importlib.util
 import time
 
 import numpy as np
-from table import report
+from table import report, seconds
 
 import duels
 
@@ -28,20 +28,15 @@ def votes_of(n, seed=0):
     return left, right, np.where(rng.random(n) < 0.1, 2, np.where(won, 0, 1))
 
 
-def seconds(call, times=3):
-    best = np.inf
-    for _ in range(times):
-        started = time.process_time()
-        call()
-        best = min(best, time.process_time() - started)
-    return best
+def taken(work, times=3):
+    return seconds(work, times, time.process_time)
 
 
 def ours(left, right, winner):
     names, words = [f"arm {k}" for k in range(ARMS)], ("left", "right", "tie")
     votes = duels.read_votes([(names[i], names[j], words[w]) for i, j, w in zip(left, right, winner)])
-    yield "ratings with intervals", seconds(lambda: duels.ratings(votes)), "s", 0.5
-    drawn = seconds(lambda: duels.ratings(votes, interval="bootstrap", rounds=ROUNDS))
+    yield "ratings with intervals", taken(lambda: duels.ratings(votes)), "s", 0.5
+    drawn = taken(lambda: duels.ratings(votes, interval="bootstrap", rounds=ROUNDS))
     yield f"ratings, {ROUNDS} rounds of the bootstrap", drawn, "s", 1.0
 
 
@@ -50,9 +45,9 @@ def theirs(left, right, winner):
 
     words = (evalica.Winner.X, evalica.Winner.Y, evalica.Winner.Draw)
     given = left.tolist(), right.tolist(), [words[w] for w in winner]
-    yield "evalica, no intervals", seconds(lambda: evalica.bradley_terry(*given)), "s", None
+    yield "evalica, no intervals", taken(lambda: evalica.bradley_terry(*given)), "s", None
     options = {"n_resamples": ROUNDS, "bootstrap_method": "percentile"}
-    drawn = seconds(lambda: evalica.bootstrap(evalica.bradley_terry, *given, **options), 1)
+    drawn = taken(lambda: evalica.bootstrap(evalica.bradley_terry, *given, **options), 1)
     yield f"evalica, {ROUNDS} rounds of the bootstrap", drawn, "s", None
 
 

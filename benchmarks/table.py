@@ -1,15 +1,26 @@
-"""A benchmark's rows as a table and as JSON; a missed bar is exit code 1."""
+"""What benchmarks share: how long work takes, and rows as a table and as JSON; a missed bar is exit code 1."""
 
 import json
 import platform
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from duels.engine.threads import thread_count
 
 OUT = Path(__file__).parent / "out"
+
+
+def seconds(work: Callable[[], object], times: int = 2, clock: Callable[[], float] = time.perf_counter) -> float:
+    """How long work takes, at best; `time.process_time` counts what the processor does."""
+
+    def once() -> float:
+        started = clock()
+        work()
+        return clock() - started
+
+    return min(once() for _ in range(times))
 
 
 def report(name: str, rows: Iterable[tuple[str, float, str, float | None]]) -> None:

@@ -15,6 +15,7 @@ ROOMS = [
     "judges",
     "orders",
     "preference",
+    "estimated",
     "problems",
     "regrets",
     "theory",

@@ -34,6 +34,7 @@ _HOMES = {
     "Votes": "votes.votes",
     "read_votes": "votes.files",
     "ratings": "rating.table",
+    "agreement": "study.voter_agreement",
     "Analysis": "study.analysis",
     "analyse": "study.analysis",
     "plan": "study.plan",
@@ -120,6 +121,7 @@ if TYPE_CHECKING:
     from .study.plan import plan
     from .study.study import Study
     from .study.verdict import Verdict
+    from .study.voter_agreement import agreement
     from .votes.files import read_votes
     from .votes.votes import Votes
 

@@ -31,6 +31,7 @@ LATEX |= {
     "≤": r"$\leq$",
     "·": r"$\cdot$",
     "½": r"$\frac12$",
+    "∞": r"$\infty$",
 }
 LATEX |= {"α": r"$\alpha$", "β": r"$\beta$", "γ": r"$\gamma$", "δ": r"$\delta$", "η": r"$\eta$", "κ": r"$\kappa$"}
 SUPERSCRIPT = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-"))

@@ -207,7 +207,7 @@ def test_matrix_estimate(tmp_path):
     assert matrix.names == ("f1", "f2", "f3")
     assert matrix.names[matrix.condorcet_winner] == "f1"
     assert said.startswith(matrix.describe())
-    assert "estimated from        500 comparisons per pair; the winner is at least" in said
+    assert "estimated from        500 comparisons per pair\nsampling error        the winner is at least" in said
     again = output(*what, "again.csv", "--jobs", "1", "-f", "json", cwd=tmp_path)
     assert duels.load_matrix(tmp_path / "again.csv") == matrix
     described = json.loads(output("matrix", "describe", "p.csv", "-f", "json", cwd=tmp_path))

@@ -69,12 +69,16 @@ COMMANDS = {
     "ranking": Command("prompts", table=True),
     "import": Command("copied votes.csv --create"),
     "export": Command("prompts --out v.csv"),
+    "analyse": Command("battles.csv -f json"),  # its table is that of `leaderboard`, between two sentences
+    "ratings": Command("battles.csv", table=True),
     "plan": Command("--arms 4 --gap 0.2 --studies 20 -p rucb -p random --limit 900 -q", table=True),
+    "agreement": Command("voters.csv"),
     "serve": Command("--help"),  # it runs until Ctrl-C; a test of its own is below
     "policies": Command("", table=True),
     "problems": Command("", table=True),
     "matrix describe": Command("cyclic-4"),
     "matrix estimate": Command("--letor train.txt --comparisons 200 --out m.csv -q"),
+    "matrix count": Command("votes.csv"),
     "matrix generate": Command("cyclic-4 --out c.csv"),
     "token create": Command("laptop"),
     "token list": Command("", table=True),
@@ -87,6 +91,7 @@ FIELDS = {
     "least": ["least"],
     "most": ["most"],
     "between": ["lower", "upper"],
+    "ranks": ["best_rank", "worst_rank"],
     "leads": ["beats"],
     "ns per step": ["nanoseconds"],
     "duels (median)": ["duels_median"],
@@ -128,6 +133,10 @@ def template(tmp_path_factory):
     duels.create_study(ARMS, "a study with a long name, of which there are some", storage, "rucb:alpha=0.6")
     storage.close()
     (folder / "votes.csv").write_text("left,right,winner\nfox,owl,left\n")
+    voted = [f"fox,{ARMS[2]},left,{voter}" for voter in ("ann", "日本の人", "a voter with a long name")]
+    (folder / "voters.csv").write_text("\n".join(["left,right,winner,voter", *voted]))
+    battles = [f'"{a}","{b}",left' for a in ARMS for b in ARMS if a != b] + [f'"{ARMS[0]}","{ARMS[1]}",left'] * 5
+    (folder / "battles.csv").write_text("\n".join(["left,right,winner", *battles]))
     (folder / "train.txt").write_text(LETOR)
     outputs = [",".join([f"prompt {k}", f"good {k}", "poor", "poor"]) for k in range(5)]
     arms = ",".join(f'"{arm}"' for arm in ARMS[1:4])

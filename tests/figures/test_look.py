@@ -20,6 +20,8 @@ TOLD = duels.results.combine(
     [duels.simulate("cyclic-4", "savage", horizon=horizon, runs=3) for horizon in (50, 100)]
     + [duels.simulate("cyclic-4", "rucb", horizon=100, runs=3)]
 )
+VOTES = [("gpt", "llama", "left")] * 9 + [("llama", "gpt", "left"), ("llama", "a model of 70B", "tie")] * 4
+VOTES += [("a model of 70B", "gpt", "left")] * 2
 EVERY = {
     "regret": lambda **look: figures.regret(HORIZONS, **look),
     "accuracy": lambda **look: figures.accuracy(HORIZONS, **look),
@@ -31,6 +33,7 @@ EVERY = {
     "regret_quantiles": lambda **look: figures.regret_quantiles(RUN, "cyclic-4", **look),
     "gamma": lambda **look: figures.gamma(Results(named(2, [0, 0, 1])), BORDA, **look),
     "horizons": lambda **look: figures.horizons(TOLD, **look),
+    "ratings": lambda **look: figures.ratings(duels.ratings(VOTES), **look),
 }
 
 

@@ -76,26 +76,26 @@ def test_the_sandwich_covers(case):
     check(case, "sandwich", 300, 1)
 
 
-def test_errors_that_are_too_small_would_fail(monkeypatch):
-    """Half of the variance covers in 83 % of the runs."""
-    squares = bradley_terry.score_squares
-    monkeypatch.setattr(bradley_terry, "score_squares", lambda *args: [part / 2 for part in squares(*args)])
+WRONG = [
+    pytest.param(
+        lambda *args, right=bradley_terry.score_squares: [part / 2 for part in right(*args)], 300, 1, id="half"
+    ),
+    pytest.param(bradley_terry.curvature, 4000, 2, id="information", marks=pytest.mark.deep),
+]
+
+
+@pytest.mark.parametrize(("squares", "runs", "seed"), WRONG)
+def test_wrong_errors_would_fail(squares, runs, seed, monkeypatch):
+    """Half of the variance covers in 83 % of the runs. With many ties, the information alone is far too wide."""
+    monkeypatch.setattr(bradley_terry, "score_squares", squares)
     with pytest.raises(AssertionError):
-        check("bradley-terry, many ties", "sandwich", 300, 1)
+        check("bradley-terry, many ties", "sandwich", runs, seed)
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("case", CASES)
 def test_the_sandwich_covers_in_many_runs(case):
     check(case, "sandwich", 4000, 2)
-
-
-@pytest.mark.deep
-def test_errors_from_the_information_alone_would_fail(monkeypatch):
-    """With many ties, the inverse of the information is far too wide."""
-    monkeypatch.setattr(bradley_terry, "score_squares", bradley_terry.curvature)
-    with pytest.raises(AssertionError):
-        check("bradley-terry, many ties", "sandwich", 4000, 2)
 
 
 @pytest.mark.deep

@@ -9,9 +9,11 @@ from rating.vote_tables import NAMES, THETA, VOTES, cells, five
 from scipy.optimize import approx_fprime, minimize
 from scipy.special import expit, logit
 
-from duels.rating import bradley_terry, rao_kupper
-from duels.rating.counts import Cells, main_group, reaches, with_average_arm
-from duels.rating.fitting import bootstrap, fit, gradient, information, sandwich
+import duels
+from duels.rating import bradley_terry, fitting, rao_kupper
+from duels.rating.counts import Cells, cells_of_pairs, main_group, reaches, with_average_arm
+from duels.rating.fitting import bootstrap, conjugate_gradients, fit, gradient, information, sandwich
+from duels.study.tally import Tally
 
 MODELS = [bradley_terry, rao_kupper]
 each_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__.rpartition(".")[2])
@@ -286,3 +288,57 @@ def test_choix_and_evalica_agree():
 def test_the_fixture_has_all_votes():
     assert len(VOTES) == five().counts.sum() == 47
     assert set(NAMES) == {side for left, right, _ in VOTES for side in (left, right)}
+
+
+def chain(rng, arms):
+    """Each arm meets the next only, and nearly always wins."""
+    wins = np.diag(rng.integers(1, 1000, arms - 1), 1) + np.diag(rng.integers(1, 5, arms - 1), -1)
+    return wins, np.zeros_like(wins)
+
+
+def clusters(rng, arms):
+    """Two groups that met in one pair, a million to one."""
+    wins, half = np.zeros((arms, arms), np.int64), arms // 2
+    wins[:half, :half], wins[half:, half:] = rng.integers(1, 100, (2, half, half))
+    np.fill_diagonal(wins, 0)
+    wins[0, half], wins[half, 0] = 10**6, 1
+    return wins, np.zeros_like(wins)
+
+
+def uneven(rng, arms, digits=7):
+    """One vote in some pairs, a million in others, at random."""
+    wins, ties = np.zeros((2, arms, arms), np.int64)
+    for _ in range(4 * arms):
+        i, j = rng.choice(arms, 2, replace=False)
+        wins[i, j] += 10 ** rng.integers(0, digits)
+    ties[0, 1] = ties[1, 0] = 1
+    return wins, ties
+
+
+@each_model
+@pytest.mark.parametrize("table", [chain, clusters, uneven], ids=lambda table: table.__name__)
+def test_conjugate_gradients_find_what_elimination_finds(model, table, monkeypatch):
+    given = cells_of_pairs(*table(np.random.default_rng(3), 40))
+    calls = []
+    monkeypatch.setattr(
+        fitting, "conjugate_gradients", lambda *args: calls.append(conjugate_gradients(*args)) or calls[-1]
+    )
+    found = fit(model, given).x
+    assert calls
+    assert all(step is not None for step in calls)
+    monkeypatch.setattr(fitting, "conjugate_gradients", lambda *args: None)
+    assert_allclose(found, fit(model, given).x, atol=1e-9)
+
+
+def test_conjugate_gradients_say_if_they_fail():
+    assert conjugate_gradients(np.diag([1.0, 0.0]), np.array([1.0, 0.0])) is None
+    assert conjugate_gradients(np.diag([1.0, -1.0]), np.array([1.0, 1.0])) is None
+    assert_allclose(conjugate_gradients(np.array([[2.0, -1.0], [-1.0, 2.0]]), np.array([1.0, 0.0])), [2 / 3, 1 / 3])
+    assert conjugate_gradients(np.eye(2), np.zeros(2)).tolist() == [0.0, 0.0]
+
+
+def test_counts_that_are_too_uneven_for_intervals_are_refused():
+    wins, ties = uneven(np.random.default_rng(3), 40, digits=10)
+    tally = Tally(tuple(map(str, range(40))), wins, ties, np.ones(40, dtype=bool), 40)
+    with pytest.raises(duels.InvalidInput, match="the 40 ratings have no intervals: the counts of their pairs are so"):
+        duels.ratings(tally)

@@ -265,6 +265,51 @@ def test_tables_by_a_column(tmp_path):
     assert duels.ratings(LANGUAGES, by="n.a")["n.a"].unique().sort().to_list() == list(range(7))
 
 
+@pytest.mark.parametrize("model", ["bradley-terry", "rao-kupper", "elo"])
+def test_arms_that_only_tied_are_named(model):
+    """Their intervals are those of the arms that they tied with, or have no width at all."""
+    votes = [*VOTES, ("a", "level", "tie"), ("level", "a", "both_bad")]
+    with pytest.warns(UserWarning, match="level only tied, and ties do not show by how much ratings may be off"):
+        duels.ratings(votes, model=model)
+    with pytest.warns(UserWarning, match="x and y only tied, and ties"):
+        table = duels.ratings([("x", "y", "tie")] * 5)
+    assert table["lower"].to_list() == table["upper"].to_list() == [1000.0, 1000.0]
+
+
+TAGS = [["math"], ["code", "math", "code"], [], None, ["code", None]]
+
+
+def test_a_vote_counts_in_every_category_of_its_list(tmp_path):
+    rows = [row | {"tags": TAGS[k % 5]} for k, row in enumerate(LANGUAGES)]
+    table = duels.ratings(rows, by="tags")
+    assert table["tags"].unique(maintain_order=True).to_list() == ["code", "math"]
+    for tag in ("code", "math"):
+        alone = duels.ratings([row for row in rows if tag in (row["tags"] or [])])
+        part = table.filter(pl.col("tags") == tag).drop("tags")
+        assert part["arm", "duels"].sort("arm").equals(alone["arm", "duels"].sort("arm"))
+        assert_allclose(by_arm(part), by_arm(alone), atol=1e-6)
+    assert duels.ratings(pl.DataFrame(rows), by="tags").equals(table)
+    pl.DataFrame(rows).write_parquet(tmp_path / "votes.parquet")
+    read = duels.ratings(tmp_path / "votes.parquet", by="tags")
+    assert read["tags", "arm", "duels"].sort("tags", "arm").equals(table["tags", "arm", "duels"].sort("tags", "arm"))
+    with pytest.raises(duels.InvalidInput, match="column 'tags' is empty in all votes"):
+        duels.ratings([row | {"tags": []} for row in LANGUAGES], by="tags")
+
+
+def test_flags_are_categories():
+    """As in LMArena's `category_tag`: objects of flags, in fields whose names have dots."""
+    rows = [
+        row | {"category_tag": {"math_v0.1": {"math": k % 2 == 0}, "criteria_v0.1": {"hard": k % 3 == 0, "real": True}}}
+        for k, row in enumerate(LANGUAGES)
+    ]
+    table = duels.ratings(rows, by="category_tag.criteria_v0.1")
+    part = table.filter(pl.col("category_tag.criteria_v0.1") == "hard")
+    assert part["duels"].sum() == 2 * len(rows[::3])
+    assert table["category_tag.criteria_v0.1"].unique().sort().to_list() == ["hard", "real"]
+    math = duels.ratings(rows, by="category_tag.math_v0.1.math")
+    assert math.filter(pl.col("category_tag.math_v0.1.math"))["duels"].sum() == 2 * len(rows[::2])
+
+
 def test_columns_must_have_been_read():
     with pytest.raises(duels.InvalidInput, match=re.escape("read it with read_votes(…, extra=['language'])")):
         duels.ratings(duels.read_votes(LANGUAGES), by="language")

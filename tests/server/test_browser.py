@@ -128,6 +128,7 @@ def test_create_by_pasting_vote_and_watch(browser, live, api):
     expect(board.locator("#headline")).to_have_text("Not yet: no two arms have met")
     expect(board.locator("#live")).to_have_text("updates live")
 
+    board.get_by_role("link", name="Share").click()
     board.get_by_label("Title that voters see").fill("Which style?")
     board.get_by_label("Votes each").fill("3")
     board.get_by_role("button", name="Create a link").click()
@@ -138,23 +139,30 @@ def test_create_by_pasting_vote_and_watch(browser, live, api):
     assert link.startswith(f"{live.url}/vote/")
     expect(board.locator("#links tbody tr")).to_have_count(1)
 
+    board.get_by_role("link", name="Results").click()
     with no_reload(board):
         expect(board.get_by_role("heading", name="Next steps")).to_be_visible()
-        expect(board.locator("#results")).to_be_hidden()
+        expect(board.locator("#map-none")).to_be_visible()
         votes = "left,right,winner\nconcise,friendly,left\n"
         assert api.post("/api/studies/styles%20of%20answers%3F/import", content=votes).status_code == 200
-        expect(board.locator("#results")).to_be_visible()
+        expect(board.locator("#map-none")).to_be_hidden()
         expect(board.get_by_role("heading", name="Next steps")).to_be_hidden()
-        board.locator("#pairs-details summary").click()
-        board.locator("#link-name").focus()
+        board.get_by_role("button", name="concise wins 100 % of 1 against friendly, not certain").click()
+        expect(board.locator("#pair")).to_contain_text("concise won 1, friendly won 0, and 0 were ties.")
         vote_by_mouse_and_keyboard(browser, link, api)
         expect(board.locator("#answers")).to_have_text("5")
-        chart = board.locator("#figure-leaderboard svg")
-        expect(chart).to_have_attribute("role", "img")
-        assert "Leaderboard" in chart.get_attribute("aria-label")
-        expect(board.locator("#voters tbody tr")).to_have_count(1)
-        expect(board.locator("#pairs")).to_be_visible()
-        assert board.evaluate("() => document.activeElement.id") == "link-name"
+        expect(board.locator("#arms tbody tr")).to_have_count(3)
+        expect(board.locator("#arms tbody .bar")).to_have_count(3)
+        assert board.evaluate("() => document.activeElement.dataset.pair") is not None
+    board.get_by_role("link", name="Voters").click()
+    expect(board.locator("#voters tbody tr")).to_have_count(1)
+    board.get_by_role("link", name="Results").click()
+    board.get_by_role("link", name="Advanced").click()
+    board.locator("#pairs-details summary").click()
+    expect(board.locator("#pairs")).to_be_visible()
+    chart = board.locator("#figure-leaderboard svg")
+    expect(chart).to_have_attribute("role", "img")
+    assert "Leaderboard" in chart.get_attribute("aria-label")
     board.wait_for_function("() => document.querySelectorAll('[data-chart]:not([hidden]) svg').length === 6")
 
 
@@ -231,6 +239,7 @@ def test_create_from_a_file_of_items(browser, live, api, tmp_path):
     assert [arm["name"] for arm in made["arms"]] == ["first, really", "second"]
     assert (made["items"], made["policy"]) == (1, "interleaved_filter")
 
+    page.get_by_role("link", name="Items", exact=True).click()
     european = {"name": "more.csv", "mimeType": "", "buffer": refused["european.csv"][0]}
     page.get_by_label("JSON lines or CSV").set_input_files(european)
     page.get_by_role("button", name="Upload items").click()
@@ -240,6 +249,7 @@ def test_create_from_a_file_of_items(browser, live, api, tmp_path):
     page.get_by_label("JSON lines or CSV").set_input_files(more)
     page.get_by_role("button", name="Upload items").click()
     expect(page.locator("#items-said")).to_have_text("1 item added, 2 in total.")
+    page.get_by_role("link", name="Share").click()
     page.get_by_role("button", name="Create a link").click()
     voter = browser.open(urlsplit(page.locator("#link-made .secret").inner_text()).path)
     expect(voter.get_by_role("heading", level=1)).to_have_text("Which answer is better?")
@@ -250,6 +260,7 @@ def test_create_from_a_file_of_items(browser, live, api, tmp_path):
         voter.keyboard.press("b")
     assert seen == {"What is\n2 + 2?", "2 + 3?"}
 
+    page.get_by_role("link", name="Items", exact=True).click()
     page.get_by_role("button", name="Remove all 2").click()
     page.get_by_role("button", name="Remove", exact=True).click()
     expect(page.locator("#items-said")).to_have_text("All items were removed.")
@@ -286,6 +297,8 @@ def test_a_verdict_is_seen_live_and_voters_are_thanked(browser, live, api):
         expect(late.locator("#thanks-title")).to_have_text("This comparison is over: the result is known.")
         expect(late.locator("#thanks-words")).to_have_text("No more votes are needed.")
         expect(late.locator("#so-far")).to_be_hidden()
+    board.get_by_role("link", name="Settings").click()
+    with no_reload(board):
         board.get_by_role("button", name="Retire the study").click()
         board.get_by_role("button", name="Retire", exact=True).click()
         expect(board.get_by_role("button", name="Resume the study")).to_be_focused()
@@ -349,8 +362,16 @@ def test_nothing_that_users_write_runs(browser, live, api):
     expect(board.locator("#token-list")).to_contain_text("window.xss", use_inner_text=False)
     unharmed(board)
     board.get_by_role("link", name="window.xss").click()
+    board.locator("#map button").first.click()
+    expect(board.locator("#pair svg")).to_be_visible()
+    unharmed(board)
+    board.get_by_role("link", name="Advanced").click()
     board.wait_for_function("() => document.querySelectorAll('[data-chart]:not([hidden]) svg').length === 6")
     board.locator("#figure-beats svg path").first.hover(force=True)
+    unharmed(board)
+    for tab in ("Items", "Voters", "Settings", "Share"):
+        board.get_by_role("link", name=tab, exact=True).click()
+        unharmed(board)
     board.locator("#links [data-revoke]").click()
     expect(board.locator("#confirm-title")).to_contain_text("window.xss")
     board.get_by_role("button", name="Cancel").click()
@@ -391,6 +412,7 @@ def test_managing_a_study_to_its_end(browser, live, api):
     path = make_study(api, "short life")
     board, voter = browser.sign_in(live.token, "/studies/short%20life"), browser.open(path)
     browser.expected += [NOT_FOUND]
+    board.get_by_role("link", name="Settings").click()
     board.get_by_label("New arm").fill("formal")
     board.get_by_role("button", name="Add").click()
     expect(board.locator("#arms tbody tr")).to_have_count(4)
@@ -398,6 +420,7 @@ def test_managing_a_study_to_its_end(browser, live, api):
     board.get_by_role("button", name="Retire", exact=True).click()
     expect(board.locator("#arms tr.off")).to_contain_text("concise")
     expect(voter.locator("#question")).to_be_visible()
+    board.get_by_role("link", name="Share").click()
     board.get_by_role("button", name="Revoke Which answer?").click()
     board.get_by_role("button", name="Cancel").click()
     assert api.get("/api/studies/short%20life/links").json()["links"][0]["revoked"] is None
@@ -409,6 +432,7 @@ def test_managing_a_study_to_its_end(browser, live, api):
     with board.expect_download() as download:
         board.get_by_role("link", name="Export as CSV").click()
     assert download.value.suggested_filename == "votes.csv"
+    board.get_by_role("link", name="Settings").click()
     board.get_by_role("button", name="Delete the study").click()
     board.get_by_label("Type short life to confirm").fill("short")
     expect(board.get_by_role("button", name="Delete", exact=True)).to_be_disabled()
@@ -566,7 +590,12 @@ def test_all_pages_are_accessible_and_fit(browser, live, api):
     page = browser.sign_in(live.token, color_scheme="dark")
     ready = {
         "/": "#create",
-        f"/studies/{name}": "#figure-regret svg",
+        f"/studies/{name}": "#map button",
+        f"/studies/{name}/items": "#new-items",
+        f"/studies/{name}/voters": "#voters",
+        f"/studies/{name}/share": "#links table",
+        f"/studies/{name}/settings": "#arms",
+        f"/studies/{name}/advanced": "#figure-regret svg",
         path: "#question:not([hidden])",
         "/docs": ".opblock",
         "/signin": "#token",

@@ -159,7 +159,7 @@ def test_the_dashboard_shows_caps(app, admin, study):
     assert Voter(app, at).vote() == 200
     with TestClient(app, "http://localhost") as browser:
         browser.post("/signin", data={"token": admin.token})
-        page = browser.get("/studies/search").text
+        page = browser.get("/studies/search/share").text
     assert "1 of 1,200, 30 per address" in page.replace("\n", " ")
 
 

@@ -236,7 +236,7 @@ def test_turning_scripts_on_says_what_that_means(chromium, place):
     page, frame = opened(chromium, live, link)
     assert frame.content_frame.locator("#found").inner_text() == "still"
     board = page.context.new_page()
-    board.goto(f"{live.url}/studies/pages")
+    board.goto(f"{live.url}/studies/pages/items")
     assert "can send what it shows" in board.locator("#scripts-state").inner_text()
     board.get_by_role("button", name="Turn scripts on").click()
     assert "to other computers" in board.locator("#confirm-words").inner_text()

@@ -15,6 +15,7 @@ from duels.server import pages
 from duels.server.app import create_app
 from duels.server.keys import csrf_token, make_key
 from duels.server.middleware import POLICY
+from duels.server.page_files import place
 from duels.study.board import board
 from duels.study.board_charts import plot_progress
 from duels.study.catalogue import create_study
@@ -24,7 +25,8 @@ from duels.study.verdict import Verdict
 
 HERE = Path(pages.__file__).parent
 XSS = "<script>window.xss=1</script>\"'><img src=x onerror=window.xss=1>"
-ON_PAGES = ["/", "/studies/search", "/docs"]
+TABS = ["", "/items", "/voters", "/share", "/settings", "/advanced"]
+ON_PAGES = ["/", *(f"/studies/search{tab}" for tab in TABS), "/docs"]
 
 
 class Page(HTMLParser):
@@ -84,9 +86,50 @@ def test_addresses_that_lead_nowhere_are_a_page_for_people_and_one_shape_for_pro
 
 def test_of_the_files_of_fastapi_offline_only_swagger_ui_is_served(anybody):
     for name in ("swagger-ui.css", "swagger-ui-bundle.js"):
-        assert anybody.get(f"/static/swagger/{name}").status_code == 200
-    for name in ("redoc.standalone.js", "favicon.png", "", ".", "../static/redoc.standalone.js", "%2e/favicon.png"):
-        assert anybody.get(f"/static/swagger/{name}").status_code == 404
+        assert anybody.get(f"{place()}/{name}").status_code == 200
+    outside = ("..%2fpages.py", "%2e%2e%2fpages.py", "..%5cpages.py", "/etc/passwd", "ui.js%00", "UI.js")
+    for name in (
+        "redoc.standalone.js",
+        "favicon.png",
+        "",
+        ".",
+        "../static/redoc.standalone.js",
+        "%2e/favicon.png",
+        *outside,
+    ):
+        assert anybody.get(f"{place()}/{name}").status_code == 404, name
+
+
+def test_files_are_compressed_and_cached_by_their_digest(anybody):
+    for name in ("results.js", "study.css", "vega.js", "swagger-ui-bundle.js", "icon.svg"):
+        plain = anybody.get(f"{place()}/{name}", headers={"Accept-Encoding": "identity"})
+        packed = anybody.get(f"{place()}/{name}", headers={"Accept-Encoding": "br;q=1, gzip;q=0.5"})
+        assert packed.content == plain.content
+        assert "content-encoding" not in plain.headers
+        for answer in (plain, packed):
+            assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+            assert answer.headers["vary"] == "Accept-Encoding"
+        if name != "icon.svg":
+            assert packed.headers["content-encoding"] == "gzip"
+            assert int(packed.headers["content-length"]) < 0.5 * len(plain.content)
+    old = anybody.get("/static/0123456789abcdef/results.js", headers={"Accept-Encoding": "gzip;q=0"})
+    assert old.headers["cache-control"] == "no-store"  # of another version of the server: do not mix
+    assert "content-encoding" not in old.headers
+
+
+def test_nothing_with_a_secret_is_compressed(people, admin, study):
+    """Whoever sees the length of a compressed answer, and can put text into it, can guess its secret."""
+    gzip = {"Accept-Encoding": "gzip"}
+    link = admin.post(f"{study}/links", json={"name": "x"})
+    for path in [*ON_PAGES, "/signin", f"/vote/{link.json()['secret']}"]:
+        assert "content-encoding" not in people.get(path, headers=gzip).headers, path
+    assert "content-encoding" not in link.headers
+    assert "content-encoding" not in admin.post("/api/tokens", json={"name": "x"}, headers=gzip).headers
+    many = [f"arm {k}" for k in range(40)]
+    admin.post("/api/studies", json={"name": "many", "arms": many})
+    answer = admin.get("/api/studies/many/results", headers=gzip)
+    assert answer.headers["content-encoding"] == "gzip"
+    assert [row["arm"] for row in answer.json()["arms"]] == many
 
 
 @pytest.mark.parametrize("path", ["/", "/studies/search"])
@@ -221,7 +264,7 @@ def test_our_files_and_those_of_libraries_are_served(people):
         page = people.page(path)
         wanted |= {one["src"] for one in [*page.all("script"), *page.all("img")] if "src" in one}
         wanted |= {one["href"] for one in page.all("link")}
-    assert {"/static/vega.js", "/static/swagger/swagger-ui-bundle.js", "/static/duels.css"} <= wanted
+    assert {f"{place()}/{name}" for name in ("vega.js", "swagger-ui-bundle.js", "duels.css")} <= wanted
     for path in wanted:
         assert people.get(path).status_code == 200, path
 
@@ -245,20 +288,22 @@ def hostile(admin):
 
 def test_what_users_wrote_is_text_on_every_page(people, hostile):
     study, link = hostile
-    expected = {"/": 2, f"/studies/{study}": 20, f"/vote/{link}": 1}
+    expected = {"/": 2, f"/studies/{study}": 4, f"/studies/{study}/advanced": 20, f"/studies/{study}/voters": 8}
+    expected |= {f"/studies/{study}/settings": 5, f"/studies/{study}/share": 3, f"/vote/{link}": 1}
     for path, times in expected.items():
         response = people.get(path)
         assert response.status_code == 200
         page = Page(response.text)
         assert page.text.count("<script>window.xss=1<") >= times, path
         assert "<script>window.xss" not in response.text
-        assert {one["src"] for one in page.all("img")} <= {"/static/icon.svg"}
+        assert {one["src"] for one in page.all("img")} <= {f"{place()}/icon.svg"}
         assert {kind for kind, _ in page.code} <= {"application/json"}
 
 
 def test_the_charts_of_a_hostile_study_are_still_data(people, hostile):
-    page = people.page(f"/studies/{hostile[0]}")
-    ((_, data),) = page.code
+    ((_, data),) = people.page(f"/studies/{hostile[0]}").code
+    assert {row["arm"] for row in json.loads(data)["arms"]} == {f"{XSS} {k}" for k in range(3)}
+    ((_, data),) = people.page(f"/studies/{hostile[0]}/advanced").code
     charts = json.loads(data)
     assert set(charts) == {"leaderboard", "beats", "duels", "champions", "progress", "regret"}
     arms = {row["arm"] for row in charts["leaderboard"]["chart"]["layer"][1]["data"]["values"]}
@@ -271,7 +316,7 @@ def test_charts_of_pages_have_rows_since_the_policy_forbids_reading_csv(people, 
     for _ in range(4):
         duel = admin.post("/api/studies/n/ask", json={"allow_self": False}).json()["duels"][0]
         admin.post("/api/studies/n/tell", json={"duel": duel["id"], "winner": "left"})
-    ((_, data),) = people.page("/studies/n").code
+    ((_, data),) = people.page("/studies/n/advanced").code
     assert '"csv"' not in data
     charts = json.loads(data)
     rows = charts["leaderboard"]["chart"]["layer"][1]["data"]["values"]
@@ -315,7 +360,7 @@ def test_the_study_page_says_and_tabulates_the_board(people, admin, study):
         duel = admin.post(f"{study}/ask", json={"allow_self": False}).json()["duels"][0]
         admin.post(f"{study}/tell", json={"duel": duel["id"], "winner": "left", "voter": voter})
     board = admin.get(f"{study}/board").json()
-    text = people.page("/studies/search").text
+    text = people.page("/studies/search/advanced").text + people.page("/studies/search/voters").text
     assert Verdict(**board["verdict"]).text(None) in text
     assert board["champions_note"] in text
     assert "Answers 3" in text
@@ -378,7 +423,8 @@ def test_a_retired_study_does_not_look_ahead(people, admin, study):
     assert admin.get(f"{study}/verdict").json()["duels_to_go"] < answers / 2
     admin.post(f"{study}/retire")
     text = people.page("/studies/search").text
-    assert "search retired No verdict: bm25 led The study is retired" in text
+    assert "No verdict: bm25 led" in text
+    assert "The study is retired: it asks nothing more. Late answers still count." in text
     assert "duels to go" not in text + people.page("/").text
     assert "That takes about" not in text
     nobody = NOT_YET | {"leader": None, "duels": 0}
@@ -404,19 +450,29 @@ def test_a_study_can_be_looked_at_again_and_again(people, admin, study):
 
 
 def test_the_page_says_where_a_study_stands_before_the_verdict(people, admin, study):
-    text = people.page("/studies/search").text
-    assert "Chance to be the best" not in text  # nothing is known yet
-    assert "After the winner stop" in text
+    page = people.page("/studies/search")
+    assert {row["chance"] for row in json.loads(page.code[0][1])["arms"]} == {None}  # nothing is known yet
+    assert "Nobody has voted yet. Create a voting link under Share" in page.text
+    assert "After the winner stop" in page.text
     send = {"headers": {"Content-Type": "text/csv"}}
     admin.post(f"{study}/import", content="left,right,winner\n" + "bm25,dense,left\nbm25,hybrid,left\n" * 5, **send)
     found = admin.get(f"{study}/standing").json()
     assert found["chances"][0]["arm"] == "bm25"
-    assert f"An estimate, which allows for luck so far. {found['words']}" in people.page("/studies/search").text
+    assert (
+        f"An estimate, which allows for luck so far. {found['words']}" in people.page("/studies/search/advanced").text
+    )
+    page = people.page("/studies/search")
+    chance = f"{found['chances'][0]['chance']:.0%}".replace("%", " %")
+    assert f"bm25 is the best with a chance of {chance}, as far as 10 answers can tell." in page.text
+    needed = f"{float(format(found['answers_median'], '.2g')):,.0f}"
+    assert f"Go on: about {needed} more answers are likely needed" in page.text
+    shown = {row["arm"]: row["chance"] for row in json.loads(page.code[0][1])["arms"]}
+    assert shown == {row["arm"]: row["chance"] for row in found["chances"]}
     admin.post(f"{study}/import", content="left,right,winner\n" + "bm25,dense,left\nbm25,hybrid,left\n" * 9, **send)
     text = people.page("/studies/search").text
     assert "Winner: bm25" in text
-    assert "Chance to be the best" not in text
-    assert "some pairs of a winner may not be certain yet" in text
+    assert "You can stop: more answers would not change the winner." in text
+    assert "some pairs of a winner may not be certain yet" in people.page("/studies/search/advanced").text
 
 
 def test_the_page_says_how_far_the_ranking_is(people, admin):
@@ -425,9 +481,10 @@ def test_the_page_says_how_far_the_ranking_is(people, admin):
     admin.post("/api/studies/order/import", content=votes, **send)
     text = people.page("/studies/order").text
     assert "After the winner rank the others" in text
-    assert "1 of 3 ranks are certain. Voting goes on until all are." in text
+    assert "Go on until all ranks are certain: 1 of 3 ranks are certain." in text
+    assert "1 of 3 ranks are certain. Voting goes on until all are." in people.page("/studies/order/advanced").text
     admin.post("/api/studies/order/import", content="left,right,winner\n" + "y,z,left\n" * 20, **send)
-    assert "3 of 3 ranks are certain. No more votes are needed." in people.page("/studies/order").text
+    assert "You can stop: 3 of 3 ranks are certain." in people.page("/studies/order").text
 
 
 def test_the_page_says_what_the_verdict_is_about(people, admin, study):
@@ -444,10 +501,11 @@ def test_many_arms_are_not_estimated_on_the_page(people, admin):
     admin.post("/api/studies", json={"name": "many", "arms": arms, "policy": "random"})
     votes = "left,right,winner\narm 0,arm 1,left\n"
     admin.post("/api/studies/many/import", content=votes, headers={"Content-Type": "text/csv"})
-    text = people.page("/studies/many").text
-    assert "Chance to be the best" not in text
-    assert "Not yet: arm 0 leads No verdict yet: arm 0 ranks first" in text
-    assert "about" not in text.partition("No verdict yet")[2].partition("so far")[0]
+    page = people.page("/studies/many")
+    assert {row["chance"] for row in json.loads(page.code[0][1])["arms"]} == {None}
+    assert "Not yet: arm 0 leads arm 0 ranks first so far, but that may still change. 1 answers so far." in page.text
+    assert "Go on: the verdict needs more answers." in page.text
+    assert "Chance to be the best:" not in people.page("/studies/many/advanced").text
 
 
 def test_a_standing_is_computed_once_for_each_state(admin, study, monkeypatch):

@@ -329,7 +329,7 @@ def test_an_answer_that_nobody_reads_ends_the_connection(run, storage):
     server = run(HURRY)
     with server.connected() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        connection.sendall(request("GET", "/static/swagger/swagger-ui-bundle.js") * 20)
+        connection.sendall(request("GET", "/static/x/swagger-ui-bundle.js") * 20)
         began = time.monotonic()
         while not server.server.server_state.connections and time.monotonic() - began < 1:  # it may be over already
             time.sleep(0.01)
@@ -351,7 +351,7 @@ def test_head_is_get_without_a_body(run, storage):
     server = run()
     _, token = make_key(storage, "admin")
     keyed = ("Host: localhost", f"Authorization: Bearer {token}")
-    paths = ("/healthz", "/api/studies", "/metrics", "/openapi.json", "/signin", "/docs", "/static/ui.js", "/nothing")
+    paths = ("/healthz", "/api/studies", "/metrics", "/openapi.json", "/signin", "/docs", "/static/x/ui.js", "/nothing")
     for path in paths:
         get, head = (server.send(request(method, path, *keyed)) for method in ("GET", "HEAD"))
         changing = {"x-request-id", "date", "connection"}

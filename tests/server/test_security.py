@@ -16,16 +16,18 @@ from duels.server.app import LOOPBACK, create_app
 from duels.server.keys import csrf_token, digest_of, make_key, revoke_key
 from duels.server.limits import Limits, Rate
 from duels.server.middleware import POLICY
+from duels.server.page_files import place as place_of_files
 from duels.study.catalogue import create_study
 
 SAFE = {"GET", "HEAD"}
 OPEN = {  # all that needs no sign-in; whatever is not here must
     *("/openapi.json", "/docs", "/healthz", "/favicon.ico", "/signin", "/signout"),
-    *("/static", "/static/swagger", "/static/vega.js"),
+    "/static/{digest}/{name}",
     *("/vote/{link}", "/output/{ticket}"),
     *("/api/vote/{link}", "/api/vote/{link}/ask", "/api/vote/{link}/tell", "/api/vote/{link}/undo"),
 }
-PAGES = {"/", "/studies/{study}"}  # these lead to where one signs in
+TABS = ("", "/items", "/voters", "/share", "/settings", "/advanced")
+PAGES = {"/", *(f"/studies/{{study}}{tab}" for tab in TABS)}  # these lead to where one signs in
 ARMS = ["bm25", "dense", "hybrid"]
 ITEM = {"prompt": "q", "outputs": {arm: f"what {arm} said" for arm in ARMS}}
 BODIES = {
@@ -73,7 +75,7 @@ class Place:
     def address(self, path):
         link = str(self.link.id) if path.startswith("/api/studies") else self.link_secret
         values = {"study": self.study.name, "arm": "bm25", "duel": 0, "side": "a", "link": link, "token": self.token.id}
-        values["ticket"] = "ticket"
+        values |= {"ticket": "ticket", "digest": "x", "name": "ui.js"}
         return re.sub(r"\{(\w+)(:\w+)?\}", lambda found: str(values[found[1]]), path)
 
     def send(self, client, method, path, **more):
@@ -508,7 +510,7 @@ def test_the_policy_forbids_what_it_should():
 def test_headers_on_every_answer(app, anybody, storage, place, monkeypatch):
     for method, path in routes_of(app.fastapi):
         assert check_headers(place.send(anybody, method, path)) == POLICY, path
-    files = ["/static/vega.js", "/static/swagger/swagger-ui.css", "/static/nothing", "/static/../../pages.py"]
+    files = [f"{place_of_files()}/vega.js", "/static/x/ui.js", "/static/x/nothing", "/static/x/..%2fpages.py"]
     for path in [*files, "/nothing", "/api/nothing", "/favicon.ico"]:
         assert check_headers(anybody.get(path)) == POLICY
     assert check_headers(anybody.put("/api/studies")) == POLICY

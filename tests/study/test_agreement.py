@@ -113,4 +113,4 @@ def test_judges_who_toss_coins_have_a_kappa_near_zero():
 
 def test_the_example():
     assert doctest.testmod(module).failed == 0
-    assert doctest.testmod(module).attempted == 3
+    assert doctest.testmod(module).attempted == 5

@@ -1,6 +1,7 @@
 """Votes with counts in a study: a row of many equal votes is as good as the votes one by one."""
 
 import decimal
+import itertools
 import json
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from duels.storage import registry
 from duels.study import log, record
 from duels.study.board import board
 from duels.study.catalogue import create_study, list_studies, load_study
+from duels.study.glance import glance, pair_history
 from duels.study.history import _mixed
 from duels.study.intervals import log_evidence
 from duels.study.past_votes import MOST_VOTES
@@ -61,6 +63,11 @@ def assert_same_results(counted, single):
     for key in ("estimate", "upper"):
         assert shown["regret"][-1][key] == pytest.approx(other["regret"][-1][key])
     assert shown["regret"][-1]["answers"] == shown["progress"][-1]["answers"] == shown["study"]["answers"]
+    assert glance(counted)["answers"] == glance(single)["answers"] == shown["study"]["answers"]
+    for pair in itertools.combinations(ARMS, 2):
+        one, two = pair_history(counted, *pair), pair_history(single, *pair)
+        assert [one[key] for key in ("wins", "losses", "ties")] == [two[key] for key in ("wins", "losses", "ties")]
+        assert one["history"][-1:] == two["history"][-1:]
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -32,7 +32,16 @@ def test_a_winner():
     assert verdict == str(result.verdict)
     assert verdict.startswith("On these 12 items: terse is the winner")
     # The other two never met, which counts as a half each: (0 + ½) / 2.
-    assert table == ["rank  score  arm", "   1   100%  terse", "   2    25%  wordy", "   2    25%  日本語"]
+    assert [line.split() for line in table] == [
+        ["rank", "score", "rating", "arm"],
+        *([str(row.rank), f"{row.score:.0%}", f"{row.rating:,.0f}", row.arm] for row in result.leaderboard),
+    ]
+    assert [(row.rank, row.score, row.arm) for row in result.leaderboard] == [
+        (1, 1.0, "terse"),
+        (2, 0.25, "wordy"),
+        (2, 0.25, "日本語"),
+    ]
+    assert {line.index(row.arm) for line, row in zip(table[1:], result.leaderboard)} == {table[0].index("arm")}
     saved = 100 * (36 - result.calls) // 36  # 3 pairs, 12 prompts
     assert result.cost == pytest.approx(0.004 * result.calls)
     assert costs == f"{result.calls} calls, {money(result.cost)}. All pairs on all items take 36 calls: {saved}% saved."

@@ -1,5 +1,6 @@
 """Live studies: ask and tell, replay, delays, ties, undo, arms that come and go."""
 
+import html
 import json
 import sqlite3
 from pathlib import Path
@@ -940,6 +941,13 @@ def test_notebooks_show_a_study_and_its_verdict_escaped(url):
     assert "x &lt;script&gt;" in shown
     assert "<td style='text-align: left'>&lt;b&gt;</td>" in shown
     assert "3 arms · 1 answer<" in shown
+    assert "<th>arm</th><th>rating</th><th>leads</th>" in shown
+    rows = study.leaderboard()
+    assert sorted(row.duels for row in rows) == [0, 1, 1]
+    for row in rows:
+        rating = f"{row.rating:,.0f}" if row.duels else "–"
+        assert f"{html.escape(row.arm)}</td><td>{rating}</td><td>{row.beats}</td>" in shown
+    assert "<p>ranked by leads, the number of arms that an arm is ahead of, then by score</p>" in shown
     assert not any(raw in shown for raw in ("<script>", "<b>", ">&<"))
 
 

@@ -15,6 +15,8 @@ from .matrices import matrix_app
 from .printing import Format, FormatOption, Interrupted, column, print_rows
 from .runs import merge, plot, race, report, reproduce, run
 from .server import serve, token_app
+from .voters import agreement
+from .votes import analyse, ratings
 
 
 class Commands(typer.core.TyperGroup):
@@ -40,6 +42,9 @@ for command in (reproduce, run, race, merge, plot, report):
 app.command()(judge)
 for name, live_command in live.COMMANDS.items():
     app.command(name)(live_command)
+app.command()(analyse)
+app.command()(ratings)
+app.command()(agreement)
 app.command()(serve)
 app.add_typer(matrix_app, name="matrix", cls=Commands)
 app.add_typer(token_app, name="token", cls=Commands)

@@ -13,7 +13,7 @@ import typer
 
 from ..errors import Conflict, DuelsError, InvalidInput, UnknownName, counted
 from .planning import plan
-from .printing import Column, Format, FormatOption, SeedOption, column, number, print_rows, print_text
+from .printing import Column, Format, FormatOption, SeedOption, column, column_roles, number, print_rows, print_text
 
 if TYPE_CHECKING:
     from ..votes.votes import Votes
@@ -318,7 +318,7 @@ def import_votes(
     from ..engine.progress import working
     from ..votes.files import read_votes
 
-    mapping, steps = _columns(column), None if horizon is None else number("horizon", horizon)
+    mapping, steps = column_roles(column), None if horizon is None else number("horizon", horizon)
     with working(f"reading {'standard input' if file == '-' else file}", _is_large(file)):
         votes = read_votes(file, columns=mapping)
     with working(f"importing {counted(votes.total, 'vote')} into {study!r}", len(votes) > MANY):
@@ -431,16 +431,6 @@ def _create_with(votes: "Votes", study: str, storage: str, policy: str | None, h
         except DuelsError:
             error.add_note(f"study {study!r} was created without votes: duels delete-study {shlex.quote(study)}")
         raise
-
-
-def _columns(given: list[str] | None) -> dict[str, str | int]:
-    pairs = [one.partition("=") for one in given or []]
-    for what, equals, name in pairs:
-        if not (what and equals and name):
-            raise InvalidInput(
-                f"--column {what} is not of the form left=NAME: expected the role of a column, and its name"
-            )
-    return {what: int(name) if name.isdecimal() else name for what, _, name in pairs}
 
 
 STUDIES_COLUMNS = (

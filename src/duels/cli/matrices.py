@@ -8,7 +8,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import InvalidInput, counted
-from .printing import Format, FormatOption, JobsOption, QuietOption, SeedOption, number, print_rows, print_text
+from .printing import (
+    Format,
+    FormatOption,
+    JobsOption,
+    QuietOption,
+    RolesOption,
+    SeedOption,
+    VotesArgument,
+    column_roles,
+    number,
+    print_rows,
+    print_text,
+)
 
 if TYPE_CHECKING:
     from ..preference import PreferenceMatrix
@@ -133,6 +145,27 @@ def _collection(
     if keep is not None:
         save_collection(collection, keep)
     return collection
+
+
+@matrix_app.command("count")
+def matrix_count(
+    file: VotesArgument,
+    out: Annotated[Path | None, typer.Option(help="Matrix file to write: .csv, .txt or .npz.")] = None,
+    roles: RolesOption = None,
+    format: FormatOption = Format.table,
+) -> None:
+    """Count past votes: which arms beat which, and whether sampling error leaves the winner open."""
+    from ..problems import check_matrix_path, save_matrix
+    from ..votes.files import count_votes
+
+    if out is not None:
+        check_matrix_path(out)
+    matrix = count_votes(file, columns=column_roles(roles)).matrix()
+    if out is not None:
+        save_matrix(matrix, out)
+    _print_matrix(matrix, format)
+    if out is not None:
+        print(f"saved in {out}", file=sys.stderr)
 
 
 @matrix_app.command("generate")

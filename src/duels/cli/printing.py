@@ -51,6 +51,14 @@ FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How to pri
 ConfidenceOption = Annotated[float, typer.Option(help="The probability that no verdict is ever wrong.")]
 SeedOption = Annotated[str, typer.Option(help="The seed of all random numbers.")]
 JobsOption = Annotated[int | None, typer.Option(help="Threads; by default one per core.")]
+VotesArgument = Annotated[
+    str,
+    typer.Argument(metavar="FILE", help="Votes as Parquet, CSV or JSON Lines; - for standard input; a folder or '*'."),
+]
+RolesOption = Annotated[
+    list[str] | None,
+    typer.Option("--column", help="The role of a column, e.g. left=system_x, or left=0 without a header; repeatable."),
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 
 
@@ -63,6 +71,17 @@ def number(what: str, text: str) -> int:
         return int(number)
     except (ArithmeticError, ValueError):
         raise InvalidInput(f"{what} is {text[:40]!r}: expected a whole number such as 100000 or 1e6") from None
+
+
+def column_roles(given: list[str] | None) -> dict[str, str | int]:
+    """Return what columns are for, from options such as `left=system_x`."""
+    pairs = [one.partition("=") for one in given or []]
+    for what, equals, name in pairs:
+        if not (what and equals and name):
+            raise InvalidInput(
+                f"--column {what} is not of the form left=NAME: expected the role of a column, and its name"
+            )
+    return {what: int(name) if name.isdecimal() else name for what, _, name in pairs}
 
 
 def plain(value: object) -> str:

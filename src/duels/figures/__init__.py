@@ -13,6 +13,7 @@ with needs_extra("plots", "drawing figures"):
     from .over_time import accuracy, accuracy_points, bound_points, bounds_in_sight, regret, regret_points
     from .pair_interval import interval_points, intervals, tail_points
     from .quantiles import quantile_points, regret_quantiles
+    from .rated_arms import rating_points, ratings
     from .rucb_state import state, state_points
     from .subset_assumptions import condorcet_points, condorcet_probability
     from .wrong_gamma import gamma, gamma_points
@@ -37,6 +38,8 @@ __all__ = [
     "preference_points",
     "preferences",
     "quantile_points",
+    "rating_points",
+    "ratings",
     "regret",
     "regret_points",
     "regret_quantiles",

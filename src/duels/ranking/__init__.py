@@ -23,7 +23,7 @@ _HOMES = {
     "Interleaving": "interleaving",
     "interleave": "interleaving",
     "infer": "interleaving",
-    "EstimatedPreferences": "estimate",
+    "EstimatedPreferences": ".estimated",
     "estimate_preferences": "estimate",
     "InterleavingEnvironment": "estimate",
     "synthetic_collection": "synthetic",
@@ -33,9 +33,10 @@ _HOMES = {
 __all__ = [*_HOMES]
 
 if TYPE_CHECKING:
+    from ..estimated import EstimatedPreferences
     from .clicks import ClickModel, cascade, click_model, position_based
     from .collection import Collection, load, save
-    from .estimate import EstimatedPreferences, InterleavingEnvironment, estimate_preferences
+    from .estimate import InterleavingEnvironment, estimate_preferences
     from .interleaving import Interleaving, infer, interleave
     from .rankers import Rankers, feature_rankers, linear_rankers
     from .synthetic import synthetic_collection, synthetic_letor

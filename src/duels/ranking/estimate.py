@@ -5,7 +5,7 @@ interleaving method who won. Following Yue & Joachims (2011) and Zoghi et al. (2
 """
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,8 @@ from ..checks import check_int
 from ..engine import compiling
 from ..engine.threads import in_threads, thread_count
 from ..errors import InvalidInput, cut
-from ..preference import PreferenceMatrix, frozen
+from ..estimated import EstimatedPreferences
+from ..preference import PreferenceMatrix
 from ..problems import as_matrix
 from .clicks import ClickModel, ClickTable, click_model, draw_clicks
 from .collection import Collection
@@ -72,44 +73,6 @@ def count_outcomes(
             for _ in range(per_query[query]):
                 won = compare(world, documents, world.rankings.offsets[query], rng)
                 counts[int(2.0 * won)] += 1
-
-
-class EstimatedPreferences(PreferenceMatrix):
-    """A preference matrix with the counts it was estimated from; a tie counts ½.
-
-    Args:
-        counts: (K, K, 3) int64: losses, ties and wins of i against j.
-        names: The names of the arms.
-        name: The name of the problem.
-    """
-
-    def __init__(self, counts: np.ndarray, names: Iterable[str] | None, name: str = "") -> None:
-        self.counts = frozen(counts.copy())
-        comparisons = counts.sum(axis=2)
-        np.fill_diagonal(comparisons, 1)
-        share = (counts[:, :, 2] + 0.5 * counts[:, :, 1]) / comparisons
-        upper = np.triu(share, 1)
-        super().__init__(upper + np.tril(1 - upper.T, -1) + np.eye(len(share)) / 2, names, name)
-        square = (counts[:, :, 2] + 0.25 * counts[:, :, 1]) / comparisons
-        spread = np.sqrt(np.maximum(square - share**2, 0.0) / comparisons)
-        np.fill_diagonal(spread, 0.0)
-        np.fill_diagonal(comparisons, 0)
-        self.comparisons, self.standard_errors = frozen(comparisons), frozen(spread)
-
-    def describe(self) -> str:
-        """Return the matrix's properties and the certainty of its winner as text."""
-        text = super().describe()
-        least = int(self.comparisons[~np.eye(self.arms, dtype=bool)].min())
-        source = f"{least:,} comparisons per pair"
-        winner = self.condorcet_winner
-        if winner is not None:
-            gaps, errors = (np.delete(row, winner) for row in (self.gaps, self.standard_errors[winner]))
-            ahead = np.divide(gaps, errors, out=np.full(len(gaps), np.inf), where=errors > 0)
-            source += f"; the winner is at least {ahead.min():.1f} standard errors ahead"
-        return f"{text}\n{'estimated from':<21} {source}"
-
-    def __reduce__(self) -> tuple[type["EstimatedPreferences"], tuple[np.ndarray, tuple[str, ...], str]]:
-        return EstimatedPreferences, (self.counts, self.names, self._name)
 
 
 def estimate_preferences(

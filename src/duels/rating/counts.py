@@ -38,15 +38,6 @@ def sigmoid(x: Floats) -> Floats:
     return np.asarray(expit(x))
 
 
-def pair_counts(votes: Votes) -> tuple[Ints, Ints]:
-    """Return (K, K) int64 wins and ties, as in a `Tally`; both_bad counts as a tie."""
-    arms = len(votes.names)
-    won = np.where(votes.winner == 1, votes.right, votes.left)
-    pair = won * arms + (votes.left + votes.right - won)
-    wins, ties = (np.bincount(pair[votes.winner // 2 == k], minlength=arms**2).reshape(arms, arms) for k in (0, 1))
-    return wins, ties + ties.T
-
-
 def cells_of_pairs(wins: Ints, ties: Ints) -> Cells:
     """Return one cell per pair that has met.
 
@@ -60,14 +51,16 @@ def cells_of_pairs(wins: Ints, ties: Ints) -> Cells:
 
 
 def cells_of_votes(votes: Votes, features: Floats) -> Cells:
-    """Return one cell per vote; the first arm is the left one.
+    """Return one cell per row of votes; the first arm is the left one.
 
     Args:
-        votes: n votes.
+        votes: n rows.
         features: (n, F).
     """
     outcome = np.minimum(votes.winner, TIED)
     counts = np.stack([outcome == kind for kind in (WON, LOST, TIED)]).astype(np.float64)
+    if votes.count is not None:
+        counts *= votes.count
     return Cells(len(votes.names), votes.left, votes.right, counts, features)
 
 

@@ -48,7 +48,7 @@ def features(votes: Votes, covariates: Sequence[Covariate]) -> Floats:
     """
     columns = [_difference(votes, one) for one in covariates]
     table = np.stack(columns, axis=1) if columns else np.zeros((len(votes), 0))
-    size = np.sqrt(np.mean(table**2, axis=0)) if len(votes) else np.ones(table.shape[1])
+    size = np.sqrt(np.average(table**2, axis=0, weights=votes.count)) if len(votes) else np.ones(table.shape[1])
     return np.asarray(table / np.where(size > 0, size, 1))
 
 

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..errors import InvalidInput
 from ..votes.votes import Votes
 from .counts import Bools, Cells, Floats, sigmoid
 from .elo import FIRST, POINTS, elo, elo_rounds
@@ -65,19 +66,30 @@ def estimate(model: Model, cells: Cells, anchor: int | None, intervals: Interval
         intervals: How intervals are computed.
     """
     fitted = fit(model, cells, anchor)
-    arms, strength = fitted.arms, fitted.x[: fitted.arms]
-    if intervals.kind == "bootstrap":
-        draws = bootstrap(fitted, intervals.rounds, np.random.default_rng(intervals.seed))[:arms]
-        spread = np.cov(draws)
-        lower, upper = intervals.limits(draws)
-    else:
-        spread = sandwich(fitted)[:arms, :arms]
-        half = normal_quantile(intervals.confidence) * np.sqrt(np.diag(spread).clip(0))
-        lower, upper = strength - half, strength + half
+    strength = fitted.x[: fitted.arms]
+    try:
+        lower, upper, spread = _limits(fitted, intervals)
+    except np.linalg.LinAlgError:
+        raise InvalidInput(
+            f"the {fitted.arms} ratings have no intervals: the counts of their pairs are so uneven that rounding hides "
+            "the small ones; leave out pairs with few votes, or arms that nearly always win or lose"
+        ) from None
     lower = np.where(fitted.reach[:, fitted.reference].all(axis=1), lower, -np.inf)
     upper = np.where(fitted.reach[fitted.reference].all(axis=0), upper, np.inf)
     above = _above(strength, spread, intervals.confidence) & fitted.reach
     return Estimates(strength, lower, upper, above, fitted)
+
+
+def _limits(fitted: Fit, intervals: Intervals) -> tuple[Floats, Floats, Floats]:
+    """(K,) lower and upper limits of the strengths, and their (K, K) covariance."""
+    arms, strength = fitted.arms, fitted.x[: fitted.arms]
+    if intervals.kind == "bootstrap":
+        draws = bootstrap(fitted, intervals.rounds, np.random.default_rng(intervals.seed))[:arms]
+        lower, upper = intervals.limits(draws)
+        return lower, upper, np.cov(draws)
+    spread = sandwich(fitted)[:arms, :arms]
+    half = normal_quantile(intervals.confidence) * np.sqrt(np.diag(spread).clip(0))
+    return strength - half, strength + half, spread
 
 
 def estimate_elo(votes: Votes, anchor: int | None, intervals: Intervals) -> Estimates:

@@ -9,8 +9,11 @@ from . import bradley_terry
 from .counts import TIED, Bools, Cells, Floats, main_group, reaches, with_average_arm
 
 TOLERANCE = 1e-9  # of the last step, in logits
+NO_GAIN = 1e-23  # of the likelihood, relatively: where counts are very uneven, rounding alone makes larger steps
 ROUND_TOLERANCE = 1e-6  # the same in rounds of the bootstrap
 MOST_STEPS = 100
+SOLVED = 1e-10  # what conjugate gradients leave of the right side
+MOST_UNEVEN = 1e14  # the condition number at which an inverse is rounding only
 CHORD_STEPS = 25  # after these, a round of the bootstrap is fitted by itself
 MOST_NUMBERS = 4_000_000  # counts that the bootstrap holds at once
 
@@ -83,28 +86,72 @@ def fit(model: Model, cells: Cells, anchor: int | None = None) -> Fit:
 
 def maximise(model: Model, cells: Cells, x: Floats) -> Floats:
     """Return the parameters with the largest likelihood, from a start, by Newton's method with halved steps."""
-    from scipy.linalg import solve
-
     now = model.value(cells, x)
     for _ in range(MOST_STEPS):
-        step = solve(_fixed(information(model, cells, x), cells.arms), gradient(model, cells, x), assume_a="pos")
+        slope = gradient(model, cells, x)
+        step = _step(information(model, cells, x), slope, cells.arms)
         size = 1.0
         while not (after := model.value(cells, x + size * step)) >= now - 1e-12 * abs(now):
             size /= 2
         x, now = x + size * step, after
-        if size == 1.0 and np.abs(step).max() < TOLERANCE:
+        if size == 1.0 and (np.abs(step).max() < TOLERANCE or slope @ step <= NO_GAIN * abs(now)):
             return x
     raise DuelsError(f"the ratings of {cells.arms} arms did not converge in {MOST_STEPS} steps; please report this")
 
 
-def gradient(model: Model, cells: Cells, x: Floats) -> Floats:
-    """Return (K + extra,) or (K + extra, rounds): the derivatives of the likelihood."""
+def _step(matrix: Floats, slope: Floats, arms: int) -> Floats:
+    """Newton's step, with a mean θ of 0."""
+    theta = np.arange(len(slope)) < arms
+    step = conjugate_gradients(matrix, slope - theta * slope[:arms].mean())  # a mean that is not 0 is rounding
+    if step is not None:
+        return np.asarray(step - theta * step[:arms].mean())
+    return np.asarray(np.linalg.lstsq(_fixed(matrix, arms), slope)[0])
+
+
+def conjugate_gradients(matrix: Floats, right: Floats) -> Floats | None:
+    """Solve a symmetric system by conjugate gradients; None if they do not converge.
+
+    A dozen of steps are enough for most tables. BLAS would use threads, which wait for one another on a busy machine.
+
+    Args:
+        matrix: (n, n): Its eigenvalues are 0 or more, and `right` has no part in the directions of those that are 0.
+        right: (n,): The right side.
+    """
     from scipy.sparse import csr_array
 
+    if not np.diag(matrix).all():
+        return None
+    product, scale = csr_array(matrix), 1 / np.diag(matrix)
+    found, rest = np.zeros(len(right)), right.copy()
+    direction = scaled = scale * rest
+    size = rest @ scaled
+    enough = SOLVED * np.abs(right).max()
+    for _ in range(10 * len(right)):
+        if np.abs(rest).max() <= enough:
+            return found
+        image = product @ direction
+        if not (curve := direction @ image) > 0:
+            return None
+        length = size / curve
+        found += length * direction
+        rest -= length * image
+        scaled = scale * rest
+        before, size = size, rest @ scaled
+        direction = scaled + size / before * direction
+    return None
+
+
+def gradient(model: Model, cells: Cells, x: Floats) -> Floats:
+    """Return (K + extra,) or (K + extra, rounds): the derivatives of the likelihood."""
     slope, extra = model.slopes(cells, x)
-    m = len(cells.first)
-    ends, sides = np.append(cells.first, cells.second), np.repeat([1.0, -1.0], m)
-    incidence = csr_array((sides, (ends, np.tile(np.arange(m), 2))), shape=(cells.arms, m))
+    first, second, arms = cells.first, cells.second, cells.arms
+    if slope.ndim == 1:
+        return np.concatenate([np.bincount(first, slope, arms) - np.bincount(second, slope, arms), extra])
+    from scipy.sparse import csr_array
+
+    m = len(first)
+    ends, sides = np.append(first, second), np.repeat([1.0, -1.0], m)
+    incidence = csr_array((sides, (ends, np.tile(np.arange(m), 2))), shape=(arms, m))
     return np.concatenate([incidence @ slope, extra])
 
 
@@ -114,9 +161,16 @@ def information(model: Model, cells: Cells, x: Floats) -> Floats:
 
 
 def sandwich(fitted: Fit) -> Floats:
-    """Return the covariance of `fitted.x`, which holds even if the model is wrong (White 1982)."""
+    """Return the covariance of `fitted.x`, which holds even if the model is wrong (White 1982).
+
+    Raises:
+        LinAlgError: If the counts are so uneven that rounding hides the small ones.
+    """
     whole, arms, x = fitted.cells, fitted.arms, fitted.solution
-    inverse = np.linalg.inv(_fixed(information(fitted.model, whole, x), whole.arms))
+    matrix = _fixed(information(fitted.model, whole, x), whole.arms)
+    inverse = np.linalg.inv(matrix)
+    if not np.abs(matrix).max() * np.abs(inverse).max() < MOST_UNEVEN:
+        raise np.linalg.LinAlgError("singular")
     spread = inverse @ _assembled(whole, *fitted.model.score_squares(whole, x)) @ inverse
     kept = np.r_[0:arms, whole.arms : len(spread)]
     shift = np.eye(len(kept))

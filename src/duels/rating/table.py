@@ -9,10 +9,10 @@ import numpy as np
 
 from ..checks import check_int
 from ..errors import InvalidInput, UnknownName, counted
-from ..votes.files import VoteSource, read_votes
+from ..votes.files import VoteSource, count_votes, read_votes
 from ..votes.votes import Votes
 from . import bradley_terry, rao_kupper
-from .counts import Bools, Cells, Floats, Ints, cells_of_pairs, cells_of_votes, pair_counts
+from .counts import LOST, WON, Bools, Cells, Floats, Ints, cells_of_pairs, cells_of_votes
 from .covariates import Covariate, columns_of, covariate_columns, features
 from .elo import FIRST, POINTS
 from .estimates import Estimates, Intervals, estimate, estimate_elo, normal_quantile
@@ -78,7 +78,8 @@ def ratings(
             the only one for `elo`.
         covariates: What else moved the votes, for `bradley-terry`: numeric columns that are left minus right, or pairs
             of columns, one of the left arm and one of the right.
-        by: A column, such as a language: one table of ratings for each of its values.
+        by: A column, such as a language: one table of ratings for each of its values. If its cells are lists, such as
+            tags, a vote counts for each value in its list; if they are objects of flags, for each that is true.
         rounds: How many rounds the bootstrap has.
         seed: Of the bootstrap.
 
@@ -93,7 +94,8 @@ def ratings(
 
     Warns:
         UserWarning: If there is no finite maximum of the likelihood: some arms only won, only lost, or were never
-            compared with the others. Then every arm has half a win and half a loss more, against an average arm.
+            compared with the others. Then every arm has half a win and half a loss more, against an average arm. Also
+            if an arm has nothing but ties, whose interval is too narrow then.
 
     Example:
         >>> votes = [("cat", "dog", "left")] * 3 + [("cat", "dog", "right"), ("dog", "fox", "tie")]
@@ -105,7 +107,7 @@ def ratings(
     if wanted and model != "bradley-terry":
         raise InvalidInput(f"covariates with model {model!r}: expected 'bradley-terry', the only one that has them")
     tables = []
-    for value, board in _boards(votes, wanted, by):
+    for value, board in _boards(votes, wanted, by, in_order=model == "elo"):
         table, note = _rated(board, options, anchor)
         if note:
             warnings.warn(note if by is None else f"{by} = {value}: {note}", stacklevel=2)
@@ -176,14 +178,17 @@ def _checked(confidence: object) -> float:
     return float(confidence)
 
 
-def _boards(source: RatedSource, covariates: Sequence[Covariate], by: str | None) -> list[tuple[object, _Board]]:
-    """The votes of each table, with the value of its column."""
+def _boards(
+    source: RatedSource, covariates: Sequence[Covariate], by: str | None, in_order: bool = False
+) -> list[tuple[object, _Board]]:
+    """The votes of each table, with the value of its column; one by one, if covariates or their order matter."""
     found: object = source.tally() if hasattr(source, "tally") else source
     if all(hasattr(found, field) for field in ("names", "wins", "ties")):
         if covariates or by is not None:
             raise InvalidInput(f"{'covariates' if covariates else 'by'} needs single votes, but these are counts")
         return [(None, _board_of_counts(found))]  # type: ignore[arg-type]
-    votes = read_votes(found, extra=[*columns_of(covariates), *([] if by is None else [by])])  # type: ignore[arg-type]
+    read = read_votes if covariates or in_order else count_votes
+    votes = read(found, extra=[*columns_of(covariates), *([] if by is None else [by])])  # type: ignore[arg-type]
     return [(value, _board_of(part, covariates)) for value, part in _parts(votes, by)]
 
 
@@ -198,8 +203,8 @@ def _board_of(votes: Votes, covariates: Sequence[Covariate]) -> _Board:
     if covariates:
         cells = cells_of_votes(votes, features(votes, covariates))
     else:
-        cells = cells_of_pairs(*pair_counts(votes))
-    return _board(votes.names, cells, votes, votes.source)
+        cells = cells_of_pairs(*votes.pair_counts())
+    return _board(votes.names, cells, votes if votes.count is None else None, votes.source)
 
 
 def _board(names: Sequence[str], cells: Cells, votes: Votes | None, source: str) -> _Board:
@@ -209,13 +214,29 @@ def _board(names: Sequence[str], cells: Cells, votes: Votes | None, source: str)
 
 
 def _parts(votes: Votes, by: str | None) -> Iterator[tuple[object, Votes]]:
-    """The votes for each value of a column, in the order of the values; empty cells are left out."""
+    """The votes for each value of a column, in the order of the values; empty cells and empty lists are left out."""
+    import polars as pl
+
     if by is None:
         yield None, votes
         return
-    column = votes.extra[by]
-    for value in column.drop_nulls().unique().sort().to_list():
-        yield value, _those(votes, (column == value).fill_null(False).to_numpy())
+    rows = pl.DataFrame({"value": _lists(votes.extra[by])}).with_row_index("row")
+    if rows["value"].dtype.base_type() in (pl.List, pl.Array):
+        rows = rows.explode("value")
+    rows = rows.drop_nulls()
+    for value in rows["value"].unique().sort().to_list():
+        kept = np.zeros(len(votes), dtype=bool)
+        kept[rows.filter(pl.col("value") == value)["row"].to_numpy()] = True
+        yield value, _those(votes, kept)
+
+
+def _lists(column: "pl.Series") -> "pl.Series":
+    """A column of flags by name, such as {"math": true, "code": false}, as lists of the names that are true."""
+    import polars as pl
+
+    if not isinstance(column.dtype, pl.Struct) or any(field.dtype != pl.Boolean for field in column.dtype.fields):
+        return column
+    return pl.Series([[name for name, is_true in (flags or {}).items() if is_true] for flags in column.to_list()])
 
 
 def _those(votes: Votes, kept: Bools) -> Votes:
@@ -230,6 +251,7 @@ def _those(votes: Votes, kept: Bools) -> Votes:
         left=left,
         right=right,
         winner=votes.winner[kept],
+        count=None if votes.count is None else votes.count[kept],
         lines=votes.lines[kept],
         voters=None,
         times=None,
@@ -239,7 +261,7 @@ def _those(votes: Votes, kept: Bools) -> Votes:
 
 
 def _rated(board: _Board, options: _Options, anchor: object) -> "tuple[pl.DataFrame, str]":
-    """The table, and a note if there is no finite maximum."""
+    """The table, and a note if there is no finite maximum, or if arms have nothing but ties."""
     import polars as pl
 
     arm, worth = _anchor(anchor, options.scale, board.names)
@@ -255,7 +277,8 @@ def _rated(board: _Board, options: _Options, anchor: object) -> "tuple[pl.DataFr
     columns = {"rating": scaled[0], "lower": scaled[1], "upper": scaled[2], "rank": rank, "best_rank": best}
     columns |= {"worst_rank": worst, "duels": _duels(board.cells)}
     arms = {"arm": [board.names[k] for k in order]}
-    note = "" if found.fitted is None else unlimited(found.fitted, board.names)
+    notes = ["" if found.fitted is None else unlimited(found.fitted, board.names), only_tied(board.cells, board.names)]
+    note = "; ".join(filter(None, notes))
     return pl.DataFrame(arms | {name: column[order] for name, column in columns.items()}), note
 
 
@@ -305,6 +328,18 @@ def unlimited(fitted: Fit, names: Sequence[str]) -> str:
     ]
     reason = f"the votes do not limit the rating {', '.join(listed)}" if listed else "all votes are ties"
     return f"{reason}: for finite ratings, every arm was given half a win and half a loss against an average arm"
+
+
+def only_tied(cells: Cells, names: Sequence[str]) -> str:
+    """Return which arms have nothing but ties, and what that means; empty if there are none."""
+    per_cell = np.tile(cells.counts[[WON, LOST]].sum(axis=0), 2)
+    decided = np.bincount(np.append(cells.first, cells.second), per_cell, cells.arms)
+    tied = [names[int(arm)] for arm in np.flatnonzero(decided == 0)]
+    if not tied:
+        return ""
+    return (
+        f"{_listed(tied)} only tied, and ties do not show by how much ratings may be off: such intervals are too narrow"
+    )
 
 
 def _listed(names: list[str], most: int = 3) -> str:

@@ -3,7 +3,6 @@
 import asyncio
 import copy
 import csv
-import importlib.util
 import io
 import re
 from collections.abc import Callable, Collection, Coroutine, Iterator
@@ -14,10 +13,8 @@ from urllib.parse import parse_qs, quote
 from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.routing import APIRoute
-from fastapi.staticfiles import StaticFiles
 from fastapi.templating import Jinja2Templates
 from starlette.exceptions import HTTPException
-from starlette.types import Scope
 
 from ..errors import DamagedStudy, DuelsError, NotFound, UnknownName
 from ..policies import BUILT_IN, policy
@@ -30,9 +27,9 @@ from .api.items_and_links import links
 from .api.tokens import KINDS, token_out
 from .errors import RESTORE, Refused, answer_to, respond
 from .keys import Key, csrf_token, list_keys, make_key, revoke_key
+from .page_files import page_file, place
 from .security import NOBODY, SESSION, SESSION_LASTS, ServiceDep, address_of, secret_of
 from .service import Json, Service
-from .vega import vega_bundle
 from .voting import open_link
 
 HERE = Path(__file__).parent
@@ -47,7 +44,8 @@ ABOUT = {  # hints in the form for a new study
     "merge_dts": "for fifty arms or more",
     "ccb": "if perhaps no arm beats all others",
 }
-SWAGGER = ("swagger-ui.css", "swagger-ui-bundle.js")  # the files of fastapi-offline that are served
+TABS = {"": "Results", "items": "Items", "voters": "Voters", "share": "Share", "settings": "Settings"}
+PageNumber = Annotated[str, Query(alias="page", max_length=20)]
 HEADINGS = {404: "Page not found", 429: "Too many attempts", 503: "The database is unavailable"}
 
 
@@ -75,6 +73,7 @@ def sentence(text: str) -> str:
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 templates = Jinja2Templates(HERE / "templates")
 templates.env.filters["sentence"] = sentence
+templates.env.globals["files"] = place
 
 
 def error_page(request: Request, error: DuelsError | HTTPException) -> Response:
@@ -101,26 +100,8 @@ async def http_error(request: Request, error: Exception) -> Response:
     return error_page(request, error)
 
 
-class SwaggerFiles(StaticFiles):
-    """The files of Swagger UI that fastapi-offline carries, and nothing else of it."""
-
-    def __init__(self) -> None:
-        package = importlib.util.find_spec("fastapi_offline")
-        assert package is not None
-        assert package.origin is not None
-        super().__init__(directory=Path(package.origin).parent / "static")
-
-    async def get_response(self, path: str, scope: Scope) -> Response:
-        """Serve one of the files."""
-        if path not in SWAGGER:
-            raise HTTPException(404)
-        return await super().get_response(path, scope)
-
-
 def add_files(app: FastAPI) -> None:
     """Serve the files that the pages need; nothing comes from another host."""
-    app.mount("/static/swagger", SwaggerFiles(), "swagger")
-    app.mount("/static", StaticFiles(directory=HERE / "static"), "static")
     app.add_exception_handler(HTTPException, http_error)
 
 
@@ -142,17 +123,16 @@ def page(request: Request, service: Service, name: str, status: int = 200, **kno
     return response
 
 
-@router.get("/static/vega.js")
-async def vega() -> Response:
-    """Serve Vega, Vega-Lite and vega-embed, which vl-convert carries."""
-    script = await asyncio.to_thread(vega_bundle)
-    return Response(script, media_type="text/javascript", headers={"Cache-Control": "public, max-age=86400"})
+@router.get("/static/{digest}/{name}")
+async def file(request: Request, digest: str, name: str) -> Response:
+    """Serve a file that pages load."""
+    return await page_file(request, digest, name)
 
 
 @router.get("/favicon.ico")
 def favicon() -> Response:
     """Redirect to the icon."""
-    return RedirectResponse("/static/icon.svg", 308)
+    return RedirectResponse(f"{place()}/icon.svg", 307)
 
 
 @router.get("/signin")
@@ -232,43 +212,95 @@ def studies_page(request: Request, service: ServiceDep) -> Response:
 
 
 @router.get("/studies/{study}")
-def study_page(
-    request: Request, study: str, service: ServiceDep, at: Annotated[str, Query(alias="page", max_length=20)] = "1"
-) -> Response:
-    """Show one study. A script loads this page again whenever the study changes, and replaces what is different.
-
-    `at` is the page of the tables of arms, if there are many arms.
-    """
+def study_page(request: Request, study: str, service: ServiceDep) -> Response:
+    """Show the results of a study. A script gets the numbers again whenever the study changes."""
     if signed_in(request, service) is None:
         return _to_signin(request)
     found = service.study(study)
-    described, shown = service.described(found), service.board(found)
+    return tab_page(
+        request, service, found, "", "study.html", glance=service.glance(found), judges=shown_judges(service, found)
+    )
+
+
+@router.get("/studies/{study}/items")
+def items_page(request: Request, study: str, service: ServiceDep) -> Response:
+    """Show the items of a study."""
+    if signed_in(request, service) is None:
+        return _to_signin(request)
+    found = service.study(study)
+    return tab_page(request, service, found, "items", "study_items.html", scripts=scripts_allowed(found))
+
+
+@router.get("/studies/{study}/voters")
+def voters_page(request: Request, study: str, service: ServiceDep) -> Response:
+    """Show the voters of a study."""
+    if signed_in(request, service) is None:
+        return _to_signin(request)
+    found = service.study(study)
+    return tab_page(request, service, found, "voters", "study_voters.html", board=service.board(found))
+
+
+@router.get("/studies/{study}/share")
+def share_page(request: Request, study: str, service: ServiceDep) -> Response:
+    """Show the voting links of a study, and ways to get its votes in and out."""
+    if signed_in(request, service) is None:
+        return _to_signin(request)
+    found = service.study(study)
+    return tab_page(request, service, found, "share", "study_share.html", links=links(found, service)["links"])
+
+
+@router.get("/studies/{study}/settings")
+def settings_page(request: Request, study: str, service: ServiceDep, at: PageNumber = "1") -> Response:
+    """Show the arms and the end of a study; `at` is the page of the table, if there are many arms."""
+    if signed_in(request, service) is None:
+        return _to_signin(request)
+    found = service.study(study)
+    arms = service.described(found)["arms"]
+    pages, on_page = pages_of(len(arms), at)
+    numbered = [{"number": n, **arm} for n, arm in enumerate(arms, 1)][on_page]
+    return tab_page(request, service, found, "settings", "study_settings.html", arms=numbered, pages=pages)
+
+
+@router.get("/studies/{study}/advanced")
+def advanced_page(request: Request, study: str, service: ServiceDep, at: PageNumber = "1") -> Response:
+    """Show intervals, pairs, the policy's state, cost and progress; `at` is the page of the tables of arms."""
+    if signed_in(request, service) is None:
+        return _to_signin(request)
+    found = service.study(study)
+    shown, retired = service.board(found), service.described(found)["retired"]
     verdict = shown["verdict"]
     estimate = standing_of(service, found, verdict)
     most_met = sorted(shown["pairs"], key=lambda pair: -pair["duels"])
-    arms = described["arms"]
-    pages = max(1, -(-len(arms) // ARMS_PER_PAGE))
-    number = min(int(at) if at.isdecimal() else 1, pages) or 1
-    on_page = slice((number - 1) * ARMS_PER_PAGE, number * ARMS_PER_PAGE)
-    return page(
+    pages, on_page = pages_of(len(shown["leaderboard"]), at)
+    return tab_page(
         request,
         service,
-        "study.html",
-        study=described,
+        found,
+        "advanced",
+        "study_advanced.html",
         board=shown,
         leaderboard=shown["leaderboard"][on_page],
         champions=(shown["champions"] or [])[on_page],
-        arms=[{"number": n, **arm} for n, arm in enumerate(arms, 1)][on_page],
-        pages={"number": number, "of": pages, "each": ARMS_PER_PAGE, "arms": len(arms)},
-        headline=headline_of(verdict, estimate, described["retired"]),
+        pages=pages,
+        headline=headline_of(verdict, estimate, retired),
         words=Verdict(**verdict).text(None),
         standing=f"An estimate, which allows for luck so far. {estimate}" if estimate else ranks_of(found, shown),
         figures={name: figure(chart) for name, chart in service.charts(shown).items()},
         pairs=most_met[:MAX_PAIRS],
-        links=links(found, service)["links"],
-        scripts=scripts_allowed(found),
-        judges=shown_judges(service, found),
     )
+
+
+def tab_page(request: Request, service: Service, study: Study, tab: str, name: str, **known: object) -> Response:
+    """Render one tab of a study, with what all tabs need. Blocks."""
+    return page(request, service, name, 200, study=service.described(study), tabs=TABS, tab=tab, **known)
+
+
+def pages_of(arms: int, at: str) -> tuple[Json, slice]:
+    """Return what to say about the pages of a table of arms, and which rows are on page `at`."""
+    pages = max(1, -(-arms // ARMS_PER_PAGE))
+    number = min(int(at) if at.isdecimal() else 1, pages) or 1
+    said = {"number": number, "of": pages, "each": ARMS_PER_PAGE, "arms": arms}
+    return said, slice((number - 1) * ARMS_PER_PAGE, number * ARMS_PER_PAGE)
 
 
 def shown_judges(service: Service, study: Study) -> Json:

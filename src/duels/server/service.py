@@ -19,6 +19,7 @@ from ..storage.storage import Storage, StudyRow, Write
 from ..study.board import board, verdict_data
 from ..study.catalogue import load_study
 from ..study.duels import iso_time
+from ..study.glance import glance
 from ..study.goal import Goal, goal_of
 from ..study.items import count_items
 from ..study.judge_log import Judges, activity_of, follow
@@ -68,6 +69,7 @@ class Service:
     _studies: dict[str, Study] = field(default_factory=dict)
     _verdicts: dict[int, tuple[tuple[int, int], Json]] = field(default_factory=dict)  # by the study's id
     _standings: dict[int, tuple[tuple[int, int], Standing]] = field(default_factory=dict)  # by the study's id
+    _glances: dict[int, tuple[tuple[int, int], Json]] = field(default_factory=dict)  # by the study's id
     _ledgers: dict[int, Ledger] = field(default_factory=dict)  # by the study's id
     _damaged: dict[tuple[int, str, float], tuple[float, str]] = field(default_factory=dict)  # when to look again; why
     _generation: int = 0  # of the storage that the caches belong to
@@ -101,6 +103,7 @@ class Service:
                 known.clear()
             self._standings.clear()
             self._ledgers.clear()
+            self._glances.clear()
 
     def exists(self, study: Study) -> bool:
         """Return whether the study is still in the database. Blocks."""
@@ -205,6 +208,15 @@ class Service:
                     self._boards.pop(old, None)
                 self._boards[key] = cached
             return cached.board
+
+    def glance(self, study: Study) -> Json:
+        """Return what the page of results shows, computed once for each state of the log. Blocks."""
+        with self._drawing[study.id]:
+            key = (self.storage.generation, study.history().seq)
+            known = self._glances.get(study.id)
+            if known is None or known[0] != key:
+                known = self._glances[study.id] = (key, glance(study))
+            return known[1]
 
     def charts(self, shown: Json) -> Json:
         """Return the charts of a board, drawn once. Blocks."""

@@ -29,6 +29,8 @@ _HOMES = {
     "Sides": "positions",
     "Agreement": "agreement",
     "agreements": "agreement",
+    "VoterAgreement": "voter_agreement",
+    "VoterRow": "voter_agreement",
     "Analysis": "analysis",
     "analyse": "analysis",
 }
@@ -49,5 +51,6 @@ if TYPE_CHECKING:
     from .study import Study
     from .tally import LeaderboardRow, PairRow, Tally
     from .verdict import Verdict
+    from .voter_agreement import VoterAgreement, VoterRow
 
 __getattr__, __dir__ = _lazy_names(__name__, _HOMES)

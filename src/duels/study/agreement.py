@@ -1,14 +1,17 @@
-"""Agreement between judges, on questions that two of them answered.
+"""Agreement between judges, on questions that several of them answered.
 
 Sides are decided by a coin, so which arm of a question comes first means nothing. Every question is therefore counted
-in both orders: then Cohen's κ does not depend on the coin or on the order of the arms. `docs/study/positions.md` has
-the formulas.
+in both orders: then Cohen's κ and Krippendorff's α do not depend on the coin or on the order of the arms.
+`docs/study/positions.md` has the formulas.
 """
 
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from itertools import combinations
 from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from ..errors import counted
 
@@ -89,3 +92,43 @@ def _agreement(first: str | None, second: str | None, table: Counter[tuple[str, 
     base, raw = doubled / (2 * n * n), same / n
     kappa = None if doubled == 2 * n * n else (2 * n * same - doubled) / (2 * n * n - doubled)
     return Agreement(first, second, n, raw, base, kappa)
+
+
+class Alpha(NamedTuple):
+    """How often several judges gave the same answer.
+
+    Attributes:
+        raw: The share of pairs of answers to the same question that are equal; a question counts by its answers.
+        base: The share of pairs of answers that would be equal if each was given to another question.
+        alpha: Krippendorff's α, (raw − base) / (1 − base); None if base is 1: all answers are tie, or both bad.
+    """
+
+    raw: float
+    base: float
+    alpha: float | None
+
+
+def krippendorff(table: npt.NDArray[np.int64]) -> Alpha:
+    """Return Krippendorff's α of nominal answers, with every question in both orders.
+
+    Two answers that chose an arm, of different questions, are for the same side in half of the orders. So they agree by
+    chance in half of the cases, whatever was chosen.
+
+    Args:
+        table: (Q, 4) int64: How many judges chose each question's first arm, its second arm, tie and both bad. Every
+            question has two answers or more.
+
+    Example:
+        >>> found = krippendorff(np.array([[2, 0, 0, 0], [0, 2, 0, 0], [0, 1, 1, 0]]))
+        >>> [round(value, 3) for value in found]  # raw: (2 + 2) / 6; base: (5 · 4 / 2) / (6 · 5)
+        [0.667, 0.333, 0.5]
+    """
+    size = table.sum(axis=1)
+    total = int(size.sum())
+    raw = float(((table * (table - 1)).sum(axis=1) / (size - 1)).sum() / total)
+    first, second, *undecided = table.sum(axis=0).tolist()
+    # In whole numbers, as above: of n (n − 1) pairs of answers, twice as many agree by chance.
+    doubled = 2 * sum(n * (n - 1) for n in undecided) + (first + second) * (first + second - 1)
+    pairs = total * (total - 1)
+    base = doubled / (2 * pairs)
+    return Alpha(raw, base, None if doubled == 2 * pairs else (raw - base) / (1 - base))

@@ -5,13 +5,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import InvalidInput, counted
-from ..rating.counts import pair_counts
-from ..votes.files import VoteSource, read_votes
+from ..votes.files import VoteSource, count_votes
+from ..votes.votes import MOST_ARMS
 from .leaderboard import leaderboard, preferences
 from .tally import RANKED, LeaderboardRow, PairRow, Tally, ranked_words
 from .verdict import Verdict, verdict
-
-MOST_ARMS = 10_000  # a tally of this size already takes 1.6 GB
 
 
 class Analysis(NamedTuple):
@@ -55,13 +53,13 @@ def tally_of(votes: VoteSource) -> Tally:
     Raises:
         InvalidInput: If they cannot be read, or have too few or too many arms.
     """
-    votes = read_votes(votes)
+    votes = count_votes(votes)
     arms = len(votes.names)
     if not 2 <= arms <= MOST_ARMS:
         raise InvalidInput(
             f"{votes.source} has {counted(arms, 'arm')}, expected 2 to {MOST_ARMS:,} (columns: {votes.said})"
         )
-    return Tally(votes.names, *pair_counts(votes), np.ones(arms, dtype=bool), arms)
+    return Tally(votes.names, *votes.pair_counts(), np.ones(arms, dtype=bool), arms)
 
 
 def analyse(source: VoteSource, *, confidence: float = 0.95, margin: float = 0.0) -> Analysis:
@@ -81,13 +79,13 @@ def analyse(source: VoteSource, *, confidence: float = 0.95, margin: float = 0.0
     Example:
         >>> print(duels.analyse("votes.csv").verdict)  # doctest: +SKIP
     """
-    votes = read_votes(source)
+    votes = count_votes(source)
     tally = tally_of(votes)
     return Analysis(
         leaderboard=leaderboard(tally, confidence),
         preferences=preferences(tally, confidence),
         verdict=verdict(tally, confidence=confidence, margin=margin),
-        votes=len(votes),
+        votes=votes.total,
         ties=int(tally.ties.sum()) // 2,
         said=votes.said,
         ranked=ranked_words(tally),

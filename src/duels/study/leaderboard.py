@@ -9,7 +9,7 @@ import numpy as np
 from ..rating.simple import simple_ratings
 from .certainty import certainly_beats, checked_confidence, share_of
 from .intervals import distinct_intervals, log_evidence
-from .tally import Floats, Ints, LeaderboardRow, PairRow, Tally, beaten, met, over_others, ranking, scores
+from .tally import Floats, Ints, LeaderboardRow, PairRow, Tally, beaten, met, over_others, ranked_words, ranking, scores
 
 PAGES = 2**20  # more than the number of arms: a pair's number is first · PAGES + second
 MOST_RATED = 1000  # arms: the fit takes the cube of their number
@@ -86,19 +86,26 @@ def _ratings(tally: Tally) -> list[float | None]:
     return [None if one != one else one for one in found.round(1).tolist()]
 
 
+def rating_text(row: LeaderboardRow) -> str:
+    """Return an arm's rating as it is shown to people."""
+    return "–" if row.rating is None else f"{row.rating:,.0f}"
+
+
 def leaderboard_html(tally: Tally, confidence: float = 0.95) -> str:
-    """Return the first rows of a leaderboard as a table for notebooks."""
+    """Return the first rows of a leaderboard as a table for notebooks, and by what it ranks."""
     rows = leaderboard(tally, confidence)
     cells = [
-        f"<tr><td>{row.rank}</td><td style='text-align: left'>{html.escape(row.arm)}</td><td>{row.beats}</td>"
+        f"<tr><td>{row.rank}</td><td style='text-align: left'>{html.escape(row.arm)}</td>"
+        f"<td>{rating_text(row)}</td><td>{row.beats}</td>"
         f"<td>{row.score:.3f}</td><td>{row.duels:,}</td><td>{row.wins:,}</td><td>{row.losses:,}</td>"
         f"<td>{row.ties:,}</td></tr>"
         for row in rows[:TABLE_ROWS]
     ]
-    names = ("rank", "arm", "leads", "score", "duels", "wins", "losses", "ties")
+    names = ("rank", "arm", "rating", "leads", "score", "duels", "wins", "losses", "ties")
     head = "".join(f"<th>{name}</th>" for name in names)
     more = f"<p>… and {len(rows) - TABLE_ROWS:,} more arms</p>" if len(rows) > TABLE_ROWS else ""
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(cells)}</tbody></table>{more}"
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(cells)}</tbody></table>"
+    return f"{table}{more}<p>{ranked_words(tally)}</p>"
 
 
 def preferences(tally: Tally, confidence: float = 0.95) -> list[PairRow]:

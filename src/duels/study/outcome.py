@@ -8,6 +8,7 @@ from ..errors import counted
 from .agreement import Agreement
 from .confirming import one_order_text
 from .items import count_items
+from .leaderboard import rating_text
 from .ledger import Ledger, Spent
 from .positions import Position
 from .study import Study
@@ -119,9 +120,12 @@ class RunResult(NamedTuple):
         if not self.verdict.duels:
             return []
         shown = self.leaderboard[:SHOWN]
-        rows = [f"{row.rank if row.active else '–':>4}  {row.score:>5.0%}  {_name(row)}" for row in shown]
+        rows = [
+            f"{row.rank if row.active else '–':>4}  {row.score:>5.0%}  {rating_text(row):>6}  {_name(row)}"
+            for row in shown
+        ]
         more = len(self.leaderboard) - len(shown)
-        return ["rank  score  arm", *rows, *([f"   …  {counted(more, 'more arm')}"] if more else [])]
+        return ["rank  score  rating  arm", *rows, *([f"   …  {counted(more, 'more arm')}"] if more else [])]
 
     def _costs(self) -> str:
         spent = self.spent

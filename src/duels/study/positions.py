@@ -5,11 +5,16 @@ that duel's coin, so given the past a decisive answer says left with probability
 B(l+5, r+5) / B(5, 5) · 2^(l+r), is a martingale that starts at 1, and by Ville's inequality it ever reaches 1/α with
 probability α at most. The k-th judge of a study gets α = 0.01 / (k (k+1)), and these add up to 0.01 however many judges
 come. `docs/study/positions.md` has the proof and the power.
+
+`side_p_values` is for finished votes, which are looked at once.
 """
 
 import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from ..checks import check_int
 from ..errors import InvalidInput
@@ -113,6 +118,25 @@ def positions(lefts: Sequence[int], rights: Sequence[int], names: Sequence[str |
         )
     rows = enumerate(zip(names, lefts, rights), 1)
     return [_position(name, left, right, is_biased(left, right, rank)) for rank, (name, left, right) in rows]
+
+
+def side_p_values(lefts: npt.ArrayLike, rights: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return the p-values of exact two-sided binomial tests: how likely a fair coin is as uneven as that, or more.
+
+    They are for votes that are complete, and looked at once. `positions` may be looked at all the time.
+
+    Args:
+        lefts: (n,) int: How often each judge chose the left side.
+        rights: (n,) int: How often each chose the right side.
+
+    Example:
+        >>> side_p_values([9, 5], [1, 5]).round(4).tolist()  # 2 (10 + 1) / 2¹⁰
+        [0.0215, 1.0]
+    """
+    from scipy.special import bdtrc
+
+    left, right = np.asarray(lefts, np.int64), np.asarray(rights, np.int64)
+    return np.asarray(np.minimum(1.0, 2 * bdtrc(np.maximum(left, right) - 1.0, left + right, 0.5)))
 
 
 def is_biased(left: int, right: int, rank: int) -> bool:

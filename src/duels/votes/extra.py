@@ -75,6 +75,36 @@ def place_of_field(table: Table, name: str) -> tuple[object, list[str]]:
 
 
 def _field(cell: object, path: list[str]) -> object:
-    for key in path:
-        cell = cell.get(key) if isinstance(cell, Mapping) else None
-    return cell
+    """The field of an object at a path; the name of a field may have dots itself, as in LMArena's `math_v0.1`."""
+    if not path:
+        return cell
+    if not isinstance(cell, Mapping):
+        return None
+    key = next((key for key, _ in _first_keys(path) if key in cell), None)
+    return None if key is None else _field(cell[key], path[key.count(".") + 1 :])
+
+
+def _first_keys(path: list[str]) -> list[tuple[str, list[str]]]:
+    """How a path may begin with the name of a field, and what follows: the longest name first."""
+    return [(".".join(path[:k]), path[k:]) for k in range(len(path), 0, -1)]
+
+
+def field_of(table: Table, name: str) -> "pl.Expr":
+    """Return a further column of a data frame, as `picker` does for rows.
+
+    Raises:
+        UnknownName: If there is no such column or field.
+    """
+    import polars as pl
+
+    assert table.frame is not None
+    column, path = place_of_field(table, name)
+    kind, found = table.frame.collect_schema()[str(column)], pl.col(str(column))
+    while path:
+        fields = {field.name: field.dtype for field in kind.fields} if isinstance(kind, pl.Struct) else {}
+        step = next(((key, rest) for key, rest in _first_keys(path) if key in fields), None)
+        if step is None:
+            raise UnknownName(f"field of {table.source}", name, [f"{column}.{field}" for field in fields])
+        (key, path), kind = step, fields[step[0]]  # type: ignore[assignment]
+        found = found.struct.field(key)
+    return found

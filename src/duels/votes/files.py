@@ -8,14 +8,17 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ..errors import InvalidInput, UnknownName, cut
 from ..files import read_cell
-from .columns import Columns, Rows, Table, roles_of, split_header
-from .extra import checked_extra
+from .columns import OPTIONAL, Columns, Rows, Table, columns_said, roles_of, split_header
+from .extra import checked_extra, place_of_field
+from .formats import Format, columns_needed, format_of, reshaped, roles_in, scored_pairs
 from .frames import frame_table, is_parquet, scan, simple_csv, votes_of_frame
+from .promptfoo import results_of, scores_of
 from .rows import votes_of_rows
 from .text_files import Row, csv_rows, first_line, json_rows, read_text, suffix_of
 from .votes import Votes
@@ -88,10 +91,24 @@ def _read(source: VoteSource, columns: Columns, format: str | None, extra: Itera
     if format is not None and format not in READ:
         raise UnknownName("format of votes", format, READ)
     table = _table(source, columns, format)
+    if (known := format_of(table.header, columns)) is not None:
+        return _votes_in(known, table, columns, kept)
     roles = roles_of(table, columns)
     if table.frame is not None:
         return votes_of_frame(table, roles, kept, grouped)
     return votes_of_rows(table, roles, kept)
+
+
+def _votes_in(known: Format, table: Table, columns: Columns, extra: tuple[str, ...]) -> Votes:
+    """The votes of a file of a known evaluation."""
+    if table.frame is not None:
+        needed = {*columns_needed(known, table.header), *(str(place_of_field(table, name)[0]) for name in extra)}
+        table = frame_table(table.source, table.frame.select(*needed), table.unit, table.first)
+    table = reshaped(table, known)
+    roles = roles_of(table, roles_in(known, columns))
+    others = {role: at for role, at in roles.items() if role in OPTIONAL}
+    said = f"{known.name}: {', '.join(filter(None, [known.said, columns_said(table.header, others)]))}"
+    return replace(votes_of_rows(table, roles, extra), said=said)
 
 
 def _table(source: VoteSource, columns: Columns, format: str | None) -> Table:
@@ -125,9 +142,27 @@ def _file_table(source: str | bytes | os.PathLike[str], columns: Columns, format
         if not by_position and (table := simple_csv(called, text, kind)) is not None:
             return table
         return split_header(called, _unescaped(csv_rows(text, kind), "'" in text), columns)
+    if (results := _promptfoo_results(text)) is not None:
+        return _scores_table(called, results)
     if (array := _json_array(text, called)) is not None:
         return Table(called, "row", *_unpacked(list(enumerate(array, 1))))
     return Table(called, "line", *_unpacked(list(json_rows(text))))
+
+
+def _promptfoo_results(text: str) -> list[object] | None:
+    """The results in a file of promptfoo, which is one JSON object; None if it is another file."""
+    if not text.lstrip().startswith("{") or '"results"' not in text:
+        return None
+    try:
+        return results_of(json.loads(text))
+    except (ValueError, RecursionError):  # one object per line, or no JSON
+        return None
+
+
+def _scores_table(called: str, results: list[object]) -> Table:
+    faults = list[tuple[int, str]]()
+    rows: Rows = list(scored_pairs(scores_of(results, faults)))
+    return Table(called, "result", ("left", "right", "winner"), [*rows, *((at, ValueError(why)) for at, why in faults)])
 
 
 def _unescaped(rows: Iterator[Row[list[str]]], escaped: bool) -> Iterator[Row[list[str]]]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import InvalidInput
 from .columns import SKIP, Table, columns_said
-from .extra import numbers_or_text, place_of_field
+from .extra import field_of, numbers_or_text, place_of_field
 from .rows import SHOWN, Fault, Judge, judge_of, moment_of, refuse, used_names, voter_of, votes_of_rows
 from .votes import NEVER, Names, Times, Votes
 
@@ -157,7 +157,7 @@ def _read(table: Table, roles: dict[str, int], extra: Sequence[str], grouped: bo
     import polars as pl
 
     frame = _selected(table, roles, extra)
-    if frame is None:
+    if frame is None or ("count" in roles and not _are_positive(frame)):
         return None
     further = [f"extra {k}" for k in range(len(extra))]
     keys = [*KEYS, *further] if grouped else list(KEYS)
@@ -179,6 +179,14 @@ def _read(table: Table, roles: dict[str, int], extra: Sequence[str], grouped: bo
     return _whole(table, frame.collect(), found, said, dict(zip(further, extra)))
 
 
+def _are_positive(frame: "pl.LazyFrame") -> bool:
+    """Whether all counts are there, and above 0."""
+    import polars as pl
+
+    least, missing = frame.select(pl.col("count").min(), pl.col("count").null_count().alias("missing")).collect().row(0)
+    return missing == 0 and least is not None and least > 0
+
+
 def _selected(table: Table, roles: dict[str, int], extra: Sequence[str]) -> "pl.LazyFrame | None":
     """The columns that are needed, by their roles; None if a column is of a kind that only `rows` reads."""
     import polars as pl
@@ -198,12 +206,7 @@ def _selected(table: Table, roles: dict[str, int], extra: Sequence[str]) -> "pl.
     chosen = [pl.col(name).alias(role) for role, name in given.items() if role not in KEYS]
     chosen += [pl.col(given[key]).alias(key) for key in ("left", "right")]
     chosen += [pl.lit("left").alias("winner") if "loser" in roles else pl.col(given["winner"]).alias("winner")]
-    for k, name in enumerate(extra):
-        column, path = place_of_field(table, name)
-        field = pl.col(str(column))
-        for key in path:
-            field = field.struct.field(key)
-        chosen.append(field.alias(f"extra {k}"))
+    chosen += [field_of(table, name).alias(f"extra {k}") for k, name in enumerate(extra)]
     return table.frame.select(chosen)
 
 
@@ -273,13 +276,7 @@ def _whole(table: Table, frame: "pl.DataFrame", found: _Combinations, said: str,
     times = _times(shown["time"]) if "time" in shown.columns else None
     if isinstance(voters, bool) or isinstance(times, bool):
         return None
-    count = None
-    if "count" in shown.columns:
-        numbers = shown["count"]
-        if numbers.null_count() or (numbers < 1).any():
-            return None
-        count = numbers.cast(pl.Int64).to_numpy()
-        count = None if (count == 1).all() else count
+    count = shown["count"].cast(pl.Int64).to_numpy() if "count" in shown.columns else None
     duels = shown["duel"].cast(pl.String).str.strip_chars().replace("", None) if "duel" in shown.columns else None
     return Votes(
         found.names,
@@ -294,7 +291,7 @@ def _whole(table: Table, frame: "pl.DataFrame", found: _Combinations, said: str,
         said,
         table.source,
         {name: numbers_or_text(shown[column].alias(name)) for column, name in extra.items()},
-        count,
+        None if count is None or (count == 1).all() else count,
     )
 
 

@@ -1,4 +1,4 @@
-"""Items from the results that `promptfoo eval --output results.json` writes, version 3.
+"""Items and scores from the results that `promptfoo eval --output results.json` writes, version 3.
 
 An arm is a provider with a prompt, an item is a test, and its prompt is what the test's variables say.
 """
@@ -50,6 +50,25 @@ def rows_of(results: list[object], faults: list[Fault]) -> Iterator[Row]:
         given[arm] = _text(_output(result))
     for test, (place, same) in sorted(tests.items()):
         yield Row(place, _prompt(test, same), outputs[test])
+
+
+def scores_of(results: list[object], faults: list[Fault]) -> Iterator[tuple[int, dict[str, tuple[float, bool]]]]:
+    """Yield for each test its place, and for each arm the score of its output and whether it passed.
+
+    Args:
+        results: What `results_of` returned.
+        faults: Results without a score are added here, by their places in the list, from 1.
+    """
+    usable = list(_usable(results, faults))
+    names = _arm_names(list(dict.fromkeys(_column(result) for _, result in usable)))
+    tests: dict[int, tuple[int, dict[str, tuple[float, bool]]]] = {}
+    for place, result in usable:
+        score, passed = result.get("score"), result.get("success")
+        if isinstance(score, bool) or not isinstance(score, int | float):
+            faults.append((place, f"its score is {cut(score, 20)}, expected a number"))
+        else:
+            tests.setdefault(result["testIdx"], (place, {}))[1][names[_column(result)]] = (float(score), bool(passed))
+    yield from (found for _, found in sorted(tests.items()))
 
 
 def _usable(results: list[object], faults: list[Fault]) -> Iterator[tuple[int, Result]]:

@@ -231,8 +231,9 @@ def _whole(column: "array[int]") -> np.ndarray:
 
 def used_names(names: list[str], codes: np.ndarray) -> Names | None:
     """Return voters without those who only skipped; None if nobody is left."""
-    used = np.unique(codes[codes >= 0])
-    if len(used) < len(names):
+    used, first = np.unique(codes[codes >= 0], return_index=True)
+    used = used[np.argsort(first)]  # in the order of their first votes
+    if used.tolist() != list(range(len(names))):
         renumbered = np.full(len(names) + 1, -1, np.int32)  # the last entry is for votes without a voter
         renumbered[used] = np.arange(len(used))
         names, codes = [names[k] for k in used], renumbered[codes]

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
+from ..errors import InvalidInput, counted
+from ..estimated import EstimatedPreferences
 from .columns import WINNERS
 
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
+MOST_ARMS = 10_000  # counts of their pairs already take 1.6 GB
 NEVER = int(np.iinfo(np.int64).min)  # the time of a vote without one
 
 
@@ -169,6 +172,46 @@ class Votes:
     def total(self) -> int:
         """How many votes there are; `len` is the number of rows."""
         return len(self.winner) if self.count is None else int(self.count.sum())
+
+    def pair_counts(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return (K, K) int64 wins and ties, as in a `Tally`; both_bad counts as a tie."""
+        arms = len(self.names)
+        won = np.where(self.winner == 1, self.right, self.left)
+        pair = won * arms + (self.left + self.right - won)
+        wins, ties = (self._counted(pair, self.winner // 2 == kind) for kind in (0, 1))
+        return wins, ties + ties.T
+
+    def _counted(self, pair: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+        """(K, K): how many of the chosen votes are about each pair."""
+        arms = len(self.names)
+        if self.count is None:
+            return np.bincount(pair[chosen], minlength=arms**2).reshape(arms, arms)
+        found = np.zeros(arms**2, np.int64)
+        np.add.at(found, pair[chosen], self.count[chosen])
+        return found.reshape(arms, arms)
+
+    def matrix(self, name: str = "") -> EstimatedPreferences:
+        """Return the preference matrix that the votes show, with counts and standard errors.
+
+        It works wherever a matrix does: `describe`, figures, `simulate`, `plan`. A tie is half a win each way, and a
+        pair that never met is ½.
+
+        Args:
+            name: The name of the problem.
+
+        Raises:
+            InvalidInput: If there are fewer than two arms, or too many.
+
+        Example:
+            >>> votes = duels.read_votes([("cat", "dog", "left")] * 3 + [("cat", "dog", "right")])
+            >>> matrix = votes.matrix()
+            >>> float(matrix["cat", "dog"]), matrix.standard_errors.round(3).tolist()
+            (0.75, [[0.0, 0.217], [0.217, 0.0]])
+        """
+        if not 2 <= len(self.names) <= MOST_ARMS:
+            raise InvalidInput(f"{self.source} has {counted(len(self.names), 'arm')}, expected 2 to {MOST_ARMS:,}")
+        wins, ties = self.pair_counts()
+        return EstimatedPreferences(np.stack([wins.T, ties, wins], axis=2), self.names, name)
 
     def __len__(self) -> int:
         return len(self.winner)

@@ -11,12 +11,14 @@ from fastapi.responses import Response, StreamingResponse
 
 from ...storage.storage import Write
 from ...study.board import verdict_data
+from ...study.glance import pair_history
 from ...study.leaderboard import preferences_page
 from ...study.tally import ranked_words
 from ...study.worker import read_packed
 from ...votes.written import write_votes
 from ..errors import Refused, error_responses
 from ..keys import KeyId
+from ..page_files import compressed
 from ..schemas import Events, Imported, JudgesOut, Leaderboard, Preferences, RankingOut, StandingOut
 from ..security import Caller, ServiceDep
 from .studies import Found, StudyPath
@@ -75,6 +77,21 @@ def verdict(
     """
     found = study.verdict(confidence, margin)
     return {**verdict_data(found), "words": str(found)}
+
+
+@router.get("/api/studies/{study}/results")
+def results(request: Request, study: Found, service: ServiceDep) -> Response:
+    """Get the results at a glance: who is best and how sure, what to do next, who beats whom among the best arms."""
+    content = json.dumps(service.glance(study), ensure_ascii=False, separators=(",", ":"))
+    return compressed(request, content.encode(), "application/json")
+
+
+@router.get("/api/studies/{study}/pair")
+def pair(
+    study: Found, first: Annotated[str, Query(max_length=200)], second: Annotated[str, Query(max_length=200)]
+) -> dict[str, object]:
+    """Get the history of a pair: its counts, and the share of wins of the first arm after its answers."""
+    return pair_history(study, first, second)
 
 
 @router.get("/api/studies/{study}/standing", response_model=StandingOut)

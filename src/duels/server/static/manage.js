@@ -2,14 +2,26 @@
 
 import { at, call } from "./api.js";
 import { textOf } from "./files.js";
-import { refresh } from "./study.js";
-import { attempt, confirmed, onSubmit, say, showOnce } from "./ui.js";
+import { attempt, confirmed, fetchPage, onSubmit, replaceLive, say, showOnce } from "./ui.js";
 
 const study = document.getElementById("main").dataset.study;
 const place = (id) => document.getElementById(id);
+document.getElementById("live").hidden = true; // these pages change only by what is done on them
+
+/** Gets this page again, and replaces what is different. */
+async function refresh() {
+  const page = await fetchPage();
+  if (page) replaceLive(page);
+}
+
+/** Calls `onSubmit` if the page has that form. */
+function onForm(id, said, work) {
+  if (place(id)) onSubmit(place(id), place(said), work);
+}
+
 const count = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 
-onSubmit(place("new-link"), place("link-said"), async (values) => {
+onForm("new-link", "link-said", async (values) => {
   const wanted = {
     name: values.get("name").trim() || place("link-name").placeholder,
     votes: Number(values.get("votes")),
@@ -22,7 +34,7 @@ onSubmit(place("new-link"), place("link-said"), async (values) => {
   await refresh();
 });
 
-onSubmit(place("new-items"), place("items-said"), async () => {
+onForm("new-items", "items-said", async () => {
   const input = place("items-file");
   if (!input.files.length) throw new Error("choose a file first.");
   await textOf(input.files[0]);
@@ -32,13 +44,13 @@ onSubmit(place("new-items"), place("items-said"), async () => {
   say(place("items-said"), `${count(made.items, "item")} added, ${made.total.toLocaleString("en")} in total.`);
 });
 
-onSubmit(place("new-arm"), place("arm-said"), async (values) => {
+onForm("new-arm", "arm-said", async (values) => {
   await call("POST", at(study, "arms"), { name: values.get("name").trim() });
   place("arm-name").value = "";
   await refresh();
 });
 
-onSubmit(place("import"), place("import-said"), async () => {
+onForm("import", "import-said", async () => {
   const input = place("import-file");
   if (!input.files.length) throw new Error("choose a file first.");
   await textOf(input.files[0]);

@@ -1,0 +1,128 @@
+"""`duels analyse` and `duels ratings`: what a file of votes shows."""
+
+import json
+import math
+import warnings
+from typing import Annotated
+
+import typer
+
+from .live import LEADERBOARD_COLUMNS
+from .printing import (
+    Column,
+    ConfidenceOption,
+    Format,
+    FormatOption,
+    RolesOption,
+    VotesArgument,
+    column,
+    column_roles,
+    print_rows,
+    print_text,
+)
+
+
+def analyse(
+    file: VotesArgument,
+    confidence: ConfidenceOption = 0.95,
+    margin: Annotated[float, typer.Option(help="Arms closer than this count as practically tied.")] = 0.0,
+    roles: RolesOption = None,
+    format: FormatOption = Format.table,
+) -> None:
+    """Show what past votes say: the arms, best first, and which is best as far as that is certain."""
+    from ..study.analysis import analyse
+    from ..votes.files import count_votes
+
+    found = analyse(count_votes(file, columns=column_roles(roles)), confidence=confidence, margin=margin)
+    rows = [row._asdict() for row in found.leaderboard]
+    if format is Format.table:
+        print_text(f"{found.votes:,} votes, {found.ties:,} of them ties ({found.said})\n")
+        print_rows(rows, format, LEADERBOARD_COLUMNS, note=found.ranked)
+        print_text(f"\n{found.verdict}")
+    elif format is Format.json:
+        facts = {"votes": found.votes, "ties": found.ties, "columns": found.said, "ranked": found.ranked}
+        facts |= {"leaderboard": rows, "verdict": found.verdict.as_dict()}
+        print(json.dumps(facts, indent=2, ensure_ascii=False))
+    else:
+        print_rows(rows, format, LEADERBOARD_COLUMNS)
+
+
+def ratings(
+    file: VotesArgument,
+    model: Annotated[str, typer.Option(help="bradley-terry, rao-kupper or elo.")] = "bradley-terry",
+    scale: Annotated[str, typer.Option(help="elo, logit or probability.")] = "elo",
+    anchor: Annotated[str | None, typer.Option(help="An arm to rate 1000, or ARM=RATING.")] = None,
+    confidence: Annotated[float, typer.Option(help="Of each interval.")] = 0.95,
+    interval: Annotated[str | None, typer.Option(help="sandwich, or bootstrap.", show_default="sandwich")] = None,
+    covariate: Annotated[
+        list[str] | None, typer.Option(help="What else moved the votes: a column, or LEFT,RIGHT; repeatable.")
+    ] = None,
+    by: Annotated[str | None, typer.Option(help="One table for each value of this column.")] = None,
+    roles: RolesOption = None,
+    format: FormatOption = Format.table,
+) -> None:
+    """Rate the arms of past votes, with intervals for votes that are complete."""
+    from ..rating.table import ratings as rate
+    from ..votes.files import count_votes, read_votes
+
+    covariates = [tuple(one.split(",")) if "," in one else one for one in covariate or []]
+    names = [name for one in covariates for name in ([one] if isinstance(one, str) else one)]
+    read = read_votes if covariates or model == "elo" else count_votes
+    votes = read(file, columns=column_roles(roles), extra=[*names, *([by] if by else [])])
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        table = rate(
+            votes,
+            model=model,
+            scale=scale,
+            anchor=_anchor(anchor, votes.names),
+            confidence=confidence,
+            interval=interval,
+            covariates=covariates,  # type: ignore[arg-type]  # checked by `rate`
+            by=by,
+        )
+    show = ".3f" if scale in ("probability", "logit") else ",.0f"
+    columns = [*([_by(by)] if by else []), *_columns(show)]
+    rows = [{name: _finite(value) for name, value in row.items()} for row in table.rows(named=True)]
+    print_rows(rows, format, columns, note="; ".join(str(note.message) for note in notes))
+    if format is not Format.table:
+        for note in notes:
+            warnings.warn(note.message, stacklevel=2)
+
+
+def _anchor(given: str | None, names: tuple[str, ...]) -> str | tuple[str, float] | None:
+    """An arm, or an arm and its rating; an arm's name may have an = itself."""
+    if given is None or given in names:
+        return given
+    arm, equals, worth = given.rpartition("=")
+    try:
+        return (arm, float(worth)) if equals else given
+    except ValueError:
+        return given
+
+
+def _finite(value: object) -> object:
+    """None for a limit that the votes do not give: JSON has no infinity."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _by(name: str) -> Column:
+    return column(name, name)
+
+
+def _columns(show: str) -> list[Column]:
+    def between(lower: float | None, upper: float | None) -> str:
+        below, above = "−∞" if lower is None else f"{lower:{show}}", "∞" if upper is None else f"{upper:{show}}"
+        return f"{below} – {above}"
+
+    def ranks(best: int, worst: int) -> str:
+        return str(best) if best == worst else f"{best} – {worst}"
+
+    return [
+        column("rank"),
+        column("arm"),
+        column("rating", show=show),
+        Column("between", ("lower", "upper"), between),
+        Column("ranks", ("best_rank", "worst_rank"), ranks, 1),
+        column("duels", show=",", spare=2),
+    ]

@@ -1,0 +1,67 @@
+/** Follows the changes of a study, and shows whether they arrive. */
+
+import { at } from "./api.js";
+
+const PAUSE = 1000; // milliseconds between two updates
+const sign = document.getElementById("live");
+
+export function show(state, words) {
+  if (sign.dataset.state === state) return;
+  sign.dataset.state = state;
+  sign.textContent = words;
+}
+
+/**
+ * Calls `update` after changes: at most once a second, one call after the other, and less often if calls are slow.
+ * `seen` is the number of the event that the page shows. Returns a function that updates now.
+ */
+export function follow(study, seen, update) {
+  let queue = Promise.resolve();
+  let [last, took, waiting, stream] = [0, 0, false, null];
+
+  async function run() {
+    last = Date.now();
+    try {
+      await update();
+      took = Date.now() - last;
+      if (stream?.readyState === EventSource.OPEN) show("live", "updates live");
+    } catch {
+      show("reconnecting", "reconnecting…");
+      setTimeout(soon, 2 * PAUSE);
+    }
+  }
+
+  function now() {
+    queue = queue.then(run);
+    return queue;
+  }
+
+  async function soon() {
+    if (waiting) return;
+    waiting = true;
+    await new Promise((resolve) => setTimeout(resolve, Math.max(0, last + Math.max(PAUSE, 3 * took) - Date.now())));
+    waiting = false;
+    await now();
+  }
+
+  function connect() {
+    stream = new EventSource(at(study, "stream"));
+    stream.addEventListener("open", () => show("live", "updates live"));
+    stream.addEventListener("change", (event) => {
+      show("live", "updates live");
+      if (event.lastEventId !== seen) soon();
+      seen = event.lastEventId;
+    });
+    stream.addEventListener("deleted", () => location.assign("/"));
+    stream.addEventListener("bye", () => show("reconnecting", "reconnecting…"));
+    stream.addEventListener("error", () => {
+      show("reconnecting", "reconnecting…");
+      if (stream.readyState !== EventSource.CLOSED) return; // the browser reconnects on its own
+      soon(); // finds out whether the study was deleted or the session has ended
+      setTimeout(connect, 5 * PAUSE);
+    });
+  }
+
+  connect();
+  return now;
+}

@@ -1,0 +1,189 @@
+/** The results of a study, drawn from a few numbers that arrive after each vote. */
+
+import { ApiError, at, call } from "./api.js";
+import { follow } from "./live.js";
+import { element } from "./ui.js";
+
+const study = document.getElementById("main").dataset.study;
+const place = (id) => document.getElementById(id);
+const whole = (number) => number.toLocaleString("en");
+const NUMBERED = 12; // arms: with more, the cells of the map have no numbers
+const SEARCHED = 15; // arms: with more, there is a field to search them
+
+let shown = JSON.parse(place("glance").textContent);
+
+function draw(glance) {
+  shown = glance;
+  place("verdict").dataset.kind = glance.verdict.kind;
+  place("headline").textContent = glance.verdict.headline;
+  place("words").textContent = glance.verdict.words;
+  place("next-words").textContent = glance.next.words;
+  place("next-until").textContent = until(glance.next.until);
+  place("answers").textContent = whole(glance.answers);
+  place("open").textContent = whole(glance.open);
+  if (glance.answers && place("steps")) place("steps").remove();
+  drawArms(glance);
+  drawMap(glance.map);
+}
+
+/** When the answers will be there at the present rate, in the reader's own time. */
+function until(time) {
+  if (!time) return "";
+  const when = new Date(time);
+  const soon = when - Date.now() < 20 * 3600 * 1000;
+  const options = soon ? { hour: "2-digit", minute: "2-digit" } : { weekday: "short", day: "numeric", month: "short" };
+  const far = when - Date.now() > 300 * 24 * 3600 * 1000;
+  return `At the present rate that is until ${when.toLocaleString("en", far ? { month: "long", year: "numeric" } : options)}.`;
+}
+
+function drawArms(glance) {
+  const rated = glance.arms.filter((arm) => arm.rating !== null);
+  const ends = rated.flatMap((arm) => [arm.lower ?? arm.rating, arm.upper ?? arm.rating, arm.rating]);
+  const [low, high] = [Math.min(...ends), Math.max(...ends)];
+  const position = (value) => (high > low ? (100 * (value - low)) / (high - low) : 50);
+  const wanted = place("arms-search").value.trim().toLowerCase();
+  const found = glance.arms.filter((arm) => arm.arm.toLowerCase().includes(wanted));
+  place("arms").classList.toggle("no-chance", glance.arms.every((arm) => arm.chance === null));
+  place("arms-tools").hidden = glance.arms_total <= SEARCHED;
+  place("arms").tBodies[0].replaceChildren(...found.map((arm) => armRow(arm, position)));
+  const left = glance.arms_total - glance.arms.length;
+  place("arms-more").textContent = left ? `${whole(left)} more arms are in the tables under Advanced, and in the API.` : "";
+  const ranked = glance.ranked[0].toUpperCase() + glance.ranked.slice(1);
+  place("ranked").textContent = glance.answers
+    ? `${ranked}. A rating is on the scale of Elo, with its 95 % interval: 400 points are odds of 10 to 1.`
+    : "";
+}
+
+function armRow(arm, position) {
+  const name = element("th", { scope: "row" }, element("span", { class: "name" }, arm.arm));
+  if (!arm.active) name.append(" ", element("span", { class: "chip quiet" }, "retired"));
+  const row = element("tr", arm.active ? {} : { class: "off" }, cell(arm.rank ?? "–", "n"), name);
+  const chance = element("td", { class: "chance" });
+  if (arm.chance !== null) {
+    const percent = arm.chance > 0 && arm.chance < 0.005 ? "<1 %" : `${Math.round(100 * arm.chance)} %`;
+    chance.append(track(bar("bar", 0, 100 * arm.chance)), element("span", { class: "figure" }, percent));
+  }
+  const rating = element("td", { class: "rating" });
+  if (arm.rating !== null) {
+    const [from, to] = [position(arm.lower ?? arm.rating), position(arm.upper ?? arm.rating)];
+    const dot = bar("dot", position(arm.rating), 0);
+    const open = arm.lower === null || arm.upper === null;
+    const interval = open ? "" : `, ${whole(Math.round(arm.lower))} to ${whole(Math.round(arm.upper))}`;
+    rating.append(track(bar("interval", from, to - from), dot), element("span", { class: "figure" }, whole(Math.round(arm.rating))));
+    rating.append(element("span", { class: "between" }, interval));
+  }
+  row.append(chance, rating, cell(whole(arm.wins), "n"), cell(whole(arm.losses), "n"), cell(whole(arm.ties), "n"));
+  return row;
+}
+
+function cell(text, kind) {
+  return element("td", { class: kind }, String(text));
+}
+
+function track(...parts) {
+  return element("span", { class: "track", "aria-hidden": "true" }, ...parts);
+}
+
+/** Styles are set by script, since the content security policy forbids them in markup. */
+function bar(kind, from, size) {
+  const made = element("span", { class: kind });
+  made.style.left = `${from}%`;
+  if (size) made.style.width = `${size}%`;
+  return made;
+}
+
+function drawMap(map) {
+  const table = place("map");
+  place("map-none").hidden = map.cells.length > 0;
+  place("map-note").hidden = place("map-scroll").hidden = map.cells.length === 0;
+  if (!map.cells.length) return;
+  const focused = document.activeElement?.dataset?.pair;
+  const all = new Map();
+  for (const [i, j, won, lost, tied, certain] of map.cells) {
+    all.set(`${i} ${j}`, { won, lost, tied, certain });
+    all.set(`${j} ${i}`, { won: lost, lost: won, tied, certain: -certain });
+  }
+  const size = map.arms.length;
+  table.classList.toggle("numbered", size <= NUMBERED);
+  const head = element("tr", {}, element("td"));
+  map.arms.forEach((name) => head.append(element("th", { scope: "col" }, element("span", {}, name))));
+  const rows = map.arms.map((name, i) => {
+    const row = element("tr", {}, element("th", { scope: "row" }, name));
+    for (let j = 0; j < size; j += 1) row.append(mapCell(map.arms, i, j, all.get(`${i} ${j}`), size));
+    return row;
+  });
+  const shownAll = shown.arms_total <= size ? "" : `The ${size} best of ${whole(shown.arms_total)} arms.`;
+  table.replaceChildren(element("caption", {}, shownAll), element("thead", {}, head), element("tbody", {}, ...rows));
+  if (focused) table.querySelector(`[data-pair="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+}
+
+function mapCell(names, i, j, pair, size) {
+  if (i === j) return element("td", { class: "same" });
+  if (!pair) return element("td", { class: "unmet" }, element("span", { class: "unseen" }, "have not met"));
+  const met = pair.won + pair.lost + pair.tied;
+  const share = (pair.won + pair.tied / 2) / met;
+  const percent = `${Math.round(100 * share)} %`;
+  const sure = pair.certain === 0 ? "not certain" : "certain";
+  const label = `${names[i]} wins ${percent} of ${whole(met)} against ${names[j]}, ${sure}`;
+  const button = element("button", { type: "button", "aria-label": label, title: label, "data-pair": `${i} ${j}` });
+  if (size <= NUMBERED) button.append(String(Math.round(100 * share)));
+  const made = element("td", { class: pair.certain === 0 ? "pale" : "sure" }, button);
+  made.style.setProperty("--share", `${Math.round(100 * Math.abs(2 * share - 1))}%`);
+  made.dataset.side = share >= 0.5 ? "wins" : "loses";
+  return made;
+}
+
+place("map").addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-pair]");
+  if (!button) return;
+  const [first, second] = button.dataset.pair.split(" ").map((k) => shown.map.arms[Number(k)]);
+  try {
+    drawPair(await call("GET", `${at(study, "pair")}?${new URLSearchParams({ first, second })}`));
+  } catch (error) {
+    place("pair").textContent = error.message;
+  }
+});
+
+/** The share of wins of the first arm over time, as a line, with the counts in words. */
+function drawPair(pair) {
+  const [width, height] = [600, 160];
+  const points = pair.history;
+  const last = points.at(-1);
+  const x = (answers) => (width * answers) / last.answers;
+  const line = points.map((p, k) => `${k ? "L" : "M"}${x(p.answers).toFixed(1)} ${(height * (1 - p.share)).toFixed(1)}`).join("");
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const words = `${pair.first} won ${whole(pair.wins)}, ${pair.second} won ${whole(pair.losses)}, and ${whole(pair.ties)} were ties.`;
+  const attributes = { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `Share of wins of ${pair.first} over time. ${words}`, preserveAspectRatio: "none" };
+  for (const [name, value] of Object.entries(attributes)) svg.setAttribute(name, value);
+  for (const [path, kind] of [[`M0 ${height / 2}H${width}`, "half"], [line, "line"]]) {
+    const drawn = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    drawn.setAttribute("d", path);
+    drawn.setAttribute("class", kind);
+    svg.append(drawn);
+  }
+  const title = element("h3", {}, `${pair.first} against ${pair.second}`);
+  const note = element("p", { class: "soft" }, `${words} The line is the share of ${pair.first}, from 0 % at the bottom to 100 % at the top, after each answer.`);
+  place("pair").replaceChildren(title, svg, note);
+}
+
+async function update() {
+  let glance;
+  try {
+    glance = await call("GET", at(study, "results"));
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 401) location.assign("/signin");
+    if (error instanceof ApiError && error.status === 404) location.assign("/");
+    throw error;
+  }
+  if (glance.seq < shown.seq) return;
+  const before = shown.verdict;
+  draw(glance);
+  // Screen readers hear of a new leader or verdict, not of every vote.
+  if (before.kind !== glance.verdict.kind || before.leader !== glance.verdict.leader) {
+    place("news").textContent = glance.verdict.headline;
+  }
+}
+
+place("arms-search").addEventListener("input", () => drawArms(shown));
+draw(shown);
+follow(study, String(shown.seq), update);

@@ -1,0 +1,237 @@
+"""What a study's page shows at a glance: who is best and how sure, what to do next, and who beats whom.
+
+It is small and quick, because every viewer gets it after every vote.
+"""
+
+import time
+from typing import Any
+
+import numpy as np
+
+from ..errors import InvalidInput, UnknownName
+from ..rating import bradley_terry
+from ..rating.counts import cells_of_pairs
+from ..rating.elo import FIRST, POINTS
+from ..rating.estimates import Intervals, estimate
+from .certainty import certainly_beats
+from .duels import iso_time
+from .goal import Goal
+from .record import LEFT, RIGHT
+from .standing import MOST_SHOWN, Standing, standing
+from .study import Study
+from .tally import Bools, Floats, Tally, met, ranked, ranked_words
+from .verdict import Verdict, headline
+
+MOST_ARMS = 200  # that are listed; the API has tables of all
+MOST_RATED = 300  # arms: with more, ratings take too long
+MAPPED = 30  # arms of the map of pairs
+POINTS_SHOWN = 200  # of the history of a pair
+INTERVALS = Intervals("sandwich", 0.95, 0, 0)
+Json = dict[str, Any]
+
+
+def glance(study: Study, estimated: Standing | None = None) -> Json:
+    """Return what a study's page shows at a glance, as JSON, at one moment.
+
+    Args:
+        study: The study.
+        estimated: Chances and answers to go, if they are known for this moment; else they are computed, unless there
+            are too many arms.
+
+    Returns:
+        A dict with these keys:
+
+        - `seq`, `answers`, `open`, `retired`: the moment, answers so far, open questions, whether it asks no more.
+        - `verdict`: kind, winner, leader, the number of items that it is about (None if on items like these),
+          `headline` in a few words, `words` as text.
+        - `next`: what to do, as `words`; `answers` that are likely needed and `until` when, if that is known.
+        - `arms`: the best first, each with rank (None before two arms have met), chance to be the best (None if
+          unknown), rating and its fixed-sample 95 % interval (None if there is none), duels, wins, losses and ties;
+          at most 200 of `arms_total`. `ranked` says by what.
+        - `map`: the names of up to 30 active arms, the best first, and `cells` (i, j, wins of i, wins of j, ties,
+          certain) of those of their pairs that have met; certain is 1 if i certainly beats j, −1 if j beats i, else 0.
+    """
+    tally, void, seq, answers, pending, retired, rate = study.read(
+        lambda _, history: (
+            history.tally,
+            history.void,
+            history.seq,
+            history.total,
+            len(history.open),
+            history.retired,
+            history.answers_an_hour,
+        )
+    )
+    goal = study.goal
+    verdict = goal.verdict(tally, void=void)
+    if estimated is None and 1 < tally.active.sum() <= MOST_SHOWN and met(tally).any():
+        estimated = standing(
+            tally, confidence=goal.confidence, margin=goal.margin, test=goal.test, answers_an_hour=rate
+        )
+    to_go = estimated.answers_median if estimated is not None and verdict.kind == "not yet" else None
+    shown = verdict.as_dict() | {"duels_to_go": to_go or None}
+    return {
+        "seq": seq,
+        "answers": answers,
+        "open": pending,
+        "retired": retired,
+        "verdict": {
+            "kind": verdict.kind,
+            "winner": verdict.winner,
+            "leader": verdict.leader,
+            "items": verdict.items,
+            "headline": headline(shown, retired),
+            "words": _sure(verdict, estimated),
+        },
+        "next": _next(tally, verdict, goal, retired, answers, estimated),
+        "arms": _arms(tally, estimated),
+        "arms_total": len(tally.names),
+        "ranked": ranked_words(tally),
+        "map": _map(tally, goal.confidence),
+    }
+
+
+def _arms(tally: Tally, estimated: Standing | None) -> list[Json]:
+    order = ranked(tally)
+    chances = {} if estimated is None else {one.arm: one.chance for one in estimated.chances}
+    rating, lower, upper = _ratings(tally)
+    counts = [met(tally).sum(axis=1), tally.wins.sum(axis=1), tally.wins.sum(axis=0), tally.ties.sum(axis=1)]
+    rows = []
+    for rank, arm in order.ranks[:MOST_ARMS]:
+        active, name = bool(tally.active[arm]), tally.names[arm]
+        duels, wins, losses, ties = (int(column[arm]) for column in counts)
+        row: Json = {"arm": name, "active": active, "rank": rank if active and order.leaders else None}
+        row |= {"chance": chances.get(name), "rating": _number(rating[arm])}
+        row |= {"lower": _number(lower[arm]), "upper": _number(upper[arm])}
+        rows.append(row | {"duels": duels, "wins": wins, "losses": losses, "ties": ties})
+    return rows
+
+
+def _ratings(tally: Tally) -> tuple[Floats, Floats, Floats]:
+    """(K,) each: ratings on the scale of Elo, and their limits; nan for arms without duels."""
+    found = np.full((3, len(tally.names)), np.nan)
+    those = np.flatnonzero(met(tally).any(axis=1))
+    if 2 <= len(those) <= MOST_RATED:
+        pairs = np.ix_(those, those)
+        fitted = estimate(bradley_terry, cells_of_pairs(tally.wins[pairs], tally.ties[pairs]), None, INTERVALS)
+        found[:, those] = FIRST + POINTS * np.stack([fitted.strength, fitted.lower, fitted.upper])
+    return found[0], found[1], found[2]
+
+
+def _number(value: float) -> float | None:
+    return round(float(value), 1) if np.isfinite(value) else None
+
+
+def _map(tally: Tally, confidence: float) -> Json:
+    best = [arm for _, arm in ranked(tally).ranks if tally.active[arm]][:MAPPED]
+    sure: Bools = certainly_beats(tally, confidence)
+    cells = []
+    for place, i in enumerate(best):
+        for other, j in enumerate(best[place + 1 :], place + 1):
+            won, lost, tied = int(tally.wins[i, j]), int(tally.wins[j, i]), int(tally.ties[i, j])
+            if won + lost + tied:
+                cells.append([place, other, won, lost, tied, int(sure[i, j]) - int(sure[j, i])])
+    return {"arms": [tally.names[arm] for arm in best], "cells": cells}
+
+
+def _next(tally: Tally, verdict: Verdict, goal: Goal, retired: bool, answers: int, estimated: Standing | None) -> Json:
+    """What to do now, in sentences for people who do not know statistics."""
+    if retired:
+        return _said("The study is retired: it asks nothing more. Late answers still count.")
+    if verdict.kind == "winner" and goal.after == "rank":
+        certain = [row.certain for row in goal.ranking(tally)]
+        known = f"{sum(certain)} of {len(certain)} ranks are certain."
+        return _said(f"You can stop: {known}" if all(certain) else f"Go on until all ranks are certain: {known}")
+    if verdict.kind == "winner":
+        return _said("You can stop: more answers would not change the winner.")
+    if verdict.kind == "no condorcet winner":
+        return _said(
+            "You can stop: each arm is beaten by another one, so more answers will not find one that beats all. Choose "
+            "by the ratings, or leave arms out."
+        )
+    if verdict.kind == "practically tied":
+        return _said("You can stop: closer than your margin is as good as equal.")
+    if not answers:
+        return _said("Nobody has voted yet. Create a voting link under Share, and send it to people.")
+    if estimated is None:
+        return _said("Go on: the verdict needs more answers.")
+    if estimated.answers_median is None:
+        return _said(f"No verdict is in sight. {estimated.hint}".strip())
+    most = estimated.answers_90
+    needed = (
+        f"{_rounded(estimated.answers_median)} more {'answer is' if estimated.answers_median == 1 else 'answers are'}"
+    )
+    words = f"Go on: about {needed} likely needed"
+    words += f", and fewer than {_rounded(most)} in nine of ten studies like this." if most else "."
+    hours = estimated.hours_median
+    until = None if hours is None or hours > 24 * 3650 else iso_time(time.time() + 3600 * hours)
+    return {"words": f"{words} {estimated.hint}".strip(), "answers": estimated.answers_median, "until": until}
+
+
+def pair_history(study: Study, first: str, second: str) -> Json:
+    """Return the history of a pair of arms.
+
+    Args:
+        study: The study.
+        first: An arm.
+        second: Another one.
+
+    Returns:
+        first, second, wins, losses and ties of the first arm, and `history`: after how many answers of the pair what
+        share of them the first arm had won, a tie being half a win; about 200 points.
+
+    Raises:
+        UnknownName: If the study has no such arm.
+        InvalidInput: If they are the same.
+    """
+    names, left, right, answer, answered, votes = study.read(
+        lambda _, history: (
+            list(history.names),
+            np.array(history.left),
+            np.array(history.right),
+            np.array(history.answer),
+            np.array(history.answered),
+            history.votes_of(np.array(history.answered, np.int64)),
+        )
+    )
+    for name in (first, second):
+        if name not in names:
+            raise UnknownName("arm", name, names)
+    if first == second:
+        raise InvalidInput(f"the pair is {first!r} and itself: expected two arms")
+    i, j = names.index(first), names.index(second)
+    one, other = left[answered], right[answered]
+    of_both = ((one == i) & (other == j)) | ((one == j) & (other == i))
+    those, votes = answered[of_both], votes[of_both]
+    won = np.where(left[those] == i, answer[those] == LEFT, answer[those] == RIGHT)
+    tied = answer[those] > RIGHT
+    n = np.cumsum(votes)
+    share = (np.cumsum(won * votes) + np.cumsum(tied * votes) / 2) / n
+    few = np.linspace(0, len(n) - 1, min(POINTS_SHOWN, len(n))).round().astype(np.int64)
+    return {
+        "first": first,
+        "second": second,
+        "wins": int(votes[won].sum()),
+        "losses": int(votes[~won & ~tied].sum()),
+        "ties": int(votes[tied].sum()),
+        "history": [{"answers": int(n[k]), "share": round(float(share[k]), 4)} for k in np.unique(few)],
+    }
+
+
+def _sure(verdict: Verdict, estimated: Standing | None) -> str:
+    """How sure that is, in a sentence or two. Before the verdict this is the model's, not a promise."""
+    if verdict.kind != "not yet" or verdict.leader is None or verdict.arms < 2:
+        return verdict.text(None)
+    if estimated is None:
+        return f"{verdict.leader} ranks first so far, but that may still change. {verdict.duels:,} answers so far."
+    first = estimated.chances[0]
+    chance = "more than 99 %" if first.chance > 0.99 else f"{first.chance:.0%}".replace("%", " %")
+    return f"{first.arm} is the best with a chance of {chance}, as far as {verdict.duels:,} answers can tell."
+
+
+def _said(words: str) -> Json:
+    return {"words": words, "answers": None, "until": None}
+
+
+def _rounded(answers: int) -> str:
+    return f"{float(f'{answers:.2g}'):,.0f}"

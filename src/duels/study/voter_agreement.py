@@ -1,0 +1,215 @@
+"""`agreement`: how far the voters of a log agree, and which of them do not look at what is shown."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import counted
+from ..votes.files import VoteSource
+from ..votes.votes import Votes
+from .agreement import Agreement, agreements, krippendorff
+from .positions import LEVEL, side_p_values
+from .shared_questions import CHOICES, NEITHER, Answers, HasEvents, answers_of, read_questions, votes_of_study
+from .voter_tests import Compared, compare, holm
+
+MOST_PAIRED = 20  # voters whose pairs are compared: those with most answers
+SHOWN = 5  # pairs that the text lists
+CHANCE = 0.05  # a voter whose p_chance is at most that looks, though perhaps not well
+
+
+class VoterRow(NamedTuple):
+    """How one voter answered.
+
+    Attributes:
+        voter: The name.
+        answers: How many votes the voter has.
+        left: How many of them chose the left side, where a coin may have decided the sides.
+        right: How many chose the right side.
+        p_side: The p-value of left against right, if a coin decides the sides: exact, two-sided.
+        compared: In how many questions the voter chose an arm, and another voter did too.
+        share: The share of these others who chose the same arm, on average; a half is that of a coin. None if there
+            are no such questions.
+        expected: What the share is on average for a voter like these others.
+        p_low: How likely a voter like the others has that share, or a smaller one.
+        p_chance: How likely a coin has that share, or a larger one.
+        one_sided: Whether the voter certainly prefers a side.
+        at_random: Whether the voter certainly agrees less than the others do, and not clearly more than a coin does.
+    """
+
+    voter: str
+    answers: int
+    left: int
+    right: int
+    p_side: float
+    compared: int
+    share: float | None
+    expected: float | None
+    p_low: float
+    p_chance: float
+    one_sided: bool
+    at_random: bool
+
+
+class VoterAgreement(NamedTuple):
+    """How far voters agree; `str` gives it as text.
+
+    Attributes:
+        question: What a question is, as text.
+        questions: How many questions were answered by two voters or more.
+        answers: How many answers these have.
+        raw: The share of pairs of answers to the same question that are equal; None if there are no such questions.
+        base: The share that would be equal by chance.
+        alpha: Krippendorff's α, (raw − base) / (1 − base); None if it is undefined.
+        pairs: Cohen's κ of pairs of voters, those with most questions first; of the 20 voters with most answers.
+        voters: One row per voter, those with most answers first.
+        left_out: How many votes have no voter, or an empty cell where the question is.
+    """
+
+    question: str
+    questions: int
+    answers: int
+    raw: float | None
+    base: float | None
+    alpha: float | None
+    pairs: list[Agreement]
+    voters: list[VoterRow]
+    left_out: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain values, for JSON."""
+        return self._asdict() | {
+            "pairs": [one._asdict() for one in self.pairs],
+            "voters": [one._asdict() for one in self.voters],
+        }
+
+    def __str__(self) -> str:
+        return "\n".join([self._overall(), *self._pairs(), self._sides(), *self._at_random(), *self._left_out()])
+
+    def _overall(self) -> str:
+        if self.raw is None or self.base is None:
+            return (
+                "No question was answered by two voters, so there is no agreement to measure. "
+                f"A question is {self.question}: ask several voters some of the same ones."
+            )
+        alpha = "α is undefined" if self.alpha is None else f"Krippendorff's α = {self.alpha:.2f}"
+        return (
+            f"{counted(len(self.voters), 'voter')}, {counted(self.questions, 'question')} with several answers, "
+            f"{self.answers:,} in all. A question is {self.question}.\n"
+            f"Two answers to the same question agree in {self.raw:.0%} of cases ({self.base:.0%} by chance, {alpha})."
+        )
+
+    def _pairs(self) -> list[str]:
+        more = len(self.pairs) - SHOWN
+        last = [f"{counted(more, 'more pair')} of voters with questions in common."] if more > 0 else []
+        return [*(f"{one}." for one in self.pairs[:SHOWN]), *last]
+
+    def _sides(self) -> str:
+        if not any(one.left + one.right for one in self.voters):
+            return "No test of sides: there is no answer for left or right whose side a coin can have decided."
+        return _listed(
+            "prefer a side", (f"{v.voter} ({v.left} left, {v.right} right)" for v in self.voters if v.one_sided)
+        )
+
+    def _at_random(self) -> list[str]:
+        if self.raw is None:
+            return []
+        found = (f"{v.voter} ({v.share:.0%}, expected {v.expected:.0%})" for v in self.voters if v.at_random)
+        return [_listed("agree with the others no more than a coin does", found)]
+
+    def _left_out(self) -> list[str]:
+        return [f"{counted(self.left_out, 'vote')} left out: no voter, or no question."] if self.left_out else []
+
+
+def agreement(votes: VoteSource | HasEvents, *, question: str | Sequence[str] | None = None) -> VoterAgreement:
+    """Measure how far voters agree, and find those who do not look at what is shown.
+
+    Voters are compared on questions that several of them answered; of several answers of one voter to one question the
+    first counts. The tests take it that a coin decided the sides of each question, and that voters do not know what
+    others answered. Then, if no voter prefers a side, any is listed as one-sided with a probability of 0.01 at most.
+    If the voters are alike, any is listed as at random with a probability of 0.01 at most.
+
+    Args:
+        votes: Anything that `read_votes` reads and that says who voted, or a `Study`.
+        question: The columns that say what was asked about the two arms. By default the first that exists of
+            question_id, question, item, item_id, prompt_id, prompt and instruction; and turn, if it exists. Without
+            such a column, or with `[]`, each pair of arms is one question.
+
+    Returns:
+        Raw agreement with its base rate and Krippendorff's α, Cohen's κ of pairs of voters, and one row per voter.
+
+    Raises:
+        InvalidInput: If the votes cannot be read, or do not say who voted.
+        UnknownName: If there is no such column.
+
+    Example:
+        >>> votes = [("cat", "dog", "left", "ann"), ("dog", "cat", "right", "bob"), ("cat", "fox", "tie", "ann")]
+        >>> print(duels.agreement(votes).pairs[0])
+        ann and bob agree on 100% of 1 question (50% by chance, κ = 1.00; few questions, so a rough figure)
+    """
+    if callable(getattr(votes, "events", None)):
+        return agreement_of(*votes_of_study(votes))  # type: ignore[arg-type]
+    return agreement_of(*read_questions(votes, question))  # type: ignore[arg-type]
+
+
+def agreement_of(votes: Votes, question: Sequence[str]) -> VoterAgreement:
+    """Return the agreement of votes, which have the columns that say what was asked.
+
+    Raises:
+        InvalidInput: If they do not say who voted.
+    """
+    every = answers_of(votes, question)
+    once = every.first()
+    shared = once.of_several()
+    table = shared.table()
+    overall = krippendorff(table) if len(table) else None
+    return VoterAgreement(
+        question=" and ".join(["a pair of arms", *question]),
+        questions=len(table),
+        answers=len(shared.voter),
+        raw=overall and overall.raw,
+        base=overall and overall.base,
+        alpha=overall and overall.alpha,
+        pairs=_pairs(shared),
+        voters=_voters(every, once if question else every, shared),
+        left_out=votes.total - int(every.weight.sum()),
+    )
+
+
+def _pairs(shared: Answers) -> list[Agreement]:
+    often = np.bincount(shared.voter, minlength=len(shared.names))
+    most = np.argsort(-often, kind="stable")[:MOST_PAIRED]
+    some = shared.only(np.isin(shared.voter, most))
+    rows = zip(some.question.tolist(), some.voter.tolist(), some.choice.tolist())
+    found = agreements((question, shared.names[voter], CHOICES[choice]) for question, voter, choice in rows)
+    return sorted(found, key=lambda one: -one.questions)
+
+
+def _voters(every: Answers, sided: Answers, shared: Answers) -> list[VoterRow]:
+    often, left, right = every.per_voter(), sided.per_voter(0), sided.per_voter(1)
+    p_side, compared = side_p_values(left, right), _compared(shared, len(often))
+    one_sided = holm(p_side) <= LEVEL
+    p_low, p_chance = (np.array([getattr(one, name) for _, one in compared]) for name in ("p_low", "p_chance"))
+    at_random = (holm(p_low) <= LEVEL) & (p_chance > CHANCE)
+    counts = zip(every.names, often.tolist(), left.tolist(), right.tolist(), p_side.tolist())
+    rows = [
+        VoterRow(*count, number, *one, sided, random)
+        for count, (number, one), sided, random in zip(counts, compared, one_sided.tolist(), at_random.tolist())
+    ]
+    return [rows[k] for k in np.argsort(-often, kind="stable")]
+
+
+def _compared(shared: Answers, voters: int) -> list[tuple[int, Compared]]:
+    """For each voter, in how many questions the voter and others chose an arm, and how these choices compare."""
+    chosen = shared.only(shared.choice < NEITHER).of_several()
+    number = np.unique(chosen.question, return_inverse=True)[1]
+    table = chosen.table()[:, :NEITHER]
+    same = table[number, chosen.choice] - 1
+    other = table[number, 1 - chosen.choice]
+    order = np.argsort(chosen.voter, kind="stable")
+    parts = np.split(order, np.searchsorted(chosen.voter[order], np.arange(1, voters)))
+    return [(len(part), compare(same[part], other[part])) for part in parts]
+
+
+def _listed(what: str, found: Iterable[str]) -> str:
+    return f"Voters who {what}: {', '.join(found) or 'none'}."

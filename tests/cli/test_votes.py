@@ -1,0 +1,109 @@
+"""`duels analyse`, `duels ratings` and `duels matrix count`: files of votes from the command line."""
+
+import json
+
+import polars as pl
+import pytest
+from commands import duels_command
+
+import duels
+
+ROWS = [("ada", "bob", "model_a")] * 30 + [("bob", "ada", "model_a")] * 10 + [("bob", "cy", "tie")] * 6
+ROWS += [("cy", "bob", "model_b"), ("cy", "ada", "model_b")] * 12 + [("cy", "ada", "model_a")] * 3
+
+
+@pytest.fixture
+def folder(tmp_path):
+    frame = pl.DataFrame(ROWS, schema=["model_a", "model_b", "winner"], orient="row")
+    frame = frame.with_columns(tokens_a=100 + pl.int_range(pl.len()) % 7, tokens_b=pl.lit(103))
+    frame.with_columns(language=pl.Series(["en", "pl"] * (len(ROWS) // 2) + ["en"])[: len(ROWS)]).write_parquet(
+        tmp_path / "votes.parquet"
+    )
+    return tmp_path
+
+
+def output(folder, *arguments, code=0):
+    done = duels_command(*arguments, cwd=folder, environment={"COLUMNS": "120"})
+    assert done.returncode == code, done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+def test_analyse(folder):
+    found = duels.analyse(folder / "votes.parquet")
+    text = output(folder, "analyse", "votes.parquet")
+    assert text.startswith("73 votes, 6 of them ties (model_a → left, model_b → right, winner)\n")
+    assert str(found.verdict) in text
+    assert found.ranked in text
+    data = json.loads(output(folder, "analyse", "votes.parquet", "-f", "json"))
+    assert data["votes"] == 73
+    assert data["verdict"] == found.verdict.as_dict()
+    assert [row["arm"] for row in data["leaderboard"]] == [row.arm for row in found.leaderboard]
+    rows = output(folder, "analyse", "votes.parquet", "-f", "csv").splitlines()
+    assert len(rows) == 4
+    assert rows[0].startswith("rank,arm,duels,wins")
+    assert "\\begin{tabular}" in output(folder, "analyse", "votes.parquet", "-f", "latex")
+    certain = json.loads(
+        output(folder, "analyse", "votes.parquet", "--confidence", "0.5", "--margin", "0.4", "-f", "json")
+    )
+    assert (certain["verdict"]["confidence"], certain["verdict"]["margin"]) == (0.5, 0.4)
+
+
+def test_analyse_maps_columns_and_refuses_in_words(folder):
+    (folder / "odd.csv").write_text("x,y,who\na,b,a\n")
+    said = output(folder, "analyse", "odd.csv", code=2)
+    assert said.startswith("duels: odd.csv: no column is known to be left or right or winner. Found x, y, who;")
+    assert "1 votes" in output(
+        folder, "analyse", "odd.csv", "--column", "left=x", "--column", "right=y", "--column", "winner=who"
+    )
+
+
+def test_ratings(folder):
+    expected = duels.ratings(folder / "votes.parquet")
+    rows = json.loads(output(folder, "ratings", "votes.parquet", "-f", "json"))
+    assert [row["arm"] for row in rows] == expected["arm"].to_list()
+    assert [row["rating"] for row in rows] == pytest.approx(expected["rating"].to_list())
+    options = ["--scale", "logit", "--anchor", "bob", "--confidence", "0.9", "--interval", "bootstrap"]
+    rows = json.loads(output(folder, "ratings", "votes.parquet", *options, "-f", "json"))
+    expected = duels.ratings(
+        folder / "votes.parquet", scale="logit", anchor="bob", confidence=0.9, interval="bootstrap"
+    )
+    assert [row["lower"] for row in rows] == pytest.approx(expected["lower"].to_list())
+    anchored = json.loads(output(folder, "ratings", "votes.parquet", "--anchor", "bob=1200", "-f", "json"))
+    assert {row["arm"]: row["rating"] for row in anchored}["bob"] == 1200
+    for model in ("rao-kupper", "elo"):
+        rows = json.loads(output(folder, "ratings", "votes.parquet", "--model", model, "-f", "json"))
+        assert [row["rating"] for row in rows] == pytest.approx(
+            duels.ratings(folder / "votes.parquet", model=model)["rating"].to_list()
+        )
+
+
+def test_ratings_by_a_column_and_with_covariates(folder):
+    rows = json.loads(output(folder, "ratings", "votes.parquet", "--by", "language", "-f", "json"))
+    assert {row["language"] for row in rows} == {"en", "pl"}
+    text = output(folder, "ratings", "votes.parquet", "--by", "language")
+    assert text.split()[:2] == ["language", "rank"]
+    rows = json.loads(output(folder, "ratings", "votes.parquet", "--covariate", "tokens_a,tokens_b", "-f", "json"))
+    expected = duels.ratings(folder / "votes.parquet", covariates=[("tokens_a", "tokens_b")])
+    assert [row["rating"] for row in rows] == pytest.approx(expected["rating"].to_list())
+    said = output(folder, "ratings", "votes.parquet", "--covariate", "tokens", code=2)
+    assert "unknown column of votes.parquet 'tokens'" in said
+
+
+def test_limits_that_the_votes_do_not_give(folder):
+    """Empty in JSON and CSV, infinite in tables, with the reason below or on standard error."""
+    (folder / "few.csv").write_text("left,right,winner\na,b,left\n")
+    text = output(folder, "ratings", "few.csv")
+    assert "∞" in text
+    assert "every arm was given half a win and half a loss" in " ".join(text.split())
+    rows = json.loads(output(folder, "ratings", "few.csv", "-f", "json"))
+    assert [row["upper"] for row in rows] == [None, rows[1]["upper"]]
+    assert "$\\infty$" in output(folder, "ratings", "few.csv", "-f", "latex")
+
+
+def test_matrix_count(folder):
+    text = output(folder, "matrix", "count", "votes.parquet", "--out", "m.csv")
+    matrix = duels.read_votes(folder / "votes.parquet").matrix()
+    assert text.strip() == matrix.describe()
+    assert duels.load_matrix(folder / "m.csv").array.tolist() == matrix.array.tolist()
+    assert output(folder, "matrix", "count", "votes.parquet").strip() == matrix.describe()
+    assert "expected" in output(folder, "matrix", "count", "votes.parquet", "--out", "m.doc", code=2)

@@ -1,0 +1,140 @@
+"""Results at a glance: what the page of a study shows agrees with the study's own tables."""
+
+import json
+
+import pytest
+
+import duels
+from duels.errors import InvalidInput, UnknownName
+from duels.study.glance import MAPPED, MOST_ARMS, glance, pair_history
+
+ARMS = ["ada", "bob", "cy", "dee"]
+
+
+@pytest.fixture
+def study():
+    return duels.create_study(ARMS, "glance", "sqlite://")
+
+
+def play(study, *votes):
+    study.import_votes([vote for vote, times in votes for _ in range(times)])
+
+
+VOTES = [
+    (("ada", "bob", "left"), 9),
+    (("bob", "ada", "left"), 4),
+    (("bob", "cy", "tie"), 3),
+    (("cy", "dee", "left"), 5),
+]
+
+
+def test_before_the_first_answer(study):
+    found = glance(study)
+    assert found["verdict"]["headline"] == "Not yet: no two arms have met"
+    assert found["next"]["words"].startswith("Nobody has voted yet. Create a voting link under Share")
+    assert [(row["arm"], row["rank"], row["chance"], row["rating"]) for row in found["arms"]] == [
+        (arm, None, None, None) for arm in ARMS
+    ]
+    assert found["map"] == {"arms": ARMS, "cells": []}
+
+
+def test_it_agrees_with_the_tables(study):
+    play(study, *VOTES)
+    found, rows = glance(study), {row.arm: row for row in study.leaderboard()}
+    assert [row["arm"] for row in found["arms"]] == list(rows)
+    for row in found["arms"]:
+        other = rows[row["arm"]]
+        assert (row["rank"], row["duels"], row["wins"]) == (other.rank, other.duels, other.wins)
+        assert (row["losses"], row["ties"]) == (other.losses, other.ties)
+        assert row["rating"] == pytest.approx(other.rating, abs=0.11)
+    with pytest.warns(UserWarning, match="half a win and half a loss"):
+        rated = duels.ratings(study)
+    limits = {arm: (lower, upper) for arm, lower, upper in rated["arm", "lower", "upper"].iter_rows()}
+    for row in found["arms"]:
+        for end, limit in zip((row["lower"], row["upper"]), limits[row["arm"]]):
+            assert end is None if abs(limit) == float("inf") else end == pytest.approx(limit, abs=0.06)
+    chances = {one.arm: one.chance for one in study.standing().chances}
+    assert {row["arm"]: row["chance"] for row in found["arms"]} == chances
+    names = found["map"]["arms"]
+    cells = {(names[i], names[j]): rest for i, j, *rest in found["map"]["cells"]}
+    counted = {(pair.first, pair.second): pair for pair in study.preferences() if pair.duels}
+    assert len(cells) == len(counted)
+    for (first, second), (won, lost, tied, certain) in cells.items():
+        pair = counted.get((first, second)) or counted[second, first]
+        swapped = pair.first != first
+        assert (won, lost, tied) == ((pair.losses, pair.wins) if swapped else (pair.wins, pair.losses)) + (pair.ties,)
+        assert (certain != 0) == (pair.certain is not None)
+    assert len(json.dumps(found)) < 5000
+
+
+def test_what_to_do_next(study):
+    play(study, *VOTES)
+    found, standing = glance(study), study.standing()
+    assert found["next"]["answers"] == standing.answers_median
+    assert found["next"]["words"].startswith("Go on: about ")
+    assert "is the best with a chance of" in found["verdict"]["words"]
+    play(study, *(((arm, other, "left"), 60) for k, arm in enumerate(ARMS) for other in ARMS[k + 1 :]))
+    found = glance(study)
+    assert found["verdict"]["headline"] == "Winner: ada"
+    assert found["next"]["words"] == "You can stop: more answers would not change the winner."
+    certain = {
+        tuple(sorted((found["map"]["arms"][i], found["map"]["arms"][j]))): sure
+        for i, j, _, _, _, sure in found["map"]["cells"]
+    }
+    assert certain["ada", "bob"] == 1
+    study.retire()
+    assert glance(study)["next"]["words"].startswith("The study is retired")
+    cycle = duels.create_study(["x", "y", "z"], "cycle", "sqlite://")
+    play(cycle, *((pair, 60) for pair in (("x", "y", "left"), ("y", "z", "left"), ("z", "x", "left"))))
+    assert glance(cycle)["next"]["words"].startswith("You can stop: each arm is beaten by another one")
+    tied = duels.create_study(["x", "y"], "tied", "sqlite://", margin=0.1)
+    play(tied, (("x", "y", "tie"), 400))
+    assert glance(tied)["next"]["words"] == "You can stop: closer than your margin is as good as equal."
+
+
+def test_many_arms_are_cut(study):
+    names = [f"arm {k}" for k in range(MOST_ARMS + 5)]
+    many = duels.create_study(names, "many", "sqlite://")
+    play(many, *(((one, names[0], "right"), 1) for one in names[1:]))
+    found = glance(many)
+    assert (len(found["arms"]), found["arms_total"]) == (MOST_ARMS, MOST_ARMS + 5)
+    assert len(found["map"]["arms"]) == MAPPED
+    assert len(found["map"]["cells"]) == MAPPED - 1
+    assert found["arms"][0]["arm"] == "arm 0"
+    assert found["arms"][0]["chance"] is None
+
+
+def test_retired_arms_have_no_rank_and_no_cells(study):
+    play(study, *VOTES)
+    study.retire_arm("ada")
+    found = glance(study)
+    assert found["arms"][-1]["arm"] == "ada"
+    assert (found["arms"][-1]["rank"], found["arms"][-1]["active"]) == (None, False)
+    assert "ada" not in found["map"]["arms"]
+
+
+def test_the_history_of_a_pair(study):
+    play(
+        study,
+        (("ada", "bob", "left"), 1),
+        (("bob", "ada", "left"), 1),
+        (("ada", "bob", "tie"), 1),
+        (("ada", "bob", "left"), 1),
+        (("ada", "cy", "left"), 3),
+    )
+    found = pair_history(study, "bob", "ada")
+    assert (found["wins"], found["losses"], found["ties"]) == (1, 2, 1)
+    assert [point["answers"] for point in found["history"]] == [1, 2, 3, 4]
+    assert [point["share"] for point in found["history"]] == [0.0, 0.5, 0.5, 0.375]
+    assert pair_history(study, "bob", "cy")["history"] == []
+    with pytest.raises(UnknownName, match="unknown arm 'eve'"):
+        pair_history(study, "ada", "eve")
+    with pytest.raises(InvalidInput, match="the pair is 'ada' and itself: expected two arms"):
+        pair_history(study, "ada", "ada")
+
+
+def test_a_long_history_is_thinned(study):
+    play(study, (("ada", "bob", "left"), 5000))
+    history = pair_history(study, "ada", "bob")["history"]
+    assert len(history) == 200
+    assert (history[0]["answers"], history[-1]["answers"]) == (1, 5000)
