@@ -145,6 +145,11 @@ def test_votes_and_items_go_both_ways(pair, tmp_path):
     assert remote.import_votes(file) == 2
     assert remote.votes() == local.votes()
     assert [vote.voter for vote in remote.votes()] == ['ann, or "bob"', "ü"]
+    counts = [{"left": "bm25", "right": "dense", "wins_left": 7 * 10**8, "wins_right": 3 * 10**8, "ties": 1}]
+    assert remote.import_votes(counts) == 10**9 + 1
+    assert remote.allocate(1000) == local.allocate(1000)
+    assert remote.votes() == local.votes()
+    assert [vote.count for vote in remote.votes()] == [1, 1, 7 * 10**8, 3 * 10**8, 1]
     items = [{"prompt": "2 + 2?\n", "outputs": {"bm25": "4", "dense": {"kind": "code", "content": "four\u2028"}}}]
     assert remote.add_items(items) == 1
     assert remote.add_items(items * 2) == 2

@@ -18,6 +18,7 @@ from urllib.parse import quote
 from .checks import check_int
 from .errors import Conflict, DamagedStudy, DuelsError, InvalidInput, StorageError, UnknownName
 from .study.agreement import Agreement
+from .study.allocation import MOST, Allocation
 from .study.catalogue import LEASE, StudyInfo
 from .study.duels import Duel, DuelItem, LogEntry, checked_note, duel_number
 from .study.judge_log import Judges
@@ -343,6 +344,10 @@ class RemoteStudy:
             duels += [_duel(one) for one in answer["duels"]]
         return duels[0] if n == 1 else duels
 
+    def allocate(self, n: int) -> list[Allocation]:
+        """Return how often to ask each pair, for systems that decide by the batch, as `Study.allocate`."""
+        return [_row(Allocation, one) for one in self._get("/allocation", n=check_int("n", n, 1, MOST))["allocation"]]
+
     def tell(
         self,
         duel: Duel | int,
@@ -397,8 +402,7 @@ class RemoteStudy:
         Returns:
             How many votes were added.
         """
-        past = read_votes(votes)
-        if not len(past):
+        if not len(past := read_votes(votes)):
             return 0
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "votes.jsonl"

@@ -3,14 +3,19 @@
 import contextlib
 import gzip
 import html
+import io
 import os
 import re
 import secrets
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import zipfile
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from .errors import InvalidInput
+
+if TYPE_CHECKING:
+    import numpy as np
 
 FORMULA = re.compile(r"'*[=+\-@\t\r]")  # text that a spreadsheet may run, also after apostrophes
 NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|nan)", re.ASCII | re.IGNORECASE)
@@ -71,6 +76,18 @@ def atomic_open(path: Path) -> Iterator[IO[bytes]]:
                 yield packed  # type: ignore[misc]
         else:
             yield raw
+
+
+def packed_arrays(arrays: "Mapping[str, np.ndarray]") -> bytes:
+    """Return arrays as a compressed file that `numpy.load` reads; fast, and nearly as small as the smallest."""
+    import numpy as np
+
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for name, values in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(entry, values, allow_pickle=False)
+    return file.getvalue()
 
 
 def safe_cell(cell: str) -> str:

@@ -16,6 +16,7 @@ from duels.storage.storage import Storage
 from duels.study import catalogue
 from duels.study.duels import duel_number
 from duels.study.study import Study
+from duels.votes.files import read_votes
 from duels.votes.names import arm_names, study_name, voter_name
 
 ARMS = ["fox", "owl", "wren"]
@@ -415,6 +416,46 @@ def test_export_in_the_arena_form(logo):
         ("fox", "wren", "tie"),
     ]
     assert "arean" in refusal("export", "logo", "--out", "votes.csv", "--form", "arean", cwd=logo)
+
+
+def test_export_to_a_pipe(logo):
+    """Votes go to standard output, messages to standard error, whatever their format."""
+    output("export", "logo", "--out", "votes.csv", cwd=logo)
+    for more in ([], ["-f", "json"]):
+        assert output("export", "logo", "--out", "-", *more, cwd=logo) == (logo / "votes.csv").read_text()
+    output("export", "logo", "--out", "votes.parquet", cwd=logo)
+    assert read_votes(logo / "votes.parquet") == read_votes(logo / "votes.csv")
+
+
+def test_export_of_pairs_needs_items(logo):
+    said = refusal("export", "logo", "--out", "pairs.jsonl", "--form", "trl", cwd=logo)
+    assert "expected votes of a study with items" in said
+    assert not (logo / "pairs.jsonl").exists()
+
+
+def test_import_into_no_study_mentions_create(logo):
+    said = refusal("import", "lgo", "-", cwd=logo, stdin="left,right,winner\nfox,owl,left\n")
+    assert said.startswith("unknown study 'lgo'")
+    assert said.endswith("use --create to create it with the arms of the votes")
+
+
+def test_import_of_counts(logo):
+    """A billion votes are two rows; the duplicates are counted by votes too."""
+    table = "left,right,winner,time,count\nfox,owl,left,0,600000000\nfox,owl,right,0,400000000\n"
+    said = output("import", "logo", "-", cwd=logo, stdin=table)
+    assert said == "1,000,000,000 votes were imported into 'logo'\n"
+    said = refusal("import", "logo", "-", cwd=logo, stdin=table.replace("600000000", "600000001"))
+    assert said.startswith("1,000,000,000 of these 1,000,000,001 votes are in 'logo' already")
+    assert rows_of(output("studies", "-f", "csv", cwd=logo))[0]["answers"] == "1000000004"
+    rows = rows_of(output("export", "logo", "--out", "-", cwd=logo))
+    assert [row["count"] for row in rows] == ["1"] * 4 + ["600000000", "400000000"]
+
+
+def test_allocation(logo):
+    rows = rows_of(output("allocate", "logo", "-n", "1e6", "-f", "csv", cwd=logo))
+    assert list(rows[0]) == ["left", "right", "times"]
+    assert sum(int(row["times"]) for row in rows) == 10**6
+    assert refusal("allocate", "logo", "-n", "0", cwd=logo).startswith("n is 0")
 
 
 def test_import_from_standard_input(tmp_path):

@@ -59,6 +59,7 @@ COMMANDS = {
     "add-arm": Command("prompts more"),
     "retire-arm": Command("prompts 3"),
     "ask": Command("prompts -n 3", table=True),
+    "allocate": Command("prompts -n 100", table=True),
     "open": Command("prompts", table=True),
     "tell": Command("prompts 1201 left"),
     "undo": Command("prompts 1200"),

@@ -1,7 +1,9 @@
 """Uploads of any bytes: never a failure of the server, and after a refusal nothing was taken."""
 
+import io
 import json
 
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
@@ -288,3 +290,18 @@ def test_a_token_revoked_while_its_votes_are_read_stores_nothing(admin, anybody,
     sent = anybody.post(f"{study}/import", content=votes.encode(), headers={"Authorization": f"Bearer {token}"})
     assert sent.status_code == 401
     assert admin.get(study).json()["answers"] == before
+
+
+def test_counts_and_parquet_are_imported(server):
+    """A table of counts, as CSV and as Parquet: one row, and a thousand votes."""
+    csv = b"left,right,wins_left,wins_right,ties\nbm25,dense,600,390,10\n"
+    file = io.BytesIO()
+    pl.read_csv(csv).write_parquet(file)
+    for content in (csv, file.getvalue()):
+        before = server.study.history().total
+        response = server.post("/api/studies/s/import", content=content)
+        assert response.json() == {"imported": 1000}, response.text
+        assert server.study.history().total == before + 1000
+    refused = server.post("/api/studies/s/import", content=b"PAR1" + bytes(100))
+    assert refused.status_code == 400
+    assert "cannot be read as Parquet" in refused.json()["error"]["message"]

@@ -1,5 +1,6 @@
 """Imported votes: kept by columns beside one event, and as good as answers that came one by one."""
 
+import io
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import textwrap
 from array import array
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -22,7 +24,7 @@ from duels.study.board import board
 from duels.study.catalogue import create_study, list_studies, load_study
 from duels.study.history import History
 from duels.study.record import next_event
-from duels.study.worker import LARGE, read_packed
+from duels.study.worker import LARGE, MOST_ROWS, read_packed
 from duels.votes.files import read_votes
 
 ARMS = ["a", "b", "c", "d"]
@@ -217,6 +219,39 @@ def test_large_files_are_read_by_a_child_process():
     with pytest.raises(InvalidInput) as here:
         read_votes(content + b"\na,a,left,x")
     assert str(child.value) == str(here.value)
+
+
+def parquet(frame):
+    file = io.BytesIO()
+    frame.write_parquet(file)
+    return file.getvalue()
+
+
+VOTE = pl.DataFrame({"left": ["a"], "right": ["b"], "winner": ["left"]})
+
+
+def test_a_small_parquet_file_with_many_rows_is_refused():
+    """A few kilobytes, since all rows are equal."""
+    content = parquet(VOTE.select(pl.all().repeat_by(MOST_ROWS + 1).explode()))
+    assert len(content) < 100_000
+    with pytest.raises(InvalidInput, match=r"the votes have 2,000,001 rows: expected at most 2,000,000"):
+        read_packed(content)
+
+
+def test_a_parquet_file_is_read_by_a_child_process():
+    counts = VOTE.with_columns(count=pl.lit(10**9))
+    assert read_packed(parquet(counts)) == pack(read_votes(counts))
+    with pytest.raises(InvalidInput, match="cannot be read as Parquet"):
+        read_packed(b"PAR1" + bytes(range(256)) + b"PAR1")
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("size", [4 * 10**7, 4 * 10**8])
+def test_a_small_parquet_file_with_long_names_is_refused(size):
+    content = parquet(VOTE.with_columns(left=pl.Series(["x" * size])))
+    assert len(content) < 100_000
+    with pytest.raises(InvalidInput, match=r"characters: send fewer|GiB of memory"):
+        read_packed(content)
 
 
 def test_a_snapshot_has_imported_votes(url, monkeypatch):

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
+from duels.files import packed_arrays
 from duels.policies import policy
 from duels.storage import registry
 from duels.storage.storage import NotReady
@@ -97,11 +98,11 @@ def test_a_snapshot_is_read_while_others_go_on(url, threads, monkeypatch):
 def test_a_snapshot_is_written_while_others_go_on(url, threads, monkeypatch):
     study, other = create_study(list("abc"), "study", url), create_study(list("abc"), "other", url)
     monkeypatch.setattr(log, "SNAPSHOT_EVERY", 2)
-    slow = Slow(np.savez_compressed)
+    slow = Slow(packed_arrays)
     packed = past(10)
     study.import_votes(packed[:2])
     study.storage._background.submit(lambda: None).result(60)
-    monkeypatch.setattr(np, "savez_compressed", slow)
+    monkeypatch.setattr("duels.study.history.packed_arrays", slow)
     study.storage.write(log.Write(lambda connection: study.storage.after_commit(study._save)))
     assert slow.begun.wait(SOON)
     try:

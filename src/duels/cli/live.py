@@ -4,7 +4,6 @@ import json
 import os
 import shlex
 import sys
-from collections import Counter
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import Conflict, DuelsError, InvalidInput, counted
+from ..errors import Conflict, DuelsError, InvalidInput, UnknownName, counted
 from .planning import plan
 from .printing import (
     Column,
@@ -28,7 +27,7 @@ from .printing import (
 )
 
 if TYPE_CHECKING:
-    from ..votes.votes import Vote, Votes
+    from ..votes.votes import Votes
 
 StorageOption = Annotated[
     str, typer.Option(envvar="DUELS_STORAGE", help="The database: sqlite:///file.db or postgresql://user@host/name.")
@@ -41,6 +40,7 @@ OwnConfidenceOption = Annotated[
     float | None, typer.Option(help="The probability that no statement is ever wrong.", show_default="the study's")
 ]
 STORAGE = "sqlite:///duels.db"
+LARGE, MANY = 5_000_000, 100_000  # bytes of a file, and rows of votes, that take long enough to show progress
 NO_MARGIN = "equal arms never get a verdict without a margin: --margin 0.05 accepts an arm that none beats in over 55 %"
 
 
@@ -181,6 +181,19 @@ def ask(
     print_rows(rows, format)
 
 
+def allocate(
+    study: StudyArgument,
+    n: Annotated[str, typer.Option("-n", help="How many questions to divide, also as 1e6.")],
+    storage: StorageOption = STORAGE,
+    format: FormatOption = Format.table,
+) -> None:
+    """Show how often to ask each pair, for systems that decide by the batch."""
+    from ..study.catalogue import load_study
+
+    rows = [row._asdict() for row in load_study(study, storage).allocate(number("n", n))]
+    print_rows(rows, format, ALLOCATION_COLUMNS)
+
+
 def open_duels(study: StudyArgument, storage: StorageOption = STORAGE, format: FormatOption = Format.table) -> None:
     """List the duels without an answer."""
     from ..study.catalogue import load_study
@@ -315,13 +328,14 @@ def import_votes(
     format: FormatOption = Format.table,
 ) -> None:
     """Import past votes into a study. If one of them has an error, none is imported."""
+    from ..engine.progress import working
     from ..votes.files import read_votes
 
-    votes = read_votes(file, columns=column_roles(column))
-    if create:
-        taken = _create_with(votes, study, storage, policy, None if horizon is None else number("horizon", horizon))
-    else:
-        taken = _add_to(votes, study, storage, again)
+    mapping, steps = column_roles(column), None if horizon is None else number("horizon", horizon)
+    with working(f"reading {'standard input' if file == '-' else file}", _is_large(file)):
+        votes = read_votes(file, columns=mapping)
+    with working(f"importing {counted(votes.total, 'vote')} into {study!r}", len(votes) > MANY):
+        taken = _create_with(votes, study, storage, policy, steps) if create else _add_to(votes, study, storage, again)
     if format is Format.table:
         print(f"columns: {votes.said}", file=sys.stderr)
         if votes.skipped:
@@ -332,20 +346,31 @@ def import_votes(
 
 def export(
     study: StudyArgument,
-    out: Annotated[Path, typer.Option(help="The file to write: .csv or .jsonl, also .gz.")],
-    form: Annotated[str, typer.Option("--form", help="duels (left, right), or arena (model_a, model_b).")] = "duels",
+    out: Annotated[str, typer.Option(help="The file to write: .csv, .jsonl (also .gz) or .parquet; - for a pipe.")],
+    form: Annotated[str, typer.Option("--form", help="The columns: duels, arena, lmarena or trl.")] = "duels",
     storage: StorageOption = STORAGE,
     format: FormatOption = Format.table,
 ) -> None:
     """Write the answers of a study to a file."""
     from ..study.catalogue import load_study
-    from ..votes.written import write_votes
+    from ..votes.written import trl_pairs, write_votes
 
-    votes = load_study(study, storage).votes()
+    votes = load_study(study, storage).votes(items=form in ("lmarena", "trl"))
     write_votes(votes, out, form)
+    saved, left_out = votes.total, ""
+    if form == "trl":
+        pairs = trl_pairs(votes)
+        saved, left_out = len(pairs.rows), pairs.left_out
     if format is Format.table:
-        print(f"{counted(len(votes), 'vote')} saved in {out}", file=sys.stderr)
-    _say(format, "", study=study, votes=len(votes), file=str(out))
+        more = f"; {left_out} left out" if left_out else ""
+        print(f"{counted(saved, 'vote')} saved in {'standard output' if out == '-' else out}{more}", file=sys.stderr)
+    if out != "-":
+        _say(format, "", study=study, votes=saved, file=out)
+
+
+def _is_large(file: str) -> bool:
+    """Whether a file takes seconds to read: it is large, or a folder or a pattern of many."""
+    return not os.path.isfile(file) or os.path.getsize(file) > LARGE
 
 
 def _say(format: Format, words: str, **facts: object) -> None:
@@ -373,14 +398,19 @@ def _where(storage: str) -> str:
 def _add_to(votes: "Votes", study: str, storage: str, again: bool) -> int:
     """Import votes into an existing study; refuse votes that it already has, unless `again`."""
     from ..study.catalogue import load_study
+    from ..study.duplicates import count_known
 
-    one = load_study(study, storage)
+    try:
+        one = load_study(study, storage)
+    except UnknownName as error:
+        error.add_note("use --create to create it with the arms of the votes")
+        raise
     if votes.times and not again:
-        known = (_counts_of(votes) & _counts_of(one.votes())).total()
+        known = count_known(votes, one.votes())
         if known:
             are, them = ("is", "it") if known == 1 else ("are", "them")
             raise InvalidInput(
-                f"{known:,} of these {counted(len(votes), 'vote')} {are} in {study!r} already (same arms, answer, "
+                f"{known:,} of these {counted(votes.total, 'vote')} {are} in {study!r} already (same arms, answer, "
                 f"voter and time): use --again to count {them} twice; nothing was imported"
             )
     try:
@@ -389,17 +419,6 @@ def _add_to(votes: "Votes", study: str, storage: str, again: bool) -> int:
         if "add_arm" in str(error):
             error.add_note(f"here: duels add-arm {shlex.quote(study)} ARM")
         raise
-
-
-def _counts_of(votes: "Votes") -> Counter[tuple[object, ...]]:
-    """Count equal votes that have a time; the sides of the arms do not matter."""
-    from ..votes.names import imported_name
-
-    def what(vote: "Vote") -> tuple[object, ...]:
-        answer = {"left": vote.left, "right": vote.right}.get(vote.winner, vote.winner)
-        return *sorted((vote.left, vote.right)), answer, vote.voter and imported_name(vote.voter), vote.time
-
-    return Counter(what(vote) for vote in votes if vote.time)
 
 
 def _create_with(votes: "Votes", study: str, storage: str, policy: str | None, horizon: int | None) -> int:
@@ -437,6 +456,7 @@ STUDIES_COLUMNS = (
     column("damaged"),
 )
 OPEN_COLUMNS = (column("duel"), column("left"), column("right"), column("asked", spare=1))
+ALLOCATION_COLUMNS = (column("left"), column("right"), column("times", show=","))
 RANKING_COLUMNS = (column("rank"), column("arm"), column("certain"))
 LEADERBOARD_COLUMNS = (
     Column("rank", ("rank", "active"), lambda rank, active: str(rank) if active else ""),
@@ -461,6 +481,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "add-arm": add_arm,
     "retire-arm": retire_arm,
     "ask": ask,
+    "allocate": allocate,
     "open": open_duels,
     "tell": tell,
     "undo": undo,

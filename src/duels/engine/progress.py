@@ -1,4 +1,4 @@
-"""A progress bar with the time left, on a terminal only."""
+"""Progress, on a terminal only: a bar with the time left, or what is being done."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -26,3 +26,21 @@ def bar(progress: bool | None, title: str) -> Iterator[Callable[[float], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
         task = shown.add_task(title, total=1.0)
         yield lambda share: shown.update(task, completed=share)
+
+
+@contextmanager
+def working(words: str, shown: bool = True) -> Iterator[None]:
+    """Show what is being done while a block runs, on a terminal only.
+
+    Args:
+        words: What is being done.
+        shown: False if it is too quick to be worth showing.
+    """
+    if not (shown and sys.stderr.isatty()):
+        yield
+        return
+    from rich.console import Console
+    from rich.markup import escape
+
+    with Console(stderr=True).status(escape(words)):
+        yield

@@ -246,6 +246,16 @@ class RankOut(BaseModel):
     certain: bool
 
 
+class AllocationRow(BaseModel):
+    left: str
+    right: str
+    times: int
+
+
+class AllocationOut(BaseModel):
+    allocation: list[AllocationRow]
+
+
 class RankingOut(BaseModel):
     ranking: list[RankOut]
 

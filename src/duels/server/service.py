@@ -238,7 +238,7 @@ class Service:
             history = study.history()
             known = {
                 "seq": history.seq,
-                "answers": len(history.answered),
+                "answers": history.total,
                 "open": len(history.open),
                 "retired": history.retired,
             }
@@ -278,7 +278,7 @@ class Service:
             "policy": study.policy,
             "goal": _goal(study.goal),
             "arms": [{"name": name, "active": active} for name, active in zip(history.names, history.active)],
-            "answers": len(history.answered),
+            "answers": history.total,
             "open": len(history.open),
             "items": count_items(study),
             "retired": history.retired,

@@ -14,6 +14,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from ..errors import DamagedStudy
+from ..files import packed_arrays
 from .tables import events, votes
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ class Packed(NamedTuple):
     """Votes in the form in which they are stored."""
 
     names: tuple[str, ...]  # the arms, in the order of the numbers in `content`
-    size: int
+    size: int  # rows
+    total: int  # votes; more than rows if there are counts
     content: bytes
     voters: bytes | None  # None if no vote names its voter
 
@@ -38,6 +40,7 @@ class Batch(NamedTuple):
     right: np.ndarray  # (n,) int32
     answer: np.ndarray  # (n,) int8: index into ANSWERS
     times: np.ndarray | None  # (n,) int64: microseconds since 1970, or NEVER
+    count: np.ndarray | None = None  # type: ignore[assignment]  # (n,) int64: votes per row; None if that is 1
 
 
 class Voters(NamedTuple):
@@ -70,24 +73,27 @@ def pack(given: "Votes", called: Callable[[str], str] = str) -> Packed:
     }
     if given.times is not None:
         columns["times"] = given.times.microseconds
+    if given.count is not None:
+        columns["count"] = given.count
     voters = None
     if given.voters is not None:
         names = list(map(called, given.voters.names))
         number = {name: place for place, name in enumerate(dict.fromkeys(names))}
         place = np.array([*(number[name] for name in names), -1], np.int32)
         voters = pack_voters(Voters(list(number), place[given.voters.codes]))
-    return Packed(given.names, len(given), _written(columns), voters)
+    return Packed(given.names, len(given), given.total, packed_arrays(columns), voters)
 
 
 def pack_voters(voters: Voters) -> bytes:
     """Pack voters for storing."""
     names = np.frombuffer(json.dumps(voters.names).encode(), np.uint8)
-    return _written({"names": names, "given": voters.given})
+    return packed_arrays({"names": names, "given": voters.given})
 
 
 def note_of(packed: Packed, arms: Sequence[int | None]) -> dict[str, Any]:
     """Return the note of an import event: the study's index of each arm, and the digest of the votes."""
-    return {"votes": packed.size, "arms": list(arms), "digest": digest_of(packed.content)}
+    rows = {} if packed.size == packed.total else {"rows": packed.size}
+    return {"votes": packed.total, **rows, "arms": list(arms), "digest": digest_of(packed.content)}
 
 
 def digest_of(content: bytes) -> str:
@@ -110,7 +116,8 @@ def unpack(content: bytes | None, note: dict[str, Any], what: str) -> Batch:
         raise DamagedStudy(f"{what} are not what was written, or are missing: restore the database from a back-up")
     columns = _read(content)
     arms = np.array(note["arms"], np.int32)
-    return Batch(arms[columns["left"]], arms[columns["right"]], columns["answer"], columns.get("times"))
+    left, right = arms[columns["left"]], arms[columns["right"]]
+    return Batch(left, right, columns["answer"], columns.get("times"), columns.get("count"))
 
 
 def unpack_voters(content: bytes) -> Voters:
@@ -166,12 +173,6 @@ def forget_voter(connection: sa.Connection, study: int, last: int, called: Colle
         here = (votes.c.study_id == study) & (votes.c.seq == event.seq)
         connection.execute(sa.update(votes).where(here).values(voters=packed))
     return duels
-
-
-def _written(columns: dict[str, Any]) -> bytes:
-    file = io.BytesIO()
-    np.savez_compressed(file, **columns)
-    return file.getvalue()
 
 
 def _read(content: bytes) -> dict[str, np.ndarray]:

@@ -9,6 +9,7 @@ from .. import _lazy_names
 
 _HOMES = {
     "Study": "study",
+    "Allocation": "allocation",
     "Duel": "duels",
     "LogEntry": "duels",
     "StudyInfo": "catalogue",
@@ -38,6 +39,7 @@ __all__ = [*_HOMES]
 
 if TYPE_CHECKING:
     from .agreement import Agreement, agreements
+    from .allocation import Allocation
     from .analysis import Analysis, analyse
     from .catalogue import StudyInfo, create_study, delete_study, list_studies, load_study
     from .duels import Duel, LogEntry

@@ -211,7 +211,7 @@ def _progress(connection: sa.Connection, history: History, *, study: Study, dige
     ended = history.retired
     if not ended and history.left and not history.can_ask(log.clock()):
         ended = voter is None or _unanswered(connection, study, history, voter) is None
-    return len(answered), len(history.answered), ended
+    return len(answered), history.total, ended
 
 
 def outputs_of(study: Study, ballot: Ballot) -> tuple[str | None, list[Output | str]]:

@@ -44,6 +44,7 @@ class Moment(NamedTuple):
     void: str | None
     open: int
     answers: Answers
+    votes: np.ndarray  # (answers,) int64: how many votes each answer stands for
     left: np.ndarray  # (duels,) int64
     right: np.ndarray  # (duels,) int64
     asked: np.ndarray  # (duels,) float64: when; of imported votes when they were imported
@@ -82,7 +83,7 @@ def board(study: Study, confidence: float | None = None) -> Json:
     confidence = verdict.confidence
     leaderboard = tables.leaderboard(tally, confidence)
     leader = _leader(tally, verdict)
-    answered = moment.answers.duels
+    answered, answers = moment.answers.duels, int(moment.votes.sum())
     left, right = moment.left[answered], moment.right[answered]
     with study.storage.reading() as connection:
         progress = _progress(connection, moment)
@@ -94,7 +95,7 @@ def board(study: Study, confidence: float | None = None) -> Json:
             "name": row.name,
             "policy": row.policy,
             "arms": [{"name": name, "active": bool(active)} for name, active in zip(tally.names, tally.active)],
-            "answers": len(answered),
+            "answers": answers,
             "open": moment.open,
             "retired": moment.retired,
             "created": iso_time(row.created),
@@ -114,10 +115,10 @@ def board(study: Study, confidence: float | None = None) -> Json:
         "champions": champions,
         "champions_note": note,
         "progress": progress,
-        "regret": [] if leader is None else regret_so_far(tally, leader, left, right, confidence),
+        "regret": [] if leader is None else regret_so_far(tally, leader, left, right, confidence, moment.votes),
         "voters": voters,
         "voters_total": voters_total,
-        "unnamed": len(answered) - named,
+        "unnamed": answers - named,
     }
 
 
@@ -175,7 +176,12 @@ def champions_of(moment: Moment, leaderboard: Sequence[LeaderboardRow]) -> tuple
 
 
 def regret_so_far(
-    tally: Tally, leader: int, left: np.ndarray, right: np.ndarray, confidence: float = 0.95
+    tally: Tally,
+    leader: int,
+    left: np.ndarray,
+    right: np.ndarray,
+    confidence: float = 0.95,
+    votes: np.ndarray | None = None,
 ) -> list[Json]:
     """Return what the answers have cost so far, relative to the arm that leads now, at up to 60 points.
 
@@ -192,17 +198,19 @@ def regret_so_far(
         left: (n,) int64: The arms on the left of the answered duels, in the order of the answers.
         right: (n,) int64: The arms on the right.
         confidence: Of the intervals.
+        votes: (n,) int64: How many votes each answer stands for; None if that is 1.
     """
     halves = tally.wins + tally.ties / 2
     delta = share_of(1 - confidence, tally, leader, np.arange(len(halves)))
     _, upper = interval(halves[leader], halves[:, leader], delta)
     upper[leader] = 0.5
-    after = _spread(len(left), REGRET_POINTS)
-    curves = []
+    after, curves = _spread(len(left), REGRET_POINTS), []
+    votes = np.ones(len(left), np.int64) if votes is None else votes
+    answers = np.cumsum(np.append(0, votes))[after]
     for p in (estimates(tally)[leader], upper):
         gaps = np.maximum(p - 0.5, 0.0)
-        curves.append(np.cumsum(np.append(0.0, (gaps[left] + gaps[right]) / 2))[after].tolist())
-    return [{"answers": n, "estimate": low, "upper": high} for n, low, high in zip(after.tolist(), *curves)]
+        curves.append(np.cumsum(np.append(0.0, votes * (gaps[left] + gaps[right]) / 2))[after].tolist())
+    return [{"answers": n, "estimate": low, "upper": high} for n, low, high in zip(answers.tolist(), *curves)]
 
 
 def _moment(study: Study, history: History) -> Moment:
@@ -229,6 +237,7 @@ def _moment(study: Study, history: History) -> Moment:
         void=history.void,
         open=len(history.open),
         answers=history.answers,
+        votes=history.votes_of(np.array(history.answered, np.int64)),
         left=np.array(history.left, np.int64),
         right=np.array(history.right, np.int64),
         asked=np.array(history.asked, np.float64),
@@ -258,6 +267,7 @@ def _progress(connection: sa.Connection, moment: Moment) -> list[Json]:
     if not after:
         return []
     last = [int(moment.answers.duels[n - 1]) for n in after[1:]]
+    answers = np.cumsum(np.append(0, moment.votes))[after].tolist()
     chosen = sa.select(events.c.duel, events.c.attempt, events.c.time, events.c.kind).where(
         events.c.study_id == moment.row.id, events.c.duel.in_(last), events.c.kind.in_(("ask", "tell", "vote"))
     )
@@ -273,7 +283,7 @@ def _progress(connection: sa.Connection, moment: Moment) -> list[Json]:
         raise StorageError(f"study {moment.row.name!r} was deleted")
     return [
         {"answers": n, "time": iso_time(time), "seconds": round(time - begin, 3)}
-        for n, time in zip(after, [begin, *(times[duel] for duel in last)])
+        for n, time in zip(answers, [begin, *(times[duel] for duel in last)])
     ]
 
 
@@ -310,9 +320,13 @@ def _named(connection: sa.Connection, moment: Moment) -> Iterator[tuple[str, int
 
 def _imported(connection: sa.Connection, moment: Moment) -> Iterator[tuple[str, int, float]]:
     """Voters of imported votes: how many of their votes count, and when they were imported."""
+    of_duel = np.zeros(len(moment.left), np.int64)
+    of_duel[moment.answers.duels] = moment.votes
     for event, voters in stored_voters(connection, moment.row.id, moment.seq):
         duels = np.arange(event.duel, event.duel + len(voters.given))
-        theirs = voters.given[moment.answers.include(duels, 0) & (voters.given >= 0)]
-        for number, count in enumerate(np.bincount(theirs, minlength=len(voters.names)).tolist()):
+        theirs = moment.answers.include(duels, 0) & (voters.given >= 0)
+        counts = np.zeros(len(voters.names), np.int64)
+        np.add.at(counts, voters.given[theirs], of_duel[duels[theirs]])
+        for number, count in enumerate(counts.tolist()):
             if count:
                 yield voters.names[number], count, event.time

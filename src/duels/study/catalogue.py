@@ -291,7 +291,7 @@ def _info(study: Study) -> StudyInfo:
         history = study.history()
     except DamagedStudy as error:
         return known._replace(damaged=str(error))
-    return known._replace(arms=sum(history.active), answers=len(history.answered), open=len(history.open))
+    return known._replace(arms=sum(history.active), answers=history.total, open=len(history.open))
 
 
 def list_policies(storage: Storage) -> list[Policy]:

@@ -56,7 +56,7 @@ def glance(study: Study, estimated: Standing | None = None) -> Json:
             history.tally,
             history.void,
             history.seq,
-            len(history.answered),
+            history.total,
             len(history.open),
             history.retired,
             history.answers_an_hour,
@@ -184,13 +184,14 @@ def pair_history(study: Study, first: str, second: str) -> Json:
         UnknownName: If the study has no such arm.
         InvalidInput: If they are the same.
     """
-    names, left, right, answer, answered = study.read(
+    names, left, right, answer, answered, votes = study.read(
         lambda _, history: (
             list(history.names),
             np.array(history.left),
             np.array(history.right),
             np.array(history.answer),
             np.array(history.answered),
+            history.votes_of(np.array(history.answered, np.int64)),
         )
     )
     for name in (first, second):
@@ -200,18 +201,19 @@ def pair_history(study: Study, first: str, second: str) -> Json:
         raise InvalidInput(f"the pair is {first!r} and itself: expected two arms")
     i, j = names.index(first), names.index(second)
     one, other = left[answered], right[answered]
-    those = answered[((one == i) & (other == j)) | ((one == j) & (other == i))]
+    of_both = ((one == i) & (other == j)) | ((one == j) & (other == i))
+    those, votes = answered[of_both], votes[of_both]
     won = np.where(left[those] == i, answer[those] == LEFT, answer[those] == RIGHT)
     tied = answer[those] > RIGHT
-    n = np.arange(1, len(those) + 1)
-    share = (np.cumsum(won) + np.cumsum(tied) / 2) / n
+    n = np.cumsum(votes)
+    share = (np.cumsum(won * votes) + np.cumsum(tied * votes) / 2) / n
     few = np.linspace(0, len(n) - 1, min(POINTS_SHOWN, len(n))).round().astype(np.int64)
     return {
         "first": first,
         "second": second,
-        "wins": int(won.sum()),
-        "losses": int((~won & ~tied).sum()),
-        "ties": int(tied.sum()),
+        "wins": int(votes[won].sum()),
+        "losses": int(votes[~won & ~tied].sum()),
+        "ties": int(votes[tied].sum()),
         "history": [{"answers": int(n[k]), "share": round(float(share[k]), 4)} for k in np.unique(few)],
     }
 

@@ -8,12 +8,13 @@ import json
 from array import array
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..engine import loop
 from ..errors import DuelsError
+from ..files import packed_arrays
 from ..policies import Policy
 from ..policies import policy as find_policy
 from ..storage.batches import Batch
@@ -94,6 +95,8 @@ class History(Record):
         self._asked_last = None
         super()._import(batch, time)
         self._questions.start_again()
+        if batch.count is not None and self.is_sampled:  # shares of earlier counts are smaller now
+            self._restart_policy()
 
     def _withdraw(self, duels: Sequence[int], becomes: int, blind: bool = False) -> None:
         self._asked_last = None
@@ -101,11 +104,14 @@ class History(Record):
 
     def _start_again(self) -> None:
         """Recompute the policy's state from the first answer: arms changed, or answers were taken back."""
+        self._restart_policy()
+        super()._start_again()
+        self._questions.start_again()
+
+    def _restart_policy(self) -> None:
         self._player, self._folded = None, 0
         self._starts += 1
         self._asked_last = None
-        super()._start_again()
-        self._questions.start_again()
 
     def player(self) -> Player:
         """Return the policy's state after all answers about active arms; `is_ready` must be true."""
@@ -129,7 +135,14 @@ class History(Record):
         return self._player
 
     def _is_quick(self, player: Player) -> bool:
-        return len(self.answered) - self._folded <= FEW and not player.wants_compiling(self._compiles_first(player))
+        return self._is_small() and not player.wants_compiling(self._compiles_first(player))
+
+    def _is_small(self) -> bool:
+        """Whether few votes wait to be entered."""
+        missing = len(self.answered) - self._folded
+        if missing > FEW or not self.repeated:
+            return missing <= FEW
+        return int(self.shares(np.array(self.answered[self._folded :], np.int64)).sum()) <= FEW
 
     def _compiles_first(self, player: Player) -> bool:
         return self.compiles and player.arms > SMALL
@@ -186,7 +199,7 @@ class History(Record):
 
     def _outcomes(self, duels: Sequence[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The policy's first and second arms of answered duels, and the outcomes of the first arms."""
-        if len(duels) == 1:
+        if len(duels) == 1 and not self.repeated:
             return self._outcome(duels[0])
         first, second, number = self.pairs(duels)
         if not len(number):
@@ -194,6 +207,9 @@ class History(Record):
         outcome = OUTCOME[np.frombuffer(self.answer, np.int8)[number]]
         swapped = np.frombuffer(self.swapped, np.int8)[number] == 1
         outcome = np.where(swapped, 1.0 - outcome, outcome)
+        if self.repeated:
+            entered = _mixed(self.shares(number), np.searchsorted(self.counted, number, side="right"))
+            first, second, outcome = first[entered], second[entered], outcome[entered]
         if self.goal.ties == "skipped":
             told = (outcome != 0.5) | (first == second)  # a self-duel is no tie: time goes on
             return first[told], second[told], outcome[told]
@@ -275,6 +291,8 @@ class History(Record):
         }
         arrays = {SAVED_AS.get(name, name): np.array(getattr(self, name), kind) for name, kind in COLUMNS.items()}
         arrays |= {"active": np.array(self.active, bool), "wins": self.wins.copy(), "ties": self.ties.copy()}
+        if self.count:
+            arrays |= {"count": np.array(self.count, np.int64), "counted": np.array(self.counted, np.int64)}
         if self.items is not None:
             plain |= {"items": [self.items.first, self.items.last], "closed": sorted(self.items.closed)}
             arrays["item"] = np.array(self.items.of, np.int32)
@@ -301,7 +319,10 @@ class History(Record):
             column = getattr(self, name)
             saved = arrays.pop(SAVED_AS.get(name, name))
             setattr(self, name, array(column.typecode, saved.astype(kind).tobytes()))
-        self.wins, self.ties = (arrays.pop(name).astype(np.int32) for name in ("wins", "ties"))
+        self.count, self.counted = (array("q", arrays.pop(name, NONE).tobytes()) for name in ("count", "counted"))
+        wide = np.int64 if self.count else np.int32
+        self.wins, self.ties = (arrays.pop(name).astype(wide) for name in ("wins", "ties"))
+        self.repeated = int((self.votes_of(np.array(self.answered, np.int64)) - 1).sum())
         self.open = dict.fromkeys(plain["open"])
         self._see_all_open()
         self.forgotten = set(plain["forgotten"])
@@ -332,11 +353,27 @@ class History(Record):
         """About how many bytes of memory it takes."""
         columns = sum(np.dtype(kind).itemsize for kind in COLUMNS.values())
         player = 0 if self._player is None else self._player.size
-        return self.wins.nbytes + self.ties.nbytes + len(self.left) * columns + 100 * len(self.open) + player
+        duels = len(self.left) * columns + 8 * len(self.count)
+        return self.wins.nbytes + self.ties.nbytes + duels + 100 * len(self.open) + player
+
+
+def _mixed(shares: np.ndarray, imports: np.ndarray) -> np.ndarray:
+    """Rows, each as often as its share. Adjacent rows of an import with shares above 1 are mixed evenly.
+
+    Args:
+        shares: (n,) int64: At least 1.
+        imports: (n,) int64: The import that each row is of.
+
+    Returns:
+        (sum of shares,) int64: Indices of rows.
+    """
+    row = np.repeat(np.arange(len(shares)), shares)
+    within = np.arange(len(row)) - np.repeat(np.cumsum(shares) - shares, shares)
+    single = shares == 1
+    begins = single[1:] | single[:-1] | (imports[1:] != imports[:-1])
+    run = np.cumsum(np.append(False, begins))  # a number for each run of rows that are mixed
+    return np.asarray(row[np.lexsort((row, (within + 0.5) / shares[row], run[row]))])
 
 
 def _serialised(plain: dict[str, object], arrays: dict[str, np.ndarray]) -> bytes:
-    file = io.BytesIO()
-    columns: dict[str, Any] = arrays | {"plain": np.frombuffer(json.dumps(plain).encode(), np.uint8)}
-    np.savez_compressed(file, **columns)
-    return file.getvalue()
+    return packed_arrays(arrays | {"plain": np.frombuffer(json.dumps(plain).encode(), np.uint8)})

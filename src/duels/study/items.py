@@ -141,7 +141,7 @@ def _last_number(study: Log, connection: sa.Connection) -> int:
         return last
     study.storage.flush(connection)
     text = "SELECT DISTINCT note FROM events WHERE study_id = ? AND kind = 'ask' AND note IS NOT NULL"
-    return max((_item_in(note) or 0 for (note,) in _rows(connection, text, (study.id,))), default=0)
+    return max((item_in(note) or 0 for (note,) in _rows(connection, text, (study.id,))), default=0)
 
 
 def count_items(study: Log) -> int:
@@ -217,7 +217,7 @@ def _items_asked(study: Log, duels: Sequence[int]) -> dict[int, int]:
         some = duels[start : start + MOST_MARKS]
         text = f"SELECT duel, note FROM events WHERE study_id = ? AND kind = 'ask' AND duel IN ({_marks(some)})"
         rows = _read(study, text, (study.id, *some))
-        found |= {duel: item for duel, note in rows if note and (item := _item_in(note)) is not None}
+        found |= {duel: item for duel, note in rows if note and (item := item_in(note)) is not None}
     return found
 
 
@@ -365,7 +365,7 @@ def _seen(connection: sa.Connection, study_id: int, voter: str | None) -> dict[i
     text = "SELECT note FROM events WHERE study_id = ? AND voter = ? AND kind = 'ask' AND note IS NOT NULL ORDER BY seq"
     seen: dict[int, int] = {}
     for (note,) in _rows(connection, text, (study_id, voter)):
-        number = _item_in(note)
+        number = item_in(note)
         if number is not None:
             seen[number] = seen.pop(number, 0) + 1
     return seen
@@ -384,7 +384,7 @@ def _with_both(
 
 
 @lru_cache(1 << 14)  # voters see the same items
-def _item_in(note: str) -> int | None:
+def item_in(note: str) -> int | None:
     number: int | None = json.loads(note).get("item")
     return number
 

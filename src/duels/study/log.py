@@ -5,19 +5,18 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 import sqlalchemy as sa
 
 from ..engine import loop
 from ..errors import DamagedStudy, DeletedStudy, InvalidInput, StorageError
 from ..policies import Policy
-from ..storage.batches import stored, unpack, unpack_voters
+from ..storage.batches import Batch, Voters, stored, unpack, unpack_voters
 from ..storage.storage import Event, EventRow, NotReady, Storage, StudyRow, Write
 from ..storage.tables import snapshots, studies
 from ..votes.columns import ANSWERS, OTHER_WORDS, WORDS, plain
 from ..votes.names import place_of
-from ..votes.votes import time_of
 from .duels import Duel, DuelItem, LogEntry, duel_number, iso_time
 from .history import History
 from .player import Player
@@ -29,6 +28,13 @@ VOTES = 250_000  # … and imported votes, but at least one import
 CHANGED = ("dts", "dts_plus", "merge_dts", "merge_rucb", "rmed2", "rmed2fh", "scb")  # policies, since version 0.1.0
 T = TypeVar("T")
 clock: Callable[[], float] = time.time
+
+
+class Imported(NamedTuple):
+    """The votes of an import, and who gave them, if that is known."""
+
+    batch: Batch
+    voters: Voters | None
 
 
 class Log:
@@ -234,18 +240,12 @@ class Log:
                     f"the log of study {self.name!r} ends after event {done}: it was deleted, or cut off"
                 )
 
-    def imported_votes(self, event: Event) -> Iterator[tuple[str, str | None, str | None]]:
-        """Winner, voter and time of each vote of an import."""
+    def imported(self, event: Event) -> Imported:
+        """Return the votes of an import event, and who gave them."""
         with self._storage.reading() as connection:
             content, named = stored(connection, self._row.id, event.seq)
         batch = unpack(content, json.loads(event.note or "{}"), f"the votes of event {event.seq} of {self.name!r}")
-        voters = None if named is None else unpack_voters(named)
-        for number, answer in enumerate(batch.answer.tolist()):
-            given = None if batch.times is None else time_of(batch.times[number])
-            name = None
-            if voters is not None and voters.given[number] >= 0:
-                name = voters.names[voters.given[number]]
-            yield ANSWERS[answer], name, given or iso_time(event.time)
+        return Imported(batch, None if named is None else unpack_voters(named))
 
     def _stored_votes(self, seq: int) -> bytes | None:
         with self._storage.reading() as connection:
@@ -396,7 +396,8 @@ def _length(rows: Sequence[EventRow]) -> int:
     """How many of these events to apply at once: an import may have a million votes."""
     votes = 0
     for place, row in enumerate(rows, 1):
-        votes += json.loads(row[10])["votes"] if row[1] == "import" else 0
+        note = json.loads(row[10]) if row[1] == "import" else {}
+        votes += note.get("rows", note.get("votes", 0))
         if votes > VOTES:
             return place
     return len(rows)

@@ -1,38 +1,68 @@
 """Past votes: into a study, and out of it."""
 
+import dataclasses
 import json
 from collections.abc import Sequence
-from typing import NamedTuple, TypedDict
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
 
 from ..errors import InvalidInput
 from ..storage.batches import Batch, Packed, note_of, unpack
-from ..votes.files import read_votes
+from ..votes.columns import ANSWERS
 from ..votes.names import place_of
-from ..votes.votes import Votes
+from ..votes.rows import moment_of, used_names
+from ..votes.votes import NEVER, Column, Times, Votes
 from .duels import iso_time
 from .history import History
-from .log import Log
+from .items import Item, item_in, list_items
+from .log import Imported, Log
+
+if TYPE_CHECKING:
+    import polars as pl
+
+MOST_VOTES = 10**12  # of a study: with more, rounding errors of the evidence are no longer small
 
 
-def exported_votes(study: Log) -> Votes:
-    """Return the answers of a study that count; self-duels are left out."""
-    exported = study.read(_exported)
-    rows: dict[int, _VoteRow] = {}
+def exported_votes(study: Log, items: bool = False) -> Votes:
+    """Return the answers of a study that count; self-duels are left out.
+
+    Args:
+        study: The study.
+        items: Whether to add what each duel was about, if any was about an item, as the further columns prompt,
+            left_output and right_output.
+    """
+    exported, shown = study.read(_exported), dict[int, int]()
+    found = _Found(exported)
     for event in study.read_log(exported.seq):
+        if items and event.kind == "ask" and event.note and (item := item_in(event.note)) is not None:
+            shown[event.duel or 0] = item
         if event.kind == "import":
-            for duel, (winner, voter, time) in enumerate(study.imported_votes(event), event.duel or 0):
-                if exported.counts(duel, 0):
-                    rows[duel] = exported.row(duel, winner, voter, time)
+            found.add_import(event.duel or 0, study.imported(event), iso_time(event.time))
         elif event.kind in ("tell", "vote"):
-            duel = event.duel or 0
-            if exported.counts(duel, event.attempt):
-                note = json.loads(event.note) if event.note else {}
-                time = note.get("voted", iso_time(event.time))
-                rows[duel] = exported.row(duel, event.answer or "", event.voter, time)
-    return read_votes(list(rows.values()))
+            note = json.loads(event.note) if event.note else {}
+            time = note.get("voted", iso_time(event.time))
+            found.add(event.duel or 0, event.attempt, ANSWERS.index(event.answer), event.voter, time)
+    votes = found.votes(f"study {study.name!r}")
+    return dataclasses.replace(votes, extra=_outputs(study, votes, shown)) if shown else votes
+
+
+def _outputs(study: Log, votes: Votes, shown: dict[int, int]) -> "dict[str, pl.Series]":
+    """Prompt and outputs of each vote; None where its item was removed, and for images."""
+    import polars as pl
+
+    known, last = dict[int, Item](), 0
+    while page := list_items(study, last, 1000):
+        known |= page
+        last = page[-1][0]
+    empty = Item("", {})
+    about = [known.get(shown.get(int(duel or 0), -1), empty) for duel in votes.duels or ()]
+    found: dict[str, list[str | None]] = {"prompt": [item.prompt if item is not empty else None for item in about]}
+    for side, arms in (("left_output", votes.left), ("right_output", votes.right)):
+        outputs = [item.outputs.get(votes.names[arm]) for item, arm in zip(about, arms.tolist())]
+        found[side] = [None if one is None or one.kind == "image" else one.content for one in outputs]
+    return {name: pl.Series(name, cells, dtype=pl.String) for name, cells in found.items()}
 
 
 def checked_batch(packed: Packed, study: str, names: Sequence[str]) -> tuple[dict[str, object], Batch]:
@@ -50,12 +80,17 @@ def checked_batch(packed: Packed, study: str, names: Sequence[str]) -> tuple[dic
     arm = {name: exact[name] if name in exact else place_of(name, names) for name in packed.names}
     unknown = [name for name, number in arm.items() if number is None]
     if unknown:
+        shown = ", ".join(name[:200] for name in unknown[:5])
         raise InvalidInput(
-            f"the votes are about arms that study {study!r} does not have: {', '.join(unknown[:5])}"
+            f"the votes are about arms that study {study!r} does not have: {shown}"
             f"{', …' if len(unknown) > 5 else ''}; add them with add_arm first"
         )
     note = note_of(packed, list(arm.values()))
     batch = unpack(packed.content, note, "the votes")
+    if batch.count is not None and (batch.count < 1).any():
+        raise InvalidInput(f"a count of votes is {batch.count.min():,}: expected 1 or more")
+    if batch.count is not None and batch.count.sum(dtype=np.float64) > MOST_VOTES:
+        raise too_many(study)
     same = np.flatnonzero(batch.left == batch.right)
     if len(same):
         raise InvalidInput(
@@ -65,13 +100,22 @@ def checked_batch(packed: Packed, study: str, names: Sequence[str]) -> tuple[dic
     return note, batch
 
 
-class _VoteRow(TypedDict):
-    left: str
-    right: str
-    winner: str
-    voter: str | None
-    time: str | None
-    duel: str
+def too_many(study: str) -> InvalidInput:
+    """Return the error of an import after which a study would have too many votes."""
+    return InvalidInput(f"study {study!r} would have more than {MOST_VOTES:,} votes: expected at most so many")
+
+
+class Ids(Column):
+    """The ids of duels, as `Votes` has them."""
+
+    def __init__(self, numbers: np.ndarray) -> None:
+        self._numbers = numbers
+
+    def _all(self) -> np.ndarray:
+        return self._numbers
+
+    def _cells(self, chosen: np.ndarray) -> list[str | None]:
+        return list(map(str, chosen.tolist()))
 
 
 class _Exported(NamedTuple):
@@ -82,13 +126,64 @@ class _Exported(NamedTuple):
     left: np.ndarray  # (duels,) int64
     right: np.ndarray  # (duels,) int64
     attempts: np.ndarray  # (duels,) int64: the attempt of the answer that counts, −1 if there is none
+    votes: np.ndarray  # (duels,) int64: how many votes each duel stands for
 
-    def counts(self, duel: int, attempt: int | None) -> bool:
-        return bool(self.attempts[duel] == attempt)
 
-    def row(self, duel: int, winner: str, voter: str | None, time: str | None) -> _VoteRow:
-        left, right = self.names[self.left[duel]], self.names[self.right[duel]]
-        return {"left": left, "right": right, "winner": winner, "voter": voter, "time": time, "duel": str(duel)}
+class _Found:
+    """The votes of an export so far, by columns: duel, winner, voter and time."""
+
+    def __init__(self, exported: _Exported) -> None:
+        self._exported = exported
+        self._voters: dict[str, int] = {}
+        self._imports = list[np.ndarray]()  # each (4, n) int64
+        self._singles = list[tuple[int, int, int, int]]()  # since the last import
+
+    def _voter(self, name: str | None) -> int:
+        name = name and name.strip()
+        return self._voters.setdefault(name, len(self._voters)) if name else -1
+
+    def add(self, duel: int, attempt: int | None, winner: int, voter: str | None, time: str) -> None:
+        if self._exported.attempts[duel] == attempt:
+            self._singles.append((duel, winner, self._voter(voter), moment_of(time)))
+
+    def add_import(self, first: int, given: Imported, time: str) -> None:
+        size = len(given.batch.answer)
+        duels = np.arange(first, first + size)
+        times = np.full(size, NEVER) if given.batch.times is None else given.batch.times
+        voters = np.full(size, -1)
+        if given.voters is not None:
+            voters = np.array([*map(self._voter, given.voters.names), -1])[given.voters.given]
+        times = np.where(times == NEVER, moment_of(time), times)
+        self._end_singles()
+        kept = self._exported.attempts[duels] == 0
+        self._imports.append(np.stack([duels, given.batch.answer, voters, times])[:, kept])
+
+    def _end_singles(self) -> None:
+        self._imports.append(np.array(self._singles, np.int64).reshape(-1, 4).T)
+        self._singles.clear()
+
+    def votes(self, source: str) -> Votes:
+        self._end_singles()
+        duels, winner, voter, time = np.concatenate(self._imports, axis=1)
+        left, right = self._exported.left[duels], self._exported.right[duels]
+        shown = list(dict.fromkeys(np.stack([left, right], axis=1).ravel().tolist()))
+        place = np.zeros(len(self._exported.names), np.int64)
+        place[shown] = range(len(shown))
+        count = self._exported.votes[duels]
+        return Votes(
+            tuple(self._exported.names[arm] for arm in shown),
+            place[left],
+            place[right],
+            winner.astype(np.int8),
+            np.arange(1, len(duels) + 1),
+            used_names(list(self._voters), voter.astype(np.int32)),
+            Times(time) if len(time) else None,
+            Ids(duels) if len(duels) else None,
+            0,
+            "left, right, winner, voter, time, duel",
+            source,
+            count=None if (count == 1).all() else count,
+        )
 
 
 def _exported(connection: sa.Connection, history: History) -> _Exported:
@@ -97,4 +192,5 @@ def _exported(connection: sa.Connection, history: History) -> _Exported:
     attempts = np.full(len(left), -1, np.int64)
     attempts[answers.duels] = answers.attempts[answers.duels]
     attempts[left == right] = -1
-    return _Exported(history.seq, history.names.copy(), left, right, attempts)
+    votes = history.votes_of(np.arange(len(left)))
+    return _Exported(history.seq, history.names.copy(), left, right, attempts, votes)

@@ -4,6 +4,7 @@ Answers are entered exactly as the simulator's loop plays them, with the same ra
 question at a time therefore goes through the same states as run 0 of `simulate`.
 """
 
+import copy
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -141,6 +142,15 @@ class Player:
         self._play = loop.bind_to(play_on, policy, _places(policy), compiled=False)
         self.compiled, self._can_compile = False, compiling.is_possible()
         self._spent, self._most_spent = 0.0, INTERPRETED[is_built_in(policy)]  # seconds in the interpreter
+
+    def copy(self) -> "Player":
+        """Return a copy, which shares what was compiled."""
+        twin = copy.copy(self)
+        twin.state, twin.coin = _copied(self.state), copy.deepcopy(self.coin)
+        twin._spare = np.random.default_rng(0)
+        twin._steps = twin._spare.bit_generator
+        twin._scratch, twin._ahead = None, None
+        return twin
 
     def wants_compiling(self, at_once: bool = False) -> bool:
         """Return whether compiling, which takes seconds, pays: it has used much time, or has many arms."""

@@ -84,7 +84,7 @@ class Questions:
         """Whether questions that cannot help are replaced: not by a policy that does so itself, on the same arms."""
         if self._may_redirect is None:
             record, goal = self._record, self._record.goal
-            same = all(record.active) and len(record.names) == record.started_with
+            same = all(record.active) and len(record.names) == record.started_with and not record.is_sampled
             asks = same and goal.after == "stop" and policy.asks_for(goal.confidence, goal.margin)
             self._may_redirect = goal.redirects and not asks
         return self._may_redirect

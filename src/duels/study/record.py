@@ -25,6 +25,7 @@ LEFT, RIGHT, TIE, BOTH_BAD, SKIP = range(5)
 OPEN = -1
 MANY, TOO_MANY = 32, 500  # arms: with fewer or more, a verdict is computed from the counts, without the lock
 LATELY = 100  # answers that tell how fast they come
+SAMPLE = 100_000  # votes of counts that the policy's state takes in, in addition to one per row
 NONE = np.zeros(0, np.int64)
 EVENT_FIELDS = Event._fields[2:-1]
 COLUMNS = {  # arrays of a record: one entry per duel, but `answered` one per answer
@@ -77,6 +78,9 @@ class Record:
         self.attempt = array("i")  # how often its answer was undone
         self.asked = array("d")
         self.answered = array("q")  # numbers of the duels whose answer counts, in the order of the answers
+        self.count = array("q")  # how many votes a duel stands for; up to the last import with counts, 1 after it
+        self.counted = array("q")  # the numbers of the first duels of imports with counts
+        self.repeated = 0  # votes in addition to one per entry of `answered`
         self.open: dict[int, None] = {}  # numbers of the duels without an answer, in the order they were asked
         self._fresh: dict[int, None] = {}  # the open duels, except those known to be past their lease
         self._stale = -math.inf  # when the latest of those was asked
@@ -85,7 +89,7 @@ class Record:
         self.forgotten: set[int] = set()  # numbers of the duels whose voter was forgotten; they stay closed
         self.wins = np.zeros((0, 0), np.int32)
         self.ties = np.zeros((0, 0), np.int32)
-        self.imported = 0  # votes
+        self.imported = 0  # rows of votes
         self.items = AskedItems(row.seed) if self.goal.asks_once else None
         self._places: dict[int, int] | None = None  # see `places` …
         self._arms: np.ndarray | None = None  # … `arms` …
@@ -198,11 +202,13 @@ class Record:
         if not len(number):
             return
         left, right = (np.frombuffer(side, np.int32)[number] for side in (self.left, self.right))
-        self._count_all(left, right, before, -1)
+        votes = self.votes_of(number)
+        self._count_all(left, right, before, -votes)
+        self.repeated -= int((votes - 1).sum())
         self._verdict = None
         answered = np.frombuffer(self.answered, np.int64)
         self.answered = array("q", answered[~np.isin(answered, number)].tobytes())
-        self.withdrawn += 0 if blind else int((left != right).sum())
+        self.withdrawn += 0 if blind else int(votes[left != right].sum())
         if self.items is not None:
             self._count_items_again(self.items)
         self._start_again()
@@ -248,18 +254,27 @@ class Record:
             (self.answered, np.arange(first, first + count)),
         ):
             column.frombytes(values.tobytes())
-        self._count_all(batch.left, batch.right, batch.answer, 1)
+        votes: np.ndarray | int = 1
+        if batch.count is not None:
+            self.wins, self.ties = self.wins.astype(np.int64), self.ties.astype(np.int64)
+            self.count.frombytes(np.ones(first - len(self.count), np.int64).tobytes())
+            self.count.frombytes(batch.count.tobytes())
+            self.counted.append(first)
+            self.repeated += int((batch.count - 1).sum())
+            votes = batch.count
+        self._count_all(batch.left, batch.right, batch.answer, votes)
         self._verdict = None
         self.imported += count
 
-    def _count_all(self, left: np.ndarray, right: np.ndarray, answer: np.ndarray, by: int) -> None:
+    def _count_all(self, left: np.ndarray, right: np.ndarray, answer: np.ndarray, votes: np.ndarray | int) -> None:
         different = left != right
+        by = np.broadcast_to(np.asarray(votes, self.wins.dtype), left.shape)[different]
         left, right, answer = left[different], right[different], answer[different]
         winner, loser = np.where(answer == RIGHT, right, left), np.where(answer == RIGHT, left, right)
         decided = answer < TIE
-        np.add.at(self.wins, (winner[decided], loser[decided]), by)
+        np.add.at(self.wins, (winner[decided], loser[decided]), by[decided])
         for i, j in ((winner, loser), (loser, winner)):
-            np.add.at(self.ties, (i[~decided], j[~decided]), by)
+            np.add.at(self.ties, (i[~decided], j[~decided]), by[~decided])
 
     def _undo(self, event: EventRow) -> None:
         self._withdraw([event[2]], OPEN, blind=event[10] is not None)
@@ -350,6 +365,32 @@ class Record:
             skips: Whether skips count too.
         """
         return self.attempt[duel] == attempt and self.answer[duel] not in ((OPEN,) if skips else (OPEN, SKIP))
+
+    @property
+    def total(self) -> int:
+        """How many votes count: one for each answer, or as many as an imported row stands for."""
+        return len(self.answered) + self.repeated
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether the policy's state has only a sample of the votes."""
+        return self.repeated > SAMPLE
+
+    def votes_of(self, duels: np.ndarray) -> np.ndarray:
+        """Return (n,) int64: how many votes each of these duels stands for."""
+        votes = np.ones(len(duels), np.int64)
+        if self.count:
+            known = duels < len(self.count)
+            votes[known] = np.frombuffer(self.count, np.int64)[duels[known]]
+        return votes
+
+    def shares(self, duels: np.ndarray) -> np.ndarray:
+        """Return (n,) int64: how often each of these duels is entered into the policy's state.
+
+        Once, and in addition as often as its count says, or if there are too many votes, its share of a sample.
+        """
+        further = self.votes_of(duels) - 1
+        return 1 + (np.rint(further * (SAMPLE / self.repeated)).astype(np.int64) if self.is_sampled else further)
 
     @property
     def answers(self) -> Answers:

@@ -7,7 +7,6 @@ Each change has up to three methods: `tell` writes and waits, `telling` returns 
 their own way, and `tell_in` does the work inside a transaction.
 """
 
-import html
 import json
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -17,7 +16,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from ..checks import check_int
-from ..errors import Conflict, InvalidInput, NothingToAsk, UnknownName, counted
+from ..errors import Conflict, InvalidInput, NothingToAsk, UnknownName
 from ..storage.batches import Batch, Packed, forget_voter, pack, store
 from ..storage.storage import Event, Write
 from ..storage.tables import events, voters
@@ -25,19 +24,13 @@ from ..votes.columns import ANSWERS
 from ..votes.files import VoteSource, read_votes
 from ..votes.names import arm_names, composed, imported_name, link_voter, past_voter, place_of, voter_name
 from ..votes.votes import Votes
-from . import leaderboard as tables
 from . import log
+from .allocation import Allocation, allocate
 from .duels import Duel, DuelItem, checked_note, iso_time
-from .goal import Goal, goal_of
-from .history import History
 from .items import choose_item, fixed_items, has_any, with_items
-from .leaderboard import RankRow
-from .log import Log
-from .past_votes import checked_batch, exported_votes
+from .past_votes import MOST_VOTES, checked_batch, exported_votes, too_many
 from .record import OPEN, next_event
-from .standing import MOST_SHOWN, Standing, standing
-from .tally import LeaderboardRow, PairRow, Tally
-from .verdict import Verdict
+from .shown import Shown
 
 if TYPE_CHECKING:
     from .outcome import RunResult
@@ -45,8 +38,16 @@ if TYPE_CHECKING:
 Judging = Callable[..., object] | Mapping[str, Callable[..., object]]
 About = Callable[[sa.Connection, Duel], Mapping[str, object]]
 
+TOGETHER = 100  # questions that are written at once, while others wait
 
-class Study(Log):
+
+def parts_of(n: int) -> list[int]:
+    """Return the sizes of the parts in which n questions are asked, each in a write of its own."""
+    n = check_int("n", n, 1, 10_000)
+    return [min(TOGETHER, n - done) for done in range(0, n, TOGETHER)]
+
+
+class Study(Shown):
     """A live study: `ask` for a duel, `tell` who won, look at the `verdict`.
 
     Created by `create_study` and `load_study`. Objects of one study in many threads and processes see the same log.
@@ -57,38 +58,6 @@ class Study(Log):
         >>> study.verdict().kind
         'not yet'
     """
-
-    @property
-    def policy(self) -> str:
-        """The policy's name and parameters, such as `rucb:alpha=0.6`."""
-        return self._row.policy
-
-    @property
-    def goal(self) -> Goal:
-        """What the study is to find out, and by which rules."""
-        return goal_of(self._row.settings)
-
-    @property
-    def arms(self) -> list[str]:
-        """The active arms."""
-        history = self.history()
-        return [name for name, active in zip(history.names, history.active) if active]
-
-    @property
-    def retired(self) -> bool:
-        """Whether the study was retired, and asks no more questions."""
-        return self.history().retired
-
-    def __repr__(self) -> str:
-        return f"Study({self.name!r}, {self.policy}, {len(self.arms)} arms)"
-
-    def _repr_html_(self) -> str:
-        tally, void, answers = self.read(lambda _, history: (history.tally, history.void, len(history.answered)))
-        verdict = self.goal.verdict(tally, void=void)
-        about = [self.policy, counted(int(tally.active.sum()), "arm"), counted(answers, "answer")]
-        title = f"<strong>{html.escape(self.name)}</strong> · {html.escape(' · '.join(about))}"
-        table = tables.leaderboard_html(tally) if answers else ""
-        return f"<p>{title}</p>{verdict._repr_html_()}{table}"
 
     def prepare(self) -> None:
         """Load the study and compile its policy now, rather than when the first question is asked."""
@@ -106,7 +75,8 @@ class Study(Log):
         """Ask for the next duel. It is on disk when this returns.
 
         Args:
-            n: How many duels to ask for, up to 10,000.
+            n: How many duels to ask for, up to 10,000. More than 100 are written in several parts, so that nobody else
+                waits for all of them.
             voter: Who is asked; stored with the question.
             allow_self: False where people vote, so that an arm never meets itself. A question that cannot help the
                 verdict, such as one about a pair that is certain already, is then replaced by one that does.
@@ -117,10 +87,40 @@ class Study(Log):
         Raises:
             Conflict: If the study was retired.
         """
-        duels = self._storage.write(self.asking(n, voter=voter, allow_self=allow_self))
+        duels = list[Duel]()
+        for part in parts_of(n):
+            try:
+                duels += self._storage.write(self.asking(part, voter=voter, allow_self=allow_self))
+            except NothingToAsk:
+                if not duels:
+                    raise
+                break
         if any(duel.item is not None for duel in duels):
             duels = with_items(self, duels)
         return duels[0] if n == 1 else duels
+
+    def allocate(self, n: int) -> list[Allocation]:
+        """Return how often to ask each pair, for systems that decide by the batch, such as on tomorrow's traffic.
+
+        These are the pairs of the next questions of `ask`, without self-duels. Nothing is written, and no duel is open
+        afterwards: bring the answers back as counts, with `import_votes`. The same log gives the same allocation.
+        Each pair is divided evenly between both sides.
+
+        Args:
+            n: How many questions to divide, up to 10¹². Beyond 10,000, they are divided in the proportions of 10,000.
+
+        Returns:
+            The pairs, those that are asked most often first.
+
+        Raises:
+            Conflict: If the study was retired, or asks about each item once.
+
+        Example:
+            >>> study = duels.create_study(["a", "b"], storage="sqlite://")
+            >>> sum(times for left, right, times in study.allocate(1000))
+            1000
+        """
+        return allocate(self, n)
 
     def asking(
         self, n: int = 1, *, voter: str | None = None, allow_self: bool = True, about: About | None = None
@@ -360,6 +360,12 @@ class Study(Log):
         self._check_duel(history, duel)
         if history.answer[duel] == OPEN or duel in history.forgotten:
             raise InvalidInput(f"duel {duel} has no answer to undo")
+        votes = int(history.votes_of(np.array([duel]))[0])
+        if votes > 1:
+            raise InvalidInput(
+                f"duel {duel} stands for {votes:,} imported votes, which cannot be asked again one by one: forget "
+                "their voter, if they have one, or import the other votes into a new study"
+            )
         note = '{"blind": true}' if blind else None
         self._write(history, "undo", duel=duel, attempt=history.attempt[duel], note=note)
 
@@ -393,15 +399,16 @@ class Study(Log):
         given = [(duel, attempt) for kind, duel, attempt in rows if kind in ("tell", "vote")]
         given += [(duel, 0) for duel in imported or ()]
         duels, attempts = np.array(given, np.int64).reshape(-1, 2).T
-        counting: list[int] = np.unique(duels[history.answers.include(duels, attempts)]).tolist()
-        if counting:
-            self._write(history, "forget", note=json.dumps({"duels": counting}))
+        counting = np.unique(duels[history.answers.include(duels, attempts)])
+        answers = int(history.votes_of(counting).sum())
+        if answers:
+            self._write(history, "forget", note=json.dumps({"duels": counting.tolist()}))
         connection.execute(sa.update(events).where(theirs).values(voter=None))
         number = name.removeprefix("Voter ")
         if number.isdecimal() and name == link_voter(int(number)):
             one = (voters.c.study_id == self._row.id) & (voters.c.number == int(number))
             connection.execute(sa.update(voters).where(one).values(digest=None))  # the number is not used again
-        return len(counting)
+        return answers
 
     def add_arm(self, name: str) -> None:
         """Add an arm while the study runs.
@@ -464,6 +471,9 @@ class Study(Log):
     def import_votes(self, votes: VoteSource) -> int:
         """Add past votes as if they had been asked and answered here: all of them or, after an error, none.
 
+        Votes with counts, see `Votes.count`, stay counts: a billion votes on a few pairs are a few rows. The verdict
+        and all tables use every vote; the policy, which chooses what is asked next, learns from a sample of 100,000.
+
         "Voter 7" in a file, who voted through a link of another study, becomes "Voter 7 (imported)" here.
 
         Args:
@@ -493,88 +503,22 @@ class Study(Log):
                 f"study {self.name!r} is about exactly its own items, and past votes do not say which item they are "
                 "about: import them into a study on items like these"
             )
+        if history.total + packed.total > MOST_VOTES:
+            raise too_many(self.name)
         event = next_event(history, "import", log.clock(), duel=len(history.left), attempt=0, note=note)
         history.take(event, batch)
         self._append(history, [event])
         self._storage.flush(connection)
         store(connection, self._row.id, event.seq, packed)
-        return packed.size
+        return packed.total
 
-    def votes(self) -> Votes:
-        """Return the answers that count as votes, for `write_votes`; self-duels are left out."""
-        return exported_votes(self)
-
-    def leaderboard(self, confidence: float | None = None) -> list[LeaderboardRow]:
-        """Return one row per arm, best first.
+    def votes(self, items: bool = False) -> Votes:
+        """Return the answers that count as votes, for `write_votes`; self-duels are left out.
 
         Args:
-            confidence: Of the intervals, which hold for all pairs together; by default the study's.
+            items: Whether to add what each duel was about, in `Votes.extra`: prompt, left_output and right_output.
         """
-        return tables.leaderboard(self.tally(), confidence or self.goal.confidence)
-
-    def preferences(self, confidence: float | None = None) -> list[PairRow]:
-        """Return one row per pair of arms: wins, counts, estimate and interval.
-
-        Args:
-            confidence: Of the intervals, which hold for all pairs together; by default the study's.
-        """
-        return tables.preferences(self.tally(), confidence or self.goal.confidence)
-
-    def verdict(self, confidence: float | None = None, margin: float | None = None) -> Verdict:
-        """Return who is best, as far as that is certain. It stays valid however often you look.
-
-        Args:
-            confidence: The probability that no verdict of this study is ever wrong; by default the study's own.
-            margin: If above 0, an arm may be declared practically tied with the best: none beats it with a
-                probability of more than ½ + margin. By default the study's own.
-        """
-        if confidence is None and margin is None:
-            known = self.read(lambda connection, history: history.followed_verdict())
-            if known is not None:
-                return known
-        tally, void = self.read(lambda connection, history: (history.tally, history.void))
-        return self.goal.verdict(tally, confidence, margin, void)
-
-    def standing(self) -> Standing:
-        """Estimate, before the verdict, how likely each arm is the best and how many more answers are needed.
-
-        These are estimates under a model, see `duels.study.standing`; only the verdict is a promise.
-        """
-        tally, rate = self.read(lambda connection, history: (history.tally, history.answers_an_hour))
-        goal = self.goal
-        return standing(tally, confidence=goal.confidence, margin=goal.margin, test=goal.test, answers_an_hour=rate)
-
-    def answers_to_go(self, verdict: Verdict) -> int | None:
-        """Return how many more answers a verdict of this study likely needs, as the median of `standing`.
-
-        None if there is nothing to say: it is known, no two arms have met, none is in sight, the study was retired, or
-        there are so many arms that an estimate takes long.
-        """
-        if verdict.kind != "not yet" or verdict.leader is None or verdict.arms > MOST_SHOWN or self.retired:
-            return None
-        tally, test = self.tally(), self.goal.test
-        return standing(tally, confidence=verdict.confidence, margin=verdict.margin, test=test).answers_median
-
-    def ranking(self) -> list[RankRow]:
-        """Return the active arms in the order of the leaderboard, and which ranks are certain.
-
-        A study with `after="rank"` asks on until all are. The first rank keeps the promise of the verdict, the others
-        that about all pairs: each holds with the study's confidence, however often you look.
-        """
-        return self.goal.ranking(self.tally())
-
-    def tally(self) -> Tally:
-        """Return the answers that count, as wins and ties of each pair."""
-        return self.read(lambda connection, history: history.tally)
-
-    @property
-    def best_arm(self) -> str:
-        """The arm that the policy recommends now; `verdict` says how certain that is."""
-        return self.read(self._recommended)
-
-    def _recommended(self, connection: sa.Connection, history: History) -> str:
-        arms = list(history.places)
-        return history.names[arms[self.player(history).recommend(self._row.seed)]]
+        return exported_votes(self, items)
 
     def open_duels(self) -> list[Duel]:
         """Return the duels without an answer, oldest first."""

@@ -11,6 +11,7 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import Callable
+from pathlib import Path
 from subprocess import PIPE
 from typing import cast
 
@@ -20,11 +21,16 @@ from ..policies import Policy
 from ..policies import policy as find_policy
 from ..storage.batches import Packed, pack
 from ..votes.files import read_votes
+from ..votes.frames import MAGIC, scan
 from ..votes.names import imported_name
 from .player import Player, is_built_in
 
 LARGE = 300_000  # bytes of votes that are worth a process
 AT_ONCE = 2  # processes
+MOST_ROWS = 2_000_000  # of an uploaded Parquet file …
+MOST_TEXT = 32_000_000  # … characters of different names in it …
+MOST_MEMORY = 2 << 30  # … bytes to read it in …
+MOST_SECONDS = 60  # … and CPU seconds
 HORIZON = 1000  # for policies that need one; the compiled code does not depend on it
 _locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 _compiled: set[str] = set()
@@ -37,12 +43,23 @@ class ChildFailed(DuelsError):
 
 
 def read_packed(content: bytes) -> Packed:
-    """Read the votes of a file and pack them; a child process does it for large files.
+    """Read the votes of a file and pack them; a child process does it for large files, and for all Parquet files.
+
+    A small Parquet file may hold billions of rows, or gigabytes of text. Its number of rows, and the memory and time of
+    the child process, are therefore limited.
 
     Raises:
         InvalidInput: If they cannot be read.
         ChildFailed: If the child process ended early.
     """
+    if content.startswith(MAGIC):
+        try:
+            return cast(Packed, _run("parquet", content))
+        except ChildFailed:
+            raise InvalidInput(
+                f"the votes take more than {MOST_MEMORY >> 30} GiB of memory or {MOST_SECONDS} seconds to read: send "
+                "fewer of them, or counts of wins"
+            ) from None
     return _votes(content) if len(content) <= LARGE else cast(Packed, _run("votes", content))
 
 
@@ -99,12 +116,48 @@ def _votes(content: bytes) -> Packed:
     return pack(read_votes(content), imported_name)
 
 
+def _parquet(content: bytes) -> Packed:
+    _limit_resources()
+    import polars as pl
+
+    frame = scan(content, "the votes")
+    try:
+        rows = int(frame.select(pl.len()).collect().item())  # from the file's end, without reading the rows
+    except pl.exceptions.PolarsError as error:
+        raise InvalidInput(f"the votes cannot be read as Parquet: {str(error).partition(chr(10))[0]}") from None
+    if rows > MOST_ROWS:
+        raise InvalidInput(
+            f"the votes have {rows:,} rows: expected at most {MOST_ROWS:,} in one upload of Parquet; send them in "
+            "parts, or counts of wins"
+        )
+    votes = read_votes(content)
+    names = [*votes.names, *(votes.voters.names if votes.voters is not None else ())]
+    if sum(map(len, names)) > MOST_TEXT:
+        raise InvalidInput(f"the names in the votes have more than {MOST_TEXT:,} characters: send fewer votes at once")
+    return pack(votes, imported_name)
+
+
+def _limit_resources() -> None:
+    """Limit memory and time of this process, where the system can."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    os.environ["POLARS_MAX_THREADS"] = "2"  # each has its own memory
+    pages = Path("/proc/self/statm")
+    if pages.exists():
+        most = int(pages.read_text().split()[0]) * resource.getpagesize() + MOST_MEMORY
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS, MOST_SECONDS))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
 def _policy(content: bytes) -> None:
     policy = find_policy(content.decode())
     Player(policy, 3, HORIZON if policy.needs_horizon else None, 0).compile()
 
 
-TASKS: dict[str, Callable[[bytes], object]] = {"votes": _votes, "policy": _policy}
+TASKS: dict[str, Callable[[bytes], object]] = {"votes": _votes, "parquet": _parquet, "policy": _policy}
 
 if __name__ == "__main__":
     _main()

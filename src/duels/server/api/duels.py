@@ -4,15 +4,17 @@ The fast path calls `ask` and `tell` directly.
 """
 
 import asyncio
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from ...errors import InvalidInput, NotFound
+from ...errors import InvalidInput, NotFound, NothingToAsk
 from ...study.duels import Duel, DuelItem, checked_note
 from ...study.items import with_items
+from ...study.study import Study, parts_of
 from ..errors import error_responses
-from ..schemas import Ask, DuelOut, Duels, Forget, Forgotten, Tell, Told, Undo, Undone
+from ..schemas import AllocationOut, Ask, DuelOut, Duels, Forget, Forgotten, Tell, Told, Undo, Undone
 from ..security import FastCaller, ServiceDep
 from .studies import Found, StudyPath
 
@@ -31,12 +33,27 @@ def _item_out(item: DuelItem) -> dict[str, object]:
 @router.post("/api/studies/{study}/ask", response_model=Duels)
 async def ask(study: StudyPath, body: Ask, service: ServiceDep, key: FastCaller) -> dict[str, object]:
     """Ask for the next duels. They are on disk when the response arrives."""
-    duels = await service.write(
-        key, study, lambda found: found.asking(body.n, voter=body.voter, allow_self=body.allow_self)
-    )
+    duels = list[Duel]()
+    for part in parts_of(body.n):
+        ask_part = partial(Study.asking, n=part, voter=body.voter, allow_self=body.allow_self)
+        try:
+            duels += await service.write(key, study, ask_part)
+        except NothingToAsk:
+            if not duels:
+                raise
+            break
     if any(duel.item is not None for duel in duels):
         duels = await asyncio.to_thread(with_items, await service.cached_study(study), duels)
     return {"duels": [duel_out(duel) for duel in duels]}
+
+
+@router.get("/api/studies/{study}/allocation", response_model=AllocationOut)
+def allocation(study: Found, n: Annotated[int, Query(ge=1, le=10**12)]) -> dict[str, object]:
+    """Get how often to ask each pair, for systems that decide by the batch. Nothing is written.
+
+    Bring the answers back as counts, with `import`.
+    """
+    return {"allocation": [row._asdict() for row in study.allocate(n)]}
 
 
 @router.post("/api/studies/{study}/tell", response_model=Told)

@@ -31,6 +31,7 @@ UPLOAD: dict[str, Any] = {
         "content": {
             "text/csv": {"schema": {"type": "string"}},
             "application/x-ndjson": {"schema": {"type": "string"}},
+            "application/vnd.apache.parquet": {"schema": {"type": "string", "format": "binary"}},
         },
     }
 }
@@ -155,7 +156,10 @@ def export(study: Found, format: Literal["csv", "jsonl"] = "csv") -> Response:
 
 @router.post("/api/studies/{study}/import", response_model=Imported, openapi_extra=UPLOAD)
 async def import_votes(study: StudyPath, request: Request, service: ServiceDep, key: Caller) -> dict[str, int]:
-    """Import past votes from CSV or JSON lines. If one of them has an error, none is imported."""
+    """Import past votes from CSV, JSON lines or Parquet. If one of them has an error, none is imported.
+
+    A row may stand for many votes: with a column `count`, or with `wins_left`, `wins_right` and `ties`.
+    """
     content = plain(await request.body())
 
     def work() -> Write[int]:

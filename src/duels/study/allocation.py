@@ -1,0 +1,92 @@
+"""Questions by the batch: how often to ask each pair, without asking it yet."""
+
+from typing import NamedTuple
+
+import numpy as np
+import sqlalchemy as sa
+
+from ..checks import check_int
+from ..errors import Conflict
+from .history import History
+from .log import Log
+from .player import Player
+
+ASKED = 10_000  # questions that are looked at; a larger number is divided in the proportions of these
+MOST = 10**12
+
+
+class Allocation(NamedTuple):
+    """How often to ask about two arms.
+
+    Attributes:
+        left: The arm to show on the left.
+        right: The arm to show on the right.
+        times: How often to ask.
+    """
+
+    left: str
+    right: str
+    times: int
+
+
+def allocate(study: Log, n: int) -> list[Allocation]:
+    """Return how often to ask each pair, see `Study.allocate`."""
+    n = check_int("n", n, 1, MOST)
+
+    def copied(connection: sa.Connection, history: History) -> _Ahead:
+        if history.retired:
+            raise Conflict(f"study {study.name!r} was retired: it asks no more questions, unless it is resumed")
+        if history.items is not None:
+            raise Conflict(
+                f"study {study.name!r} asks each pair about each item once, which counts of answers do not say: use ask"
+            )
+        return _Ahead(history, study.player(history))
+
+    ahead = study.read(copied)
+    times = ahead.pairs_of_next(min(n, ASKED))
+    for pair, share in zip(times, _divided(n, np.array(list(times.values()), np.int64)).tolist()):
+        times[pair] = share
+    rows = []
+    for (left, right), share in sorted(times.items(), key=lambda one: -one[1]):
+        names = ahead.names[left], ahead.names[right]
+        rows += [Allocation(*names, share - share // 2), Allocation(*names[::-1], share // 2)]
+    return [row for row in rows if row.times]
+
+
+class _Ahead(History):
+    """A copy of what a study's next questions depend on. No question of the study counts as open in it."""
+
+    def __init__(self, history: History, player: Player) -> None:
+        super().__init__(history.row, history.policy)
+        self.names, self.active, self.started_with = history.names.copy(), history.active.copy(), history.started_with
+        self.wins, self.ties, self.repeated = history.wins.copy(), history.ties.copy(), history.repeated
+        self._start_again()
+        for column, size in ((self.left, 4), (self.right, 4), (self.swapped, 1)):
+            column.frombytes(bytes(size * len(history.left)))  # sides and chances depend on how many there are
+        self.asked.frombytes(bytes(8 * len(history.left)))
+        self.compiles = False
+        self._player = player.copy()
+
+    def pairs_of_next(self, n: int) -> dict[tuple[int, int], int]:
+        """Return how often the next n questions are about each pair, by its arms as the first of them shows it."""
+        found: dict[tuple[int, int], int] = {}
+        for _ in range(n):
+            if self.is_uncompiled:
+                self._begun().compile()
+            left, right, swapped = self.question(0.0, allow_self=False)
+            self._ask(left, right, swapped, 0.0)
+            pair = (right, left) if (right, left) in found else (left, right)
+            found[pair] = found.get(pair, 0) + 1
+        return found
+
+
+def _divided(n: int, counts: np.ndarray) -> np.ndarray:
+    """n in the proportions of these counts, in whole numbers; the largest remainders are rounded up."""
+    total = int(counts.sum())
+    if n == total:
+        return counts
+    exact = [n * count for count in counts.tolist()]  # more than 64 bits
+    parts = np.array([one // total for one in exact], np.int64)
+    rest = np.array([one % total for one in exact])
+    parts[np.argsort(-rest, kind="stable")[: n - int(parts.sum())]] += 1
+    return parts

@@ -1,0 +1,123 @@
+"""What a study shows: its arms, results and verdict."""
+
+import html
+
+import sqlalchemy as sa
+
+from ..errors import counted
+from . import leaderboard as tables
+from .goal import Goal, goal_of
+from .history import History
+from .leaderboard import RankRow
+from .log import Log
+from .standing import MOST_SHOWN, Standing, standing
+from .tally import LeaderboardRow, PairRow, Tally
+from .verdict import Verdict
+
+
+class Shown(Log):
+    """The part of `Study` that only looks at the log."""
+
+    @property
+    def policy(self) -> str:
+        """The policy's name and parameters, such as `rucb:alpha=0.6`."""
+        return self._row.policy
+
+    @property
+    def goal(self) -> Goal:
+        """What the study is to find out, and by which rules."""
+        return goal_of(self._row.settings)
+
+    @property
+    def arms(self) -> list[str]:
+        """The active arms."""
+        history = self.history()
+        return [name for name, active in zip(history.names, history.active) if active]
+
+    @property
+    def retired(self) -> bool:
+        """Whether the study was retired, and asks no more questions."""
+        return self.history().retired
+
+    def __repr__(self) -> str:
+        return f"Study({self.name!r}, {self.policy}, {len(self.arms)} arms)"
+
+    def _repr_html_(self) -> str:
+        tally, void, answers = self.read(lambda _, history: (history.tally, history.void, history.total))
+        verdict = self.goal.verdict(tally, void=void)
+        about = [self.policy, counted(int(tally.active.sum()), "arm"), counted(answers, "answer")]
+        title = f"<strong>{html.escape(self.name)}</strong> · {html.escape(' · '.join(about))}"
+        table = tables.leaderboard_html(tally) if answers else ""
+        return f"<p>{title}</p>{verdict._repr_html_()}{table}"
+
+    def leaderboard(self, confidence: float | None = None) -> list[LeaderboardRow]:
+        """Return one row per arm, best first.
+
+        Args:
+            confidence: Of the intervals, which hold for all pairs together; by default the study's.
+        """
+        return tables.leaderboard(self.tally(), confidence or self.goal.confidence)
+
+    def preferences(self, confidence: float | None = None) -> list[PairRow]:
+        """Return one row per pair of arms: wins, counts, estimate and interval.
+
+        Args:
+            confidence: Of the intervals, which hold for all pairs together; by default the study's.
+        """
+        return tables.preferences(self.tally(), confidence or self.goal.confidence)
+
+    def verdict(self, confidence: float | None = None, margin: float | None = None) -> Verdict:
+        """Return who is best, as far as that is certain. It stays valid however often you look.
+
+        Args:
+            confidence: The probability that no verdict of this study is ever wrong; by default the study's own.
+            margin: If above 0, an arm may be declared practically tied with the best: none beats it with a
+                probability of more than ½ + margin. By default the study's own.
+        """
+        if confidence is None and margin is None:
+            known = self.read(lambda connection, history: history.followed_verdict())
+            if known is not None:
+                return known
+        tally, void = self.read(lambda connection, history: (history.tally, history.void))
+        return self.goal.verdict(tally, confidence, margin, void)
+
+    def standing(self) -> Standing:
+        """Estimate, before the verdict, how likely each arm is the best and how many more answers are needed.
+
+        These are estimates under a model, see `duels.study.standing`; only the verdict is a promise.
+        """
+        tally, rate = self.read(lambda connection, history: (history.tally, history.answers_an_hour))
+        goal = self.goal
+        return standing(tally, confidence=goal.confidence, margin=goal.margin, test=goal.test, answers_an_hour=rate)
+
+    def answers_to_go(self, verdict: Verdict) -> int | None:
+        """Return how many more answers a verdict of this study likely needs, as the median of `standing`.
+
+        None if there is nothing to say: it is known, no two arms have met, none is in sight, the study was retired, or
+        there are so many arms that an estimate takes long.
+        """
+        if verdict.kind != "not yet" or verdict.leader is None or verdict.arms > MOST_SHOWN or self.retired:
+            return None
+        tally, test = self.tally(), self.goal.test
+        return standing(tally, confidence=verdict.confidence, margin=verdict.margin, test=test).answers_median
+
+    def ranking(self) -> list[RankRow]:
+        """Return the active arms in the order of the leaderboard, and which ranks are certain.
+
+        A study with `after="rank"` asks on until all are. The first rank keeps the promise of the verdict, the others
+        that about all pairs: each holds with the study's confidence, however often you look.
+        """
+        return self.goal.ranking(self.tally())
+
+    def tally(self) -> Tally:
+        """Return the answers that count, as wins and ties of each pair."""
+        return self.read(lambda connection, history: history.tally)
+
+    @property
+    def best_arm(self) -> str:
+        """The arm that the policy recommends now; `verdict` says how certain that is."""
+        return self.read(self._recommended)
+
+    def _recommended(self, connection: sa.Connection, history: History) -> str:
+        arms = list(history.places)
+        return history.names[arms[self.player(history).recommend(self._row.seed)]]
