@@ -37,6 +37,8 @@ bench: $(READY)
 	$(BIN)/python benchmarks/experiment.py
 	$(BIN)/python benchmarks/study.py
 	$(BIN)/python benchmarks/judge.py
+	$(BIN)/python benchmarks/votes.py
+	$(BIN)/python benchmarks/pages.py
 	$(BIN)/python benchmarks/server.py
 
 $(READY): requirements.lock pyproject.toml

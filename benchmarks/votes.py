@@ -2,10 +2,12 @@
 
     python benchmarks/votes.py
 
-What batches of questions cost in duels until the verdict, against one question at a time; and how long an import of a
-million votes takes, in how much memory, and how long other studies wait meanwhile.
+How long it takes to analyse ten million votes in Parquet, and in how much memory; ratings beside evalica, where that is
+installed; how long an import of a million votes takes, in how much memory, and how long other studies wait meanwhile;
+and what batches of questions cost in duels until the verdict, against one question at a time.
 """
 
+import importlib.util
 import statistics
 import subprocess
 import sys
@@ -15,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-from table import report
+from table import report, seconds
 
 import duels
 
@@ -23,6 +25,15 @@ BATCHES = (100, 10_000)
 PROBLEMS = ((5, 0.1), (20, 0.1), (5, 0.02))  # arms, and by how much the best one beats each of the others
 STUDIES = 40
 VOTES, ARMS, VOTERS = 1_000_000, 200, 50_000
+MANY, RATED, ROUNDS = 10_000_000, 100_000, 100  # votes to analyse, votes to rate, rounds of the bootstrap
+ANALYSIS = """
+import resource, sys, time
+started = time.perf_counter()
+import duels
+duels.analyse(sys.argv[1])
+duels.ratings(sys.argv[1])
+print(time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+"""
 
 
 def duels_in_batches(arms, gap, batch, seed):
@@ -50,15 +61,15 @@ def batches():
             yield f"{what} batches of {batch:,}", statistics.median(found), "", None
 
 
-def some_votes(path):
-    """Write a million votes of many voters, in the columns of an arena."""
+def some_votes(path, votes=VOTES):
+    """Write votes of many voters, in the columns of an arena."""
     dice = np.random.default_rng(0)
-    left = dice.integers(ARMS, size=VOTES)
-    right = (left + dice.integers(1, ARMS, size=VOTES)) % ARMS
+    left = dice.integers(ARMS, size=votes)
+    right = (left + dice.integers(1, ARMS, size=votes)) % ARMS
     names = np.array([f"model-{k:03d}" for k in range(ARMS)])
-    words = np.array(["model_a", "model_b", "tie", "both_bad"])[dice.choice(4, VOTES, p=[0.4, 0.4, 0.15, 0.05])]
-    voters = np.array([f"user {k}" for k in range(VOTERS)])[dice.integers(VOTERS, size=VOTES)]
-    times = 1.7e9 + np.sort(dice.random(VOTES) * 1e7)
+    words = np.array(["model_a", "model_b", "tie", "both_bad"])[dice.choice(4, votes, p=[0.4, 0.4, 0.15, 0.05])]
+    voters = np.array([f"user {k}" for k in range(VOTERS)])[dice.integers(VOTERS, size=votes)]
+    times = 1.7e9 + np.sort(dice.random(votes) * 1e7)
     frame = pl.DataFrame(
         {"model_a": names[left], "model_b": names[right], "winner": words, "judge": voters, "tstamp": times.round(4)}
     )
@@ -102,7 +113,45 @@ def imports():
             yield f"{what} longest wait of another study", 1000 * max(waits), "ms", 250.0
 
 
+def analysis():
+    """Leaderboard, verdict, and ratings with intervals of ten million votes, by a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "votes.parquet"
+        some_votes(path, MANY)
+        done = subprocess.run([sys.executable, "-c", ANALYSIS, path], capture_output=True, text=True, check=True)
+    taken, memory = map(float, done.stdout.split())
+    yield "ten million votes in Parquet: analysis and ratings, time", taken, "s", 5.0
+    yield "ten million votes in Parquet: memory", memory, "MB", 1024.0
+
+
+def ratings():
+    """Seconds of the processor, so that other work on the machine matters less: the best of three."""
+    dice = np.random.default_rng(0)
+    strength = dice.normal(size=ARMS)
+    left = dice.integers(ARMS, size=RATED)
+    right = (left + 1 + dice.integers(ARMS - 1, size=RATED)) % ARMS
+    won = dice.random(RATED) < 1 / (1 + np.exp(strength[right] - strength[left]))
+    winner = np.where(dice.random(RATED) < 0.1, 2, np.where(won, 0, 1))
+    words = ("left", "right", "tie")
+    votes = duels.read_votes([(f"arm {i}", f"arm {j}", words[w]) for i, j, w in zip(left, right, winner)])
+    what = f"Bradley–Terry of {ARMS} arms,"
+    yield f"{what} with intervals", seconds(lambda: duels.ratings(votes), 3, time.process_time), "s", 0.5
+    options = {"interval": "bootstrap", "rounds": ROUNDS}
+    ours = seconds(lambda: duels.ratings(votes, **options), 3, time.process_time)
+    yield f"{what} {ROUNDS} rounds of the bootstrap", ours, "s", 2.0
+    if importlib.util.find_spec("evalica"):
+        import evalica
+
+        theirs = (evalica.Winner.X, evalica.Winner.Y, evalica.Winner.Draw)
+        given = left.tolist(), right.tolist(), [theirs[w] for w in winner]
+        options = {"n_resamples": ROUNDS, "bootstrap_method": "percentile"}
+        work = lambda: evalica.bootstrap(evalica.bradley_terry, *given, **options)  # noqa: E731
+        yield f"{what} {ROUNDS} rounds, time over evalica's", ours / seconds(work, 1, time.process_time), "", 1.0
+
+
 def main():
+    yield from analysis()
+    yield from ratings()
     yield from imports()
     yield from batches()
 
