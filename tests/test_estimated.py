@@ -92,7 +92,7 @@ def test_a_matrix_of_votes_is_a_problem():
     votes = duels.read_votes([("a", "b", "left")] * 30 + [("b", "c", "left")] * 30 + [("a", "c", "left")] * 30)
     matrix = votes.matrix()
     results = duels.simulate(matrix, "rucb", horizon=200, runs=2, seed=0)
-    assert results.data["accuracy"].len() > 0
+    assert len(results.frame) > 0
     assert matrix.subset(["c", "a"]).names == ("c", "a")
     with pytest.raises(InvalidInput, match="the list has 0 arms, expected 2 to 10,000"):
         duels.read_votes([]).matrix()

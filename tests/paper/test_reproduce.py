@@ -262,7 +262,7 @@ def test_a_report_of_its_experiment_has_the_claims_and_the_pool(tiny, without_fi
     assert f"<h1>The paper&#x27;s experiment on {pool.name}</h1>" in page
     assert page.count("<blockquote>") == len(done.claims) == 7
     for claim in done.claims:
-        assert html.escape(unbroken(claim.found)) in page
+        assert html.escape(unbroken(claim.found)).replace("P_K", "P<sub>K</sub>") in page
     (tmp_path / "out" / "results").rename(tmp_path / "results")  # without reproduction.json beside it
     assert duels_command("report", tmp_path / "results").returncode == 0
     assert "<blockquote>" not in (tmp_path / "results" / "report.html").read_text(encoding="utf-8")

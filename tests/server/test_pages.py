@@ -503,7 +503,7 @@ def test_many_arms_are_not_estimated_on_the_page(people, admin):
     admin.post("/api/studies/many/import", content=votes, headers={"Content-Type": "text/csv"})
     page = people.page("/studies/many")
     assert {row["chance"] for row in json.loads(page.code[0][1])["arms"]} == {None}
-    assert "Not yet: arm 0 leads arm 0 ranks first so far, but that may still change. 1 answers so far." in page.text
+    assert "Not yet: arm 0 leads arm 0 ranks first so far, but that may still change. 1 answer so far." in page.text
     assert "Go on: the verdict needs more answers." in page.text
     assert "Chance to be the best:" not in people.page("/studies/many/advanced").text
 

@@ -1,5 +1,6 @@
 """Headlines agree with tables: verdict, leaderboard, board, charts and page name the same arm as first, or nobody."""
 
+import html
 import itertools
 import re
 
@@ -154,8 +155,10 @@ def test_the_board_and_its_charts_agree(study):
 @given(studies())
 def test_the_page_agrees(study):
     with TestClient(create_app(study.storage, open_to_all=True), "http://localhost") as client:
-        text = client.get("/studies/zoo").text
+        text = client.get("/studies/zoo/advanced").text
         listed = client.get("/").text
+        at_a_glance = client.get("/studies/zoo").text
+        glance = client.get("/api/studies/zoo/results").json()
     shown = board(study)
     rows, pairs = shown["leaderboard"], shown["pairs"]
     (headline,) = re.findall(r'<h2 id="headline">(.*?)</h2>', text)
@@ -169,6 +172,13 @@ def test_the_page_agrees(study):
     ranks = re.findall(r'<td class="n">(\d+|–)</td><th scope="row">', table)
     assert ranks == [str(row["rank"]) if row["active"] and first else "–" for row in rows]
     assert f'data-leader="{first[0] if first else ""}"' in text
+    assert glance["verdict"]["headline"] == html.unescape(headline)
+    assert f'<h2 id="headline">{headline}</h2>' in at_a_glance
+    assert claimed(glance["verdict"]["words"]) <= set(first)
+    if found := re.match(r"([a-f]) is the best with a chance of", glance["verdict"]["words"]):
+        assert found[1] == first[0]
+    assert [row["arm"] for row in glance["arms"]] == shown["order"]
+    assert [row["rank"] for row in glance["arms"]] == [row["rank"] if row["active"] and first else None for row in rows]
 
 
 CYCLE = [("a", "b"), ("b", "c"), ("c", "a")] * 60

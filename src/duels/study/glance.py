@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InvalidInput, UnknownName
+from ..errors import InvalidInput, UnknownName, counted
 from ..rating import bradley_terry
 from ..rating.counts import cells_of_pairs
 from ..rating.elo import FIRST, POINTS
@@ -20,7 +20,7 @@ from .record import LEFT, RIGHT
 from .standing import MOST_SHOWN, Standing, standing
 from .study import Study
 from .tally import Bools, Floats, Tally, met, ranked, ranked_words
-from .verdict import Verdict, headline
+from .verdict import Verdict, headline, listed
 
 MOST_ARMS = 200  # that are listed; the API has tables of all
 MOST_RATED = 300  # arms: with more, ratings take too long
@@ -223,10 +223,19 @@ def _sure(verdict: Verdict, estimated: Standing | None) -> str:
     if verdict.kind != "not yet" or verdict.leader is None or verdict.arms < 2:
         return verdict.text(None)
     if estimated is None:
-        return f"{verdict.leader} ranks first so far, but that may still change. {verdict.duels:,} answers so far."
-    first = estimated.chances[0]
-    chance = "more than 99 %" if first.chance > 0.99 else f"{first.chance:.0%}".replace("%", " %")
-    return f"{first.arm} is the best with a chance of {chance}, as far as {verdict.duels:,} answers can tell."
+        first = [verdict.leader, *verdict.level_with]
+        ranks = f"{listed(first)} {'ranks first' if len(first) == 1 else 'share the first rank'}"
+        return f"{ranks} so far, but that may still change. {counted(verdict.duels, 'answer')} so far."
+    chances = {one.arm: one.chance for one in estimated.chances}
+    sure = f"{verdict.leader} is the best with a chance of {_percent(chances[verdict.leader])}"
+    likeliest = estimated.chances[0]
+    if likeliest.chance > chances[verdict.leader]:
+        sure += f", {likeliest.arm} with one of {_percent(likeliest.chance)}"
+    return f"{sure}, as far as {counted(verdict.duels, 'answer')} can tell."
+
+
+def _percent(chance: float) -> str:
+    return "more than 99 %" if chance > 0.99 else "less than 1 %" if chance < 0.01 else f"{round(100 * chance)} %"
 
 
 def _said(words: str) -> Json:
