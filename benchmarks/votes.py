@@ -27,12 +27,13 @@ STUDIES = 40
 VOTES, ARMS, VOTERS = 1_000_000, 200, 50_000
 MANY, RATED, ROUNDS = 10_000_000, 100_000, 100  # votes to analyse, votes to rate, rounds of the bootstrap
 ANALYSIS = """
-import resource, sys, time
+import re, sys, time
 started = time.perf_counter()
 import duels
 duels.analyse(sys.argv[1])
 duels.ratings(sys.argv[1])
-print(time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+taken = time.perf_counter() - started
+print(taken, int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024)
 """
 
 

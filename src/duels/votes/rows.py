@@ -92,11 +92,16 @@ def _judge(words: dict[str, int], *cells: object) -> tuple[str, str, int]:
         raise ValueError(f"the {'second' if left else 'first'} arm is empty or not text, expected its name")
     if left == right:
         raise ValueError(f"{cut(left, 40)} is compared with itself, expected two different arms")
-    named = {right: 1, left: 0}.get(winner or "", OTHER_WORDS.get(plain(winner)))
-    code = words.get(plain(winner), named)
+    word = _word(winner)
+    code = words.get(word)
+    if code is None:
+        code = 0 if winner == left else 1 if winner == right else OTHER_WORDS.get(word)
     if code is None:
         raise ValueError(f"winner is {cut(winner, 40)}, expected {', '.join(WINNERS)}, skip or one of the two names")
     return left, right, code
+
+
+_word = lru_cache(1 << 12)(plain)
 
 
 def _outcomes(roles: dict[str, int]) -> Callable[[Sequence[object], object], list[tuple[object, int]]] | None:
