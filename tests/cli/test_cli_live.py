@@ -379,7 +379,7 @@ def test_import_refuses_votes_that_are_there(tmp_path):
     ]:
         said = refusal("import", "logo", "-", cwd=tmp_path, stdin=f"{head}{row}\nfox,owl,right,cat,\n")
         assert said.startswith("1 of these 2 votes is in 'logo' already")
-        assert "use --again to count it twice" in said
+        assert "or --again to count it twice" in said
     for row in [
         "fox,owl,right,ann,2025-01-31T12:00:00Z",
         "owl,fox,left,ann,2025-01-31T12:00:00Z",

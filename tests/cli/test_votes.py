@@ -52,7 +52,7 @@ def test_analyse_maps_columns_and_refuses_in_words(folder):
     (folder / "odd.csv").write_text("x,y,who\na,b,a\n")
     said = output(folder, "analyse", "odd.csv", code=2)
     assert said.startswith("duels: odd.csv: no column is known to be left or right or winner. Found x, y, who;")
-    assert "1 votes" in output(
+    assert "1 vote, 0" in output(
         folder, "analyse", "odd.csv", "--column", "left=x", "--column", "right=y", "--column", "winner=who"
     )
 
@@ -107,3 +107,41 @@ def test_matrix_count(folder):
     assert duels.load_matrix(folder / "m.csv").array.tolist() == matrix.array.tolist()
     assert output(folder, "matrix", "count", "votes.parquet").strip() == matrix.describe()
     assert "expected" in output(folder, "matrix", "count", "votes.parquet", "--out", "m.doc", code=2)
+
+
+def test_skips_are_said(folder):
+    row = {"model_1": "x", "model_2": "y", "g2_winner": "model_1"}
+    rows = [row | {"g1_winner": winner} for winner in ("model_1", "error")]
+    (folder / "pairs.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert output(folder, "analyse", "pairs.jsonl").startswith("1 vote, 0 of them ties; 1 skip left out (MT-Bench: ")
+    assert json.loads(output(folder, "analyse", "pairs.jsonl", "-f", "json"))["skipped"] == 1
+
+
+def test_an_anchor_whose_rating_is_no_number(folder):
+    said = output(folder, "ratings", "votes.parquet", "--anchor", "ada=much", code=2)
+    assert said.strip() == "duels: --anchor ada=much: 'much' is not a number, expected the rating of 'ada'"
+
+
+def test_only_new_votes_of_a_growing_log(folder):
+    rows = [f"ada,bob,left,ann,2025-01-01T00:00:{k:02}Z" for k in range(60)]
+    head = "left,right,winner,voter,time"
+    (folder / "log.csv").write_text("\n".join([head, *rows[:40]]))
+    output(folder, "import", "log", "log.csv", "--create")
+    (folder / "log.csv").write_text("\n".join([head, *rows]))
+    said = output(folder, "import", "log", "log.csv", code=2)
+    assert "40 of these 60 votes are in 'log' already" in said
+    assert "use --new to import only the others, or --again to count them twice; nothing was imported" in said
+    assert "20 votes were imported into 'log'" in output(folder, "import", "log", "log.csv", "--new")
+    assert "0 votes were imported into 'log'" in output(folder, "import", "log", "log.csv", "--new")
+    assert "use one of them" in output(folder, "import", "log", "log.csv", "--new", "--again", code=2)
+
+
+def test_the_same_counts_are_not_imported_twice(folder):
+    (folder / "counts.csv").write_text("left,right,wins_left,wins_right\nada,bob,3000000,2000000\n")
+    output(folder, "import", "counted", "counts.csv", "--create")
+    said = output(folder, "import", "counted", "counts.csv", code=2)
+    assert said.startswith("duels: exactly these votes were imported into 'counted' before: use --again")
+    assert "0 votes were imported" in output(folder, "import", "counted", "counts.csv", "--new")
+    assert "5,000,000 votes were imported" in output(folder, "import", "counted", "counts.csv", "--again")
+    (folder / "counts.csv").write_text("left,right,wins_left,wins_right\nada,bob,3000000,2000001\n")
+    assert "5,000,001 votes were imported" in output(folder, "import", "counted", "counts.csv")

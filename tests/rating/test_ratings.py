@@ -13,6 +13,7 @@ from rating.vote_tables import ELO, NAMES, TABLE, THETA, VOTES, tables
 from scipy.special import expit
 
 import duels
+from duels.errors import InvalidInput
 from duels.rating.elo import elo, elo_rounds, play_votes
 from duels.rating.estimates import normal_quantile
 from duels.study.tally import as_tally
@@ -345,3 +346,16 @@ def test_groups_that_did_not_meet_are_never_certain_of_their_order():
     assert ranks.pop("arm 0") == (1, 31)
     assert {ranks[f"arm {k}"] for k in range(1, 30)} == {(2, 60)}
     assert {ranks[f"arm {k}"] for k in range(30, 60)} == {(1, 60)}
+
+
+def test_columns_with_too_many_values_are_refused():
+    rows = [{"left": "a", "right": "b", "winner": "left", "id": f"vote {k}", "meta": {"n": k}} for k in range(1001)]
+    with pytest.raises(
+        InvalidInput, match=r"column 'id' has 1,001 different values, such as 'vote 0': expected at most"
+    ):
+        duels.ratings(rows, by="id")
+    with pytest.raises(InvalidInput, match=r"column 'meta' has 1,001 different values"):
+        duels.ratings(rows, by="meta")
+    for by in (["id"], ("id", "meta"), 3):
+        with pytest.raises(InvalidInput, match="expected the name of one column, such as 'language'"):
+            duels.ratings(rows, by=by)

@@ -137,7 +137,7 @@ def test_on_these_items_fewer_are_needed():
 
 def test_equal_arms_are_said_to_look_equal():
     found = stand([[0, 5000, 900], [5000, 0, 900], [100, 100, 0]])
-    never = "The first arms look equal, and equal arms never get a verdict without a margin."
+    never = "The first arms are close to equal, and equal arms never get a verdict without a margin."
     assert found.hint.startswith(f"{never} With a margin of 0.02 it needs about ")
     assert found.hint.endswith(" more answers: look at the verdict with margin=0.02.")
     ended = stand([[0, 50000, 900], [50000, 0, 900], [100, 100, 0]]).hint
@@ -271,3 +271,11 @@ def test_answers_on_these_items_are_about_right(items, fewest):
     assert len(suffices) > 120
     assert 0.33 < half < 0.72
     assert fewest < most < 0.98
+
+
+def test_more_answers_than_are_looked_at_is_not_a_number():
+    """A million million answers may be needed here; the largest number that is looked at must not be printed."""
+    wins = np.array([[0, 5_000_000], [4_999_900, 0]])
+    found = standing(as_tally(["a", "b"], wins), confidence=0.95, margin=0.0)
+    assert (found.answers_median, found.answers_90) == (None, None)
+    assert "No verdict is in sight." in str(found)

@@ -188,7 +188,7 @@ def at_random(rng, skills, questions=60, each=5):
     choice = (rng.random(len(voter)) > np.array(skills)[voter]).astype(np.int64)
     question = np.repeat(np.arange(questions), each)
     answers = Answers(tuple(map(str, range(len(skills)))), voter, question, choice, choice, np.ones_like(voter))
-    return {one.voter for one in voter_agreement._voters(answers, answers, answers) if one.at_random}
+    return {one.voter for one in voter_agreement._voters(answers, answers, answers, True) if one.at_random}
 
 
 def test_false_alarms_about_answers_at_random(monkeypatch):
@@ -330,7 +330,8 @@ def test_winners_and_losers_have_no_sides():
     found = duels.agreement(rows)
     assert not any(one.one_sided or one.left or one.right for one in found.voters)
     assert "No test of sides" in str(found)
-    sided = [{"left": "a", "right": "b", "winner": "left", "voter": "ann", "item": k} for k in range(30)]
+    orders = [("a", "b"), ("b", "a")] * 15
+    sided = [{"left": a, "right": b, "winner": "left", "voter": "ann", "item": k} for k, (a, b) in enumerate(orders)]
     assert duels.agreement(sided).voters[0].one_sided
 
 
@@ -417,3 +418,14 @@ def test_the_examples():
 
 
 MODULES = (kappas, positions, voter_tests, voter_agreement)
+
+
+def test_sides_that_no_coin_decided_are_not_tested():
+    """In such a log the first arm is always the same one of two, such as the baseline: it says nothing about sides."""
+    rows = [{"left": "base", "right": f"arm {k % 3}", "winner": "right", "voter": "ann", "item": k} for k in range(60)]
+    found = duels.agreement(rows)
+    assert not found.shuffled
+    assert [(row.p_side, row.one_sided) for row in found.voters] == [(1.0, False)]
+    assert "No test of sides: no two arms were shown in both orders, so no coin decided them." in str(found)
+    turned = [row | {"left": row["right"], "right": "base"} if k % 2 else row for k, row in enumerate(rows)]
+    assert [row.one_sided for row in duels.agreement(turned).voters] == [True]

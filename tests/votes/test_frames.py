@@ -1,5 +1,6 @@
 """Votes by columns are the votes row by row: Parquet files, data frames and simple CSV."""
 
+import io
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -188,7 +189,7 @@ def test_folders_and_patterns(tmp_path):
     expected = read_votes(rows)
     for source in (tmp_path, str(tmp_path / "year=2024"), str(tmp_path / "*" / "part-?.parquet")):
         assert read_votes(source) == expected
-    with pytest.raises(InvalidInput, match=r"nothing-\*\.parquet: no files were found there, expected Parquet files"):
+    with pytest.raises(InvalidInput, match=r"nothing-\*\.parquet: no Parquet files were found there, expected names"):
         read_votes(str(tmp_path / "nothing-*.parquet"))
 
 
@@ -297,3 +298,19 @@ def test_random_csv(monkeypatch):
         else:
             same(read_votes(text.encode()), expected)
     assert min(outcomes) > 50
+
+
+def test_parquet_from_standard_input(monkeypatch):
+    file = io.BytesIO()
+    pl.DataFrame(random_table(6)).write_parquet(file)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(file.getvalue())))
+    assert read_votes("-") == read_votes(random_table(6))
+
+
+def test_the_damaged_file_of_a_folder_is_named(tmp_path):
+    pl.DataFrame(random_table(7)).write_parquet(tmp_path / "good.parquet")
+    pl.DataFrame(random_table(7)).with_columns(more=pl.lit(1)).write_parquet(tmp_path / "more.parquet")
+    assert len(read_votes(tmp_path)) == 2 * len(read_votes(random_table(7)))
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 and nothing more")
+    with pytest.raises(InvalidInput, match=r"bad\.parquet cannot be read as Parquet"):
+        read_votes(tmp_path)

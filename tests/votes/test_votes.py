@@ -645,7 +645,7 @@ def test_long_cells_are_cut_in_messages():
 def test_files_that_cannot_be_read(tmp_path):
     with refused("nothing.csv cannot be read: No such file or directory"):
         read_votes(tmp_path / "nothing.csv")
-    with refused("no files were found there, expected Parquet files, whose names end in .parquet"):
+    with refused("no Parquet files were found there, expected names that end in .parquet"):
         read_votes(tmp_path)
     with refused("votes.csv is empty: expected a header, such as left,right,winner"):
         read_text(tmp_path, "\n \n")

@@ -18,6 +18,7 @@ from .printing import (
     Format,
     FormatOption,
     SeedOption,
+    VotesArgument,
     column,
     column_roles,
     number,
@@ -315,7 +316,7 @@ def ranking(study: StudyArgument, storage: StorageOption = STORAGE, format: Form
 
 def import_votes(
     study: StudyArgument,
-    file: Annotated[str, typer.Argument(metavar="FILE", help="Votes as CSV or JSONL, also .gz; - for standard input.")],
+    file: VotesArgument,
     create: Annotated[bool, typer.Option("--create", help="Create the study with the arms of the votes.")] = False,
     column: Annotated[
         list[str] | None,
@@ -324,6 +325,7 @@ def import_votes(
     policy: Annotated[str | None, typer.Option("--policy", "-p", help="The policy, with --create.")] = None,
     horizon: Annotated[str | None, typer.Option(help="The number of duels, with --create.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Also import votes that the study already has.")] = False,
+    new: Annotated[bool, typer.Option("--new", help="Import only votes that the study does not have yet.")] = False,
     storage: StorageOption = STORAGE,
     format: FormatOption = Format.table,
 ) -> None:
@@ -335,7 +337,10 @@ def import_votes(
     with working(f"reading {'standard input' if file == '-' else file}", _is_large(file)):
         votes = read_votes(file, columns=mapping)
     with working(f"importing {counted(votes.total, 'vote')} into {study!r}", len(votes) > MANY):
-        taken = _create_with(votes, study, storage, policy, steps) if create else _add_to(votes, study, storage, again)
+        if create:
+            taken = _create_with(votes, study, storage, policy, steps)
+        else:
+            taken = _add_to(votes, study, storage, again, new)
     if format is Format.table:
         print(f"columns: {votes.said}", file=sys.stderr)
         if votes.skipped:
@@ -363,7 +368,7 @@ def export(
         saved, left_out = len(pairs.rows), pairs.left_out
     if format is Format.table:
         more = f"; {left_out} left out" if left_out else ""
-        print(f"{counted(saved, 'vote')} saved in {'standard output' if out == '-' else out}{more}", file=sys.stderr)
+        print(f"{counted(saved, 'vote')} {'written' if out == '-' else f'saved in {out}'}{more}", file=sys.stderr)
     if out != "-":
         _say(format, "", study=study, votes=saved, file=out)
 
@@ -395,26 +400,42 @@ def _where(storage: str) -> str:
     return "" if storage == usual else f" --storage {shlex.quote(without_password(storage))}"
 
 
-def _add_to(votes: "Votes", study: str, storage: str, again: bool) -> int:
-    """Import votes into an existing study; refuse votes that it already has, unless `again`."""
+def _add_to(votes: "Votes", study: str, storage: str, again: bool, new: bool) -> int:
+    """Import votes into an existing study; refuse votes that it already has, unless `again`, or leave them out."""
+    from ..storage.batches import pack
     from ..study.catalogue import load_study
-    from ..study.duplicates import count_known
+    from ..study.duplicates import known_votes, was_imported, without
+    from ..votes.names import imported_name
 
+    if again and new:
+        raise InvalidInput("--again counts known votes twice, and --new leaves them out: use one of them")
     try:
         one = load_study(study, storage)
     except UnknownName as error:
         error.add_note("use --create to create it with the arms of the votes")
         raise
-    if votes.times and not again:
-        known = count_known(votes, one.votes())
-        if known:
-            are, them = ("is", "it") if known == 1 else ("are", "them")
+    packed = pack(votes, imported_name)
+    if not again and votes.times is None and was_imported(one, packed):
+        if new:
+            return 0
+        raise InvalidInput(
+            f"exactly these votes were imported into {study!r} before: use --again to count them twice; nothing was "
+            "imported"
+        )
+    if not again and votes.times is not None:
+        known = known_votes(votes, one.votes())
+        number_known = int(known.sum())
+        if number_known and not new:
+            are, them = ("is", "it") if number_known == 1 else ("are", "them")
             raise InvalidInput(
-                f"{known:,} of these {counted(votes.total, 'vote')} {are} in {study!r} already (same arms, answer, "
-                f"voter and time): use --again to count {them} twice; nothing was imported"
+                f"{number_known:,} of these {counted(votes.total, 'vote')} {are} in {study!r} already (same arms, "
+                f"answer, voter and time): use --new to import only the others, or --again to count {them} twice; "
+                "nothing was imported"
             )
+        if number_known:
+            packed = pack(without(votes, known), imported_name)
     try:
-        return one.import_votes(votes)
+        return one.import_packed(packed)
     except InvalidInput as error:
         if "add_arm" in str(error):
             error.add_note(f"here: duels add-arm {shlex.quote(study)} ARM")

@@ -2,11 +2,13 @@
 
 import json
 import math
+import sys
 import warnings
 from typing import Annotated
 
 import typer
 
+from ..errors import InvalidInput
 from .live import LEADERBOARD_COLUMNS
 from .printing import (
     Column,
@@ -36,11 +38,12 @@ def analyse(
     found = analyse(count_votes(file, columns=column_roles(roles)), confidence=confidence, margin=margin)
     rows = [row._asdict() for row in found.leaderboard]
     if format is Format.table:
-        print_text(f"{found.votes:,} votes, {found.ties:,} of them ties ({found.said})\n")
+        print_text(f"{found.counts()} ({found.said})\n")
         print_rows(rows, format, LEADERBOARD_COLUMNS, note=found.ranked)
         print_text(f"\n{found.verdict}")
     elif format is Format.json:
-        facts = {"votes": found.votes, "ties": found.ties, "columns": found.said, "ranked": found.ranked}
+        facts: dict[str, object] = {"votes": found.votes, "ties": found.ties, "skipped": found.skipped}
+        facts |= {"columns": found.said, "ranked": found.ranked}
         facts |= {"leaderboard": rows, "verdict": found.verdict.as_dict()}
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     else:
@@ -81,6 +84,8 @@ def ratings(
             covariates=covariates,  # type: ignore[arg-type]  # checked by `rate`
             by=by,
         )
+    if format is Format.table:
+        print(f"columns: {votes.said}", file=sys.stderr)
     show = ".3f" if scale in ("probability", "logit") else ",.0f"
     columns = [*([_by(by)] if by else []), *_columns(show)]
     rows = [{name: _finite(value) for name, value in row.items()} for row in table.rows(named=True)]
@@ -98,6 +103,8 @@ def _anchor(given: str | None, names: tuple[str, ...]) -> str | tuple[str, float
     try:
         return (arm, float(worth)) if equals else given
     except ValueError:
+        if arm in names:
+            raise InvalidInput(f"--anchor {given}: {worth!r} is not a number, expected the rating of {arm!r}") from None
         return given
 
 

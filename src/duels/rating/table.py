@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 
 from ..checks import check_int
-from ..errors import InvalidInput, UnknownName, counted
+from ..errors import InvalidInput, UnknownName, counted, cut
 from ..votes.files import VoteSource, count_votes, read_votes
 from ..votes.votes import Votes
 from . import bradley_terry, rao_kupper
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MODELS: dict[str, Model | None] = {"bradley-terry": bradley_terry, "rao-kupper": rao_kupper, "elo": None}
 SCALES = {"elo": (POINTS, FIRST), "logit": (1.0, 0.0)}  # rating = factor · strength + value of the anchor
 INTERVALS = ("sandwich", "bootstrap")
+MOST_BOARDS = 1_000  # tables, one for each value of a column
 MOST_ARMS = 5_000  # the fit takes the cube of their number
 
 
@@ -103,6 +104,8 @@ def ratings(
         [('cat', 1127, 1), ('dog', 936, 2), ('fox', 936, 2)]
     """
     options = _options(model, scale, interval, confidence, rounds, seed)
+    if not isinstance(by, str | None):
+        raise InvalidInput(f"by is {by!r}: expected the name of one column, such as 'language'")
     wanted = covariate_columns(covariates)
     if wanted and model != "bradley-terry":
         raise InvalidInput(f"covariates with model {model!r}: expected 'bradley-terry', the only one that has them")
@@ -224,6 +227,12 @@ def _parts(votes: Votes, by: str | None) -> Iterator[tuple[object, Votes]]:
     if rows["value"].dtype.base_type() in (pl.List, pl.Array):
         rows = rows.explode("value")
     rows = rows.drop_nulls()
+    if rows["value"].dtype.base_type() == pl.Struct or rows["value"].n_unique() > MOST_BOARDS:
+        found = f"{rows['value'].n_unique():,} different values" if len(rows) else "objects"
+        raise InvalidInput(
+            f"column {by!r} has {found}, such as {cut(rows['value'][0], 60)}: expected at most {MOST_BOARDS:,} values, "
+            "such as languages, each of which gets a table"
+        )
     for value in rows["value"].unique().sort().to_list():
         kept = np.zeros(len(votes), dtype=bool)
         kept[rows.filter(pl.col("value") == value)["row"].to_numpy()] = True

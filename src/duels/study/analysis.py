@@ -23,6 +23,7 @@ class Analysis(NamedTuple):
         ties: How many of them are ties, both_bad included.
         said: Which column was taken for what.
         ranked: By what the leaderboard ranks.
+        skipped: How many rows were left out because they are skips, such as errors of a judge.
     """
 
     leaderboard: list[LeaderboardRow]
@@ -32,6 +33,12 @@ class Analysis(NamedTuple):
     ties: int
     said: str
     ranked: str = RANKED
+    skipped: int = 0
+
+    def counts(self) -> str:
+        """Return how many votes, ties and skips there are, in words."""
+        skipped = f"; {counted(self.skipped, 'skip')} left out" if self.skipped else ""
+        return f"{counted(self.votes, 'vote')}, {self.ties:,} of them ties{skipped}"
 
     def __str__(self) -> str:
         heads = ("rank", "arm", "rating", "leads", "score", "duels", "wins", "losses", "ties")
@@ -40,7 +47,7 @@ class Analysis(NamedTuple):
             for r, counts in ((r, [f"{n:,}" for n in (r.duels, r.wins, r.losses, r.ties)]) for r in self.leaderboard)
         ]
         form = f"{{:>4}}  {{:<{max(3, *(len(row.arm) for row in self.leaderboard))}}}" + " {:>6}" * 7
-        head = f"{self.votes:,} votes, {self.ties:,} of them ties ({self.said})"
+        head = f"{self.counts()} ({self.said})"
         return "\n".join([head, "", *(form.format(*row) for row in [heads, *rows]), self.ranked, "", str(self.verdict)])
 
 
@@ -89,4 +96,5 @@ def analyse(source: VoteSource, *, confidence: float = 0.95, margin: float = 0.0
         ties=int(tally.ties.sum()) // 2,
         said=votes.said,
         ranked=ranked_words(tally),
+        skipped=votes.skipped,
     )

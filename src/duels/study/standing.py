@@ -215,7 +215,8 @@ def answers_needed(
         middle = ((np.sqrt(low) + np.sqrt(high)) / 2) ** 2
         reached = enough(middle)
         low, high = np.where(reached, low, middle), np.where(reached, middle, high)
-    needed = (1.0 if tally.items else CALIBRATED) * np.where(known, 0.0, high).sum(axis=1)
+    whole = np.where(known, 0.0, high).sum(axis=1)
+    needed = np.where(whole >= MANY, float(MANY), (1.0 if tally.items else CALIBRATED) * whole)
     return np.asarray(np.maximum(needed, least))
 
 
@@ -264,9 +265,9 @@ def _hint(tally: Tally, arms: np.ndarray, strengths: Floats, confidence: float, 
     """Which margin to set where the first arms look equal."""
     if not tally.wins.any():
         return ""
-    equal = "The first arms look equal."
+    equal = "The first arms are close to equal."
     if margin == 0:
-        equal = "The first arms look equal, and equal arms never get a verdict without a margin."
+        equal = "The first arms are close to equal, and equal arms never get a verdict without a margin."
     for larger in MARGINS:
         if larger > margin:
             median = float(np.median(answers_needed(tally, arms, strengths[:FEWER], confidence, larger)))

@@ -64,6 +64,8 @@ class VoterAgreement(NamedTuple):
         pairs: Cohen's κ of pairs of voters, those with most questions first; of the 20 voters with most answers.
         voters: One row per voter, those with most answers first.
         left_out: How many votes have no voter, or an empty cell where the question is.
+        shuffled: Whether some two arms were shown in both orders. If none were, as in logs whose first arm is always
+            the baseline, nothing is said about sides.
     """
 
     question: str
@@ -75,6 +77,7 @@ class VoterAgreement(NamedTuple):
     pairs: list[Agreement]
     voters: list[VoterRow]
     left_out: int
+    shuffled: bool = True
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
@@ -107,6 +110,8 @@ class VoterAgreement(NamedTuple):
     def _sides(self) -> str:
         if not any(one.left + one.right for one in self.voters):
             return "No test of sides: there is no answer for left or right whose side a coin can have decided."
+        if not any(one.p_side < 1 or one.one_sided for one in self.voters) and not self.shuffled:
+            return "No test of sides: no two arms were shown in both orders, so no coin decided them."
         return _listed(
             "prefer a side", (f"{v.voter} ({v.left} left, {v.right} right)" for v in self.voters if v.one_sided)
         )
@@ -163,6 +168,8 @@ def agreement_of(votes: Votes, question: Sequence[str]) -> VoterAgreement:
     shared = once.of_several()
     table = shared.table()
     overall = krippendorff(table) if len(table) else None
+    sided = once if question else every
+    shuffled = _is_shuffled(votes)
     return VoterAgreement(
         question=" and ".join(["a pair of arms", *question]),
         questions=len(table),
@@ -171,8 +178,9 @@ def agreement_of(votes: Votes, question: Sequence[str]) -> VoterAgreement:
         base=overall and overall.base,
         alpha=overall and overall.alpha,
         pairs=_pairs(shared),
-        voters=_voters(every, once if question else every, shared),
+        voters=_voters(every, sided, shared, shuffled),
         left_out=votes.total - int(every.weight.sum()),
+        shuffled=shuffled,
     )
 
 
@@ -185,9 +193,18 @@ def _pairs(shared: Answers) -> list[Agreement]:
     return sorted(found, key=lambda one: -one.questions)
 
 
-def _voters(every: Answers, sided: Answers, shared: Answers) -> list[VoterRow]:
+def _is_shuffled(votes: Votes) -> bool:
+    """Whether some two arms were shown in both orders; a single vote says nothing."""
+    arms = len(votes.names)
+    pairs = np.unique(votes.left * arms + votes.right)
+    turned = (pairs % arms) * arms + pairs // arms
+    return len(votes) <= len(pairs) or bool(np.isin(pairs, turned).any())
+
+
+def _voters(every: Answers, sided: Answers, shared: Answers, shuffled: bool) -> list[VoterRow]:
     often, left, right = every.per_voter(), sided.per_voter(0), sided.per_voter(1)
     p_side, compared = side_p_values(left, right), _compared(shared, len(often))
+    p_side = p_side if shuffled else np.ones(len(p_side))
     one_sided = holm(p_side) <= LEVEL
     p_low, p_chance = (np.array([getattr(one, name) for _, one in compared]) for name in ("p_low", "p_chance"))
     at_random = (holm(p_low) <= LEVEL) & (p_chance > CHANCE)

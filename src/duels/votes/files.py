@@ -7,6 +7,7 @@ through `read_votes`, which reads a whole source or fails. What it returns needs
 import json
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
@@ -129,6 +130,8 @@ def _table(source: VoteSource, columns: Columns, format: str | None) -> Table:
 
 def _file_table(source: str | bytes | os.PathLike[str], columns: Columns, format: str | None) -> Table:
     called = "standard input" if source == "-" else "the votes" if isinstance(source, bytes) else str(source)
+    if source == "-":
+        source = sys.stdin.buffer.read()
     if is_parquet(source, format):
         return frame_table(called, scan(source, called))
     text = read_text(source, called)

@@ -53,10 +53,22 @@ def scan(source: str | bytes | os.PathLike[str], called: str) -> "pl.LazyFrame":
     import polars as pl
 
     try:
-        frame = pl.scan_parquet(io.BytesIO(source) if isinstance(source, bytes) else _files(os.fspath(source)))
-        frame.collect_schema()
+        if isinstance(source, bytes):
+            return _opened(io.BytesIO(source))
+        files = _files(os.fspath(source))
+        for file in files if len(files) > 1 else ():
+            called = str(file)  # which of them is wrong
+            _opened(file)
+        return _opened(files)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InvalidInput(f"{called} cannot be read as Parquet: {_first_line(error)}") from None
+
+
+def _opened(source: "io.BytesIO | Path | list[Path]") -> "pl.LazyFrame":
+    import polars as pl
+
+    frame = pl.scan_parquet(source, extra_columns="ignore")
+    frame.collect_schema()
     return frame
 
 
@@ -69,7 +81,7 @@ def _files(path: str) -> list[Path]:
     else:
         found = sorted(map(Path, glob.glob(path, recursive=True)))
     if not found:
-        raise InvalidInput(f"{path}: no files were found there, expected Parquet files, whose names end in .parquet")
+        raise InvalidInput(f"{path}: no Parquet files were found there, expected names that end in .parquet")
     return found
 
 

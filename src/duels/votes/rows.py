@@ -123,7 +123,7 @@ def _count(what: str, cell: object) -> int:
     except ValueError:
         number = -1.0
     if not 0 <= number < MOST or number != int(number):
-        raise ValueError(f"the count of {what} is {cut(text, 40)}, expected a whole number from 0 on")
+        raise ValueError(f"the count of {what} is {cut(text, 40)}, expected a whole number from 0 to 9e15")
     return int(number)
 
 

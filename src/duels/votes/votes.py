@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple, overload
 
@@ -172,6 +172,25 @@ class Votes:
     def total(self) -> int:
         """How many votes there are; `len` is the number of rows."""
         return len(self.winner) if self.count is None else int(self.count.sum())
+
+    def only(self, kept: np.ndarray) -> "Votes":
+        """Return the chosen rows; the names of the arms stay as they are.
+
+        Args:
+            kept: (n,) bool.
+        """
+        return replace(
+            self,
+            left=self.left[kept],
+            right=self.right[kept],
+            winner=self.winner[kept],
+            lines=self.lines[kept],
+            voters=None if self.voters is None else Names(self.voters.names, self.voters.codes[kept]),
+            times=None if self.times is None else Times(self.times.microseconds[kept]),
+            duels=None if self.duels is None else [duel for duel, one in zip(self.duels, kept) if one],
+            extra={name: column.filter(kept) for name, column in self.extra.items()},
+            count=None if self.count is None else self.count[kept],
+        )
 
     def pair_counts(self) -> tuple[np.ndarray, np.ndarray]:
         """Return (K, K) int64 wins and ties, as in a `Tally`; both_bad counts as a tie."""
