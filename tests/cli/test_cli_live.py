@@ -360,8 +360,8 @@ def test_export_and_import(logo, name):
     assert [vote[:5] for vote in copy.votes()] == [vote[:5] for vote in original.votes()]
     assert copy.leaderboard() == original.leaderboard()
     assert refusal("import", "logo", name, cwd=logo) == (
-        "4 of these 4 votes are in 'logo' already (same arms, answer, voter and time): use --again to count them "
-        "twice; nothing was imported"
+        "4 of these 4 votes are in 'logo' already (same arms, answer, voter and time): use --new to import only the "
+        "others, or --again to count them twice; nothing was imported"
     )
     assert len(loaded(logo).votes()) == 4
     assert output("import", "logo", name, "--again", cwd=logo) == "4 votes were imported into 'logo'\n"
