@@ -148,6 +148,8 @@ def answer_each(caller, operations, numbers):
         body = right_body(operation, world)
         if body is not None:
             sent |= {"body": body, "media_type": operation.get_request_payload_content_types()[0]}
+        if operation.label == "GET /api/studies/{study}/pair":
+            sent |= {"query": {"first": "bm25", "second": "dense"}}
         if operation.label == "POST /api/vote/{link}/undo":
             caller.client.post(
                 f"/api/vote/{world.parameters['link']}/tell", json={"duel": world.parameters["duel"], "winner": "a"}
