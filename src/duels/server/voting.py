@@ -161,7 +161,9 @@ def question(voter: Voter, ballot: Ballot | None, progress: VoterProgress) -> Bo
         return {**voter.progress_out(progress), "duel": None, "prompt": None, "a": None, "b": None}
     prompt, shown = ballots.outputs_of(voter.found(), ballot)
     tickets = (Ticket(voter.key.id, ballot.duel.id, number, expires) for number in range(2))
-    a, b = (_side(one, f"/output/{sign_ticket(voter.link.signing, ticket)}") for one, ticket in zip(shown, tickets))
+    switch = "?scripts" if voter.link.scripts else ""  # so that no browser shows what it has cached before the switch
+    addresses = (f"/output/{sign_ticket(voter.link.signing, ticket)}{switch}" for ticket in tickets)
+    a, b = (_side(one, address) for one, address in zip(shown, addresses))
     return {**voter.progress_out(progress), "duel": ballot.duel.id, "prompt": prompt, "a": a, "b": b}
 
 
