@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from urllib.parse import quote
 
 import pytest
@@ -311,7 +312,7 @@ def test_every_operation_says_what_it_needs(app):
             open_to_all = path.startswith(("/api/vote/", "/output/", "/healthz"))
             assert bool(operation.get("security")) != open_to_all, path
             assert "422" not in operation["responses"] or "Problem" in json.dumps(operation["responses"]["422"])
-            assert operation.get("description"), path
+            assert operation["summary"].endswith((".", "?")), path
 
 
 def test_an_api_token_may_not_manage(admin, study, anybody, storage):
@@ -375,3 +376,10 @@ def test_a_board_is_made_once_for_each_state_of_the_log(admin, study, monkeypatc
     tell(admin, study, duel["id"], "left")
     assert admin.get(f"{study}/board").json()["study"]["answers"] == 1
     assert len(made) == 3
+
+
+def test_summaries_are_sentences(app):
+    for path, methods in app.fastapi.openapi()["paths"].items():
+        for method, operation in methods.items():
+            assert re.fullmatch(r"[A-Z][^\n]{8,}[.?]", operation["summary"]), (method, path, operation["summary"])
+            assert not operation.get("description", "").startswith(operation["summary"])

@@ -663,3 +663,23 @@ def test_touch_leaves_no_trace_and_code_can_be_wrapped(browser, live, api):
     assert not voter.locator("#output-b pre").evaluate(wide)
     voter.reload()
     expect(voter.get_by_role("button", name="Wrap lines")).to_have_attribute("aria-pressed", "true")
+
+
+def test_many_studies_are_found_and_ordered(browser, live, api):
+    for k, name in enumerate(["apples", "pears", "plums", "figs", "dates", "grapes"]):
+        make_study(api, name, ["x", "y"])
+        votes = "x,y,left\n" * (90 if name == "figs" else k)
+        api.post(f"/api/studies/{name}/import", content=f"left,right,winner\n{votes}")
+    page = browser.sign_in(live.token)
+    names = page.locator("#studies li:not([hidden]) h3 a")
+    assert names.all_inner_texts() == ["grapes", "dates", "figs", "plums", "pears", "apples"]
+    page.get_by_label("Search").fill("P")
+    assert names.all_inner_texts() == ["grapes", "plums", "pears", "apples"]
+    expect(page.locator("#found")).to_have_text("4 of 6 studies")
+    page.get_by_label("Order").select_option("by name")
+    assert names.all_inner_texts() == ["apples", "grapes", "pears", "plums"]
+    page.get_by_label("Search").fill("")
+    page.get_by_label("Order").select_option("most answers")
+    assert names.all_inner_texts()[0] == "figs"
+    page.get_by_label("Order").select_option("undecided first")
+    assert names.all_inner_texts()[-1] == "figs"  # it has its winner

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
 from fastapi import FastAPI, Response
+from fastapi.routing import APIRoute
 from starlette.types import Receive, Scope, Send
 
 from .. import __version__
@@ -97,6 +98,7 @@ def create_app(
     for part in (studies, duels, results, items_and_links, interleaving, tokens, voting, pages):
         app.router.routes += part.router.routes  # `include_router` would build every route once more
     _add_health(app, metrics, health)
+    _summarise(app)
     pages.add_files(app)
     names = {*hosts, urlsplit(public_url).hostname or ""} - {""} if hosts else ()
     secure = public_url.startswith("https:")
@@ -108,6 +110,16 @@ def _checked(url: str) -> str:
     if url and (parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query):
         raise InvalidInput(f"public_url is {cut(url, 100)}: expected something like https://duels.example.org")
     return url.rstrip("/")
+
+
+def _summarise(app: FastAPI) -> None:
+    """Use the first sentence of each docstring as the summary of its route in the API's description."""
+    for route in app.routes:
+        if isinstance(route, APIRoute) and route.description and route.summary is None:  # once, as apps share routes
+            first, _, rest = route.description.partition("\n")
+            sentence, stop, more = first.partition(". ")
+            route.summary = f"{sentence}." if stop else first
+            route.description = f"{more}\n{rest}".strip()
 
 
 def _add_health(app: FastAPI, metrics: Metrics, health: HealthCheck) -> None:

@@ -52,6 +52,29 @@ async function upload(name, file) {
   }
 }
 
+const list = document.getElementById("studies");
+const search = document.getElementById("search");
+const order = document.getElementById("order");
+const ORDERS = {
+  created: (a, b) => b.dataset.created.localeCompare(a.dataset.created),
+  name: (a, b) => a.dataset.name.localeCompare(b.dataset.name),
+  answers: (a, b) => Number(b.dataset.answers) - Number(a.dataset.answers),
+  kind: (a, b) => (b.dataset.kind === "not yet") - (a.dataset.kind === "not yet"),
+};
+
+/** Shows the studies whose names contain what was typed, in the chosen order. */
+function find() {
+  const wanted = search.value.trim().toLowerCase();
+  const all = [...list.children].sort(ORDERS[order.value]);
+  for (const one of all) one.hidden = !one.dataset.name.toLowerCase().includes(wanted);
+  list.append(...all);
+  const shown = all.filter((one) => !one.hidden).length;
+  document.getElementById("found").textContent = `${shown} of ${all.length} studies`;
+}
+
+search?.addEventListener("input", find);
+order?.addEventListener("change", find);
+
 form.policy.addEventListener("change", showNeeds);
 form.about.addEventListener("change", showNeeds);
 showNeeds();
