@@ -14,6 +14,7 @@ from duels.storage.tables import events
 from duels.study import catalogue
 from duels.study.board import board as plain_board
 from duels.study.catalogue import NO_MARGIN
+from duels.votes import read_votes
 
 ERROR = {"error"}
 
@@ -383,3 +384,18 @@ def test_summaries_are_sentences(app):
         for method, operation in methods.items():
             assert re.fullmatch(r"[A-Z][^\n]{8,}[.?]", operation["summary"]), (method, path, operation["summary"])
             assert not operation.get("description", "").startswith(operation["summary"])
+
+
+def test_exports_and_pictures(admin, study):
+    refused(admin.get(f"{study}/chart"), 404, "not_found", "has nothing to show yet")
+    admin.post(f"{study}/import", content="left,right,winner\nbm25,dense,left\ndense,hybrid,tie\n")
+    sent = admin.get(f"{study}/export", params={"format": "parquet"})
+    assert sent.headers["content-type"] == "application/vnd.apache.parquet"
+    assert [vote[:3] for vote in read_votes(sent.content)] == [("bm25", "dense", "left"), ("dense", "hybrid", "tie")]
+    drawn = admin.get(f"{study}/chart", params={"name": "beats"})
+    assert drawn.headers["content-type"] == "image/svg+xml"
+    assert drawn.headers["content-disposition"] == 'attachment; filename="beats.svg"'
+    assert drawn.text.startswith("<svg")
+    picture = admin.get(f"{study}/chart", params={"format": "png"})
+    assert picture.content.startswith(b"\x89PNG")
+    assert admin.get(f"{study}/chart", params={"name": "nothing"}).status_code == 422

@@ -1,12 +1,14 @@
 """The pages in a real browser: everything that people do there, by mouse and by keyboard, and what attackers try."""
 
 import base64
+import io
 import json
 import re
 import time
 from contextlib import contextmanager
 from urllib.parse import quote, urlsplit
 
+import polars as pl
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
@@ -412,6 +414,15 @@ def frame_is_locked_up(voter):
     expect(found).to_have_text(f"origin null, cookie {error}, storage {error}, parent {error}, top {error}")
 
 
+def in_parquet(**columns):
+    file = io.BytesIO()
+    pl.DataFrame(columns).write_parquet(file)
+    return file.getvalue()
+
+
+VOTES_IN_PARQUET = in_parquet(left=["friendly"], right=["thorough"], winner=["left"])
+
+
 def test_managing_a_study_to_its_end(browser, live, api):
     path = make_study(api, "short life")
     board, voter = browser.sign_in(live.token, "/studies/short%20life"), browser.open(path)
@@ -436,6 +447,14 @@ def test_managing_a_study_to_its_end(browser, live, api):
     with board.expect_download() as download:
         board.get_by_role("link", name="Export as CSV").click()
     assert download.value.suggested_filename == "votes.csv"
+    with board.expect_download() as download:
+        board.get_by_role("link", name="Export as Parquet").click()
+    assert download.value.suggested_filename == "votes.parquet"
+    board.get_by_label("Import past votes").set_input_files(
+        {"name": "v.parquet", "mimeType": "", "buffer": VOTES_IN_PARQUET}
+    )
+    board.get_by_role("button", name="Import votes").click()
+    expect(board.locator("#import-said")).to_have_text("1 vote imported.")
     board.get_by_role("link", name="Settings").click()
     board.get_by_role("button", name="Delete the study").click()
     board.get_by_label("Type short life to confirm").fill("short")

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
+from ...errors import NotFound
 from ...storage.storage import Write
 from ...study.board import verdict_data
 from ...study.glance import pair_history
@@ -34,6 +35,15 @@ UPLOAD: dict[str, Any] = {
             "application/vnd.apache.parquet": {"schema": {"type": "string", "format": "binary"}},
         },
     }
+}
+
+
+KINDS = {
+    "csv": "text/csv",
+    "jsonl": "application/x-ndjson",
+    "parquet": "application/vnd.apache.parquet",
+    "svg": "image/svg+xml",
+    "png": "image/png",
 }
 
 
@@ -141,7 +151,7 @@ def events(
 
 
 @router.get("/api/studies/{study}/export", response_class=Response)
-def export(study: Found, format: Literal["csv", "jsonl"] = "csv") -> Response:
+def export(study: Found, format: Literal["csv", "jsonl", "parquet"] = "csv") -> Response:
     """Download the answers as votes, in a format that `import` reads."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"votes.{format}"
@@ -149,8 +159,33 @@ def export(study: Found, format: Literal["csv", "jsonl"] = "csv") -> Response:
         content = path.read_bytes()
     return Response(
         content,
-        media_type="text/csv" if format == "csv" else "application/x-ndjson",
+        media_type=KINDS[format],
         headers={"Content-Disposition": f'attachment; filename="votes.{format}"'},
+    )
+
+
+@router.get("/api/studies/{study}/chart", response_class=Response)
+def chart(
+    study: Found,
+    service: ServiceDep,
+    name: Literal["leaderboard", "beats", "duels", "champions", "progress", "regret"] = "leaderboard",
+    format: Literal["svg", "png"] = "svg",
+) -> Response:
+    """Download a chart as a picture. One that has nothing to show yet is not found."""
+    import vl_convert
+
+    charts = service.charts(service.board(study))
+    if name not in charts:
+        raise NotFound(f"the chart {name!r} has nothing to show yet: wait for answers")
+    drawn: str | bytes
+    if format == "svg":
+        drawn = vl_convert.vegalite_to_svg(charts[name])
+    else:
+        drawn = vl_convert.vegalite_to_png(charts[name], scale=2)
+    return Response(
+        drawn,
+        media_type=KINDS[format],
+        headers={"Content-Disposition": f'attachment; filename="{name}.{format}"'},
     )
 
 

@@ -38,6 +38,7 @@ function messageIn(text, response) {
 }
 
 function mediaType(file) {
+  if (/\.parquet$/i.test(file.name ?? "")) return "application/vnd.apache.parquet";
   return /\.(csv|tsv)$/i.test(file.name ?? "") ? "text/csv" : "application/x-ndjson";
 }
 

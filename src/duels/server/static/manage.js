@@ -53,7 +53,7 @@ onForm("new-arm", "arm-said", async (values) => {
 onForm("import", "import-said", async () => {
   const input = place("import-file");
   if (!input.files.length) throw new Error("choose a file first.");
-  await textOf(input.files[0]);
+  if (!/\.parquet$/i.test(input.files[0].name)) await textOf(input.files[0]);
   const made = await call("POST", at(study, "import"), input.files[0]);
   input.value = "";
   await refresh();
