@@ -52,8 +52,8 @@ def test_a_study_of_two_thousand_arms(big, admin):
     assert "Previous" not in page.text
     third = big.get(f"{path}?page=3").text
     assert rows_of(third, "leaderboard") == order[400:600]
-    third = big.get("/studies/big/settings?page=3").text
-    assert list(dict.fromkeys(rows_of(third, "arms"))) == ARMS[400:600]
+    settings = big.get("/studies/big/settings?page=3").text
+    assert list(dict.fromkeys(rows_of(settings, "arms"))) == ARMS[400:600]
     assert {'href="?page=2#results"', 'href="?page=4#results"'} <= set(re.findall(r'href="\?page=\d+#results"', third))
     for wrong in ("99", "0", "x", "-1", "²"):
         assert big.get(path, params={"page": wrong}).status_code == 200
