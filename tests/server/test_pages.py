@@ -471,7 +471,7 @@ def test_the_page_says_where_a_study_stands_before_the_verdict(people, admin, st
     admin.post(f"{study}/import", content="left,right,winner\n" + "bm25,dense,left\nbm25,hybrid,left\n" * 9, **send)
     text = people.page("/studies/search").text
     assert "Winner: bm25" in text
-    assert "You can stop: more answers would not change the winner." in text
+    assert "You can stop: the winner is known." in text
     assert "some pairs of a winner may not be certain yet" in people.page("/studies/search/advanced").text
 
 

@@ -76,7 +76,7 @@ def test_what_to_do_next(study):
     play(study, *(((arm, other, "left"), 60) for k, arm in enumerate(ARMS) for other in ARMS[k + 1 :]))
     found = glance(study)
     assert found["verdict"]["headline"] == "Winner: ada"
-    assert found["next"]["words"] == "You can stop: more answers would not change the winner."
+    assert found["next"]["words"] == "You can stop: the winner is known."
     certain = {
         tuple(sorted((found["map"]["arms"][i], found["map"]["arms"][j]))): sure
         for i, j, _, _, _, sure in found["map"]["cells"]

@@ -15,8 +15,7 @@ from .matrices import matrix_app
 from .printing import Format, FormatOption, Interrupted, column, print_rows
 from .runs import merge, plot, race, report, reproduce, run
 from .server import serve, token_app
-from .voters import agreement
-from .votes import analyse, ratings
+from .votes import agreement, analyse, ratings
 
 
 class Commands(typer.core.TyperGroup):

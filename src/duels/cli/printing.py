@@ -59,7 +59,10 @@ SeedOption = Annotated[str, typer.Option(help="The seed of all random numbers.")
 JobsOption = Annotated[int | None, typer.Option(help="Threads; by default one per core.")]
 VotesArgument = Annotated[
     str,
-    typer.Argument(metavar="FILE", help="Votes as Parquet, CSV or JSON Lines; - for standard input; a folder or '*'."),
+    typer.Argument(
+        metavar="FILE",
+        help="Votes: a Parquet, CSV or JSON Lines file, a folder of Parquet files, or - for standard input.",
+    ),
 ]
 RolesOption = Annotated[
     list[str] | None,

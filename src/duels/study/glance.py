@@ -143,7 +143,7 @@ def _next(tally: Tally, verdict: Verdict, goal: Goal, retired: bool, answers: in
         known = f"{sum(certain)} of {len(certain)} ranks are certain."
         return _said(f"You can stop: {known}" if all(certain) else f"Go on until all ranks are certain: {known}")
     if verdict.kind == "winner":
-        return _said("You can stop: more answers would not change the winner.")
+        return _said("You can stop: the winner is known.")
     if verdict.kind == "no condorcet winner":
         return _said(
             "You can stop: each arm is beaten by another one, so more answers will not find one that beats all. Choose "

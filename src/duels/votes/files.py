@@ -17,7 +17,7 @@ from ..errors import InvalidInput, UnknownName, cut
 from ..files import read_cell
 from .columns import OPTIONAL, Columns, Rows, Table, columns_said, roles_of, split_header
 from .extra import checked_extra, place_of_field
-from .formats import Format, columns_needed, format_of, reshaped, roles_in, scored_pairs
+from .formats import Format, columns_needed, format_of, reshaped, reshaped_roles, scored_pairs
 from .frames import frame_table, is_parquet, scan, simple_csv, votes_of_frame
 from .promptfoo import results_of, scores_of
 from .rows import votes_of_rows
@@ -106,7 +106,7 @@ def _votes_in(known: Format, table: Table, columns: Columns, extra: tuple[str, .
         needed = {*columns_needed(known, table.header), *(str(place_of_field(table, name)[0]) for name in extra)}
         table = frame_table(table.source, table.frame.select(*needed), table.unit, table.first)
     table = reshaped(table, known)
-    roles = roles_of(table, roles_in(known, columns))
+    roles = roles_of(table, reshaped_roles(columns))
     others = {role: at for role, at in roles.items() if role in OPTIONAL}
     said = f"{known.name}: {', '.join(filter(None, [known.said, columns_said(table.header, others)]))}"
     return replace(votes_of_rows(table, roles, extra), said=said)

@@ -44,7 +44,7 @@ def reshaped(table: Table, found: Format) -> Table:
     return Table(table.source, table.unit, [*table.header, *ADDED], _rows(table, found))
 
 
-def roles_in(found: Format, columns: Columns) -> Columns:
+def reshaped_roles(columns: Columns) -> Columns:
     """Return what the columns of a reshaped table are for."""
     free = dict.fromkeys(("loser", "count", "duel"))
     return free | dict(columns) | dict(zip(("left", "right", "winner"), ADDED))
