@@ -333,7 +333,7 @@ def test_code_is_coloured_by_what_it_looks_like(code, language):
     assert {"class": language} in [attributes for tag, attributes in page.elements if tag == "span"]
 
 
-@pytest.mark.parametrize("text", ["just words", "a = b < c", "def " * 9000])
+@pytest.mark.parametrize("text", ["just words", "a = b < c", "def " * 9000, "<script>alert(1)</script>" * 1000])
 def test_other_code_is_text(text):
     assert html_of(Output("code", text)) == f'<pre tabindex="0"><code>{html.escape(text)}</code></pre>'
 
