@@ -1,11 +1,14 @@
 """Authentication of callers: tokens, sessions, CSRF protection."""
 
 import hmac
+from contextlib import AbstractContextManager
 from typing import Annotated
 
 from fastapi import Depends, Request
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
 
+from ..storage.changes import noted
+from ..study.study import Study
 from .errors import Refused
 from .keys import Key, csrf_token, digest_of
 from .limits import group_of
@@ -126,3 +129,14 @@ def admin(key: Annotated[Key, Depends(caller)]) -> Key:
 Caller = Annotated[Key, Depends(caller)]
 FastCaller = Annotated[Key | None, Depends(fast_dependency)]
 Admin = Annotated[Key, Depends(admin)]
+
+
+def changing(study: Study, key: Key, what: str) -> AbstractContextManager[None]:
+    """Note a change of a study, with who made it; see `storage.changes`.
+
+    Args:
+        study: The study.
+        key: The caller's.
+        what: What the change is, as a sentence.
+    """
+    return noted(study.id, key.name if key is not NOBODY else "somebody on this computer", what)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
 import sqlalchemy as sa
 
 from ..errors import DuelsError, StorageError
+from .changes import note_of_write, write_note
 from .connections import Connections
 from .database import file_at
 from .histories import Histories, LoadedHistory
@@ -96,6 +97,7 @@ class _Pending:
 
     def __init__(self, write: Write[object], then: "Callable[[_Pending], None] | None" = None) -> None:
         self.operation, self.study, self.last = write
+        self.note = note_of_write()
         self.then = then  # called when it is done, in the thread that wrote it
         self.done = False
         self.woken = threading.Lock()
@@ -266,6 +268,9 @@ class Storage(Connections):
         before = self._last_known(one.study)
         try:
             one.value = one.operation(connection)
+            if one.note is not None:
+                write_note(connection, one.note, time.time())
+                one.note.is_written = True
         except NotReady as error:  # before it changed anything; what was loaded so far is kept
             one.error = error.with_traceback(None)  # its frames would keep the study in memory
         except DuelsError as error:  # its own: errors of the database arrive as the driver's

@@ -97,6 +97,7 @@ items = sa.Table(
     sa.Column("study_id", sa.Integer, sa.ForeignKey("studies.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("number", sa.Integer, primary_key=True),
     sa.Column("prompt", sa.Text, nullable=False),
+    sa.Column("tags", sa.Text),  # JSON: a list, if there are any
 )
 outputs = sa.Table(
     "outputs",
@@ -107,6 +108,17 @@ outputs = sa.Table(
     sa.Column("kind", sa.Text, nullable=False),  # text, markdown, code, image or html
     sa.Column("content", sa.Text, nullable=False),
     sa.ForeignKeyConstraint(["study_id", "item"], ["items.study_id", "items.number"], ondelete="CASCADE"),
+)
+changes = sa.Table(  # who changed what through the server
+    "changes",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("study_id", sa.Integer, sa.ForeignKey("studies.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("time", sa.Float, nullable=False),
+    sa.Column("who", sa.Text, nullable=False),
+    sa.Column("what", sa.Text, nullable=False),
+    sa.Index("changes_by_study", "study_id", "id"),
+    sqlite_autoincrement=True,
 )
 impressions = sa.Table(
     "impressions",

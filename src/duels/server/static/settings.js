@@ -1,0 +1,42 @@
+/** The arms and the end of a study. */
+
+import { at, call } from "./api.js";
+import { onClick, onForm, place, refresh, study } from "./manage.js";
+import { attempt, confirmed } from "./ui.js";
+
+onForm("new-arm", "arm-said", async (values) => {
+  await call("POST", at(study, "arms"), { name: values.get("name").trim() });
+  place("arm-name").value = "";
+  await refresh();
+});
+
+onClick({
+  "[data-retire]": async (button) => {
+    const name = button.dataset.retire;
+    const words = "It will not be shown again, and its duels no longer count for the verdict. This cannot be undone.";
+    if (!(await confirmed({ title: `Retire ${name}?`, words, button: "Retire" }))) return;
+    await attempt(button, place("arm-said"), async () => {
+      await call("POST", at(study, "arms", name, "retire"));
+      await refresh();
+      place("arm-name").focus();
+    });
+  },
+  "#retire-study": async (button) => {
+    const words = "Voters get no more questions. The answers are kept, and the study can be resumed.";
+    const asked = { title: "Retire this study?", words, button: "Retire" };
+    if (button.dataset.to === "retire" && !(await confirmed(asked))) return;
+    await attempt(button, place("end-said"), async () => {
+      await call("POST", at(study, button.dataset.to));
+      await refresh();
+      place("retire-study").focus();
+    });
+  },
+  "#delete-study": async (button) => {
+    const words = "All its answers, items and links will be deleted. This cannot be undone.";
+    if (!(await confirmed({ title: "Delete this study?", words, button: "Delete", typed: study }))) return;
+    await attempt(button, place("end-said"), async () => {
+      await call("DELETE", at(study));
+      location.assign("/");
+    });
+  },
+});

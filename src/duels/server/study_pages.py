@@ -1,0 +1,174 @@
+"""The pages of one study, a tab each."""
+
+import copy
+import csv
+import io
+from collections.abc import Collection, Iterator
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from ..study.items import scripts_allowed
+from ..study.outcome import alarm_line, money
+from ..study.study import Study
+from ..study.verdict import Verdict
+from .api.links import links
+from .pages import PageRoute, headline_of, page, sentence, signed_in, standing_of, to_signin
+from .security import ServiceDep
+from .service import Json, Service
+
+MAX_PAIRS = 300  # rows of the table of pairs; the API has all of them
+ARMS_PER_PAGE = 200  # rows of the tables of arms
+TABS = {"": "Results", "items": "Items", "voters": "Voters", "share": "Share", "settings": "Settings"}
+PageNumber = Annotated[str, Query(alias="page", max_length=20)]
+
+router = APIRouter(include_in_schema=False, route_class=PageRoute)
+
+
+@router.get("/studies/{study}")
+def study_page(request: Request, study: str, service: ServiceDep) -> Response:
+    """Show the results of a study. A script gets the numbers again whenever the study changes."""
+    if signed_in(request, service) is None:
+        return to_signin(request)
+    found = service.study(study)
+    return tab_page(
+        request, service, found, "", "study.html", glance=service.glance(found), judges=shown_judges(service, found)
+    )
+
+
+@router.get("/studies/{study}/items")
+def items_page(request: Request, study: str, service: ServiceDep) -> Response:
+    """Show the items of a study."""
+    if signed_in(request, service) is None:
+        return to_signin(request)
+    found = service.study(study)
+    return tab_page(request, service, found, "items", "study_items.html", scripts=scripts_allowed(found))
+
+
+@router.get("/studies/{study}/voters")
+def voters_page(request: Request, study: str, service: ServiceDep) -> Response:
+    """Show the voters of a study."""
+    if signed_in(request, service) is None:
+        return to_signin(request)
+    found = service.study(study)
+    return tab_page(request, service, found, "voters", "study_voters.html", board=service.board(found))
+
+
+@router.get("/studies/{study}/share")
+def share_page(request: Request, study: str, service: ServiceDep) -> Response:
+    """Show the voting links of a study, and ways to get its votes in and out."""
+    if signed_in(request, service) is None:
+        return to_signin(request)
+    found = service.study(study)
+    return tab_page(request, service, found, "share", "study_share.html", links=links(found, service)["links"])
+
+
+@router.get("/studies/{study}/settings")
+def settings_page(request: Request, study: str, service: ServiceDep, at: PageNumber = "1") -> Response:
+    """Show the arms and the end of a study; `at` is the page of the table, if there are many arms."""
+    if signed_in(request, service) is None:
+        return to_signin(request)
+    found = service.study(study)
+    arms = service.described(found)["arms"]
+    pages, on_page = pages_of(len(arms), at)
+    numbered = [{"number": n, **arm} for n, arm in enumerate(arms, 1)][on_page]
+    return tab_page(request, service, found, "settings", "study_settings.html", arms=numbered, pages=pages)
+
+
+@router.get("/studies/{study}/advanced")
+def advanced_page(request: Request, study: str, service: ServiceDep, at: PageNumber = "1") -> Response:
+    """Show intervals, pairs, the policy's state, cost and progress; `at` is the page of the tables of arms."""
+    if signed_in(request, service) is None:
+        return to_signin(request)
+    found = service.study(study)
+    shown, retired = service.board(found), service.described(found)["retired"]
+    verdict = shown["verdict"]
+    estimate = standing_of(service, found, verdict)
+    most_met = sorted(shown["pairs"], key=lambda pair: -pair["duels"])
+    pages, on_page = pages_of(len(shown["leaderboard"]), at)
+    return tab_page(
+        request,
+        service,
+        found,
+        "advanced",
+        "study_advanced.html",
+        board=shown,
+        leaderboard=shown["leaderboard"][on_page],
+        champions=(shown["champions"] or [])[on_page],
+        pages=pages,
+        headline=headline_of(verdict, estimate, retired),
+        words=Verdict(**verdict).text(None),
+        standing=f"An estimate, which allows for luck so far. {estimate}" if estimate else ranks_of(found, shown),
+        figures={name: figure(chart) for name, chart in service.charts(shown).items()},
+        pairs=most_met[:MAX_PAIRS],
+    )
+
+
+def tab_page(request: Request, service: Service, study: Study, tab: str, name: str, **known: object) -> Response:
+    """Render one tab of a study, with what all tabs need. Blocks."""
+    return page(request, service, name, 200, study=service.described(study), tabs=TABS, tab=tab, **known)
+
+
+def pages_of(arms: int, at: str) -> tuple[Json, slice]:
+    """Return what to say about the pages of a table of arms, and which rows are on page `at`."""
+    pages = max(1, -(-arms // ARMS_PER_PAGE))
+    number = min(int(at) if at.isdecimal() else 1, pages) or 1
+    said = {"number": number, "of": pages, "each": ARMS_PER_PAGE, "arms": arms}
+    return said, slice((number - 1) * ARMS_PER_PAGE, number * ARMS_PER_PAGE)
+
+
+def shown_judges(service: Service, study: Study) -> Json:
+    """Return calls and cost of the study's judges as text, and a sentence for each that prefers a side. Blocks."""
+    found = service.judges(study)
+    bias = [sentence(alarm_line(one)) for one in found.positions if one.biased]
+    return {"calls": found.calls, "cost": money(found.cost) if found.cost else "", "bias": bias}
+
+
+def ranks_of(study: Study, shown: Json) -> str:
+    """Return how many ranks are certain, if a study with a winner ranks the others; else nothing. Blocks."""
+    if shown["verdict"]["kind"] != "winner" or study.goal.after != "rank":
+        return ""
+    certain = [row.certain for row in study.ranking()]
+    asking = "No more votes are needed." if all(certain) else "Voting goes on until all are."
+    return f"{sum(certain)} of {len(certain)} ranks are certain. {asking}"
+
+
+def figure(chart: Json) -> Json:
+    """Prepare a chart for a page: its title becomes text of the page, and its CSV tables become rows.
+
+    Vega parses CSV by compiling a function, which the content security policy forbids.
+    """
+    chart = copy.deepcopy(chart)  # the original is in the cache of the service
+    title = chart.pop("title")
+    words = [field["field"] for field in _parts(chart, "field") if field.get("type") in ("nominal", "ordinal")]
+    for data in _parts(chart, "format"):
+        if data["format"] == {"type": "csv"}:
+            del data["format"]
+            data["values"] = rows_of(data["values"], words)
+    notes = title["subtitle"][1:]  # the first is the name of the study
+    return {"title": title["text"], "notes": notes, "chart": chart}
+
+
+def rows_of(table: str, words: Collection[str]) -> list[Json]:
+    """Parse a CSV table. Cells are converted to numbers, except in the columns `words`."""
+    rows = list(csv.DictReader(io.StringIO(table, newline="")))
+    return [{name: cell if name in words else _number(cell) for name, cell in row.items()} for row in rows]
+
+
+def _number(cell: str) -> float | str | None:
+    try:
+        return float(cell) if cell else None
+    except ValueError:
+        return cell
+
+
+def _parts(chart: object, having: str) -> Iterator[Json]:
+    """Yield all objects of a specification that have a key, without looking into its data."""
+    if isinstance(chart, dict):
+        if having in chart:
+            yield chart
+        chart = [part for key, part in chart.items() if key != "values"]
+    if isinstance(chart, list):
+        for part in chart:
+            yield from _parts(part, having)
