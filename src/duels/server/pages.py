@@ -11,10 +11,12 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.routing import APIRoute
 from fastapi.templating import Jinja2Templates
+from markupsafe import Markup
 from starlette.exceptions import HTTPException
 
 from ..errors import DamagedStudy, DuelsError, NotFound, UnknownName
 from ..policies import BUILT_IN, policy
+from ..study.items import Output
 from ..study.standing import MOST_SHOWN, Standing
 from ..study.study import Study
 from ..study.verdict import headline
@@ -22,9 +24,10 @@ from .api.tokens import KINDS, token_out
 from .errors import RESTORE, Refused, answer_to, respond
 from .keys import Key, csrf_token, list_keys, make_key, revoke_key
 from .page_files import page_file, place
+from .rendering import html_of
 from .security import NOBODY, SESSION, SESSION_LASTS, ServiceDep, address_of, secret_of
 from .service import Json, Service
-from .voting import open_link
+from .voting import open_link, page_of
 
 HERE = Path(__file__).parent
 ABOUT = {  # hints in the form for a new study
@@ -221,7 +224,18 @@ async def vote_page(request: Request, link: str, service: ServiceDep) -> Respons
         found = await open_link(service, link)
     except NotFound:
         return page(request, service, "gone.html", 404)
-    return page(request, service, "vote.html", link=link, title=found.key.name, scripts=found.scripts)
+    settings = found.settings
+    return page(
+        request,
+        service,
+        "vote.html",
+        link=link,
+        title=found.key.name,
+        scripts=found.scripts,
+        settings=settings,
+        version=page_of(settings),
+        instructions=Markup(html_of(Output("markdown", settings.instructions))) if settings.instructions else "",
+    )
 
 
 @router.get("/docs")

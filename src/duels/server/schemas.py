@@ -339,6 +339,42 @@ class Scripts(RequestBody):
     scripts: Annotated[bool, Field(description="Whether scripts in HTML outputs run when voters see them.")]
 
 
+class StudySettings(BaseModel):
+    question: str
+    instructions: str
+    ties: bool
+    both_bad: bool
+    comments: bool
+    votes: int
+    after: Literal["stop", "rank"]
+
+
+class NewSettings(RequestBody):
+    question: Annotated[
+        str | None, Field(max_length=200, description="What voters are asked; empty for “Which is better?”.")
+    ] = None
+    instructions: Annotated[str | None, Field(max_length=10_000, description="For voters, in Markdown.")] = None
+    ties: Annotated[bool | None, Field(description="Whether voters may answer that both are equally good.")] = None
+    both_bad: Annotated[bool | None, Field(description="Whether voters may answer that both are bad.")] = None
+    comments: Annotated[bool | None, Field(description="Whether voters may say why.")] = None
+    votes: Annotated[int | None, Field(ge=1, le=100_000, description="How many votes each voter is asked for.")] = None
+    after: Annotated[
+        Literal["stop", "rank"] | None, Field(description="When the winner is known: stop, or rank the others.")
+    ] = None
+
+
+class ChangeOut(BaseModel):
+    id: int
+    time: str
+    who: Annotated[str, Field(description="The name of the token, or of the one that was signed in with.")]
+    what: str
+
+
+class Changes(BaseModel):
+    changes: list[ChangeOut]
+    next: Annotated[int | None, Field(description="Send it as `before` to get older ones; null if there are none.")]
+
+
 class Link(BaseModel):
     id: int
     name: str
@@ -407,6 +443,11 @@ class Progress(BaseModel):
             description="Why there is no question. `full`: a cap of the link is reached, in total or for this address."
         ),
     ]
+    question: Annotated[str, Field(description="What voters are asked about each two outputs.")]
+    ties: Annotated[bool, Field(description="Whether `tie` is a possible answer.")]
+    both_bad: Annotated[bool, Field(description="Whether `both_bad` is a possible answer.")]
+    comments: Annotated[bool, Field(description="Whether an answer may have a comment.")]
+    page: Annotated[str, Field(description="Changes when the instructions do.")]
 
 
 class Question(Progress):
@@ -419,6 +460,7 @@ class Question(Progress):
 class Vote(RequestBody):
     duel: DuelId
     winner: Literal["a", "b", "tie", "both_bad", "skip"]
+    comment: Annotated[str | None, Field(max_length=2_000, description="Why, in the voter's words.")] = None
 
 
 class MoreVotes(RequestBody):

@@ -14,6 +14,7 @@ from ..study.outcome import alarm_line, money
 from ..study.study import Study
 from ..study.verdict import Verdict
 from .api.links import links
+from .api.settings import changes_of, settings
 from .pages import PageRoute, headline_of, page, sentence, signed_in, standing_of, to_signin
 from .security import ServiceDep
 from .service import Json, Service
@@ -21,6 +22,8 @@ from .service import Json, Service
 MAX_PAIRS = 300  # rows of the table of pairs; the API has all of them
 ARMS_PER_PAGE = 200  # rows of the tables of arms
 TABS = {"": "Results", "items": "Items", "voters": "Voters", "share": "Share", "settings": "Settings"}
+CHANGES_PER_PAGE = 20
+Number = Query(max_length=9)
 PageNumber = Annotated[str, Query(alias="page", max_length=20)]
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -65,15 +68,28 @@ def share_page(request: Request, study: str, service: ServiceDep) -> Response:
 
 
 @router.get("/studies/{study}/settings")
-def settings_page(request: Request, study: str, service: ServiceDep, at: PageNumber = "1") -> Response:
-    """Show the arms and the end of a study; `at` is the page of the table, if there are many arms."""
+def settings_page(
+    request: Request, study: str, service: ServiceDep, at: PageNumber = "1", before: Annotated[str, Number] = ""
+) -> Response:
+    """Show what can be changed, and who changed it; `at` is the page of the table of arms, if there are many."""
     if signed_in(request, service) is None:
         return to_signin(request)
     found = service.study(study)
     arms = service.described(found)["arms"]
     pages, on_page = pages_of(len(arms), at)
     numbered = [{"number": n, **arm} for n, arm in enumerate(arms, 1)][on_page]
-    return tab_page(request, service, found, "settings", "study_settings.html", arms=numbered, pages=pages)
+    return tab_page(
+        request,
+        service,
+        found,
+        "settings",
+        "study_settings.html",
+        settings=settings(found),
+        changes=changes_of(found, service, int(before) if before.isdecimal() else None, CHANGES_PER_PAGE),
+        before=before,
+        arms=numbered,
+        pages=pages,
+    )
 
 
 @router.get("/studies/{study}/advanced")

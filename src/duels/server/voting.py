@@ -1,6 +1,7 @@
 """The routes of voting links. Anybody with a link can vote, and do nothing else."""
 
 import asyncio
+import hashlib
 import html
 import json
 import secrets
@@ -18,6 +19,7 @@ from ..study import ballots, log
 from ..study.ballots import Ballot, Caps, VoterProgress
 from ..study.items import Output
 from ..study.study import Study
+from ..study.voter_settings import VoterSettings, voter_settings_of
 from .caps import caps_of
 from .errors import Refused, answer_to, error_responses
 from .keys import Key, Ticket, key_in, read_ticket, sign_ticket, voter_digest
@@ -49,6 +51,7 @@ class Link(NamedTuple):
     key: Key
     study: str  # its name
     scripts: bool  # whether scripts in HTML outputs run
+    settings: VoterSettings
     signing: str  # the secret that signs the URLs of outputs
 
 
@@ -65,7 +68,7 @@ class Voter:
     @property
     def goal(self) -> int:
         """How many votes the voter is asked for."""
-        return int(self.key.settings["votes"])
+        return int(self.key.settings.get("votes") or self.link.settings.votes)
 
     def found(self) -> Study:
         """Return the study of the link. Blocks."""
@@ -85,7 +88,22 @@ class Voter:
 
     def progress_out(self, progress: VoterProgress) -> Body:
         """Return the progress as the API shows it."""
-        return {"title": self.key.name, "goal": self.goal, **progress._asdict()}
+        settings = self.link.settings
+        return {
+            "title": self.key.name,
+            "goal": self.goal,
+            **progress._asdict(),
+            "question": settings.question,
+            "ties": settings.ties,
+            "both_bad": settings.both_bad,
+            "comments": settings.comments,
+            "page": page_of(settings),
+        }
+
+
+def page_of(settings: VoterSettings) -> str:
+    """Return a digest of what the voting page shows besides questions. If it changes, the page must be loaded again."""
+    return hashlib.blake2b(settings.instructions.encode(), digest_size=6).hexdigest()
 
 
 def _json(content: Body) -> Response:
@@ -112,7 +130,8 @@ def _link_of(service: Service, key: Key) -> Link:
 def _link_in(connection: sa.Connection, key: Key) -> Link:
     chosen = sa.select(studies.c.name, studies.c.settings).where(studies.c.id == key.study_id)
     name, settings = connection.execute(chosen).one()
-    return Link(key, name, bool(json.loads(settings).get("scripts")), _signing(connection))
+    known = json.loads(settings)
+    return Link(key, name, bool(known.get("scripts")), voter_settings_of(known), _signing(connection))
 
 
 def _signing(connection: sa.Connection) -> str:
@@ -194,7 +213,9 @@ async def tell(voter: Voting, body: Vote) -> Response:
     await voter.service.write(
         voter.key,
         voter.study,
-        lambda found: ballots.telling(found, voter.digest, body.duel, body.winner, voter.caps),
+        lambda found: ballots.telling(
+            found, voter.digest, body.duel, body.winner, voter.caps, voter.link.settings, body.comment
+        ),
     )
     return _json(voter.progress_out(await asyncio.to_thread(voter.progress)))
 

@@ -4,7 +4,7 @@ A voter is known by a cookie, of which only the digest is stored. A link may hav
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -21,6 +21,7 @@ from .history import History
 from .items import can_show, choose_item, item_of
 from .record import OPEN
 from .study import Study
+from .voter_settings import DEFAULT, VoterSettings, checked_comment
 
 SIDES = {"a": "left", "b": "right"}
 
@@ -111,7 +112,15 @@ class _ItemChoice:
         return {}
 
 
-def telling(study: Study, digest: str, duel: int, winner: str, caps: Caps | None = None) -> Write[str]:
+def telling(
+    study: Study,
+    digest: str,
+    duel: int,
+    winner: str,
+    caps: Caps | None = None,
+    settings: VoterSettings = DEFAULT,
+    comment: str | None = None,
+) -> Write[str]:
     """Return a write of a voter's answer to a question of theirs; its value is the answer as it is stored.
 
     Args:
@@ -120,16 +129,34 @@ def telling(study: Study, digest: str, duel: int, winner: str, caps: Caps | None
         duel: The question's duel.
         winner: `a`, `b`, or as in `Study.tell`.
         caps: Those of the link. A skip does not count against them.
+        settings: Which answers voters may give.
+        comment: Why, in the voter's words.
 
     Raises:
+        Conflict: If voters may not give this answer, or no comments.
         NotFound: When it runs, if the duel was not asked of this voter.
         CapReached: When it runs, if the link takes no more votes.
     """
-    operation = partial(_tell, study=study, digest=digest, duel=duel, winner=SIDES.get(winner, winner), caps=caps)
+    answer, note = SIDES.get(winner, winner), checked_comment(comment)
+    if not settings.allows(answer):
+        raise Conflict(f"the answer {answer.replace('_', ' ')!r} is not possible here any more: choose another one")
+    if note is not None and not settings.comments:
+        raise Conflict("comments are not possible here any more: your answer was not saved")
+    more = None if note is None else {"note": note}
+    operation = partial(_tell, study=study, digest=digest, duel=duel, winner=answer, caps=caps, more=more)
     return Write(operation, study.id)
 
 
-def _tell(connection: sa.Connection, *, study: Study, digest: str, duel: int, winner: str, caps: Caps | None) -> str:
+def _tell(
+    connection: sa.Connection,
+    *,
+    study: Study,
+    digest: str,
+    duel: int,
+    winner: str,
+    caps: Caps | None,
+    more: Mapping[str, object] | None,
+) -> str:
     caps = None if winner == "skip" else caps
     counted = caps is not None and _is_counted(connection, caps, duel)  # an answer sent again does not count again
     if caps is not None and not counted and _is_full(connection, caps):
@@ -139,7 +166,7 @@ def _tell(connection: sa.Connection, *, study: Study, digest: str, duel: int, wi
     voter = voter_of(connection, digest)
     if voter is None or _asked(connection, study, duel, voter) is None:
         raise NotFound(f"duel {duel} was not asked of you: reload the page")
-    answer = study.tell_in(connection, duel=duel, winner=winner, voter=voter)
+    answer = study.tell_in(connection, duel=duel, winner=winner, voter=voter, more=more)
     if caps is not None and not counted:
         connection.execute(sa.insert(link_votes).values(key_id=caps.key, duel=duel, address=caps.address))
     return answer

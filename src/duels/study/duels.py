@@ -57,7 +57,7 @@ class LogEntry(NamedTuple):
 
     Attributes:
         seq: Its number in the log, from 1.
-        kind: create, ask, tell, import, undo, forget, add_arm, retire_arm, retire or resume; again and repeat for
+        kind: create, ask, tell, import, undo, forget, add_arm, retire_arm, retire, resume or goal; again and repeat for
             calls of a judge that do not count for the verdict; vote for a single imported vote in a log of version
             0.1.0.
         duel: The id of its duel; of an import, of the first vote.

@@ -1,4 +1,4 @@
-"""What a study is to find out, and by which rules: chosen when it is created, and kept."""
+"""What a study is to find out, and by which rules: chosen when it is created. Only `after` can be changed."""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -97,14 +97,24 @@ def new_goal(
     Raises:
         InvalidInput: If an argument is out of range.
     """
-    if after not in AFTER:
-        raise InvalidInput(f"after is {after!r}: expected 'stop' or 'rank', what to do when the winner is known")
+    after = checked_after(after)
     if about not in ABOUT:
         raise InvalidInput(
             f"about is {about!r}: expected 'items like these' or 'these items', what the verdict is about"
         )
     confidence, margin = checked_confidence(confidence), checked_margin(margin)
     return Goal(confidence, margin, after, ties="halves" if margin > 0 else ties, about=about, once=once)
+
+
+def checked_after(after: str) -> str:
+    """Return what happens when the winner is known, if it is one of `AFTER`.
+
+    Raises:
+        InvalidInput: If it is not.
+    """
+    if after not in AFTER:
+        raise InvalidInput(f"after is {after!r}: expected 'stop' or 'rank', what to do when the winner is known")
+    return after
 
 
 def goal_of(settings: Mapping[str, Any]) -> Goal:

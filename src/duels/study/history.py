@@ -19,6 +19,7 @@ from ..policies import Policy
 from ..policies import policy as find_policy
 from ..storage.batches import Batch
 from ..storage.storage import StudyRow
+from .goal import Goal
 from .player import Player, SavedState
 from .questions import Questions
 from .record import COLUMNS, NONE, Record
@@ -101,6 +102,11 @@ class History(Record):
     def _withdraw(self, duels: Sequence[int], becomes: int, blind: bool = False) -> None:
         self._asked_last = None
         super()._withdraw(duels, becomes, blind)
+
+    def _set_goal(self, goal: Goal) -> None:
+        self._asked_last = None
+        super()._set_goal(goal)
+        self._questions.start_again()
 
     def _start_again(self) -> None:
         """Recompute the policy's state from the first answer: arms changed, or answers were taken back."""
@@ -286,6 +292,7 @@ class History(Record):
             "withdrawn": self.withdrawn,
             "imported": self.imported,
             "retired": self.retired,
+            "after": self.goal.after,
             "open": list(self.open),
             "forgotten": sorted(self.forgotten),
         }
@@ -327,6 +334,7 @@ class History(Record):
         self._see_all_open()
         self.forgotten = set(plain["forgotten"])
         self.retired = plain.get("retired", False)
+        self.goal = self.goal._replace(after=plain.get("after", self.goal.after))
         self.imported = plain.get("imported", 0)
         if self.items is not None:
             self.items.fix(*plain["items"])

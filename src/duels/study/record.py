@@ -17,7 +17,7 @@ from ..storage.batches import Batch, unpack
 from ..storage.storage import Event, EventRow, StudyRow
 from ..votes.columns import ANSWERS
 from .finite import AskedItems
-from .goal import goal_of
+from .goal import Goal, goal_of
 from .tally import Tally
 from .verdict import FollowedVerdict, Verdict
 
@@ -290,6 +290,12 @@ class Record:
     def _retire(self, event: EventRow) -> None:
         self.retired = event[1] == "retire"
 
+    def _change_goal(self, event: EventRow) -> None:
+        self._set_goal(self.goal._replace(**json.loads(event[10])))
+
+    def _set_goal(self, goal: Goal) -> None:
+        self.goal = goal
+
     def _start_again(self) -> None:
         """Called when arms or past answers change, so that what was computed from all answers must be recomputed."""
         self._places, self._place, self._arms = None, None, None
@@ -431,6 +437,7 @@ _KINDS = {
     "retire_arm": Record._retire_arm,
     "retire": Record._retire,
     "resume": Record._retire,
+    "goal": Record._change_goal,
     "vote": Record._vote,
     "undo": Record._undo,
     "forget": Record._forget,

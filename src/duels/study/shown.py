@@ -6,7 +6,7 @@ import sqlalchemy as sa
 
 from ..errors import counted
 from . import leaderboard as tables
-from .goal import Goal, goal_of
+from .goal import Goal
 from .history import History
 from .leaderboard import RankRow
 from .log import Log
@@ -26,7 +26,7 @@ class Shown(Log):
     @property
     def goal(self) -> Goal:
         """What the study is to find out, and by which rules."""
-        return goal_of(self._row.settings)
+        return self.history().goal
 
     @property
     def arms(self) -> list[str]:

@@ -27,6 +27,7 @@ from ..votes.votes import Votes
 from . import log
 from .allocation import Allocation, allocate
 from .duels import Duel, DuelItem, checked_note, iso_time
+from .goal import checked_after
 from .items import choose_item, fixed_items, has_any, with_items
 from .past_votes import MOST_VOTES, checked_batch, exported_votes, too_many
 from .record import OPEN, next_event
@@ -467,6 +468,24 @@ class Study(Shown):
         history = self.current(connection)
         if history.retired != retired:
             self._write(history, "retire" if retired else "resume")
+
+    def set_after(self, after: str) -> None:
+        """Change what happens when the winner is known.
+
+        The verdict is not affected: its promise holds however the next questions are chosen.
+
+        Args:
+            after: `"stop"`, or `"rank"` to go on until the order of the others is known too.
+
+        Raises:
+            InvalidInput: If it is neither.
+        """
+        self._storage.write(Write(partial(self._set_after_in, after=checked_after(after)), self._row.id))
+
+    def _set_after_in(self, connection: sa.Connection, *, after: str) -> None:
+        history = self.current(connection)
+        if history.goal.after != after:
+            self._write(history, "goal", note=json.dumps({"after": after}))
 
     def import_votes(self, votes: VoteSource) -> int:
         """Add past votes as if they had been asked and answered here: all of them or, after an error, none.

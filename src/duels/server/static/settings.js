@@ -1,8 +1,25 @@
-/** The arms and the end of a study. */
+/** What can be changed in a study: what voters see, the arms, and its end. */
 
 import { at, call } from "./api.js";
 import { onClick, onForm, place, refresh, study } from "./manage.js";
 import { attempt, confirmed } from "./ui.js";
+
+onForm("voting", "voting-said", async (values) => {
+  place("voting-saved").textContent = "";
+  const saved = await call("PATCH", at(study, "settings"), {
+    question: values.get("question"),
+    instructions: values.get("instructions"),
+    ties: values.has("ties"),
+    both_bad: values.has("both_bad"),
+    comments: values.has("comments"),
+    votes: Number(values.get("votes")),
+    after: values.get("after"),
+  });
+  place("question").value = saved.question;
+  await refresh();
+  place("voting-saved").textContent = "Saved. Voters see it at their next question.";
+});
+place("voting").addEventListener("input", () => (place("voting-saved").textContent = ""));
 
 onForm("new-arm", "arm-said", async (values) => {
   await call("POST", at(study, "arms"), { name: values.get("name").trim() });

@@ -24,11 +24,13 @@ const TOO_LATE = { // for voters who arrive after the end
   retired: ["This comparison is over.", "No more votes are needed."],
   full: ["This link accepts no more votes.", "It has reached its maximum."],
 };
+const USUAL = "Which is better?"; // what the page asks anyway
 const LONG = 150; // characters; longer prompts are not bold
 let duel = null; // the question that is shown
 let more = false; // whether to continue after the goal
 let undoable = false;
 let busy = true;
+let settings = { ties: true, both_bad: true, comments: false }; // as the last question said
 
 function setBusy(now) {
   busy = now;
@@ -94,7 +96,10 @@ async function vote(winner) {
   if (duel === null) return;
   let news = "";
   try {
-    await sendUntilDone("tell", { duel, winner });
+    const comment = winner === "skip" || !settings.comments ? null : place("comment").value.trim() || null;
+    await sendUntilDone("tell", { duel, winner, comment });
+    place("comment").value = "";
+    showInstructions(false);
   } catch (error) {
     if (error.status !== 409 || !error.message.includes("was answered")) throw error;
     news = "You answered this question in another tab.";
@@ -127,7 +132,26 @@ function showNothing() {
   place("nothing").focus({ preventScroll: true });
 }
 
+/** Applies what the person who asks may change meanwhile; returns whether the page must be loaded again for it. */
+function adjust(question) {
+  settings = question;
+  const { ties, both_bad: bothBad, comments } = question;
+  document.querySelector("[data-winner=tie]").hidden = !ties;
+  document.querySelector("[data-winner=both_bad]").hidden = !bothBad;
+  for (const one of help.querySelectorAll("[data-only]")) one.hidden = one.dataset.only === "tie" ? !ties : !bothBad;
+  place("comment-button").hidden = !comments;
+  if (!comments) showComment(false);
+  const title = place("title");
+  if (!("own" in title.dataset)) title.textContent = question.question;
+  place("asked").textContent = question.question;
+  return question.page !== place("main").dataset.version;
+}
+
 function show(question, news = "") {
+  if (adjust(question)) {
+    location.reload(); // other instructions
+    return;
+  }
   undoable ||= question.answered > 0;
   showProgress(question);
   const was = duel;
@@ -138,16 +162,19 @@ function show(question, news = "") {
     return;
   }
   const byName = question.a.kind === "name";
-  place("prompt").textContent = question.prompt ?? "Which is better?";
+  place("prompt").textContent = question.prompt ?? question.question;
+  const said = [USUAL, place("title").textContent, place("prompt").textContent];
+  place("asked").hidden = said.includes(question.question);
   place("prompt").classList.toggle("long", place("prompt").textContent.length > LONG);
   place("prompt").scrollTop = 0;
   place("prompt").hidden = place("prompt").textContent === document.querySelector("h1").textContent;
   if (was !== duel || news) for (const letter of ["a", "b"]) showSide(letter, question[letter]);
   wrap.hidden = !document.querySelector(".output pre");
+  setFolded(true);
   place("keys-hint").hidden = ![question.a.kind, question.b.kind].includes("html");
   const names = byName ? `A: ${place("output-a").textContent}. B: ${place("output-b").textContent}.` : "";
   const number = `Question ${(question.answered + 1).toLocaleString("en")}.`;
-  place("news").textContent = [news, number, place("prompt").textContent, names].filter(Boolean).join(" ");
+  place("news").textContent = [news, number, place("asked").hidden ? "" : question.question, place("prompt").textContent, names].filter(Boolean).join(" ");
   if (document.activeElement === document.body || !document.activeElement.checkVisibility()) {
     place("main").focus({ preventScroll: true });
   }
@@ -171,7 +198,10 @@ function showSide(letter, side) {
     output.replaceChildren(frame(side.src, title), element("a", { href: large, ...tab }, "Open full size"));
   } else if (side.kind === "image") {
     const picture = element("img", { src: side.src, alt: title });
-    output.replaceChildren(element("a", { href: large, ...tab }, picture, element("span", {}, "Open full size")));
+    const button = element("button", { type: "button", class: "picture", "aria-label": `Zoom ${title.toLowerCase()}` }, picture);
+    button.addEventListener("click", () => zoom(letter));
+    picture.addEventListener("load", measure);
+    output.replaceChildren(button, element("a", { href: large, ...tab }, "Open full size"));
   } else {
     output.innerHTML = side.html; // sanitised by the server
   }
@@ -214,6 +244,7 @@ function thank({ done, answered }) {
 }
 
 function act(what) {
+  if ((what === "tie" && !settings.ties) || (what === "both_bad" && !settings.both_bad)) return;
   if (what === "undo") alone(undo);
   else if (duel !== null) alone(() => vote(what));
 }
@@ -246,8 +277,93 @@ wrap.addEventListener("click", () => {
   setWrapped(wrapped);
 });
 
+/** Comments are for the question that is shown. */
+function showComment(open) {
+  place("comment-field").hidden = !open;
+  place("comment-button").setAttribute("aria-expanded", String(open));
+  if (open) place("comment").focus();
+}
+place("comment-button").addEventListener("click", () => showComment(place("comment-field").hidden));
+
+/** Instructions are open until the first answer; then they are a click away. */
+function showInstructions(open) {
+  const instructions = place("instructions");
+  if (!instructions || instructions.open === open) return;
+  instructions.open = open;
+  if (!open) localStorage.setItem("read", place("main").dataset.version);
+}
+showInstructions(localStorage.getItem("read") !== place("main").dataset.version);
+
+/** Outputs that do not fit are cut at the same height, and shown in full together. */
+const fold = place("fold");
+const outputs = ["a", "b"].map((letter) => place(`output-${letter}`));
+function setFolded(folded) {
+  fold.setAttribute("aria-pressed", String(!folded));
+  fold.textContent = folded ? "Show all of both" : "Show less of both";
+  document.body.classList.toggle("unfolded", !folded);
+  measure();
+}
+function measure() {
+  const unfolded = document.body.classList.contains("unfolded");
+  const below = (one) => one.scrollHeight - one.clientHeight - one.scrollTop; // what is not visible
+  for (const one of outputs) one.classList.toggle("cut", !unfolded && below(one) > 1);
+  fold.hidden = !unfolded && !outputs.some((one) => one.scrollHeight > one.clientHeight + 1);
+}
+for (const one of outputs) one.addEventListener("scroll", measure, { passive: true });
+fold.addEventListener("click", () => setFolded(document.body.classList.contains("unfolded")));
+addEventListener("resize", measure);
+place("instructions")?.addEventListener("toggle", measure);
+
+/** Pictures can be enlarged, and changed for one another at the same place. */
+const SIZES = [1, 1.5, 2, 3, 4, 6, 8];
+const view = { letter: "a", size: 0, dialog: place("zoom"), frame: place("zoom-view") };
+function zoom(letter) {
+  const picture = place(`output-${letter}`).querySelector("img");
+  const other = letter === "a" ? "b" : "a";
+  view.letter = letter;
+  place("zoom-title").textContent = picture.alt;
+  place("zoom-other").hidden = !place(`output-${other}`).querySelector(".picture");
+  place("zoom-other").textContent = `Show ${other.toUpperCase()}`;
+  const { scrollLeft, scrollTop } = view.frame;
+  view.frame.replaceChildren(element("img", { src: picture.src, alt: picture.alt }));
+  if (!view.dialog.open) {
+    view.size = 0;
+    view.dialog.showModal();
+  }
+  resize(view.size);
+  if (view.size) view.frame.scrollTo(scrollLeft, scrollTop);
+}
+/** Enlarges the picture around the middle of what is visible. */
+function resize(size) {
+  const { frame } = view;
+  const picture = frame.querySelector("img");
+  const middle = [
+    (frame.scrollLeft + frame.clientWidth / 2) / frame.scrollWidth,
+    (frame.scrollTop + frame.clientHeight / 2) / frame.scrollHeight,
+  ];
+  view.size = Math.max(0, Math.min(SIZES.length - 1, size));
+  frame.classList.toggle("enlarged", view.size > 0);
+  picture.style.width = view.size ? `${100 * SIZES[view.size]}%` : "";
+  frame.scrollTo(middle[0] * frame.scrollWidth - frame.clientWidth / 2, middle[1] * frame.scrollHeight - frame.clientHeight / 2);
+  place("zoom-size").textContent = `${100 * SIZES[view.size]} %`;
+}
+const zoomOther = () => place("zoom-other").hidden || zoom(view.letter === "a" ? "b" : "a");
+place("zoom-in").addEventListener("click", () => resize(view.size + 1));
+place("zoom-out").addEventListener("click", () => resize(view.size - 1));
+place("zoom-whole").addEventListener("click", () => resize(0));
+place("zoom-other").addEventListener("click", zoomOther);
+view.dialog.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const keys = { "+": () => resize(view.size + 1), "=": () => resize(view.size + 1), "-": () => resize(view.size - 1), 0: () => resize(0), o: zoomOther };
+  const act = keys[event.key.toLowerCase()];
+  if (act) {
+    event.preventDefault();
+    act();
+  }
+});
+
 document.addEventListener("keydown", (event) => {
-  if (help.open) return;
+  if (help.open || view.dialog.open) return;
   if (event.key === "?" && !event.target.closest?.("input, textarea, select")) {
     help.showModal();
     return;
@@ -261,7 +377,7 @@ document.addEventListener("keydown", (event) => {
 });
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button");
-  if (!button || ["wrap", "keys-button"].includes(button.id) || help.contains(button)) return;
+  if (!button || !("winner" in button.dataset || "undo" in button.dataset || ["more", "again"].includes(button.id))) return;
   if (event.pointerType === "touch" || matchMedia("(hover: none)").matches) button.blur(); // no trace of the last answer
   if (button.id === "more") {
     more = true;

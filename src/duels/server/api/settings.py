@@ -1,0 +1,73 @@
+"""The settings of a study that can be changed while it runs, and who changed what."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from ...storage.changes import list_changes
+from ...study.duels import iso_time
+from ...study.study import Study
+from ...study.voter_settings import change_voter_settings, voter_settings
+from ..errors import error_responses
+from ..schemas import Changes, NewSettings, StudySettings
+from ..security import Admin, ServiceDep, changing
+from ..service import Service
+from .studies import Found
+
+router = APIRouter(tags=["settings"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
+AFTER = {"stop": "stop", "rank": "go on and rank the others"}
+WORDS = {
+    "question": "The question for voters is now “{}”.",
+    "instructions": "Changed the instructions for voters.",
+    "ties": "Voters {} answer that both are equally good.",
+    "both_bad": "Voters {} answer that both are bad.",
+    "comments": "Voters {} write comments.",
+    "votes": "Each voter is now asked for {:,} votes.",
+}
+
+
+@router.get("/api/studies/{study}/settings", response_model=StudySettings)
+def settings(study: Found) -> dict[str, Any]:
+    """Get the settings that can be changed while a study runs."""
+    return voter_settings(study)._asdict() | {"after": study.goal.after}
+
+
+@router.patch("/api/studies/{study}/settings", response_model=StudySettings)
+def set_settings(study: Found, body: NewSettings, key: Admin) -> dict[str, Any]:
+    """Change settings; what is left out stays as it is. Voters see the change at their next question."""
+    known = voter_settings(study)
+    wanted = body.model_dump(exclude_none=True)
+    after = wanted.pop("after", study.goal.after)
+    changes = {name: value for name, value in wanted.items() if value != getattr(known, name)}
+    if changes:
+        with changing(study, key, " ".join(_words(name, value) for name, value in changes.items())):
+            change_voter_settings(study, **changes)
+    if after != study.goal.after:
+        with changing(study, key, f"When the winner is known, the study will {AFTER[after]}."):
+            study.set_after(after)
+    return settings(study)
+
+
+def _words(name: str, value: object) -> str:
+    shown = ("may now", "can no longer")[not value] if isinstance(value, bool) else value
+    return WORDS[name].format(shown or "Which is better?")
+
+
+@router.get("/api/studies/{study}/changes", response_model=Changes)
+def changes(
+    study: Found,
+    service: ServiceDep,
+    key: Admin,
+    before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+) -> dict[str, Any]:
+    """List who changed what through this server, the newest change first."""
+    return changes_of(study, service, before, limit)
+
+
+def changes_of(study: Study, service: Service, before: int | None, limit: int) -> dict[str, Any]:
+    """Return a page of the changes of a study. Blocks."""
+    with service.storage.lock, service.storage.translate_errors():
+        found = list_changes(service.storage.connection(), study.id, before, limit + 1)
+    page = [one._asdict() | {"time": iso_time(one.time)} for one in found[:limit]]
+    return {"changes": page, "next": found[limit - 1].id if len(found) > limit else None}

@@ -1,0 +1,122 @@
+"""What people who vote through links read, and which answers they may give. It can be changed while a study runs."""
+
+import json
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from ..checks import check_int
+from ..errors import InvalidInput, cut
+from ..storage.storage import Write
+from ..storage.tables import studies
+from ..votes.names import is_text
+from .study import Study
+
+MOST_QUESTION = 200  # characters
+MOST_INSTRUCTIONS = 10_000  # characters
+MOST_COMMENT = 2_000  # characters
+MOST_VOTES = 100_000
+SWITCHES = ("ties", "both_bad", "comments")
+
+
+class VoterSettings(NamedTuple):
+    """What voters read, and which answers they may give.
+
+    Attributes:
+        question: What they are asked about each two outputs.
+        instructions: What they should know before they answer, in Markdown; empty for none.
+        ties: Whether they may answer that both are equally good.
+        both_bad: Whether they may answer that both are bad.
+        comments: Whether they may say why.
+        votes: How many votes each of them is asked for, unless their link says otherwise.
+    """
+
+    question: str = "Which is better?"
+    instructions: str = ""
+    ties: bool = True
+    both_bad: bool = True
+    comments: bool = False
+    votes: int = 25
+
+    def allows(self, answer: str) -> bool:
+        """Return whether voters may give an answer."""
+        return {"tie": self.ties, "both_bad": self.both_bad}.get(answer, True)
+
+
+DEFAULT = VoterSettings()
+
+
+def voter_settings_of(settings: Mapping[str, Any]) -> VoterSettings:
+    """Return what is stored in a study's settings."""
+    return VoterSettings(**settings.get("voters", {}))
+
+
+def voter_settings(study: Study) -> VoterSettings:
+    """Return the settings for voters as the database has them now."""
+    with study.storage.lock, study.storage.translate_errors():
+        return voter_settings_of(_stored(study.storage.connection(), study))
+
+
+def change_voter_settings(study: Study, **changes: object) -> VoterSettings:
+    """Change the settings for voters: all that are given or, after an error, none.
+
+    Args:
+        study: The study.
+        **changes: Attributes of `VoterSettings`.
+
+    Returns:
+        All settings.
+
+    Raises:
+        InvalidInput: If one of them cannot be used.
+    """
+    checked = {name: _checked(name, value) for name, value in changes.items()}
+    return study.storage.write(Write(partial(_change, study=study, changes=checked), study.id))
+
+
+def _change(connection: sa.Connection, *, study: Study, changes: Mapping[str, object]) -> VoterSettings:
+    study.current(connection)
+    settings = _stored(connection, study)
+    settings["voters"] = settings.get("voters", {}) | changes
+    connection.execute(sa.update(studies).where(studies.c.id == study.id).values(settings=json.dumps(settings)))
+    return voter_settings_of(settings)
+
+
+def _stored(connection: sa.Connection, study: Study) -> dict[str, Any]:
+    found = connection.execute(sa.select(studies.c.settings).where(studies.c.id == study.id)).scalar_one()
+    return dict(json.loads(found))
+
+
+def _checked(name: str, value: object) -> object:
+    if name not in VoterSettings._fields:
+        raise InvalidInput(f"voters have no setting {name!r}: expected one of {', '.join(VoterSettings._fields)}")
+    if name == "votes":
+        return check_int("votes", value, 1, MOST_VOTES)
+    if name in SWITCHES:
+        if not isinstance(value, bool):
+            raise InvalidInput(f"{name} is {cut(value)}: expected True or False")
+        return value
+    most = MOST_QUESTION if name == "question" else MOST_INSTRUCTIONS
+    text = value.strip() if isinstance(value, str) else None
+    if text is None or len(text) > most or not _is_storable(text) or (name == "question" and not text.isprintable()):
+        raise InvalidInput(f"{name} is {cut(value)}: expected text of at most {most:,} characters")
+    return text or VoterSettings._field_defaults[name]
+
+
+def checked_comment(comment: str | None) -> str | None:
+    """Return a voter's comment as it is stored; None if there is nothing in it.
+
+    Raises:
+        InvalidInput: If it is too long.
+    """
+    text = (comment or "").strip()
+    if len(text) > MOST_COMMENT or not _is_storable(text):
+        raise InvalidInput(f"the comment is {cut(text)}: expected text of at most {MOST_COMMENT:,} characters")
+    return text or None
+
+
+def _is_storable(text: str) -> bool:
+    """Whether every database can store it."""
+    return is_text(text) and "\x00" not in text
