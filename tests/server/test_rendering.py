@@ -88,7 +88,7 @@ LINK = f'target="_blank" rel="{REL}"'
     ("text", "wanted"),
     [
         ("*a* **b** ~~c~~ `d<e`", "<p><em>a</em> <strong>b</strong> <s>c</s> <code>d&lt;e</code></p>"),
-        ("# a\n\n---\n> b", "<h1>a</h1>\n<hr>\n<blockquote>\n<p>b</p>\n</blockquote>"),
+        ("# a\n\n---\n> b", "<h3>a</h3>\n<hr>\n<blockquote>\n<p>b</p>\n</blockquote>"),
         ("3. a\n4. b", '<ol start="3">\n<li>a</li>\n<li>b</li>\n</ol>'),
         ("```\na < b\n```", '<pre tabindex="0"><code>a &lt; b\n</code></pre>'),
         ("```python\na\n```", '<pre tabindex="0"><code><span class="n">a</span>\n</code></pre>'),

@@ -42,6 +42,7 @@ BODIES = {
     "/api/studies/{study}/interleave": {"rankings": {arm: [1, 2] for arm in ARMS}},
     "/api/studies/{study}/clicks": {"impression": 2, "clicks": [1]},
     "/api/studies/{study}/links": {},
+    "/api/studies/{study}/settings": {"comments": True},
     "/api/studies/{study}/scripts": {"scripts": True},
     "/api/tokens": {"name": "another"},
 }
@@ -79,7 +80,7 @@ class Place:
         return re.sub(r"\{(\w+)(:\w+)?\}", lambda found: str(values[found[1]]), path)
 
     def send(self, client, method, path, **more):
-        body = BODIES.get(path) if method == "POST" else None
+        body = BODIES.get(path) if method in ("POST", "PATCH", "PUT") else None
         sent = {"content": body} if isinstance(body, str) else {"json": body} if body is not None else {}
         return client.request(method, self.address(path), **sent, **more)
 

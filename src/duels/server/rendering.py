@@ -148,6 +148,13 @@ def _link_images(state: StateCore) -> None:
         block.children = shown if block.children is not None else None
 
 
+def _lower_headings(state: StateCore) -> None:
+    """Begin with the third level of headings: the page has the first, and the title of an output is the second."""
+    for block in state.tokens:
+        if block.type in ("heading_open", "heading_close"):
+            block.tag = f"h{min(6, int(block.tag[1]) + 2)}"
+
+
 def _instead(image: Token, within_link: bool) -> list[Token]:
     address = str(image.attrs["src"])
     text = Token("text", "", 0, content=image.content or address)
@@ -158,3 +165,4 @@ def _instead(image: Token, within_link: bool) -> list[Token]:
 
 _markdown = MarkdownIt("commonmark", {"html": False, "highlight": _fence}).enable(["table", "strikethrough"])
 _markdown.core.ruler.push("link_images", _link_images)
+_markdown.core.ruler.push("lower_headings", _lower_headings)

@@ -25,7 +25,7 @@ from ..votes.names import arm_names, composed, is_text
 from ..votes.names import study_name as checked_name
 from . import log
 from .duels import iso_time
-from .goal import new_goal
+from .goal import goal_of, new_goal
 from .history import History
 from .record import next_event
 from .study import Study
@@ -174,11 +174,12 @@ def notices(study: Study, policy: Policy) -> dict[str, str]:
         Sentences under `policy` and `margin`; empty if there is nothing to say.
     """
     known: dict[str, str] = {}
-    if study.goal.on_these_items:
+    goal = goal_of(study.row.settings)
+    if goal.on_these_items:
         return known
     if policy.live:
         known["policy"] = f"study {study.name!r} may never end with the policy {policy}: {policy.live}"
-    if study.goal.margin == 0:
+    if goal.margin == 0:
         known["margin"] = NO_MARGIN
     return known
 
@@ -342,7 +343,7 @@ def _refuse_different(study: Study, names: list[str], goal: Mapping[str, object]
     started = study.events(limit=1)[0].note["arms"]
     if names not in (started, list(map(composed, started))):
         raise Conflict(f"study {study.name!r} exists with other arms ({', '.join(started)}): choose another name")
-    own = study.goal._asdict()
+    own = goal_of(study.row.settings)._asdict()  # as it was created: `set_after` may have been called since
     for what, value in goal.items():
         if own[what] != value:
             raise Conflict(

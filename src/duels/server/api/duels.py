@@ -15,7 +15,7 @@ from ...study.items import with_items
 from ...study.study import Study, parts_of
 from ..errors import error_responses
 from ..schemas import AllocationOut, Ask, DuelOut, Duels, Forget, Forgotten, Tell, Told, Undo, Undone
-from ..security import FastCaller, ServiceDep
+from ..security import Caller, FastCaller, ServiceDep, changing
 from .studies import Found, StudyPath
 
 router = APIRouter(tags=["duels"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
@@ -70,9 +70,10 @@ async def tell(study: StudyPath, body: Tell, service: ServiceDep, key: FastCalle
 
 
 @router.post("/api/studies/{study}/undo", response_model=Undone)
-def undo(study: Found, body: Undo) -> dict[str, object]:
+def undo(study: Found, body: Undo, key: Caller) -> dict[str, object]:
     """Undo an answer; the duel is open again. After an undo the verdict's guarantee no longer holds."""
-    study.undo(body.duel)
+    with changing(study, key, f"Took back the answer to duel {body.duel}."):
+        study.undo(body.duel)
     return {"duel": body.duel}
 
 

@@ -21,7 +21,7 @@ from ..errors import Refused, error_responses
 from ..keys import KeyId
 from ..page_files import compressed
 from ..schemas import Events, Imported, JudgesOut, Leaderboard, Preferences, RankingOut, StandingOut
-from ..security import Caller, ServiceDep
+from ..security import Caller, ServiceDep, changing
 from .studies import Found, StudyPath
 
 router = APIRouter(tags=["results"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
@@ -204,7 +204,9 @@ async def import_votes(study: StudyPath, request: Request, service: ServiceDep, 
         return found.importing(votes)
 
     ready = await service.background.upload(work)
-    return {"imported": await service.write(None if service.open_to_all else key, study, lambda found: ready)}
+    found = await service.cached_study(study)
+    with changing(found, key, "Imported past votes."):
+        return {"imported": await service.write(None if service.open_to_all else key, study, lambda found: ready)}
 
 
 @router.get("/api/studies/{study}/stream", response_class=StreamingResponse)

@@ -4,15 +4,16 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Response
 
-from ...errors import UnknownName
+from ...errors import UnknownName, counted
 from ...policies import BUILT_IN, policy
 from ...specs import split
+from ...storage.storage import Write
 from ...study.catalogue import DEFAULT_POLICY, create_study, delete_study, notices
 from ...study.log import clock
 from ...study.study import Study
 from ..errors import error_responses
 from ..schemas import NewArm, NewStudy, Studies, StudyCreated, StudyOut
-from ..security import Admin, Caller, ServiceDep
+from ..security import Admin, Caller, ServiceDep, changing
 
 router = APIRouter(tags=["studies"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
 StudyPath = Annotated[str, Path(min_length=1, max_length=200, description="The study's name.")]
@@ -55,6 +56,9 @@ def create(body: NewStudy, service: ServiceDep, key: Caller) -> dict[str, object
     )
     service.background.prepare(study)
     is_new = study.row.created >= before
+    if is_new:
+        with changing(study, key, f"Created the study with {counted(len(study.arms), 'arm')}."):
+            service.storage.write(Write(lambda connection: None))
     return service.described(study) | {"notices": notices(study, policy(study.policy)) if is_new else {}}
 
 
@@ -73,30 +77,34 @@ def delete(study: StudyPath, service: ServiceDep, key: Admin) -> Response:
 
 
 @router.post("/api/studies/{study}/retire", response_model=StudyOut)
-def retire(study: Found, service: ServiceDep) -> dict[str, object]:
+def retire(study: Found, service: ServiceDep, key: Caller) -> dict[str, object]:
     """Stop asking. Voters see a thank-you page, and late answers are still accepted."""
-    study.retire()
+    with changing(study, key, "Retired the study."):
+        study.retire()
     return service.described(study)
 
 
 @router.post("/api/studies/{study}/resume", response_model=StudyOut)
-def resume(study: Found, service: ServiceDep) -> dict[str, object]:
+def resume(study: Found, service: ServiceDep, key: Caller) -> dict[str, object]:
     """Resume a retired study."""
-    study.resume()
+    with changing(study, key, "Resumed the study."):
+        study.resume()
     return service.described(study)
 
 
 @router.post("/api/studies/{study}/arms", response_model=StudyOut, status_code=201)
-def add_arm(study: Found, body: NewArm, service: ServiceDep) -> dict[str, object]:
+def add_arm(study: Found, body: NewArm, service: ServiceDep, key: Caller) -> dict[str, object]:
     """Add an arm while the study runs."""
-    study.add_arm(body.name)
+    with changing(study, key, f"Added the arm “{body.name}”."):
+        study.add_arm(body.name)
     return service.described(study)
 
 
 @router.post("/api/studies/{study}/arms/{arm:path}/retire", response_model=StudyOut)
 def retire_arm(
-    study: Found, arm: Annotated[str, Path(min_length=1, max_length=200)], service: ServiceDep
+    study: Found, arm: Annotated[str, Path(min_length=1, max_length=200)], service: ServiceDep, key: Caller
 ) -> dict[str, object]:
     """Retire an arm; its answers are kept."""
-    study.retire_arm(arm)
+    with changing(study, key, f"Retired the arm “{arm}”."):
+        study.retire_arm(arm)
     return service.described(study)

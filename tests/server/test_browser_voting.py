@@ -1,0 +1,177 @@
+"""The voting page and the Settings tab in a real browser: what the person who asks sets, and what voters see of it."""
+
+import base64
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from .test_browser import DESKTOP, PHONE, api, browser, live, make_study, so_far  # noqa: F401
+
+LONG = "\n\n".join(
+    f"Paragraph {number}. " + "The quick brown fox jumps over the lazy dog. " * 6 for number in range(15)
+)
+ITEMS = [{"prompt": "Explain foxes.", "outputs": {"long": LONG, "short": "A fox is a small wild dog."}}]
+ZOOMED = {"width": 320, "height": 256}  # 1280 × 1024 at 400 %
+
+
+def picture(colour):
+    shape = f'<rect width="1600" height="900" fill="{colour}"/>'
+    drawing = f'<svg xmlns="http://www.w3.org/2000/svg" width="1600" height="900">{shape}</svg>'
+    return {"kind": "image", "content": f"data:image/svg+xml;base64,{base64.b64encode(drawing.encode()).decode()}"}
+
+
+PICTURES = [{"prompt": "Which logo?", "outputs": {"long": picture("red"), "short": picture("blue")}}]
+
+
+def in_view(page, selector):
+    """Whether an element is in the window, and the topmost thing at its middle."""
+    return page.evaluate(
+        """(selector) => {
+          const one = document.querySelector(selector);
+          one.scrollIntoView({ block: "center" });
+          const { left, top, width, height } = one.getBoundingClientRect();
+          return one.contains(document.elementFromPoint(left + width / 2, top + Math.min(height, innerHeight) / 2));
+        }""",
+        selector,
+    )
+
+
+def set_and_vote(browser, live, api, size):  # noqa: F811
+    """The settings of a study, from the page on which they are made to the page on which people vote."""
+    link = make_study(api, "foxes", ["long", "short"], ITEMS, title="")
+    board = browser.sign_in(live.token, "/studies/foxes/settings", viewport=size)
+    board.get_by_label("Question").fill("Which would you rather read?")
+    board.get_by_label("Instructions").fill("# How to judge\n\nPrefer what is **right**.")
+    board.get_by_label("Tie: both are equally good").uncheck()
+    board.get_by_label("A comment, if people want to say why").check()
+    board.get_by_label("When the winner is known").select_option("rank")
+    board.get_by_role("button", name="Save").click()
+    expect(board.locator("#voting-saved")).to_have_text("Saved. Voters see it at their next question.")
+    expect(board.locator("#changes")).to_contain_text("Voters can no longer answer that both are equally good.")
+    assert api.get("/api/studies/foxes/settings").json()["after"] == "rank"
+
+    voter = browser.open(link, viewport=size)
+    expect(voter.get_by_role("heading", level=1)).to_have_text("Which would you rather read?")
+    expect(voter.get_by_text("Prefer what is right.")).to_be_visible()
+    expect(voter.get_by_role("button", name="Tie")).to_be_hidden()
+    expect(voter.get_by_role("button", name="Both bad")).to_be_visible()
+    voter.keyboard.press("t")  # a key for an answer that is not possible
+    so_far(voter, "0 of 25")
+    voter.get_by_role("button", name="Show all of both").click()
+    whole = "(all) => all.every((one) => one.scrollHeight <= one.clientHeight + 1)"
+    assert voter.locator(".sides .output").evaluate_all(whole)
+    voter.get_by_role("button", name="Show less of both").click()
+    assert not voter.locator(".sides .output").evaluate_all(whole)
+    voter.get_by_role("button", name="Comment").click()
+    voter.get_by_label("Why? If you like, say it in a few words.").fill("Says a lot: <b>all</b> of it")
+    so_far(voter, "0 of 25")  # the letters of a comment are not keys
+    voter.get_by_role("button", name="A is better").click()
+    so_far(voter, "1 of 25")
+    expect(voter.get_by_text("Prefer what is right.")).to_be_hidden()  # read
+    expect(voter.get_by_label("Why?")).to_have_value("")
+    told = [one for one in api.get("/api/studies/foxes/events").json()["events"] if one["kind"] == "tell"]
+    assert [one["note"] for one in told] == [{"note": "Says a lot: <b>all</b> of it"}]
+
+    board.get_by_label("Instructions").fill("Prefer what is *short*.")
+    board.get_by_label("A comment, if people want to say why").uncheck()
+    board.get_by_role("button", name="Save").click()
+    expect(board.locator("#changes")).to_contain_text("Changed the instructions for voters.")
+    voter.get_by_role("button", name="B is better").click()
+    expect(voter.get_by_text("Prefer what is short.")).to_be_visible()
+    expect(voter.get_by_role("button", name="Comment")).to_be_hidden()
+    so_far(voter, "2 of 25")
+    return board, voter
+
+
+def test_what_is_set_is_what_voters_see(browser, live, api):  # noqa: F811
+    _, voter = set_and_vote(browser, live, api, DESKTOP)
+    tree = voter.locator("body").aria_snapshot()
+    for line in (
+        '- heading "Which would you rather read?" [level=1]',
+        '- progressbar "2 of 25"',
+        '- region "Prompt": Explain foxes.',
+        '- heading "A" [level=2]',
+        '- group "Your answer":',
+        '- button "A is better"',
+        '- button "B is better"',
+        '- button "Show all of both"',
+    ):
+        assert line in tree, tree
+    assert voter.locator("[role=status][aria-live=polite]#news").inner_text().startswith("Question 3.")
+    assert voter.locator("[role=alert]#trouble").count() == 1
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_same_on_a_phone_and_by_axe(browser, live, api, scheme):  # noqa: F811
+    board, voter = set_and_vote(browser, live, api, PHONE)
+    for page in (board, voter):
+        page.emulate_media(color_scheme=scheme)
+        assert page.evaluate("() => document.documentElement.scrollWidth") <= PHONE["width"]
+        found = Axe().run(page)
+        assert found.violations_count == 0, found.generate_report()
+
+
+@pytest.mark.deep
+def test_pictures_are_enlarged_and_compared_at_the_same_place(browser, live, api):  # noqa: F811
+    link = make_study(api, "logos", ["long", "short"], PICTURES)
+    for size in (DESKTOP, PHONE, ZOOMED):
+        page = browser.open(link, viewport=size)
+        page.get_by_role("button", name="Zoom output a").click()
+        zoom = page.get_by_role("dialog", name="Output A")
+        expect(zoom.get_by_role("status")).to_have_text("100 %")
+        page.keyboard.press("+")
+        zoom.get_by_role("button", name="Larger").click()
+        expect(zoom.get_by_role("status")).to_have_text("200 %")
+        view, place = page.locator("#zoom-view"), "(view) => [view.scrollLeft, view.scrollWidth]"
+        view.evaluate("(view) => view.scrollTo(33, 0)")
+        before = view.evaluate(place)
+        assert before[1] > size["width"]
+        page.keyboard.press("o")
+        expect(page.get_by_role("dialog", name="Output B")).to_be_visible()
+        assert view.evaluate(place) == before
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            assert Axe().run(page).violations_count == 0
+        page.keyboard.press("t")  # no answer while a picture is looked at
+        page.keyboard.press("Escape")
+        so_far(page, "0 of 25")
+        page.context.close()
+
+
+@pytest.mark.deep
+def test_at_four_times_the_size_nothing_hides_the_outputs(browser, live, api):  # noqa: F811
+    link = make_study(api, "foxes", ["long", "short"], ITEMS)
+    api.patch("/api/studies/foxes/settings", json={"instructions": "Read both.", "comments": True})
+    page = browser.open(link, viewport=ZOOMED)
+    so_far(page, "0 of 25")
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= ZOOMED["width"]
+    for part in ("#output-a", "#output-b", "#prompt", "#fold", ".choices .a", ".choices .b", "#comment-button"):
+        assert in_view(page, part), part
+    page.get_by_role("button", name="B is better").click()
+    so_far(page, "1 of 25")
+
+
+@pytest.mark.deep
+def test_voting_by_the_accessibility_tree_alone(browser, live, api):  # noqa: F811
+    """What a screen reader works with: roles and names, by the keyboard, and what is announced after each answer."""
+    link = make_study(api, "foxes", ["long", "short"], ITEMS, votes=2)
+    page = browser.open(link)
+    so_far(page, "0 of 2")
+    expect(page.locator("#news")).to_have_text("Question 1. Explain foxes.")
+    page.keyboard.press("Tab")
+    named = []
+    for _ in range(16):
+        named.append(page.evaluate("() => document.activeElement.ariaLabel || document.activeElement.innerText.trim()"))
+        page.keyboard.press("Tab")
+    for name in ("Skip to the question", "Prompt", "Output A", "Output B"):
+        assert name in named, named
+    assert [one.split(" ←")[0].split(" →")[0] for one in named if "better" in one][:2] == ["A is better", "B is better"]
+    page.get_by_role("button", name="Both bad").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#news")).to_contain_text("Question 2.")
+    page.get_by_role("button", name="A is better").focus()
+    page.keyboard.press("Space")
+    expect(page.locator("#news")).to_contain_text("Thank you! You gave 2 votes.")
+    expect(page.get_by_role("heading", name="Thank you!")).to_be_visible()
