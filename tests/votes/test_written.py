@@ -123,3 +123,24 @@ def test_pairs_need_items(study, tmp_path):
     assert not (tmp_path / "pairs.jsonl").exists()
     clear_items(study)
     assert trl_pairs(study.votes(items=True)).rows == []
+
+
+def test_items_and_comments_of_a_study_are_columns_of_its_export(tmp_path):
+    study = create_study(["a", "b"], storage="sqlite://")
+    add_items(study, [{"prompt": "p", "outputs": {"a": "x", "b": "y"}}])
+    first, second = study.ask(2, allow_self=False)
+    study.tell(first, "left", note="=1+1\nand more")
+    study.tell(second, "right", note="taken back")
+    study.undo(second)
+    study.tell(second, "tie")
+    votes = study.votes()
+    assert votes.extra["item"].to_list() == [1, 1]
+    assert votes.extra["comment"].to_list() == ["=1+1\nand more", None]
+    for name in ("votes.csv", "votes.jsonl", "votes.parquet"):
+        write_votes(votes, tmp_path / name)
+        again = read_votes(tmp_path / name, extra=["item", "comment"])
+        assert [vote[:3] for vote in again] == [vote[:3] for vote in votes]
+        assert again.extra["item"].to_list() == [1, 1]
+        assert [one or None for one in again.extra["comment"].to_list()] == ["=1+1\nand more", None]
+    assert "\"'=1+1" in (tmp_path / "votes.csv").read_text()  # for a spreadsheet it is text
+    assert create_study(["a", "b"], storage="sqlite://").votes().extra == {}

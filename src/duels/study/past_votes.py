@@ -28,24 +28,40 @@ MOST_VOTES = 10**12  # of a study: with more, rounding errors of the evidence ar
 def exported_votes(study: Log, items: bool = False) -> Votes:
     """Return the answers of a study that count; self-duels are left out.
 
+    The number of the item that a duel was about, and what the voter wrote, are the further columns item and comment, if
+    any duel has them.
+
     Args:
         study: The study.
-        items: Whether to add what each duel was about, if any was about an item, as the further columns prompt,
-            left_output and right_output.
+        items: Whether to add the prompts and outputs of the items too, as the further columns prompt, left_output and
+            right_output.
     """
-    exported, shown = study.read(_exported), dict[int, int]()
+    exported, shown, said = study.read(_exported), dict[int, int](), dict[int, str]()
     found = _Found(exported)
     for event in study.read_log(exported.seq):
-        if items and event.kind == "ask" and event.note and (item := item_in(event.note)) is not None:
+        if event.kind == "ask" and event.note and (item := item_in(event.note)) is not None:
             shown[event.duel or 0] = item
         if event.kind == "import":
             found.add_import(event.duel or 0, study.imported(event), iso_time(event.time))
         elif event.kind in ("tell", "vote"):
             note = json.loads(event.note) if event.note else {}
             time = note.get("voted", iso_time(event.time))
-            found.add(event.duel or 0, event.attempt, ANSWERS.index(event.answer), event.voter, time)
+            if found.add(event.duel or 0, event.attempt, ANSWERS.index(event.answer), event.voter, time):
+                said |= {event.duel or 0: note["note"]} if "note" in note else {}
     votes = found.votes(f"study {study.name!r}")
-    return dataclasses.replace(votes, extra=_outputs(study, votes, shown)) if shown else votes
+    return dataclasses.replace(votes, extra=_further(study, votes, shown, said, items)) if shown or said else votes
+
+
+def _further(
+    study: Log, votes: Votes, shown: dict[int, int], said: dict[int, str], items: bool
+) -> "dict[str, pl.Series]":
+    import polars as pl
+
+    duels = [int(duel or 0) for duel in votes.duels or ()]
+    about = pl.Series("item", [shown.get(duel) for duel in duels], dtype=pl.Int64)
+    words = pl.Series("comment", [said.get(duel) for duel in duels], dtype=pl.String)
+    found = {column.name: column for column in (about, words) if column.null_count() < len(column)}
+    return found | (_outputs(study, votes, shown) if items and shown else {})
 
 
 def _outputs(study: Log, votes: Votes, shown: dict[int, int]) -> "dict[str, pl.Series]":
@@ -142,9 +158,12 @@ class _Found:
         name = name and name.strip()
         return self._voters.setdefault(name, len(self._voters)) if name else -1
 
-    def add(self, duel: int, attempt: int | None, winner: int, voter: str | None, time: str) -> None:
-        if self._exported.attempts[duel] == attempt:
+    def add(self, duel: int, attempt: int | None, winner: int, voter: str | None, time: str) -> bool:
+        """Add an answer; returns whether it counts."""
+        counts = bool(self._exported.attempts[duel] == attempt)
+        if counts:
             self._singles.append((duel, winner, self._voter(voter), moment_of(time)))
+        return counts
 
     def add_import(self, first: int, given: Imported, time: str) -> None:
         size = len(given.batch.answer)

@@ -535,7 +535,8 @@ class Study(Shown):
         """Return the answers that count as votes, for `write_votes`; self-duels are left out.
 
         Args:
-            items: Whether to add what each duel was about, in `Votes.extra`: prompt, left_output and right_output.
+            items: Whether to add prompt, left_output and right_output to `Votes.extra`, which has the number of the
+                item and the voter's comment anyway, if there are any.
         """
         return exported_votes(self, items)
 

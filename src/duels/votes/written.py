@@ -36,8 +36,7 @@ FORMATS = {  # the columns of a written file
 ARENA_WINNERS = ("model_a", "model_b", *WINNERS[2:])
 TALKS = ("conversation_a", "conversation_b")
 ROLES = {"model_a": "left", "model_b": "right", "judge": "voter", "tstamp": "time", "timestamp": "time", "id": "duel"}
-TALKS = ("conversation_a", "conversation_b")
-ROLES = {"model_a": "left", "model_b": "right", "judge": "voter", "tstamp": "time", "timestamp": "time", "id": "duel"}
+FURTHER = ("item", "comment")  # columns that the votes of a study may have
 OUTPUTS = (("left_output", "right_output"), ("response_a", "response_b"))  # names of further columns, see `trl_pairs`
 
 
@@ -45,7 +44,8 @@ def write_votes(votes: VoteSource, path: str | os.PathLike[str], format: str = "
     """Write a CSV, TSV or JSON Lines file (.gz too) or Parquet, from which `read_votes` reads the same votes.
 
     The file appears only when it is complete. In CSV and TSV, names that a spreadsheet would run as a formula, such as
-    `=x`, get an apostrophe in front. Counts are a column `count`, if there are any.
+    `=x`, get an apostrophe in front. Counts are a column `count`, if there are any. What the votes of a study were
+    about and what voters wrote are columns `item` and `comment` of the format duels, if there are any.
 
     Args:
         votes: Anything that `read_votes` reads.
@@ -164,8 +164,13 @@ def _table(votes: Votes, format: str) -> tuple[tuple[str, ...], Iterable[tuple[o
     rows: Iterable[tuple[object, ...]] = map(row_of[format], votes)
     if format == "lmarena" and (items := _items_of(votes)) is not None:
         talks = (tuple(_conversation(prompt, output) for output in outputs) for prompt, *outputs in zip(*items))
-        rows = map(partial(_with_talk, len(columns)), rows, talks)
+        rows = map(partial(_with_more, len(columns)), rows, talks)
         columns += TALKS
+    further = [name for name in FURTHER if name in votes.extra] if format == "duels" else []
+    if further:
+        cells = zip(*(votes.extra[name].to_list() for name in further))
+        rows = map(partial(_with_more, len(columns)), rows, cells)
+        columns += tuple(further)
     return columns, rows
 
 
@@ -179,8 +184,8 @@ def _lmarena_row(vote: Vote) -> tuple[object, ...]:
     return number, vote.left, vote.right, ARENA_WINNERS[WINNERS.index(vote.winner)], vote.voter, vote.time, vote.count
 
 
-def _with_talk(width: int, row: tuple[object, ...], talk: tuple[object, ...]) -> tuple[object, ...]:
-    return row[:width] + talk
+def _with_more(width: int, row: tuple[object, ...], more: tuple[object, ...]) -> tuple[object, ...]:
+    return row[:width] + more
 
 
 def _conversation(prompt: object, output: object) -> list[dict[str, object]]:
@@ -216,7 +221,7 @@ def _frame(columns: tuple[str, ...], rows: Iterable[tuple[object, ...]], votes: 
 
     if format == "trl":
         return pl.DataFrame(list(rows), schema=dict.fromkeys(columns, pl.String), orient="row")
-    found = _by_columns(votes, format)
+    found = _by_columns(votes, format) | {name: votes.extra[name] for name in FURTHER if name in votes.extra}
     frame = pl.DataFrame({name: found[ROLES.get(name, name)] for name in columns if name not in TALKS})
     if TALKS[0] in columns:
         kind = pl.List(pl.Struct({"role": pl.String, "content": pl.String}))
