@@ -143,4 +143,4 @@ def test_items_and_comments_of_a_study_are_columns_of_its_export(tmp_path):
         assert again.extra["item"].to_list() == [1, 1]
         assert [one or None for one in again.extra["comment"].to_list()] == ["=1+1\nand more", None]
     assert "\"'=1+1" in (tmp_path / "votes.csv").read_text()  # for a spreadsheet it is text
-    assert create_study(["a", "b"], storage="sqlite://").votes().extra == {}
+    assert create_study(["a", "b"], "other", storage="sqlite://").votes().extra == {}
