@@ -310,9 +310,9 @@ def test_a_server_that_is_busy_blames_nobody(run, storage, monkeypatch):
 def test_the_rest_of_a_refused_body_is_read_for_a_while_only(run):
     server = run(HURRY)
     with server.connected() as connection:
-        connection.sendall(request("POST", "/signin", "Host: localhost", "Content-Length: 5000", body=b"a" * 100))
+        connection.sendall(request("POST", "/signin", "Host: localhost", "Content-Length: 17000", body=b"a" * 100))
         refused(answer(connection), 413, "too_large")
-        connection.sendall(b"a" * 4900 + request())
+        connection.sendall(b"a" * 16900 + request())
         assert answer(connection)[0] == 200  # the connection may be used again
     with server.connected() as connection:
         connection.sendall(request("POST", "/signin", "Host: localhost", "Content-Length: 1000000000"))

@@ -78,7 +78,7 @@ def test_comments_are_kept_with_the_answer(zoo, ann, admin):
     duel = ann.ask()["duel"]
     refused(ann.send("tell", duel=duel, winner="a", comment="because"), 409, "conflict", "comments are not possible")
     admin.patch(f"{AT}/settings", json={"comments": True})
-    refused(ann.send("tell", duel=duel, winner="a", comment="x" * 2001), 422, "invalid")
+    refused(ann.send("tell", duel=duel, winner="a", comment="x" * 1001), 422, "invalid")
     refused(ann.send("tell", duel=duel, winner="a", comment="\x00"), 400, "invalid", "comment")
     assert zoo.history().total == 0
     assert ann.send("tell", duel=duel, winner="a", comment="  <b>louder</b> ").is_success

@@ -24,7 +24,7 @@ class Limits(NamedTuple):
 
     body: int = 1_000_000  # bytes of a request
     upload: int = 32_000_000  # bytes of votes or items
-    form: int = 4_000  # bytes of a request that needs no key: signing in, voting
+    form: int = 16_000  # bytes of a request that needs no key: signing in, voting
     anonymous: int = 16_000  # bytes of a request that are parsed before its key is checked
     head: int = 32_000  # bytes of the request line and headers
     headers: int = 100

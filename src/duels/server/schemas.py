@@ -460,7 +460,7 @@ class Question(Progress):
 class Vote(RequestBody):
     duel: DuelId
     winner: Literal["a", "b", "tie", "both_bad", "skip"]
-    comment: Annotated[str | None, Field(max_length=2_000, description="Why, in the voter's words.")] = None
+    comment: Annotated[str | None, Field(max_length=1_000, description="Why, in the voter's words.")] = None
 
 
 class MoreVotes(RequestBody):

@@ -16,7 +16,7 @@ from .study import Study
 
 MOST_QUESTION = 200  # characters
 MOST_INSTRUCTIONS = 10_000  # characters
-MOST_COMMENT = 2_000  # characters
+MOST_COMMENT = 1_000  # characters
 MOST_VOTES = 100_000
 SWITCHES = ("ties", "both_bad", "comments")
 
