@@ -89,6 +89,16 @@ def test_the_columns_say_what_an_export_says_after_any_history(seed: int) -> Non
     assert set(table.comments) <= set(table.duel.tolist())
 
 
+def test_a_forgotten_name_is_not_kept() -> None:
+    study = duels.create_study(["a", "b"], "forgotten", "sqlite://")
+    for voter in ("ann", "bob"):
+        study.tell(study.ask(voter=voter, allow_self=False), "left", voter=voter)
+    follower = AnswerLog()
+    assert follower.follow(study).voters == ["ann", "bob"]
+    study.forget("bob")
+    assert follower.follow(study).voters == ["ann"]
+
+
 def test_times_are_those_of_the_votes() -> None:
     study = duels.create_study(["a", "b"], "times", "sqlite://")
     study.import_votes([{"left": "a", "right": "b", "winner": "a", "time": "2025-01-31T12:00:00Z"}])
