@@ -226,7 +226,8 @@ def progress_of(verdict: Json, estimate: Standing | None, study: Json) -> int | 
         return 100
     if estimate is None or estimate.answers_median is None or study["retired"]:
         return None
-    return min(99, round(100 * study["answers"] / (study["answers"] + estimate.answers_median)))
+    answers = int(study["answers"])
+    return min(99, round(100 * answers / (answers + estimate.answers_median)))
 
 
 def headline_of(verdict: Json, estimate: Standing | None, retired: bool) -> str:
