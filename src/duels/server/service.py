@@ -7,7 +7,8 @@ import asyncio
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -202,13 +203,18 @@ class Service:
 
     def answers(self, study: Study) -> AnswerTable:
         """Return all answers that count, with who gave them; each event of its log is read once. Blocks."""
+        with self._answer_log(study) as known:
+            return known.follow(study)
+
+    @contextmanager
+    def _answer_log(self, study: Study) -> Iterator[AnswerLog]:
+        """What is known of a study's log, for one thread at a time."""
         with self._counting[study.id]:
             known = self._answers.pop(study.id, None) or AnswerLog()
-            table = known.follow(study)
+            yield known
             self._answers[study.id] = known
             for old in list(self._answers)[:-MAX_ANSWER_LOGS]:
                 self._answers.pop(old, None)
-            return table
 
     def board(self, study: Study, confidence: float | None = None) -> Json:
         """Return what the dashboard shows, computed once for each state of the log. Blocks."""
@@ -217,7 +223,8 @@ class Service:
             key = (self.storage.generation, study.id, study.history().seq, confidence)
             cached = self._boards.get(key)
             if cached is None:
-                cached = CachedBoard(board(study, confidence))
+                with self._answer_log(study) as known:
+                    cached = CachedBoard(board(study, confidence, known))
                 for old in list(self._boards)[: 1 - MAX_BOARDS]:
                     self._boards.pop(old, None)
                 self._boards[key] = cached

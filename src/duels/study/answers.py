@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import sqlalchemy as sa
 
+from ..errors import StorageError
 from ..storage.storage import Event
 from ..storage.tables import EVENT_COLUMNS, events
 from ..votes.rows import moment_of
@@ -44,6 +45,36 @@ class AnswerTable(NamedTuple):
     comments: dict[int, str]  # by duel: what voters wrote
 
 
+class Counted(NamedTuple):
+    """What a table needs of a study's history, copied at one moment."""
+
+    seq: int
+    names: list[str]
+    active: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    answer: np.ndarray
+    asked: np.ndarray
+    answered: np.ndarray
+    votes: np.ndarray
+
+
+def counted(history: History) -> Counted:
+    """Copy which answers count, and what they are about."""
+    answered = np.array(history.answered, np.int64)
+    return Counted(
+        history.seq,
+        history.names.copy(),
+        np.array(history.active, bool),
+        np.array(history.left, np.int32),
+        np.array(history.right, np.int32),
+        np.array(history.answer, np.int8),
+        np.array(history.asked, np.float64),
+        answered,
+        history.votes_of(answered),
+    )
+
+
 class AnswerLog:
     """What the log says about answers, by duel; `follow` brings it up to date.
 
@@ -60,13 +91,14 @@ class AnswerLog:
         self._comments: dict[int, str] = {}
         self._item, self._voter, self._time, self._imported = array("i"), array("i"), array("d"), array("b")
 
-    def follow(self, study: Log) -> AnswerTable:
+    def follow(self, study: Log, known: Counted | None = None) -> AnswerTable:
         """Return the answers that count now. Nobody waits for it, but two threads must not call it at the same time.
 
         Args:
             study: Always the same one.
+            known: Which answers count, from `counted`, for a table of that moment; by default of now.
         """
-        known = study.read(_copied)
+        known = known or study.read(lambda _, history: counted(history))
         if known.seq < self.seq or self._somebody_was_forgotten(study, known.seq):
             self._clear()
         while self.seq < known.seq:
@@ -74,6 +106,9 @@ class AnswerLog:
             for event in page:
                 self._take(study, event)
             self.seq = page[-1].seq if len(page) == PAGE else known.seq
+        if len(self._item) < len(known.left):
+            self._clear()
+            raise StorageError(f"study {study.name!r} was deleted")
         return self._table(known)
 
     def _somebody_was_forgotten(self, study: Log, last: int) -> bool:
@@ -122,7 +157,7 @@ class AnswerLog:
     def _code(self, name: str | None) -> int:
         return NOBODY if name is None else self._voters.setdefault(name, len(self._voters))
 
-    def _table(self, known: "_Copied") -> AnswerTable:
+    def _table(self, known: Counted) -> AnswerTable:
         duels = known.answered
         columns = [np.array(one)[duels] for one in (self._item, self._voter, self._time, self._imported)]
         item, voter, time, imported = columns
@@ -144,35 +179,6 @@ class AnswerLog:
             imported.astype(bool),
             {duel: words for duel, words in self._comments.items() if duel in counting},
         )
-
-
-class _Copied(NamedTuple):
-    """What a table copies from a study's history."""
-
-    seq: int
-    names: list[str]
-    active: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
-    answer: np.ndarray
-    asked: np.ndarray
-    answered: np.ndarray
-    votes: np.ndarray
-
-
-def _copied(connection: sa.Connection, history: History) -> _Copied:
-    answered = np.array(history.answered, np.int64)
-    return _Copied(
-        history.seq,
-        history.names.copy(),
-        np.array(history.active, bool),
-        np.array(history.left, np.int32),
-        np.array(history.right, np.int32),
-        np.array(history.answer, np.int8),
-        np.array(history.asked, np.float64),
-        answered,
-        history.votes_of(answered),
-    )
 
 
 def _events(study: Log, after: int, last: int) -> Sequence[Event]:
