@@ -7,21 +7,23 @@ the log is read once, and from then on only what is new in it.
 import json
 from array import array
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
 
 from ..errors import StorageError
-from ..storage.storage import Event
-from ..storage.tables import EVENT_COLUMNS, events
+from ..storage.tables import events
 from ..votes.rows import moment_of
 from ..votes.votes import NEVER
 from .history import History
-from .log import PAGE, Log
+from .log import Imported, Log
 
 NOBODY = -1  # the voter of an answer that names none
 NO_ITEM = -1
+PAGE = 20_000  # events to read at once
+Row = tuple[Any, ...]  # of the database: seq, kind, duel, voter, time and note of an event
 READ = ("ask", "tell", "vote", "import")  # kinds of events that say something about answers
 
 
@@ -103,9 +105,8 @@ class AnswerLog:
             self._clear()
         while self.seq < known.seq:
             page = _events(study, self.seq, known.seq)
-            for event in page:
-                self._take(study, event)
-            self.seq = page[-1].seq if len(page) == PAGE else known.seq
+            self._take(study, page)
+            self.seq = page[-1][0] if len(page) == PAGE else known.seq
         if len(self._item) < len(known.left):
             self._clear()
             raise StorageError(f"study {study.name!r} was deleted")
@@ -118,41 +119,44 @@ class AnswerLog:
         with study.storage.reading() as connection:
             return self.seq > 0 and connection.execute(chosen).first() is not None
 
-    def _take(self, study: Log, event: Event) -> None:
-        duel = event.duel or 0
-        if event.kind == "import":
-            self._take_import(study, event, duel)
-            return
-        note: dict[str, Any] = json.loads(event.note) if event.note else {}
-        if event.kind in ("ask", "vote"):
-            self._add([note.get("item", NO_ITEM)], [NOBODY], [event.time], event.kind == "vote")
-        if event.kind in ("tell", "vote"):
-            self._voter[duel] = self._code(event.voter)
-            self._time[duel] = moment_of(note["voted"]) / 1e6 if "voted" in note else event.time
-            self._comments.pop(duel, None)  # of an answer that was taken back
-            if "note" in note and isinstance(note["note"], str):
-                self._comments[duel] = note["note"]
+    def _take(self, study: Log, page: Sequence[Row]) -> None:
+        item, voter, times, imported = self._item, self._voter, self._time, self._imported
+        for seq, kind, duel, name, time, note in page:
+            if kind == "import":
+                self._take_import(study.imported(seq, note), time)
+                continue
+            if kind != "tell":
+                item.append(_item_in(note) if note else NO_ITEM)
+                voter.append(NOBODY)
+                times.append(time)
+                imported.append(kind == "vote")
+            if kind != "ask":
+                voter[duel], times[duel] = self._code(name), time
+                self._comments.pop(duel, None)  # of an answer that was taken back
+                if note:
+                    self._take_note(duel, json.loads(note))
 
-    def _take_import(self, study: Log, event: Event, first: int) -> None:
-        given = study.imported(event)
+    def _take_note(self, duel: int, note: dict[str, Any]) -> None:
+        if "voted" in note:
+            self._time[duel] = moment_of(note["voted"]) / 1e6
+        if isinstance(note.get("note"), str):
+            self._comments[duel] = note["note"]
+
+    def _take_import(self, given: Imported, time: float) -> None:
         size = len(given.batch.answer)
         voters = np.full(size, NOBODY)
         if given.voters is not None:
             voters = np.array([*map(self._code, given.voters.names), NOBODY])[given.voters.given]
-        times = np.full(size, event.time)
+        times = np.full(size, time)
         if given.batch.times is not None:
-            times = np.where(given.batch.times == NEVER, event.time, given.batch.times / 1e6)
-        assert first == len(self._item)
-        self._add(np.full(size, NO_ITEM), voters, times, True)
-
-    def _add(self, items: Any, voters: Any, times: Any, imported: bool) -> None:
+            times = np.where(given.batch.times == NEVER, time, given.batch.times / 1e6)
         for column, values, kind in (
-            (self._item, items, np.int32),
+            (self._item, np.full(size, NO_ITEM), np.int32),
             (self._voter, voters, np.int32),
             (self._time, times, np.float64),
-            (self._imported, np.full(len(times), imported), np.int8),
+            (self._imported, np.ones(size), np.int8),
         ):
-            column.frombytes(np.asarray(values, kind).tobytes())
+            column.frombytes(values.astype(kind).tobytes())
 
     def _code(self, name: str | None) -> int:
         return NOBODY if name is None else self._voters.setdefault(name, len(self._voters))
@@ -161,7 +165,8 @@ class AnswerLog:
         duels = known.answered
         columns = [np.array(one)[duels] for one in (self._item, self._voter, self._time, self._imported)]
         item, voter, time, imported = columns
-        counting = set(duels.tolist()) if self._comments else set()
+        said = np.array(list(self._comments), np.int64)
+        counting = set(said[np.isin(said, duels)].tolist()) if len(said) else set()
         return AnswerTable(
             known.seq,
             known.names,
@@ -181,8 +186,16 @@ class AnswerLog:
         )
 
 
-def _events(study: Log, after: int, last: int) -> Sequence[Event]:
+@lru_cache(10_000)
+def _item_in(note: str) -> int:
+    """The item of a question; there are many more questions than items."""
+    return int(json.loads(note).get("item", NO_ITEM))
+
+
+def _events(study: Log, after: int, last: int) -> Sequence[Row]:
+    """The next events, by the driver itself, since there may be millions."""
     new = sa.and_(events.c.study_id == study.id, events.c.seq > after, events.c.seq <= last, events.c.kind.in_(READ))
-    chosen = sa.select(*(events.c[name] for name in EVENT_COLUMNS)).where(new).order_by(events.c.seq).limit(PAGE)
+    columns = (events.c[name] for name in ("seq", "kind", "duel", "voter", "time", "note"))
+    chosen = sa.select(*columns).where(new).order_by(events.c.seq).limit(PAGE)
     with study.storage.reading() as connection:
-        return [Event(*row) for row in connection.execute(chosen)]
+        return list(connection.execute(chosen).cursor.fetchall())
