@@ -10,10 +10,10 @@ from functools import partial
 import sqlalchemy as sa
 
 from ..checks import check_int
-from ..errors import Conflict, InvalidInput, NotFound
+from ..errors import Conflict, InvalidInput
 from ..storage.storage import Write
 from ..votes.item_files import Item, ItemSource, read_items
-from .item_rows import LARGEST, delete_item, execute, insert_items, item_in, last_number, refuse_if_fixed, rows
+from .item_rows import LARGEST, delete_item, execute, insert_items, item_in, last_number, no_item, refuse_if_fixed, rows
 from .log import Log
 
 
@@ -44,7 +44,7 @@ def _remove(connection: sa.Connection, *, study: Log, number: int) -> None:
                 "consecutive numbers; remove all of them and add the others again"
             )
     if not delete_item(connection, study, number):
-        raise _missing(study, number)
+        raise no_item(study, number)
 
 
 def replace_item(study: Log, number: int, item: Item | Mapping[str, object] | ItemSource) -> int:
@@ -80,7 +80,7 @@ def _replace(connection: sa.Connection, *, study: Log, number: int, item: Item, 
     refuse_if_fixed(connection, study, "the item cannot be replaced")
     study.storage.flush(connection)
     if not rows(connection, "SELECT 1 FROM items WHERE study_id = ? AND number = ?", (study.id, number)):
-        raise _missing(study, number)
+        raise no_item(study, number)
     if was_shown or _shown_in(connection, study.id, number, seen, LARGEST):
         delete_item(connection, study, number)
         number = last_number(connection, study) + 1
@@ -109,7 +109,3 @@ def _shown_in(connection: sa.Connection, study_id: int, number: int, after: int,
     )
     likely = (f'%"item": {number}}}%', f'%"item": {number},%')
     return any(item_in(note) == number for (note,) in rows(connection, text, (study_id, after, last, *likely)))
-
-
-def _missing(study: Log, number: int) -> NotFound:
-    return NotFound(f"study {study.name!r} has no item {number}: it may have been removed")

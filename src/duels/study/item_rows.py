@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPICursor
 
-from ..errors import Conflict, InvalidInput
+from ..errors import Conflict, InvalidInput, NotFound
 from ..votes.item_files import Item
 from ..votes.item_tables import listed
 from ..votes.names import place_of
@@ -94,6 +94,11 @@ def refuse_if_fixed(connection: sa.Connection, study: Log, what: str) -> bool:
             "at its first question; create another study, or one on items like these"
         )
     return history.items is not None
+
+
+def no_item(study: Log, number: int) -> NotFound:
+    """Return the error for a number that no item has."""
+    return NotFound(f"study {study.name!r} has no item {number}: it may have been removed")
 
 
 def stored_tags(tags: Iterable[str]) -> str | None:
