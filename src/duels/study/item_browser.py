@@ -78,14 +78,17 @@ def find_items(study: Log, search: str = "", tag: str | None = None) -> list[int
     with study.storage.reading() as connection:
         is_sqlite = connection.dialect.name == "sqlite"
         inside = "instr({}, ?) > 0" if is_sqlite else "strpos({}, ?) > 0"
-        text, given = "SELECT number FROM items WHERE study_id = ?", list[object]([study.id])
+        text, given = "SELECT number, tags FROM items WHERE study_id = ?", list[object]([study.id])
         if search:
             text += " AND " + inside.format("lower(prompt)" if is_sqlite else 'lower(prompt COLLATE "C")')
             given.append(_lower(search))
-        if tag is not None:
+        if (
+            tag is not None
+        ):  # likely in the list, as it is written there; what is in quotes may be a part of another tag
             text += " AND " + inside.format("tags")
-            given.append((stored_tags([tag]) or "")[1:-1])  # as it stands in the list, with its quotes
-        return [number for (number,) in rows(connection, f"{text} ORDER BY number", given)]
+            given.append((stored_tags([tag]) or "")[1:-1])
+        found = rows(connection, f"{text} ORDER BY number", given)
+    return [number for number, tags in found if tag is None or tag in read_tags(tags)]
 
 
 def _lower(text: str) -> str:

@@ -13,7 +13,18 @@ from ..checks import check_int
 from ..errors import Conflict, InvalidInput
 from ..storage.storage import Write
 from ..votes.item_files import Item, ItemSource, read_items
-from .item_rows import LARGEST, delete_item, execute, insert_items, item_in, last_number, no_item, refuse_if_fixed, rows
+from .item_rows import (
+    LARGEST,
+    delete_item,
+    execute,
+    insert_items,
+    item_in,
+    last_number,
+    names_of_arms,
+    no_item,
+    refuse_if_fixed,
+    rows,
+)
 from .log import Log
 
 
@@ -36,15 +47,17 @@ def remove_item(study: Log, number: int) -> None:
 
 
 def _remove(connection: sa.Connection, *, study: Log, number: int) -> None:
-    if refuse_if_fixed(connection, study, "the item cannot be removed"):
-        around = "SELECT count(*) FROM items WHERE study_id = ? AND number IN (?, ?)"
-        if rows(connection, around, (study.id, number - 1, number + 1))[0][0] == 2:
-            raise Conflict(
-                f"item {number} cannot be removed: study {study.name!r} is about exactly its items, which must have "
-                "consecutive numbers; remove all of them and add the others again"
-            )
-    if not delete_item(connection, study, number):
+    fixed = refuse_if_fixed(connection, study, "the item cannot be removed")
+    near = "SELECT number FROM items WHERE study_id = ? AND number IN (?, ?, ?)"
+    found = {one for (one,) in rows(connection, near, (study.id, number - 1, number, number + 1))}
+    if number not in found:
         raise no_item(study, number)
+    if fixed and len(found) == 3:
+        raise Conflict(
+            f"item {number} cannot be removed: study {study.name!r} is about exactly its items, which must have "
+            "consecutive numbers; remove all of them and add the others again"
+        )
+    delete_item(connection, study, number)
 
 
 def replace_item(study: Log, number: int, item: Item | Mapping[str, object] | ItemSource) -> int:
@@ -81,13 +94,14 @@ def _replace(connection: sa.Connection, *, study: Log, number: int, item: Item, 
     study.storage.flush(connection)
     if not rows(connection, "SELECT 1 FROM items WHERE study_id = ? AND number = ?", (study.id, number)):
         raise no_item(study, number)
+    names = names_of_arms(connection, study, [item])
     if was_shown or _shown_in(connection, study.id, number, seen, LARGEST):
         delete_item(connection, study, number)
         number = last_number(connection, study) + 1
     else:
         execute(connection, "DELETE FROM outputs WHERE study_id = ? AND item = ?", (study.id, number))
         execute(connection, "DELETE FROM items WHERE study_id = ? AND number = ?", (study.id, number))
-    insert_items(connection, study, [item], number)
+    insert_items(connection, study, [item], names, number)
     return number
 
 

@@ -1,7 +1,7 @@
 """Items in the database: statements, numbers, and how items are stored."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -20,8 +20,8 @@ SETTINGS = "SELECT settings FROM studies WHERE id = ?"
 LAST = "last_item"  # the setting with the largest number of an item that was removed
 
 
-def insert_items(connection: sa.Connection, study: Log, items: Sequence[Item], start: int) -> None:
-    """Store items with the numbers from `start` on.
+def names_of_arms(connection: sa.Connection, study: Log, items: Sequence[Item]) -> dict[str, str]:
+    """Return the study's name of each arm that items have outputs of. Call it before anything is written.
 
     Raises:
         InvalidInput: If they have outputs of arms that the study does not have.
@@ -29,20 +29,27 @@ def insert_items(connection: sa.Connection, study: Log, items: Sequence[Item], s
     names = study.current(connection).names
     arms = dict.fromkeys(arm for item in items for arm in item.outputs)
     found_at = {arm: place_of(arm, names) for arm in arms}
-    place = {arm: number for arm, number in found_at.items() if number is not None}
-    unknown = [arm for arm in arms if arm not in place]
+    known = {arm: names[number] for arm, number in found_at.items() if number is not None}
+    unknown = [arm for arm in arms if arm not in known]
     if unknown:
         raise InvalidInput(
             f"the items have outputs of arms that study {study.name!r} does not have: {listed(unknown)}; "
             "add them with add_arm first, or leave them out"
         )
     for number, item in enumerate(items, 1):
-        if len({place[arm] for arm in item.outputs}) < len(item.outputs):
+        if len({known[arm] for arm in item.outputs}) < len(item.outputs):
             raise InvalidInput(f"item {number} has two outputs of one arm: {listed(list(item.outputs))}")
+    return known
+
+
+def insert_items(
+    connection: sa.Connection, study: Log, items: Sequence[Item], names: Mapping[str, str], start: int
+) -> None:
+    """Store items with the numbers from `start` on, and their arms by these names."""
     key = study.id
     prompts = [(key, number, item.prompt, stored_tags(item.tags)) for number, item in enumerate(items, start)]
     outputs = [
-        (key, number, names[place[arm]], *output)
+        (key, number, names[arm], *output)
         for number, item in enumerate(items, start)
         for arm, output in item.outputs.items()
     ]
@@ -51,14 +58,11 @@ def insert_items(connection: sa.Connection, study: Log, items: Sequence[Item], s
     execute_many(connection, f"INSERT INTO outputs ({columns}) VALUES (?, ?, ?, ?, ?)", outputs)
 
 
-def delete_item(connection: sa.Connection, study: Log, number: int) -> bool:
-    """Remove an item, and remember its number so that no other item gets it; returns whether there was one."""
-    key = (study.id, number)
-    execute(connection, "DELETE FROM outputs WHERE study_id = ? AND item = ?", key)
-    was_there = execute(connection, "DELETE FROM items WHERE study_id = ? AND number = ?", key).rowcount > 0
-    if was_there:
-        remember_number(connection, study, number)
-    return was_there
+def delete_item(connection: sa.Connection, study: Log, number: int) -> None:
+    """Remove an item, and remember its number so that no other item gets it."""
+    execute(connection, "DELETE FROM outputs WHERE study_id = ? AND item = ?", (study.id, number))
+    execute(connection, "DELETE FROM items WHERE study_id = ? AND number = ?", (study.id, number))
+    remember_number(connection, study, number)
 
 
 def remember_number(connection: sa.Connection, study: Log, number: int) -> None:

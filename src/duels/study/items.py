@@ -26,6 +26,7 @@ from .item_rows import (
     item_in,
     last_number,
     marks,
+    names_of_arms,
     read,
     read_tags,
     refuse_if_fixed,
@@ -78,7 +79,8 @@ def add_items(study: Log, items: ItemSource) -> int:
 
 def _add_items(connection: sa.Connection, *, study: Log, items: Sequence[Item]) -> int:
     refuse_if_fixed(connection, study, "items cannot be added")
-    insert_items(connection, study, items, last_number(connection, study) + 1)
+    names = names_of_arms(connection, study, items)
+    insert_items(connection, study, items, names, last_number(connection, study) + 1)
     return len(items)
 
 
@@ -303,12 +305,17 @@ def fixed_items(connection: sa.Connection, study: Log) -> tuple[int, int]:
     """Return the numbers of the first and the last item, before the first question of a study on these items.
 
     Raises:
-        Conflict: If it has no items, or some item has no output of an active arm.
+        Conflict: If it has no items, or some item has no output of an active arm, or numbers between were removed.
     """
     history = study.current(connection)
     numbers = [row[0] for row in rows(connection, "SELECT number FROM items WHERE study_id = ?", (study.id,))]
     if not numbers:
         raise Conflict(f"study {study.name!r} is about its items, but has none: add them with add_items first")
+    if max(numbers) - min(numbers) >= len(numbers):
+        raise Conflict(
+            f"study {study.name!r} is about exactly its items, which must have consecutive numbers, but some between "
+            "were removed: remove all of them with clear_items and add them again"
+        )
     for name, active in zip(history.names, history.active):
         lacking = set(numbers) - _with_both(connection, study.id, [name]) if active else set()
         if lacking:
