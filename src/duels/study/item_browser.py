@@ -78,7 +78,8 @@ def find_items(study: Log, search: str = "", tag: str | None = None) -> list[int
     with study.storage.reading() as connection:
         is_sqlite = connection.dialect.name == "sqlite"
         inside = "instr({}, ?) > 0" if is_sqlite else "strpos({}, ?) > 0"
-        text, given = "SELECT number, tags FROM items WHERE study_id = ?", list[object]([study.id])
+        columns = "number" if tag is None else "number, tags"
+        text, given = f"SELECT {columns} FROM items WHERE study_id = ?", list[object]([study.id])
         if search:
             text += " AND " + inside.format("lower(prompt)" if is_sqlite else 'lower(prompt COLLATE "C")')
             given.append(_lower(search))
@@ -88,7 +89,7 @@ def find_items(study: Log, search: str = "", tag: str | None = None) -> list[int
             text += " AND " + inside.format("tags")
             given.append((stored_tags([tag]) or "")[1:-1])
         found = rows(connection, f"{text} ORDER BY number", given)
-    return [number for number, tags in found if tag is None or tag in read_tags(tags)]
+    return [row[0] for row in found if tag is None or tag in read_tags(row[1])]
 
 
 def _lower(text: str) -> str:
