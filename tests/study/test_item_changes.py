@@ -6,6 +6,7 @@ import pytest
 
 import duels
 from duels.errors import Conflict, InvalidInput, NotFound
+from duels.study import item_changes
 from duels.study.answers import AnswerLog
 from duels.study.items import (
     Item,
@@ -101,6 +102,18 @@ def test_the_replacement_of_an_item_that_was_shown_has_its_own_number(study):
     ask_about(study, 4)
     assert replace_item(study, 4, b"prompt,x,y\nfrom a file,1,2\n") == 5
     study.check()
+
+
+def test_a_question_that_is_asked_meanwhile_is_noticed(study, monkeypatch):
+    shown_before = item_changes._shown
+
+    def shown_and_asked(*given):
+        found = shown_before(*given)
+        ask_about(study, 2)
+        return found
+
+    monkeypatch.setattr(item_changes, "_shown", shown_and_asked)
+    assert replace_item(study, 2, item("b, but better")) == 4
 
 
 def test_numbers_that_begin_alike_are_not_confused(study):
