@@ -420,7 +420,7 @@ class RemoteStudy:
         Returns:
             How many items were added.
         """
-        rows = ({"prompt": p, "outputs": {arm: o._asdict() for arm, o in by.items()}} for p, by in read_items(items))
+        rows = (one._asdict() | {"outputs": {a: o._asdict() for a, o in one[1].items()}} for one in read_items(items))
         return int(self._post("/items", lines=b"\n".join(map(_json, rows)))["items"])
 
     def leaderboard(self, confidence: float | None = None) -> list[LeaderboardRow]:

@@ -58,7 +58,14 @@ def build(client, number):
     token = made("/api/tokens", json={"name": "x"})
     question = made(f"/api/vote/{link['secret']}/ask")
     ticket = question["a"]["src"].removeprefix("/output/")
-    parameters = {"study": name, "arm": "bm25", "duel": question["duel"], "ticket": ticket, "token": token["id"]}
+    parameters = {
+        "study": name,
+        "arm": "bm25",
+        "duel": question["duel"],
+        "ticket": ticket,
+        "token": token["id"],
+        "number": 1,
+    }
     return World(parameters | {"link": link["secret"], "link id": link["id"]}, impression, answered)
 
 
@@ -83,6 +90,7 @@ def right_body(operation, world):
         "POST /api/studies/{study}/forget": {"voter": "ann"},
         "POST /api/studies/{study}/import": VOTES,
         "POST /api/studies/{study}/items": json.dumps(ITEM),
+        "PUT /api/studies/{study}/items/{number}": json.dumps(ITEM),
         "POST /api/studies/{study}/links": {"votes": 2},
         "POST /api/studies/{study}/scripts": {"scripts": True},
         "POST /api/studies/{study}/interleave": {"rankings": RANKINGS},

@@ -18,6 +18,7 @@ from duels.server.limits import Limits, Rate
 from duels.server.middleware import POLICY
 from duels.server.page_files import place as place_of_files
 from duels.study.catalogue import create_study
+from duels.study.items import add_items
 
 SAFE = {"GET", "HEAD"}
 OPEN = {  # all that needs no sign-in; whatever is not here must
@@ -26,7 +27,7 @@ OPEN = {  # all that needs no sign-in; whatever is not here must
     *("/vote/{link}", "/output/{ticket}"),
     *("/api/vote/{link}", "/api/vote/{link}/ask", "/api/vote/{link}/tell", "/api/vote/{link}/undo"),
 }
-TABS = ("", "/items", "/voters", "/share", "/settings", "/advanced")
+TABS = ("", "/items", "/items/{number}", "/voters", "/share", "/settings", "/advanced")
 PAGES = {"/", *(f"/studies/{{study}}{tab}" for tab in TABS)}  # these lead to where one signs in
 ARMS = ["bm25", "dense", "hybrid"]
 ITEM = {"prompt": "q", "outputs": {arm: f"what {arm} said" for arm in ARMS}}
@@ -39,6 +40,7 @@ BODIES = {
     "/api/studies/{study}/forget": {"voter": "ann"},
     "/api/studies/{study}/import": "left,right,winner\nbm25,dense,left\n",
     "/api/studies/{study}/items": json.dumps(ITEM),
+    "/api/studies/{study}/items/{number}": json.dumps(ITEM),
     "/api/studies/{study}/interleave": {"rankings": {arm: [1, 2] for arm in ARMS}},
     "/api/studies/{study}/clicks": {"impression": 2, "clicks": [1]},
     "/api/studies/{study}/links": {},
@@ -72,11 +74,13 @@ class Place:
         self.token, _ = make_key(storage, "api", "spare")
         self.study.tell(self.study.ask(voter="ann"), "left", voter="ann")
         self.study.ask()
+        add_items(self.study, [ITEM])
 
     def address(self, path):
         link = str(self.link.id) if path.startswith("/api/studies") else self.link_secret
         values = {"study": self.study.name, "arm": "bm25", "duel": 0, "side": "a", "link": link, "token": self.token.id}
-        values |= {"ticket": "ticket", "digest": "x", "name": "ui.js"}
+        values |= {"ticket": "ticket", "digest": "x", "name": "ui.js", "number": 1, "place": 0}
+        values |= {"number_of_study": self.study.id}
         return re.sub(r"\{(\w+)(:\w+)?\}", lambda found: str(values[found[1]]), path)
 
     def send(self, client, method, path, **more):
@@ -474,10 +478,11 @@ def test_what_a_program_may_not_destroy(anybody, admin, storage, place):
     """An API token runs a study; what cannot be got back is for admins."""
     _, token = make_key(storage, "api", "engine")
     place.send(anybody, "POST", "/api/studies/{study}/items", headers=bearer(token))
-    for path in ("", "/items", f"/links/{place.link.id}"):
+    for path in ("", "/items", "/items/1", f"/links/{place.link.id}"):
         refused(anybody.delete(f"/api/studies/search{path}", headers=bearer(token)), 403, "forbidden")
+    refused(place.send(anybody, "PUT", "/api/studies/{study}/items/{number}", headers=bearer(token)), 403, "forbidden")
     refused(anybody.delete(f"/api/tokens/{place.token.id}", headers=bearer(token)), 403, "forbidden")
-    assert admin.get("/api/studies/search").json()["items"] == 1
+    assert admin.get("/api/studies/search").json()["items"] == 2
     assert admin.delete("/api/studies/search/items").status_code == 204
     assert admin.get("/api/studies/search").json()["items"] == 0
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duels.errors import DuelsError, InvalidInput, StorageError, UnknownName
-from duels.study import items
+from duels.study import item_rows, items
 from duels.study.catalogue import create_study, delete_study
 from duels.study.items import (
     Item,
@@ -365,14 +365,14 @@ def test_all_or_none(study):
 
 
 def test_a_crash_between_prompts_and_outputs_leaves_nothing(study, monkeypatch):
-    execute_many = items._execute_many
+    execute_many = item_rows.execute_many
 
     def fails(connection, text, rows):
         if "INTO outputs" in text:
             raise RuntimeError("power cut")
         execute_many(connection, text, rows)
 
-    monkeypatch.setattr(items, "_execute_many", fails)
+    monkeypatch.setattr(item_rows, "execute_many", fails)
     with pytest.raises(RuntimeError, match="power cut"):
         add_items(study, [TWO])
     monkeypatch.undo()
@@ -397,7 +397,7 @@ def test_studies_have_their_own_items(study):
     assert (count_items(study), count_items(other)) == (0, 1)
     assert clear_items(study) == 0
     delete_study("other", study.storage.url)
-    assert items._read(study, "SELECT count(*) FROM outputs", ()) == [(0,)]
+    assert item_rows.read(study, "SELECT count(*) FROM outputs", ()) == [(0,)]
     with pytest.raises(StorageError, match="deleted"):
         add_items(other, [TWO])
 
@@ -485,9 +485,9 @@ def test_a_choice_looks_at_few_items(study):
     """Among many items a question needs no scan: three statements, none over all outputs."""
     add_items(study, [TWO] * 500)
     seen = []
-    execute = items._execute
+    execute = item_rows.execute
     with pytest.MonkeyPatch.context() as patch, study.storage.lock:
-        patch.setattr(items, "_execute", lambda *given: (seen.append(given), execute(*given))[1])
+        patch.setattr(item_rows, "execute", lambda *given: (seen.append(given), execute(*given))[1])
         choose_item(study.storage.connection(), study.id, "gpt", "llama", 0, 0, "ann")
     assert len(seen) == 3
     assert "item IN" in seen[-1][1]

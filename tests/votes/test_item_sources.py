@@ -262,7 +262,7 @@ def test_lists_of_outputs():
     arrays = {arm: np.array(column) for arm, column in outputs.items()}
     found = items_of(arrays, np.array(["2 + 2?", "3 + 3?"]))
     assert found == TWO
-    assert {type(text) for prompt, by in found for text in (prompt, *by, *(one.content for one in by.values()))} == {
+    assert {type(text) for prompt, by, _ in found for text in (prompt, *by, *(one.content for one in by.values()))} == {
         str
     }
     assert items_of({arm: polars.Series(column) for arm, column in outputs.items()}, (p for p in WIDE["prompt"])) == TWO

@@ -125,7 +125,9 @@ class Middleware:
         """Return the largest allowed body in bytes. It depends on the path only, so larger ones are never read."""
         if not scope["path"].startswith(KEYED):
             return min(self.limits.form, self.limits.body)
-        return self.limits.upload if scope["path"].endswith(UPLOADS) else self.limits.body
+        path, _, last = scope["path"].rpartition("/")
+        takes_files = scope["path"].endswith(UPLOADS) or (path.endswith("/items") and last.isdecimal())
+        return self.limits.upload if takes_files else self.limits.body
 
     def _too_large(self, scope: Scope) -> str:
         return f"the request is too large: expected at most {self._max_body(scope):,} bytes"

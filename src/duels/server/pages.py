@@ -143,7 +143,8 @@ def _own_path(path: str) -> str:
 
 def to_signin(request: Request) -> Response:
     """Redirect to the form for a token, and back afterwards."""
-    return RedirectResponse(f"/signin?next={quote(request.url.path, safe='')}", 303)
+    asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    return RedirectResponse(f"/signin?next={quote(asked, safe='')}", 303)
 
 
 @router.post("/signin")

@@ -290,11 +290,13 @@ class ItemOut(BaseModel):
     number: int
     prompt: str
     outputs: dict[str, OutputOut]
+    tags: list[str]
 
 
 class Items(BaseModel):
     items: list[ItemOut]
     next: int | None
+    total: Annotated[int, Field(description="How many items there are, of those that were looked for.")]
 
 
 class Interleave(RequestBody):

@@ -23,6 +23,7 @@ from ..study.catalogue import load_study
 from ..study.duels import iso_time
 from ..study.glance import glance
 from ..study.goal import Goal, goal_of
+from ..study.item_results import ItemCounts, item_counts
 from ..study.items import count_items
 from ..study.judge_log import Judges, activity_of, follow
 from ..study.ledger import Ledger
@@ -75,6 +76,7 @@ class Service:
     _glances: dict[int, tuple[tuple[int, int], Json]] = field(default_factory=dict)  # by the study's id
     _ledgers: dict[int, Ledger] = field(default_factory=dict)  # by the study's id
     _answers: dict[int, AnswerLog] = field(default_factory=dict)  # by the study's id, the last used at the end
+    _item_counts: dict[int, tuple[tuple[int, int], ItemCounts]] = field(default_factory=dict)  # by the study's id
     _damaged: dict[tuple[int, str, float], tuple[float, str]] = field(default_factory=dict)  # when to look again; why
     _generation: int = 0  # of the storage that the caches belong to
 
@@ -215,6 +217,16 @@ class Service:
             self._answers[study.id] = known
             for old in list(self._answers)[:-MAX_ANSWER_LOGS]:
                 self._answers.pop(old, None)
+
+    def item_counts(self, study: Study, table: AnswerTable) -> ItemCounts:
+        """Return the answers and the disagreement of all items, computed once for each state of the log. Blocks."""
+        key = (self.storage.generation, table.seq)
+        known = self._item_counts.get(study.id)
+        if known is None or known[0] != key:
+            known = self._item_counts[study.id] = (key, item_counts(table))
+            for old in list(self._item_counts)[:-MAX_ANSWER_LOGS]:
+                self._item_counts.pop(old, None)
+        return known[1]
 
     def board(self, study: Study, confidence: float | None = None) -> Json:
         """Return what the dashboard shows, computed once for each state of the log. Blocks."""

@@ -9,7 +9,6 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from ..study.items import scripts_allowed
 from ..study.outcome import alarm_line, money
 from ..study.study import Study
 from ..study.verdict import Verdict
@@ -38,15 +37,6 @@ def study_page(request: Request, study: str, service: ServiceDep) -> Response:
     return tab_page(
         request, service, found, "", "study.html", glance=service.glance(found), judges=shown_judges(service, found)
     )
-
-
-@router.get("/studies/{study}/items")
-def items_page(request: Request, study: str, service: ServiceDep) -> Response:
-    """Show the items of a study."""
-    if signed_in(request, service) is None:
-        return to_signin(request)
-    found = service.study(study)
-    return tab_page(request, service, found, "items", "study_items.html", scripts=scripts_allowed(found))
 
 
 @router.get("/studies/{study}/voters")

@@ -6,22 +6,34 @@ A duel of a study with items shows one item's two outputs; the note of its event
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
-from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from functools import partial
+from typing import NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.engine.interfaces import DBAPICursor
 
 from ..checks import check_int
 from ..errors import Conflict, InvalidInput, NothingToAsk
 from ..storage.storage import Write
 from ..votes.item_files import KINDS, Item, ItemSource, Output, read_items
-from ..votes.item_tables import listed
-from ..votes.names import place_of
 from .duels import Duel, DuelItem
+from .item_changes import remove_item, replace_item
+from .item_rows import (
+    LARGEST,
+    SETTINGS,
+    execute,
+    has_any,
+    insert_items,
+    item_in,
+    last_number,
+    marks,
+    names_of_arms,
+    read,
+    read_tags,
+    refuse_if_fixed,
+    remember_number,
+    rows,
+)
 from .log import Log
-
-Row = tuple[Any, ...]  # of the database
 
 __all__ = [
     "KINDS",
@@ -33,22 +45,23 @@ __all__ = [
     "choose_item",
     "clear_items",
     "count_items",
+    "has_any",
+    "item_in",
     "item_of",
     "list_items",
     "read_items",
+    "remove_item",
+    "replace_item",
     "scripts_allowed",
 ]
 DRAWS = 32  # random items to try before looking at all of them
-SETTINGS = "SELECT settings FROM studies WHERE id = ?"
 MOST_MARKS = 500  # values in one statement
-LARGEST = (1 << 31) - 1  # the largest number that the database can store
 
 
 def add_items(study: Log, items: ItemSource) -> int:
     """Add items to a study: all of them or, after an error, none.
 
-    Numbers continue from the last item. A number that a duel has shown is not used for another item, even after
-    `clear_items`.
+    Numbers continue from the last item. The number of an item that was removed is not used again.
 
     Args:
         study: The study.
@@ -65,35 +78,9 @@ def add_items(study: Log, items: ItemSource) -> int:
 
 
 def _add_items(connection: sa.Connection, *, study: Log, items: Sequence[Item]) -> int:
-    history = study.current(connection)
-    if history.items is not None and history.left:
-        raise Conflict(
-            f"items cannot be added: study {study.name!r} is about exactly the {history.items.size} items that it had "
-            "at its first question; create another study, or one on items like these"
-        )
-    names = history.names
-    arms = dict.fromkeys(arm for item in items for arm in item.outputs)
-    found_at = {arm: place_of(arm, names) for arm in arms}
-    place = {arm: number for arm, number in found_at.items() if number is not None}
-    unknown = [arm for arm in arms if arm not in place]
-    if unknown:
-        raise InvalidInput(
-            f"the items have outputs of arms that study {study.name!r} does not have: {listed(unknown)}; "
-            "add them with add_arm first, or leave them out"
-        )
-    for number, item in enumerate(items, 1):
-        if len({place[arm] for arm in item.outputs}) < len(item.outputs):
-            raise InvalidInput(f"item {number} has two outputs of one arm: {listed(list(item.outputs))}")
-    key, start = study.id, _last_number(study, connection) + 1
-    prompts = [(key, number, item.prompt) for number, item in enumerate(items, start)]
-    outputs = [
-        (key, number, names[place[arm]], *output)
-        for number, item in enumerate(items, start)
-        for arm, output in item.outputs.items()
-    ]
-    _execute_many(connection, "INSERT INTO items (study_id, number, prompt) VALUES (?, ?, ?)", prompts)
-    columns = "study_id, item, arm, kind, content"
-    _execute_many(connection, f"INSERT INTO outputs ({columns}) VALUES (?, ?, ?, ?, ?)", outputs)
+    refuse_if_fixed(connection, study, "items cannot be added")
+    names = names_of_arms(connection, study, items)
+    insert_items(connection, study, items, names, last_number(connection, study) + 1)
     return len(items)
 
 
@@ -116,8 +103,8 @@ class Lacking(NamedTuple):
 
 def lacking(study: Log) -> list[Lacking]:
     """Return the outputs of active arms that a study's items do not have, by item."""
-    prompts = _read(study, "SELECT number, prompt FROM items WHERE study_id = ? ORDER BY number", (study.id,))
-    there = {*_read(study, "SELECT item, arm FROM outputs WHERE study_id = ?", (study.id,))}
+    prompts = read(study, "SELECT number, prompt FROM items WHERE study_id = ? ORDER BY number", (study.id,))
+    there = {*read(study, "SELECT item, arm FROM outputs WHERE study_id = ?", (study.id,))}
     history = study.history()
     arms = [name for name, active in zip(history.names, history.active) if active]
     return [Lacking(number, arm, prompt) for number, prompt in prompts for arm in arms if (number, arm) not in there]
@@ -130,23 +117,14 @@ def add_output(study: Log, item: int, arm: str, output: Output) -> None:
 
 def _add_output(connection: sa.Connection, *, study: Log, item: int, arm: str, output: Output) -> None:
     key = (study.id, item, arm)
-    if not _rows(connection, "SELECT 1 FROM outputs WHERE study_id = ? AND item = ? AND arm = ?", key):
+    if not rows(connection, "SELECT 1 FROM outputs WHERE study_id = ? AND item = ? AND arm = ?", key):
         columns = "study_id, item, arm, kind, content"
-        _execute(connection, f"INSERT INTO outputs ({columns}) VALUES (?, ?, ?, ?, ?)", (*key, *output))
-
-
-def _last_number(study: Log, connection: sa.Connection) -> int:
-    last: int | None = _rows(connection, "SELECT max(number) FROM items WHERE study_id = ?", (study.id,))[0][0]
-    if last is not None:
-        return last
-    study.storage.flush(connection)
-    text = "SELECT DISTINCT note FROM events WHERE study_id = ? AND kind = 'ask' AND note IS NOT NULL"
-    return max((item_in(note) or 0 for (note,) in _rows(connection, text, (study.id,))), default=0)
+        execute(connection, f"INSERT INTO outputs ({columns}) VALUES (?, ?, ?, ?, ?)", (*key, *output))
 
 
 def count_items(study: Log) -> int:
     """Return how many items a study has."""
-    return int(_read(study, "SELECT count(*) FROM items WHERE study_id = ?", (study.id,))[0][0])
+    return int(read(study, "SELECT count(*) FROM items WHERE study_id = ?", (study.id,))[0][0])
 
 
 def list_items(study: Log, after: int = 0, limit: int = 50) -> list[tuple[int, Item]]:
@@ -180,32 +158,28 @@ def item_of(study: Log, number: int, arms: Iterable[str] | None = None) -> Item:
 
 
 def _listed(study: Log, after: int, limit: int, arms: Sequence[str] | None) -> list[tuple[int, Item]]:
-    key, only = study.id, "" if arms is None else f" AND arm IN ({_marks(arms)})"
-    prompts = "SELECT number, prompt FROM items WHERE study_id = ? AND number > ? ORDER BY number LIMIT ?"
+    key, only = study.id, "" if arms is None else f" AND arm IN ({marks(arms)})"
+    prompts = "SELECT number, prompt, tags FROM items WHERE study_id = ? AND number > ? ORDER BY number LIMIT ?"
     outputs = f"SELECT item, arm, kind, content FROM outputs WHERE study_id = ? AND item BETWEEN ? AND ?{only}"
     with study.storage.lock:
-        found = {number: Item(prompt, {}) for number, prompt in _read(study, prompts, (key, after, limit))}
+        there = read(study, prompts, (key, after, limit))
+        found = {number: Item(prompt, {}, read_tags(tags)) for number, prompt, tags in there}
         if found and (arms is None or arms):
-            rows = _read(study, outputs, (key, min(found), max(found), *(arms or ())))
-            for number, arm, kind, content in sorted(rows):
+            of_these = read(study, outputs, (key, min(found), max(found), *(arms or ())))
+            for number, arm, kind, content in sorted(of_these):
                 found[number].outputs[arm] = Output(kind, content)
     return list(found.items())
 
 
 def count_in(connection: sa.Connection, study_id: int) -> int:
     """Return how many items a study has, inside a transaction."""
-    return int(_rows(connection, "SELECT count(*) FROM items WHERE study_id = ?", (study_id,))[0][0])
-
-
-def has_any(connection: sa.Connection, study_id: int) -> bool:
-    """Return whether a study has items."""
-    return bool(_rows(connection, "SELECT 1 FROM items WHERE study_id = ? LIMIT 1", (study_id,)))
+    return int(rows(connection, "SELECT count(*) FROM items WHERE study_id = ?", (study_id,))[0][0])
 
 
 def with_items(study: Log, duels: list[Duel]) -> list[Duel]:
     """Return duels with the prompts and outputs that they are about, if the study has items."""
     numbers = {duel.id: duel.item.number for duel in duels if duel.item is not None}
-    if len(numbers) < len(duels) and _read(study, "SELECT 1 FROM items WHERE study_id = ? LIMIT 1", (study.id,)):
+    if len(numbers) < len(duels) and read(study, "SELECT 1 FROM items WHERE study_id = ? LIMIT 1", (study.id,)):
         numbers |= _items_asked(study, [duel.id for duel in duels if duel.id not in numbers])
     return [_with_item(study, duel, numbers[duel.id]) if duel.id in numbers else duel for duel in duels]
 
@@ -215,9 +189,9 @@ def _items_asked(study: Log, duels: Sequence[int]) -> dict[int, int]:
     found: dict[int, int] = {}
     for start in range(0, len(duels), MOST_MARKS):
         some = duels[start : start + MOST_MARKS]
-        text = f"SELECT duel, note FROM events WHERE study_id = ? AND kind = 'ask' AND duel IN ({_marks(some)})"
-        rows = _read(study, text, (study.id, *some))
-        found |= {duel: item for duel, note in rows if note and (item := item_in(note)) is not None}
+        text = f"SELECT duel, note FROM events WHERE study_id = ? AND kind = 'ask' AND duel IN ({marks(some)})"
+        asked = read(study, text, (study.id, *some))
+        found |= {duel: item for duel, note in asked if note and (item := item_in(note)) is not None}
     return found
 
 
@@ -240,8 +214,10 @@ def clear_items(study: Log) -> int:
 
 
 def _clear_items(connection: sa.Connection, *, study: Log) -> int:
-    _execute(connection, "DELETE FROM outputs WHERE study_id = ?", (study.id,))
-    return int(_execute(connection, "DELETE FROM items WHERE study_id = ?", (study.id,)).rowcount)
+    if study.current(connection).left:  # without questions, numbers can begin again
+        remember_number(connection, study, last_number(connection, study))
+    execute(connection, "DELETE FROM outputs WHERE study_id = ?", (study.id,))
+    return int(execute(connection, "DELETE FROM items WHERE study_id = ?", (study.id,)).rowcount)
 
 
 def allow_scripts(study: Log, allowed: bool) -> None:
@@ -250,14 +226,14 @@ def allow_scripts(study: Log, allowed: bool) -> None:
 
 
 def _allow_scripts(connection: sa.Connection, *, study: Log, allowed: bool) -> None:
-    (settings,) = _rows(connection, SETTINGS, (study.id,))[0]
+    (settings,) = rows(connection, SETTINGS, (study.id,))[0]
     changed = json.dumps(json.loads(settings) | {"scripts": allowed})
-    _execute(connection, "UPDATE studies SET settings = ? WHERE id = ?", (changed, study.id))
+    execute(connection, "UPDATE studies SET settings = ? WHERE id = ?", (changed, study.id))
 
 
 def scripts_allowed(study: Log) -> bool:
     """Return whether scripts in HTML outputs run, as the database says now."""
-    return bool(json.loads(_read(study, SETTINGS, (study.id,))[0][0]).get("scripts"))
+    return bool(json.loads(read(study, SETTINGS, (study.id,))[0][0]).get("scripts"))
 
 
 def choose_item(
@@ -284,7 +260,7 @@ def choose_item(
         "SELECT (SELECT min(number) FROM items WHERE study_id = ?), (SELECT max(number) FROM items WHERE study_id = ?)"
     )
     first: int | None
-    first, last = _rows(connection, spans, (study_id, study_id))[0]
+    first, last = rows(connection, spans, (study_id, study_id))[0]
     if first is None:
         return None
     arms, seen = sorted({left, right}), _seen(connection, study_id, voter)
@@ -329,12 +305,17 @@ def fixed_items(connection: sa.Connection, study: Log) -> tuple[int, int]:
     """Return the numbers of the first and the last item, before the first question of a study on these items.
 
     Raises:
-        Conflict: If it has no items, or some item has no output of an active arm.
+        Conflict: If it has no items, or some item has no output of an active arm, or numbers between were removed.
     """
     history = study.current(connection)
-    numbers = [row[0] for row in _rows(connection, "SELECT number FROM items WHERE study_id = ?", (study.id,))]
+    numbers = [row[0] for row in rows(connection, "SELECT number FROM items WHERE study_id = ?", (study.id,))]
     if not numbers:
         raise Conflict(f"study {study.name!r} is about its items, but has none: add them with add_items first")
+    if max(numbers) - min(numbers) >= len(numbers):
+        raise Conflict(
+            f"study {study.name!r} is about exactly its items, which must have consecutive numbers, but some between "
+            "were removed: remove all of them with clear_items and add them again"
+        )
     for name, active in zip(history.names, history.active):
         lacking = set(numbers) - _with_both(connection, study.id, [name]) if active else set()
         if lacking:
@@ -364,7 +345,7 @@ def _seen(connection: sa.Connection, study_id: int, voter: str | None) -> dict[i
         return {}
     text = "SELECT note FROM events WHERE study_id = ? AND voter = ? AND kind = 'ask' AND note IS NOT NULL ORDER BY seq"
     seen: dict[int, int] = {}
-    for (note,) in _rows(connection, text, (study_id, voter)):
+    for (note,) in rows(connection, text, (study_id, voter)):
         number = item_in(note)
         if number is not None:
             seen[number] = seen.pop(number, 0) + 1
@@ -377,41 +358,7 @@ def _with_both(
     """The items, of these or of all, that have outputs of all these arms."""
     if among is not None and not among:
         return set()
-    only = "" if among is None else f" AND item IN ({_marks(among)})"
-    text = f"SELECT item FROM outputs WHERE study_id = ?{only} AND arm IN ({_marks(arms)}) GROUP BY item"
-    rows = _rows(connection, f"{text} HAVING count(*) = ?", (study_id, *(among or ()), *arms, len(arms)))
-    return {number for (number,) in rows}
-
-
-@lru_cache(1 << 14)  # voters see the same items
-def item_in(note: str) -> int | None:
-    number: int | None = json.loads(note).get("item")
-    return number
-
-
-def _marks(values: Sequence[object]) -> str:
-    return ", ".join("?" * len(values))
-
-
-def _read(study: Log, text: str, values: Sequence[object]) -> list[Row]:
-    with study.storage.lock, study.storage.translate_errors():
-        return _rows(study.storage.connection(), text, values)
-
-
-def _rows(connection: sa.Connection, text: str, values: Sequence[object]) -> list[Row]:
-    return list(_execute(connection, text, values).fetchall())
-
-
-def _execute(connection: sa.Connection, text: str, values: Sequence[object]) -> DBAPICursor:
-    """Run a statement directly on the driver, which is faster: every question needs a few of these."""
-    cursor = connection.connection.cursor()
-    cursor.execute(_marked(connection, text), values)
-    return cursor
-
-
-def _execute_many(connection: sa.Connection, text: str, rows: Sequence[Sequence[object]]) -> None:
-    connection.connection.cursor().executemany(_marked(connection, text), rows)
-
-
-def _marked(connection: sa.Connection, text: str) -> str:
-    return text if connection.dialect.name == "sqlite" else text.replace("?", "%s")
+    only = "" if among is None else f" AND item IN ({marks(among)})"
+    text = f"SELECT item FROM outputs WHERE study_id = ?{only} AND arm IN ({marks(arms)}) GROUP BY item"
+    found = rows(connection, f"{text} HAVING count(*) = ?", (study_id, *(among or ()), *arms, len(arms)))
+    return {number for (number,) in found}

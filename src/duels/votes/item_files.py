@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from ..errors import InvalidInput, UnknownName, counted, cut
 from .item_tables import PROMPTS, Fault, Row, csv_items, frame_items, is_frame, listed
+from .item_tags import tags_of
 from .promptfoo import results_of, rows_of
 from .text_files import first_line, json_rows, read_text, suffix_of
 
@@ -53,10 +54,12 @@ class Item(NamedTuple):
     Attributes:
         prompt: The prompt.
         outputs: The outputs, by the names of the arms.
+        tags: Words by which results are grouped, such as `math`.
     """
 
     prompt: str
     outputs: dict[str, Output]
+    tags: tuple[str, ...] = ()
 
 
 ItemSource = str | bytes | os.PathLike[str] | Iterable[object]
@@ -198,7 +201,13 @@ def _objects(values: Iterable[tuple[int, object]], faults: list[Fault]) -> Itera
         if len(prompts) != 1 or "outputs" not in value:
             faults.append((place, f"found {listed(value)}, expected prompt (or query) and outputs"))
             continue
-        yield Row(place, prompts[0], value["outputs"], value.get("kind"))
+        yield Row(place, prompts[0], value["outputs"], value.get("kind"), _tags_in(value))
+
+
+def _tags_in(value: Mapping[str, object]) -> object:
+    """The tags of an object, or else its category, if that is text."""
+    category = value.get("category")
+    return value["tags"] if "tags" in value else [category] if isinstance(category, str) else None
 
 
 def output_of(value: object, called: str) -> Output:
@@ -247,7 +256,8 @@ def _item(row: Row, folder: Path | None, fewest: int) -> Item:
     given = {arm: value for arm, value in row.outputs.items() if value is not None}
     if len(given) < fewest:
         raise ValueError(f"{counted(len(given), 'output')}, expected those of at least two arms")
-    return Item(str(row.prompt), {_arm(arm): _output(arm, value, row.kind, folder) for arm, value in given.items()})
+    outputs = {_arm(arm): _output(arm, value, row.kind, folder) for arm, value in given.items()}
+    return Item(str(row.prompt), outputs, tags_of(row.tags))
 
 
 def _arm(arm: object) -> str:

@@ -6,6 +6,7 @@ from numbers import Number
 from typing import Any, NamedTuple
 
 from ..errors import InvalidInput, counted, cut
+from .item_tags import split
 from .text_files import cells_up_to, csv_rows
 
 LONGEST_CELL = 8 << 20  # characters; an image takes 5.6 million
@@ -15,6 +16,8 @@ NAMES = {  # of columns that are not arms, besides those of prompts
     **dict.fromkeys(("arm", "model", "candidate", "system", "variant", "provider", "generator"), "arm"),
     **dict.fromkeys(("output", "response", "answer", "completion"), "output"),
     **dict.fromkeys(("id", "index", "uuid"), "id"),
+    "tags": "tags",
+    "category": "category",  # one tag, if there is no column of tags
 }
 
 
@@ -25,6 +28,7 @@ class Row(NamedTuple):
     prompt: object
     outputs: object  # a mapping from arms to outputs
     kind: object = None  # of outputs without a kind of their own
+    tags: object = None  # a list of texts, or one text with separators
 
 
 Fault = tuple[int, str]
@@ -39,9 +43,17 @@ class Header(NamedTuple):
     arms: dict[int, str]  # of a table with one row per prompt: the columns of outputs
     arm: int | None = None  # of a table with one row per output
     output: int = 0
+    tags: int | None = None
+    category: int | None = None
+
+    def tags_in(self, cells: "list[Any]") -> list[object]:
+        """Return the tags of a row as they are written: texts with separators, or a category as it is."""
+        if self.tags is not None:
+            return split(cells[self.tags])
+        return [] if self.category is None else [cells[self.category]]
 
 
-Cells = tuple[int, list[str]]  # the place of a row, and its cells
+Cells = tuple[int, list[Any]]  # the place of a row, and its cells: texts, or a list of tags
 
 
 def csv_items(called: str, text: str, delimiter: str, faults: list[Fault]) -> Iterable[Row]:
@@ -84,7 +96,9 @@ def frame_items(called: str, frame: Any, faults: list[Fault]) -> Iterable[Row]:
     return _items(called, "row", names, rows, faults)
 
 
-def _cell(name: str, value: object) -> str:
+def _cell(name: str, value: object) -> object:
+    if name.lower() == "tags" and not isinstance(value, str | Number) and hasattr(value, "__len__"):
+        return split(value)
     if value is None or repr(value) in ("NaT", "<NA>") or (isinstance(value, Number) and value != value):
         return ""  # NaT, NA and NaN are the missing values of pandas
     if isinstance(value, str | Number | date):
@@ -120,35 +134,38 @@ def _header(names: Sequence[str]) -> Header:
     arms = {at: name for at, (role, name) in enumerate(zip(roles, names)) if not role}
     if roles.count("prompt") != 1:
         raise ValueError("expected one column prompt (or query)")
-    for role in ("arm", "output", "kind"):
+    for role in ("arm", "output", "kind", "tags", "category"):
         if len(same := [name for name, one in zip(names, roles) if one == role]) > 1:
             raise ValueError(f"{' and '.join(same)} may both be the {role}: rename or remove all but one")
     if len(set(arms.values())) < len(arms) or (by_output and arms):
-        raise ValueError("expected each column once, and with arm and output no others but prompt, kind and id")
+        raise ValueError("expected each column once, and with arm and output no others but prompt, kind, tags and id")
     at = {role: roles.index(role) for role in roles}
+    about = at.get("tags"), at.get("category")
     if by_output:
-        return Header(len(names), at["prompt"], at.get("kind"), {}, at["arm"], at["output"])
+        return Header(len(names), at["prompt"], at.get("kind"), {}, at["arm"], at["output"], *about)
     if len(arms) < 2 or "" in arms.values():
         raise ValueError("expected a column for each of two arms or more, or the columns arm and output")
-    return Header(len(names), at["prompt"], at.get("kind"), arms)
+    return Header(len(names), at["prompt"], at.get("kind"), arms, None, 0, *about)
 
 
 def _by_prompt(rows: Iterable[Cells], header: Header) -> Iterator[Row]:
     for place, cells in rows:
         outputs = {arm: cells[at] for at, arm in header.arms.items() if cells[at].strip()}
-        yield Row(place, cells[header.prompt], outputs, None if header.kind is None else cells[header.kind])
+        kind = None if header.kind is None else cells[header.kind]
+        yield Row(place, cells[header.prompt], outputs, kind, header.tags_in(cells))
 
 
 def _by_output(rows: Iterable[Cells], header: Header, arm_column: int, unit: str, faults: list[Fault]) -> Iterator[Row]:
-    found: dict[str, tuple[int, dict[str, object]]] = {}
+    found: dict[str, tuple[int, dict[str, object], list[object]]] = {}
     for place, cells in rows:
-        start, outputs = found.setdefault(cells[header.prompt], (place, {}))
+        start, outputs, tags = found.setdefault(cells[header.prompt], (place, {}, []))
+        tags += [tag for tag in header.tags_in(cells) if tag not in tags]
         arm = cells[arm_column].strip()
         if arm in outputs:
             faults.append((place, f"arm {cut(arm, 40)} has an output for the prompt of {unit} {start} already"))
         kind = None if header.kind is None else cells[header.kind]
         outputs[arm] = {"content": cells[header.output], "kind": kind}
-    return (Row(start, prompt, outputs) for prompt, (start, outputs) in found.items())
+    return (Row(start, prompt, outputs, None, tags) for prompt, (start, outputs, tags) in found.items())
 
 
 def listed(names: Iterable[object], most: int = 8) -> str:

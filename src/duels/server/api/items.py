@@ -1,15 +1,29 @@
 """Items: prompts, and what the arms produced for them."""
 
+from bisect import bisect_right
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
-from ...study.items import add_items, allow_scripts, clear_items, count_items, list_items, read_items, scripts_allowed
+from ...errors import counted
+from ...study.item_browser import find_items, items_with
+from ...study.items import (
+    Item,
+    add_items,
+    allow_scripts,
+    clear_items,
+    count_items,
+    read_items,
+    scripts_allowed,
+)
 from ..errors import error_responses
 from ..schemas import Items, ItemsAdded, Scripts
-from ..security import Admin, Caller, ServiceDep
+from ..security import Admin, Caller, ServiceDep, changing
 from .results import UPLOAD, plain
 from .studies import Found, StudyPath
+
+Search = Annotated[str, Query(max_length=200, description="A part of the prompt.")]
+Tag = Annotated[str, Query(max_length=60, description="Only items with this tag.")]
 
 router = APIRouter(tags=["items"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
 
@@ -20,8 +34,9 @@ async def upload(study: StudyPath, request: Request, service: ServiceDep, key: C
     content = plain(await request.body())
 
     def work() -> dict[str, int]:
-        found = service.study(study)
-        return {"items": add_items(found, read_items(content)), "total": count_items(found)}
+        found, items = service.study(study), read_items(content)
+        with changing(found, key, f"Added {counted(len(items), 'item')}."):
+            return {"items": add_items(found, items), "total": count_items(found)}
 
     return await service.background.upload(work)
 
@@ -31,20 +46,35 @@ def items(
     study: Found,
     after: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    search: Search = "",
+    tag: Tag = "",
 ) -> dict[str, object]:
-    """List the items in pages: send `next` as `after` to get the next page."""
-    found = list_items(study, after, limit + 1)
-    page = [
-        {"number": number, "prompt": item.prompt, "outputs": {a: o._asdict() for a, o in item.outputs.items()}}
-        for number, item in found[:limit]
-    ]
-    return {"items": page, "next": found[limit - 1][0] if len(found) > limit else None}
+    """List the items in pages: send `next` as `after` to get the next page.
+
+    `search` is a part of the prompt, in which the letters a to z match in either case. `tag` must match exactly.
+    """
+    numbers = find_items(study, search, tag or None)
+    start = bisect_right(numbers, after)
+    found = items_with(study, numbers[start : start + limit])
+    more = len(numbers) > start + limit
+    return {
+        "items": [item_out(*one) for one in found],
+        "next": numbers[start + limit - 1] if more else None,
+        "total": len(numbers),
+    }
+
+
+def item_out(number: int, item: Item) -> dict[str, object]:
+    """Return an item as the API shows it."""
+    outputs = {arm: output._asdict() for arm, output in item.outputs.items()}
+    return {"number": number, "prompt": item.prompt, "outputs": outputs, "tags": list(item.tags)}
 
 
 @router.delete("/api/studies/{study}/items", status_code=204)
 def clear(study: Found, key: Admin) -> Response:
     """Remove all items; the answers are kept. This needs an admin's token and cannot be undone."""
-    clear_items(study)
+    with changing(study, key, "Removed all items."):
+        clear_items(study)
     return Response(status_code=204)
 
 
@@ -61,5 +91,6 @@ def set_scripts(study: Found, body: Scripts, key: Admin) -> dict[str, bool]:
     An output with scripts can send what it shows, and the voter's network address, to other computers. Browsers cannot
     prevent all of this. The output cannot see the voting link or who votes.
     """
-    allow_scripts(study, body.scripts)
+    with changing(study, key, f"Turned scripts in HTML outputs {'on' if body.scripts else 'off'}."):
+        allow_scripts(study, body.scripts)
     return {"scripts": body.scripts}

@@ -1,6 +1,6 @@
 /** Reads the names of arms from a file. The server checks the rest of the file. */
 
-const ROLES = ["prompt", "query", "kind"];
+const ROLES = ["prompt", "query", "kind", "tags", "category", "id", "index", "uuid"];
 const TABLE = /\.(csv|tsv)$/i;
 
 /** Returns the text of a file with items, votes or arms; throws an error with the reason if it cannot be used. */

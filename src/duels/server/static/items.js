@@ -1,9 +1,37 @@
-/** The items of a study. */
+/** The items of a study: search, tags and order without leaving the page; uploads. */
 
 import { at, call } from "./api.js";
 import { textOf } from "./files.js";
+import { follow } from "./live.js";
 import { count, onClick, onForm, place, refresh, study } from "./manage.js";
 import { attempt, confirmed, say } from "./ui.js";
+
+const PAUSE = 250; // milliseconds after the last key before a search
+
+place("live").hidden = false;
+const update = follow(study, place("browse-panel").dataset.seq, async () => {
+  await refresh();
+  place("browse-panel").hidden = !place("clear-items");
+});
+
+/** Puts what is looked for into the address, so that it can be shared, and shows it. */
+function find() {
+  const values = [...new FormData(place("find"))].filter(([name, value]) => value && !(name === "order" && value === "number"));
+  const query = new URLSearchParams(values).toString();
+  history.replaceState(null, "", query ? `?${query}` : location.pathname);
+  return update();
+}
+
+let waiting;
+place("find").addEventListener("input", (event) => {
+  clearTimeout(waiting);
+  waiting = setTimeout(find, event.target.id === "search" ? PAUSE : 0);
+});
+place("find").addEventListener("submit", (event) => {
+  event.preventDefault();
+  clearTimeout(waiting);
+  find();
+});
 
 onForm("new-items", "items-said", async () => {
   const input = place("items-file");
@@ -11,7 +39,7 @@ onForm("new-items", "items-said", async () => {
   await textOf(input.files[0]);
   const made = await call("POST", at(study, "items"), input.files[0]);
   input.value = "";
-  await refresh();
+  await update();
   say(place("items-said"), `${count(made.items, "item")} added, ${made.total.toLocaleString("en")} in total.`);
 });
 
@@ -21,7 +49,7 @@ onClick({
     if (!(await confirmed(asked))) return;
     await attempt(button, place("items-said"), async () => {
       await call("DELETE", at(study, "items"));
-      await refresh();
+      await update();
       say(place("items-said"), "All items were removed.");
       place("items-file").focus();
     });

@@ -1,0 +1,125 @@
+"""Removing and replacing single items.
+
+Answers stay when their item goes: they were given, and count. What changes is what the next questions can show. No
+number is used for two items, so that the log says the truth about what was shown.
+"""
+
+from collections.abc import Mapping
+from functools import partial
+
+import sqlalchemy as sa
+
+from ..checks import check_int
+from ..errors import Conflict, InvalidInput
+from ..storage.storage import Write
+from ..votes.item_files import Item, ItemSource, read_items
+from .item_rows import (
+    LARGEST,
+    delete_item,
+    execute,
+    insert_items,
+    item_in,
+    last_number,
+    names_of_arms,
+    no_item,
+    refuse_if_fixed,
+    rows,
+)
+from .log import Log
+
+
+def remove_item(study: Log, number: int) -> None:
+    """Remove an item. Its answers are kept and count; nobody is asked about it again.
+
+    A voter who has an open question about it gets another one. Its number is not used again.
+
+    Args:
+        study: The study.
+        number: The item's number.
+
+    Raises:
+        NotFound: If there is no such item.
+        Conflict: If the study is about exactly its items, and has asked its first question; or if that study would
+            be left with a gap in its numbers.
+    """
+    number = check_int("number", number, 1, LARGEST)
+    study.storage.write(Write(partial(_remove, study=study, number=number), study.id))
+
+
+def _remove(connection: sa.Connection, *, study: Log, number: int) -> None:
+    fixed = refuse_if_fixed(connection, study, "the item cannot be removed")
+    near = "SELECT number FROM items WHERE study_id = ? AND number IN (?, ?, ?)"
+    found = {one for (one,) in rows(connection, near, (study.id, number - 1, number, number + 1))}
+    if number not in found:
+        raise no_item(study, number)
+    if fixed and len(found) == 3:
+        raise Conflict(
+            f"item {number} cannot be removed: study {study.name!r} is about exactly its items, which must have "
+            "consecutive numbers; remove all of them and add the others again"
+        )
+    delete_item(connection, study, number)
+
+
+def replace_item(study: Log, number: int, item: Item | Mapping[str, object] | ItemSource) -> int:
+    """Replace an item: its prompt, its tags and all its outputs.
+
+    Answers about an item were given about what was shown. So if anybody was asked about it, the replacement gets a
+    number of its own, after all others, and the old item is removed, see `remove_item`. Otherwise it keeps the number.
+
+    Args:
+        study: The study.
+        number: The item's number.
+        item: The replacement: an `Item`, a dict, or anything that `read_items` reads and that holds one item.
+
+    Returns:
+        The number of the replacement.
+
+    Raises:
+        NotFound: If there is no such item.
+        InvalidInput: If the replacement cannot be used, or is not exactly one item.
+        Conflict: If the study is about exactly its items, and has asked its first question.
+    """
+    number = check_int("number", number, 1, LARGEST)
+    found = read_items([item] if isinstance(item, Item | Mapping) else item)
+    if len(found) != 1:
+        raise InvalidInput(f"found {len(found):,} items, expected one: it replaces item {number}")
+    seen = _last_event(study)
+    was_shown = _shown(study, number, 0, seen)  # reads the whole log, so not inside the transaction
+    replacing = partial(_replace, study=study, number=number, item=found[0], seen=seen, was_shown=was_shown)
+    return study.storage.write(Write(replacing, study.id))
+
+
+def _replace(connection: sa.Connection, *, study: Log, number: int, item: Item, seen: int, was_shown: bool) -> int:
+    refuse_if_fixed(connection, study, "the item cannot be replaced")
+    study.storage.flush(connection)
+    if not rows(connection, "SELECT 1 FROM items WHERE study_id = ? AND number = ?", (study.id, number)):
+        raise no_item(study, number)
+    names = names_of_arms(connection, study, [item])
+    if was_shown or _shown_in(connection, study.id, number, seen, LARGEST):
+        delete_item(connection, study, number)
+        number = last_number(connection, study) + 1
+    else:
+        execute(connection, "DELETE FROM outputs WHERE study_id = ? AND item = ?", (study.id, number))
+        execute(connection, "DELETE FROM items WHERE study_id = ? AND number = ?", (study.id, number))
+    insert_items(connection, study, [item], names, number)
+    return number
+
+
+def _last_event(study: Log) -> int:
+    with study.storage.lock, study.storage.translate_errors():
+        return study.storage.last_seq(study.storage.connection(), study.id)
+
+
+def _shown(study: Log, number: int, after: int, last: int) -> bool:
+    with study.storage.reading() as connection:
+        return _shown_in(connection, study.id, number, after, last)
+
+
+def _shown_in(connection: sa.Connection, study_id: int, number: int, after: int, last: int) -> bool:
+    """Whether a question among these events was about an item."""
+    text = (
+        "SELECT note FROM events WHERE study_id = ? AND seq > ? AND seq <= ? AND kind = 'ask' "
+        "AND (note LIKE ? OR note LIKE ?) LIMIT 1000"
+    )
+    likely = (f'%"item": {number}}}%', f'%"item": {number},%')
+    return any(item_in(note) == number for (note,) in rows(connection, text, (study_id, after, last, *likely)))

@@ -1,0 +1,293 @@
+"""What the answers say about single items and about tags: who won, and where voters disagree.
+
+All of it describes the answers so far. Nothing here is a verdict: the policy asks some pairs more often than others.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from .answers import AnswerTable
+
+Z_95 = 1.959963984540054  # of a two-sided interval of 95 %
+MOST_CELLS = 2_000_000  # items × arms that are counted in an array; more are faster with a sparse matrix
+Z_LOWER = 1.6448536269514722  # of a one-sided bound of 95 %
+
+
+class ItemCounts(NamedTuple):
+    """What each item with answers has; one entry per item, by number."""
+
+    numbers: np.ndarray  # (m,) int64
+    answers: np.ndarray  # (m,) int64
+    contradictions: np.ndarray  # (m,) int64: pairs of answers that decide for different arms
+    compared: np.ndarray  # (m,) int64: pairs of answers of different voters about the same two arms
+    bound: np.ndarray  # (m,) float64: what items are ordered by; −1 if nothing can be compared
+
+    def place(self, number: int) -> int | None:
+        """Return where an item is; None if it has no answers."""
+        at = int(np.searchsorted(self.numbers, number))
+        return at if at < len(self.numbers) and self.numbers[at] == number else None
+
+
+class ArmCounts(NamedTuple):
+    """How an arm did on an item."""
+
+    arm: str
+    wins: int
+    losses: int
+    ties: int
+
+
+class TagScore(NamedTuple):
+    """How an arm did on the items of a tag.
+
+    Attributes:
+        arm: The arm.
+        answers: Answers about it.
+        score: Wins and half of the ties, divided by the answers.
+        lower: The lower end of its interval of 95 %.
+        upper: The upper end.
+    """
+
+    arm: str
+    answers: int
+    score: float
+    lower: float
+    upper: float
+
+
+class TagResult(NamedTuple):
+    """What the answers say about the items of a tag.
+
+    Attributes:
+        tag: The tag.
+        items: How many items have it.
+        answers: How many answers are about them.
+        winner: The arm whose interval lies above those of all others; None if there are too few answers to tell.
+        scores: The arms that have answers, best first.
+    """
+
+    tag: str
+    items: int
+    answers: int
+    winner: str | None
+    scores: list[TagScore]
+
+
+class _Answers(NamedTuple):
+    """Answers about items, without those of an arm against itself."""
+
+    item: np.ndarray
+    low: np.ndarray  # the arm with the smaller index …
+    high: np.ndarray  # … and the other one
+    result: np.ndarray  # 0 if low won, 1 if high won, 2 for a tie
+    voter: np.ndarray
+    votes: np.ndarray
+
+
+RESULTS = np.array([[0, 1], [1, 0], [2, 2], [2, 2]], np.int8)  # by answer, and whether the left arm is the higher one
+
+
+def _about_items(table: AnswerTable, numbers: Sequence[int] | None = None) -> _Answers:
+    """The answers about items, of all or of some."""
+    keep = (table.item >= 0) & (table.left != table.right)
+    if numbers is not None:
+        wanted = np.zeros(max(int(table.item.max(initial=0)), *numbers, 0) + 1, bool)
+        wanted[list(numbers)] = True
+        keep &= wanted[np.maximum(table.item, 0)]
+    columns = [table.item, table.left, table.right, table.answer, table.voter, table.votes]
+    if not keep.all():
+        rows = np.flatnonzero(keep)
+        columns = [column[rows] for column in columns]
+    item, left, right, answer, voter, votes = columns
+    result = RESULTS.ravel()[2 * answer + (left > right)]
+    return _Answers(item, np.minimum(left, right), np.maximum(left, right), result, voter, votes)
+
+
+def item_counts(table: AnswerTable, numbers: Sequence[int] | None = None) -> ItemCounts:
+    """Return the answers and the disagreement of every item that has answers, or of those among `numbers`.
+
+    Two answers can be compared if they are about the same item and the same two arms, and not of the same voter; an
+    answer without a voter counts as one of a person of its own. They contradict each other if one decides for one arm
+    and the other for the other. The disagreement is the share of those that contradict.
+    """
+    about = _about_items(table, numbers)
+    if not len(about.item):
+        none = np.zeros(0, np.int64)
+        return ItemCounts(none, none, none, none, np.zeros(0))
+    sizes = np.bincount(about.item)
+    found = np.flatnonzero(sizes)
+    place = np.zeros(len(sizes), np.int64)
+    place[found] = np.arange(len(found))
+    arms, bits = len(table.names), (len(table.voters) + 1).bit_length()
+    pair = (place[about.item] * arms + about.low) * arms + about.high
+    # One sort of numbers finds all groups. Their bits are the pair on its item, the voter, and the result.
+    keys, size = _runs(np.sort((pair << (bits + 2)) + (about.voter.astype(np.int64) + 1 << 2) + about.result))
+    result, voter, pair = keys & 3, (keys >> 2) & ((1 << bits) - 1), keys >> (bits + 2)
+    by_voter, _ = _groups(keys >> 2)
+    won = [np.add.reduceat(np.where(result == side, size, 0), by_voter) for side in (0, 1)]
+    given = np.add.reduceat(size, by_voter)
+    known = voter[by_voter] > 0  # NOBODY is 0 here
+    by_pair, _ = _groups(pair[by_voter])
+
+    def of_pairs(values: np.ndarray) -> np.ndarray:
+        return np.asarray(np.add.reduceat(values, by_pair))
+
+    first, second, answers = of_pairs(won[0]), of_pairs(won[1]), of_pairs(given)
+    contradictions = first * second - of_pairs(np.where(known, won[0] * won[1], 0))
+    compared = answers * (answers - 1) // 2 - of_pairs(np.where(known, given * (given - 1) // 2, 0))
+    others = of_pairs(np.where(known, 1, given)) - 1  # people besides the first
+    by_item, _ = _groups(pair[by_voter][by_pair] // (arms * arms))
+    contradictions, compared, others = (np.add.reduceat(one, by_item) for one in (contradictions, compared, others))
+    return ItemCounts(found, sizes[found], contradictions, compared, _bound(contradictions, compared, others))
+
+
+def _runs(ordered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The different values of a sorted array, and how often each occurs."""
+    starts, sizes = _groups(ordered)
+    return ordered[starts], sizes
+
+
+def _groups(ordered: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each run of equal values begins, and how long it is."""
+    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
+    return starts, np.diff(np.append(starts, len(ordered)))
+
+
+def _bound(contradictions: np.ndarray, compared: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """What items are ordered by, so that one split does not come before many.
+
+    It is Wilson's lower bound of the share, as if each person after the first had been compared once. A share above ½
+    is counted as ½: two independent answers contradict each other with probability 2θ(1−θ) ≤ ½.
+    """
+    n = np.maximum(others, 1).astype(float)
+    share = np.minimum(contradictions / np.maximum(compared, 1), 0.5)
+    lower, _ = wilson(share, n, Z_LOWER)
+    return np.where(compared > 0, lower, -1.0)
+
+
+def wilson(share: np.ndarray, n: np.ndarray, z: float = Z_95) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of Wilson's interval for a share of n answers; half a win for a tie makes it a bit too wide."""
+    centre, scale = share + z * z / (2 * n), 1 + z * z / n
+    spread = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return np.maximum((centre - spread) / scale, 0.0), np.minimum((centre + spread) / scale, 1.0)
+
+
+def answers_by_item(table: AnswerTable) -> np.ndarray:
+    """Return how many answers each item has, by its number."""
+    return np.bincount(_about_items(table).item)
+
+
+def arm_counts(table: AnswerTable, numbers: Sequence[int]) -> dict[int, list[ArmCounts]]:
+    """Return for each of these items the arms that have answers about it, in the order of the study's arms."""
+    if not len(numbers):
+        return {}
+    about, arms = _about_items(table, numbers), len(table.names)
+    place = np.zeros(max(numbers) + 1, np.int64)
+    place[list(numbers)] = np.arange(len(numbers))
+    found = np.zeros((3, len(numbers) * arms), np.int64)
+    for row, item, arm, votes in _sides(about):
+        found[row] += np.bincount(place[item] * arms + arm, votes, len(numbers) * arms).astype(np.int64)
+    cells = found.reshape(3, len(numbers), arms)
+    return {
+        number: [
+            ArmCounts(table.names[arm], *cells[:, at, arm].tolist()) for arm in np.flatnonzero(cells[:, at].sum(0))
+        ]
+        for at, number in enumerate(numbers)
+    }
+
+
+def _sides(about: _Answers) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
+    """Yield items, arms and votes: after 0 of the arms that won, after 1 of those that lost, after 2 of ties."""
+    for result, low, high in ((0, 0, 1), (1, 1, 0), (2, 2, 2)):  # what a result is for the lower arm and the higher
+        rows = np.flatnonzero(about.result == result)
+        item, votes = about.item[rows], about.votes[rows]
+        yield low, item, about.low[rows], votes
+        yield high, item, about.high[rows], votes
+
+
+def leader_of(counts: Sequence[ArmCounts]) -> tuple[str | None, bool]:
+    """Return the arm with the most wins minus losses on an item, and whether several have as many.
+
+    Returns:
+        The arm and False; or None and whether there are answers at all, in which case the best are level.
+    """
+    if not counts:
+        return None, False
+    best = max(one.wins - one.losses for one in counts)
+    leaders = [one.arm for one in counts if one.wins - one.losses == best]
+    return (leaders[0], False) if len(leaders) == 1 else (None, True)
+
+
+def tag_results(table: AnswerTable, tags: Mapping[int, Sequence[str]]) -> list[TagResult]:
+    """Return what the answers say about each tag, the one with the most answers first.
+
+    Args:
+        table: The answers.
+        tags: The tags of each item that has any, by its number.
+    """
+    from scipy import sparse  # loaded when first used: it takes a tenth of a second
+
+    codes: dict[str, int] = {}
+    pairs = [(number, codes.setdefault(tag, len(codes))) for number, found in tags.items() for tag in found]
+    if not codes:
+        return []
+    number, code = np.array(pairs, np.int64).T
+    about, arms = _about_items(table), len(table.names)
+    size = max(int(number.max()), int(about.item.max(initial=0))) + 1
+    has = sparse.csr_matrix((np.ones(len(code)), (code, number)), (len(codes), size))
+    answers = has @ np.bincount(about.item, about.votes, size)
+    sums = np.zeros((3, len(codes), arms))
+    for row, item, arm, votes in _sides(about):
+        if size * arms <= MOST_CELLS:
+            cells = np.bincount(item.astype(np.int64) * arms + arm, votes, size * arms)
+            sums[row] += has @ cells.reshape(size, arms)
+        else:
+            sums[row] += (has @ sparse.csr_matrix((votes, (item, arm)), (size, arms))).toarray()
+    items = np.bincount(code, minlength=len(codes))
+    found = [_tag(tag, int(items[k]), int(answers[k]), sums[:, k], table.names) for tag, k in codes.items()]
+    return sorted(found, key=lambda one: (-one.answers, one.tag))
+
+
+def _tag(tag: str, items: int, answers: int, sums: np.ndarray, names: Sequence[str]) -> TagResult:
+    met = np.flatnonzero(sums.sum(0))
+    wins, losses, ties = sums[:, met]
+    n = wins + losses + ties
+    score = (wins + ties / 2) / n
+    lower, upper = wilson(score, n)
+    order = np.argsort(-score, kind="stable")
+    scores = [
+        TagScore(names[met[k]], int(n[k]), float(score[k]), float(lower[k]), float(upper[k])) for k in order.tolist()
+    ]
+    above = len(scores) > 1 and scores[0].lower > max(one.upper for one in scores[1:])
+    return TagResult(tag, items, answers, scores[0].arm if above else None, scores)
+
+
+class ItemComment(NamedTuple):
+    """What somebody wrote with an answer about an item; nothing says who.
+
+    Attributes:
+        first: An arm: the one that was preferred, if one was.
+        second: The other arm.
+        answer: `first`, or `tie` or `both_bad`.
+        comment: What was written.
+    """
+
+    first: str
+    second: str
+    answer: str
+    comment: str
+
+
+def comments_on(table: AnswerTable, number: int, most: int) -> list[ItemComment]:
+    """Return what voters wrote about an item, the newest first, and at most so many."""
+    rows = np.flatnonzero((table.item == number) & np.isin(table.duel, list(table.comments)))
+    found = []
+    for row in rows[np.argsort(-table.time[rows], kind="stable")][:most].tolist():
+        left, right = table.names[table.left[row]], table.names[table.right[row]]
+        said = ("left", "right", "tie", "both_bad")[table.answer[row]]
+        first, second = (right, left) if said == "right" else (left, right)
+        answer = said if said in ("tie", "both_bad") else "first"
+        found.append(ItemComment(first, second, answer, table.comments[int(table.duel[row])]))
+    return found

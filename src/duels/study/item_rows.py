@@ -1,0 +1,160 @@
+"""Items in the database: statements, numbers, and how items are stored."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine.interfaces import DBAPICursor
+
+from ..errors import Conflict, InvalidInput, NotFound
+from ..votes.item_files import Item
+from ..votes.item_tables import listed
+from ..votes.names import place_of
+from .log import Log
+
+Row = tuple[Any, ...]  # of the database
+LARGEST = (1 << 31) - 1  # the largest number that the database can store
+SETTINGS = "SELECT settings FROM studies WHERE id = ?"
+LAST = "last_item"  # the setting with the largest number of an item that was removed
+
+
+def names_of_arms(connection: sa.Connection, study: Log, items: Sequence[Item]) -> dict[str, str]:
+    """Return the study's name of each arm that items have outputs of. Call it before anything is written.
+
+    Raises:
+        InvalidInput: If they have outputs of arms that the study does not have.
+    """
+    names = study.current(connection).names
+    arms = dict.fromkeys(arm for item in items for arm in item.outputs)
+    found_at = {arm: place_of(arm, names) for arm in arms}
+    known = {arm: names[number] for arm, number in found_at.items() if number is not None}
+    unknown = [arm for arm in arms if arm not in known]
+    if unknown:
+        raise InvalidInput(
+            f"the items have outputs of arms that study {study.name!r} does not have: {listed(unknown)}; "
+            "add them with add_arm first, or leave them out"
+        )
+    for number, item in enumerate(items, 1):
+        if len({known[arm] for arm in item.outputs}) < len(item.outputs):
+            raise InvalidInput(f"item {number} has two outputs of one arm: {listed(list(item.outputs))}")
+    return known
+
+
+def insert_items(
+    connection: sa.Connection, study: Log, items: Sequence[Item], names: Mapping[str, str], start: int
+) -> None:
+    """Store items with the numbers from `start` on, and their arms by these names."""
+    key = study.id
+    prompts = [(key, number, item.prompt, stored_tags(item.tags)) for number, item in enumerate(items, start)]
+    outputs = [
+        (key, number, names[arm], *output)
+        for number, item in enumerate(items, start)
+        for arm, output in item.outputs.items()
+    ]
+    execute_many(connection, "INSERT INTO items (study_id, number, prompt, tags) VALUES (?, ?, ?, ?)", prompts)
+    columns = "study_id, item, arm, kind, content"
+    execute_many(connection, f"INSERT INTO outputs ({columns}) VALUES (?, ?, ?, ?, ?)", outputs)
+
+
+def delete_item(connection: sa.Connection, study: Log, number: int) -> None:
+    """Remove an item, and remember its number so that no other item gets it."""
+    execute(connection, "DELETE FROM outputs WHERE study_id = ? AND item = ?", (study.id, number))
+    execute(connection, "DELETE FROM items WHERE study_id = ? AND number = ?", (study.id, number))
+    remember_number(connection, study, number)
+
+
+def remember_number(connection: sa.Connection, study: Log, number: int) -> None:
+    """Note the number of an item that is removed, if it is the largest so far."""
+    (text,) = rows(connection, SETTINGS, (study.id,))[0]
+    settings = json.loads(text)
+    if number > settings.get(LAST, 0):
+        changed = json.dumps(settings | {LAST: number})
+        execute(connection, "UPDATE studies SET settings = ? WHERE id = ?", (changed, study.id))
+
+
+def last_number(connection: sa.Connection, study: Log) -> int:
+    """Return the largest number that an item has or had; 0 if there was none."""
+    there: int = rows(connection, "SELECT max(number) FROM items WHERE study_id = ?", (study.id,))[0][0] or 0
+    removed: int = json.loads(rows(connection, SETTINGS, (study.id,))[0][0]).get(LAST, 0)
+    if there or removed:
+        return max(there, removed)
+    study.storage.flush(connection)  # items that an older version removed are known by their questions only
+    text = "SELECT DISTINCT note FROM events WHERE study_id = ? AND kind = 'ask' AND note IS NOT NULL"
+    return max((item_in(note) or 0 for (note,) in rows(connection, text, (study.id,))), default=0)
+
+
+def refuse_if_fixed(connection: sa.Connection, study: Log, what: str) -> bool:
+    """Return whether the study is about exactly its items.
+
+    Raises:
+        Conflict: If it is, and has asked its first question, after which they stay as they are.
+    """
+    history = study.current(connection)
+    if history.items is not None and history.left:
+        raise Conflict(
+            f"{what}: study {study.name!r} is about exactly the {history.items.size} items that it had "
+            "at its first question; create another study, or one on items like these"
+        )
+    return history.items is not None
+
+
+def no_item(study: Log, number: int) -> NotFound:
+    """Return the error for a number that no item has."""
+    return NotFound(f"study {study.name!r} has no item {number}: it may have been removed")
+
+
+def stored_tags(tags: Iterable[str]) -> str | None:
+    """Return tags as the database has them: JSON, or None if there are none."""
+    return json.dumps(list(tags), ensure_ascii=False) if tags else None
+
+
+@lru_cache(1 << 12)  # many items have the same tags
+def read_tags(stored: str | None) -> tuple[str, ...]:
+    """Return the tags that the database has."""
+    return tuple(json.loads(stored)) if stored else ()
+
+
+@lru_cache(1 << 14)  # voters see the same items
+def item_in(note: str) -> int | None:
+    """Return the item of a question by the note of its event."""
+    number: int | None = json.loads(note).get("item")
+    return number
+
+
+def has_any(connection: sa.Connection, study_id: int) -> bool:
+    """Return whether a study has items."""
+    return bool(rows(connection, "SELECT 1 FROM items WHERE study_id = ? LIMIT 1", (study_id,)))
+
+
+def marks(values: Sequence[object]) -> str:
+    """Return a question mark for each value."""
+    return ", ".join("?" * len(values))
+
+
+def read(study: Log, text: str, values: Sequence[object]) -> list[Row]:
+    """Return what a statement finds, on the connection that also writes."""
+    with study.storage.lock, study.storage.translate_errors():
+        return rows(study.storage.connection(), text, values)
+
+
+def rows(connection: sa.Connection, text: str, values: Sequence[object]) -> list[Row]:
+    """Return what a statement finds."""
+    return list(execute(connection, text, values).fetchall())
+
+
+def execute(connection: sa.Connection, text: str, values: Sequence[object]) -> DBAPICursor:
+    """Run a statement directly on the driver, which is faster: every question needs a few of these."""
+    cursor = connection.connection.cursor()
+    cursor.execute(_marked(connection, text), values)
+    return cursor
+
+
+def execute_many(connection: sa.Connection, text: str, values: Sequence[Sequence[object]]) -> None:
+    """Run a statement for each of these values."""
+    connection.connection.cursor().executemany(_marked(connection, text), values)
+
+
+def _marked(connection: sa.Connection, text: str) -> str:
+    return text if connection.dialect.name == "sqlite" else text.replace("?", "%s")

@@ -1,0 +1,138 @@
+"""The Items tab in a real browser: search, tags, one item with all outputs, replacing and removing."""
+
+import base64
+import json
+
+import pytest
+from playwright.sync_api import expect
+
+from duels.study.catalogue import load_study
+
+from .test_browser import DESKTOP, api, browser, live, make_study, no_reload, serious  # noqa: F401
+
+ARMS = ("concise", "friendly", "thorough")
+PHONE = {"width": 390, "height": 844}
+PAGE = "<h1>Page</h1><script>document.body.append('ran')</script>"
+DRAWING = '<svg xmlns="http://www.w3.org/2000/svg" width="30" height="20"><rect width="30" height="20"/></svg>'
+PICTURE = f"data:image/svg+xml;base64,{base64.b64encode(DRAWING.encode()).decode()}"
+COUNTS = "[...document.querySelectorAll('#listed td[data-label=Answers]')].map((one) => Number(one.textContent))"
+
+
+def some_items():
+    kinds = ["text", "markdown", "code"]
+    found = [
+        {
+            "prompt": f"Question {k} about {'tea' if k % 3 else 'Coffee'}",
+            "kind": kinds[k % 3],
+            "outputs": {arm: f"{arm} says {k}" for arm in ARMS},
+            "tags": ["drinks", "even"] if k % 2 == 0 else ["drinks"],
+        }
+        for k in range(1, 61)
+    ]
+    found[6]["outputs"] |= {
+        "friendly": {"kind": "html", "content": PAGE},
+        "thorough": {"kind": "image", "content": PICTURE},
+    }
+    return found
+
+
+def vote(live, name, votes):  # noqa: F811
+    study = load_study(name, live.storage)
+    for k in range(votes):
+        duel = study.ask(voter=f"v{k % 5}", allow_self=False)
+        study.tell(duel, ("left", "right", "tie")[k % 3], voter=f"v{k % 5}", note="It is clear." if k % 4 else None)
+    return study
+
+
+def check(page, place):
+    """No fault in light and in dark, and nothing wider than the window."""
+    for scheme in ("dark", "light"):
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        assert serious(page) == [], (place, scheme)
+    wide = page.evaluate("() => document.documentElement.scrollWidth")
+    assert wide <= page.viewport_size["width"], place
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_browse_open_replace_and_remove(browser, live, api, size):  # noqa: F811
+    make_study(api, "tea time", ARMS, some_items())
+    study = vote(live, "tea time", 40)
+    browser.expected += ["Blocked script execution"]  # scripts in outputs do not run
+    page = browser.sign_in(live.token, "/studies/tea%20time/items", viewport=size)
+    rows = page.locator("#listed tbody tr")
+    expect(rows).to_have_count(50)
+    expect(page.locator("#found")).to_have_text("60 items, page 1 of 2")
+    check(page, "list")
+
+    with no_reload(page):
+        page.get_by_label("Search in prompts").fill("COFFEE")
+        expect(page.locator("#found")).to_have_text("20 of 60 items")
+        expect(rows).to_have_count(20)
+        expect(page.get_by_label("Search in prompts")).to_be_focused()
+        page.get_by_label("Tag", exact=True).select_option("even")
+        expect(page.locator("#found")).to_have_text("10 of 60 items")
+        page.get_by_label("Order by").select_option("answers")
+        page.wait_for_url("**/items?search=COFFEE&tag=even&order=answers")
+        page.wait_for_function(f"() => {COUNTS}.every((one, k, all) => !k || all[k - 1] >= one)")
+        before = page.evaluate(f"() => {COUNTS}.reduce((sum, one) => sum + one, 0)")
+        expect(page.locator("#live")).to_have_text("updates live")
+        vote(live, "tea time", 60)  # the page follows
+        page.wait_for_function(f"() => {COUNTS}.reduce((sum, one) => sum + one, 0) > {before}")
+        page.get_by_label("Search in prompts").fill("milk")
+        expect(page.locator("#listed")).to_contain_text("No item fits.")
+    page.goto(f"{live.url}/studies/tea%20time/items?tag=even")
+    expect(page.get_by_label("Tag", exact=True)).to_have_value("even")  # a link can be shared
+    expect(page.locator("#found")).to_have_text("30 of 60 items")
+
+    page.goto(f"{live.url}/studies/tea%20time/items/7")
+    expect(page.locator(".output-card")).to_have_count(3)
+    expect(page.locator(".item-prompt")).to_have_text("Question 7 about tea")
+    frame = page.frame_locator("iframe")
+    expect(frame.locator("h1")).to_have_text("Page")
+    assert "ran" not in frame.locator("body").inner_text()
+    picture = page.get_by_role("img", name="Output of thorough")
+    picture.scroll_into_view_if_needed()
+    page.wait_for_function("() => document.querySelector('.output img').naturalWidth === 30")
+    check(page, "item")
+    page.get_by_role("link", name="Next item").click()
+    expect(page.get_by_role("heading", name="Item 8")).to_be_visible()
+
+    shown = {entry.note["item"] for entry in study.events() if "item" in entry.note}
+    seen, unseen = min(shown), next((number for number in range(60, 0, -1) if number not in shown), None)
+    replace(page, live, seen, 61)
+    assert api.get("/api/studies/tea%20time/items/61").json()["tags"] == ["drinks, hot", "edited"]
+    assert api.get(f"/api/studies/tea%20time/items/{seen}").status_code == 404
+    if unseen is not None:
+        replace(page, live, unseen, unseen)
+
+    with page.expect_file_chooser() as chooser:
+        page.get_by_role("button", name="Edit or replace").click()
+        page.get_by_label("Or replace it by a file").click()
+    file = {"name": "one.jsonl", "mimeType": "application/x-ndjson"}
+    chooser.value.set_files([file | {"buffer": json.dumps({"prompt": "x", "outputs": {"concise": "1"}}).encode()}])
+    page.get_by_role("button", name="Replace by this file").click()
+    page.get_by_role("dialog").get_by_role("button", name="Replace").click()
+    browser.expected += ["status of 400"]
+    expect(page.locator("#replace-said")).to_contain_text("1 output, expected those of at least two arms")
+
+    page.get_by_role("button", name="Remove").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    page.get_by_role("button", name="Remove").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    page.wait_for_url("**/studies/tea%20time/items")
+    expect(page.locator("#found")).to_contain_text("59 items")
+
+
+def replace(page, live, number, becomes):  # noqa: F811
+    page.goto(f"{live.url}/studies/tea%20time/items/{number}")
+    page.get_by_role("button", name="Edit or replace").click()
+    expect(page.get_by_label("Prompt", exact=True).and_(page.locator("textarea"))).to_be_focused()
+    page.locator("#edit-tags").fill("drinks, hot\n edited \n")
+    page.get_by_label("Output of concise").and_(page.locator("textarea")).fill("shorter")
+    if becomes != number:
+        check(page, "edit")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("dialog").get_by_role("button", name="Replace").click()
+    page.wait_for_url(f"**/items/{becomes}")
+    expect(page.locator(".output-card").filter(has_text="concise").first).to_contain_text("shorter")
+    expect(page.locator("#item-panel .chip")).to_have_text(["Tag drinks, hot", "Tag edited"])

@@ -1,0 +1,124 @@
+"""Searching items, in both kinds of databases; pages, orders and tags."""
+
+import pytest
+
+import duels
+from duels.errors import NotFound
+from duels.study.answers import AnswerLog
+from duels.study.item_browser import browse, find_items, items_with, known_item, neighbours, rows_of, tags_by_item
+from duels.study.items import Item, Output, add_items, list_items, remove_item
+
+PROMPTS = [
+    "100% sure?",
+    "100 percent",
+    "under_score",
+    "under score",
+    "Straße",
+    "STRASSE",
+    "ÄPFEL",
+    "äpfel",
+    "a\\b",
+    "a'b",
+]
+
+
+def item(prompt, *tags):
+    return Item(prompt, {"x": Output("text", "1"), "y": Output("code", "2")}, tags)
+
+
+@pytest.fixture(params=["sqlite", "memory", "postgresql"])
+def study(request, url):
+    url = {"sqlite": url, "memory": "sqlite://"}.get(request.param) or request.getfixturevalue("postgres")
+    return duels.create_study(["x", "y"], "browsed", url)
+
+
+def test_a_search_finds_parts_of_prompts(study):
+    add_items(study, [item(prompt) for prompt in PROMPTS])
+
+    def found(search):
+        return [PROMPTS[number - 1] for number in find_items(study, search)]
+
+    assert found("") == PROMPTS
+    assert found("100%") == ["100% sure?"]  # nothing stands for anything else
+    assert found("_") == ["under_score"]
+    assert found("UNDER") == ["under_score", "under score"]
+    assert found("strasse") == ["STRASSE"]
+    assert found("STRAß") == ["Straße"]
+    assert found("äpFEL") == ["äpfel"]  # a to z in either case, other letters as they are
+    assert found("Ä") == ["ÄPFEL"]
+    assert found("\\") == ["a\\b"]
+    assert found("a'B") == ["a'b"]
+    assert found("nothing") == []
+
+
+def test_a_tag_is_found_exactly(study):
+    tags = [
+        ("math",),
+        ("Math", "hard"),
+        ("maths", 'say "math"'),
+        ("a, b",),
+        ("a", "b"),
+        ("a\\",),
+        ("100%",),
+        ("ä",),
+        ('say "math',),
+        (),
+    ]
+    add_items(study, [item(f"prompt {k}", *some) for k, some in enumerate(tags)])
+    for tag in {tag for some in tags for tag in some} | {"mat", "%", "", "a_", '"', ", ", "hard"}:
+        assert find_items(study, tag=tag) == [k for k, some in enumerate(tags, 1) if tag in some], tag
+    assert find_items(study, "PROMPT 4", "b") == [5]
+    assert tags_by_item(study) == {k: some for k, some in enumerate(tags, 1) if some}
+    assert [one.tags for _, one in list_items(study)] == tags
+    assert [one.tags for _, one in items_with(study, [5, 2, 99])] == [tags[1], tags[4]]
+
+
+def vote(study, answers):
+    """Answers by item: each is given about that item, whatever the study asks."""
+    while any(answers.values()):
+        duel = study.ask(allow_self=False)
+        left = answers.get(duel.item.number)
+        study.tell(duel, left.pop(0) if left else "skip")
+
+
+def test_pages_in_every_order(study):
+    add_items(study, [item(f"prompt {k}", "even" if k % 2 else "odd") for k in range(7)])
+    vote(study, {2: ["x", "y", "x", "y"], 3: ["x", "x", "x"], 5: ["x", "y"], 6: ["tie"]})
+    table = AnswerLog().follow(study)
+
+    def numbers(**asked):
+        found = browse(study, table, **asked)
+        return [row.number for row in found.items], found.total, found.page, found.pages
+
+    assert numbers() == ([1, 2, 3, 4, 5, 6, 7], 7, 1, 1)
+    assert numbers(limit=3, page=2) == ([4, 5, 6], 7, 2, 3)
+    assert numbers(limit=3, page=99) == ([7], 7, 3, 3)
+    assert numbers(order="answers") == ([2, 3, 5, 6, 1, 4, 7], 7, 1, 1)
+    assert numbers(order="disagreement") == ([2, 5, 3, 1, 4, 6, 7], 7, 1, 1)
+    assert numbers(order="answers", tag="odd") == ([3, 5, 1, 7], 4, 1, 1)
+    assert numbers(search="PROMPT 4", order="disagreement") == ([5], 1, 1, 1)
+    assert numbers(search="none", order="answers") == ([], 0, 1, 1)
+    rows = {row.number: row for row in browse(study, table).items}
+    assert rows[2][2:] == (("even",), 4, None, True, 4 / 6, 4, 6)  # of 6 pairs, 2 · 2 contradict
+    assert rows[3][2:] == (("odd",), 3, "x", False, 0.0, 0, 3)
+    assert rows[6][3:] == (1, None, True, None, 0, 0)
+    assert rows[1][3:] == (0, None, False, None, 0, 0)
+
+
+def test_without_answers_every_order_is_by_number(study):
+    add_items(study, [item("a"), item("b")])
+    table = AnswerLog().follow(study)
+    for order in ("number", "answers", "disagreement"):
+        assert [row.number for row in browse(study, table, order=order).items] == [1, 2]
+
+
+def test_one_item_and_its_neighbours(study):
+    add_items(study, [item("x" * 1000), item("b"), item("c")])
+    remove_item(study, 2)
+    assert neighbours(study, 1) == (None, 3)
+    assert neighbours(study, 2) == (1, 3)
+    assert neighbours(study, 3) == (1, None)
+    assert known_item(study, 1) == item("x" * 1000)
+    assert rows_of(study, AnswerLog().follow(study), [3, 2, 1])[1].prompt == "x" * 400
+    with pytest.raises(NotFound, match="has no item 2: it may have been removed"):
+        known_item(study, 2)
