@@ -14,14 +14,27 @@ import sqlalchemy as sa
 
 from ..storage.storage import Event
 from ..storage.tables import EVENT_COLUMNS, events
+from ..votes.columns import ANSWERS
 from ..votes.rows import moment_of
 from ..votes.votes import NEVER
 from .history import History
 from .log import PAGE, Log
+from .record import SKIP
 
 NOBODY = -1  # the voter of an answer that names none
 NO_ITEM = -1
-READ = ("ask", "tell", "vote", "import")  # kinds of events that say something about answers
+READ = ("ask", "tell", "vote", "import", "again", "repeat")  # kinds of events that say something about answers
+
+
+class SecondAnswers(NamedTuple):
+    """Answers of second judges to duels that have one already. They count for agreement only."""
+
+    duel: np.ndarray  # (m,) int64
+    left: np.ndarray  # (m,) int32: arms
+    right: np.ndarray  # (m,) int32
+    answer: np.ndarray  # (m,) int8: as in `AnswerTable`
+    item: np.ndarray  # (m,) int32
+    voter: np.ndarray  # (m,) int32
 
 
 class AnswerTable(NamedTuple):
@@ -42,6 +55,10 @@ class AnswerTable(NamedTuple):
     time: np.ndarray  # (n,) float64: when it was given
     imported: np.ndarray  # (n,) bool: whether it is a past vote
     comments: dict[int, str]  # by duel: what voters wrote
+    coin: np.ndarray  # (n,) bool: whether a coin of its own decided the sides, and it was asked in one order only
+    skips: np.ndarray  # (voters,) int64: how many questions each voter skipped
+    withdrawn: np.ndarray  # (voters,) int64: how many answers of each voter were withdrawn, see `Study.withdraw`
+    seconds: SecondAnswers
 
 
 class AnswerLog:
@@ -59,6 +76,8 @@ class AnswerLog:
         self._voters: dict[str, int] = {}
         self._comments: dict[int, str] = {}
         self._item, self._voter, self._time, self._imported = array("i"), array("i"), array("d"), array("b")
+        self._coin = array("b")
+        self._seconds: list[tuple[int, int, int]] = []  # duel, answer, voter
 
     def follow(self, study: Log) -> AnswerTable:
         """Return the answers that count now. Nobody waits for it, but two threads must not call it at the same time.
@@ -91,6 +110,10 @@ class AnswerLog:
         note: dict[str, Any] = json.loads(event.note) if event.note else {}
         if event.kind in ("ask", "vote"):
             self._add([note.get("item", NO_ITEM)], [NOBODY], [event.time], event.kind == "vote")
+        if "first" in note or "replies" in note:
+            self._coin[duel] = False
+        if event.kind == "repeat" and event.answer not in (None, "skip"):
+            self._seconds.append((duel, ANSWERS.index(event.answer), self._code(event.voter)))
         if event.kind in ("tell", "vote"):
             self._voter[duel] = self._code(event.voter)
             self._time[duel] = moment_of(note["voted"]) / 1e6 if "voted" in note else event.time
@@ -116,6 +139,7 @@ class AnswerLog:
             (self._voter, voters, np.int32),
             (self._time, times, np.float64),
             (self._imported, np.full(len(times), imported), np.int8),
+            (self._coin, np.full(len(times), not imported), np.int8),
         ):
             column.frombytes(np.asarray(values, kind).tobytes())
 
@@ -124,8 +148,8 @@ class AnswerLog:
 
     def _table(self, known: "_Copied") -> AnswerTable:
         duels = known.answered
-        columns = [np.array(one)[duels] for one in (self._item, self._voter, self._time, self._imported)]
-        item, voter, time, imported = columns
+        columns = [np.array(one)[duels] for one in (self._item, self._voter, self._time, self._imported, self._coin)]
+        item, voter, time, imported, coin = columns
         counting = set(duels.tolist()) if self._comments else set()
         return AnswerTable(
             known.seq,
@@ -143,7 +167,24 @@ class AnswerLog:
             time,
             imported.astype(bool),
             {duel: words for duel, words in self._comments.items() if duel in counting},
+            coin.astype(bool),
+            self._per_voter(known.skipped),
+            self._per_voter(known.withdrawn, known.withdrawn_votes),
+            self._second_answers(known),
         )
+
+    def _per_voter(self, duels: np.ndarray, votes: np.ndarray | None = None) -> np.ndarray:
+        """How many of these duels each voter answered; or how many votes these stand for."""
+        voter = np.frombuffer(self._voter, np.int32)[duels] if len(duels) else np.zeros(0, np.int32)
+        named = voter != NOBODY
+        weights = None if votes is None else votes[named]
+        return np.bincount(voter[named], weights, minlength=len(self._voters)).astype(np.int64)
+
+    def _second_answers(self, known: "_Copied") -> SecondAnswers:
+        duel, answer, voter = np.array(self._seconds, np.int64).reshape(-1, 3).T
+        item = np.array(self._item, np.int32)[duel] if len(duel) else np.zeros(0, np.int32)
+        left, right = known.left[duel], known.right[duel]
+        return SecondAnswers(duel, left, right, answer.astype(np.int8), item, voter.astype(np.int32))
 
 
 class _Copied(NamedTuple):
@@ -158,20 +199,27 @@ class _Copied(NamedTuple):
     asked: np.ndarray
     answered: np.ndarray
     votes: np.ndarray
+    skipped: np.ndarray
+    withdrawn: np.ndarray
+    withdrawn_votes: np.ndarray
 
 
 def _copied(connection: sa.Connection, history: History) -> _Copied:
-    answered = np.array(history.answered, np.int64)
+    answered, answer = np.array(history.answered, np.int64), np.array(history.answer, np.int8)
+    withdrawn = np.array(sorted(history.forgotten), np.int64)
     return _Copied(
         history.seq,
         history.names.copy(),
         np.array(history.active, bool),
         np.array(history.left, np.int32),
         np.array(history.right, np.int32),
-        np.array(history.answer, np.int8),
+        answer,
         np.array(history.asked, np.float64),
         answered,
         history.votes_of(answered),
+        np.setdiff1d(np.flatnonzero(answer == SKIP), withdrawn),
+        withdrawn,
+        history.votes_of(withdrawn),
     )
 
 
