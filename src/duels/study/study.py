@@ -410,22 +410,25 @@ class Study(Shown):
         return self._storage.write(Write(partial(self._withdraw_in, name=name), self._row.id))
 
     def _withdraw_in(self, connection: sa.Connection, *, name: str) -> int:
-        answers = self._take_back(connection, name)
-        if not answers:
+        duels = self._answers_by(connection, name)
+        if not len(duels):
             raise InvalidInput(f"voter {name!r} of study {self.name!r} has no answers that count: nothing to withdraw")
-        return answers
+        return self._take_back(connection, duels)
 
     def _forget_in(self, connection: sa.Connection, *, name: str) -> int:
-        answers = self._take_back(connection, name)
+        duels = self._answers_by(connection, name)
+        answers = self._take_back(connection, duels)  # even if there are none: others then forget the name too
         erase_name(connection, self._row.id, self.current(connection), name)
         return answers
 
-    def _take_back(self, connection: sa.Connection, name: str) -> int:
+    def _answers_by(self, connection: sa.Connection, name: str) -> np.ndarray:
         history = self.current(connection)
         self._storage.flush(connection)
-        duels = answers_by(connection, self._row.id, history, name)
-        if len(duels):
-            self._write(history, "forget", note=json.dumps({"duels": duels.tolist()}))
+        return answers_by(connection, self._row.id, history, name)
+
+    def _take_back(self, connection: sa.Connection, duels: np.ndarray) -> int:
+        history = self.current(connection)
+        self._write(history, "forget", note=json.dumps({"duels": duels.tolist()}))
         return int(history.votes_of(duels).sum())
 
     def add_arm(self, name: str) -> None:
