@@ -15,6 +15,7 @@ HEADERS = {  # column: its title, and what comes first if one sorts by it
     "pace": ("Pace", "fastest first"),
     "last": ("Last answer (UTC)", "latest first"),
 }
+LARGEST = ("answers", "left", "last")  # columns whose largest values come first
 
 
 def shown_voters(service: Service, study: Study, search: str, sort: str, reverse: bool, after: int) -> Json:
@@ -45,7 +46,7 @@ def shown_voters(service: Service, study: Study, search: str, sort: str, reverse
                 "title": title,
                 "hint": f"{hint}, reversed" if name == sort and not reverse else hint,
                 "link": link(sort=name, reverse="1" if name == sort and not reverse else "", after=0),
-                "order": ("descending" if reverse else "ascending") if name == sort else None,
+                "order": ("descending" if (name in LARGEST) != reverse else "ascending") if name == sort else None,
             }
             for name, (title, hint) in HEADERS.items()
         ],
