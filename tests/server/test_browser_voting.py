@@ -175,3 +175,85 @@ def test_voting_by_the_accessibility_tree_alone(browser, live, api):  # noqa: F8
     page.keyboard.press("Space")
     expect(page.locator("#news")).to_contain_text("Thank you! You gave 2 votes.")
     expect(page.get_by_role("heading", name="Thank you!")).to_be_visible()
+
+
+def spoken(page):
+    """What the browser tells a screen reader: role, name, level of headings, and how changes are announced."""
+    session = page.context.new_cdp_session(page)
+    found = []
+    for node in session.send("Accessibility.getFullAXTree")["nodes"]:
+        if not node.get("ignored"):
+            more = {one["name"]: one["value"].get("value") for one in node.get("properties", ())}
+            name = node.get("name", {}).get("value", "")
+            found.append((node["role"]["value"], name, more.get("level"), more.get("live")))
+    session.detach()
+    return found
+
+
+def test_zoomed_by_keyboard_with_the_accessibility_tree(browser, live, api):  # noqa: F811
+    """At 400 %, without a mouse: what has which role and name, what is announced, where the focus goes."""
+    items = [{"prompt": "Which logo?", "outputs": {"long": picture("red"), "short": {"kind": "text", "content": LONG}}}]
+    link = make_study(api, "foxes", ["long", "short"], items, title="")
+    api.patch("/api/studies/foxes/settings", json={"instructions": "Read **both**.", "comments": True})
+    page = browser.open(link, viewport=ZOOMED, reduced_motion="reduce", forced_colors="active")
+    so_far(page, "0 of 25")
+    tree = spoken(page)
+    for part in (
+        ("heading", "Which is better?", 1, None),
+        ("progressbar", "0 of 25", None, None),
+        ("status", "", None, "polite"),
+        ("alert", "", None, "assertive"),
+        ("region", "Instructions", None, None),
+        ("region", "Prompt", None, None),
+        ("heading", "A", 2, None),
+        ("heading", "B", 2, None),
+        ("region", "Output A", None, None),
+        ("region", "Output B", None, None),
+        ("group", "Your answer", None, None),
+    ):
+        assert part in tree, (part, tree)
+    buttons = [name for role, name, _, _ in tree if role == "button"]
+    for name in (
+        "A is better",
+        "Tie",
+        "Both bad",
+        "B is better",
+        "Skip",
+        "Undo",
+        "Comment",
+        "Keys",
+        "Show all of both",
+    ):
+        assert name in buttons, buttons
+    focused = "() => document.activeElement.ariaLabel || document.activeElement.innerText.trim()"
+    inside = """() => {
+      const { top, bottom } = document.activeElement.getBoundingClientRect();
+      return top < innerHeight && bottom > 0;
+    }"""
+    seen = []
+    while len(seen) < 30 and "Keys" not in seen:  # everything is reached, and is in the window when it has the focus
+        page.keyboard.press("Tab")
+        seen.append(page.evaluate(focused))
+        assert page.evaluate(inside), seen
+    letter = next(one[-1] for one in seen if one.startswith("Zoom output"))
+    assert set(seen) >= {"Instructions", "Prompt", "Output A", "Output B", "A is better", "B is better", "Keys"}, seen
+
+    page.get_by_role("button", name="Keys").focus()
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="Keys")
+    expect(dialog.get_by_text("←")).to_be_visible()  # at the top, with the keys
+    page.keyboard.press("Escape")
+    assert page.evaluate(focused) == "Keys"
+    page.get_by_role("button", name=f"Zoom output {letter}").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog", name=f"Output {letter}")).to_be_visible()
+    page.keyboard.press("Escape")
+    assert page.evaluate(focused) == f"Zoom output {letter}"
+
+    page.get_by_role("button", name="B is better").focus()
+    page.keyboard.press("Enter")
+    so_far(page, "1 of 25")
+    assert page.evaluate(focused) == "B is better"  # the next answer is one key away
+    expect(page.locator("#news")).to_have_text("Question 2. Which logo?")
+    assert 0 <= page.locator("#prompt").bounding_box()["y"] < ZOOMED["height"]  # and the question is in the window
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= ZOOMED["width"]

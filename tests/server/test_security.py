@@ -38,6 +38,7 @@ BODIES = {
     "/api/studies/{study}/tell": {"duel": 1, "winner": "left"},
     "/api/studies/{study}/undo": {"duel": 0},
     "/api/studies/{study}/forget": {"voter": "ann"},
+    "/api/studies/{study}/voters/withdraw": {"voter": "ann"},
     "/api/studies/{study}/import": "left,right,winner\nbm25,dense,left\n",
     "/api/studies/{study}/items": json.dumps(ITEM),
     "/api/studies/{study}/items/{number}": json.dumps(ITEM),

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import duels
-from duels.study.answers import NOBODY, AnswerLog, AnswerTable
+from duels.study.answers import NOBODY, AnswerLog, AnswerTable, SecondAnswers
 from duels.study.item_results import (
     ArmCounts,
     arm_counts,
@@ -43,6 +43,10 @@ def table_of(rows, arms=3, voters=4):
         np.arange(n, dtype=float),
         np.zeros(n, bool),
         {},
+        np.ones(n, bool),
+        np.zeros(voters, np.int64),
+        np.zeros(voters, np.int64),
+        SecondAnswers(*(np.zeros(0, np.int64) for _ in SecondAnswers._fields)),
     )
 
 

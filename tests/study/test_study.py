@@ -329,7 +329,7 @@ def test_what_was_forgotten_stays_closed(url):
     duel = study.ask()
     study.tell(duel, "left", voter="ann")
     study.forget("ann")
-    with pytest.raises(Conflict, match="duel 0 was closed when its voter was forgotten"):
+    with pytest.raises(Conflict, match="duel 0 was closed when its answer was withdrawn"):
         study.tell(duel, "left")
     with pytest.raises(InvalidInput, match="duel 0 has no answer to undo"):
         study.undo(duel)

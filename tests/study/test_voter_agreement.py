@@ -199,7 +199,7 @@ def test_false_alarms_about_answers_at_random(monkeypatch):
     rng = np.random.default_rng(11)
     alarms = sum(bool(at_random(rng, [0.7] * 10)) for _ in range(200))
     assert alarms <= 10
-    monkeypatch.setattr(voter_agreement, "holm", lambda p: p)
+    monkeypatch.setattr(voter_tests, "holm", lambda p: p)
     assert sum(bool(at_random(rng, [0.7] * 10)) for _ in range(200)) > 10
 
 

@@ -13,7 +13,7 @@ from ..errors import InvalidInput, cut
 from ..storage.registry import open_storage
 from ..storage.storage import Storage
 from . import item_pages, pages, study_pages, voting
-from .api import duels, interleaving, item_results, items, links, results, settings, studies, tokens
+from .api import duels, interleaving, item_results, items, links, results, settings, studies, tokens, voters
 from .background import Background
 from .errors import RETRY_SECONDS, add_error_handlers, error_response, error_responses
 from .fast_path import FastPath
@@ -95,8 +95,8 @@ def create_app(
     metrics = Metrics()
     app.state.service, app.state.metrics = service, metrics
     add_error_handlers(app)
-    parts = (studies, duels, results, items, item_results, links, settings, interleaving, tokens, voting, pages)
-    for part in (*parts, study_pages, item_pages):
+    api = (studies, duels, results, items, item_results, links, settings, voters, interleaving, tokens)
+    for part in (*api, voting, pages, study_pages, item_pages):
         app.router.routes += part.router.routes  # `include_router` would build every route once more
     _add_health(app, metrics, health)
     _summarise(app)

@@ -377,6 +377,57 @@ class Changes(BaseModel):
     next: Annotated[int | None, Field(description="Send it as `before` to get older ones; null if there are none.")]
 
 
+class VoterOut(BaseModel):
+    voter: str
+    answers: Annotated[int, Field(description="Votes that count.")]
+    skips: int
+    withdrawn: Annotated[int, Field(description="Answers that an admin withdrew.")]
+    comments: Annotated[int, Field(description="Answers with a comment.")]
+    left: Annotated[int, Field(description="Answers for the left side, where a coin decided the sides.")]
+    right: int
+    p_side: Annotated[float, Field(description="Of an exact two-sided test of left against right, for one look.")]
+    compared: Annotated[int, Field(description="Questions in which this voter and others chose an arm.")]
+    share: Annotated[float | None, Field(description="Of these others, how many chose the same arm, on average.")]
+    expected: Annotated[float | None, Field(description="What the share is for a voter like the others.")]
+    seconds: Annotated[float | None, Field(description="The median from question to answer; not of past votes.")]
+    per_hour: Annotated[float | None, Field(description="Answers per hour, without pauses over ten minutes.")]
+    first: Annotated[str | None, Field(description="When the first answer was given.")]
+    last: str | None
+    one_sided: Annotated[bool, Field(description="Whether the voter certainly prefers a side.")]
+    at_random: Annotated[bool, Field(description="Whether the voter certainly agrees no more than a coin does.")]
+    fast: Annotated[bool, Field(description="Whether the voter takes less than a quarter of the usual time.")]
+
+
+class VoterRemark(BaseModel):
+    voter: str
+    kind: Literal["one_sided", "at_random", "fast"]
+    words: str
+
+
+class VotersOut(BaseModel):
+    total: int
+    found: Annotated[int, Field(description="How many have a name that contains what was searched for.")]
+    unnamed: Annotated[int, Field(description="Answers without a voter.")]
+    questions: Annotated[int, Field(description="Questions that two voters or more answered.")]
+    raw: Annotated[float | None, Field(description="The share of pairs of answers to the same question that agree.")]
+    base: Annotated[float | None, Field(description="The share that would agree by chance.")]
+    alpha: Annotated[float | None, Field(description="Krippendorff's α.")]
+    usual_seconds: Annotated[float | None, Field(description="The median of the voters' medians; null if too few.")]
+    words: str
+    voters: list[VoterOut]
+    next: Annotated[int | None, Field(description="Send this as `after` for the next page; null at the end.")]
+    remarks: Annotated[list[VoterRemark], Field(description="What stands out, of 20 voters of each kind at most.")]
+
+
+class Withdraw(RequestBody):
+    voter: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class Withdrawn(BaseModel):
+    answers: int
+    void: Annotated[str | None, Field(description="Why the verdict's promise does not hold any more.")]
+
+
 class Link(BaseModel):
     id: int
     name: str

@@ -29,6 +29,7 @@ from ..study.judge_log import Judges, activity_of, follow
 from ..study.ledger import Ledger
 from ..study.standing import Standing
 from ..study.study import Study
+from ..study.voters import Voters, voters_of
 from . import keys
 from .background import Background
 from .errors import Refused
@@ -74,6 +75,7 @@ class Service:
     _verdicts: dict[int, tuple[tuple[int, int], Json]] = field(default_factory=dict)  # by the study's id
     _standings: dict[int, tuple[tuple[int, int], Standing]] = field(default_factory=dict)  # by the study's id
     _glances: dict[int, tuple[tuple[int, int], Json]] = field(default_factory=dict)  # by the study's id
+    _voters: dict[int, tuple[tuple[int, int], Voters]] = field(default_factory=dict)  # by the study's id
     _ledgers: dict[int, Ledger] = field(default_factory=dict)  # by the study's id
     _answers: dict[int, AnswerLog] = field(default_factory=dict)  # by the study's id, the last used at the end
     _item_counts: dict[int, tuple[tuple[int, int], ItemCounts]] = field(default_factory=dict)  # by the study's id
@@ -227,6 +229,16 @@ class Service:
             for old in list(self._item_counts)[:-MAX_ANSWER_LOGS]:
                 self._item_counts.pop(old, None)
         return known[1]
+
+    def voters(self, study: Study) -> Voters:
+        """Return the voters of a study, computed once for each state of its log. Blocks."""
+        table = self.answers(study)
+        with self._drawing[study.id]:
+            key = (self.storage.generation, table.seq)
+            known = self._voters.get(study.id)
+            if known is None or known[0] != key:
+                known = self._voters[study.id] = (key, voters_of(table))
+            return known[1]
 
     def board(self, study: Study, confidence: float | None = None) -> Json:
         """Return what the dashboard shows, computed once for each state of the log. Blocks."""

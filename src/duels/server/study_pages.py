@@ -17,6 +17,7 @@ from .api.settings import changes_of, settings
 from .pages import PageRoute, headline_of, page, sentence, signed_in, standing_of, to_signin
 from .security import ServiceDep
 from .service import Json, Service
+from .voter_pages import shown_voters
 
 MAX_PAIRS = 300  # rows of the table of pairs; the API has all of them
 ARMS_PER_PAGE = 200  # rows of the tables of arms
@@ -40,12 +41,27 @@ def study_page(request: Request, study: str, service: ServiceDep) -> Response:
 
 
 @router.get("/studies/{study}/voters")
-def voters_page(request: Request, study: str, service: ServiceDep) -> Response:
-    """Show the voters of a study."""
+def voters_page(
+    request: Request,
+    study: str,
+    service: ServiceDep,
+    search: Annotated[str, Query(max_length=200)] = "",
+    sort: Annotated[str, Query(max_length=20)] = "answers",
+    reverse: Annotated[str, Query(max_length=5)] = "",
+    after: Annotated[str, Number] = "",
+) -> Response:
+    """Show the voters of a study: answers, agreement, sides and pace, and who stands out."""
     if signed_in(request, service) is None:
         return to_signin(request)
     found = service.study(study)
-    return tab_page(request, service, found, "voters", "study_voters.html", board=service.board(found))
+    return tab_page(
+        request,
+        service,
+        found,
+        "voters",
+        "study_voters.html",
+        **shown_voters(service, found, search, sort, reverse == "1", int(after) if after.isdecimal() else 0),
+    )
 
 
 @router.get("/studies/{study}/share")

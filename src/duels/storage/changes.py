@@ -80,3 +80,9 @@ def list_changes(connection: sa.Connection, study: int, before: int | None = Non
     chosen = sa.select(changes.c.id, changes.c.time, changes.c.who, changes.c.what).where(changes.c.study_id == study)
     chosen = chosen if before is None else chosen.where(changes.c.id < before)
     return [Change(*row) for row in connection.execute(chosen.order_by(changes.c.id.desc()).limit(limit))]
+
+
+def rename_in_changes(connection: sa.Connection, study: int, what: str, becomes: str) -> None:
+    """Replace what some changes of a study say, inside a transaction, such as to erase a name."""
+    chosen = (changes.c.study_id == study) & (changes.c.what == what)
+    connection.execute(sa.update(changes).where(chosen).values(what=becomes))

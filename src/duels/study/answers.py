@@ -15,16 +15,29 @@ import sqlalchemy as sa
 
 from ..errors import StorageError
 from ..storage.tables import events
+from ..votes.columns import ANSWERS
 from ..votes.rows import moment_of
 from ..votes.votes import NEVER
 from .history import History
 from .log import Imported, Log
+from .record import SKIP
 
 NOBODY = -1  # the voter of an answer that names none
 NO_ITEM = -1
 PAGE = 20_000  # events to read at once
-Row = tuple[Any, ...]  # of the database: seq, kind, duel, voter, time and note of an event
-READ = ("ask", "tell", "vote", "import")  # kinds of events that say something about answers
+Row = tuple[Any, ...]  # of the database: seq, kind, duel, answer, voter, time and note of an event
+READ = ("ask", "tell", "vote", "import", "again", "repeat")  # kinds of events that say something about answers
+
+
+class SecondAnswers(NamedTuple):
+    """Answers of second judges to duels that have one already. They count for agreement only."""
+
+    duel: np.ndarray  # (m,) int64
+    left: np.ndarray  # (m,) int32: arms
+    right: np.ndarray  # (m,) int32
+    answer: np.ndarray  # (m,) int8: as in `AnswerTable`
+    item: np.ndarray  # (m,) int32
+    voter: np.ndarray  # (m,) int32
 
 
 class AnswerTable(NamedTuple):
@@ -45,6 +58,10 @@ class AnswerTable(NamedTuple):
     time: np.ndarray  # (n,) float64: when it was given
     imported: np.ndarray  # (n,) bool: whether it is a past vote
     comments: dict[int, str]  # by duel: what voters wrote
+    coin: np.ndarray  # (n,) bool: whether a coin of its own decided the sides, and it was asked in one order only
+    skips: np.ndarray  # (voters,) int64: how many questions each voter skipped
+    withdrawn: np.ndarray  # (voters,) int64: how many answers of each voter were withdrawn, see `Study.withdraw`
+    seconds: SecondAnswers
 
 
 class Counted(NamedTuple):
@@ -59,21 +76,28 @@ class Counted(NamedTuple):
     asked: np.ndarray
     answered: np.ndarray
     votes: np.ndarray
+    skipped: np.ndarray
+    withdrawn: np.ndarray
+    withdrawn_votes: np.ndarray
 
 
 def counted(history: History) -> Counted:
     """Copy which answers count, and what they are about."""
-    answered = np.array(history.answered, np.int64)
+    answered, answer = np.array(history.answered, np.int64), np.array(history.answer, np.int8)
+    withdrawn = np.array(sorted(history.forgotten), np.int64)
     return Counted(
         history.seq,
         history.names.copy(),
         np.array(history.active, bool),
         np.array(history.left, np.int32),
         np.array(history.right, np.int32),
-        np.array(history.answer, np.int8),
+        answer,
         np.array(history.asked, np.float64),
         answered,
         history.votes_of(answered),
+        np.setdiff1d(np.flatnonzero(answer == SKIP), withdrawn),
+        withdrawn,
+        history.votes_of(withdrawn),
     )
 
 
@@ -92,6 +116,8 @@ class AnswerLog:
         self._voters: dict[str, int] = {}
         self._comments: dict[int, str] = {}
         self._item, self._voter, self._time, self._imported = array("i"), array("i"), array("d"), array("b")
+        self._coin = array("b")
+        self._seconds: list[tuple[int, int, int]] = []  # duel, answer, voter
 
     def follow(self, study: Log, known: Counted | None = None) -> AnswerTable:
         """Return the answers that count now. Nobody waits for it, but two threads must not call it at the same time.
@@ -120,23 +146,30 @@ class AnswerLog:
             return self.seq > 0 and connection.execute(chosen).first() is not None
 
     def _take(self, study: Log, page: Sequence[Row]) -> None:
-        item, voter, times, imported = self._item, self._voter, self._time, self._imported
-        for seq, kind, duel, name, time, note in page:
+        item, voter, times = self._item, self._voter, self._time
+        for seq, kind, duel, answer, name, time, note in page:
             if kind == "import":
                 self._take_import(study.imported(seq, note), time)
                 continue
-            if kind != "tell":
+            if kind in ("ask", "vote"):
                 item.append(_item_in(note) if note else NO_ITEM)
                 voter.append(NOBODY)
                 times.append(time)
-                imported.append(kind == "vote")
-            if kind != "ask":
+                self._imported.append(kind == "vote")
+                self._coin.append(kind == "ask")
+            if kind in ("tell", "vote"):
                 voter[duel], times[duel] = self._code(name), time
                 self._comments.pop(duel, None)  # of an answer that was taken back
-                if note:
-                    self._take_note(duel, json.loads(note))
+            if kind == "repeat" and answer not in (None, "skip"):
+                self._seconds.append((duel, ANSWERS.index(answer), self._code(name)))
+            if note and kind != "ask":
+                self._take_note(duel, kind, json.loads(note))
 
-    def _take_note(self, duel: int, note: dict[str, Any]) -> None:
+    def _take_note(self, duel: int, kind: str, note: dict[str, Any]) -> None:
+        if "first" in note or "replies" in note:
+            self._coin[duel] = False
+        if kind not in ("tell", "vote"):
+            return
         if "voted" in note:
             self._time[duel] = moment_of(note["voted"]) / 1e6
         if isinstance(note.get("note"), str):
@@ -155,6 +188,7 @@ class AnswerLog:
             (self._voter, voters, np.int32),
             (self._time, times, np.float64),
             (self._imported, np.ones(size), np.int8),
+            (self._coin, np.zeros(size), np.int8),
         ):
             column.frombytes(values.astype(kind).tobytes())
 
@@ -163,8 +197,8 @@ class AnswerLog:
 
     def _table(self, known: Counted) -> AnswerTable:
         duels = known.answered
-        columns = [np.array(one)[duels] for one in (self._item, self._voter, self._time, self._imported)]
-        item, voter, time, imported = columns
+        columns = [np.array(one)[duels] for one in (self._item, self._voter, self._time, self._imported, self._coin)]
+        item, voter, time, imported, coin = columns
         said = np.array(list(self._comments), np.int64)
         counting = set(said[np.isin(said, duels)].tolist()) if len(said) else set()
         return AnswerTable(
@@ -183,7 +217,24 @@ class AnswerLog:
             time,
             imported.astype(bool),
             {duel: words for duel, words in self._comments.items() if duel in counting},
+            coin.astype(bool),
+            self._per_voter(known.skipped),
+            self._per_voter(known.withdrawn, known.withdrawn_votes),
+            self._second_answers(known),
         )
+
+    def _per_voter(self, duels: np.ndarray, votes: np.ndarray | None = None) -> np.ndarray:
+        """How many of these duels each voter answered; or how many votes these stand for."""
+        voter = np.frombuffer(self._voter, np.int32)[duels] if len(duels) else np.zeros(0, np.int32)
+        named = voter != NOBODY
+        weights = None if votes is None else votes[named]
+        return np.bincount(voter[named], weights, minlength=len(self._voters)).astype(np.int64)
+
+    def _second_answers(self, known: Counted) -> SecondAnswers:
+        duel, answer, voter = np.array(self._seconds, np.int64).reshape(-1, 3).T
+        item = np.array(self._item, np.int32)[duel] if len(duel) else np.zeros(0, np.int32)
+        left, right = known.left[duel], known.right[duel]
+        return SecondAnswers(duel, left, right, answer.astype(np.int8), item, voter.astype(np.int32))
 
 
 @lru_cache(10_000)
@@ -195,7 +246,7 @@ def _item_in(note: str) -> int:
 def _events(study: Log, after: int, last: int) -> Sequence[Row]:
     """The next events, by the driver itself, since there may be millions."""
     new = sa.and_(events.c.study_id == study.id, events.c.seq > after, events.c.seq <= last, events.c.kind.in_(READ))
-    columns = (events.c[name] for name in ("seq", "kind", "duel", "voter", "time", "note"))
+    columns = (events.c[name] for name in ("seq", "kind", "duel", "answer", "voter", "time", "note"))
     chosen = sa.select(*columns).where(new).order_by(events.c.seq).limit(PAGE)
     with study.storage.reading() as connection:
         return list(connection.execute(chosen).cursor.fetchall())

@@ -56,8 +56,8 @@ class Answers(NamedTuple):
 
     def first(self) -> "Answers":
         """Return the first answer of each voter to each question, each counted once."""
-        places = np.unique(self.question * len(self.names) + self.voter, return_index=True)[1]
-        return self.only(np.sort(places))._replace(weight=np.ones(len(places), np.int64))
+        places = first_places(self.question * len(self.names) + self.voter)
+        return self.only(places)._replace(weight=np.ones(len(places), np.int64))
 
     def per_voter(self, side: int | None = None) -> Ints:
         """Return (V,): how many votes each voter has; those for a side, if it is given."""
@@ -72,8 +72,58 @@ class Answers(NamedTuple):
 
     def table(self) -> Ints:
         """Return (Q, 4): how often each question got each answer."""
-        numbers = np.unique(self.question, return_inverse=True)[1]
+        numbers = renumbered(self.question)
         return np.bincount(numbers * 4 + self.choice, minlength=4 * (int(numbers.max(initial=-1)) + 1)).reshape(-1, 4)
+
+
+def choices_of(shared: Answers) -> tuple[Ints, Ints, Ints]:
+    """Return the answers that chose an arm where another voter did too.
+
+    Args:
+        shared: One answer at most of each voter to each question.
+
+    Returns:
+        (n,): Their voters, how many others chose the same arm, and how many the other one.
+    """
+    chosen = shared.only(shared.choice < NEITHER).of_several()
+    number = renumbered(chosen.question)
+    table = chosen.table()[:, :NEITHER]
+    return chosen.voter, table[number, chosen.choice] - 1, table[number, 1 - chosen.choice]
+
+
+def first_places(values: Ints) -> Ints:
+    """Return where each different value of (n,) numbers from 0 is for the first time, in order.
+
+    Example:
+        >>> first_places(np.array([4, 0, 4, 2, 0])).tolist()
+        [0, 1, 3]
+    """
+    if _are_sparse(values):
+        return np.sort(np.unique(values, return_index=True)[1])
+    place = np.full(int(values.max(initial=-1)) + 1, -1, np.int32)
+    place[values[::-1]] = np.arange(len(values) - 1, -1, -1, dtype=np.int32)  # of equal indices the last one counts
+    found = np.zeros(len(values), bool)
+    found[place[place >= 0]] = True
+    return np.flatnonzero(found)
+
+
+def renumbered(values: Ints) -> Ints:
+    """Return the number of each value among the different ones, from 0; the values are numbers from 0.
+
+    Example:
+        >>> renumbered(np.array([4, 0, 4, 2])).tolist()
+        [2, 0, 2, 1]
+    """
+    if _are_sparse(values):
+        return np.unique(values, return_inverse=True)[1]
+    seen = np.zeros(int(values.max(initial=-1)) + 1, bool)
+    seen[values] = True
+    return np.asarray((np.cumsum(seen) - 1)[values])
+
+
+def _are_sparse(values: Ints) -> bool:
+    """Whether sorting is better than a table with an entry for each possible value."""
+    return int(values.max(initial=0)) > 20 * len(values) + 1000
 
 
 def read_questions(

@@ -17,12 +17,12 @@ import sqlalchemy as sa
 
 from ..checks import check_int
 from ..errors import Conflict, InvalidInput, NothingToAsk, UnknownName
-from ..storage.batches import Batch, Packed, forget_voter, pack, store
+from ..storage.batches import Batch, Packed, pack, store
 from ..storage.storage import Event, Write
-from ..storage.tables import events, voters
+from ..storage.tables import events
 from ..votes.columns import ANSWERS
 from ..votes.files import VoteSource, read_votes
-from ..votes.names import arm_names, composed, imported_name, link_voter, past_voter, place_of, voter_name
+from ..votes.names import arm_names, imported_name, past_voter, place_of, voter_name
 from ..votes.votes import Votes
 from . import log
 from .allocation import Allocation, allocate
@@ -32,6 +32,7 @@ from .items import choose_item, fixed_items, has_any, with_items
 from .past_votes import MOST_VOTES, checked_batch, exported_votes, too_many
 from .record import OPEN, next_event
 from .shown import Shown
+from .withdrawing import answers_by, erase_name
 
 if TYPE_CHECKING:
     from .outcome import RunResult
@@ -272,7 +273,7 @@ class Study(Shown):
         answer = self._answer_code(history, duel, winner)
         before = history.answer[duel]
         if duel in history.forgotten:
-            raise Conflict(f"duel {duel} was closed when its voter was forgotten: ask for another one")
+            raise Conflict(f"duel {duel} was closed when its answer was withdrawn: ask for another one")
         if before == answer:
             return ANSWERS[answer]
         if before != OPEN:
@@ -389,27 +390,46 @@ class Study(Shown):
             raise InvalidInput("voter is None: expected the name of the voter to forget")
         return self._storage.write(Write(partial(self._forget_in, name=name), self._row.id))
 
+    def withdraw(self, voter: str) -> int:
+        """Take back all answers of a voter, and keep the name: the log still says who gave them.
+
+        What the voter answers after that counts. This voids the verdict's promise.
+
+        Args:
+            voter: The voter's name.
+
+        Returns:
+            How many answers were taken back.
+
+        Raises:
+            InvalidInput: If the study has no such voter, or the voter has no answers that count.
+        """
+        name = past_voter(voter)
+        if name is None:
+            raise InvalidInput("voter is None: expected the name of the voter whose answers are withdrawn")
+        return self._storage.write(Write(partial(self._withdraw_in, name=name), self._row.id))
+
+    def _withdraw_in(self, connection: sa.Connection, *, name: str) -> int:
+        duels = self._answers_by(connection, name)
+        if not len(duels):
+            raise InvalidInput(f"voter {name!r} of study {self.name!r} has no answers that count: nothing to withdraw")
+        return self._take_back(connection, duels)
+
     def _forget_in(self, connection: sa.Connection, *, name: str) -> int:
+        duels = self._answers_by(connection, name)
+        answers = self._take_back(connection, duels)  # even if there are none: others then forget the name too
+        erase_name(connection, self._row.id, self.current(connection), name)
+        return answers
+
+    def _answers_by(self, connection: sa.Connection, name: str) -> np.ndarray:
         history = self.current(connection)
         self._storage.flush(connection)
-        theirs = (events.c.study_id == self._row.id) & events.c.voter.in_({name, composed(name)})
-        rows = connection.execute(sa.select(events.c.kind, events.c.duel, events.c.attempt).where(theirs)).all()
-        imported = forget_voter(connection, self._row.id, history.seq, {name, composed(name)})
-        if not rows and imported is None:
-            raise InvalidInput(f"study {self.name!r} has no voter named {name!r}")
-        given = [(duel, attempt) for kind, duel, attempt in rows if kind in ("tell", "vote")]
-        given += [(duel, 0) for duel in imported or ()]
-        duels, attempts = np.array(given, np.int64).reshape(-1, 2).T
-        counting = np.unique(duels[history.answers.include(duels, attempts)])
-        answers = int(history.votes_of(counting).sum())
-        if answers:
-            self._write(history, "forget", note=json.dumps({"duels": counting.tolist()}))
-        connection.execute(sa.update(events).where(theirs).values(voter=None))
-        number = name.removeprefix("Voter ")
-        if number.isdecimal() and name == link_voter(int(number)):
-            one = (voters.c.study_id == self._row.id) & (voters.c.number == int(number))
-            connection.execute(sa.update(voters).where(one).values(digest=None))  # the number is not used again
-        return answers
+        return answers_by(connection, self._row.id, history, name)
+
+    def _take_back(self, connection: sa.Connection, duels: np.ndarray) -> int:
+        history = self.current(connection)
+        self._write(history, "forget", note=json.dumps({"duels": duels.tolist()}))
+        return int(history.votes_of(duels).sum())
 
     def add_arm(self, name: str) -> None:
         """Add an arm while the study runs.

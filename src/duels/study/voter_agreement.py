@@ -10,12 +10,19 @@ from ..votes.files import VoteSource
 from ..votes.votes import Votes
 from .agreement import Agreement, agreements, krippendorff
 from .positions import LEVEL, side_p_values
-from .shared_questions import CHOICES, NEITHER, Answers, HasEvents, answers_of, read_questions, votes_of_study
-from .voter_tests import Compared, compare, holm
+from .shared_questions import (
+    CHOICES,
+    Answers,
+    HasEvents,
+    answers_of,
+    choices_of,
+    read_questions,
+    votes_of_study,
+)
+from .voter_tests import Compared, compare, holm, is_at_random
 
 MOST_PAIRED = 20  # voters whose pairs are compared: those with most answers
 SHOWN = 5  # pairs that the text lists
-CHANCE = 0.05  # a voter whose p_chance is at most that looks, though perhaps not well
 
 
 class VoterRow(NamedTuple):
@@ -207,7 +214,7 @@ def _voters(every: Answers, sided: Answers, shared: Answers, shuffled: bool) -> 
     p_side = p_side if shuffled else np.ones(len(p_side))
     one_sided = holm(p_side) <= LEVEL
     p_low, p_chance = (np.array([getattr(one, name) for _, one in compared]) for name in ("p_low", "p_chance"))
-    at_random = (holm(p_low) <= LEVEL) & (p_chance > CHANCE)
+    at_random = is_at_random(p_low, p_chance)
     counts = zip(every.names, often.tolist(), left.tolist(), right.tolist(), p_side.tolist())
     rows = [
         VoterRow(*count, number, *one, sided, random)
@@ -218,13 +225,9 @@ def _voters(every: Answers, sided: Answers, shared: Answers, shuffled: bool) -> 
 
 def _compared(shared: Answers, voters: int) -> list[tuple[int, Compared]]:
     """For each voter, in how many questions the voter and others chose an arm, and how these choices compare."""
-    chosen = shared.only(shared.choice < NEITHER).of_several()
-    number = np.unique(chosen.question, return_inverse=True)[1]
-    table = chosen.table()[:, :NEITHER]
-    same = table[number, chosen.choice] - 1
-    other = table[number, 1 - chosen.choice]
-    order = np.argsort(chosen.voter, kind="stable")
-    parts = np.split(order, np.searchsorted(chosen.voter[order], np.arange(1, voters)))
+    voter, same, other = choices_of(shared)
+    order = np.argsort(voter, kind="stable")
+    parts = np.split(order, np.searchsorted(voter[order], np.arange(1, voters)))
     return [(len(part), compare(same[part], other[part])) for part in parts]
 
 

@@ -171,6 +171,8 @@ function show(question, news = "") {
   if (was !== duel || news) for (const letter of ["a", "b"]) showSide(letter, question[letter]);
   wrap.hidden = !document.querySelector(".output pre");
   setFolded(true);
+  // Where the page scrolls, on phones and zoomed, the next question begins at its beginning.
+  if (was !== duel && place("question").getBoundingClientRect().top < 0) place("question").scrollIntoView();
   place("keys-hint").hidden = ![question.a.kind, question.b.kind].includes("html");
   const names = byName ? `A: ${place("output-a").textContent}. B: ${place("output-b").textContent}.` : "";
   const number = `Question ${(question.answered + 1).toLocaleString("en")}.`;
@@ -198,7 +200,7 @@ function showSide(letter, side) {
     output.replaceChildren(frame(side.src, title), element("a", { href: large, ...tab }, "Open full size"));
   } else if (side.kind === "image") {
     const picture = element("img", { src: side.src, alt: title });
-    const button = element("button", { type: "button", class: "picture", "aria-label": `Zoom ${title.toLowerCase()}` }, picture);
+    const button = element("button", { type: "button", class: "picture", "aria-label": `Zoom output ${letter.toUpperCase()}` }, picture);
     button.addEventListener("click", () => zoom(letter));
     picture.addEventListener("load", measure);
     output.replaceChildren(button, element("a", { href: large, ...tab }, "Open full size"));
