@@ -12,8 +12,8 @@ from .. import __version__
 from ..errors import InvalidInput, cut
 from ..storage.registry import open_storage
 from ..storage.storage import Storage
-from . import pages, study_pages, voting
-from .api import duels, interleaving, items, links, results, settings, studies, tokens
+from . import pages, preview, results_link, study_pages, voting
+from .api import duels, interleaving, invitations, items, links, results, settings, studies, tokens
 from .background import Background
 from .errors import RETRY_SECONDS, add_error_handlers, error_response, error_responses
 from .fast_path import FastPath
@@ -95,8 +95,10 @@ def create_app(
     metrics = Metrics()
     app.state.service, app.state.metrics = service, metrics
     add_error_handlers(app)
-    for part in (studies, duels, results, items, links, settings, interleaving, tokens, voting, pages, study_pages):
-        app.router.routes += part.router.routes  # `include_router` would build every route once more
+    parts = (studies, duels, results, items, links, invitations, settings, interleaving, tokens)
+    people = (voting, preview, results_link, pages, study_pages)
+    for router in (*(part.router for part in (*parts, *people)), preview.pages, results_link.pages):
+        app.router.routes += router.routes  # `include_router` would build every route once more
     _add_health(app, metrics, health)
     _summarise(app)
     pages.add_files(app)

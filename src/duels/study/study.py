@@ -28,6 +28,7 @@ from . import log
 from .allocation import Allocation, allocate
 from .duels import Duel, DuelItem, checked_note, iso_time
 from .goal import checked_after
+from .invitations import forget_invited, refuse_imported, refuse_invited
 from .items import choose_item, fixed_items, has_any, with_items
 from .past_votes import MOST_VOTES, checked_batch, exported_votes, too_many
 from .record import OPEN, next_event
@@ -158,6 +159,7 @@ class Study(Shown):
             NotReady: If the policy's state must be updated first.
         """
         history = self.current(connection)
+        refuse_invited(self, connection, voter)
         if history.retired:
             raise Conflict(f"study {self.name!r} was retired: it asks no more questions, unless it is resumed")
         self.player(history)
@@ -268,6 +270,7 @@ class Study(Shown):
             InvalidInput: If there is no such duel, or the winner is unknown.
         """
         history = self.current(connection)
+        refuse_invited(self, connection, voter)
         self._check_duel(history, duel)
         answer = self._answer_code(history, duel, winner)
         before = history.answer[duel]
@@ -373,7 +376,8 @@ class Study(Shown):
     def forget(self, voter: str) -> int:
         """Take back all answers of a voter and erase their name from the log.
 
-        Somebody who voted through a link, such as "Voter 7", is a new voter when they come back.
+        Somebody who voted through a link, such as "Voter 7", is a new voter when they come back. The link of somebody
+        who was invited by name is revoked.
 
         Args:
             voter: The voter's name.
@@ -395,7 +399,8 @@ class Study(Shown):
         theirs = (events.c.study_id == self._row.id) & events.c.voter.in_({name, composed(name)})
         rows = connection.execute(sa.select(events.c.kind, events.c.duel, events.c.attempt).where(theirs)).all()
         imported = forget_voter(connection, self._row.id, history.seq, {name, composed(name)})
-        if not rows and imported is None:
+        was_invited = forget_invited(connection, self, {name, composed(name)})
+        if not rows and imported is None and not was_invited:
             raise InvalidInput(f"study {self.name!r} has no voter named {name!r}")
         given = [(duel, attempt) for kind, duel, attempt in rows if kind in ("tell", "vote")]
         given += [(duel, 0) for duel in imported or ()]
@@ -522,6 +527,7 @@ class Study(Shown):
                 f"study {self.name!r} is about exactly its own items, and past votes do not say which item they are "
                 "about: import them into a study on items like these"
             )
+        refuse_imported(self, connection, packed)
         if history.total + packed.total > MOST_VOTES:
             raise too_many(self.name)
         event = next_event(history, "import", log.clock(), duel=len(history.left), attempt=0, note=note)
