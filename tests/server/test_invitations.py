@@ -82,7 +82,8 @@ def test_voters_of_other_links_keep_their_numbers(app, admin, study, storage):
 
 
 @pytest.mark.parametrize(
-    "names", [["Voter 7"], ["voter  7"], ["Ann", "Ann"], ["Ann", "Ann "], ["a\u200bb"], ["  "], ["Ann", " "], ["e\u0301", "é"]]
+    "names",
+    [["Voter 7"], ["voter  7"], ["Ann", "Ann"], ["Ann", "Ann "], ["a\u200bb"], ["  "], ["Ann", " "], ["e\u0301", "é"]],
 )
 def test_names_that_cannot_be_used(admin, study, names):
     sent = admin.post(f"{study}/invitations", json={"voters": names})

@@ -89,7 +89,9 @@ def test_the_qr_code_is_that_of_the_address(admin, study):
 
 
 def test_what_is_shown_once_is_not_stored_or_cached(admin, study, storage):
-    sent = admin.post(f"{study}/links", json={"name": "Which?", "expires": in_days(2)}, headers={"Accept-Encoding": "gzip"})
+    sent = admin.post(
+        f"{study}/links", json={"name": "Which?", "expires": in_days(2)}, headers={"Accept-Encoding": "gzip"}
+    )
     assert sent.headers["cache-control"] == "no-store"
     assert "content-encoding" not in sent.headers
     secret = sent.json()["secret"]
@@ -144,7 +146,9 @@ def test_an_expired_link_takes_no_votes_and_says_so(app, admin, study, clock, an
     assert [listed(admin, study)[name] for name in ("state", "expires")] == ["active", None]
 
 
-@pytest.mark.parametrize("wrong", ["", "tomorrow", "2030-01-01", "2030-01-01T00:00:00", "2001-01-01T00:00:00Z", "9999-12-31T00:00:00Z"])
+@pytest.mark.parametrize(
+    "wrong", ["", "tomorrow", "2030-01-01", "2030-01-01T00:00:00", "2001-01-01T00:00:00Z", "9999-12-31T00:00:00Z"]
+)
 def test_ends_are_times_to_come_with_their_zone(admin, study, wrong):
     sent = admin.post(f"{study}/links", json={"expires": wrong})
     assert (sent.status_code, sent.json()["error"]["message"][:11]) == (400, "expires is ")
