@@ -53,7 +53,10 @@ export function follow(study, seen, update, address = at(study, "stream")) {
       seen = event.lastEventId;
     });
     stream.addEventListener("deleted", () => (study === undefined ? location.reload() : location.assign("/")));
-    stream.addEventListener("bye", () => show("reconnecting", "reconnecting…"));
+    stream.addEventListener("bye", () => {
+      show("reconnecting", "reconnecting…");
+      soon(); // perhaps the session or the link has ended
+    });
     stream.addEventListener("error", () => {
       show("reconnecting", "reconnecting…");
       if (stream.readyState !== EventSource.CLOSED) return; // the browser reconnects on its own
