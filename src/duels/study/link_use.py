@@ -40,14 +40,18 @@ def link_use(table: AnswerTable, links: dict[str, int]) -> dict[int, LinkUse]:
         table: All answers of the study.
         links: The link of each voter, see `links_of_voters`.
     """
-    link = _links(table, links)
-    those = np.flatnonzero((link != NO_LINK) & ~table.imported)
-    keys, place = np.unique(link[those], return_inverse=True)
-    votes, last = np.bincount(place, minlength=len(keys)), np.full(len(keys), -np.inf)
-    np.maximum.at(last, place, table.time[those])
-    people = np.unique(np.stack([place, table.voter[those]]), axis=1)[0]
-    each = np.bincount(people, minlength=len(keys))
-    return {int(key): LinkUse(int(votes[k]), int(each[k]), float(last[k])) for k, key in enumerate(keys)}
+    size = len(table.voters) + 1  # the last place is that of answers that name no voter
+    those = ~table.imported
+    votes, last = np.bincount(table.voter[those] % size, minlength=size), np.full(size, -np.inf)
+    np.maximum.at(last, table.voter[those], table.time[those])
+    found: dict[int, LinkUse] = {}
+    for voter in np.flatnonzero(votes[:-1]).tolist():
+        key = links.get(table.voters[voter], NO_LINK)
+        if key != NO_LINK:
+            before = found.get(key, UNUSED)
+            latest = max(float(last[voter]), before.last or 0.0)
+            found[key] = LinkUse(before.votes + int(votes[voter]), before.voters + 1, latest)
+    return found
 
 
 def _links(table: AnswerTable, links: dict[str, int]) -> np.ndarray:
