@@ -71,25 +71,33 @@ class Ticket(NamedTuple):
 
 def sign_ticket(secret: str, ticket: Ticket) -> str:
     """Return a ticket as text for a URL. Outputs can read that URL, so it gives access to nothing else."""
-    body = TICKET.pack(*ticket)
-    return base64.urlsafe_b64encode(body + _ticket_mark(secret, body)).decode()
+    return signed(secret, b"output", TICKET.pack(*ticket))
 
 
 def read_ticket(secret: str, text: str) -> Ticket | None:
     """Return the ticket of a text; None if the signature is wrong or the ticket has expired."""
+    body = body_of(secret, b"output", text, TICKET.size)
+    ticket = None if body is None else Ticket(*TICKET.unpack(body))
+    return ticket if ticket is not None and log.clock() < ticket.expires else None
+
+
+def signed(secret: str, purpose: bytes, body: bytes) -> str:
+    """Return bytes and their signature as text for a URL."""
+    return base64.urlsafe_b64encode(body + _mark(secret, purpose, body)).decode()
+
+
+def body_of(secret: str, purpose: bytes, text: str, size: int) -> bytes | None:
+    """Return the bytes of a signed text; None if the signature is wrong or was made for another purpose."""
     try:
         packed = base64.b64decode(text.encode(), b"-_", validate=True)
     except (ValueError, UnicodeError):
         return None
-    body, mark = packed[: TICKET.size], packed[TICKET.size :]
-    if len(body) != TICKET.size or not hmac.compare_digest(mark, _ticket_mark(secret, body)):
-        return None
-    ticket = Ticket(*TICKET.unpack(body))
-    return ticket if log.clock() < ticket.expires else None
+    body, mark = packed[:size], packed[size:]
+    return body if len(body) == size and hmac.compare_digest(mark, _mark(secret, purpose, body)) else None
 
 
-def _ticket_mark(secret: str, body: bytes) -> bytes:
-    return hmac.new(secret.encode(), b"output" + body, hashlib.sha256).digest()[:16]
+def _mark(secret: str, purpose: bytes, body: bytes) -> bytes:
+    return hmac.new(secret.encode(), purpose + body, hashlib.sha256).digest()[:16]
 
 
 def make_key(

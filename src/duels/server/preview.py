@@ -3,9 +3,6 @@
 The page and its script are those of voters. Questions are drawn at random, and answers are thrown away.
 """
 
-import base64
-import hashlib
-import hmac
 import random
 import struct
 from functools import partial
@@ -27,6 +24,7 @@ from ..study.study import Study
 from ..study.voter_settings import VoterSettings, voter_settings
 from .api.studies import Found
 from .errors import error_responses
+from .keys import body_of, signed
 from .link_schemas import PreviewAsk
 from .pages import PageRoute, signed_in, to_signin, voting_page
 from .schemas import Progress, Question, Vote
@@ -97,7 +95,9 @@ def _question(service: Service, study: Study, number: int, more: bool) -> Json:
     with service.storage.lock, service.storage.translate_errors():
         secret = signing_in(service.storage.connection())
     expires = int(log.clock()) + OUTPUT_LASTS
-    places = [f"/preview-output/{_sign(secret, Pass(study.id, item or 0, arm, expires))}" for arm in pair]
+    places = [
+        f"/preview-output/{signed(secret, b'preview', PASS.pack(study.id, item or 0, arm, expires))}" for arm in pair
+    ]
     a, b = (side_out(one, place) for one, place in zip(outputs, places))
     return progress | {"duel": number, "prompt": prompt, "a": a, "b": b}
 
@@ -139,22 +139,7 @@ def preview_output(service: ServiceDep, ticket: TicketPath) -> Response:
     return output_response(output, scripts_allowed(study))
 
 
-def _sign(secret: str, allowed: Pass) -> str:
-    body = PASS.pack(*allowed)
-    return base64.urlsafe_b64encode(body + _mark(secret, body)).decode()
-
-
 def _read(secret: str, text: str) -> Pass | None:
-    try:
-        packed = base64.b64decode(text.encode(), b"-_", validate=True)
-    except (ValueError, UnicodeError):
-        return None
-    body, mark = packed[: PASS.size], packed[PASS.size :]
-    if len(body) != PASS.size or not hmac.compare_digest(mark, _mark(secret, body)):
-        return None
-    allowed = Pass(*PASS.unpack(body))
-    return allowed if log.clock() < allowed.expires else None
-
-
-def _mark(secret: str, body: bytes) -> bytes:
-    return hmac.new(secret.encode(), b"preview" + body, hashlib.sha256).digest()[:16]
+    body = body_of(secret, b"preview", text, PASS.size)
+    allowed = None if body is None else Pass(*PASS.unpack(body))
+    return allowed if allowed is not None and log.clock() < allowed.expires else None

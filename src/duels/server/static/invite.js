@@ -1,16 +1,6 @@
 /** The links of invited people, which are shown once: to copy one by one, all together, or to save as a file. */
 
-import { element } from "./ui.js";
-
-async function copy(button, text, shown) {
-  try {
-    await navigator.clipboard.writeText(text);
-    button.textContent = "Copied";
-  } catch {
-    getSelection().selectAllChildren(shown);
-    button.textContent = "Selected: press Ctrl+C to copy";
-  }
-}
+import { copyText, element } from "./ui.js";
 
 /** A cell of a CSV file. A spreadsheet must not take a name for a formula. */
 function cell(text) {
@@ -22,13 +12,13 @@ export function showInvited(where, people) {
   const rows = people.map(({ voter, url }) => {
     const link = element("a", { href: url, class: "secret" }, url);
     const button = element("button", { type: "button", class: "small" }, "Copy", element("span", { class: "unseen" }, ` the link of ${voter}`));
-    button.addEventListener("click", () => copy(button, url, link));
+    button.addEventListener("click", () => copyText(button, url, link));
     return element("tr", {}, element("th", { scope: "row" }, voter), element("td", {}, link), element("td", {}, button));
   });
   const head = element("tr", {}, ...["Name", "Link", ""].map((name) => element("th", { scope: "col" }, name || element("span", { class: "unseen" }, "Copy"))));
   const table = element("table", {}, element("thead", {}, head), element("tbody", {}, ...rows));
   const all = element("button", { type: "button" }, "Copy all");
-  all.addEventListener("click", () => copy(all, people.map(({ voter, url }) => `${voter}\t${url}`).join("\n"), table));
+  all.addEventListener("click", () => copyText(all, people.map(({ voter, url }) => `${voter}\t${url}`).join("\n"), table));
   const lines = [["name", "link"], ...people.map(({ voter, url }) => [voter, url])].map((row) => row.map(cell).join(","));
   const file = `data:text/csv;charset=utf-8,${encodeURIComponent(`${lines.join("\r\n")}\r\n`)}`;
   const save = element("a", { href: file, download: "invitations.csv", class: "button" }, "Save as CSV");
