@@ -55,6 +55,9 @@ def build(client, number):
     made(f"{at}/tell", json={"duel": answered, "winner": "left", "voter": "ann"})
     impression = made(f"{at}/interleave", json={"rankings": RANKINGS})["impression"]
     link = made(f"{at}/links", json={"votes": 3})
+    invited = made(f"{at}/invitations", json={"voters": ["Ursula"]})["invitations"][0]["id"]
+    results = made(f"{at}/results-links", json={})["secret"]
+    previewed = made(f"{at}/preview/ask", json={})["a"]["src"].removeprefix("/preview-output/")
     token = made("/api/tokens", json={"name": "x"})
     question = made(f"/api/vote/{link['secret']}/ask")
     ticket = question["a"]["src"].removeprefix("/output/")
@@ -66,6 +69,7 @@ def build(client, number):
         "token": token["id"],
         "number": 1,
     }
+    parameters |= {"results": results, "invited": invited, "previewed": previewed}
     return World(parameters | {"link": link["secret"], "link id": link["id"]}, impression, answered)
 
 
@@ -74,7 +78,9 @@ def parameters_of(operation, world):
     names = [name for name in world.parameters if f"{{{name}}}" in operation.path]
     found = {name: world.parameters[name] for name in names}
     if "link" in found and operation.path.startswith("/api/studies/"):
-        found["link"] = world.parameters["link id"]
+        found["link"] = world.parameters["invited" if "/invitations/" in operation.path else "link id"]
+    if operation.path.startswith("/preview-output/"):
+        found["ticket"] = world.parameters["previewed"]
     return found
 
 
@@ -93,6 +99,12 @@ def right_body(operation, world):
         "POST /api/studies/{study}/items": json.dumps(ITEM),
         "PUT /api/studies/{study}/items/{number}": json.dumps(ITEM),
         "POST /api/studies/{study}/links": {"votes": 2},
+        "PATCH /api/studies/{study}/links/{link}": {"votes": 2, "on": False},
+        "POST /api/studies/{study}/invitations": {"voters": ["Zoe"], "votes": 2},
+        "POST /api/studies/{study}/results-links": {"name": "for the board"},
+        "POST /api/studies/{study}/preview/ask": {"number": 3},
+        "POST /api/studies/{study}/preview/undo": {"number": 3},
+        "POST /api/studies/{study}/preview/tell": {"duel": 3, "winner": "a"},
         "POST /api/studies/{study}/scripts": {"scripts": True},
         "POST /api/studies/{study}/interleave": {"rankings": RANKINGS},
         "POST /api/studies/{study}/clicks": {"impression": world.impression, "clicks": [1]},

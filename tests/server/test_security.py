@@ -17,17 +17,21 @@ from duels.server.keys import csrf_token, digest_of, make_key, revoke_key
 from duels.server.limits import Limits, Rate
 from duels.server.middleware import POLICY
 from duels.server.page_files import place as place_of_files
+from duels.storage.storage import Write
 from duels.study.catalogue import create_study
+from duels.study.invitations import invite
 from duels.study.items import add_items
 
 SAFE = {"GET", "HEAD"}
 OPEN = {  # all that needs no sign-in; whatever is not here must
     *("/openapi.json", "/docs", "/healthz", "/favicon.ico", "/signin", "/signout"),
     "/static/{digest}/{name}",
-    *("/vote/{link}", "/output/{ticket}"),
+    *("/vote/{link}", "/output/{ticket}", "/preview-output/{ticket}"),
+    *("/results/{results}", "/api/results/{results}"),
+    *(f"/api/results/{{results}}/{part}" for part in ("pair", "chart", "stream")),
     *("/api/vote/{link}", "/api/vote/{link}/ask", "/api/vote/{link}/tell", "/api/vote/{link}/undo"),
 }
-TABS = ("", "/items", "/items/{number}", "/voters", "/share", "/settings", "/advanced")
+TABS = ("", "/items", "/items/{number}", "/voters", "/share", "/settings", "/advanced", "/preview")
 PAGES = {"/", *(f"/studies/{{study}}{tab}" for tab in TABS)}  # these lead to where one signs in
 ARMS = ["bm25", "dense", "hybrid"]
 ITEM = {"prompt": "q", "outputs": {arm: f"what {arm} said" for arm in ARMS}}
@@ -45,6 +49,12 @@ BODIES = {
     "/api/studies/{study}/interleave": {"rankings": {arm: [1, 2] for arm in ARMS}},
     "/api/studies/{study}/clicks": {"impression": 2, "clicks": [1]},
     "/api/studies/{study}/links": {},
+    "/api/studies/{study}/links/{link}": {"name": "another"},
+    "/api/studies/{study}/invitations": {"voters": ["Zoe"]},
+    "/api/studies/{study}/results-links": {},
+    "/api/studies/{study}/preview/ask": {},
+    "/api/studies/{study}/preview/tell": {"duel": 1, "winner": "a"},
+    "/api/studies/{study}/preview/undo": {},
     "/api/studies/{study}/settings": {"comments": True},
     "/api/studies/{study}/scripts": {"scripts": True},
     "/api/tokens": {"name": "another"},
@@ -73,15 +83,19 @@ class Place:
         self.admin, self.admin_token = make_key(storage, "admin", "boss")
         self.link, self.link_secret = make_key(storage, "vote", study_id=self.study.id, settings={"votes": 5})
         self.token, _ = make_key(storage, "api", "spare")
+        invited, _ = make_key(storage, "vote", study_id=self.study.id, settings={"votes": 5, "invited": True})
+        self.invited = invited.id
+        storage.write(Write(lambda connection: invite(connection, self.study, "Ursula", invited.id)))
         self.study.tell(self.study.ask(voter="ann"), "left", voter="ann")
         self.study.ask()
         add_items(self.study, [ITEM])
 
     def address(self, path):
         link = str(self.link.id) if path.startswith("/api/studies") else self.link_secret
+        link = str(self.invited) if "/invitations/" in path else link
         values = {"study": self.study.name, "arm": "bm25", "duel": 0, "side": "a", "link": link, "token": self.token.id}
         values |= {"ticket": "ticket", "digest": "x", "name": "ui.js", "number": 1, "place": 0}
-        values |= {"number_of_study": self.study.id}
+        values |= {"number_of_study": self.study.id, "results": "made-up"}
         return re.sub(r"\{(\w+)(:\w+)?\}", lambda found: str(values[found[1]]), path)
 
     def send(self, client, method, path, **more):
@@ -134,6 +148,8 @@ def wrong_keys(storage, place):
     yield "another scheme", {"Authorization": f"Basic {place.admin_token}"}
     yield "the digest of a token", bearer(digest_of(place.admin_token))
     yield "a link as a token", bearer(place.link_secret)
+    yield "a link to results as a token", bearer(make_key(storage, "results", study_id=place.study.id)[1])
+    yield "a link to results as a session", by_cookie(make_key(storage, "results", study_id=place.study.id)[1])
     yield "a link as a session", by_cookie(place.link_secret)
     yield "an admin's token as a session", by_cookie(place.admin_token)
     yield "an API token as a session", by_cookie(make_key(storage, "api")[1])
@@ -178,6 +194,31 @@ def test_what_is_open_shows_nothing_of_a_study(app, anybody, storage, place):
         refused(anybody.get(f"/api/vote/{place.link_secret}/{part}"), 404, "not_found")
     for path in (f"/studies/{place.link_secret}", f"/vote/{place.link_secret}/../../studies/search"):
         assert anybody.get(path, headers=by_cookie(place.link_secret)).headers["location"].startswith("/signin")
+
+
+def test_a_link_to_results_opens_nothing_else(app, anybody, storage, place):
+    """As a token, as a session and as a voting link, it is refused by every route and method."""
+    key, secret = make_key(storage, "results", study_id=place.study.id)
+    app.service.limits = Limits(token=Rate(1, 10_000))
+    app.service.streams.closing.set()
+    before = place.study.history().seq
+    for headers in ({"Authorization": f"Bearer {secret}"}, {"Cookie": f"duels_session={secret}"}):
+        for method, path in guarded(app):
+            answer = place.send(anybody, method, path, headers=headers)
+            assert answer.status_code in (401, 303), (method, path)
+    for _, path in routes_of(app.fastapi):
+        if "{link}" in path and not path.startswith("/api/studies"):
+            for method in ("GET", "POST"):
+                answer = anybody.request(method, path.replace("{link}", secret), json={"duel": 0, "winner": "a"})
+                assert answer.status_code in (404, 405), (method, path)
+    for method in ("POST", "PUT", "PATCH", "DELETE"):
+        for path in (f"/results/{secret}", f"/api/results/{secret}", f"/api/results/{secret}/pair"):
+            assert anybody.request(method, path).status_code == 405
+    assert anybody.post("/signin", data={"token": secret}).status_code == 401
+    for wrong in (place.link_secret, place.admin_token, "made-up", key.digest):  # other keys show no results
+        assert anybody.get(f"/api/results/{wrong}").status_code == 404
+        assert anybody.get(f"/results/{wrong}").status_code == 404
+    assert place.study.history().seq == before
 
 
 def test_revoked_means_revoked_where_keys_are_remembered(anybody, storage, place):

@@ -12,8 +12,20 @@ from .. import __version__
 from ..errors import InvalidInput, cut
 from ..storage.registry import open_storage
 from ..storage.storage import Storage
-from . import item_pages, pages, study_pages, voting
-from .api import duels, interleaving, item_results, items, links, results, settings, studies, tokens, voters
+from . import item_pages, pages, preview, results_link, study_pages, voting
+from .api import (
+    duels,
+    interleaving,
+    invitations,
+    item_results,
+    items,
+    links,
+    results,
+    settings,
+    studies,
+    tokens,
+    voters,
+)
 from .background import Background
 from .errors import RETRY_SECONDS, add_error_handlers, error_response, error_responses
 from .fast_path import FastPath
@@ -95,9 +107,10 @@ def create_app(
     metrics = Metrics()
     app.state.service, app.state.metrics = service, metrics
     add_error_handlers(app)
-    api = (studies, duels, results, items, item_results, links, settings, voters, interleaving, tokens)
-    for part in (*api, voting, pages, study_pages, item_pages):
-        app.router.routes += part.router.routes  # `include_router` would build every route once more
+    api = (studies, duels, results, items, item_results, links, invitations, settings, voters, interleaving, tokens)
+    people = (voting, preview, results_link, pages, study_pages, item_pages)
+    for router in (*(part.router for part in (*api, *people)), preview.pages, results_link.pages):
+        app.router.routes += router.routes  # `include_router` would build every route once more
     _add_health(app, metrics, health)
     _summarise(app)
     pages.add_files(app)

@@ -1,4 +1,4 @@
-"""Keys: tokens, sessions and voting links. The database stores only digests of their secrets."""
+"""Keys: tokens, sessions, voting links and links to results. The database stores only digests of their secrets."""
 
 import base64
 import hashlib
@@ -17,13 +17,14 @@ from ..storage.tables import keys
 from ..study import log
 from ..votes.names import label
 
-KINDS = ("admin", "api", "session", "vote")
+KINDS = ("admin", "api", "session", "vote", "results")
+LINKS = ("vote", "results")  # their secrets are parts of addresses, and open only the routes of links
 MIN_TOKEN = 20  # characters of a token that the user chose
 TICKET = struct.Struct(">IIBQ")
 
 
 class Key(NamedTuple):
-    """A token, session or voting link, without its secret."""
+    """A token, session or link, without its secret."""
 
     id: int
     kind: str
@@ -70,25 +71,33 @@ class Ticket(NamedTuple):
 
 def sign_ticket(secret: str, ticket: Ticket) -> str:
     """Return a ticket as text for a URL. Outputs can read that URL, so it gives access to nothing else."""
-    body = TICKET.pack(*ticket)
-    return base64.urlsafe_b64encode(body + _ticket_mark(secret, body)).decode()
+    return signed(secret, b"output", TICKET.pack(*ticket))
 
 
 def read_ticket(secret: str, text: str) -> Ticket | None:
     """Return the ticket of a text; None if the signature is wrong or the ticket has expired."""
+    body = body_of(secret, b"output", text, TICKET.size)
+    ticket = None if body is None else Ticket(*TICKET.unpack(body))
+    return ticket if ticket is not None and log.clock() < ticket.expires else None
+
+
+def signed(secret: str, purpose: bytes, body: bytes) -> str:
+    """Return bytes and their signature as text for a URL."""
+    return base64.urlsafe_b64encode(body + _mark(secret, purpose, body)).decode()
+
+
+def body_of(secret: str, purpose: bytes, text: str, size: int) -> bytes | None:
+    """Return the bytes of a signed text; None if the signature is wrong or was made for another purpose."""
     try:
         packed = base64.b64decode(text.encode(), b"-_", validate=True)
     except (ValueError, UnicodeError):
         return None
-    body, mark = packed[: TICKET.size], packed[TICKET.size :]
-    if len(body) != TICKET.size or not hmac.compare_digest(mark, _ticket_mark(secret, body)):
-        return None
-    ticket = Ticket(*TICKET.unpack(body))
-    return ticket if log.clock() < ticket.expires else None
+    body, mark = packed[:size], packed[size:]
+    return body if len(body) == size and hmac.compare_digest(mark, _mark(secret, purpose, body)) else None
 
 
-def _ticket_mark(secret: str, body: bytes) -> bytes:
-    return hmac.new(secret.encode(), b"output" + body, hashlib.sha256).digest()[:16]
+def _mark(secret: str, purpose: bytes, body: bytes) -> bytes:
+    return hmac.new(secret.encode(), purpose + body, hashlib.sha256).digest()[:16]
 
 
 def make_key(
@@ -120,6 +129,23 @@ def make_key(
     Raises:
         InvalidInput: If the secret is too short or the name too long.
     """
+    values, secret = draft_key(
+        kind, name, study_id=study_id, parent_id=parent_id, lasts=lasts, settings=settings, secret=secret
+    )
+    return storage.write(Write(partial(insert_key, values=values))), secret
+
+
+def draft_key(
+    kind: str,
+    name: str = "",
+    *,
+    study_id: int | None = None,
+    parent_id: int | None = None,
+    lasts: float | None = None,
+    settings: dict[str, Any] | None = None,
+    secret: str | None = None,
+) -> tuple[dict[str, Any], str]:
+    """Return the values of a key that is not stored yet, for `insert_key`, and its secret; see `make_key`."""
     if secret is not None and (len(secret) < MIN_TOKEN or not secret.isascii() or not secret.isprintable()):
         raise InvalidInput(
             f"the token has {len(secret)} characters: expected at least {MIN_TOKEN} printable ASCII characters, "
@@ -128,7 +154,7 @@ def make_key(
     name = label(name)
     if len(name) > 200 or not name.isprintable():
         raise InvalidInput(f"name is {cut(name)}: expected up to 200 printable characters")
-    secret = secret or secrets.token_urlsafe(16 if kind == "vote" else 32)
+    secret = secret or secrets.token_urlsafe(16 if kind in LINKS else 32)
     now = log.clock()
     values: dict[str, Any] = {
         "kind": kind,
@@ -139,19 +165,20 @@ def make_key(
         "created": now,
         "expires": None if lasts is None else now + lasts,
         "revoked": None,
+        "settings": settings or {},
     }
+    return values, secret
 
-    return storage.write(Write(partial(_find_or_insert, values=values, settings=settings or {}))), secret
 
-
-def _find_or_insert(connection: sa.Connection, *, values: dict[str, Any], settings: dict[str, Any]) -> Key:
+def insert_key(connection: sa.Connection, *, values: dict[str, Any]) -> Key:
+    """Store a key inside a transaction, or find the one that has its secret."""
     found = _found(connection, keys.c.digest == values["digest"])
     if found:  # DUELS_TOKEN, from the second start on
         connection.execute(sa.update(keys).where(keys.c.id == found[0].id).values(revoked=None))
         return found[0]._replace(revoked=None)
-    row = values | {"settings": json.dumps(settings)}
+    row = values | {"settings": json.dumps(values["settings"])}
     number = connection.execute(sa.insert(keys).values(row).returning(keys.c.id)).scalar_one()
-    return Key(id=number, **values, settings=settings)
+    return Key(id=number, **values)
 
 
 def find_key(storage: Storage, secret: str) -> Key | None:
@@ -162,6 +189,19 @@ def find_key(storage: Storage, secret: str) -> Key | None:
         if not found or not hmac.compare_digest(found[0].digest, digest):
             return None
         return found[0] if in_force(storage, storage.connection(), found[0]) else None
+
+
+def past_link(storage: Storage, secret: str) -> Key | None:
+    """Return a link that was switched off or has expired, by its secret; None if it was revoked for good."""
+    digest = digest_of(secret)
+    with storage.lock, storage.translate_errors():
+        found = _found(storage.connection(), (keys.c.digest == digest) & keys.c.kind.in_(LINKS))
+    return found[0] if found and (found[0].revoked is None or is_off(found[0])) else None
+
+
+def is_off(key: Key) -> bool:
+    """Return whether a link is switched off and may be switched on again."""
+    return key.revoked is not None and bool(key.settings.get("off"))
 
 
 def key_in(storage: Storage, connection: sa.Connection, number: int) -> Key | None:
@@ -211,9 +251,31 @@ def revoke_key(storage: Storage, number: int, kinds: tuple[str, ...], study_id: 
 
 def _revoke(connection: sa.Connection, *, chosen: sa.ColumnElement[bool]) -> bool:
     found = _found(connection, chosen)
-    if found and found[0].revoked is None:
-        connection.execute(sa.update(keys).where(chosen).values(revoked=log.clock()))
+    if found and (found[0].revoked is None or is_off(found[0])):
+        change_key(connection, found[0], off=False, revoked=log.clock())
     return bool(found)
+
+
+def link_in(connection: sa.Connection, number: int, study_id: int) -> Key | None:
+    """Return a link of a study by its id, valid or not, inside a transaction."""
+    found = _found(connection, (keys.c.id == number) & keys.c.kind.in_(LINKS) & (keys.c.study_id == study_id))
+    return found[0] if found else None
+
+
+def change_key(connection: sa.Connection, key: Key, **changes: Any) -> Key:
+    """Change a key inside a transaction, and return it.
+
+    Args:
+        connection: The transaction's connection.
+        key: As it is now.
+        **changes: Attributes of `Key`, or else settings.
+    """
+    own = {name: value for name, value in changes.items() if name in Key._fields}
+    settings = key.settings | {name: value for name, value in changes.items() if name not in Key._fields}
+    changed = key._replace(**own, settings=settings)
+    row = own | {"settings": json.dumps(settings)}
+    connection.execute(sa.update(keys).where(keys.c.id == key.id).values(row))
+    return changed
 
 
 def _found(connection: sa.Connection, chosen: sa.ColumnElement[bool]) -> list[Key]:

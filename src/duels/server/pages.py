@@ -20,6 +20,7 @@ from ..study.items import Output
 from ..study.standing import MOST_SHOWN, Standing
 from ..study.study import Study
 from ..study.verdict import headline
+from ..study.voter_settings import VoterSettings
 from .api.tokens import KINDS, token_out
 from .errors import RESTORE, Refused, answer_to, respond
 from .keys import Key, csrf_token, list_keys, make_key, revoke_key
@@ -27,7 +28,7 @@ from .page_files import page_file, place
 from .rendering import html_of
 from .security import NOBODY, SESSION, SESSION_LASTS, ServiceDep, address_of, secret_of
 from .service import Json, Service
-from .voting import open_link, page_of
+from .voting import DEAD_LINK, open_link, page_of
 
 HERE = Path(__file__).parent
 ABOUT = {  # hints in the form for a new study
@@ -242,19 +243,37 @@ async def vote_page(request: Request, link: str, service: ServiceDep) -> Respons
     """Show the page on which people vote."""
     try:
         found = await open_link(service, link)
-    except NotFound:
-        return page(request, service, "gone.html", 404)
-    settings = found.settings
+    except NotFound as error:
+        return page(request, service, "gone.html", 404, ended=str(error) != DEAD_LINK, about="voting")
+    base = f"/api/vote/{quote(link, safe='')}"
+    return voting_page(request, service, base, found.key.name, found.settings, found.scripts)
+
+
+def voting_page(
+    request: Request, service: Service, base: str, title: str, settings: VoterSettings, scripts: bool, preview: str = ""
+) -> Response:
+    """Return the page on which people vote.
+
+    Args:
+        request: The request.
+        service: The application's.
+        base: Where its script asks and answers.
+        title: Of the page; by default the question.
+        settings: Those of the study.
+        scripts: Whether scripts in outputs run.
+        preview: For a preview, where to go back to.
+    """
     return page(
         request,
         service,
         "vote.html",
-        link=link,
-        title=found.key.name,
-        scripts=found.scripts,
+        base=base,
+        title=title,
+        scripts=scripts,
         settings=settings,
         version=page_of(settings),
         instructions=Markup(html_of(Output("markdown", settings.instructions))) if settings.instructions else "",
+        preview=preview,
     )
 
 

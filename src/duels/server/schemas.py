@@ -7,7 +7,6 @@ from pydantic import BaseModel, ConfigDict, Field
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Voter = Annotated[str | None, Field(max_length=200)]
 DuelId = Annotated[int, Field(ge=0, le=2**31 - 1)]
-Cap = Annotated[int, Field(ge=1, le=10_000_000)] | None
 Document = Annotated[str, Field(max_length=10_000)] | int
 Ranking = Annotated[list[Document], Field(min_length=1, max_length=10_000)]
 
@@ -328,15 +327,6 @@ class Clicks(RequestBody):
     voter: Voter = None
 
 
-class NewLink(RequestBody):
-    name: Annotated[str, Field(max_length=200, description="The title that voters see.")] = ""
-    votes: Annotated[int, Field(ge=1, le=100_000, description="How many votes each voter is asked for.")] = 25
-    max_votes: Annotated[Cap, Field(description="The most votes that the link accepts; null for any number.")] = None
-    max_votes_per_address: Annotated[
-        Cap, Field(description="The most votes from one IPv4 address or one /64 network of IPv6.")
-    ] = None
-
-
 class Scripts(RequestBody):
     scripts: Annotated[bool, Field(description="Whether scripts in HTML outputs run when voters see them.")]
 
@@ -428,31 +418,6 @@ class Withdrawn(BaseModel):
     void: Annotated[str | None, Field(description="Why the verdict's promise does not hold any more.")]
 
 
-class Link(BaseModel):
-    id: int
-    name: str
-    votes: int
-    max_votes: int | None
-    max_votes_per_address: int | None
-    votes_taken: Annotated[int | None, Field(description="Votes that count against the caps; null without caps.")]
-    created: str
-    revoked: str | None
-
-
-class LinkMade(BaseModel):
-    id: int
-    name: str
-    votes: int
-    max_votes: int | None
-    max_votes_per_address: int | None
-    url: str
-    secret: str
-
-
-class Links(BaseModel):
-    links: list[Link]
-
-
 class NewToken(RequestBody):
     name: Annotated[str, Field(min_length=1, max_length=200)]
     kind: Literal["api", "admin"] = "api"
@@ -493,7 +458,8 @@ class Progress(BaseModel):
     done: Annotated[
         Literal["goal", "winner", "retired", "full"] | None,
         Field(
-            description="Why there is no question. `full`: a cap of the link is reached, in total or for this address."
+            description="Why there is no question. `full`: a cap of the link is reached, in total, for this voter or "
+            "for this address."
         ),
     ]
     question: Annotated[str, Field(description="What voters are asked about each two outputs.")]

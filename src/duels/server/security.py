@@ -10,7 +10,7 @@ from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBea
 from ..storage.changes import noted
 from ..study.study import Study
 from .errors import Refused
-from .keys import Key, csrf_token, digest_of
+from .keys import LINKS, Key, csrf_token, digest_of
 from .limits import group_of
 from .service import Service
 
@@ -72,7 +72,7 @@ class Attempt:
 
 def _authorise(request: Request, key: Key | None, secret: str, by_cookie: bool) -> Key:
     """Return the key if it may be used in this way, and if the request has a CSRF token where it needs one."""
-    if key is None or key.kind == "vote" or (key.kind == "session") != by_cookie:
+    if key is None or key.kind in LINKS or (key.kind == "session") != by_cookie:
         raise Refused(401, "this needs a valid token: send it as 'Authorization: Bearer TOKEN', or sign in")
     if by_cookie and request.method not in SAFE:
         sent = request.headers.get("x-csrf-token", "")

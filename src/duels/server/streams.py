@@ -94,6 +94,10 @@ class Streams:
             if not feed.listeners and self.feeds.get(name) is feed:  # else the study was deleted and created again
                 del self.feeds[name]
 
+    def listeners(self, key: KeyId) -> int:
+        """Return how many streams are open with a key."""
+        return self._keys[key]
+
     async def _change(self, feed: Feed) -> bool:
         """Wait for the next message; return False if there is none for `KEEP_ALIVE` seconds."""
         try:

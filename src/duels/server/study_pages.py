@@ -12,11 +12,14 @@ from fastapi.responses import Response
 from ..study.outcome import alarm_line, money
 from ..study.study import Study
 from ..study.verdict import Verdict
-from .api.links import links
+from .api.invitations import invitations_out
+from .api.links import links_out, results_links
 from .api.settings import changes_of, settings
 from .pages import PageRoute, headline_of, page, sentence, signed_in, standing_of, to_signin
+from .pictures import PICTURES
 from .security import ServiceDep
 from .service import Json, Service
+from .sharing import shared
 from .voter_pages import shown_voters
 
 MAX_PAIRS = 300  # rows of the table of pairs; the API has all of them
@@ -70,7 +73,18 @@ def share_page(request: Request, study: str, service: ServiceDep) -> Response:
     if signed_in(request, service) is None:
         return to_signin(request)
     found = service.study(study)
-    return tab_page(request, service, found, "share", "study_share.html", links=links(found, service)["links"])
+    known = shared(service, found)
+    return tab_page(
+        request,
+        service,
+        found,
+        "share",
+        "study_share.html",
+        links=links_out(known),
+        invitations=invitations_out(known),
+        results_links=results_links(found, service)["links"],
+        pictures=PICTURES,
+    )
 
 
 @router.get("/studies/{study}/settings")

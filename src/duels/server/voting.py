@@ -16,13 +16,13 @@ from ..errors import NotFound
 from ..storage import tables
 from ..storage.tables import studies
 from ..study import ballots, log
-from ..study.ballots import Ballot, Caps, VoterProgress
+from ..study.ballots import Ballot, Caps, Invited, VoterProgress, Who
 from ..study.items import Output
 from ..study.study import Study
 from ..study.voter_settings import VoterSettings, voter_settings_of
 from .caps import caps_of
 from .errors import Refused, answer_to, error_responses
-from .keys import Key, Ticket, key_in, read_ticket, sign_ticket, voter_digest
+from .keys import Key, Ticket, is_off, key_in, past_link, read_ticket, sign_ticket, voter_digest
 from .rendering import bytes_of, html_of
 from .schemas import MoreVotes, Progress, Question, Vote
 from .security import VOTER, ServiceDep, address_of
@@ -35,6 +35,8 @@ TicketPath = Annotated[str, Path(min_length=1, max_length=100, description="From
 VOTER_LASTS = 400 * 24 * 3600  # seconds
 OUTPUT_LASTS = 600  # seconds; the voting page gets new URLs whenever it is loaded
 DEAD_LINK = "this voting link does not work or was revoked: ask for a new one"
+OFF_LINK = "this voting link is switched off: ask the person who sent it"
+EXPIRED_LINK = "voting through this link has ended: ask the person who sent it for another one"
 _PAGE = (  # it has no origin, so it cannot read cookies, and it cannot load anything from any host
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; media-src data:; "
     "form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
@@ -54,21 +56,27 @@ class Link(NamedTuple):
     settings: VoterSettings
     signing: str  # the secret that signs the URLs of outputs
 
+    @property
+    def is_invitation(self) -> bool:
+        """Whether it belongs to one person, who votes under their name from any device."""
+        return bool(self.key.settings.get("invited"))
+
 
 class Voter:
-    """A person with a link, identified by a random cookie. Only a digest of the cookie is stored."""
+    """A person with a link, identified by a random cookie, of which only a digest is stored; or by the link itself."""
 
     def __init__(
         self, service: Service, link: Link, secret: str, cookie: str, caps: Caps | None, is_new: bool = False
     ) -> None:
         self.service, self.link, self.key, self.study = service, link, link.key, link.study
         self._secret, self._cookie, self.caps, self.is_new = secret, cookie, caps, is_new
-        self.digest = voter_digest(link.key, cookie)
+        self.who: Who = Invited(link.key.id) if link.is_invitation else voter_digest(link.key, cookie)
 
     @property
     def goal(self) -> int:
-        """How many votes the voter is asked for."""
-        return int(self.key.settings.get("votes") or self.link.settings.votes)
+        """How many votes the voter is asked for; no more than the link accepts."""
+        goal = int(self.key.settings.get("votes") or self.link.settings.votes)
+        return goal if self.caps is None or self.caps.voter is None else min(goal, self.caps.voter)
 
     def found(self) -> Study:
         """Return the study of the link. Blocks."""
@@ -76,8 +84,9 @@ class Voter:
 
     def progress(self, more: bool = False) -> VoterProgress:
         """Return the voter's progress. Blocks."""
-        progress = ballots.voter_progress(self.found(), self.digest, self.goal, more)
-        if progress.done in (None, "goal") and ballots.is_full(self.service.storage, self.caps):
+        progress = ballots.voter_progress(self.found(), self.who, self.goal, more)
+        full = self.caps is not None and self.caps.voter is not None and progress.answered >= self.caps.voter
+        if progress.done in (None, "goal") and (full or ballots.is_full(self.service.storage, self.caps)):
             return progress._replace(done="full")
         return progress
 
@@ -114,12 +123,20 @@ async def open_link(service: Service, link: str) -> Link:
     """Return a link by its secret.
 
     Raises:
-        NotFound: If there is no such link, or it was revoked.
+        NotFound: If there is no such link, or it was revoked, is switched off or has expired.
     """
     key = await asyncio.to_thread(service.key, link)
     if key is None or key.kind != "vote":
-        raise NotFound(DEAD_LINK)
+        raise NotFound(await asyncio.to_thread(_why_dead, service, link))
     return await asyncio.to_thread(_link_of, service, key)
+
+
+def _why_dead(service: Service, secret: str) -> str:
+    """Why a link does not work. Only who has its secret learns more than somebody who made one up."""
+    known = past_link(service.storage, secret)
+    if known is None or known.kind != "vote":
+        return DEAD_LINK
+    return OFF_LINK if is_off(known) else EXPIRED_LINK
 
 
 def _link_of(service: Service, key: Key) -> Link:
@@ -127,14 +144,20 @@ def _link_of(service: Service, key: Key) -> Link:
         return _link_in(service.storage.connection(), key)
 
 
+def study_name_of(service: Service, key: Key) -> str:
+    """Return the name of a link's study. Blocks."""
+    return _link_of(service, key).study
+
+
 def _link_in(connection: sa.Connection, key: Key) -> Link:
     chosen = sa.select(studies.c.name, studies.c.settings).where(studies.c.id == key.study_id)
     name, settings = connection.execute(chosen).one()
     known = json.loads(settings)
-    return Link(key, name, bool(known.get("scripts")), voter_settings_of(known), _signing(connection))
+    return Link(key, name, bool(known.get("scripts")), voter_settings_of(known), signing_in(connection))
 
 
-def _signing(connection: sa.Connection) -> str:
+def signing_in(connection: sa.Connection) -> str:
+    """Return the secret that signs the URLs of outputs. The caller holds the storage's lock."""
     chosen = sa.select(tables.secrets.c.value).where(tables.secrets.c.name == "outputs")
     return str(connection.execute(chosen).scalar_one())
 
@@ -148,23 +171,23 @@ async def voter(request: Request, link: LinkPath, service: ServiceDep) -> Voter:
     cookie, address = request.cookies.get(VOTER, ""), address_of(request)
     caps = caps_of(found.key, link, address)
     voter = Voter(service, found, link, cookie, caps)
-    known = bool(cookie) and await asyncio.to_thread(_is_known, service, voter.digest)
+    known = found.is_invitation or (bool(cookie) and await asyncio.to_thread(_is_known, service, voter.who))
     number = str(found.key.id)
     service.rates.spend(("address", number, address), service.limits.address)
     if known:
-        service.rates.spend(("voter", number, voter.digest), service.limits.voter)
+        service.rates.spend(("voter", number, str(voter.who)), service.limits.voter)
     return voter if known else Voter(service, found, link, secrets.token_urlsafe(16), caps, is_new=True)
 
 
-def _is_known(service: Service, digest: str) -> bool:
+def _is_known(service: Service, who: Who) -> bool:
     with service.storage.lock, service.storage.translate_errors():
-        return ballots.voter_of(service.storage.connection(), digest) is not None
+        return ballots.voter_of(service.storage.connection(), who) is not None
 
 
 Voting = Annotated[Voter, Depends(voter)]
 
 
-def _side(output: Output | str, src: str) -> Body:
+def side_out(output: Output | str, src: str) -> Body:
     """Return one side of a question: safe HTML, or the URL of the output."""
     if isinstance(output, str):
         return {"kind": "name", "html": html.escape(output), "src": None}
@@ -182,7 +205,7 @@ def question(voter: Voter, ballot: Ballot | None, progress: VoterProgress) -> Bo
     tickets = (Ticket(voter.key.id, ballot.duel.id, number, expires) for number in range(2))
     switch = "?scripts" if voter.link.scripts else ""  # so that no browser shows what it has cached before the switch
     addresses = (f"/output/{sign_ticket(voter.link.signing, ticket)}{switch}" for ticket in tickets)
-    a, b = (_side(one, address) for one, address in zip(shown, addresses))
+    a, b = (side_out(one, address) for one, address in zip(shown, addresses))
     return {**voter.progress_out(progress), "duel": ballot.duel.id, "prompt": prompt, "a": a, "b": b}
 
 
@@ -199,7 +222,7 @@ async def ask(voter: Voting, body: MoreVotes | None = None) -> Response:
     ballot = None
     if progress.done is None:
         ballot = await voter.service.write(
-            voter.key, voter.study, lambda found: ballots.asking(found, voter.key.id, voter.digest)
+            voter.key, voter.study, lambda found: ballots.asking(found, voter.key.id, voter.who)
         )
     response = _json(await asyncio.to_thread(question, voter, ballot, progress))
     if voter.is_new and ballot is not None:
@@ -214,7 +237,7 @@ async def tell(voter: Voting, body: Vote) -> Response:
         voter.key,
         voter.study,
         lambda found: ballots.telling(
-            found, voter.digest, body.duel, body.winner, voter.caps, voter.link.settings, body.comment
+            found, voter.who, body.duel, body.winner, voter.caps, voter.link.settings, body.comment
         ),
     )
     return _json(voter.progress_out(await asyncio.to_thread(voter.progress)))
@@ -224,7 +247,7 @@ async def tell(voter: Voting, body: Vote) -> Response:
 async def undo(voter: Voting) -> Response:
     """Undo the voter's last answer, and get its question again."""
     ballot = await voter.service.write(
-        voter.key, voter.study, lambda found: ballots.undoing(found, voter.digest, voter.caps)
+        voter.key, voter.study, lambda found: ballots.undoing(found, voter.who, voter.caps)
     )
     progress = await asyncio.to_thread(voter.progress, True)
     return _json(await asyncio.to_thread(question, voter, ballot, progress))
@@ -249,11 +272,19 @@ async def output(request: Request, service: ServiceDep, ticket: TicketPath) -> R
 def _output(service: Service, link: Link, ticket: Ticket) -> Response:
     study = service.study(link.study)
     _, outputs = ballots.outputs_of(study, ballots.ballot_of(study, ticket.duel))
-    chosen = outputs[ticket.side]
+    return output_response(outputs[ticket.side], link.scripts)
+
+
+def output_response(chosen: Output | str, scripts: bool) -> Response:
+    """Return an image, or a page for a sandboxed frame, with a policy that locks it up.
+
+    Raises:
+        NotFound: If the output is neither.
+    """
     if isinstance(chosen, str) or chosen.kind not in ("image", "html"):
         raise NotFound("this output is neither an image nor a page: reload the voting page")
-    kind, content = bytes_of(chosen, link.scripts)
-    policy = IMAGE if chosen.kind == "image" else SCRIPTED if link.scripts else FRAME
+    kind, content = bytes_of(chosen, scripts)
+    policy = IMAGE if chosen.kind == "image" else SCRIPTED if scripts else FRAME
     headers = {"Content-Security-Policy": policy, "Cache-Control": f"private, max-age={OUTPUT_LASTS}"}
     return Response(content, media_type=kind, headers=headers)
 
@@ -261,7 +292,7 @@ def _output(service: Service, link: Link, ticket: Ticket) -> Response:
 def _admitted(service: Service, text: str) -> tuple[Link, Ticket]:
     with service.storage.lock, service.storage.translate_errors():
         connection = service.storage.connection()
-        ticket = read_ticket(_signing(connection), text)
+        ticket = read_ticket(signing_in(connection), text)
         if ticket is None:
             raise NotFound("this link to an output has expired: reload the voting page")
         key = key_in(service.storage, connection, ticket.key)

@@ -56,7 +56,7 @@ keys = sa.Table(
     "keys",
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("kind", sa.Text, nullable=False),  # admin, api, session or vote
+    sa.Column("kind", sa.Text, nullable=False),  # admin, api, session, vote or results
     sa.Column("name", sa.Text, nullable=False),
     sa.Column("digest", sa.Text, nullable=False, unique=True),  # of the secret, which is not stored
     sa.Column("study_id", sa.Integer, sa.ForeignKey("studies.id", ondelete="CASCADE")),
@@ -84,6 +84,13 @@ voters = sa.Table(  # who voted through a link: "Voter 7" of the study is number
     sa.Column("number", sa.Integer, primary_key=True),
     sa.Column("key_id", sa.Integer, sa.ForeignKey("keys.id", ondelete="CASCADE")),  # the link, if it is known
     sa.Column("digest", sa.Text, unique=True),  # of the cookie; None once the voter was forgotten
+)
+invitations = sa.Table(  # people who have a voting link of their own, and vote under their name
+    "invitations",
+    metadata,
+    sa.Column("study_id", sa.Integer, sa.ForeignKey("studies.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("name", sa.Text, primary_key=True),
+    sa.Column("key_id", sa.Integer, sa.ForeignKey("keys.id", ondelete="CASCADE"), nullable=False, unique=True),
 )
 secrets = sa.Table(  # keys that the server signs with, created with the table
     "secrets",

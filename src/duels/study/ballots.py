@@ -1,6 +1,7 @@
 """Voting through links: one question at a time, with the arms' names hidden and no look at results.
 
-A voter is known by a cookie, of which only the digest is stored. A link may have caps on its votes, see `Caps`.
+A voter is known by a cookie, of which only the digest is stored; somebody who was invited by name, by the link. A link
+may have caps on its votes, see `Caps`.
 """
 
 import json
@@ -18,6 +19,7 @@ from ..votes.names import LinkVoter, link_voter
 from . import log
 from .duels import Duel
 from .history import History
+from .invitations import invited_voter
 from .items import can_show, choose_item, item_of
 from .record import OPEN
 from .study import Study
@@ -31,6 +33,15 @@ class Ballot(NamedTuple):
 
     duel: Duel
     item: int | None  # the number of the item that it shows
+
+
+class Invited(NamedTuple):
+    """Somebody who was invited by name: whoever has the link."""
+
+    key: int  # the link's id
+
+
+Who = str | Invited  # the digest of a cookie, or somebody with a link of their own
 
 
 class VoterProgress(NamedTuple):
@@ -48,15 +59,18 @@ class Caps(NamedTuple):
     total: int | None  # votes of the link
     each: int | None  # votes from one network address
     address: str | None  # a digest, stored only if votes are counted by address
+    voter: int | None = None  # votes of one voter
 
 
-def voter_of(connection: sa.Connection, digest: str) -> LinkVoter | None:
-    """Return the voter whose cookie has this digest; None for somebody new."""
-    number = connection.execute(sa.select(voters.c.number).where(voters.c.digest == digest)).scalar()
+def voter_of(connection: sa.Connection, who: Who) -> LinkVoter | None:
+    """Return a voter; None for somebody new, or who is no longer invited."""
+    if isinstance(who, Invited):
+        return invited_voter(connection, who.key)
+    number = connection.execute(sa.select(voters.c.number).where(voters.c.digest == who)).scalar()
     return None if number is None else link_voter(number)
 
 
-def asking(study: Study, link: int, digest: str) -> Write[Ballot]:
+def asking(study: Study, link: int, who: Who) -> Write[Ballot]:
     """Return a write whose value is the voter's open question, or else the next one.
 
     Somebody who asks for the first time, with a cookie that the server has just made, becomes a voter of the link.
@@ -64,21 +78,23 @@ def asking(study: Study, link: int, digest: str) -> Write[Ballot]:
     Args:
         study: The study.
         link: The link's id.
-        digest: Of the voter's cookie.
+        who: The voter.
     """
-    return Write(partial(_ask_voter, study=study, link=link, digest=digest), study.id, last=True)
+    return Write(partial(_ask_voter, study=study, link=link, who=who), study.id, last=True)
 
 
-def _ask_voter(connection: sa.Connection, *, study: Study, link: int, digest: str) -> Ballot:
+def _ask_voter(connection: sa.Connection, *, study: Study, link: int, who: Who) -> Ballot:
     history = study.current(connection)
     study.storage.flush(connection)
-    voter = voter_of(connection, digest)
+    voter = voter_of(connection, who)
     if voter is not None:
         return _unanswered(connection, study, history, voter) or _ask(connection, study, voter)
+    if isinstance(who, Invited):
+        raise NotFound("this invitation was withdrawn: ask the person who sent it")
     most = sa.select(sa.func.max(voters.c.number)).where(voters.c.study_id == study.id)
     number = (connection.execute(most).scalar() or 0) + 1
     ballot = _ask(connection, study, link_voter(number))
-    values = {"study_id": study.id, "number": number, "key_id": link, "digest": digest}
+    values = {"study_id": study.id, "number": number, "key_id": link, "digest": who}
     connection.execute(sa.insert(voters).values(values))  # after everything that may be refused
     return ballot
 
@@ -114,7 +130,7 @@ class _ItemChoice:
 
 def telling(
     study: Study,
-    digest: str,
+    who: Who,
     duel: int,
     winner: str,
     caps: Caps | None = None,
@@ -125,7 +141,7 @@ def telling(
 
     Args:
         study: The study.
-        digest: Of the voter's cookie.
+        who: The voter.
         duel: The question's duel.
         winner: `a`, `b`, or as in `Study.tell`.
         caps: Those of the link. A skip does not count against them.
@@ -143,7 +159,7 @@ def telling(
     if note is not None and not settings.comments:
         raise Conflict("comments are not possible here any more: your answer was not saved")
     more = None if note is None else {"note": note}
-    operation = partial(_tell, study=study, digest=digest, duel=duel, winner=answer, caps=caps, more=more)
+    operation = partial(_tell, study=study, who=who, duel=duel, winner=answer, caps=caps, more=more)
     return Write(operation, study.id)
 
 
@@ -151,7 +167,7 @@ def _tell(
     connection: sa.Connection,
     *,
     study: Study,
-    digest: str,
+    who: Who,
     duel: int,
     winner: str,
     caps: Caps | None,
@@ -161,36 +177,39 @@ def _tell(
     counted = caps is not None and _is_counted(connection, caps, duel)  # an answer sent again does not count again
     if caps is not None and not counted and _is_full(connection, caps):
         raise CapReached("this link accepts no more votes: your answer was not saved")
-    study.current(connection)
+    history = study.current(connection)
     study.storage.flush(connection)
-    voter = voter_of(connection, digest)
+    voter = voter_of(connection, who)
     if voter is None or _asked(connection, study, duel, voter) is None:
         raise NotFound(f"duel {duel} was not asked of you: reload the page")
+    most = None if caps is None or counted else caps.voter
+    if most is not None and len(_answered(connection, study, history, voter)) >= most:
+        raise CapReached("this link accepts no more votes from you: your answer was not saved")
     answer = study.tell_in(connection, duel=duel, winner=winner, voter=voter, more=more)
     if caps is not None and not counted:
         connection.execute(sa.insert(link_votes).values(key_id=caps.key, duel=duel, address=caps.address))
     return answer
 
 
-def undoing(study: Study, digest: str, caps: Caps | None = None) -> Write[Ballot]:
+def undoing(study: Study, who: Who, caps: Caps | None = None) -> Write[Ballot]:
     """Return a write that takes back a voter's last answer; its value is the ballot, which is open again.
 
     Args:
         study: The study.
-        digest: Of the voter's cookie.
+        who: The voter.
         caps: Those of the link, against which the answer no longer counts.
 
     Raises:
         InvalidInput: When it runs, if the voter has no answer.
         Conflict: When it runs, if what was compared was removed.
     """
-    return Write(partial(_undo, study=study, digest=digest, caps=caps), study.id)
+    return Write(partial(_undo, study=study, who=who, caps=caps), study.id)
 
 
-def _undo(connection: sa.Connection, *, study: Study, digest: str, caps: Caps | None) -> Ballot:
+def _undo(connection: sa.Connection, *, study: Study, who: Who, caps: Caps | None) -> Ballot:
     history = study.current(connection)
     study.storage.flush(connection)
-    voter = voter_of(connection, digest)
+    voter = voter_of(connection, who)
     answered = [] if voter is None else _answered(connection, study, history, voter, skips=True)
     if voter is None or not answered:
         raise InvalidInput("there is no answer of yours to undo")
@@ -212,16 +231,16 @@ def ballot_of(study: Study, duel: int) -> Ballot:
     return study.read(lambda connection, history: _ballot(connection, study, history, None, duel))
 
 
-def voter_progress(study: Study, digest: str, goal: int, more: bool) -> VoterProgress:
+def voter_progress(study: Study, who: Who, goal: int, more: bool) -> VoterProgress:
     """Return how far a voter is, and whether there is anything left to vote on. Blocks.
 
     Args:
         study: The study.
-        digest: Of the voter's cookie.
+        who: The voter.
         goal: How many votes the link asks for.
         more: Whether the voter goes on after that.
     """
-    answered, total, retired = study.read(partial(_progress, study=study, digest=digest))
+    answered, total, retired = study.read(partial(_progress, study=study, who=who))
     done, verdict = None, study.verdict()
     if retired or verdict.kind == "no condorcet winner":
         done = "retired"
@@ -232,8 +251,8 @@ def voter_progress(study: Study, digest: str, goal: int, more: bool) -> VoterPro
     return VoterProgress(answered, total, done)
 
 
-def _progress(connection: sa.Connection, history: History, *, study: Study, digest: str) -> tuple[int, int, bool]:
-    voter = voter_of(connection, digest)
+def _progress(connection: sa.Connection, history: History, *, study: Study, who: Who) -> tuple[int, int, bool]:
+    voter = voter_of(connection, who)
     answered = [] if voter is None else _answered(connection, study, history, voter)
     ended = history.retired
     if not ended and history.left and not history.can_ask(log.clock()):

@@ -22,12 +22,13 @@ from ..storage.storage import Event, Write
 from ..storage.tables import events
 from ..votes.columns import ANSWERS
 from ..votes.files import VoteSource, read_votes
-from ..votes.names import arm_names, imported_name, past_voter, place_of, voter_name
+from ..votes.names import arm_names, composed, imported_name, past_voter, place_of, voter_name
 from ..votes.votes import Votes
 from . import log
 from .allocation import Allocation, allocate
 from .duels import Duel, DuelItem, checked_note, iso_time
 from .goal import checked_after
+from .invitations import forget_invited, refuse_imported, refuse_invited
 from .items import choose_item, fixed_items, has_any, with_items
 from .past_votes import MOST_VOTES, checked_batch, exported_votes, too_many
 from .record import OPEN, next_event
@@ -159,6 +160,7 @@ class Study(Shown):
             NotReady: If the policy's state must be updated first.
         """
         history = self.current(connection)
+        refuse_invited(self, connection, voter)
         if history.retired:
             raise Conflict(f"study {self.name!r} was retired: it asks no more questions, unless it is resumed")
         self.player(history)
@@ -269,6 +271,7 @@ class Study(Shown):
             InvalidInput: If there is no such duel, or the winner is unknown.
         """
         history = self.current(connection)
+        refuse_invited(self, connection, voter)
         self._check_duel(history, duel)
         answer = self._answer_code(history, duel, winner)
         before = history.answer[duel]
@@ -374,7 +377,8 @@ class Study(Shown):
     def forget(self, voter: str) -> int:
         """Take back all answers of a voter and erase their name from the log.
 
-        Somebody who voted through a link, such as "Voter 7", is a new voter when they come back.
+        Somebody who voted through a link, such as "Voter 7", is a new voter when they come back. The link of somebody
+        who was invited by name is revoked.
 
         Args:
             voter: The voter's name.
@@ -416,15 +420,16 @@ class Study(Shown):
         return self._take_back(connection, duels)
 
     def _forget_in(self, connection: sa.Connection, *, name: str) -> int:
-        duels = self._answers_by(connection, name)
+        was_invited = forget_invited(connection, self, {name, composed(name)})
+        duels = self._answers_by(connection, name, was_invited)
         answers = self._take_back(connection, duels)  # even if there are none: others then forget the name too
         erase_name(connection, self._row.id, self.current(connection), name)
         return answers
 
-    def _answers_by(self, connection: sa.Connection, name: str) -> np.ndarray:
+    def _answers_by(self, connection: sa.Connection, name: str, is_known: bool = False) -> np.ndarray:
         history = self.current(connection)
         self._storage.flush(connection)
-        return answers_by(connection, self._row.id, history, name)
+        return answers_by(connection, self._row.id, history, name, is_known)
 
     def _take_back(self, connection: sa.Connection, duels: np.ndarray) -> int:
         history = self.current(connection)
@@ -542,6 +547,7 @@ class Study(Shown):
                 f"study {self.name!r} is about exactly its own items, and past votes do not say which item they are "
                 "about: import them into a study on items like these"
             )
+        refuse_imported(self, connection, packed)
         if history.total + packed.total > MOST_VOTES:
             raise too_many(self.name)
         event = next_event(history, "import", log.clock(), duel=len(history.left), attempt=0, note=note)

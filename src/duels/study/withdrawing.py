@@ -13,7 +13,7 @@ from .record import Record
 WITHDREW = "Withdrew the answers of “{}”."  # what a change says
 
 
-def answers_by(connection: sa.Connection, study: int, history: Record, name: str) -> np.ndarray:
+def answers_by(connection: sa.Connection, study: int, history: Record, name: str, is_known: bool = False) -> np.ndarray:
     """Return the duels whose answers count and are by a voter, inside a transaction.
 
     Args:
@@ -21,6 +21,7 @@ def answers_by(connection: sa.Connection, study: int, history: Record, name: str
         study: The study's id.
         history: The study so far.
         name: The voter's name.
+        is_known: Whether the name is a voter's even if it has no answers, as that of somebody who was invited.
 
     Returns:
         (n,) int64: Numbers of duels, in order.
@@ -36,7 +37,7 @@ def answers_by(connection: sa.Connection, study: int, history: Record, name: str
         numbers = [number for number, one in enumerate(found.names) if one in _forms(name)]
         has_imported |= bool(numbers)
         given += [(event.duel + place, 0) for place in np.flatnonzero(np.isin(found.given, numbers)).tolist()]
-    if not rows and not has_imported:
+    if not rows and not has_imported and not is_known:
         raise InvalidInput(f"study {history.row.name!r} has no voter named {name!r}")
     duels, attempts = np.array(given, np.int64).reshape(-1, 2).T
     return np.unique(duels[history.answers.include(duels, attempts)])

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from ...errors import NotFound
 from ...storage.storage import Write
 from ...study.board import verdict_data
 from ...study.glance import pair_history
@@ -20,6 +19,7 @@ from ...votes.written import write_votes
 from ..errors import Refused, error_responses
 from ..keys import KeyId
 from ..page_files import compressed
+from ..pictures import picture
 from ..schemas import Events, Imported, JudgesOut, Leaderboard, Preferences, RankingOut, StandingOut
 from ..security import Caller, ServiceDep, changing
 from .studies import Found, StudyPath
@@ -42,8 +42,6 @@ KINDS = {
     "csv": "text/csv",
     "jsonl": "application/x-ndjson",
     "parquet": "application/vnd.apache.parquet",
-    "svg": "image/svg+xml",
-    "png": "image/png",
 }
 
 
@@ -168,25 +166,11 @@ def export(study: Found, format: Literal["csv", "jsonl", "parquet"] = "csv") -> 
 def chart(
     study: Found,
     service: ServiceDep,
-    name: Literal["leaderboard", "beats", "duels", "champions", "progress", "regret"] = "leaderboard",
+    name: Literal["leaderboard", "ratings", "beats", "duels", "champions", "progress", "regret"] = "leaderboard",
     format: Literal["svg", "png"] = "svg",
 ) -> Response:
     """Download a chart as a picture. One that has nothing to show yet is not found."""
-    import vl_convert
-
-    charts = service.charts(service.board(study))
-    if name not in charts:
-        raise NotFound(f"the chart {name!r} has nothing to show yet: wait for answers")
-    drawn: str | bytes
-    if format == "svg":
-        drawn = vl_convert.vegalite_to_svg(charts[name])
-    else:
-        drawn = vl_convert.vegalite_to_png(charts[name], scale=2)
-    return Response(
-        drawn,
-        media_type=KINDS[format],
-        headers={"Content-Disposition": f'attachment; filename="{name}.{format}"'},
-    )
+    return picture(service, study, name, format)
 
 
 @router.post("/api/studies/{study}/import", response_model=Imported, openapi_extra=UPLOAD)

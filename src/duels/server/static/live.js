@@ -13,9 +13,9 @@ export function show(state, words) {
 
 /**
  * Calls `update` after changes: at most once a second, one call after the other, and less often if calls are slow.
- * `seen` is the number of the event that the page shows. Returns a function that updates now.
+ * `seen` is the number of the event that the page shows, `address` that of the stream. Returns a function that updates now.
  */
-export function follow(study, seen, update) {
+export function follow(study, seen, update, address = at(study, "stream")) {
   let queue = Promise.resolve();
   let [last, took, waiting, stream] = [0, 0, false, null];
 
@@ -45,15 +45,18 @@ export function follow(study, seen, update) {
   }
 
   function connect() {
-    stream = new EventSource(at(study, "stream"));
+    stream = new EventSource(address);
     stream.addEventListener("open", () => show("live", "updates live"));
     stream.addEventListener("change", (event) => {
       show("live", "updates live");
       if (event.lastEventId !== seen) soon();
       seen = event.lastEventId;
     });
-    stream.addEventListener("deleted", () => location.assign("/"));
-    stream.addEventListener("bye", () => show("reconnecting", "reconnecting…"));
+    stream.addEventListener("deleted", () => (study === undefined ? location.reload() : location.assign("/")));
+    stream.addEventListener("bye", () => {
+      show("reconnecting", "reconnecting…");
+      soon(); // perhaps the session or the link has ended
+    });
     stream.addEventListener("error", () => {
       show("reconnecting", "reconnecting…");
       if (stream.readyState !== EventSource.CLOSED) return; // the browser reconnects on its own

@@ -4,7 +4,9 @@ import { ApiError, at, call } from "./api.js";
 import { follow } from "./live.js";
 import { element } from "./ui.js";
 
-const study = document.getElementById("main").dataset.study;
+const { study, base } = document.getElementById("main").dataset; // a link to the results has an address of its own
+const numbers = base ?? at(study, "results");
+const own = base ?? at(study);
 const place = (id) => document.getElementById(id);
 const whole = (number) => number.toLocaleString("en");
 const NUMBERED = 12; // arms: with more, the cells of the map have no numbers
@@ -20,7 +22,7 @@ function draw(glance) {
   place("next-words").textContent = unbroken(glance.next.words);
   place("next-until").textContent = until(glance.next.until);
   place("answers").textContent = whole(glance.answers);
-  place("open").textContent = whole(glance.open);
+  if (place("open")) place("open").textContent = whole(glance.open);
   if (glance.answers && place("steps")) place("steps").remove();
   drawArms(glance);
   drawMap(glance.map);
@@ -53,7 +55,7 @@ function drawArms(glance) {
   place("arms-tools").hidden = glance.arms_total <= SEARCHED;
   place("arms").tBodies[0].replaceChildren(...found.map((arm) => armRow(arm, position)));
   const left = glance.arms_total - glance.arms.length;
-  place("arms-more").textContent = left ? `${whole(left)} more arms are in the tables under Advanced, and in the API.` : "";
+  place("arms-more").textContent = left ? `${whole(left)} more arms${base ? "" : " are in the tables under Advanced, and in the API"}.` : "";
   const ranked = glance.ranked[0].toUpperCase() + glance.ranked.slice(1);
   place("ranked").textContent = glance.answers
     ? `${ranked}. A rating is on the scale of Elo, with its 95 % interval: 400 points are odds of 10 to 1.`
@@ -146,7 +148,7 @@ place("map").addEventListener("click", async (event) => {
   if (!button) return;
   const [first, second] = button.dataset.pair.split(" ").map((k) => shown.map.arms[Number(k)]);
   try {
-    drawPair(await call("GET", `${at(study, "pair")}?${new URLSearchParams({ first, second })}`));
+    drawPair(await call("GET", `${own}/pair?${new URLSearchParams({ first, second })}`));
   } catch (error) {
     place("pair").textContent = error.message;
   }
@@ -177,8 +179,10 @@ function drawPair(pair) {
 async function update() {
   let glance;
   try {
-    glance = await call("GET", at(study, "results"));
+    glance = await call("GET", numbers);
   } catch (error) {
+    if (base && error instanceof ApiError && error.status === 404) location.reload(); // says that the link has ended
+    if (base) throw error;
     if (error instanceof ApiError && error.status === 401) location.assign("/signin");
     if (error instanceof ApiError && error.status === 404) location.assign("/");
     throw error;
@@ -194,4 +198,4 @@ async function update() {
 
 place("arms-search").addEventListener("input", () => drawArms(shown));
 draw(shown);
-follow(study, String(shown.seq), update);
+follow(study, String(shown.seq), update, `${own}/stream`);

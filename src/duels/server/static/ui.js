@@ -41,19 +41,22 @@ export function onSubmit(form, place, work) {
   });
 }
 
+/** Copies a text, or selects where it is shown, and says so on the button. */
+export async function copyText(button, text, shown) {
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+  } catch {
+    getSelection().selectAllChildren(shown);
+    button.textContent = "Selected: press Ctrl+C to copy";
+  }
+}
+
 /** Shows a secret that is not shown again, with a button that copies it. */
 export function showOnce(place, words, secret, href) {
   const copy = element("button", { type: "button", class: "small" }, "Copy");
   const text = href ? element("a", { href, class: "secret" }, secret) : element("span", { class: "secret" }, secret);
-  copy.addEventListener("click", async () => {
-    try {
-      await navigator.clipboard.writeText(secret);
-      copy.textContent = "Copied";
-    } catch {
-      getSelection().selectAllChildren(text);
-      copy.textContent = "Selected: press Ctrl+C to copy";
-    }
-  });
+  copy.addEventListener("click", () => copyText(copy, secret, text));
   place.replaceChildren(element("div", { class: "made" }, element("p", {}, words), text, copy));
 }
 

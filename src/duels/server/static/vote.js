@@ -4,7 +4,8 @@ import { call, ApiError } from "./api.js";
 import { element } from "./ui.js";
 
 const place = (id) => document.getElementById(id);
-const address = `/api/vote/${encodeURIComponent(place("main").dataset.link)}`;
+const address = place("main").dataset.base;
+const preview = "preview" in place("main").dataset; // the server keeps nothing, so this page counts
 const KEYS = {
   ArrowLeft: "a", a: "a", 1: "a",
   ArrowRight: "b", b: "b", 2: "b",
@@ -45,7 +46,7 @@ const wait = (seconds) => new Promise((resolve) => setTimeout(resolve, 1000 * se
 async function sendUntilDone(path, body) {
   for (let failed = 0; ; ) {
     try {
-      const answer = await call("POST", `${address}/${path}`, body);
+      const answer = await call("POST", `${address}/${path}`, path === "ask" ? counted(body) : body);
       place("trouble").textContent = "";
       return answer;
     } catch (error) {
@@ -58,6 +59,9 @@ async function sendUntilDone(path, body) {
     }
   }
 }
+
+let given = 0; // answers in a preview
+const counted = (body) => (preview ? { ...body, number: given } : body);
 
 /** Runs one thing at a time; keys and clicks meanwhile are ignored. */
 async function alone(work) {
@@ -97,7 +101,8 @@ async function vote(winner) {
   let news = "";
   try {
     const comment = winner === "skip" || !settings.comments ? null : place("comment").value.trim() || null;
-    await sendUntilDone("tell", { duel, winner, comment });
+    const told = await sendUntilDone("tell", { duel, winner, comment });
+    given = told.answered;
     place("comment").value = "";
     showInstructions(false);
   } catch (error) {
@@ -112,7 +117,8 @@ async function vote(winner) {
 /** Not repeated automatically: a second request would undo another answer. */
 async function undo() {
   if (!undoable) return;
-  const question = await call("POST", `${address}/undo`);
+  const question = await call("POST", `${address}/undo`, preview ? { number: given } : undefined);
+  given = question.answered;
   place("trouble").textContent = "";
   undoable = question.answered > 0;
   show(question, "Your last answer was undone.");
@@ -219,6 +225,7 @@ function frame(src, title) {
  */
 async function showLarge(asked, letter) {
   document.title = `Output ${letter.toUpperCase()}`;
+  given = asked;
   const question = await sendUntilDone("ask", { more: true });
   if (question.duel !== asked) {
     showPart("nothing");

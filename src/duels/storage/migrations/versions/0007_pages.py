@@ -1,4 +1,4 @@
-"""Items have tags, and changes of a study are noted with who made them."""
+"""Items have tags, changes of a study are noted with who made them, and people can be invited by name."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -19,8 +19,15 @@ def upgrade() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("changes_by_study", "changes", ["study_id", "id"])
+    op.create_table(
+        "invitations",
+        sa.Column("study_id", sa.Integer, sa.ForeignKey("studies.id", ondelete="CASCADE"), primary_key=True),
+        sa.Column("name", sa.Text, primary_key=True),
+        sa.Column("key_id", sa.Integer, sa.ForeignKey("keys.id", ondelete="CASCADE"), nullable=False, unique=True),
+    )
 
 
 def downgrade() -> None:
+    op.drop_table("invitations")
     op.drop_table("changes")
     op.drop_column("items", "tags")

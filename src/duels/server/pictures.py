@@ -1,0 +1,77 @@
+"""Charts of a study as pictures, for reports and slides. Drawing one takes a second, so the last ones are kept."""
+
+import threading
+from collections import OrderedDict
+
+from fastapi.responses import Response
+
+from ..errors import NotFound
+from ..study.study import Study
+from .service import Json, Service
+
+PICTURES = {  # charts by name, with what pages call them
+    "leaderboard": "Leaderboard",
+    "ratings": "Ratings",
+    "beats": "Who beats whom",
+    "duels": "Who met whom how often",
+    "progress": "Answers over time",
+}
+KINDS = {"svg": "image/svg+xml", "png": "image/png"}
+MOST = 50  # pictures that are kept
+Which = tuple[int, int, int, str, str]  # storage, study, event, chart, format
+
+_kept: OrderedDict[Which, bytes] = OrderedDict()
+_drawing = threading.Lock()  # one at a time: drawing uses a processor fully
+
+
+def picture(service: Service, study: Study, name: str, format: str) -> Response:
+    """Return a chart as a file to download. Blocks.
+
+    Args:
+        service: The application's.
+        study: The study.
+        name: Of the chart.
+        format: svg or png.
+
+    Raises:
+        NotFound: If the chart has nothing to show.
+    """
+    with _drawing:
+        which = (id(service.storage), study.id, study.history().seq, name, format)
+        drawn = _kept.pop(which, None) or _drawn(service, study, name, format)
+        _kept[which] = drawn
+        if len(_kept) > MOST:
+            _kept.popitem(last=False)
+    headers = {"Content-Disposition": f'attachment; filename="{name}.{format}"', "Cache-Control": "no-store"}
+    return Response(drawn, media_type=KINDS[format], headers=headers)
+
+
+def _drawn(service: Service, study: Study, name: str, format: str) -> bytes:
+    import vl_convert
+
+    chart = _ratings(service, study) if name == "ratings" else service.charts(service.board(study)).get(name)
+    if chart is None:
+        raise NotFound(f"the chart {name!r} has nothing to show yet: wait for answers")
+    if format == "png":
+        return bytes(vl_convert.vegalite_to_png(chart, scale=2))
+    return str(vl_convert.vegalite_to_svg(chart)).encode()
+
+
+def _ratings(service: Service, study: Study) -> Json | None:
+    """The chart of the ratings that the page of results shows; None if there are none."""
+    import polars as pl
+
+    from ..figures import ratings
+
+    rows = [arm for arm in service.glance(study)["arms"] if arm["rating"] is not None]
+    if not rows:
+        return None
+    rows.sort(key=lambda arm: -arm["rating"])
+    table = pl.DataFrame(
+        {
+            "arm": [arm["arm"] for arm in rows],
+            **{name: pl.Series([arm[name] for arm in rows], dtype=pl.Float64) for name in ("rating", "lower", "upper")},
+            "rank": range(1, len(rows) + 1),
+        }
+    )
+    return dict(ratings(table).to_dict())

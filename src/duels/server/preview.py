@@ -1,0 +1,145 @@
+"""A preview of the voting page for its owner: real items, where nothing is written.
+
+The page and its script are those of voters. Questions are drawn at random, and answers are thrown away.
+"""
+
+import random
+import struct
+from functools import partial
+from typing import NamedTuple
+from urllib.parse import quote
+
+import sqlalchemy as sa
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from ..errors import Conflict, InvalidInput, NotFound
+from ..storage.tables import studies
+from ..study import ballots, log
+from ..study.ballots import Ballot
+from ..study.duels import Duel, iso_time
+from ..study.history import History
+from ..study.items import can_show, choose_item, item_of, scripts_allowed
+from ..study.study import Study
+from ..study.voter_settings import VoterSettings, voter_settings
+from .api.studies import Found
+from .errors import error_responses
+from .keys import body_of, signed
+from .link_schemas import PreviewAsk
+from .pages import PageRoute, signed_in, to_signin, voting_page
+from .schemas import Progress, Question, Vote
+from .security import Admin, ServiceDep
+from .service import Json, Service
+from .voting import OUTPUT_LASTS, TicketPath, output_response, page_of, side_out, signing_in
+
+router = APIRouter(tags=["voting"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
+pages = APIRouter(include_in_schema=False, route_class=PageRoute)
+TRIES = 50  # pairs that are drawn until one can be shown
+PASS = struct.Struct(">IIIQ")
+
+
+class Pass(NamedTuple):
+    """The right to see one output of one item for a limited time. Its URL gives access to nothing else."""
+
+    study: int
+    item: int
+    arm: int  # its place
+    expires: int  # seconds since 1970
+
+
+@pages.get("/studies/{study}/preview")
+def preview_page(request: Request, study: str, service: ServiceDep) -> Response:
+    """Show the voting page as voters see it; answers are not counted."""
+    if signed_in(request, service) is None:
+        return to_signin(request)
+    found = service.study(study)
+    name = quote(found.name, safe="")
+    settings, scripts, back = voter_settings(found), scripts_allowed(found), f"/studies/{name}/share"
+    return voting_page(request, service, f"/api/studies/{name}/preview", "", settings, scripts, back)
+
+
+@router.post("/api/studies/{study}/preview/ask", response_model=Question)
+def preview_ask(study: Found, body: PreviewAsk, service: ServiceDep, key: Admin) -> Json:
+    """Get a question as a voter would. Nothing is written."""
+    return _question(service, study, body.number, body.more)
+
+
+@router.post("/api/studies/{study}/preview/tell", response_model=Progress)
+def preview_tell(study: Found, body: Vote, key: Admin) -> Json:
+    """Answer a question of a preview. The answer is thrown away."""
+    return _progress(study, voter_settings(study), body.duel + 1, True)
+
+
+@router.post("/api/studies/{study}/preview/undo", response_model=Question)
+def preview_undo(study: Found, body: PreviewAsk, service: ServiceDep, key: Admin) -> Json:
+    """Get the question before, as a voter who takes back an answer would."""
+    return _question(service, study, max(0, body.number - 1), True)
+
+
+def _progress(study: Study, settings: VoterSettings, number: int, more: bool) -> Json:
+    done = "goal" if number >= settings.votes and not more else None
+    known = {"title": "", "goal": settings.votes, "answered": number, "total": number, "done": done}
+    shown = {name: getattr(settings, name) for name in ("question", "ties", "both_bad", "comments")}
+    return known | shown | {"page": page_of(settings)}
+
+
+def _question(service: Service, study: Study, number: int, more: bool) -> Json:
+    settings = voter_settings(study)
+    progress = _progress(study, settings, number, more)
+    if progress["done"] is not None:
+        return progress | {"duel": None, "prompt": None, "a": None, "b": None}
+    pair, item = study.read(partial(_draw, study=study, number=number))
+    names = study.history().names
+    duel = Duel(number, names[pair[0]], names[pair[1]], study.name, iso_time(log.clock()), None)
+    prompt, outputs = ballots.outputs_of(study, Ballot(duel, item))
+    with service.storage.lock, service.storage.translate_errors():
+        secret = signing_in(service.storage.connection())
+    expires = int(log.clock()) + OUTPUT_LASTS
+    places = [
+        f"/preview-output/{signed(secret, b'preview', PASS.pack(study.id, item or 0, arm, expires))}" for arm in pair
+    ]
+    a, b = (side_out(one, place) for one, place in zip(outputs, places))
+    return progress | {"duel": number, "prompt": prompt, "a": a, "b": b}
+
+
+def _draw(
+    connection: sa.Connection, history: History, *, study: Study, number: int
+) -> tuple[tuple[int, int], int | None]:
+    """Two arms and an item, which depend on the number alone, so that an answer can be taken back."""
+    luck = random.Random(f"preview {study.row.seed} {number}")
+    arms = [place for place, active in enumerate(history.active) if active]
+    for _ in range(TRIES if len(arms) > 1 else 0):
+        left, right = luck.sample(arms, 2)
+        names = history.names[left], history.names[right]
+        item = choose_item(connection, study.id, *names, study.row.seed, number)
+        if can_show(connection, study.id, *names, item):
+            return (left, right), item
+    raise Conflict("no two arms have outputs for the same item yet: upload more of them under Items")
+
+
+@router.get("/preview-output/{ticket}", response_class=Response)
+def preview_output(service: ServiceDep, ticket: TicketPath) -> Response:
+    """Get an output of a previewed question: an image, or a page for a sandboxed frame. It works for ten minutes."""
+    with service.storage.lock, service.storage.translate_errors():
+        connection = service.storage.connection()
+        allowed = _read(signing_in(connection), ticket)
+        name = (
+            None
+            if allowed is None
+            else connection.execute(sa.select(studies.c.name).where(studies.c.id == allowed.study)).scalar()
+        )
+    if allowed is None or name is None:
+        raise NotFound("this link to an output has expired: reload the preview")
+    study = service.study(name)
+    try:
+        arm = study.history().names[allowed.arm]
+        output = item_of(study, allowed.item, [arm]).outputs[arm]
+    except (InvalidInput, LookupError):
+        raise NotFound("this output was removed: reload the preview") from None
+    return output_response(output, scripts_allowed(study))
+
+
+def _read(secret: str, text: str) -> Pass | None:
+    body = body_of(secret, b"preview", text, PASS.size)
+    allowed = None if body is None else Pass(*PASS.unpack(body))
+    return allowed if allowed is not None and log.clock() < allowed.expires else None

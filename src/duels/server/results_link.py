@@ -1,0 +1,150 @@
+"""The routes of links to results. Whoever has one sees the results of a study, and nothing else of it.
+
+They show names of arms, counts, chances and ratings; never voters, comments, items, or how many of them there are.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator
+from typing import Annotated, Literal, NamedTuple
+
+from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi.responses import Response, StreamingResponse
+
+from ..errors import NotFound
+from ..study.glance import pair_history
+from ..study.study import Study
+from .errors import Refused, error_responses
+from .keys import Key, KeyId, past_link
+from .limits import Rate
+from .page_files import compressed
+from .pages import PageRoute, page
+from .pictures import picture
+from .security import ServiceDep, address_of
+from .service import Json, Service
+from .voting import study_name_of
+
+router = APIRouter(tags=["results links"], responses=error_responses(404, 422, 429, 503))
+pages = APIRouter(include_in_schema=False, route_class=PageRoute)
+SecretPath = Annotated[str, Path(min_length=1, max_length=100, description="The secret of the link.")]
+DEAD = "this link to results does not work: ask the person who sent it for another one"
+ENDED = "this link to results has ended: ask the person who sent it for another one"
+PICTURES = Rate(0.5, 20)  # from one address: each may take a second of a processor
+MOST_STREAMS = 500  # of one link; further viewers ask again every few seconds
+HEADERS = {"Cache-Control": "no-store", "X-Robots-Tag": "noindex, nofollow"}
+Name = Annotated[str, Query(max_length=200)]
+
+
+class Viewed(NamedTuple):
+    """A valid link to results, and the name of its study."""
+
+    key: Key
+    study: str
+
+
+async def viewed(request: Request, results: SecretPath, service: ServiceDep) -> Viewed:
+    """Find a link by its secret; refuse invalid ones, and apply the rate limit.
+
+    Raises:
+        NotFound: If there is no such link, or it was revoked, is switched off or has expired.
+    """
+    service.rates.spend(("results", address_of(request)), service.limits.address)
+    return await asyncio.to_thread(_viewed, service, results)
+
+
+def _viewed(service: Service, secret: str) -> Viewed:
+    key = service.key(secret)
+    if key is None or key.kind != "results":
+        past = past_link(service.storage, secret)
+        raise NotFound(DEAD if past is None or past.kind != "results" else ENDED)
+    return Viewed(key, study_name_of(service, key))
+
+
+Viewing = Annotated[Viewed, Depends(viewed)]
+
+
+def shown(service: Service, study: Study) -> Json:
+    """Return the results without anything about items, voters or what the owner should do. Blocks."""
+    glance = service.glance(study)
+    verdict = {name: glance["verdict"][name] for name in ("kind", "winner", "leader", "headline", "words")}
+    verdict["words"] = without_items(verdict["words"])
+    following = dict(glance["next"])
+    following["words"] = without_items(following["words"]) if glance["answers"] else "Nobody has voted yet."
+    kept = ("seq", "answers", "retired", "arms", "arms_total", "ranked", "map")
+    return {name: glance[name] for name in kept} | {"verdict": verdict, "next": following}
+
+
+def without_items(words: str) -> str:
+    """Leave out how many items a study has: "On these 12 items: …"."""
+    return re.sub(r"\b(these|all|the) [\d,]+ items?\b", "these items", words)
+
+
+@pages.get("/results/{results}")
+def results_page(request: Request, results: str, service: ServiceDep) -> Response:
+    """Show the results to anybody who has the link."""
+    service.rates.spend(("results", address_of(request)), service.limits.address)
+    try:
+        found = _viewed(service, results)
+    except NotFound as error:
+        response: Response = page(request, service, "gone.html", 404, ended=str(error) == ENDED, about="results")
+    else:
+        study = service.study(found.study)
+        title = found.key.name or study.name
+        response = page(
+            request, service, "results.html", title=title, secret=results, glance=shown(service, study), viewer=True
+        )
+    response.headers.update(HEADERS)
+    return response
+
+
+@router.get("/api/results/{results}")
+def results_shown(request: Request, viewing: Viewing, service: ServiceDep) -> Response:
+    """Get the results at a glance: who is best and how sure, what is next, who beats whom among the best arms."""
+    content = json.dumps(shown(service, service.study(viewing.study)), ensure_ascii=False, separators=(",", ":"))
+    response = compressed(request, content.encode(), "application/json")
+    response.headers.update(HEADERS)
+    return response
+
+
+@router.get("/api/results/{results}/pair")
+def pair_shown(viewing: Viewing, service: ServiceDep, first: Name, second: Name, response: Response) -> Json:
+    """Get the history of a pair: its counts, and the share of wins of the first arm after its answers."""
+    response.headers.update(HEADERS)
+    return pair_history(service.study(viewing.study), first, second)
+
+
+@router.get("/api/results/{results}/chart", response_class=Response)
+def chart_shown(
+    request: Request,
+    viewing: Viewing,
+    service: ServiceDep,
+    name: Literal["leaderboard", "ratings", "beats"] = "leaderboard",
+    format: Literal["svg", "png"] = "svg",
+) -> Response:
+    """Download a chart as a picture. One that has nothing to show yet is not found."""
+    service.rates.spend(("pictures", address_of(request)), PICTURES)
+    response = picture(service, service.study(viewing.study), name, format)
+    response.headers.update(HEADERS)
+    return response
+
+
+@router.get("/api/results/{results}/stream", response_class=StreamingResponse)
+async def stream_shown(viewing: Viewing, service: ServiceDep) -> StreamingResponse:
+    """Follow the results by server-sent events: one after each change, at most twice a second, without content."""
+    key = KeyId(viewing.key.id, viewing.key.digest)
+    if service.streams.listeners(key) >= MOST_STREAMS:
+        raise Refused(429, "too many people follow these results at once: load them again from time to time", 30)
+    await asyncio.to_thread(service.study, viewing.study)
+    messages = service.streams.follow(viewing.study, lambda: service.state(viewing.study), key)
+    headers = HEADERS | {"X-Accel-Buffering": "no"}
+    return StreamingResponse(_bare(messages), media_type="text/event-stream", headers=headers)
+
+
+async def _bare(messages: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Messages that say that something has changed, and not what: open questions would tell how many people vote."""
+    try:
+        async for message in messages:
+            yield re.sub(rb"(?m)^data: .*$", b"data: {}", message)
+    finally:
+        await messages.aclose()  # type: ignore[attr-defined]

@@ -1,0 +1,172 @@
+"""The tab Share in a real browser: links, invitations, results for others, files; from both ends."""
+
+from urllib.parse import unquote
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from duels.server.sharing import qr_code
+
+from .test_browser import DESKTOP, NOT_FOUND, PHONE, api, browser, live, make_study, so_far  # noqa: F401
+
+SIZES = pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+
+
+def accessible(page):
+    """No violations in light and, in a large window, dark; and nothing wider than the window."""
+    page.evaluate("() => document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
+    for scheme in ("dark", "light")[page.viewport_size == PHONE :]:
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        found = Axe().run(page).response["violations"]
+        assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+    assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+
+
+def row(page, panel, name):
+    return page.locator(f"#{panel} tbody tr", has_text=name)
+
+
+def reloaded(page):
+    page.reload()
+    return page
+
+
+@SIZES
+def test_a_link_from_its_creation_to_its_end(browser, live, api, size):  # noqa: F811
+    make_study(api, "answers", title="Another link")
+    browser.expected += [NOT_FOUND]
+    board = browser.sign_in(live.token, "/studies/answers/share", viewport=size)
+    panel = board.locator("#links-panel")
+    panel.get_by_label("Title that voters see").fill("Which helps?")
+    panel.get_by_label("Ends").select_option("at a date…")
+    board.get_by_role("button", name="Create a link").click()
+    expect(board.locator("#link-said")).to_contain_text("choose a date and a time.")
+    panel.get_by_label("Date and time").fill("2031-05-06T07:08")
+    panel.get_by_text("Limits", exact=True).first.click()
+    panel.get_by_label("Max. per voter").fill("2")
+    board.get_by_role("button", name="Create a link").click()
+    link = board.locator("#link-made .secret").inner_text()
+    code = board.get_by_role("img", name="QR code of the link")
+    expect(code).to_be_visible()
+    assert code.evaluate("(one) => one.complete && one.naturalWidth > 100")
+    assert unquote(code.get_attribute("src").partition(",")[2]) == qr_code(link)
+    with board.expect_download() as download:
+        board.get_by_role("link", name="Save the QR code").click()
+    assert download.value.suggested_filename == "qr-code.svg"
+    expect(row(board, "links", "Which helps?")).to_contain_text("May 6, 2031, 07:08 AM")
+    expect(row(board, "links", "Which helps?")).to_contain_text("not yet")
+    accessible(board)
+
+    voter = browser.open(link.removeprefix(live.url), viewport=size)
+    so_far(voter, "0 of 2")
+    voter.get_by_role("button", name="A is better").click()
+    so_far(voter, "1 of 2")
+    cells = row(reloaded(board), "links", "Which helps?").locator("td")
+    expect(cells.nth(1)).to_have_text("1")
+    expect(cells.nth(2)).to_have_text("1")
+    expect(cells.nth(3).locator("time")).to_be_visible()
+    voter.get_by_role("button", name="A is better").click()
+    expect(voter.locator("#thanks-words")).to_contain_text("This link accepts no more votes.")
+
+    row(board, "links", "Which helps?").get_by_role("button", name="Change").click()
+    dialog = board.get_by_role("dialog")
+    assert dialog.get_by_label("Max. per voter").input_value() == "2"
+    dialog.get_by_label("Title").fill("Which is right?")
+    dialog.get_by_label("Max. per voter").fill("")
+    dialog.get_by_label("Ends").fill("")
+    accessible(board)
+    dialog.get_by_role("button", name="Save").click()
+    expect(row(board, "links", "Which is right?")).to_contain_text("never")
+    voter.reload()
+    so_far(voter, "2 of 25")
+    row(board, "links", "Which is right?").get_by_role("button", name="Switch off").click()
+    expect(row(board, "links", "Which is right?")).to_contain_text("switched off")
+    voter.get_by_role("button", name="B is better").click()
+    expect(voter.get_by_role("heading", level=1)).to_have_text("This link no longer works")
+    expect(voter.get_by_text("your votes are kept")).to_be_visible()
+    accessible(voter)
+    row(board, "links", "Which is right?").get_by_role("button", name="Switch on").click()
+    expect(row(board, "links", "Which is right?")).to_contain_text("active")
+    voter.reload()
+    so_far(voter, "2 of 25")
+
+    board.get_by_role("link", name="Preview what voters see").click()
+    expect(board.get_by_text("Preview: answers are not counted.")).to_be_visible()
+    so_far(board, "0 of 25")
+    accessible(board)
+    board.get_by_role("button", name="A is better").click()
+    so_far(board, "1 of 25")
+    board.get_by_role("button", name="Undo").click()
+    so_far(board, "0 of 25")
+    board.get_by_role("link", name="Back to Share").click()
+    expect(row(board, "links", "Which is right?").locator("td").nth(1)).to_have_text("2")
+    assert api.get("/api/studies/answers").json()["answers"] == 2
+
+
+@SIZES
+def test_people_are_invited_and_others_watch(browser, live, api, size):  # noqa: F811
+    make_study(api, "answers")
+    browser.expected += [NOT_FOUND, "status of 400"]
+    board = browser.sign_in(
+        live.token, "/studies/answers/share", viewport=size, permissions=["clipboard-read", "clipboard-write"]
+    )
+    panel = board.locator("#invitations-panel")
+    panel.get_by_label("Names, one per line").fill("Ann Lee\nVoter 7\n")
+    board.get_by_role("button", name="Invite", exact=True).click()
+    expect(board.locator("#invite-said")).to_contain_text("choose another one")
+    panel.get_by_label("Names, one per line").fill("Ann Lee\n\n =Bob\n")
+    board.get_by_role("button", name="Invite", exact=True).click()
+    expect(board.locator("#invite-made tbody tr")).to_have_count(2)
+    links = board.locator("#invite-made .secret").all_inner_texts()
+    board.get_by_role("button", name="Copy all").click()
+    expect(board.get_by_role("button", name="Copied")).to_be_visible()
+    copied = board.evaluate("() => navigator.clipboard.readText()")
+    assert copied == f"Ann Lee\t{links[0]}\n=Bob\t{links[1]}"
+    with board.expect_download() as download:
+        board.get_by_role("link", name="Save as CSV").click()
+    saved = download.value.path().read_text()
+    assert saved.splitlines() == ['"name","link"', f'"Ann Lee","{links[0]}"', f'"\'=Bob","{links[1]}"']
+    accessible(board)
+
+    results = board.locator("#results-panel")
+    results.get_by_label("Title of the page").fill("For the board")
+    board.get_by_role("button", name="Create a results link").click()
+    shown = board.locator("#results-made .secret").inner_text()
+    viewer = browser.open(shown.removeprefix(live.url), viewport=size)
+    expect(viewer.get_by_role("heading", level=1)).to_have_text("For the board")
+    expect(viewer.locator("#live")).to_have_text("updates live")
+    expect(viewer.locator("#map-none")).to_be_visible()
+
+    ann = browser.open(links[0].removeprefix(live.url), viewport=size)
+    so_far(ann, "0 of 25")
+    ann.get_by_role("button", name="A is better").click()
+    so_far(ann, "1 of 25")
+    expect(viewer.locator("#answers")).to_have_text("1")  # without loading the page again
+    viewer.locator("#map button").first.click()
+    expect(viewer.locator("#pair svg")).to_be_visible()
+    other = browser.open(links[0].removeprefix(live.url), viewport=size)  # another device
+    so_far(other, "1 of 25")
+    assert "Ann" not in viewer.content()
+    viewer.reload()
+    with viewer.expect_download() as download:
+        viewer.get_by_role("link", name="PNG of Who beats whom").click()
+    assert download.value.suggested_filename == "beats.png"
+    accessible(viewer)
+    reloaded(board)
+    assert links[0] not in board.content()
+    expect(row(board, "invitations", "Ann Lee").locator("td").nth(1)).to_have_text("1")
+    with board.expect_download() as download:
+        board.get_by_role("link", name="Results as JSON").click()
+    assert download.value.suggested_filename == "results.json"
+    row(board, "invitations", "Ann Lee").get_by_role("button", name="New link").click()
+    board.locator("#confirm").get_by_role("button", name="New link").click()
+    expect(board.locator("#invite-made tbody tr")).to_have_count(1)
+    assert board.locator("#invite-made .secret").inner_text() not in links
+    other.reload()
+    expect(other.get_by_role("heading", level=1)).to_have_text("This link no longer works")
+    row(board, "results-links", "For the board").get_by_role("button", name="Revoke").click()
+    board.locator("#confirm").get_by_role("button", name="Revoke").click()
+    expect(viewer.get_by_role("heading", level=1)).to_have_text("This link no longer works")
+    board.get_by_role("link", name="Voters", exact=True).click()
+    expect(board.locator("#voters")).to_contain_text("Ann Lee")
