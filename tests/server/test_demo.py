@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from duels.server.demo import ALWAYS_LEFT, FIRST, SECONDS, Demo, Turn, first_turns
+from duels.server.keys import find_key
 from duels.study.answers import AnswerLog
 from duels.study.record import LEFT
 from duels.study.voter_settings import voter_settings
@@ -53,7 +54,9 @@ def test_there_is_something_to_see_at_once(demo):
 
 def test_an_unfinished_study_is_resumed(demo, storage):
     play(demo, lambda: demo.study.history().total >= 5)
-    assert Demo(storage).study.name == "demo"
+    again = Demo(storage)
+    assert (again.study.name, again.link) == ("demo", None)
+    assert find_key(storage, demo.link).study_id == demo.study.id
 
 
 def test_a_study_of_somebody_elses_is_not_touched(storage):

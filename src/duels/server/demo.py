@@ -5,6 +5,7 @@ chooses the left side.
 """
 
 import heapq
+import itertools
 import json
 import logging
 import random
@@ -13,13 +14,14 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import DuelsError, UnknownName
+from ..errors import DamagedStudy, DuelsError, UnknownName
 from ..storage.storage import Storage
-from ..study.catalogue import create_study, load_study
+from ..study.catalogue import create_study, list_studies, load_study
 from ..study.duels import Duel
 from ..study.items import add_items, read_items
 from ..study.study import Study
 from ..study.voter_settings import change_voter_settings
+from .keys import make_key
 
 logger = logging.getLogger("duels.server")
 NAME = "demo"
@@ -65,7 +67,12 @@ class Demo:
 
     def __init__(self, storage: Storage, luck: random.Random | None = None) -> None:
         self._luck = luck or random.Random()
-        self.study = _unfinished(storage, self._luck)
+        study = _unfinished(storage)
+        self.link: str | None = None  # the secret of a voting link, if the study is new
+        if study is None:
+            study = _created(storage, self._luck)
+            _, self.link = make_key(storage, "vote", "Try it", study_id=study.id, settings={"votes": 25})
+        self.study = study
         lines = ITEMS.read_text(encoding="utf-8").splitlines()
         self._on_code = {item["prompt"] for item in map(json.loads, lines) if "code" in item["tags"]}
         self._end = threading.Event()
@@ -126,21 +133,27 @@ def first_turns() -> list[Turn]:
     return [Turn(0.0, voter, None) for voter in sorted(SECONDS)]
 
 
-def _unfinished(storage: Storage, luck: random.Random) -> Study:
-    """The first study of the demo that has no verdict yet; a new one if there is none."""
-    number = 1
-    while True:
-        name = NAME if number == 1 else f"{NAME}-{number}"
+def _name(number: int) -> str:
+    return NAME if number == 1 else f"{NAME}-{number}"
+
+
+def _unfinished(storage: Storage) -> Study | None:
+    """The first study of the demo that has no verdict yet; None if there is none."""
+    for number in itertools.count(1):
         try:
-            study = load_study(name, storage)
+            study = load_study(_name(number), storage)
         except UnknownName:
-            return _created(storage, name, luck)
+            break
+        except DamagedStudy:
+            continue
         if set(study.arms) == set(STRENGTHS) and not study.retired and study.verdict().kind == "not yet":
             return study
-        number += 1
+    return None
 
 
-def _created(storage: Storage, name: str, luck: random.Random) -> Study:
+def _created(storage: Storage, luck: random.Random) -> Study:
+    taken = {study.name for study in list_studies(storage)}
+    name = next(_name(number) for number in itertools.count(1) if _name(number) not in taken)
     study = create_study(list(STRENGTHS), name, storage, after="rank", margin=0.02, seed=luck.randrange(2**31))
     add_items(study, read_items(ITEMS))
     change_voter_settings(study, question=QUESTION, instructions=INSTRUCTIONS, comments=True)

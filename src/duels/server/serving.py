@@ -170,6 +170,8 @@ def _print_addresses(store: Storage, address: str, first: bool, open_to_all: boo
         print(f"Sign in at {address}/signin; to get another token: duels token create NAME --kind admin", flush=True)
     if demo is not None:
         print(f"Demo study: {address}/studies/{demo.study.name}", flush=True)
+        if demo.link is not None:
+            print(f"Vote in it: {address}/vote/{demo.link}", flush=True)
         demo.start()
 
 
