@@ -71,7 +71,7 @@ def test_a_study_worked_by_hand(clock):
     assert (found.overall.raw, found.overall.base) == pytest.approx((12 / 30, 10 / 30))
     assert (found.questions, found.unnamed) == (1, 1)
     words = summary_of(found)["words"]
-    assert words.startswith("6 voters. Two who answered the same question agree in 40% of cases; people who do not")
+    assert words.startswith("6 voters. Two who answered the same question agree in 40 % of cases; people who do not")
     assert remarks_of(found) == []
 
 
@@ -151,7 +151,7 @@ def test_those_who_do_not_look_are_listed_as_in_agreement(clock):
     remarks = {(one["voter"], one["kind"]): one["words"] for one in remarks_of(found)}
     assert remarks["lefty", "one_sided"] == "chose the left side in 60 of 60 answers, whatever was shown there."
     assert remarks["fay", "fast"].startswith("takes 1.0 seconds per answer.")
-    assert "a coin with 50%" in remarks["coin", "at_random"]
+    assert "a coin with 50 %" in remarks["coin", "at_random"]
 
 
 def test_nobody_is_left_out_of_the_exact_test_who_could_be_listed():

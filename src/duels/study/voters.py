@@ -277,8 +277,9 @@ def _overall(found: Voters) -> str:
     alike, base, alpha = found.overall
     more = "" if alpha is None else f" (Krippendorff's α = {alpha:.2f})"
     return (
-        f"{counted(voters, 'voter')}. Two who answered the same question agree in {alike:.0%} of cases; people who do "
-        f"not look would agree in {base:.0%}{more}. {counted(found.questions, 'question')} had answers of two or more."
+        f"{counted(voters, 'voter')}. Two who answered the same question agree in {100 * alike:.0f} % of cases; people "
+        f"who do not look would agree in {100 * base:.0f} %{more}. {counted(found.questions, 'question')} had answers "
+        "of two or more."
     )
 
 
@@ -300,8 +301,8 @@ def remarks_of(found: Voters, most: int = 20) -> list[dict[str, str]]:
                 words = f"chose the {side} side in {often:,} of {both:,} answers, whatever was shown there."
             elif kind == "at_random":
                 words = (
-                    f"agrees with {row['share']:.0%} of the others' answers to the same {row['compared']:,} questions. "
-                    f"A voter like the others agrees with {row['expected']:.0%}, a coin with 50%."
+                    f"agrees with {100 * row['share']:.0f} % of the others' answers to the same {row['compared']:,} "
+                    f"questions. A voter like the others agrees with {100 * row['expected']:.0f} %, a coin with 50 %."
                 )
             else:
                 words = f"takes {row['seconds']:.1f} seconds per answer. The usual time is {usual or 0:.1f} seconds."
