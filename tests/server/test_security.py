@@ -32,7 +32,7 @@ OPEN = {  # all that needs no sign-in; whatever is not here must
     *("/api/vote/{link}", "/api/vote/{link}/ask", "/api/vote/{link}/tell", "/api/vote/{link}/undo"),
 }
 TABS = ("", "/items", "/items/{number}", "/voters", "/share", "/settings", "/advanced", "/preview")
-PAGES = {"/", *(f"/studies/{{study}}{tab}" for tab in TABS)}  # these lead to where one signs in
+PAGES = {"/", "/tokens", *(f"/studies/{{study}}{tab}" for tab in TABS)}  # these lead to where one signs in
 ARMS = ["bm25", "dense", "hybrid"]
 ITEM = {"prompt": "q", "outputs": {arm: f"what {arm} said" for arm in ARMS}}
 BODIES = {

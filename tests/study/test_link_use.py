@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from duels.study.answers import NOBODY, AnswerTable
+from duels.study.answers import NOBODY, AnswerTable, SecondAnswers
 from duels.study.link_use import LinkUse, link_use
 
 
@@ -24,6 +24,10 @@ def table_of(rng, answers, voters):
         rng.uniform(1e9, 2e9, answers),
         rng.random(answers) < 0.2,
         {},
+        np.ones(answers, bool),
+        np.zeros(len(voters), np.int64),
+        np.zeros(len(voters), np.int64),
+        SecondAnswers(*(np.zeros(0, np.int64) for _ in SecondAnswers._fields)),
     )
 
 

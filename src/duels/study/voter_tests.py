@@ -25,7 +25,7 @@ PARTS = 60  # shares are rounded to sixtieths: exact for up to seven voters
 LEAST = 1e-12  # p-values below are not exact
 CHANCE = 0.05  # a voter whose p_chance is at most that looks, though perhaps not well
 SUSPECT = 0.02  # where p_low is at most LEVEL, its normal approximation is smaller than that …
-WITHIN = 100  # … and never so many times as large as p_low, where it matters
+WITHIN = 100  # … and in all cases that were tried less than so many times p_low; if not, a voter is not listed
 TINY = 37.0  # frequencies at which a transform is below exp(−37), about 10⁻¹⁶, are left out
 
 
