@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from duels.study.catalogue import load_study
 
-from .test_browser import DESKTOP, api, browser, live, make_study, no_reload, serious  # noqa: F401
+from .test_browser import DESKTOP, api, browser, live, make_study, no_reload, violations  # noqa: F401
 
 ARMS = ("concise", "friendly", "thorough")
 PHONE = {"width": 390, "height": 844}
@@ -48,7 +48,7 @@ def check(page, place):
     """No fault in light and in dark, and nothing wider than the window."""
     for scheme in ("dark", "light"):
         page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-        assert serious(page) == [], (place, scheme)
+        assert violations(page) == [], (place, scheme)
     wide = page.evaluate("() => document.documentElement.scrollWidth")
     assert wide <= page.viewport_size["width"], place
 
