@@ -7,15 +7,15 @@ import inspect
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .. import specs
 from ..errors import InvalidInput, UnknownName
-from .space import Number, Space
+from .spaces import Number, Space
 
-Vectorised = Callable[[np.ndarray], np.ndarray]  # (q, d) parameters -> (q,) values
+Vectorised = Callable[[np.ndarray], Any]  # (q, d) parameters -> (q,) values
 
 
 class Function(NamedTuple):
@@ -70,7 +70,7 @@ def _family(name: str, modes: bool = True) -> Callable[[Build], Build]:
 
 @_family("branin")
 def _branin() -> tuple[list[tuple[float, float]], Vectorised, float]:
-    def values(x: np.ndarray) -> np.ndarray:
+    def values(x: np.ndarray) -> Any:
         a, b = x[:, 0], x[:, 1]
         bend = b - 5.1 / (4 * math.pi**2) * a**2 + 5 / math.pi * a - 6
         return -(bend**2 + 10 * (1 - 1 / (8 * math.pi)) * np.cos(a) + 10)
@@ -83,7 +83,7 @@ def _ackley(d: int = 4, bound: float = 5.0) -> tuple[list[tuple[float, float]], 
     if not 1 <= bound <= 100:
         raise InvalidInput(f"bound of ackley is {bound:g}: expected 1 to 100; the literature has 5 and 32.768")
 
-    def values(x: np.ndarray) -> np.ndarray:
+    def values(x: np.ndarray) -> Any:
         far = np.exp(-0.2 * np.sqrt((x**2).mean(axis=1)))
         return 20 * far + np.exp(np.cos(2 * math.pi * x).mean(axis=1)) - 20 - math.e
 
@@ -92,7 +92,7 @@ def _ackley(d: int = 4, bound: float = 5.0) -> tuple[list[tuple[float, float]], 
 
 @_family("eggholder")
 def _eggholder() -> tuple[list[tuple[float, float]], Vectorised, float]:
-    def values(x: np.ndarray) -> np.ndarray:
+    def values(x: np.ndarray) -> Any:
         a, b = x[:, 0], x[:, 1] + 47
         return b * np.sin(np.sqrt(np.abs(b + a / 2))) + a * np.sin(np.sqrt(np.abs(a - b)))
 
@@ -101,7 +101,7 @@ def _eggholder() -> tuple[list[tuple[float, float]], Vectorised, float]:
 
 @_family("holder")
 def _holder() -> tuple[list[tuple[float, float]], Vectorised, float]:
-    def values(x: np.ndarray) -> np.ndarray:
+    def values(x: np.ndarray) -> Any:
         away = np.abs(1 - np.sqrt((x**2).sum(axis=1)) / math.pi)
         return np.abs(np.sin(x[:, 0]) * np.cos(x[:, 1]) * np.exp(away))
 
@@ -112,8 +112,8 @@ def _holder() -> tuple[list[tuple[float, float]], Vectorised, float]:
 def _michalewicz(d: int = 2) -> tuple[list[tuple[float, float]], Vectorised, float]:
     order = np.arange(1, d + 1)
 
-    def values(x: np.ndarray) -> np.ndarray:
-        total: np.ndarray = (np.sin(x) * np.sin(order * x**2 / math.pi) ** 20).sum(axis=1)
+    def values(x: np.ndarray) -> Any:
+        total = (np.sin(x) * np.sin(order * x**2 / math.pi) ** 20).sum(axis=1)
         return total
 
     return [(0.0, math.pi)] * d, values, sum(map(_michalewicz_peak, range(1, d + 1)))
@@ -135,8 +135,8 @@ def _rosenbrock(d: int = 2) -> tuple[list[tuple[float, float]], Vectorised, floa
     if d < 2:
         raise InvalidInput(f"d of rosenbrock is {d}: expected 2 or more")
 
-    def values(x: np.ndarray) -> np.ndarray:
-        total: np.ndarray = -(100 * (x[:, 1:] - x[:, :-1] ** 2) ** 2 + (1 - x[:, :-1]) ** 2).sum(axis=1)
+    def values(x: np.ndarray) -> Any:
+        total = -(100 * (x[:, 1:] - x[:, :-1] ** 2) ** 2 + (1 - x[:, :-1]) ** 2).sum(axis=1)
         return total
 
     return [(-5.0, 10.0)] * d, values, 0.0
@@ -144,7 +144,7 @@ def _rosenbrock(d: int = 2) -> tuple[list[tuple[float, float]], Vectorised, floa
 
 @_family("hartmann3")
 def _hartmann3() -> tuple[list[tuple[float, float]], Vectorised, float]:
-    widths = [[3, 10, 30], [0.1, 10, 35]] * 2
+    widths = [[3.0, 10.0, 30.0], [0.1, 10.0, 35.0]] * 2
     centres = [[0.3689, 0.1170, 0.2673], [0.4699, 0.4387, 0.7470], [0.1091, 0.8732, 0.5547], [0.0381, 0.5743, 0.8828]]
     return [(0.0, 1.0)] * 3, _bumps(widths, centres), 3.8627797873326624
 
@@ -155,7 +155,7 @@ def _hartmann6() -> tuple[list[tuple[float, float]], Vectorised, float]:
         [10, 3, 17, 3.5, 1.7, 8],
         [0.05, 10, 17, 0.1, 8, 14],
         [3, 3.5, 1.7, 10, 17, 8],
-        [17, 8, 0.05, 10, 0.1, 14],
+        [17.0, 8, 0.05, 10, 0.1, 14],
     ]
     centres = [
         [0.1312, 0.1696, 0.5569, 0.0124, 0.8283, 0.5886],
@@ -169,9 +169,9 @@ def _hartmann6() -> tuple[list[tuple[float, float]], Vectorised, float]:
 def _bumps(widths: list[list[float]], centres: list[list[float]]) -> Vectorised:
     heights, wide, centre = np.array([1.0, 1.2, 3.0, 3.2]), np.array(widths), np.array(centres)
 
-    def values(x: np.ndarray) -> np.ndarray:
+    def values(x: np.ndarray) -> Any:
         away = (wide * (x[:, None, :] - centre) ** 2).sum(axis=2)
-        total: np.ndarray = np.exp(-away) @ heights
+        total = np.exp(-away) @ heights
         return total
 
     return values
@@ -179,7 +179,7 @@ def _bumps(widths: list[list[float]], centres: list[list[float]]) -> Vectorised:
 
 @_family("camel")
 def _camel() -> tuple[list[tuple[float, float]], Vectorised, float]:
-    def values(x: np.ndarray) -> np.ndarray:
+    def values(x: np.ndarray) -> Any:
         a, b = x[:, 0] ** 2, x[:, 1] ** 2
         return -((4 - 2.1 * a + a**2 / 3) * a + x[:, 0] * x[:, 1] + (-4 + 4 * b) * b)
 

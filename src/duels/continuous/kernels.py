@@ -101,7 +101,7 @@ def fill_slopes(
     weights: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """out[k] = Σ_ij weights[i, j] ∂ K[i, j]/∂ log of the k-th lengthscale, at the end of the scale; weights symmetric."""
+    """out[k] = Σ_ij weights[i, j] ∂ K[i, j]/∂ log of the k-th lengthscale, last of the scale; weights symmetric."""
     out[:] = 0.0
     for i in range(len(left)):
         for j in range(i + 1):

@@ -1,8 +1,8 @@
 """Laplace's approximation for duels: the mode, the evidence and its gradient.
 
 Rasmussen & Williams, Gaussian Processes for Machine Learning, algorithms 3.1 and 5.1, with the latent difference
-g_i = f(left_i) − f(right_i) of each duel in place of the function's values. The outcome y_i is 1 if left won, 0 if right
-won and ½ for a tie: the log likelihood is y ln σ(g) + (1 − y) ln σ(−g), so a tie is half a win for each.
+g_i = f(left_i) − f(right_i) of each duel in place of the function's values. The outcome y_i is 1 if left won, 0 if
+right won and ½ for a tie: the log likelihood is y ln σ(g) + (1 − y) ln σ(−g), so a tie is half a win for each.
 """
 
 from typing import NamedTuple

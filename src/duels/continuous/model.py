@@ -9,15 +9,17 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy import optimize
+from scipy.linalg import lapack, solve_triangular
 
 from ..engine.compiling import compile_with
 from . import kernels
 from .laplace import Mode, evidence_weights, find_mode, reduction
 
-LENGTH_MEDIAN, LENGTH_SPREAD = 0.5, 0.7  # of the lognormal prior of a lengthscale; the cube's side is 1
-SCALE_MEDIAN, SCALE_SPREAD = 10.0, 1.5  # of the lognormal prior of the variance of f
+LENGTH_MEDIAN, LENGTH_SPREAD = 0.6, 0.5  # of the lognormal prior of a lengthscale; the cube's side is 1
+SCALE_MEDIAN, SCALE_SPREAD = 5.0, 1.5  # of the lognormal prior of the variance of f
 LENGTHS, SCALES = (0.02, 20.0), (0.05, 5000.0)  # no lengthscale or scale is outside of these
 EVALUATIONS = 60  # of the evidence, per fit
+JITTERS = (1e-8, 1e-6, 1e-4)  # relative to the largest variance
 
 
 class Hyperparameters(NamedTuple):
@@ -63,8 +65,6 @@ class Model:
     @cached_property
     def _whitener(self) -> np.ndarray:
         """(n, n) L⁻¹ W^½, whose product with a cross-covariance is what the duels explain."""
-        from scipy.linalg import solve_triangular
-
         whitener: np.ndarray = solve_triangular(self.mode.lower, np.diag(self.mode.root), lower=True)
         return whitener
 
@@ -101,8 +101,17 @@ class Model:
         spread = variance[:, None] + variance - 2.0 * covariance
         return mean[:, None] - mean, np.sqrt(np.maximum(spread, 0.0))
 
+    def differences_to(self, points: np.ndarray, other: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(q,) posterior mean and standard deviation of f(point) − f(other)."""
+        cross = self.cross(points) - self.cross(other[None, :])
+        prior = np.empty((len(points), 1))
+        compile_with(kernels.fill_covariance)(points, other[None, :], self.inverse, self.category, self.scale, prior)
+        explained = self._whitener @ cross
+        variance = 2.0 * (self.scale - prior[:, 0]) - np.einsum("iq,iq->q", explained, explained)
+        return self.mode.pull @ cross, np.sqrt(np.maximum(variance, 0.0))
+
     def pair(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Moments of f(x) and f(y) with derivatives, as `kernels.pair_moments` describes; overwritten by the next call."""
+        """Return moments of f(x) and f(y), as `kernels.pair_moments` has them. The next call overwrites them."""
         self._pair_moments(
             *(self.left, self.right, self.mode.pull, self.reduction, x, y, self.inverse, self.category, self.scale),
             *(self._work, self._moments),
@@ -118,10 +127,25 @@ class Model:
     def sample(self, points: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
         """(count, q) independent draws of f at the points from the posterior."""
         mean, covariance = self.mean_and_covariance(points)
-        values, vectors = np.linalg.eigh(covariance)  # survives points that are equal
-        root = vectors * np.sqrt(np.maximum(values, 0.0))
-        drawn: np.ndarray = mean + rng.standard_normal((count, len(points))) @ root.T
+        drawn: np.ndarray = mean + rng.standard_normal((count, len(points))) @ square_root(covariance).T
         return drawn
+
+
+def square_root(covariance: np.ndarray) -> np.ndarray:
+    """Return a matrix whose product with its transpose is the covariance: its Cholesky factor, if it has one.
+
+    Points that are equal or very close make it singular. A small number is then added to the diagonal.
+    """
+    size = max(float(np.diagonal(covariance).max(initial=0.0)), 1e-12)
+    for jitter in JITTERS:
+        jittered = covariance.copy()
+        jittered[np.diag_indices_from(jittered)] += jitter * size
+        lower, failed = lapack.dpotrf(jittered.T, lower=1, overwrite_a=1)
+        if not failed:
+            return np.asarray(lower)
+    values, vectors = np.linalg.eigh(covariance)
+    root: np.ndarray = vectors * np.sqrt(np.maximum(values, 0.0))
+    return root
 
 
 def dueling_covariance(

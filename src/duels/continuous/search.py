@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 from scipy import optimize
 
-from .space import Space
+from .spaces import Space
 
 BITS = 30  # of a Sobol' coordinate
 SPREAD = 9  # 2⁹ Sobol' points are the candidates of an ask
@@ -29,7 +29,8 @@ def _sequence(dimensions: int, power: int) -> np.ndarray:
     from scipy.stats import qmc  # takes half a second to import
 
     points = qmc.Sobol(dimensions, scramble=False, bits=BITS).random_base2(power)
-    return np.rint(points * 2**BITS).astype(np.int64)
+    whole: np.ndarray = np.rint(points * 2**BITS).astype(np.int64)
+    return whole
 
 
 def around(point: np.ndarray, space: Space, rng: np.random.Generator) -> np.ndarray:
@@ -62,3 +63,24 @@ def refine(value: Valued, start: np.ndarray, fixed: np.ndarray) -> tuple[np.ndar
     options = {"maxiter": ITERATIONS, "maxfun": 2 * ITERATIONS, "ftol": 1e-9}
     found = optimize.minimize(negative, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return np.clip(found.x, 0.0, 1.0), -float(found.fun)
+
+
+def refine_blindly(value: Callable[[np.ndarray], float], start: np.ndarray, space: Space) -> float:
+    """Climb without derivatives, by Nelder & Mead's method; return the largest value that was found."""
+    free = space.category == 0
+    best = value(start)
+
+    def negative(x: np.ndarray) -> float:
+        nonlocal best
+        point = start.copy()
+        point[free] = x
+        found = value(space.snap(np.clip(point, 0.0, 1.0)[None, :])[0])
+        best = max(best, found)
+        return -found
+
+    if free.any():
+        options = {"maxfev": 100 * len(start), "xatol": 1e-6, "fatol": 1e-12}
+        optimize.minimize(
+            negative, start[free], method="Nelder-Mead", bounds=[(0.0, 1.0)] * free.sum(), options=options
+        )
+    return best

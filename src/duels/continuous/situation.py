@@ -10,7 +10,7 @@ import numpy as np
 from ..errors import InvalidInput, cut
 from .model import Answers, Hyperparameters, Model, fit_hyperparameters, prior_hyperparameters
 from .search import SPREAD, Valued, around, refine, sobol
-from .space import Space
+from .spaces import Space
 
 TIE = 0.5
 OFTEN = 24  # hyperparameters are fitted after each answer up to here, then after every n/OFTEN-th
@@ -52,9 +52,7 @@ class History(NamedTuple):
 
     def with_duel(self, left: np.ndarray, right: np.ndarray, outcome: float) -> "History":
         """Return the history with one more duel at its end."""
-        return History(
-            np.vstack([self.left, left]), np.vstack([self.right, right]), np.append(self.outcome, outcome)
-        )
+        return History(np.vstack([self.left, left]), np.vstack([self.right, right]), np.append(self.outcome, outcome))
 
     @property
     def answered(self) -> Answers:
@@ -160,7 +158,8 @@ class Situation:
         tops = [refine(value, start, self.space.category)[0] for start in starts]
         points = self.space.snap(np.vstack([starts, tops]))
         values = [value(point)[0] for point in points]
-        return points[int(np.argmax(values))]
+        best: np.ndarray = points[int(np.argmax(values))]
+        return best
 
 
 def fitted_count(answers: int) -> int:

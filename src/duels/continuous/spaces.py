@@ -76,7 +76,9 @@ class Number:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parameter as plain data."""
-        bounds = {"low": round(self.low), "high": round(self.high)} if self.int else {"low": self.low, "high": self.high}
+        bounds = (
+            {"low": round(self.low), "high": round(self.high)} if self.int else {"low": self.low, "high": self.high}
+        )
         return bounds | ({"log": True} if self.log else {}) | ({"int": True} if self.int else {})
 
     def _ends(self) -> tuple[float, float]:
@@ -97,9 +99,9 @@ class Category:
 
     choices: tuple[Choice, ...]
 
-    def encode(self, value: object) -> float:
+    def encode(self, value: Choice) -> float:
         """Return the coordinate of a choice, in [0, 1]."""
-        return (self.choices.index(value) + 0.5) / len(self.choices)  # type: ignore[arg-type]
+        return (self.choices.index(value) + 0.5) / len(self.choices)
 
     def decode(self, coordinate: float) -> Choice:
         """Return the choice whose part of [0, 1] the coordinate is in."""
@@ -243,7 +245,7 @@ def as_number(what: str, value: object) -> float:
     """Return a value as a finite float; raise if it is not a number."""
     number = math.nan
     if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
-        number = float(value) if abs(value) < 1e308 else math.inf
+        number = float(value) if -1e308 < value < 1e308 else math.inf
     if not math.isfinite(number):
         raise InvalidInput(f"{what} is {cut(value)}: expected a finite number")
     return number
@@ -297,7 +299,9 @@ def _from_data(name: str, given: Mapping[str, object]) -> Number | Category:
 
 def _range(name: str, given: tuple[object, ...]) -> Number:
     if len(given) not in (2, 3) or (len(given) == 3 and not isinstance(given[2], str)):
-        raise InvalidInput(f"{name} is {cut(given)}: expected (low, high) or (low, high, words), as in (1, 9, 'log int')")
+        raise InvalidInput(
+            f"{name} is {cut(given)}: expected (low, high) or (low, high, words), as in (1, 9, 'log int')"
+        )
     low, high = given[:2]
     words = str(given[2]).split() if len(given) == 3 else []
     for word in words:
@@ -316,11 +320,12 @@ def _range(name: str, given: tuple[object, ...]) -> Number:
 
 
 def _number(name: str, low: object, high: object, log: bool, whole: bool) -> Number:
+    ends: tuple[float, float]
+    named = f"the lower bound of {name}", f"the upper bound of {name}"
     if whole:
-        ends = tuple(check_int(f"the {which} of {name}", end, -MOST_WHOLE, MOST_WHOLE) for which, end in
-                     (("lower bound", low), ("upper bound", high)))
+        ends = (check_int(named[0], low, -MOST_WHOLE, MOST_WHOLE), check_int(named[1], high, -MOST_WHOLE, MOST_WHOLE))
     else:
-        ends = as_number(f"the lower bound of {name}", low), as_number(f"the upper bound of {name}", high)
+        ends = as_number(named[0], low), as_number(named[1], high)
     if not ends[0] < ends[1]:
         raise InvalidInput(f"{name} has the bounds {ends[0]:g} and {ends[1]:g}: expected the first to be smaller")
     if not math.isfinite(ends[1] - ends[0]):
