@@ -45,7 +45,7 @@ def choose(situation: Situation, params: Params) -> tuple[np.ndarray, np.ndarray
 
 def recommend(situation: Situation, params: Params) -> np.ndarray:
     """The point that the answers so far lead to, from the left of the first duel."""
-    now = situation.history.left[0]
+    now: np.ndarray = situation.history.left[0]
     for left, right, outcome in zip(*situation.history):  # lines 5–9
         if outcome == 0.0:
             now = np.clip(now + params.gamma / params.delta * (right - left), 0.0, 1.0)
