@@ -33,6 +33,7 @@ ROOMS = [
     "rating",
     "storage",
     "study",
+    "continuous",
     "client",
     "server",
     "cli",

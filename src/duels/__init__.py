@@ -2,7 +2,8 @@
 
 Names are loaded when first used, so that `import duels` is quick. Everyday names are here; the others are in
 namespaces: `duels.figures`, `duels.ranking`, `duels.policies`, `duels.problems`, `duels.results`, `duels.experiments`,
-`duels.paper`, `duels.votes`, `duels.rating`, `duels.study`, `duels.judges`, `duels.theory` and `duels.testing`.
+`duels.paper`, `duels.votes`, `duels.rating`, `duels.study`, `duels.judges`, `duels.continuous`, `duels.theory` and
+`duels.testing`.
 """
 
 import sys
@@ -41,6 +42,8 @@ _HOMES = {
     "find_best": "study.best",
     "find_best_async": "study.best",
     "RunResult": "study.outcome",
+    "space": "continuous.spaces",
+    "simulate_continuous": "continuous.simulation",
     "connect": "client",
     "DuelsError": "errors",
     "InvalidInput": "errors",
@@ -56,6 +59,7 @@ _HOMES = {
     "DeletedStudy": "errors",
 }
 _NAMESPACES = (
+    "continuous",
     "experiments",
     "figures",
     "judges",
@@ -75,6 +79,7 @@ __all__ = ["__version__", *_HOMES, *_NAMESPACES]
 
 if TYPE_CHECKING:
     from . import (
+        continuous,
         experiments,
         figures,
         judges,
@@ -90,6 +95,8 @@ if TYPE_CHECKING:
         votes,
     )
     from .client import connect
+    from .continuous.simulation import simulate_continuous
+    from .continuous.spaces import space
     from .errors import (
         CompileError,
         Conflict,

@@ -9,7 +9,7 @@ import fcntl
 import json
 import shutil
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -188,7 +188,7 @@ def folder_matrices(path: str | Path) -> dict[str, PreferenceMatrix]:
     """Read the matrices of an experiment's folder.
 
     Returns:
-        The preference matrices by the names of their problems.
+        The preference matrices by the names of their problems; functions of continuous parameters have none.
 
     Raises:
         InvalidInput: If it is not the folder of an experiment.
@@ -200,7 +200,9 @@ def folder_matrices(path: str | Path) -> dict[str, PreferenceMatrix]:
             f"{str(folder.path)!r} is not an experiment's folder: it has no {IDENTITY}{look_below(folder.path)}"
         )
     found = {}
-    for place, name in enumerate(identity["problems"]):
+    for place, (name, facts) in enumerate(identity["problems"].items()):
+        if "matrix" not in facts:
+            continue
         matrix = load_matrix(folder.path / MATRICES / f"{place}.csv")
         found[name] = PreferenceMatrix(matrix.array, matrix.names, name)
     return found
@@ -243,8 +245,13 @@ def _short(value: object) -> str:
     return text if len(text) <= 80 else f"{text[:77]}…"
 
 
-def gather(folders: Sequence[Folder], numbers: Sequence[int]) -> pl.DataFrame:
+def gather(folders: Sequence[Folder], numbers: Sequence[int], columns: Iterable[str] = tuple(SCHEMA)) -> pl.DataFrame:
     """Read the tables of tasks, each from the first folder that has it, as one table.
+
+    Args:
+        folders: Where to look, in this order.
+        numbers: The tasks.
+        columns: The columns of the table.
 
     Raises:
         InvalidInput: If a file is damaged.
@@ -257,7 +264,7 @@ def gather(folders: Sequence[Folder], numbers: Sequence[int]) -> pl.DataFrame:
             missing.append(number)
             continue
         try:
-            frames.append(holder.read(number).select(*SCHEMA))
+            frames.append(holder.read(number).select(*columns))
         except InvalidInput as error:
             raise InvalidInput(f"{error}: remove it and run that shard again with the same command") from None
     if missing:
