@@ -29,7 +29,7 @@ STRENGTHS = {"concise": 6.0, "friendly": 1.3, "thorough": 1.2, "formal": 0.6, "v
 ON_CODE = {"concise": 2.4, "friendly": 0.7, "thorough": 3.2, "formal": 0.6, "vague": 0.1}
 ITEMS = Path(__file__).with_name("demo.jsonl")
 FIRST = 30  # answers that are there from the beginning
-SLOWDOWN = 10  # factor of the pauses once there is a winner
+SLOWDOWN = 20  # factor of the pauses between answers once there is a winner
 ALWAYS_LEFT = "Gus"
 SECONDS = {"Ada": 2.0, "Ben": 3.5, "Chen": 3.0, "Dina": 4.0, "Emre": 3.0, "Fay": 5.0, ALWAYS_LEFT: 3.0}  # per answer
 COMMENTS = {
@@ -107,7 +107,7 @@ class Demo:
         if turn.duel is not None:
             answer, comment = self._answer(turn.voter, turn.duel)
             study.tell(turn.duel, answer, voter=turn.voter, note=comment)
-            return None, 0.2 * thinking * (SLOWDOWN**2 if study.verdict().kind != "not yet" else 1)
+            return None, 0.2 * thinking * (SLOWDOWN if study.verdict().kind != "not yet" else 1)
         if study.retired:
             return None, thinking
         duel = study.ask(voter=turn.voter, allow_self=False)

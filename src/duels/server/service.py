@@ -21,6 +21,7 @@ from ..study.answers import AnswerLog, AnswerTable
 from ..study.board import board, verdict_data
 from ..study.catalogue import load_study
 from ..study.duels import iso_time
+from ..study.given import Given, last_given, note_given
 from ..study.glance import glance
 from ..study.goal import Goal, goal_of
 from ..study.item_results import ItemCounts, item_counts
@@ -76,6 +77,7 @@ class Service:
     _standings: dict[int, tuple[tuple[int, int], Standing]] = field(default_factory=dict)  # by the study's id
     _glances: dict[int, tuple[tuple[int, int], Json]] = field(default_factory=dict)  # by the study's id
     _voters: dict[int, tuple[tuple[int, int], Voters]] = field(default_factory=dict)  # by the study's id
+    _given: dict[int, Given | None] = field(default_factory=dict)  # by the study's id
     _ledgers: dict[int, Ledger] = field(default_factory=dict)  # by the study's id
     _answers: dict[int, AnswerLog] = field(default_factory=dict)  # by the study's id, the last used at the end
     _item_counts: dict[int, tuple[tuple[int, int], ItemCounts]] = field(default_factory=dict)  # by the study's id
@@ -113,6 +115,7 @@ class Service:
             self._ledgers.clear()
             self._answers.clear()
             self._glances.clear()
+            self._given.clear()
 
     def exists(self, study: Study) -> bool:
         """Return whether the study is still in the database. Blocks."""
@@ -260,8 +263,23 @@ class Service:
             key = (self.storage.generation, study.history().seq)
             known = self._glances.get(study.id)
             if known is None or known[0] != key:
-                known = self._glances[study.id] = (key, glance(study))
+                known = self._glances[study.id] = (key, self._with_given(study, glance(study)))
             return known[1]
+
+    def _with_given(self, study: Study, shown: Json) -> Json:
+        """Note a verdict that is shown for the first time; if the study is open again since, say so."""
+        verdict = shown["verdict"]
+        if study.id not in self._given:
+            self._given[study.id] = last_given(study)
+        before = self._given[study.id]
+        if verdict["kind"] == "not yet":
+            words = "" if before is None else f" {before.words()}"
+            return shown | {"verdict": verdict | {"words": verdict["words"] + words}}
+        arm = verdict["leader"] if verdict["kind"] == "practically tied" else verdict["winner"]
+        now = Given(verdict["kind"], arm, shown["answers"])
+        if before is None or before[:2] != now[:2]:
+            self._given[study.id] = note_given(study, now)
+        return shown
 
     def charts(self, shown: Json) -> Json:
         """Return the charts of a board, drawn once. Blocks."""
