@@ -4,7 +4,8 @@
 
 A real browser opens the results of a study with 5 and with 200 arms, and the voting page, each for the first time: what
 came over the wire, and when the page was ready. Then what a viewer gets after a vote, and how long the server works
-for it.
+for it. Then the tabs of a study with a million answers of 200 voters about 500 items: how long the server takes for
+each, the first time, when its log is read, and after that.
 """
 
 import json
@@ -18,13 +19,16 @@ import urllib.request
 
 import numpy as np
 from playwright.sync_api import sync_playwright
+from study import grow
 from table import report
 
 import duels
 from duels.study.glance import glance
+from duels.study.items import add_items
 
 SIZES = {5: (350.0, 1.0, 5.0, 30.0), 200: (500.0, 2.0, None, 100.0)}  # arms: kB, seconds, kB and ms after a vote
 TRIES = 5
+TABS = {"results": "", "items": "/items", "an item": "/items/7", "voters": "/voters", "share": "/share"}
 
 
 def make_study(url, arms):
@@ -103,10 +107,42 @@ def changes(server, studies):
         yield f"after a vote, {arms} arms: work of the server", sorted(taken)[TRIES // 2], "ms", SIZES[arms][3]
 
 
+def make_million(url, answers=1_000_000, arms=5, items=500):
+    names = [f"model-{k}" for k in range(arms)]
+    study = duels.create_study(names, "a million", url)
+    tags = ["code", "mail", "food", "law"]
+    add_items(
+        study,
+        [
+            {
+                "prompt": f"question {k}",
+                "tags": [tags[k % 4]],
+                "outputs": {name: f"answer {k} of {name}" for name in names},
+            }
+            for k in range(items)
+        ],
+    )
+    grow(study, answers, arms, voters=200, items=items)
+
+
+def tabs(server):
+    """How long the server takes for each tab of a study with a million answers."""
+
+    def seconds(path):
+        started = time.perf_counter()
+        urllib.request.urlopen(f"{server}/studies/a%20million{path}").read()
+        return time.perf_counter() - started
+
+    yield "a million answers: first tab after the start, the log is read", seconds("/voters"), "s", None
+    for name, path in TABS.items():
+        yield f"a million answers: {name}", min(seconds(path) for _ in range(TRIES)), "s", 1.0
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/duels.db"
         studies = {arms: make_study(url, arms) for arms in SIZES}
+        make_million(url)
         command = [sys.executable, "-m", "duels", "serve", url, "--port", "8791", "--open"]
         server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=dict(os.environ))
         try:
@@ -118,6 +154,7 @@ def main():
                     time.sleep(0.1)
             yield from pages("http://127.0.0.1:8791", studies)
             yield from changes("http://127.0.0.1:8791", studies)
+            yield from tabs("http://127.0.0.1:8791")
         finally:
             server.terminate()
             server.wait()

@@ -81,18 +81,22 @@ def against_optuna(folder, study, rounds=10):
     return tuple(statistics.median(rates) for rates in zip(*both))
 
 
-def grow(study, upto):
-    """Append asks and tells until there are so many duels, past the policy."""
+def grow(study, upto, arms=64, voters=0, items=0):
+    """Append asks and tells until there are so many duels, past the policy; perhaps by many voters about many items."""
     store, history = study.storage, History(study.row)
     history.apply(store.read_events(store.connection(), study.id, 0))
     rows = []
     for k in range(len(history.left), upto):
-        left, right = k % 64, (k * 7 + 1 + k // 64) % 64
-        right = right if right != left else (left + 1) % 64
-        ask = next_event(history, "ask", 1e9 + k, duel=k, attempt=0, left_arm=left, right_arm=right, swapped=0)
+        left, right = k % arms, (k * 7 + 1 + k // arms) % arms
+        right = right if right != left else (left + 1) % arms
+        more = {"voter": f"voter of {k * k % voters}"} if voters else {}
+        note = {"note": f'{{"item": {1 + k * 13 % items}}}'} if items else {}
+        ask = next_event(
+            history, "ask", 1e9 + k, duel=k, attempt=0, left_arm=left, right_arm=right, swapped=0, **more, **note
+        )
         history.seq, history.digest = ask.seq, ask.digest
         said = "left" if left < right else "right"
-        tell = next_event(history, "tell", 1e9 + k, duel=k, attempt=0, answer=said)
+        tell = next_event(history, "tell", 1e9 + k, duel=k, attempt=0, answer=said, **more)
         history.seq, history.digest = tell.seq, tell.digest
         rows += [(study.id, *ask), (study.id, *tell)]
     store.connection().exec_driver_sql("BEGIN")

@@ -237,6 +237,7 @@ def test_create_from_a_file_of_items(browser, live, api, tmp_path):
     good = tmp_path / "good.csv"
     good.write_text('prompt,kind,"first, really",second\n"What is\n2 + 2?",markdown,**four**,five\n')
     page.get_by_label("File").set_input_files(good)
+    page.get_by_text("More options").click()
     page.get_by_label("Policy").select_option("interleaved_filter")
     page.get_by_label("Number of duels").fill("500")
     page.get_by_role("button", name="Create the study").click()
@@ -273,8 +274,10 @@ def test_create_from_a_file_of_items(browser, live, api, tmp_path):
     assert api.get("/api/studies/files").json()["items"] == 0
 
     page.goto(live.url)
+    page.get_by_text("New study").click()
+    page.get_by_text("More options").click()
     page.get_by_label("Name", exact=True).first.fill("exactly these")
-    page.get_by_label("File").set_input_files(good)
+    page.get_by_label("File", exact=True).set_input_files(good)
     expect(page.locator("#live-hint")).to_be_hidden()
     page.get_by_label("Policy").select_option("scb")
     expect(page.locator("#live-hint")).to_contain_text("A study may never end with scb: it may stop asking")
@@ -365,8 +368,11 @@ def test_nothing_that_users_write_runs(browser, live, api):
     assert api.post("/api/tokens", json={"name": XSS}).status_code == 201
 
     board = browser.sign_in(live.token)
+    unharmed(board)
+    board.goto(f"{live.url}/tokens")
     expect(board.locator("#token-list")).to_contain_text("window.xss", use_inner_text=False)
     unharmed(board)
+    board.get_by_role("link", name="Studies").click()
     board.get_by_role("link", name="window.xss").click()
     board.locator("#map button").first.click()
     expect(board.locator("#pair svg")).to_be_visible()
@@ -467,7 +473,7 @@ def test_managing_a_study_to_its_end(browser, live, api):
 
 
 def tokens_and_signing_out(browser, board, live):
-    board.locator("#tokens summary").click()
+    board.get_by_role("link", name="Tokens").click()
     board.locator("#token-name").fill("robot")
     board.get_by_role("button", name="Create a token").click()
     token = board.locator("#token-made .secret").inner_text()
@@ -612,7 +618,8 @@ def test_all_pages_are_accessible_and_fit(browser, live, api):
     browser.expected += [NOT_FOUND]
     page = browser.sign_in(live.token, color_scheme="dark")
     ready = {
-        "/": "#create",
+        "/": "#studies",
+        "/tokens": "#token-list",
         f"/studies/{name}": "#map button",
         f"/studies/{name}/items": "#new-items",
         f"/studies/{name}/voters": "#voters",

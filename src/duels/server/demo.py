@@ -1,37 +1,75 @@
-"""The example study of `duels serve --demo`: answers to everyday questions, with simulated voters."""
+"""The example study of `duels serve --demo`: answers to everyday questions, with simulated voters.
 
+Its verdict comes within minutes. Voters prefer concise answers, but thorough ones about code; one of them always
+chooses the left side.
+"""
+
+import heapq
+import json
 import logging
 import random
 import threading
+import time
 from pathlib import Path
+from typing import NamedTuple
 
-from ..errors import DuelsError
+from ..errors import DuelsError, UnknownName
 from ..storage.storage import Storage
-from ..study.catalogue import create_study
-from ..study.items import add_items, count_items, read_items
+from ..study.catalogue import create_study, load_study
+from ..study.duels import Duel
+from ..study.items import add_items, read_items
+from ..study.study import Study
+from ..study.voter_settings import change_voter_settings
 
 logger = logging.getLogger("duels.server")
 NAME = "demo"
-STRENGTHS = {"concise": 3.0, "friendly": 1.1, "thorough": 1.0, "formal": 0.7, "vague": 0.4}
-SLOWDOWN = 10  # factor of the pause once there is a winner
+STRENGTHS = {"concise": 6.0, "friendly": 1.3, "thorough": 1.2, "formal": 0.6, "vague": 0.25}
+ON_CODE = {"concise": 2.4, "friendly": 0.7, "thorough": 3.2, "formal": 0.6, "vague": 0.1}
 ITEMS = Path(__file__).with_name("demo.jsonl")
+FIRST = 30  # answers that are there from the beginning
+SLOWDOWN = 10  # factor of the pauses once there is a winner
+ALWAYS_LEFT = "Gus"
+SECONDS = {"Ada": 2.0, "Ben": 3.5, "Chen": 3.0, "Dina": 4.0, "Emre": 3.0, "Fay": 5.0, ALWAYS_LEFT: 3.0}  # per answer
+COMMENTS = {
+    "concise": ("Says it and stops.", "All I need.", "Short and right."),
+    "friendly": ("Made me smile.", "Warm, and still useful."),
+    "thorough": ("The only one with the edge cases.", "I could follow it step by step."),
+    "formal": ("A bit stiff, but correct.",),
+    "vague": ("The other one was even worse.",),
+}
+QUESTION = "Which answer would you rather get?"
+INSTRUCTIONS = """Read both answers as if you had asked the question yourself.
+
+- **Right** comes before pretty: a wrong answer loses.
+- Length is fine if you would read all of it.
+- If you cannot decide, say *tie*."""
+
+
+class Turn(NamedTuple):
+    """When a voter does something: asks for a question, or answers the one they have."""
+
+    when: float
+    voter: str
+    duel: Duel | None
 
 
 class Demo:
-    """The example study and a thread that votes on it, as people would who prefer one style.
+    """The example study and a thread that votes on it.
+
+    A study whose verdict is known is left as it is, and another one begins: demo-2, demo-3, and so on.
 
     Args:
         storage: Where the study is.
-        pause: Seconds between two votes, on average.
+        luck: What chooses answers and pauses.
     """
 
-    def __init__(self, storage: Storage, pause: float = 0.4) -> None:
-        self.study = create_study(list(STRENGTHS), NAME, storage, load_if_exists=True)
-        if not count_items(self.study):
-            add_items(self.study, read_items(ITEMS))
-        self.pause = pause
+    def __init__(self, storage: Storage, luck: random.Random | None = None) -> None:
+        self._luck = luck or random.Random()
+        self.study = _unfinished(storage, self._luck)
+        lines = ITEMS.read_text(encoding="utf-8").splitlines()
+        self._on_code = {item["prompt"] for item in map(json.loads, lines) if "code" in item["tags"]}
         self._end = threading.Event()
-        self._thread = threading.Thread(target=self._vote, name="duels-demo", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="duels-demo", daemon=True)
 
     def start(self) -> None:
         """Start voting."""
@@ -42,20 +80,68 @@ class Demo:
         self._end.set()
         self._thread.join(10)
 
-    def _vote(self) -> None:
-        luck = random.Random()
-        pause = self.pause
-        while not self._end.wait(pause * luck.uniform(0.5, 1.5)):
+    def _run(self) -> None:
+        turns, start = first_turns(), time.monotonic()
+        while not self._end.is_set():
+            turn = heapq.heappop(turns)
+            if self._end.wait(max(0.0, start + turn.when - time.monotonic())):
+                return
             try:
-                if self.study.retired:
-                    continue
-                decided = self.study.verdict().kind == "winner"
-                pause = self.pause * (SLOWDOWN if decided else 1)
-                voter = f"demo voter {luck.randint(1, 8)}"
-                duel = self.study.ask(voter=voter, allow_self=False)
-                left, right = STRENGTHS.get(duel.left, 1.0), STRENGTHS.get(duel.right, 1.0)
-                winner = "tie" if luck.random() < 0.1 else "left" if luck.random() < left / (left + right) else "right"
-                self.study.tell(duel, winner, voter=voter)
+                duel, pause = self.take(turn)
             except DuelsError as error:
                 logger.warning("the voters of the demo pause: %s", error)
-                self._end.wait(5)
+                duel, pause = None, 5.0
+            heapq.heappush(turns, Turn(max(turn.when, time.monotonic() - start) + pause, turn.voter, duel))
+
+    def take(self, turn: Turn) -> tuple[Duel | None, float]:
+        """Ask or answer; returns the question that the voter has now, and how long until the next turn."""
+        study, luck = self.study, self._luck
+        thinking = SECONDS[turn.voter] * luck.lognormvariate(0.0, 0.4)
+        if turn.duel is not None:
+            answer, comment = self._answer(turn.voter, turn.duel)
+            study.tell(turn.duel, answer, voter=turn.voter, note=comment)
+            return None, 0.2 * thinking * (SLOWDOWN**2 if study.verdict().kind != "not yet" else 1)
+        if study.retired:
+            return None, thinking
+        duel = study.ask(voter=turn.voter, allow_self=False)
+        return duel, thinking if study.history().total >= FIRST else 0.0
+
+    def _answer(self, voter: str, duel: Duel) -> tuple[str, str | None]:
+        luck = self._luck
+        if voter == ALWAYS_LEFT:
+            return "left", None
+        strengths = ON_CODE if duel.item is not None and duel.item.prompt in self._on_code else STRENGTHS
+        left, right = strengths.get(duel.left, 1.0), strengths.get(duel.right, 1.0)
+        if max(left, right) < 1 and luck.random() < 0.2:
+            return "both_bad", None
+        if luck.random() < 0.08:
+            return "tie", None
+        answer = "left" if luck.random() < left / (left + right) else "right"
+        said = COMMENTS.get(duel.left if answer == "left" else duel.right, ())
+        return answer, luck.choice(said) if said and luck.random() < 0.1 else None
+
+
+def first_turns() -> list[Turn]:
+    """Return a heap in which each voter asks for a question at once."""
+    return [Turn(0.0, voter, None) for voter in sorted(SECONDS)]
+
+
+def _unfinished(storage: Storage, luck: random.Random) -> Study:
+    """The first study of the demo that has no verdict yet; a new one if there is none."""
+    number = 1
+    while True:
+        name = NAME if number == 1 else f"{NAME}-{number}"
+        try:
+            study = load_study(name, storage)
+        except UnknownName:
+            return _created(storage, name, luck)
+        if set(study.arms) == set(STRENGTHS) and not study.retired and study.verdict().kind == "not yet":
+            return study
+        number += 1
+
+
+def _created(storage: Storage, name: str, luck: random.Random) -> Study:
+    study = create_study(list(STRENGTHS), name, storage, after="rank", margin=0.02, seed=luck.randrange(2**31))
+    add_items(study, read_items(ITEMS))
+    change_voter_settings(study, question=QUESTION, instructions=INSTRUCTIONS, comments=True)
+    return study

@@ -189,26 +189,45 @@ def studies_page(request: Request, service: ServiceDep) -> Response:
         return RedirectResponse("/signin", 303)
     found = []
     for shown in service.listed():
-        kind, words = "damaged", "This study is damaged"
+        kind, words, progress = "damaged", "This study is damaged", None
         if shown["damaged"] is None:
             study = service.study(shown["name"])
             verdict = service.verdict(study)
-            kind, words = verdict["kind"], headline_of(verdict, standing_of(service, study, verdict), shown["retired"])
-        found.append(shown | {"kind": kind, "headline": words})
+            estimate = standing_of(service, study, verdict)
+            kind, words = verdict["kind"], headline_of(verdict, estimate, shown["retired"])
+            progress = progress_of(verdict, estimate, shown)
+        found.append(shown | {"kind": kind, "headline": words, "progress": progress})
     return page(
         request,
         service,
         "studies.html",
         studies=found[::-1],
         policies=[{"about": ABOUT.get(name), "policy": policy(name)} for name in BUILT_IN],
-        tokens=[token_out(key) for key in list_keys(service.storage, KINDS)],
     )
+
+
+@router.get("/tokens")
+def tokens_page(request: Request, service: ServiceDep) -> Response:
+    """List the tokens, with a form for a new one."""
+    if signed_in(request, service) is None:
+        return to_signin(request)
+    return page(request, service, "tokens.html", tokens=[token_out(key) for key in list_keys(service.storage, KINDS)])
 
 
 def standing_of(service: Service, study: Study, verdict: Json) -> Standing | None:
     """Return the estimates before the verdict; None where they say nothing, or take too long. Blocks."""
     waiting = verdict["kind"] == "not yet" and verdict["leader"] is not None and not study.retired
     return service.standing(study) if waiting and verdict["arms"] <= MOST_SHOWN else None
+
+
+def progress_of(verdict: Json, estimate: Standing | None, study: Json) -> int | None:
+    """Return how far a study is on the way to its verdict, in percent; None if that cannot be said."""
+    if verdict["kind"] != "not yet":
+        return 100
+    if estimate is None or estimate.answers_median is None or study["retired"]:
+        return None
+    answers = int(study["answers"])
+    return min(99, round(100 * answers / (answers + estimate.answers_median)))
 
 
 def headline_of(verdict: Json, estimate: Standing | None, retired: bool) -> str:

@@ -7,7 +7,8 @@ import asyncio
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
@@ -16,6 +17,7 @@ import sqlalchemy as sa
 
 from ..errors import DamagedStudy, UnknownName
 from ..storage.storage import Storage, StudyRow, Write
+from ..study.answers import AnswerLog, AnswerTable
 from ..study.board import board, verdict_data
 from ..study.catalogue import load_study
 from ..study.duels import iso_time
@@ -35,6 +37,7 @@ from .streams import DAMAGED, State, Streams
 
 MAX_BOARDS = 16  # in the cache
 MAX_KEYS = 10_000  # in the cache
+MAX_ANSWER_LOGS = 8  # in the cache: one of a million answers takes 20 MB
 Json = dict[str, Any]
 T = TypeVar("T")
 
@@ -71,6 +74,7 @@ class Service:
     _standings: dict[int, tuple[tuple[int, int], Standing]] = field(default_factory=dict)  # by the study's id
     _glances: dict[int, tuple[tuple[int, int], Json]] = field(default_factory=dict)  # by the study's id
     _ledgers: dict[int, Ledger] = field(default_factory=dict)  # by the study's id
+    _answers: dict[int, AnswerLog] = field(default_factory=dict)  # by the study's id, the last used at the end
     _damaged: dict[tuple[int, str, float], tuple[float, str]] = field(default_factory=dict)  # when to look again; why
     _generation: int = 0  # of the storage that the caches belong to
 
@@ -103,6 +107,7 @@ class Service:
                 known.clear()
             self._standings.clear()
             self._ledgers.clear()
+            self._answers.clear()
             self._glances.clear()
 
     def exists(self, study: Study) -> bool:
@@ -196,6 +201,21 @@ class Service:
             self._ledgers[study.id] = ledger
             return activity_of(ledger)
 
+    def answers(self, study: Study) -> AnswerTable:
+        """Return all answers that count, with who gave them; each event of its log is read once. Blocks."""
+        with self._answer_log(study) as known:
+            return known.follow(study)
+
+    @contextmanager
+    def _answer_log(self, study: Study) -> Iterator[AnswerLog]:
+        """What is known of a study's log, for one thread at a time."""
+        with self._counting[study.id]:
+            known = self._answers.pop(study.id, None) or AnswerLog()
+            yield known
+            self._answers[study.id] = known
+            for old in list(self._answers)[:-MAX_ANSWER_LOGS]:
+                self._answers.pop(old, None)
+
     def board(self, study: Study, confidence: float | None = None) -> Json:
         """Return what the dashboard shows, computed once for each state of the log. Blocks."""
         with self._drawing[study.id]:
@@ -203,7 +223,8 @@ class Service:
             key = (self.storage.generation, study.id, study.history().seq, confidence)
             cached = self._boards.get(key)
             if cached is None:
-                cached = CachedBoard(board(study, confidence))
+                with self._answer_log(study) as known:
+                    cached = CachedBoard(board(study, confidence, known))
                 for old in list(self._boards)[: 1 - MAX_BOARDS]:
                     self._boards.pop(old, None)
                 self._boards[key] = cached

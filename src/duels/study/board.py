@@ -2,26 +2,21 @@
 
 import copy
 import dataclasses
-import itertools
 import math
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import sqlalchemy as sa
 
-from ..errors import DuelsError, PolicyError, StorageError
+from ..errors import DuelsError, PolicyError
 from ..policies import Policy
-from ..storage.batches import stored_voters
 from ..storage.storage import NotReady, StudyRow
-from ..storage.tables import events, studies
 from . import leaderboard as tables
+from .answers import AnswerLog, AnswerTable, Counted, counted
 from .certainty import share_of
 from .duels import iso_time
 from .history import History
 from .intervals import interval
-from .record import Answers
 from .study import Study
 from .tally import LeaderboardRow, Tally, estimates, leaders, met, ranked_words, ranking
 from .verdict import Verdict
@@ -43,16 +38,12 @@ class Moment(NamedTuple):
     retired: bool
     void: str | None
     open: int
-    answers: Answers
-    votes: np.ndarray  # (answers,) int64: how many votes each answer stands for
-    left: np.ndarray  # (duels,) int64
-    right: np.ndarray  # (duels,) int64
-    asked: np.ndarray  # (duels,) float64: when; of imported votes when they were imported
+    counted: Counted
     state: Any  # the policy's, None if it has no bounds
     t: int  # the time of its next choice
 
 
-def board(study: Study, confidence: float | None = None) -> Json:
+def board(study: Study, confidence: float | None = None, log: AnswerLog | None = None) -> Json:
     """Return everything that a study's live page shows, as JSON, at one moment: after the event number `seq`.
 
     Only answers that count are counted: no skips, and nothing that was taken back.
@@ -60,6 +51,7 @@ def board(study: Study, confidence: float | None = None) -> Json:
     Args:
         study: The study.
         confidence: Of the verdict and the intervals; by default the study's own.
+        log: What was read of the study's log before, so that only the rest is read.
 
     Returns:
         A dict with these keys:
@@ -72,22 +64,20 @@ def board(study: Study, confidence: float | None = None) -> Json:
         - `self_duels`: how often each arm met itself.
         - `champions`: one row per active arm, see `champions_of`; None if there are none to show, as
           `champions_note` explains.
-        - `progress`: how many answers there were at which time; `seconds` since the study was created.
+        - `progress`: how many answers there were at which time; `seconds` since the first of these times.
         - `regret`: see `regret_so_far`; `leader` is the arm that it is relative to.
         - `voters`: the 50 with most answers, and when they last answered; `voters_total` counts all of them, and
           `unnamed` the answers without a voter.
     """
-    moment = study.read(lambda connection, history: _moment(study, history))
+    moment = study.read(lambda _, history: _moment(study, history))
+    given = (log or AnswerLog()).follow(study, moment.counted)
     tally = moment.tally
     verdict = study.goal.verdict(tally, confidence, void=moment.void)
     confidence = verdict.confidence
     leaderboard = tables.leaderboard(tally, confidence)
     leader = _leader(tally, verdict)
-    answered, answers = moment.answers.duels, int(moment.votes.sum())
-    left, right = moment.left[answered], moment.right[answered]
-    with study.storage.reading() as connection:
-        progress = _progress(connection, moment)
-        voters, voters_total, named = _voters(connection, moment)
+    answers = int(given.votes.sum())
+    voters, voters_total, named = _voters(given)
     champions, note = champions_of(moment, leaderboard)
     row = moment.row
     return {
@@ -111,11 +101,13 @@ def board(study: Study, confidence: float | None = None) -> Json:
         "pairs": [pair._asdict() for pair in tables.pair_rows(tally, *_pairs_shown(tally), confidence)],
         "pairs_total": len(tally.names) * (len(tally.names) - 1) // 2,
         "pairs_met": int(np.count_nonzero(met(tally))) // 2,
-        "self_duels": _self_duels(tally, left, right),
+        "self_duels": _self_duels(tally, given.left, given.right),
         "champions": champions,
         "champions_note": note,
-        "progress": progress,
-        "regret": [] if leader is None else regret_so_far(tally, leader, left, right, confidence, moment.votes),
+        "progress": _progress(given, row.created),
+        "regret": []
+        if leader is None
+        else regret_so_far(tally, leader, given.left, given.right, confidence, given.votes),
         "voters": voters,
         "voters_total": voters_total,
         "unnamed": answers - named,
@@ -236,11 +228,7 @@ def _moment(study: Study, history: History) -> Moment:
         retired=history.retired,
         void=history.void,
         open=len(history.open),
-        answers=history.answers,
-        votes=history.votes_of(np.array(history.answered, np.int64)),
-        left=np.array(history.left, np.int64),
-        right=np.array(history.right, np.int64),
-        asked=np.array(history.asked, np.float64),
+        counted=counted(history),
         state=None if player is None else copy.deepcopy(player.state),
         t=1 if player is None else player.t,
     )
@@ -261,72 +249,34 @@ def _self_duels(tally: Tally, left: np.ndarray, right: np.ndarray) -> list[Json]
     return [{"arm": tally.names[arm], "duels": int(counts[arm])} for arm in np.flatnonzero(counts)]
 
 
-def _progress(connection: sa.Connection, moment: Moment) -> list[Json]:
-    """The number of answers over time; imported votes count from the time of their import."""
-    begin, after = moment.row.created, _spread(len(moment.answers.duels), PROGRESS_POINTS).tolist()
-    if not after:
+def _regret(tally: Tally, leader: int, answers: AnswerTable, confidence: float) -> list[Json]:
+    return regret_so_far(tally, leader, answers.left, answers.right, confidence, answers.votes)
+
+
+def _progress(answers: AnswerTable, created: float) -> list[Json]:
+    """The number of answers over time; past votes have the times of their files, if they name any."""
+    after = _spread(len(answers.duel), PROGRESS_POINTS)
+    if not len(after):
         return []
-    last = [int(moment.answers.duels[n - 1]) for n in after[1:]]
-    answers = np.cumsum(np.append(0, moment.votes))[after].tolist()
-    chosen = sa.select(events.c.duel, events.c.attempt, events.c.time, events.c.kind).where(
-        events.c.study_id == moment.row.id, events.c.duel.in_(last), events.c.kind.in_(("ask", "tell", "vote"))
-    )
-    times, asked = {}, set()
-    for duel, attempt, time, kind in connection.execute(chosen):
-        if kind == "ask":
-            asked.add(duel)
-        elif moment.answers.attempts[duel] == attempt:
-            times[duel] = time
-    times = {duel: float(moment.asked[duel]) for duel in last if duel not in asked} | times  # imported votes
-    here = sa.select(studies.c.id).where(studies.c.id == moment.row.id)
-    if len(times) < len(set(last)) or connection.execute(here).first() is None:
-        raise StorageError(f"study {moment.row.name!r} was deleted")
-    return [
-        {"answers": n, "time": iso_time(time), "seconds": round(time - begin, 3)}
-        for n, time in zip(answers, [begin, *(times[duel] for duel in last)])
-    ]
+    order = np.argsort(answers.time, kind="stable")
+    total, time = np.cumsum(answers.votes[order])[after[1:] - 1], answers.time[order][after[1:] - 1]
+    begin = min(created, float(answers.time.min()))
+    points = [(0, begin), *zip(total.tolist(), time.tolist())]
+    return [{"answers": n, "time": iso_time(time), "seconds": round(time - begin, 3)} for n, time in points]
 
 
-def _voters(connection: sa.Connection, moment: Moment) -> tuple[list[Json], int, int]:
+def _voters(answers: AnswerTable) -> tuple[list[Json], int, int]:
     """The voters with most answers, how many voters there are, and how many answers name a voter."""
-    answers: dict[str, tuple[int, float]] = {}
-    for voter, count, last in itertools.chain(_named(connection, moment), _imported(connection, moment)):
-        before = answers.get(voter, (0, last))
-        answers[voter] = (before[0] + count, max(before[1], last))
-    most = sorted(answers, key=lambda voter: (-answers[voter][0], voter))[:VOTERS]
+    named = answers.voter >= 0
+    voter, last = answers.voter[named], np.zeros(len(answers.voters))
+    votes = np.zeros(len(answers.voters), np.int64)
+    np.add.at(votes, voter, answers.votes[named])
+    np.maximum.at(last, voter, answers.time[named])
+    count = dict(zip(answers.voters, votes.tolist()))
+    given = [number for number, name in enumerate(answers.voters) if count[name]]
+    most = sorted(given, key=lambda number: (-votes[number], answers.voters[number]))[:VOTERS]
     shown: list[Json] = [
-        {"voter": voter, "answers": answers[voter][0], "last": iso_time(answers[voter][1])} for voter in most
+        {"voter": answers.voters[number], "answers": int(votes[number]), "last": iso_time(last[number])}
+        for number in most
     ]
-    return shown, len(answers), sum(count for count, _ in answers.values())
-
-
-def _named(connection: sa.Connection, moment: Moment) -> Iterator[tuple[str, int, float]]:
-    """Voters who answered here: how many of their answers count, and when they last answered."""
-    here, voter = events.c.study_id == moment.row.id, events.c.voter
-    answers = here & (events.c.seq <= moment.seq) & events.c.kind.in_(("tell", "vote")) & (events.c.answer != "skip")
-    answers &= voter.is_not(None)
-    undone = sa.select(events.c.duel).where(here, events.c.kind == "undo")  # all other answers count
-    reopened = connection.execute(
-        sa.select(voter, events.c.duel, events.c.attempt).where(answers, events.c.duel.in_(undone))
-    ).all()
-    names, duels, attempts = zip(*reopened) if reopened else ((), (), ())
-    counts = moment.answers.include(np.array(duels, np.int64), np.array(attempts, np.int64))
-    taken_back = Counter(itertools.compress(names, ~counts))
-    totals = sa.select(voter, sa.func.count(), sa.func.max(events.c.time)).where(answers).group_by(voter)
-    for name, count, last in connection.execute(totals):
-        if count > taken_back[name]:
-            yield name, count - taken_back[name], last
-
-
-def _imported(connection: sa.Connection, moment: Moment) -> Iterator[tuple[str, int, float]]:
-    """Voters of imported votes: how many of their votes count, and when they were imported."""
-    of_duel = np.zeros(len(moment.left), np.int64)
-    of_duel[moment.answers.duels] = moment.votes
-    for event, voters in stored_voters(connection, moment.row.id, moment.seq):
-        duels = np.arange(event.duel, event.duel + len(voters.given))
-        theirs = moment.answers.include(duels, 0) & (voters.given >= 0)
-        counts = np.zeros(len(voters.names), np.int64)
-        np.add.at(counts, voters.given[theirs], of_duel[duels[theirs]])
-        for number, count in enumerate(counts.tolist()):
-            if count:
-                yield voters.names[number], count, event.time
+    return shown, len(given), int(votes.sum())

@@ -240,11 +240,16 @@ class Log:
                     f"the log of study {self.name!r} ends after event {done}: it was deleted, or cut off"
                 )
 
-    def imported(self, event: Event) -> Imported:
-        """Return the votes of an import event, and who gave them."""
+    def imported(self, seq: int, note: str | None) -> Imported:
+        """Return the votes of an import event, and who gave them.
+
+        Args:
+            seq: The event's number.
+            note: Its note.
+        """
         with self._storage.reading() as connection:
-            content, named = stored(connection, self._row.id, event.seq)
-        batch = unpack(content, json.loads(event.note or "{}"), f"the votes of event {event.seq} of {self.name!r}")
+            content, named = stored(connection, self._row.id, seq)
+        batch = unpack(content, json.loads(note or "{}"), f"the votes of event {seq} of {self.name!r}")
         return Imported(batch, None if named is None else unpack_voters(named))
 
     def _stored_votes(self, seq: int) -> bytes | None:

@@ -42,7 +42,7 @@ def exported_votes(study: Log, items: bool = False) -> Votes:
         if event.kind == "ask" and event.note and (item := item_in(event.note)) is not None:
             shown[event.duel or 0] = item
         if event.kind == "import":
-            found.add_import(event.duel or 0, study.imported(event), iso_time(event.time))
+            found.add_import(event.duel or 0, study.imported(event.seq, event.note), iso_time(event.time))
         elif event.kind in ("tell", "vote"):
             note = json.loads(event.note) if event.note else {}
             time = note.get("voted", iso_time(event.time))

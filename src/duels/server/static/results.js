@@ -16,14 +16,19 @@ function draw(glance) {
   shown = glance;
   place("verdict").dataset.kind = glance.verdict.kind;
   place("headline").textContent = glance.verdict.headline;
-  place("words").textContent = glance.verdict.words;
-  place("next-words").textContent = glance.next.words;
+  place("words").textContent = unbroken(glance.verdict.words);
+  place("next-words").textContent = unbroken(glance.next.words);
   place("next-until").textContent = until(glance.next.until);
   place("answers").textContent = whole(glance.answers);
   place("open").textContent = whole(glance.open);
   if (glance.answers && place("steps")) place("steps").remove();
   drawArms(glance);
   drawMap(glance.map);
+}
+
+/** Keeps numbers and their percent signs on one line. */
+function unbroken(words) {
+  return words.replace(/(\d) %/g, "$1\u00a0%");
 }
 
 /** When the answers will be there at the present rate, in the reader's own time. */
@@ -33,7 +38,8 @@ function until(time) {
   const soon = when - Date.now() < 20 * 3600 * 1000;
   const options = soon ? { hour: "2-digit", minute: "2-digit" } : { weekday: "short", day: "numeric", month: "short" };
   const far = when - Date.now() > 300 * 24 * 3600 * 1000;
-  return `At the present rate that is until ${when.toLocaleString("en", far ? { month: "long", year: "numeric" } : options)}.`;
+  const shown = when.toLocaleString("en", far ? { month: "long", year: "numeric" } : options).replaceAll(" ", "\u00a0");
+  return `At the present rate that is until ${shown}.`;
 }
 
 function drawArms(glance) {
@@ -54,16 +60,17 @@ function drawArms(glance) {
     : "";
 }
 
+/** Roles are explicit, because on narrow screens the rows are laid out as grids, which have none. */
 function armRow(arm, position) {
-  const name = element("th", { scope: "row" }, element("span", { class: "name" }, arm.arm));
+  const name = element("th", { scope: "row", role: "rowheader" }, element("span", { class: "name" }, arm.arm));
   if (!arm.active) name.append(" ", element("span", { class: "chip quiet" }, "retired"));
-  const row = element("tr", arm.active ? {} : { class: "off" }, cell(arm.rank ?? "–", "n"), name);
-  const chance = element("td", { class: "chance" });
+  const row = element("tr", { role: "row", class: arm.active ? "" : "off" }, cell(arm.rank ?? "–", "n"), name);
+  const chance = element("td", { class: "chance", role: "cell" });
   if (arm.chance !== null) {
     const percent = arm.chance < 0.005 ? "<1 %" : arm.chance > 0.995 ? ">99 %" : `${Math.round(100 * arm.chance)} %`;
     chance.append(track(bar("bar", 0, 100 * arm.chance)), element("span", { class: "figure" }, percent));
   }
-  const rating = element("td", { class: "rating" });
+  const rating = element("td", { class: "rating", role: "cell" });
   if (arm.rating !== null) {
     const [from, to] = [position(arm.lower ?? arm.rating), position(arm.upper ?? arm.rating)];
     const dot = bar("dot", position(arm.rating), 0);
@@ -72,12 +79,12 @@ function armRow(arm, position) {
     rating.append(track(bar("interval", from, to - from), dot), element("span", { class: "figure" }, whole(Math.round(arm.rating))));
     rating.append(element("span", { class: "between" }, interval));
   }
-  row.append(chance, rating, cell(whole(arm.wins), "n"), cell(whole(arm.losses), "n"), cell(whole(arm.ties), "n"));
+  row.append(chance, rating, ...[arm.wins, arm.losses, arm.ties].map((number) => cell(whole(number), "n count")));
   return row;
 }
 
 function cell(text, kind) {
-  return element("td", { class: kind }, String(text));
+  return element("td", { class: kind, role: "cell" }, String(text));
 }
 
 function track(...parts) {
@@ -128,7 +135,8 @@ function mapCell(names, i, j, pair, size) {
   const button = element("button", { type: "button", "aria-label": label, title: label, "data-pair": `${i} ${j}` });
   if (size <= NUMBERED) button.append(String(Math.round(100 * share)));
   const made = element("td", { class: pair.certain === 0 ? "pale" : "sure" }, button);
-  made.style.setProperty("--share", `${Math.round(100 * Math.abs(2 * share - 1))}%`);
+  const shade = pair.certain === 0 ? (share * met + 2) / (met + 4) : share; // few answers are no strong colour
+  made.style.setProperty("--share", `${Math.round(100 * Math.abs(2 * shade - 1))}%`);
   made.dataset.side = share >= 0.5 ? "wins" : "loses";
   return made;
 }

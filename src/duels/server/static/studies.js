@@ -2,7 +2,7 @@
 
 import { at, call } from "./api.js";
 import { armsIn, lines, repeated, textOf } from "./files.js";
-import { onSubmit } from "./ui.js";
+import { onSubmit, say } from "./ui.js";
 
 const form = document.getElementById("create");
 const horizon = document.getElementById("horizon-field");
@@ -75,6 +75,7 @@ function find() {
 search?.addEventListener("input", find);
 order?.addEventListener("change", find);
 
+form.addEventListener("input", () => say(document.getElementById("create-said"), "")); // an error that is being corrected
 form.policy.addEventListener("change", showNeeds);
 form.about.addEventListener("change", showNeeds);
 showNeeds();

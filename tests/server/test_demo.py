@@ -1,0 +1,63 @@
+"""The example study, played without waiting: the time that its voters take is only counted."""
+
+import heapq
+import random
+
+import numpy as np
+import pytest
+
+from duels.server.demo import ALWAYS_LEFT, FIRST, SECONDS, Demo, Turn, first_turns
+from duels.study.answers import AnswerLog
+from duels.study.record import LEFT
+from duels.study.voter_settings import voter_settings
+
+
+def play(demo: Demo, until) -> float:
+    """Let the voters vote, and return how many seconds that would have taken."""
+    turns, now = first_turns(), 0.0
+    while not until():
+        turn = heapq.heappop(turns)
+        duel, pause = demo.take(turn)
+        now = turn.when
+        heapq.heappush(turns, Turn(now + pause, turn.voter, duel))
+    return now
+
+
+@pytest.fixture
+def demo(storage):
+    return Demo(storage, random.Random(1))
+
+
+def test_the_verdict_comes_while_one_watches(demo, storage):
+    """Of 200 such studies with random seeds half had their verdict within 100 s, and all within 260 s."""
+    seconds = play(demo, lambda: demo.study.verdict().kind != "not yet")
+    assert demo.study.verdict().winner == "concise"
+    assert 30 < seconds < 400
+    assert demo.study.history().total < 700
+
+    table = AnswerLog().follow(demo.study)
+    assert set(table.voters) == set(SECONDS)
+    assert set(table.item.tolist()) == set(range(1, 13))  # every item was shown
+    assert table.comments
+    theirs = table.voter == table.voters.index(ALWAYS_LEFT)
+    assert np.all(table.answer[theirs] == LEFT)
+    assert voter_settings(demo.study).comments
+
+    assert Demo(storage).study.name == "demo-2"  # the one with a verdict is left as it is
+
+
+def test_there_is_something_to_see_at_once(demo):
+    seconds = play(demo, lambda: demo.study.history().total >= FIRST)
+    assert seconds < 10
+
+
+def test_an_unfinished_study_is_resumed(demo, storage):
+    play(demo, lambda: demo.study.history().total >= 5)
+    assert Demo(storage).study.name == "demo"
+
+
+def test_a_study_of_somebody_elses_is_not_touched(storage):
+    import duels
+
+    duels.create_study(["a", "b"], "demo", storage)
+    assert Demo(storage).study.name == "demo-2"
