@@ -17,7 +17,7 @@ from ..storage.storage import Event, EventRow, NotReady, Storage, StudyRow, Writ
 from ..storage.tables import snapshots, studies
 from ..votes.columns import ANSWERS, OTHER_WORDS, WORDS, plain
 from ..votes.names import place_of
-from .duels import Duel, DuelItem, LogEntry, duel_number, iso_time
+from .duels import Asked, Duel, DuelItem, LogEntry, duel_number, iso_time
 from .history import History
 from .player import Player
 from .record import TIE, chained, next_event
@@ -370,8 +370,8 @@ class Log:
         rows = self._storage.read_events(connection, self._row.id, after, limit)
         return [log_entry(history, Event(*row)) for row in rows]
 
-    def _number(self, duel: Duel | int | str) -> int:
-        if isinstance(duel, Duel) and duel.study != self.name:
+    def _number(self, duel: Asked | int | str) -> int:
+        if isinstance(duel, Asked) and duel.study != self.name:
             raise InvalidInput(f"the duel belongs to study {duel.study!r}: expected one of study {self.name!r}")
         return duel_number(duel)
 
