@@ -47,6 +47,7 @@ _HOMES = {
     "create_tuning": "continuous.catalogue",
     "load_tuning": "continuous.catalogue",
     "Tuning": "continuous.tuning",
+    "tune": "continuous.judged",
     "connect": "client",
     "DuelsError": "errors",
     "InvalidInput": "errors",
@@ -99,6 +100,7 @@ if TYPE_CHECKING:
     )
     from .client import connect
     from .continuous.catalogue import create_tuning, load_tuning
+    from .continuous.judged import tune
     from .continuous.simulation import simulate_continuous
     from .continuous.spaces import space
     from .continuous.tuning import Tuning

@@ -49,6 +49,8 @@ _HOMES = {
     "Tuning": "tuning",
     "TuningDuel": "tuning",
     "Best": "advice",
+    "TuningResult": "judged",
+    "tune": "judged",
     "find_function": "functions",
     "list_functions": "functions",
 }
@@ -59,6 +61,7 @@ if TYPE_CHECKING:
     from .advice import Best
     from .catalogue import create_tuning, load_tuning
     from .functions import find_function, list_functions
+    from .judged import TuningResult, tune
     from .model import Answers, Hyperparameters, Model, fit_hyperparameters
     from .policies import Policy, policy
     from .simulation import simulate_continuous

@@ -53,7 +53,7 @@ class Best(NamedTuple):
     def __str__(self) -> str:
         if not self.answers:
             return "No answers yet."
-        sure = "over 99 %" if self.sure > 0.99 else f"{self.sure:.0%}".replace("%", " %")
+        sure = "over 99%" if self.sure > 0.99 else f"{self.sure:.0%}"
         return (
             f"Best setting after {counted(self.answers, 'answer')}: {setting_text(self.setting)}.\n"
             f"It is predicted to win {self.share:.0%} of duels ({self.lower:.0%} to {self.upper:.0%}) against the "

@@ -53,7 +53,7 @@ def check(study: "Tuning") -> int:
             f"{counted(differing, 'question')} of study {study.name!r} differ from what policy {study.policy} asks "
             "here: another version chose them, or another processor, whose last digits differ. The log is complete, "
             "but whether they are the policy's own was not checked",
-            stacklevel=3,
+            stacklevel=4,
         )
     return replay.history.seq
 

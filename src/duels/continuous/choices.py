@@ -24,6 +24,9 @@ from .situation import History, Memory
 from .spaces import Setting, Space
 
 SIDES = 6  # spawn key of the coins that decide which setting is on the left; see `policies`
+WEIGHTS = (1, 4, 16, 64)  # as how many ties open duels count, see `chosen` …
+MOST_TIES = 256  # … together
+NEAR = 0.02  # of each side of the cube: two duels that differ by less are almost the same
 MOST, FIRST, STEP = 400, 100, 40  # answers that the model learns from, the oldest among them, and see `modelled`
 
 
@@ -121,11 +124,30 @@ def choices(
 
 
 def chosen(policy: Policy, seed: int, space: Space, points: History, number: int, memory: Memory) -> Choice:
-    """Choose one duel; a coin decides which setting is on the left, so that sides mean nothing."""
-    first, second = policy.ask(space, points, seed=seed, number=number, memory=memory)
+    """Choose one duel; a coin decides which setting is on the left, so that sides mean nothing.
+
+    One more tie hardly changes what noisy answers say, and a policy may want the duel that is open already, or one very
+    near. Open duels then count as more ties.
+    """
+    is_open = np.isnan(points.outcome)
+    waiting = np.hstack([points.left[is_open], points.right[is_open]])
+    for weight in WEIGHTS:
+        if weight > 1 and weight * len(waiting) > MOST_TIES:
+            break
+        rows = np.append(np.arange(len(is_open)), np.repeat(np.flatnonzero(is_open), weight - 1))
+        known = History(*(column[rows] for column in points))
+        first, second = policy.ask(space, known, seed=seed, number=number, memory=memory)
+        if not _is_near(space.encode(first), space.encode(second), waiting):
+            break
     swapped = int(generator(seed, SIDES, number).integers(2))
     left, right = (second, first) if swapped else (first, second)
     return Choice(number, left, right, swapped, 0, 0.0)
+
+
+def _is_near(first: np.ndarray, second: np.ndarray, waiting: np.ndarray) -> bool:
+    """Whether a duel is almost one of those that wait for an answer, in either order."""
+    orders = (np.concatenate(pair) for pair in ((first, second), (second, first)))
+    return any(bool((np.abs(waiting - duel).max(axis=1) < NEAR).any()) for duel in orders) if len(waiting) else False
 
 
 @cache

@@ -1,12 +1,15 @@
 """Past duels: into a tuning study, and out of it."""
 
 import json
+import sys
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
 
 from ..errors import Conflict, InvalidInput, cut
+from ..files import atomic_open, safe_cell
 from ..storage.storage import Event
 from ..study import log
 from ..study.duels import iso_time
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
 PastDuel = tuple[Mapping[str, object], Mapping[str, object], str]  # left, right and the winner
 MOST_DUELS = 10_000  # of one import
+KINDS = (".csv", ".jsonl", ".parquet")
 
 
 class Past(NamedTuple):
@@ -48,9 +52,7 @@ def exported(study: "Tuning") -> "pl.DataFrame":
             if counts:
                 sides = (asked[event.duel][side][name] for side in ("left", "right") for name in study.space.names)
                 rows.append((*sides, event.answer, event.voter, iso_time(event.time), event.duel, note.get("note")))
-    schema: dict[str, Any] = {
-        f"{side}.{name}": _kind(one) for side in ("left", "right") for name, one in study.space.parameters.items()
-    }
+    schema = _columns(study.space)
     schema |= {"winner": pl.String, "voter": pl.String, "time": pl.String, "duel": pl.Int64, "comment": pl.String}
     return pl.DataFrame(rows, schema=schema, orient="row")
 
@@ -62,6 +64,68 @@ def _kind(parameter: Number | Category) -> "Any":
         return pl.Int64 if parameter.int else pl.Float64
     kinds = {type(choice) for choice in parameter.choices}
     return {bool: pl.Boolean, int: pl.Int64, float: pl.Float64}.get(kinds.pop(), pl.String) if len(kinds) == 1 else None
+
+
+def write_duels(study: "Tuning", out: str) -> int:
+    """Write the answers of a study to a .csv, .jsonl or .parquet file, from which `read_duels` reads them.
+
+    The file appears only when it is complete. In CSV, text that a spreadsheet would run as a formula gets an apostrophe
+    in front. `-` is standard output, as CSV.
+
+    Returns:
+        How many answers there are.
+
+    Raises:
+        InvalidInput: If the file cannot be written, or its suffix is unknown.
+    """
+    import polars as pl
+
+    suffix = ".csv" if out == "-" else _suffix(out)
+    frame = exported(study)
+    if suffix == ".csv":
+        texts = [name for name, kind in frame.schema.items() if kind == pl.String]
+        frame = frame.with_columns(pl.col(name).map_elements(safe_cell, pl.String) for name in texts)
+    if out == "-":
+        sys.stdout.write(frame.write_csv())
+    else:
+        with atomic_open(Path(out)) as file:
+            if suffix == ".parquet":
+                frame.write_parquet(file)
+            else:
+                file.write((frame.write_csv() if suffix == ".csv" else frame.write_ndjson()).encode())
+    return len(frame)
+
+
+def read_duels(space: Space, file: str) -> "pl.DataFrame":
+    """Read a file that `write_duels` wrote, or one with the same columns.
+
+    Raises:
+        InvalidInput: If it cannot be read.
+    """
+    import polars as pl
+
+    kinds = {name: kind for name, kind in _columns(space).items() if kind is not None}
+    try:
+        match _suffix(file):
+            case ".csv":
+                return pl.read_csv(file, schema_overrides=kinds)
+            case ".jsonl":
+                return pl.read_ndjson(file, schema_overrides=kinds)
+            case _:
+                return pl.read_parquet(file)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise InvalidInput(f"{file} cannot be read: {str(error).partition(chr(10))[0]}") from None
+
+
+def _suffix(file: str) -> str:
+    suffix = Path(file).suffix.lower()
+    if suffix not in KINDS:
+        raise InvalidInput(f"{file}: unknown kind of file, expected one of {', '.join(KINDS)}")
+    return suffix
+
+
+def _columns(space: Space) -> dict[str, Any]:
+    return {f"{side}.{name}": _kind(one) for side in ("left", "right") for name, one in space.parameters.items()}
 
 
 def checked(space: Space, duels: "Iterable[PastDuel] | pl.DataFrame") -> list[Past]:

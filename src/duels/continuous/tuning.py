@@ -26,6 +26,7 @@ from ..study.record import next_event
 from ..study.study import Judging
 from ..votes.names import voter_name
 from .advice import Advice, Best, advice
+from .blas import one_thread
 from .choices import Batch, Choice, Seen, choices, seen
 from .policies import Policy, policy
 from .spaces import Setting, Space, space
@@ -192,7 +193,7 @@ class Tuning(Answering):
     def _choose(self, n: int) -> None:
         """Choose the next duels while nobody waits for the storage."""
         work = self._workspace
-        with work.lock:
+        with work.lock, one_thread():
             now = log.clock()
             looked = self.read(partial(self._to_choose, now=now, n=n))
             if looked is None:
@@ -239,7 +240,7 @@ class Tuning(Answering):
     def advice(self) -> Advice:
         """Return the best setting and the slices, computed once for each state of the answers."""
         work = self._workspace
-        with work.lock:
+        with work.lock, one_thread():
             known, notes = self.read(lambda _, history: self._seen(history, log.clock()))
             key = known.answered.tobytes() + known.outcome.tobytes()
             if work.advice is None or work.advice[0] != key:
@@ -264,7 +265,8 @@ class Tuning(Answering):
         """
         from .checking import check
 
-        return check(self)
+        with one_thread():
+            return check(self)
 
     def open_duels(self) -> list[TuningDuel]:
         """Return the duels without an answer, oldest first."""
@@ -349,7 +351,8 @@ class Tuning(Answering):
             judge: A function of `(left, right)`, two settings, that returns `"left"`, `"right"`, `"tie"`, `"both_bad"`,
                 `"skip"` or a `duels.judges.Answer`; it may be async. Or a dict of such functions by name. A function
                 of `(prompt, left, right)` gets None as the prompt. Judges of `duels.judges` may be used too.
-            max_duels: How many answers the study is to have, over all runs; by default 50 if no other limit is given.
+            max_duels: How many duels the study is to ask, over all runs, those included that are skipped; by default
+                50 if no other limit is given.
             max_calls: How many calls the study may make, over all runs.
             max_cost: How much its calls may cost, over all runs.
             concurrency: How many questions are asked at the same time.
