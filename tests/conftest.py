@@ -17,6 +17,8 @@ import pytest
 COMPILED = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "duels-tests"
 os.environ.setdefault("NUMBA_OPT", "1")
 os.environ.setdefault("NUMBA_CACHE_DIR", str(COMPILED))
+# Tests share few cores: BLAS threads that wait for one another make small matrices five times as slow.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 KEPT = 30 * 24 * 3600  # seconds
 
 SHARED_DATA = Path(os.environ.get("DUELS_DATA") or Path(__file__).parents[2] / "shared" / "data")

@@ -190,7 +190,8 @@ def _cells(final: pl.DataFrame) -> list[list[str]]:
     rows = []
     for row in final.iter_rows(named=True):
         error = "" if row["standard_error"] is None else f" ± {row['standard_error']:,.1f}"
-        regret, accuracy = f"{row['regret']:,.1f}{error}", f"{row['accuracy']:.2f}"
+        regret = f"{row['regret']:,.1f}{error}"
+        accuracy = "" if row["accuracy"] is None else f"{row['accuracy']:.2f}"  # continuous spaces have no arms
         rows.append([row["problem"], row["policy"], f"{row['t']:,}", f"{row['runs']:,}", regret, accuracy])
     return rows
 
@@ -228,8 +229,8 @@ def _bands(summary: pl.DataFrame, confidence: float) -> dict[str, pl.Series]:
     return {
         "regret_low": summary["regret"] - width,
         "regret_high": summary["regret"] + width,
-        "accuracy_low": pl.Series(np.maximum(centre - half, 0)),
-        "accuracy_high": pl.Series(np.where(accuracy == 1, 1, np.minimum(centre + half, 1))),
+        "accuracy_low": pl.Series(np.maximum(centre - half, 0)).fill_nan(None),
+        "accuracy_high": pl.Series(np.where(accuracy == 1, 1, np.minimum(centre + half, 1))).fill_nan(None),
     }
 
 

@@ -57,6 +57,7 @@ COMMANDS = {
     "studies": Command("", table=True),
     "delete-study": Command("prompts", stdin="y\n"),
     "add-arm": Command("prompts more"),
+    "run-continuous": Command("branin camel -p random --duels 4 --runs 2 -q", table=True),
     "retire-arm": Command("prompts 3"),
     "ask": Command("prompts -n 3", table=True),
     "allocate": Command("prompts -n 100", table=True),
@@ -101,6 +102,8 @@ FIELDS = {
     "regret (90%)": ["regret_90"],
     "no verdict": ["undecided"],
     "wrong verdict": ["wrong"],
+    "median simple regret": ["simple_regret"],
+    "middle half": ["simple_regret_q25", "simple_regret_q75"],
 }
 NAMES = {"name", "arm", "policy", "problem", "left", "right", "kind"}
 LETOR = "0 qid:a 1:0.1 2:0.9 3:0.3\n1 qid:a 1:0.9 2:0.1 3:0.3\n1 qid:b 1:0.8 2:0.2 3:0.1\n0 qid:b 1:0.3 2:0.7 3:0.1\n"

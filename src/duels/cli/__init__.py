@@ -10,6 +10,7 @@ import typer.main
 
 from ..errors import DuelsError
 from . import live
+from .continuous import run_continuous
 from .judging import judge
 from .matrices import matrix_app
 from .printing import Format, FormatOption, Interrupted, column, print_rows
@@ -39,6 +40,7 @@ app = typer.Typer(
 )
 for command in (reproduce, run, race, merge, plot, report):
     app.command()(command)
+app.command("run-continuous")(run_continuous)
 app.command()(judge)
 app.command()(tune)
 app.command()(best)

@@ -279,6 +279,8 @@ def report(
     if (folder / "results" / IDENTITY).exists() and not (folder / IDENTITY).exists():
         raise InvalidInput(f"{folder} is a reproduction: its experiment is {folder / 'results'}, name that one")
     results, matrices = load_results(folder), folder_matrices(folder)
+    if has_no_arms(results):
+        raise InvalidInput(f"{folder} has continuous arms, for which there is no report: use `duels plot {folder}`")
     path = write_report(out or folder / "report.html", results, matrices, **reported(folder, results, matrices))
     print(f"saved in {path}", file=sys.stderr)
 
@@ -312,7 +314,7 @@ def _figures(source: str, wanted: list[str] | None, look: Any) -> dict[str, "Fig
         is_experiment = (Path(source) / IDENTITY).exists()
         subject = Subject(load_results(source), folder_matrices(source) if is_experiment else {}, look=look)
         known = [*FIGURES] if is_experiment else [name for name in OF_RESULTS if name != "bounds"]
-        usual = ["regret", "accuracy"]
+        usual = ["regret"] if has_no_arms(subject.results) else ["regret", "accuracy"]
     else:
         subject = Subject(None, {source: as_matrix(source)}, look=look)
         known = usual = [*OF_MATRICES]
@@ -346,6 +348,11 @@ def _with_names(draw: "Drawing", subject: "Subject") -> tuple[list["Figure"], li
             option = error.kind.removeprefix(NAME_IN)
             rest: Any = {name: value for name, value in subject.look.items() if name != option}
             subject = subject._replace(look=rest)
+
+
+def has_no_arms(results: "Results | None") -> bool:
+    """Return whether results are those of continuous spaces."""
+    return results is not None and results.frame["arms"].null_count() > 0
 
 
 def _separated(texts: list[str] | None) -> list[str]:

@@ -15,10 +15,10 @@ from ..engine.compiling import compile_with
 from . import kernels
 from .laplace import Mode, evidence_weights, find_mode, reduction
 
-LENGTH_MEDIAN, LENGTH_SPREAD = 0.6, 0.5  # of the lognormal prior of a lengthscale; the cube's side is 1
+LENGTH_MEDIAN, LENGTH_SPREAD = 0.25, 0.6  # of the lognormal prior of a lengthscale; the cube's side is 1
 SCALE_MEDIAN, SCALE_SPREAD = 5.0, 1.5  # of the lognormal prior of the variance of f
 LENGTHS, SCALES = (0.02, 20.0), (0.05, 5000.0)  # no lengthscale or scale is outside of these
-EVALUATIONS = 60  # of the evidence, per fit
+EVALUATIONS = 40  # of the evidence, per fit
 JITTERS = (1e-8, 1e-6, 1e-4)  # relative to the largest variance
 
 

@@ -9,7 +9,7 @@ from scipy import optimize
 from .spaces import Space
 
 BITS = 30  # of a Sobol' coordinate
-SPREAD = 9  # 2⁹ Sobol' points are the candidates of an ask
+SPREAD = 8  # 2⁸ Sobol' points are the candidates of an ask
 NEAR = (0.1, 0.03, 0.01)  # standard deviations of candidates around the best point, in sides of the cube
 EACH = 24  # candidates at each of these distances
 ITERATIONS = 40  # of a refinement

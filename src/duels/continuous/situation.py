@@ -127,7 +127,7 @@ class Situation:
         spread = self.space.snap(sobol(len(self.space), SPREAD, self.rng))
         points = np.unique(np.vstack([spread, self.history.left, self.history.right]), axis=0)
         best = points[int(self.model.mean(points).argmax())]
-        return np.ascontiguousarray(np.vstack([points, around(best, self.space, self.rng)]))
+        return np.unique(np.vstack([points, around(best, self.space, self.rng)]), axis=0)
 
     @cached_property
     def moments(self) -> tuple[np.ndarray, np.ndarray]:

@@ -188,7 +188,7 @@ def folder_matrices(path: str | Path) -> dict[str, PreferenceMatrix]:
     """Read the matrices of an experiment's folder.
 
     Returns:
-        The preference matrices by the names of their problems.
+        The preference matrices by the names of their problems; functions of continuous parameters have none.
 
     Raises:
         InvalidInput: If it is not the folder of an experiment.
@@ -200,7 +200,9 @@ def folder_matrices(path: str | Path) -> dict[str, PreferenceMatrix]:
             f"{str(folder.path)!r} is not an experiment's folder: it has no {IDENTITY}{look_below(folder.path)}"
         )
     found = {}
-    for place, name in enumerate(identity["problems"]):
+    for place, (name, facts) in enumerate(identity["problems"].items()):
+        if "matrix" not in facts:
+            continue
         matrix = load_matrix(folder.path / MATRICES / f"{place}.csv")
         found[name] = PreferenceMatrix(matrix.array, matrix.names, name)
     return found

@@ -226,6 +226,8 @@ def accuracy(results: Results, *, problem: str | None = None, pool: str = "", **
     """
     style = style_of("accuracy", look, bands=["ci"], band="ci", direct=True)
     results = as_results(results)
+    if results.frame["correct"].null_count():
+        raise InvalidInput("accuracy is the share of runs that find the best arm, and continuous spaces have no arms")
     points = only(accuracy_points(results), "problem", problem)
     axis: Options = {"title": "share naming the winner", "scale": alt.Scale(domain=[0, 1])}
     key = key_of_policies(points, style)
@@ -333,7 +335,7 @@ def panels(
             drawn = layers(here, x, partial(alt.Y, **shown))
             drawn += legends.names_at_ends(here, column, "policy", key, axis, (width, height), style)
             panel = charts.layered(*drawn, legend, width=width, height=height)
-            found[" · ".join([*named(here), f"K = {here['arms'][0]}"])] = panel
+            found[" · ".join([*named(here), *size(here)])] = panel
         return finish(charts.side_by_side(found, style))
 
     return charts.fit(draw, usual[0], style, columns)
@@ -354,6 +356,12 @@ def named(points: pl.DataFrame) -> list[str]:
     return [] if name == f"{arms} arms" else [name]
 
 
+def size(points: pl.DataFrame) -> list[str]:
+    """The number of arms, if there are arms: continuous spaces have none."""
+    arms = points["arms"][0]
+    return [] if arms is None else [f"K = {arms}"]
+
+
 def finished(
     points: pl.DataFrame, chart: Chart, title: str, notes: list[str], description: str, pool: str, style: Style
 ) -> Chart:
@@ -363,7 +371,7 @@ def finished(
     shown = "arms" if pool else ""
     if points["problem"].n_unique() == 1:
         shown = points["problem"][0]
-        below = f"K = {points['arms'][0]} · {below}" if named(points) else below
+        below = " · ".join([*size(points), below]) if named(points) else below
     title += f" on {shown}" * bool(shown) + f" of {pool}" * bool(pool)
     return charts.titled(chart, title, [below, *notes], f"{title}: {below}. {description}", style)
 

@@ -35,7 +35,7 @@ def choose(situation: Situation, params: Params) -> tuple[np.ndarray, np.ndarray
     for name, one in situation.space.parameters.items():
         if isinstance(one, Category):
             raise InvalidInput(f"dbgd follows directions, and the choices of {name} have none: choose another policy")
-    now = recommend(situation, params)
+    now = recommend(situation, params) if len(situation.history.left) else situation.rng.random(len(situation.space))
     direction = situation.rng.standard_normal(len(now))  # line 3
     direction /= np.linalg.norm(direction)
     there = np.clip(now + params.delta * direction, 0.0, 1.0)  # line 4
@@ -44,10 +44,9 @@ def choose(situation: Situation, params: Params) -> tuple[np.ndarray, np.ndarray
 
 
 def recommend(situation: Situation, params: Params) -> np.ndarray:
-    """The point that the answers so far lead to, from the centre of the cube."""
-    now = np.full(len(situation.space), 0.5)
-    history = situation.history
-    for left, right, outcome in zip(*history):  # lines 5–9
+    """The point that the answers so far lead to, from the left of the first duel."""
+    now: np.ndarray = situation.history.left[0]
+    for left, right, outcome in zip(*situation.history):  # lines 5–9
         if outcome == 0.0:
             now = np.clip(now + params.gamma / params.delta * (right - left), 0.0, 1.0)
     return now
