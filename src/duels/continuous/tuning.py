@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 import sqlalchemy as sa
 
 from ..checks import check_int
-from ..errors import Conflict, DamagedStudy, InvalidInput
+from ..errors import Conflict, DamagedStudy, InvalidInput, cut
 from ..storage.storage import Event, NotReady, Write
 from ..study import log
 from ..study.answering import Answering
@@ -298,6 +298,12 @@ class Tuning(Answering):
                 entry = entry._replace(left=left, right=right)
             shown.append(entry)
         return shown
+
+    def _answer_code(self, history: History, number: int, winner: object) -> int:
+        try:
+            return super()._answer_code(history, number, winner)
+        except InvalidInput:  # it speaks of arms
+            raise InvalidInput(f"winner is {cut(winner)}: expected left, right, tie, both_bad or skip") from None
 
     def votes(self) -> "pl.DataFrame":
         """Return the answers that count as a data frame, in the order in which they were given.

@@ -352,8 +352,9 @@ class Run:
     def _may_repeat(self, task: Task) -> bool:
         """Whether the second judge was not asked the same already."""
         duel = task.duel
-        before = self.ledger.asked.get((task.judge, frozenset((duel.left, duel.right))), set())
-        return duel.item is None or duel.item.number not in before
+        if duel.item is None:
+            return True
+        return duel.item.number not in self.ledger.asked.get((task.judge, frozenset((duel.left, duel.right))), set())
 
     def _reopened(self, connection: sa.Connection, duel: int, undo: bool) -> bool:
         """Whether a duel is open and about active arms, after a skip or, with `undo`, any answer was taken back."""
