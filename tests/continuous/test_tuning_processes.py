@@ -84,6 +84,8 @@ def test_two_processes_ask_and_tell_at_once(url):
 @pytest.mark.parametrize("program", [HANGS_WHILE_IT_CHOOSES, HANGS_BEFORE_IT_COMMITS], ids=["choosing", "writing"])
 def test_killed_in_the_middle_of_a_question(url, program):
     """Nothing is lost, nothing is half written, and the next question is the one that was being asked."""
+    if program is HANGS_WHILE_IT_CHOOSES and url.startswith("postgresql"):
+        pytest.skip("no database is involved while it chooses")
     study = duels.create_tuning(SPACE, storage=url, policy="eubo:initial=3", seed=1)
     for _ in range(4):
         study.tell(study.ask(), "left")

@@ -103,35 +103,31 @@ def _print_best(found: "Best", format: Format) -> None:
     elif format is Format.json:
         print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
     else:
-        facts = {key: json_text(value) if isinstance(value, dict) else value for key, value in found.as_dict().items()}
-        print_record(facts, format)
+        print_record({key: _shown(value, format) for key, value in found.as_dict().items()}, format)
 
 
-def json_text(value: object) -> str:
-    """Return a value as JSON in one line."""
-    return json.dumps(value, ensure_ascii=False)
+def _shown(value: object, format: Format) -> object:
+    """A setting as a format has it: as JSON in CSV, as text in a table; other values as they are."""
+    from ..continuous.advice import setting_text
+
+    if not isinstance(value, dict):
+        return value
+    if format is Format.csv:
+        return json.dumps(value, ensure_ascii=False)
+    return setting_text(value) if format is Format.table else value
 
 
 def print_duels(duels: "list[TuningDuel]", format: Format, with_times: bool = False, none: str = "") -> None:
     """Print the duels of a tuning study."""
-    from ..continuous.advice import setting_text
-
-    rows: list[dict[str, Any]] = []
-    for duel in duels:
-        if format is Format.json:
-            sides: dict[str, Any] = {"left": duel.left, "right": duel.right}
-        else:
-            show = setting_text if format is Format.table else json_text
-            sides = {"left": show(duel.left), "right": show(duel.right)}
-        rows.append({"duel": duel.id, **sides} | ({"asked": duel.time} if with_times else {}))
+    rows = [{"duel": duel.id, **sides_of(duel, format)} for duel in duels]
+    if with_times:
+        rows = [row | {"asked": duel.time} for row, duel in zip(rows, duels)]
     print_rows(rows, format, none=none)
 
 
 def sides_of(duel: Any, format: Format) -> dict[str, object]:
     """Return the two sides of a duel of any study, as they are printed."""
-    if isinstance(duel.left, dict) and format is not Format.json:
-        return {"left": json_text(duel.left), "right": json_text(duel.right)}
-    return {"left": duel.left, "right": duel.right}
+    return {"left": _shown(duel.left, format), "right": _shown(duel.right, format)}
 
 
 def export_duels(study: "Tuning", out: str, form: str) -> int:
