@@ -234,26 +234,27 @@ def test_figures_of_continuous_arms(tmp_path):
 
 
 def test_the_default_finds_branin_s_maximum():
-    """Five runs of 50 duels. The median of their simple regrets is at most 0.08; random's is twice ours or more.
+    """Five runs of 50 duels: the median simple regret is at most 0.08, and random pays at least twice our regret.
 
-    The medians of 60 other runs were 0.03 and 0.15.
+    The medians of 20 other runs were 0.03, and 14.7 against 52.9.
     """
-    ours = _median("branin", "eubo", runs=5)
-    assert ours <= 0.08
-    assert _median("branin", "random", runs=5) >= 2 * ours
+    ours, chance = (_last("branin", name, runs=5) for name in ("eubo", "random"))
+    assert ours["simple_regret"].median() <= 0.08
+    assert chance["regret"].mean() >= 2 * ours["regret"].mean()
 
 
-def _median(function, name, duels_=50, runs=20, column="simple_regret"):
-    found = duels.simulate_continuous(function, name, duels=duels_, runs=runs, seed=11, checkpoints=[])
-    return found.frame[column].median()
+def _last(function, name, runs, seed=11):
+    found = duels.simulate_continuous(function, name, duels=50, runs=runs, seed=seed, checkpoints=[])
+    return found.frame
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize(("function", "bar"), [("branin", 0.08), ("ackley", 0.8)])
 def test_the_bars_of_the_default(function, bar):
-    ours = _median(function, "eubo")
+    """The median of 20 runs; random's median is taken over 60, because that of 20 varies by a third on Branin."""
+    ours = _last(function, "eubo", 20)["simple_regret"].median()
     assert ours <= bar
-    assert _median(function, "random") >= 2 * ours
+    assert _last(function, "random", 60)["simple_regret"].median() >= 2 * ours
 
 
 def slope(results):

@@ -9,6 +9,7 @@ import typer
 
 from ..errors import InvalidInput
 from .printing import Column, Format, FormatOption, QuietOption, SeedOption, column, interruptible, number, print_rows
+from .runs import with_error
 
 if TYPE_CHECKING:
     from ..results import Results
@@ -90,16 +91,12 @@ def _rows(results: "Results") -> list[dict[str, object]]:
     return found.rename({"problem": "function"}).to_dicts()
 
 
-def _with_error(mean: float, error: float | None) -> str:
-    return f"{mean:,.1f}" if error is None else f"{mean:,.1f} ± {error:,.1f}"
-
-
 COLUMNS = (
     column("function"),
     column("policy"),
     column("duels", show=",", spare=2),
     column("runs", show=",", spare=3),
-    Column("regret", ("regret", "standard_error"), _with_error, spare=1),
+    Column("regret", ("regret", "standard_error"), with_error, spare=1),
     column("simple_regret", "median simple regret", ".3f"),
     Column("middle half", ("simple_regret_q25", "simple_regret_q75"), lambda low, high: f"{low:.3f} – {high:.3f}"),
 )

@@ -101,6 +101,7 @@ def run(
     from ..experiments.race import unsuitable
     from ..experiments.running import experiment, run_experiment
 
+    _refuse_functions(problems)
     planned = experiment(
         problems[0] if len(problems) == 1 else problems,
         policy,
@@ -123,6 +124,18 @@ def run(
     if out is not None:
         said = f"part {shard} is kept" if shard else "saved"
         print(f"{said} in {out}", file=sys.stderr)
+
+
+def _refuse_functions(problems: list[str]) -> None:
+    """Raise if a problem is a function of continuous parameters, which has a command of its own."""
+    from ..continuous.functions import list_functions
+    from ..problems import list_problems
+
+    known = {info.name for info in list_problems()}
+    for one in problems:
+        name = one.partition(":")[0]
+        if name in list_functions() and name not in known and not Path(one).exists():
+            raise InvalidInput(f"{name} is a function of continuous parameters: use duels run-continuous {one}")
 
 
 def _why(asked: str | None) -> str:
@@ -172,13 +185,14 @@ def race(
         print(f"saved in {save(found.plot(), out)}", file=sys.stderr)
 
 
-def _with_error(mean: float, error: float | None) -> str:
+def with_error(mean: float, error: float | None) -> str:
+    """Format a mean with its standard error, if it has one."""
     return f"{mean:,.1f}" if error is None else f"{mean:,.1f} ± {error:,.1f}"
 
 
 RACE_COLUMNS = (
     column("policy"),
-    Column("regret", ("regret", "standard_error"), _with_error),
+    Column("regret", ("regret", "standard_error"), with_error),
     column("least", show=",.1f", spare=4),
     column("most", show=",.1f", spare=4),
     column("accuracy", show=".2f", spare=2),
@@ -388,7 +402,7 @@ FINAL_COLUMNS = (
     column("policy"),
     column("t", "steps", ","),
     column("runs", show=",", spare=5),
-    Column("regret", ("regret", "standard_error"), _with_error),
+    Column("regret", ("regret", "standard_error"), with_error),
     column("regret_min", "least", ",.1f", spare=6),
     column("regret_max", "most", ",.1f", spare=6),
     column("accuracy", show=".2f", spare=1),

@@ -5,10 +5,12 @@ over the space. Regret is in these standard deviations: that of a duel is the me
 maximum, simple regret is the shortfall of the recommendation.
 """
 
+import hashlib
 import json
 import math
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -327,6 +329,15 @@ def _times(checkpoints: Iterable[int] | None, duels: int) -> list[int]:
     return sorted({*(check_int("a checkpoint", t, 1, duels) for t in checkpoints), duels})
 
 
+@cache
+def _code() -> str:
+    """Hash the code that plays: an interrupted simulation is not resumed with other code."""
+    found = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.rglob("*.py")):
+        found.update(file.read_bytes())
+    return found.hexdigest()[:16]
+
+
 def _identity(world: World, policy: Policy, duels: int, runs: int, seed: int, times: list[int]) -> Provenance:
     """All that the table depends on, as plain data."""
     problem = {
@@ -340,7 +351,7 @@ def _identity(world: World, policy: Policy, duels: int, runs: int, seed: int, ti
     return {
         "duels": version(),
         "problems": {world.name: problem},
-        "policies": {str(policy): {"parameters": {world.name: policy.params._asdict()}}},
+        "policies": {str(policy): {"code": _code(), "parameters": {world.name: policy.params._asdict()}}},
         "horizons": [duels],
         "runs": runs,
         "seed": seed,
