@@ -107,11 +107,11 @@ def _print_best(found: "Best", format: Format) -> None:
 
 
 def _shown(value: object, format: Format) -> object:
-    """A setting as a format has it: as JSON in CSV, as text in a table; other values as they are."""
+    """A setting as a format has it: as JSON in CSV, as text in a table; shares in papers have three decimals."""
     from ..continuous.advice import setting_text
 
     if not isinstance(value, dict):
-        return value
+        return round(value, 3) if isinstance(value, float) and format.is_paper else value
     if format is Format.csv:
         return json.dumps(value, ensure_ascii=False)
     return setting_text(value) if format is Format.table else value
