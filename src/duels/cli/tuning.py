@@ -107,14 +107,16 @@ def _print_best(found: "Best", format: Format) -> None:
 
 
 def _shown(value: object, format: Format) -> object:
-    """A setting as a format has it: as JSON in CSV, as text in a table; shares in papers have three decimals."""
+    """A setting as a format has it: as JSON in CSV, as text in tables; in papers, numbers have three digits."""
     from ..continuous.advice import setting_text
 
     if not isinstance(value, dict):
         return round(value, 3) if isinstance(value, float) and format.is_paper else value
     if format is Format.csv:
         return json.dumps(value, ensure_ascii=False)
-    return setting_text(value) if format is Format.table else value
+    if format is Format.json:
+        return value
+    return setting_text(value, digits=3 if format.is_paper else 6)
 
 
 def print_duels(duels: "list[TuningDuel]", format: Format, with_times: bool = False, none: str = "") -> None:

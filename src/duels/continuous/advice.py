@@ -72,16 +72,21 @@ class Advice(NamedTuple):
     slices: dict[str, Any]
 
 
-def setting_text(setting: Setting, sep: str = ", ") -> str:
-    """Return a setting as text, such as `temperature 0.7, style terse`."""
-    return sep.join(f"{name} {value_text(value)}" for name, value in setting.items())
+def setting_text(setting: Setting, sep: str = ", ", digits: int = 6) -> str:
+    """Return a setting as text, such as `temperature 0.7, style terse`.
+
+    Args:
+        setting: The setting.
+        sep: What is between two parameters.
+        digits: How many digits numbers have.
+    """
+    return sep.join(f"{name} {_value_text(value, digits)}" for name, value in setting.items())
 
 
-def value_text(value: object) -> str:
-    """Return the value of a parameter as text."""
+def _value_text(value: object, digits: int) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 
 def advice(
