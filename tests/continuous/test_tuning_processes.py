@@ -1,6 +1,8 @@
 """Tuning studies in several processes at once, and in processes that are killed."""
 
+import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -13,24 +15,26 @@ from duels.storage.storage import Storage
 
 SPACE = {"x": (0.0, 1.0), "y": (0.0, 1.0)}
 START = """
-import sys, time
+import os, sys, time
 import duels
 from duels.continuous import tuning
 from duels.storage.storage import Storage
-study = duels.load_tuning("tuning", sys.argv[1])
 """
-ASKS_AND_TELLS = (
+ASKS_AND_TELLS = (  # in two processes
     START
     + """
+os.fork()
+study = duels.load_tuning("tuning", sys.argv[1])
 for _ in range(int(sys.argv[2])):
     duel = study.ask()
     study.tell(duel, "left" if duel.left["x"] > duel.right["x"] else "right")
-    print(duel.id, flush=True)  # acknowledged
+    os.write(1, f"{duel.id}\\n".encode())  # acknowledged
 """
 )
 HANGS_WHILE_IT_CHOOSES = (
     START
     + """
+study = duels.load_tuning("tuning", sys.argv[1])
 def hang(*arguments):
     print("here", flush=True)
     time.sleep(60)
@@ -41,6 +45,7 @@ study.ask()
 HANGS_BEFORE_IT_COMMITS = (
     START
     + """
+study = duels.load_tuning("tuning", sys.argv[1])
 study._choose(1)
 flush = Storage.flush
 def hang(self, connection):
@@ -64,16 +69,15 @@ def url(request, tmp_path):
 
 def started(program, url, *arguments):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    return subprocess.Popen([sys.executable, "-c", program, url, *map(str, arguments)], **pipes)
+    words = [sys.executable, "-c", program, url, *map(str, arguments)]
+    return subprocess.Popen(words, start_new_session=True, **pipes)
 
 
 def test_two_processes_ask_and_tell_at_once(url):
     duels.create_tuning(SPACE, storage=url, policy="eubo:initial=3", seed=1)
-    programs = [started(ASKS_AND_TELLS, url, 6) for _ in range(2)]
-    said = [program.communicate(timeout=120) for program in programs]
-    assert [err for _, err in said] == ["", ""]
-    every = [int(line) for out, _ in said for line in out.split()]
-    assert sorted(every) == list(range(12))
+    out, errors = started(ASKS_AND_TELLS, url, 6).communicate(timeout=120)  # reads until both have ended
+    assert errors == ""
+    assert sorted(map(int, out.split())) == list(range(12))
     study = duels.load_tuning("tuning", Storage(url))
     assert (study.answers, study.open_duels()) == (12, [])
     assert study.check() == 25
@@ -111,14 +115,12 @@ def test_killed_at_random_moments_no_acknowledged_answer_is_lost(url):
     duels.create_tuning(SPACE, storage=url, policy="eubo:initial=3", seed=1)
     dice, acknowledged = random.Random(1), []
     for _ in range(8):
-        programs = [started(ASKS_AND_TELLS, url, 1000) for _ in range(2)]
-        for program in programs:
-            acknowledged.append(int(program.stdout.readline()))
+        both = started(ASKS_AND_TELLS, url, 1000)
+        acknowledged.append(int(both.stdout.readline()))
         time.sleep(dice.uniform(0.0, 1.0))
-        for program in programs:
-            program.kill()
-            out, _ = program.communicate()
-            acknowledged += [int(line) for line in out.split("\n")[:-1]]
+        os.killpg(both.pid, signal.SIGKILL)
+        out, _ = both.communicate()
+        acknowledged += [int(line) for line in out.split("\n")[:-1]]
     assert len(set(acknowledged)) == len(acknowledged)  # nobody was given the same duel
     kept = duels.load_tuning("tuning", Storage(url))
     told = Counter(entry.duel for entry in kept.events() if entry.kind == "tell")
