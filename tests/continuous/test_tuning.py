@@ -219,6 +219,14 @@ def test_a_choice_is_made_again_if_somebody_else_has_asked(url, now):
     assert mine.check() == len(mine.events())
 
 
+def test_a_prepared_question_is_asked_at_once(url, monkeypatch):
+    study = duels.create_tuning(SPACE, storage=url, policy="random")
+    study.prepare()
+    (ready,) = study._workspace.batch.choices
+    monkeypatch.setattr(live, "choices", None)  # calling it would raise
+    assert study.ask()[:3] == ready[:3]
+
+
 def test_a_stale_choice_is_not_asked(url, monkeypatch):
     study = duels.create_tuning(SPACE, storage=url, policy="eubo:initial=4")
     answer_many(study, 6)
@@ -330,6 +338,14 @@ def test_each_kind_of_study_has_its_own_function(url):
     assert (logo.arms, logo.parameters) == (2, None)
     delete_study("voice", url)
     assert [one.name for one in list_studies(url)] == ["logo"]
+
+
+@pytest.mark.parametrize("function", [duels.ratings, duels.agreement, duels.analyse, duels.read_votes])
+def test_what_is_about_votes_on_arms_refuses_a_tuning_study(url, function):
+    study = duels.create_tuning(LINE, storage=url, policy="random")
+    study.tell(study.ask(), "left", voter="ann")
+    with pytest.raises(InvalidInput, match="Tuning"):
+        function(study)
 
 
 def test_a_study_is_loaded_if_it_is_the_same(url):

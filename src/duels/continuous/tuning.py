@@ -147,8 +147,18 @@ class Tuning(Answering):
         n, name = check_int("n", n, 1, 1000), voter_name(voter)
         return Write(partial(self.ask_in, n=n, voter=name, about=about), self._row.id, last=True)
 
+    def prepare(self) -> None:
+        """Choose the next duel now, and compile what that needs, rather than when it is asked for."""
+        self._choose(1)
+
     def ask_in(
-        self, connection: sa.Connection, *, n: int = 1, voter: str | None = None, about: About | None = None
+        self,
+        connection: sa.Connection,
+        *,
+        n: int = 1,
+        voter: str | None = None,
+        allow_self: bool = False,
+        about: About | None = None,
     ) -> list[TuningDuel]:
         """Ask for duels inside a transaction.
 
@@ -156,6 +166,7 @@ class Tuning(Answering):
             connection: The transaction's connection.
             n: How many duels to ask for.
             voter: Who is asked; the name was checked.
+            allow_self: As in `Study.ask_in`, for those who ask studies of any kind; two settings always differ.
             about: Called with each duel before it is written; what it returns is stored in the event's note.
 
         Raises:
