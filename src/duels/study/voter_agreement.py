@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import counted
+from ..errors import InvalidInput, counted
 from ..votes.files import VoteSource
 from ..votes.votes import Votes
 from .agreement import Agreement, agreements, krippendorff
