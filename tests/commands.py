@@ -6,10 +6,13 @@ import functools
 import io
 import os
 import pty
+import select
 import struct
+import subprocess
 import sys
 import termios
 import threading
+import time
 import traceback
 import warnings
 from typing import NamedTuple
@@ -93,3 +96,40 @@ def in_terminal(width, *arguments, **more):
 def _text(stream):
     stream.flush()
     return stream.buffer.getvalue().decode() if isinstance(stream.buffer, io.BytesIO) else ""
+
+
+class Person:
+    """The other end of the terminal that `duels …` runs in."""
+
+    def __init__(self, *arguments, width=80):
+        self.ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+        environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+        command = [sys.executable, "-m", "duels", *arguments]
+        self.process = subprocess.Popen(
+            command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment | {"TERM": "xterm"}
+        )
+        os.close(theirs)
+        self.seen = ""
+
+    def until(self, text):
+        """Read until this was shown; return what was shown since the last call."""
+        end = time.monotonic() + 30
+        while text not in self.seen:
+            assert select.select([self.ours], [], [], max(end - time.monotonic(), 0))[0], f"no {text!r}: {self.seen!r}"
+            self.seen += os.read(self.ours, 65536).decode("utf-8", "replace").replace("\r\n", "\n")
+        shown, _, self.seen = self.seen.partition(text)
+        return shown + text
+
+    def press(self, key):
+        os.write(self.ours, key.encode())
+
+    def end(self):
+        """All that is shown until the end, and the exit code."""
+        try:
+            while part := os.read(self.ours, 65536):
+                self.seen += part.decode("utf-8", "replace").replace("\r\n", "\n")
+        except OSError:  # EIO: the program has ended
+            pass
+        os.close(self.ours)
+        return self.seen, self.process.wait(30)

@@ -44,6 +44,10 @@ _HOMES = {
     "RunResult": "study.outcome",
     "space": "continuous.spaces",
     "simulate_continuous": "continuous.simulation",
+    "create_tuning": "continuous.catalogue",
+    "load_tuning": "continuous.catalogue",
+    "Tuning": "continuous.tuning",
+    "tune": "continuous.judged",
     "connect": "client",
     "DuelsError": "errors",
     "InvalidInput": "errors",
@@ -95,8 +99,11 @@ if TYPE_CHECKING:
         votes,
     )
     from .client import connect
+    from .continuous.catalogue import create_tuning, load_tuning
+    from .continuous.judged import tune
     from .continuous.simulation import simulate_continuous
     from .continuous.spaces import space
+    from .continuous.tuning import Tuning
     from .errors import (
         CompileError,
         Conflict,

@@ -220,8 +220,8 @@ def test_studies(logo):
     rows = json.loads(output("studies", "-f", "json", cwd=logo))
     created = [row.pop("created") for row in rows]
     assert rows == [
-        {"name": "logo", "policy": "verdict", "arms": 3, "answers": 4, "open": 0, "damaged": None},
-        {"name": "empty", "policy": "random", "arms": 2, "answers": 0, "open": 2, "damaged": None},
+        {"name": "logo", "policy": "verdict", "arms": 3, "answers": 4, "open": 0, "damaged": None, "parameters": None},
+        {"name": "empty", "policy": "random", "arms": 2, "answers": 0, "open": 2, "damaged": None, "parameters": None},
     ]
     assert [row["created"] for row in rows_of(output("studies", "-f", "csv", cwd=logo))] == created
     head, table = table_of(output("studies", cwd=logo))

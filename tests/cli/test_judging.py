@@ -1,22 +1,16 @@
 """`duels judge`: real files, real programs, a real HTTP server, and a real terminal."""
 
 import csv
-import fcntl
 import json
 import os
-import pty
 import re
-import select
 import signal
-import struct
 import subprocess
 import sys
-import termios
-import time
 from pathlib import Path
 
 import pytest
-from commands import duels_command
+from commands import Person, duels_command
 from judge_server import serving
 from rich.cells import cell_len
 
@@ -248,45 +242,8 @@ def test_the_help_fits_80_columns():
     assert "The exit code is 0 if" in done.stdout
 
 
-class Person:
-    """The other end of the terminal that `duels judge …` runs in."""
-
-    def __init__(self, *arguments, width=80):
-        self.ours, theirs = pty.openpty()
-        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
-        environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
-        command = [sys.executable, "-m", "duels", "judge", *arguments]
-        self.process = subprocess.Popen(
-            command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment | {"TERM": "xterm"}
-        )
-        os.close(theirs)
-        self.seen = ""
-
-    def until(self, text):
-        """Read until this was shown; return what was shown since the last call."""
-        end = time.monotonic() + 30
-        while text not in self.seen:
-            assert select.select([self.ours], [], [], max(end - time.monotonic(), 0))[0], f"no {text!r}: {self.seen!r}"
-            self.seen += os.read(self.ours, 65536).decode("utf-8", "replace").replace("\r\n", "\n")
-        shown, _, self.seen = self.seen.partition(text)
-        return shown + text
-
-    def press(self, key):
-        os.write(self.ours, key.encode())
-
-    def end(self):
-        """All that is shown until the end, and the exit code."""
-        try:
-            while part := os.read(self.ours, 65536):
-                self.seen += part.decode("utf-8", "replace").replace("\r\n", "\n")
-        except OSError:  # EIO: the program has ended
-            pass
-        os.close(self.ours)
-        return self.seen, self.process.wait(30)
-
-
 def test_a_person_at_the_terminal():
-    person = Person("wide.csv", "--criteria", "Which is kinder?", "--max-calls", "9")
+    person = Person("judge", "wide.csv", "--criteria", "Which is kinder?", "--max-calls", "9")
     for key in "aut":  # the first answer is taken back, and becomes a tie
         shown = person.until("Q quit")
         assert "Which is kinder?" in shown
@@ -308,7 +265,7 @@ def test_progress_on_a_terminal_and_ctrl_c():
     write("names.csv", ["prompt", *names], [[k, *names] for k in range(1000)])
     with serving(strengths={names[0]: 0.1, names[1]: 0.0}, latency=0.05) as server:
         model = ("--openai", server.url, "--model", "fake", "--price", "900", "0", "--max-calls", "500")
-        person = Person("names.csv", *model, width=width)
+        person = Person("judge", "names.csv", *model, width=width)
         shown = person.until("leads")
         shown += person.until("leads")
         person.process.send_signal(signal.SIGINT)

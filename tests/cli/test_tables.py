@@ -53,6 +53,8 @@ COMMANDS = {
     "plot": Command("cyclic-4 --figure preferences --out p.json"),
     "report": Command("whole --out r.html"),
     "judge": Command("outputs.csv --command ./judge.sh"),
+    "tune": Command("space.toml --command ./judge.sh -p random --max-duels 3"),
+    "best": Command("voice"),
     "create-study": Command("other red green blue"),
     "studies": Command("", table=True),
     "delete-study": Command("prompts", stdin="y\n"),
@@ -135,7 +137,11 @@ def template(tmp_path_factory):
     study.ask(3)
     study.retire_arm(ARMS[2])
     duels.create_study(ARMS, "a study with a long name, of which there are some", storage, "rucb:alpha=0.6")
+    voice = duels.create_tuning({"temperature": (0.0, 1.5), "日本語": ["敬語", "plain"]}, "voice", storage, "random")
+    for _ in range(5):
+        voice.tell(voice.ask(), "left")
     storage.close()
+    (folder / "space.toml").write_text('temperature = [0.0, 1.5]\nlevel_of_detail = [1, 10, "int"]\n')
     (folder / "votes.csv").write_text("left,right,winner\nfox,owl,left\n")
     voted = [f"fox,{ARMS[2]},left,{voter}" for voter in ("ann", "日本の人", "a voter with a long name")]
     (folder / "voters.csv").write_text("\n".join(["left,right,winner,voter", *voted]))

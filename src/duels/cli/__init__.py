@@ -16,6 +16,7 @@ from .matrices import matrix_app
 from .printing import Format, FormatOption, Interrupted, column, print_rows
 from .runs import merge, plot, race, report, reproduce, run
 from .server import serve, token_app
+from .tuning import best, tune
 from .votes import agreement, analyse, ratings
 
 
@@ -41,6 +42,8 @@ for command in (reproduce, run, race, merge, plot, report):
     app.command()(command)
 app.command("run-continuous")(run_continuous)
 app.command()(judge)
+app.command()(tune)
+app.command()(best)
 for name, live_command in live.COMMANDS.items():
     app.command(name)(live_command)
 app.command()(analyse)

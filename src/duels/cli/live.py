@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import Conflict, DuelsError, InvalidInput, UnknownName, counted
+from ..errors import Conflict, DuelsError, InvalidInput, StorageError, UnknownName, counted
 from .planning import plan
 from .printing import (
     Column,
@@ -28,6 +28,8 @@ from .printing import (
 )
 
 if TYPE_CHECKING:
+    from ..continuous.tuning import Tuning
+    from ..study.study import Study
     from ..votes.votes import Votes
 
 StorageOption = Annotated[
@@ -105,7 +107,7 @@ def create_study(
         lease=lease,
         load_if_exists=exists_ok,
     )
-    hint = f"Next: duels ask {shlex.quote(made.name)}{_where(storage)}"
+    hint = f"Next: duels ask {shlex.quote(made.name)}{where(storage)}"
     words = f"study {made.name!r}: {len(made.arms)} arms, policy {made.policy}. {hint}"
     _say(format, words, study=made.name, policy=made.policy, arms=made.arms)
     may_never_end = made.goal.margin == 0 and not made.goal.on_these_items
@@ -118,7 +120,8 @@ def studies(storage: StorageOption = STORAGE, format: FormatOption = Format.tabl
     from ..study.catalogue import list_studies
 
     rows = [info._asdict() for info in list_studies(storage)]
-    columns = [one for one in STUDIES_COLUMNS if one.head != "damaged" or any(row["damaged"] for row in rows)]
+    some = [one for one in ("damaged", "parameters") if any(row[one] for row in rows)]
+    columns = [one for one in STUDIES_COLUMNS if one.head not in ("damaged", "parameters") or one.head in some]
     print_rows(rows, format, columns, "no studies yet. Create one: duels create-study NAME ARM ARM …")
 
 
@@ -176,6 +179,12 @@ def ask(
     """Ask for the next duel."""
     from ..study.catalogue import load_study
 
+    if (tuning := _tuning(study, storage)) is not None:
+        from .tuning import print_duels
+
+        asked = tuning.ask(n, voter=voter)
+        print_duels(asked if isinstance(asked, list) else [asked], format)
+        return
     duels = load_study(study, storage).ask(n, voter=voter, allow_self=not no_self)
     listed = duels if isinstance(duels, list) else [duels]
     rows = [{"duel": duel.id, "left": duel.left, "right": duel.right} for duel in listed]
@@ -199,9 +208,14 @@ def open_duels(study: StudyArgument, storage: StorageOption = STORAGE, format: F
     """List the duels without an answer."""
     from ..study.catalogue import load_study
 
+    none = f"no duel of {study!r} is open. Ask for one: duels ask {shlex.quote(study)}"
+    if (tuning := _tuning(study, storage)) is not None:
+        from .tuning import print_duels
+
+        print_duels(tuning.open_duels(), format, with_times=True, none=none)
+        return
     duels = load_study(study, storage).open_duels()
     rows = [{"duel": duel.id, "left": duel.left, "right": duel.right, "asked": duel.time} for duel in duels]
-    none = f"no duel of {study!r} is open. Ask for one: duels ask {shlex.quote(study)}"
     print_rows(rows, format, OPEN_COLUMNS, none)
 
 
@@ -214,24 +228,22 @@ def tell(
     format: FormatOption = Format.table,
 ) -> None:
     """Tell who won a duel."""
-    from ..study.catalogue import load_study
+    from .tuning import sides_of
 
-    one = load_study(study, storage)
+    one = _load(study, storage)
     one.tell(duel, winner, voter=voter)
-    asked = one.duel(duel)
-    _say(format, "", study=study, duel=duel, left=asked.left, right=asked.right, winner=winner, voter=voter)
+    _say(format, "", study=study, duel=duel, **sides_of(one.duel(duel), format), winner=winner, voter=voter)
 
 
 def undo(
     study: StudyArgument, duel: DuelArgument, storage: StorageOption = STORAGE, format: FormatOption = Format.table
 ) -> None:
     """Undo the answer to a duel."""
-    from ..study.catalogue import load_study
+    from .tuning import sides_of
 
-    one = load_study(study, storage)
+    one = _load(study, storage)
     one.undo(duel)
-    asked = one.duel(duel)
-    _say(format, "", study=study, duel=duel, left=asked.left, right=asked.right)
+    _say(format, "", study=study, duel=duel, **sides_of(one.duel(duel), format))
 
 
 def forget(
@@ -241,9 +253,7 @@ def forget(
     format: FormatOption = Format.table,
 ) -> None:
     """Undo all answers of a voter and erase their name."""
-    from ..study.catalogue import load_study
-
-    answers = load_study(study, storage).forget(voter)
+    answers = _load(study, storage).forget(voter)
     _say(format, f"{voter!r} is forgotten, with {counted(answers, 'answer')}", study=study, answers=answers)
 
 
@@ -334,6 +344,12 @@ def import_votes(
     from ..votes.files import read_votes
 
     mapping, steps = column_roles(column), None if horizon is None else number("horizon", horizon)
+    if not create and (tuning := _tuning(study, storage)) is not None:
+        from .tuning import import_duels
+
+        taken = import_duels(tuning, file)
+        _say(format, f"{counted(taken, 'duel')} imported into {study!r}", study=study, duels=taken)
+        return
     with working(f"reading {'standard input' if file == '-' else file}", _is_large(file)):
         votes = read_votes(file, columns=mapping)
     with working(f"importing {counted(votes.total, 'vote')} into {study!r}", len(votes) > MANY):
@@ -360,17 +376,45 @@ def export(
     from ..study.catalogue import load_study
     from ..votes.written import trl_pairs, write_votes
 
-    votes = load_study(study, storage).votes(items=form in ("lmarena", "trl"))
-    write_votes(votes, out, form)
-    saved, left_out = votes.total, ""
-    if form == "trl":
-        pairs = trl_pairs(votes)
-        saved, left_out = len(pairs.rows), pairs.left_out
+    left_out = ""
+    if (tuning := _tuning(study, storage)) is not None:
+        from .tuning import export_duels
+
+        saved = export_duels(tuning, out, form)
+    else:
+        votes = load_study(study, storage).votes(items=form in ("lmarena", "trl"))
+        write_votes(votes, out, form)
+        saved = votes.total
+        if form == "trl":
+            pairs = trl_pairs(votes)
+            saved, left_out = len(pairs.rows), pairs.left_out
     if format is Format.table:
         more = f"; {left_out} left out" if left_out else ""
         print(f"{counted(saved, 'vote')} {'written' if out == '-' else f'saved in {out}'}{more}", file=sys.stderr)
     if out != "-":
         _say(format, "", study=study, votes=saved, file=out)
+
+
+def _load(study: str, storage: str) -> "Study | Tuning":
+    """Load a study of any kind."""
+    from ..study.catalogue import load_study
+
+    return _tuning(study, storage) or load_study(study, storage)
+
+
+def _tuning(study: str, storage: str) -> "Tuning | None":
+    """The study, if there is one of that name that tunes parameters."""
+    from ..study.catalogue import find_row
+
+    try:
+        store, row = find_row(study, storage)
+    except (UnknownName, StorageError):
+        return None
+    if not row.is_tuning:
+        return None
+    from ..continuous.tuning import Tuning  # takes a while to load
+
+    return Tuning(store, row)
 
 
 def _is_large(file: str) -> bool:
@@ -392,7 +436,7 @@ def _json_of(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _where(storage: str) -> str:
+def where(storage: str) -> str:
     """Return the option with which the next command finds the storage, without its password."""
     from ..storage.database_errors import without_password
 
@@ -470,7 +514,8 @@ def _create_with(votes: "Votes", study: str, storage: str, policy: str | None, h
 STUDIES_COLUMNS = (
     column("name"),
     column("policy", spare=2),
-    column("arms", show=","),
+    Column("arms", ("arms",), lambda arms: "" if arms is None else f"{arms:,}"),
+    Column("parameters", ("parameters",), lambda tuned: "" if tuned is None else f"{tuned:,}"),
     column("answers", show=","),
     column("open", show=",", spare=1),
     column("created", spare=3),

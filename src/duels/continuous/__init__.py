@@ -44,6 +44,13 @@ _HOMES = {
     "Hyperparameters": "model",
     "fit_hyperparameters": "model",
     "simulate_continuous": "simulation",
+    "create_tuning": "catalogue",
+    "load_tuning": "catalogue",
+    "Tuning": "tuning",
+    "TuningDuel": "tuning",
+    "Best": "advice",
+    "TuningResult": "judged",
+    "tune": "judged",
     "find_function": "functions",
     "list_functions": "functions",
 }
@@ -51,11 +58,15 @@ _HOMES = {
 __all__ = [*_HOMES]
 
 if TYPE_CHECKING:
+    from .advice import Best
+    from .catalogue import create_tuning, load_tuning
     from .functions import find_function, list_functions
+    from .judged import TuningResult, tune
     from .model import Answers, Hyperparameters, Model, fit_hyperparameters
     from .policies import Policy, policy
     from .simulation import simulate_continuous
     from .situation import History, Memory, Situation
     from .spaces import Category, Number, Space, space
+    from .tuning import Tuning, TuningDuel
 
 __getattr__, __dir__ = _lazy_names(__name__, _HOMES)

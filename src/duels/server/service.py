@@ -314,6 +314,8 @@ class Service:
             rows = self.storage.listed(self.storage.connection())
         found = []
         for row in rows:
+            if row.is_tuning:  # it has no arms to describe
+                continue
             try:
                 found.append(self._described_or_damaged(row))
             except UnknownName:  # deleted by another process just now

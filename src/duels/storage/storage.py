@@ -44,6 +44,11 @@ class StudyRow(NamedTuple):
     lease: float
     settings: dict[str, Any]
 
+    @property
+    def is_tuning(self) -> bool:
+        """Whether the study tunes the parameters of a space, instead of comparing arms."""
+        return isinstance(self.settings.get("space"), dict)
+
 
 class Event(NamedTuple):
     """One line of a study's log."""

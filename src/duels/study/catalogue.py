@@ -3,7 +3,7 @@
 import json
 import shlex
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from types import ModuleType
@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from ..checks import check_int
 from ..engine import loop
-from ..errors import Conflict, DamagedStudy, DeletedStudy, DuelsError, InvalidInput, StorageError, UnknownName
+from ..errors import Conflict, DamagedStudy, DeletedStudy, DuelsError, InvalidInput, StorageError, UnknownName, counted
 from ..policies import Policy
 from ..policies import policy as find_policy
 from ..storage.database import DEFAULT
@@ -46,6 +46,7 @@ class StudyInfo(NamedTuple):
         open: How many duels have no answer.
         created: When it was created, in ISO 8601.
         damaged: What is wrong with its log, if it cannot be read.
+        parameters: How many parameters it tunes, if it is a tuning study, which has no arms.
     """
 
     name: str
@@ -55,6 +56,7 @@ class StudyInfo(NamedTuple):
     open: int | None
     created: str
     damaged: str | None = None
+    parameters: int | None = None
 
 
 def create_study(
@@ -125,8 +127,7 @@ def create_study(
     horizon = None if horizon is None else check_int("horizon", horizon, 1)
     chosen.start(len(names), horizon)  # refuses a missing horizon
     seed = check_int("seed", seed, 0, 2**63 - 1)
-    if not (isinstance(lease, int | float) and 0 < lease < float("inf")):
-        raise InvalidInput(f"lease is {lease!r}: expected a positive number of seconds")
+    lease = checked_lease(lease)
     store = open_storage(storage or DEFAULT)
     source = {"source": str(chosen.source)} if chosen.source and str(chosen.source).endswith(".py") else {}
     row = StudyRow(
@@ -136,16 +137,10 @@ def create_study(
         policy=str(chosen),
         horizon=horizon,
         seed=seed,
-        lease=float(lease),
+        lease=lease,
         settings=source | {"code": loop.code_of(chosen), "goal": goal._asdict()},
     )
-    insert = Write(partial(_find_or_insert, store=store, row=row, arms=names, load=load_if_exists))
-    try:
-        created = store.write(insert)
-    except StorageError as error:
-        if not isinstance(error.__cause__, sa.exc.IntegrityError):
-            raise
-        created = store.write(insert)  # another process has just created it
+    created = find_or_insert(store, row, {"arms": list(names)}, load_if_exists)
     if created.is_new:
         made = Study(store, created.row, chosen)
         if "policy" in (known := notices(made, chosen)):
@@ -184,14 +179,48 @@ def notices(study: Study, policy: Policy) -> dict[str, str]:
     return known
 
 
-class _Created(NamedTuple):
+def checked_lease(lease: object) -> float:
+    """Return the seconds until a duel without an answer expires, if they are a positive number.
+
+    Raises:
+        InvalidInput: If they are not.
+    """
+    if isinstance(lease, int | float) and 0 < lease < float("inf"):
+        return float(lease)
+    raise InvalidInput(f"lease is {lease!r}: expected a positive number of seconds")
+
+
+class Created(NamedTuple):
+    """A study's row, and whether it was created just now."""
+
     row: StudyRow
     is_new: bool
 
 
-def _find_or_insert(
-    connection: sa.Connection, *, store: Storage, row: StudyRow, arms: Sequence[str], load: bool
-) -> _Created:
+def find_or_insert(store: Storage, row: StudyRow, note: Mapping[str, object], load: bool) -> Created:
+    """Create a study, or find the one of its name.
+
+    Args:
+        store: Where.
+        row: The study; its id and time are given here.
+        note: Of its first event.
+        load: Whether there may be one of that name already.
+
+    Raises:
+        Conflict: If there is one already, and that is not wanted.
+        InvalidInput: If there is one of another kind.
+    """
+    text = json.dumps(note, ensure_ascii=False)
+    insert = Write(partial(_find_or_insert, store=store, row=row, note=text, load=load))
+    try:
+        return store.write(insert)
+    except StorageError as error:
+        if not isinstance(error.__cause__, sa.exc.IntegrityError):
+            raise
+        return store.write(insert)  # another process has just created it
+
+
+def _find_or_insert(connection: sa.Connection, *, store: Storage, row: StudyRow, note: str, load: bool) -> Created:
     found = _find(store, connection, row.name)
     if found is not None and not load:
         raise Conflict(
@@ -199,14 +228,30 @@ def _find_or_insert(
             "(--load-if-exists) to load it"
         )
     if found is not None:
-        return _Created(found, False)
+        refuse_kind(found, tuning=row.is_tuning)
+        return Created(found, False)
     row = row._replace(created=log.clock())
     values = row._asdict() | {"settings": json.dumps(row.settings)}
     del values["id"]
     row = row._replace(id=connection.execute(sa.insert(studies).values(values).returning(studies.c.id)).scalar_one())
-    note = json.dumps({"arms": list(arms)}, ensure_ascii=False)
     store.append(row.id, [next_event(History(row), "create", row.created, note=note)])
-    return _Created(row, True)
+    return Created(row, True)
+
+
+def refuse_kind(row: StudyRow, tuning: bool) -> None:
+    """Raise `InvalidInput` if a study is not of the wanted kind.
+
+    Args:
+        row: The study.
+        tuning: Whether a tuning study is wanted.
+    """
+    if row.is_tuning and not tuning:
+        raise InvalidInput(
+            f"study {row.name!r} tunes {counted(len(row.settings['space']), 'parameter')} and has no arms to compare: "
+            "load it with duels.load_tuning, and see its best setting with study.best (duels best)"
+        )
+    if tuning and not row.is_tuning:
+        raise InvalidInput(f"study {row.name!r} compares arms and tunes no parameters: load it with duels.load_study")
 
 
 def load_study(
@@ -227,15 +272,26 @@ def load_study(
         StorageError: If the database does not exist, or cannot be used.
         InvalidInput: If the study has another policy.
     """
-    store = _storage_of(study_name, storage)
-    with store.lock, store.translate_errors():
-        row = _found(store, store.connection(), study_name)
+    store, row = find_row(study_name, storage)
+    refuse_kind(row, tuning=False)
     chosen = None if policy is None else find_policy(policy)
     if chosen is not None and str(chosen) != row.policy:
         raise InvalidInput(
             f"study {study_name!r} has the policy {row.policy}, not {chosen}: its answers were to that one"
         )
     return Study(store, row, chosen)
+
+
+def find_row(study_name: str, storage: str | Storage | None = None) -> tuple[Storage, StudyRow]:
+    """Find a study of any kind by its name.
+
+    Raises:
+        UnknownName: If there is no such study.
+        StorageError: If the database does not exist, or cannot be used.
+    """
+    store = _storage_of(study_name, storage)
+    with store.lock, store.translate_errors():
+        return store, _found(store, store.connection(), study_name)
 
 
 def delete_study(study_name: str, storage: str | Storage | None = None) -> None:
@@ -287,18 +343,21 @@ def list_studies(storage: str | Storage | None = None) -> list[StudyInfo]:
 
 def _info(study: Study) -> StudyInfo:
     row = study.row
-    known = StudyInfo(row.name, row.policy, None, None, None, iso_time(row.created))
+    tuned = len(row.settings["space"]) if row.is_tuning else None
+    known = StudyInfo(row.name, row.policy, None, None, None, iso_time(row.created), parameters=tuned)
     try:
         history = study.history()
     except DamagedStudy as error:
         return known._replace(damaged=str(error))
-    return known._replace(arms=sum(history.active), answers=history.total, open=len(history.open))
+    arms = None if row.is_tuning else sum(history.active)
+    return known._replace(arms=arms, answers=history.total, open=len(history.open))
 
 
 def list_policies(storage: Storage) -> list[Policy]:
-    """Return the built-in policies of a storage's studies."""
+    """Return the built-in policies of a storage's studies on arms."""
     with storage.lock, storage.translate_errors():
-        specs = sorted({row.policy for row in storage.listed(storage.connection()) if "source" not in row.settings})
+        rows = [row for row in storage.listed(storage.connection()) if not row.is_tuning]
+    specs = sorted({row.policy for row in rows if "source" not in row.settings})
     found = []
     for spec in specs:
         with suppress(DuelsError):  # a module of a user's own

@@ -3,12 +3,25 @@
 import math
 import operator
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ..errors import InvalidInput, cut
 from ..votes.item_files import Output
 
 MOST_NOTE = 10_000  # characters
+
+
+@runtime_checkable
+class Asked(Protocol):
+    """A question of a study of any kind."""
+
+    @property
+    def id(self) -> int:
+        """Its number in the study, from 0."""
+
+    @property
+    def study(self) -> str:
+        """The study's name."""
 
 
 class DuelItem(NamedTuple):
@@ -86,7 +99,7 @@ def duel_number(duel: object) -> int:
     Raises:
         InvalidInput: If it is none of these.
     """
-    number = duel.id if isinstance(duel, Duel) else duel
+    number = duel.id if isinstance(duel, Asked) else duel
     if isinstance(number, str) and number.isdecimal() and len(number) < 20:
         return int(number)
     try:

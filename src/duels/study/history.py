@@ -303,6 +303,8 @@ class History(Record):
         if self.items is not None:
             plain |= {"items": [self.items.first, self.items.last], "closed": sorted(self.items.closed)}
             arrays["item"] = np.array(self.items.of, np.int32)
+        if self.notes is not None:
+            plain["notes"] = self.notes.copy()
         player = None if self._lent or self._folded < len(self.answered) else self._player
         if player is not None and player.size <= LARGE:
             saved = player.saved()
@@ -336,6 +338,7 @@ class History(Record):
         self.retired = plain.get("retired", False)
         self.goal = self.goal._replace(after=plain.get("after", self.goal.after))
         self.imported = plain.get("imported", 0)
+        self.notes = plain.get("notes")
         if self.items is not None:
             self.items.fix(*plain["items"])
             self.items.closed = set(plain.get("closed", ()))
@@ -362,7 +365,8 @@ class History(Record):
         columns = sum(np.dtype(kind).itemsize for kind in COLUMNS.values())
         player = 0 if self._player is None else self._player.size
         duels = len(self.left) * columns + 8 * len(self.count)
-        return self.wins.nbytes + self.ties.nbytes + duels + 100 * len(self.open) + player
+        notes = 0 if not self.notes else (100 + len(self.notes[0])) * len(self.notes)
+        return self.wins.nbytes + self.ties.nbytes + duels + notes + 100 * len(self.open) + player
 
 
 def _mixed(shares: np.ndarray, imports: np.ndarray) -> np.ndarray:

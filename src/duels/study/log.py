@@ -17,7 +17,7 @@ from ..storage.storage import Event, EventRow, NotReady, Storage, StudyRow, Writ
 from ..storage.tables import snapshots, studies
 from ..votes.columns import ANSWERS, OTHER_WORDS, WORDS, plain
 from ..votes.names import place_of
-from .duels import Duel, DuelItem, LogEntry, duel_number, iso_time
+from .duels import Asked, LogEntry, duel_number, iso_time
 from .history import History
 from .player import Player
 from .record import TIE, chained, next_event
@@ -332,25 +332,6 @@ class Log:
         values = {"study_id": key, "seq": seq, "digest": digest, "content": content}
         connection.execute(sa.insert(snapshots).values(values))
 
-    def duel_in(self, history: History, duel: object) -> Duel:
-        """Return a duel by its id.
-
-        Args:
-            history: The study's state.
-            duel: The duel's id.
-
-        Raises:
-            InvalidInput: If there is no such duel.
-        """
-        number = duel_number(duel)
-        self._check_duel(history, number)
-        return self._duel(history, number)
-
-    def _duel(self, history: History, number: int) -> Duel:
-        left, right = history.names[history.left[number]], history.names[history.right[number]]
-        item = None if history.items is None else DuelItem(history.items.of[number])
-        return Duel(number, left, right, self.name, iso_time(history.asked[number]), item)
-
     def events(self, after: int = 0, limit: int | None = None) -> list[LogEntry]:
         """Return the log.
 
@@ -370,8 +351,8 @@ class Log:
         rows = self._storage.read_events(connection, self._row.id, after, limit)
         return [log_entry(history, Event(*row)) for row in rows]
 
-    def _number(self, duel: Duel | int | str) -> int:
-        if isinstance(duel, Duel) and duel.study != self.name:
+    def _number(self, duel: Asked | int | str) -> int:
+        if isinstance(duel, Asked) and duel.study != self.name:
             raise InvalidInput(f"the duel belongs to study {duel.study!r}: expected one of study {self.name!r}")
         return duel_number(duel)
 

@@ -1,6 +1,7 @@
 """What a run of judges found, and what it has cost."""
 
 import html
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Literal, NamedTuple
 
@@ -15,9 +16,10 @@ from .study import Study
 from .tally import LeaderboardRow
 from .verdict import Verdict
 
-Ended = Literal["verdict", "max_calls", "max_cost", "all asked", "interrupted", "failed", "retired"]
+Ended = Literal["verdict", "max_duels", "max_calls", "max_cost", "all asked", "interrupted", "failed", "retired"]
 REASONS = {
     "verdict": "",
+    "max_duels": "",
     "max_calls": "Stopped at max_calls: raise it to go on.",
     "max_cost": "Stopped at max_cost: raise it to go on.",
     "all asked": "Every question there is has been asked.",
@@ -128,23 +130,32 @@ class RunResult(NamedTuple):
         return ["rank  score  rating  arm", *rows, *([f"   …  {counted(more, 'more arm')}"] if more else [])]
 
     def _costs(self) -> str:
-        spent = self.spent
-        notes = [
-            f"{counted(spent.unstored, 'call')} made but not stored" if spent.unstored else "",
-            f"{counted(spent.bad, 'reply', 'replies')} without a usable answer" if spent.bad else "",
-            f"{counted(spent.failed, 'question')} without a reply" if spent.failed else "",
-            f"{counted(spent.repeats, 'question')} asked of a second judge" if spent.repeats else "",
-        ]
-        text = counted(spent.calls, "call") + (f", {money(spent.cost)}" if spent.cost else "")
-        text += f" ({'; '.join(filter(None, notes))})." if any(notes) else "."
+        text, spent = costs_text(self.spent), self.spent
         saved = 1 - spent.calls / self.all_pairs if self.all_pairs else 0.0
         if self.ended == "verdict" and saved >= 0.01:
             text += f" All pairs on all items take {counted(self.all_pairs, 'call')}: {int(saved * 100)}% saved."
         return text
 
     def _warnings(self) -> list[str]:
-        lines = [alarm_line(one) for one in self.positions if one.biased]
-        return [f"{line[0].upper()}{line[1:]}." for line in lines]
+        return bias_lines(self.positions)
+
+
+def costs_text(spent: Spent) -> str:
+    """Return calls and cost as a sentence, with what went wrong."""
+    notes = [
+        f"{counted(spent.unstored, 'call')} made but not stored" if spent.unstored else "",
+        f"{counted(spent.bad, 'reply', 'replies')} without a usable answer" if spent.bad else "",
+        f"{counted(spent.failed, 'question')} without a reply" if spent.failed else "",
+        f"{counted(spent.repeats, 'question')} asked of a second judge" if spent.repeats else "",
+    ]
+    text = counted(spent.calls, "call") + (f", {money(spent.cost)}" if spent.cost else "")
+    return text + (f" ({'; '.join(filter(None, notes))})." if any(notes) else ".")
+
+
+def bias_lines(positions: Sequence[Position]) -> list[str]:
+    """Return a sentence about each judge that prefers a side."""
+    lines = [alarm_line(one) for one in positions if one.biased]
+    return [f"{line[0].upper()}{line[1:]}." for line in lines]
 
 
 def _name(row: LeaderboardRow) -> str:

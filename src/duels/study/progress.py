@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import counted
 from ..judges.questions import Judge
@@ -30,7 +30,7 @@ class Shown:
     def update(self, run: "Run") -> None:
         """Show how far a run is."""
 
-    def end(self, result: RunResult) -> None:
+    def end(self, result: Any) -> None:
         """Show that it has ended."""
 
 
@@ -40,7 +40,7 @@ class LastLine(Shown):
     def end(self, result: RunResult) -> None:
         found = result.winner
         what = "no winner yet" if found is None else f"{found} is the winner"
-        print(f"{_spent(result.spent)}: {what} ({result.ended})", file=sys.stderr)
+        print(f"{spent_text(result.spent)}: {what} ({result.ended})", file=sys.stderr)
 
 
 class Line(Shown):
@@ -77,7 +77,7 @@ class Line(Shown):
             cost = f"{money(each * left)}, " if spent.cost else ""
             rest = f"{cost}{_duration(left / max(rate, 1e-9))} left"
             after = [f" · about {counted(left, 'call')}, {rest}", f" · about {rest}"]
-        return Text(_fitted(f"{_spent(spent)} · ", best.arm, sure, after, self._status.console.width - 3))
+        return Text(_fitted(f"{spent_text(spent)} · ", best.arm, sure, after, self._status.console.width - 3))
 
     def _left(self, run: "Run", answers: int | None) -> int | None:
         """How many calls are left, likely until the verdict and at most until a limit."""
@@ -115,7 +115,8 @@ def _cut(text: str, width: int) -> str:
     return text if cell_len(text) <= width else set_cell_size(text, width - 1).rstrip() + "…"
 
 
-def _spent(spent: Spent) -> str:
+def spent_text(spent: Spent) -> str:
+    """Return calls and cost as text."""
     return counted(spent.calls, "call") + (f" · {money(spent.cost)}" if spent.cost else "")
 
 
@@ -125,20 +126,31 @@ def _duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
+class Shows(NamedTuple):
+    """How the progress of a run is shown."""
+
+    line: "type[Line]" = Line  # on a terminal
+    last: type[Shown] = LastLine  # elsewhere, at the end
+
+
 @contextmanager
-def shown(progress: bool | None, limits: "Limits", judges: Iterable[Judge] = ()) -> Iterator[Shown]:
+def shown(
+    progress: bool | None, limits: "Limits", judges: Iterable[Judge] = (), shows: Shows | None = None
+) -> Iterator[Shown]:
     """Show the progress of a run while a block runs.
 
     Args:
         progress: Whether to show it; None means on a terminal only. Elsewhere there is one line, at the end.
         limits: Of the run.
         judges: Of the run. If one is a person at this terminal, nothing may be written over the questions.
+        shows: How it is shown.
     """
+    shows = shows or Shows()
     asks_here = any(isinstance(one.function, TerminalJudge) for one in judges)
     if asks_here or not sys.stderr.isatty() or progress is False:
-        yield LastLine() if progress and not asks_here else Shown()
+        yield shows.last() if progress and not asks_here else Shown()
         return
     from rich.console import Console
 
     with Console(stderr=True).status("starting") as status:
-        yield Line(status, limits)
+        yield shows.line(status, limits)

@@ -91,6 +91,7 @@ class Record:
         self.ties = np.zeros((0, 0), np.int32)
         self.imported = 0  # rows of votes
         self.items = AskedItems(row.seed) if self.goal.asks_once else None
+        self.notes: list[str] | None = [] if row.is_tuning else None  # of each duel, what was asked: its settings
         self._places: dict[int, int] | None = None  # see `places` …
         self._arms: np.ndarray | None = None  # … `arms` …
         self._place: np.ndarray | None = None  # … (K,) int64: the same, −1 for a retired arm
@@ -136,6 +137,8 @@ class Record:
         if kind == "ask":
             if self.items is not None:
                 self.items.ask(left, right, json.loads(event[10]))
+            if self.notes is not None:
+                self.notes.append(event[10])
             self._ask(left, right, swapped, time)
         elif kind == "tell":
             self._answer(duel, ANSWERS.index(answer))

@@ -36,7 +36,7 @@ from .items import count_in, unasked_item, with_items
 from .ledger import Ledger
 from .outcome import Ended, RunResult, alarm_line
 from .positions import Position, Sides
-from .progress import Shown, shown
+from .progress import Shown, Shows, shown
 from .record import OPEN, SKIP
 from .study import Study
 
@@ -46,7 +46,7 @@ Waiting = tuple[Reply | None, asyncio.Future[Task | None]]  # what a worker brin
 InDatabase = Callable[[Callable[[], Any]], Awaitable[Any]]
 T = TypeVar("T")
 FAILURES = 10  # in a row, after which a run stops; replies without a usable answer are failures too
-OUT = (None, "all asked", "max_calls", "max_cost")  # why a run may end while questions that are out go on
+OUT = (None, "all asked", "max_duels", "max_calls", "max_cost")  # why a run may end while questions that are out go on
 LOOK = 0.1  # seconds between two looks whether a pause is to end early
 TWICE = 10  # with several judges, one question in so many is asked of two of them
 
@@ -60,6 +60,8 @@ class Limits(NamedTuple):
 
 class Run:
     """One run of a study: a pool of workers, and a thread that alone talks to the database."""
+
+    uncertain: tuple[Ended | None, ...] = (None, "verdict")  # answers to questions in flight may change these ends
 
     def __init__(
         self,
@@ -133,7 +135,7 @@ class Run:
         self._released += sum(reply.retries for reply in replies)  # which the ledger has now
         if self.orders != "one":
             self._unconfirmed = unconfirmed(self.study.current(connection), self.ledger, self.judges)
-        if self.ended in (None, "verdict"):  # answers to questions in flight may make a verdict uncertain again
+        if self.ended in self.uncertain:
             self.ended = self._reason_to_end(self.study.current(connection))
         if self.ended is not None:
             return []
@@ -220,13 +222,16 @@ class Run:
     def _reason_to_end(self, history: History) -> Ended | None:
         if self._stop.is_set():
             return "interrupted"
-        if not self._unconfirmed and self.study.goal.is_reached(history.verdict(), lambda: history.tally):
+        if self._is_finished(history):
             return "verdict"
         if history.retired:
             return "retired"
         calls, cost = self._most_calls()
         needed = self.ledger.calls + self._retries + self._orders()
         return "max_calls" if needed > calls else "max_cost" if needed > cost else None
+
+    def _is_finished(self, history: History) -> bool:
+        return not self._unconfirmed and self.study.goal.is_reached(history.verdict(), lambda: history.tally)
 
     def _most_calls(self) -> tuple[float, float]:
         """How many calls the study may make by either limit; lost calls cost as much as others."""
@@ -347,8 +352,9 @@ class Run:
     def _may_repeat(self, task: Task) -> bool:
         """Whether the second judge was not asked the same already."""
         duel = task.duel
-        before = self.ledger.asked.get((task.judge, frozenset((duel.left, duel.right))), set())
-        return duel.item is None or duel.item.number not in before
+        if duel.item is None:
+            return True
+        return duel.item.number not in self.ledger.asked.get((task.judge, frozenset((duel.left, duel.right))), set())
 
     def _reopened(self, connection: sa.Connection, duel: int, undo: bool) -> bool:
         """Whether a duel is open and about active arms, after a skip or, with `undo`, any answer was taken back."""
@@ -377,6 +383,34 @@ async def run_async(
     Args:
         stop: When it is set, the run asks no more, and ends when the calls in progress have.
     """
+    options: dict[str, Any] = {"max_calls": max_calls, "max_cost": max_cost, "concurrency": concurrency}
+    result: RunResult = await conduct(
+        partial(Run, study), judge, **options, orders=orders, progress=progress, stop=stop, shows=Shows()
+    )
+    return result
+
+
+async def conduct(
+    make: Callable[..., Run],
+    judge: Any,
+    *,
+    max_calls: int | None,
+    max_cost: float | None,
+    concurrency: int,
+    orders: Orders,
+    progress: bool | None,
+    stop: threading.Event | None,
+    shows: Shows,
+) -> Any:
+    """Conduct a run of a study of any kind. See `Study.run` for the other arguments.
+
+    Args:
+        make: Called with the other arguments of `Run`; returns the run.
+        shows: How its progress is shown.
+
+    Returns:
+        The result of the run.
+    """
     concurrency = check_int("concurrency", concurrency, 1, 1000)
     limits = _checked_limits(max_calls, max_cost)
     if orders not in ("one", "both", "auto"):
@@ -386,15 +420,15 @@ async def run_async(
         most = min((one.most_at_once for one in judges.values() if one.most_at_once), default=concurrency)
         loop = asyncio.get_running_loop()
         in_database = partial(_in, loop, database)
-        with shown(progress, limits, judges.values()) as show:
-            run = Run(study, judges, limits, orders, show.say, stop or threading.Event())
+        with shown(progress, limits, judges.values(), shows) as show:
+            run = make(judges, limits, orders, show.say, stop or threading.Event())
             await in_database(run.start)
             try:
                 await _until_it_ends(run, in_database, min(concurrency, most), show)
             finally:
                 for one in judges.values():
                     await one.aclose()
-            result: RunResult = await in_database(run.result)
+            result = await in_database(run.result)
             show.end(result)
     return result
 

@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 from ..errors import counted
 from . import leaderboard as tables
+from .duels import Duel, DuelItem, duel_number, iso_time
 from .goal import Goal
 from .history import History
 from .leaderboard import RankRow
@@ -121,3 +122,22 @@ class Shown(Log):
     def _recommended(self, connection: sa.Connection, history: History) -> str:
         arms = list(history.places)
         return history.names[arms[self.player(history).recommend(self._row.seed)]]
+
+    def duel_in(self, history: History, duel: object) -> Duel:
+        """Return a duel by its id.
+
+        Args:
+            history: The study's state.
+            duel: The duel's id.
+
+        Raises:
+            InvalidInput: If there is no such duel.
+        """
+        number = duel_number(duel)
+        self._check_duel(history, number)
+        return self._duel(history, number)
+
+    def _duel(self, history: History, number: int) -> Duel:
+        left, right = history.names[history.left[number]], history.names[history.right[number]]
+        item = None if history.items is None else DuelItem(history.items.of[number])
+        return Duel(number, left, right, self.name, iso_time(history.asked[number]), item)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import counted
+from ..errors import InvalidInput, counted
 from ..votes.files import VoteSource
 from ..votes.votes import Votes
 from .agreement import Agreement, agreements, krippendorff
@@ -159,6 +159,10 @@ def agreement(votes: VoteSource | HasEvents, *, question: str | Sequence[str] | 
         >>> print(duels.agreement(votes).pairs[0])
         ann and bob agree on 100% of 1 question (50% by chance, κ = 1.00; few questions, so a rough figure)
     """
+    if getattr(getattr(votes, "row", None), "is_tuning", False):
+        raise InvalidInput(
+            f"{votes!r} asks each question once, so that voters cannot be compared: expected other votes"
+        )
     if callable(getattr(votes, "events", None)):
         return agreement_of(*votes_of_study(votes))  # type: ignore[arg-type]
     return agreement_of(*read_questions(votes, question))  # type: ignore[arg-type]

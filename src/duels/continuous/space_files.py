@@ -1,0 +1,57 @@
+"""Spaces in files: TOML or JSON, one entry per parameter."""
+
+import json
+import os
+import tomllib
+from pathlib import Path
+
+from ..errors import InvalidInput, UnknownName
+from .spaces import Space, space
+
+MOST_BYTES = 1_000_000
+
+
+def read_space(path: str | os.PathLike[str]) -> Space:
+    """Read a space from a TOML or JSON file.
+
+    Each parameter is an entry: a range as `[low, high]` or `[low, high, words]`, where the words are `log`, `int` and
+    `float`; choices as a list of texts; or either as a table with `low`, `high`, `log` and `int`, or with `choices`.
+
+    Args:
+        path: The file; its suffix is .toml or .json.
+
+    Raises:
+        InvalidInput: If it cannot be read, or a parameter is wrong; the message names the parameter.
+
+    Example:
+        >>> _ = open("space.toml", "w").write('temperature = [0.0, 1.5]\\nstyle = ["terse", "warm"]\\n')
+        >>> read_space("space.toml").names
+        ('temperature', 'style')
+    """
+    file = Path(path)
+    if file.suffix.lower() not in (".toml", ".json"):
+        raise InvalidInput(f"{file} is not a space: expected a .toml or .json file")
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise InvalidInput(f"{file} has more than {MOST_BYTES:,} bytes: expected a file of parameters")
+        text = content.decode("utf-8")
+        found = tomllib.loads(text) if file.suffix.lower() == ".toml" else json.loads(text)
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be read: {error.strerror}") from None
+    except ValueError as error:  # of the text, or of either format
+        raise InvalidInput(f"{file} cannot be read: {error}") from None
+    try:
+        return space({name: _given(one) for name, one in found.items()} if isinstance(found, dict) else found)
+    except UnknownName as error:
+        raise InvalidInput(f"{file}: {error}") from None
+    except InvalidInput as error:
+        raise InvalidInput(f"{file}: {error}") from None
+
+
+def _given(one: object) -> object:
+    """What `space` expects: files have no tuples, so that a list that begins with two numbers is a range."""
+    if isinstance(one, list) and len(one) in (2, 3) and all(type(end) in (int, float) for end in one[:2]):
+        return tuple(one) if len(one) == 2 or isinstance(one[2], str) else one
+    return one

@@ -1,0 +1,414 @@
+"""Tuning studies: which setting of some parameters do people prefer? Two settings are compared at a time.
+
+A tuning study is a log of events like any other study, with the same durability. Its two arms are the sides; the note
+of each question has the settings that were on them. Choosing a question takes up to a second, so it is never done in a
+transaction: `ask_in` raises `NotReady` until the choice is there, and whoever writes prepares it first.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property, partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+
+import sqlalchemy as sa
+
+from ..checks import check_int
+from ..errors import Conflict, DamagedStudy, InvalidInput, cut
+from ..storage.storage import Event, NotReady, Write
+from ..study import log
+from ..study.answering import Answering
+from ..study.duels import LogEntry, duel_number, iso_time
+from ..study.goal import goal_of
+from ..study.history import History
+from ..study.record import next_event
+from ..study.study import Judging
+from ..votes.names import voter_name
+from .advice import Advice, Best, advice
+from .blas import one_thread
+from .choices import Batch, Choice, Seen, choices, seen
+from .policies import Policy, policy
+from .spaces import Setting, Space, space
+from .workspace import Workspace, workspace_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from .judged import TuningResult
+    from .past_duels import PastDuel
+
+ARMS = ("left", "right")  # of every tuning study: the sides
+FRESH = 5.0  # seconds that a choice may be asked although further answers have arrived
+About = Callable[[sa.Connection, "TuningDuel"], Mapping[str, object]]
+
+
+class TuningDuel(NamedTuple):
+    """A question: which of two settings is better?
+
+    Attributes:
+        id: Its number in the study, from 0.
+        left: The setting on the left: a value for each parameter, by name.
+        right: The setting on the right.
+        study: The study's name.
+        time: When it was asked, in ISO 8601.
+    """
+
+    id: int
+    left: Setting
+    right: Setting
+    study: str
+    time: str
+
+    @property
+    def item(self) -> None:
+        """Tuning studies have no items."""
+        return None
+
+
+class Tuning(Answering):
+    """A study that tunes parameters: `ask` for two settings, `tell` which is better, look at the `best` one.
+
+    Created by `create_tuning` and `load_tuning`. Objects of one study in many threads and processes see the same log.
+
+    Example:
+        >>> space = duels.space({"temperature": (0.0, 1.5), "style": ["terse", "warm"]})
+        >>> study = duels.create_tuning(space, "voice", "sqlite://")
+        >>> duel = study.ask()
+        >>> sorted(duel.left)
+        ['style', 'temperature']
+        >>> study.tell(duel, "left")
+        >>> study.best.answers
+        1
+    """
+
+    @cached_property
+    def space(self) -> Space:
+        """The parameters."""
+        try:
+            return space(self._row.settings["space"])
+        except InvalidInput as error:
+            raise DamagedStudy(f"the space of study {self.name!r} is not what was written: {error}") from None
+
+    @cached_property
+    def _chooser(self) -> Policy:
+        return policy(self._row.policy)
+
+    @property
+    def policy(self) -> str:
+        """The policy's name and parameters, such as `gp_rucb:beta=3`."""
+        return self._row.policy
+
+    @property
+    def confidence(self) -> float:
+        """The level of the intervals."""
+        return goal_of(self._row.settings).confidence
+
+    @property
+    def answers(self) -> int:
+        """How many answers count: no skips, and nothing that was taken back."""
+        return self.history().total
+
+    @property
+    def retired(self) -> bool:
+        """Whether the study was retired, and asks no more questions."""
+        return self.history().retired
+
+    def __repr__(self) -> str:
+        return f"Tuning({self.name!r}, {self.policy}, {', '.join(self.space.names)})"
+
+    @overload
+    def ask(self, n: Literal[1] = 1, *, voter: str | None = None) -> TuningDuel: ...  # type: ignore[overload-overlap]
+
+    @overload
+    def ask(self, n: int, *, voter: str | None = None) -> list[TuningDuel]: ...
+
+    def ask(self, n: int = 1, *, voter: str | None = None) -> TuningDuel | list[TuningDuel]:
+        """Ask for the next duel. It is on disk when this returns.
+
+        The policy knows of open duels within their lease, so that many questions at once spread out.
+
+        Args:
+            n: How many duels to ask for, up to 1,000.
+            voter: Who is asked; stored with the question.
+
+        Returns:
+            The duel, or a list of `n` duels if that is not 1.
+
+        Raises:
+            Conflict: If the study was retired.
+        """
+        n = check_int("n", n, 1, 1000)
+        duels = [self._storage.write(self.asking(voter=voter))[0] for _ in range(n)]
+        return duels[0] if n == 1 else duels
+
+    def asking(self, n: int = 1, *, voter: str | None = None, about: About | None = None) -> Write[list[TuningDuel]]:
+        """Return what `ask` writes; its value is a list of duels. See `ask_in` for the arguments."""
+        n, name = check_int("n", n, 1, 1000), voter_name(voter)
+        return Write(partial(self.ask_in, n=n, voter=name, about=about), self._row.id, last=True)
+
+    def prepare(self) -> None:
+        """Choose the next duel now, and compile what that needs, rather than when it is asked for."""
+        self._choose(1)
+
+    def ask_in(
+        self,
+        connection: sa.Connection,
+        *,
+        n: int = 1,
+        voter: str | None = None,
+        allow_self: bool = False,
+        about: About | None = None,
+    ) -> list[TuningDuel]:
+        """Ask for duels inside a transaction.
+
+        Args:
+            connection: The transaction's connection.
+            n: How many duels to ask for.
+            voter: Who is asked; the name was checked.
+            allow_self: As in `Study.ask_in`, for those who ask studies of any kind; two settings always differ.
+            about: Called with each duel before it is written; what it returns is stored in the event's note.
+
+        Raises:
+            Conflict: If the study was retired.
+            NotReady: If the duels must be chosen first; nothing was written then.
+        """
+        history = self.current(connection)
+        if history.retired:
+            raise Conflict(f"study {self.name!r} was retired: it asks no more questions, unless it is resumed")
+        new, duels = list[Event](), list[TuningDuel]()
+        for choice in self._ready(history, n):
+            duel = TuningDuel(choice.number, choice.left, choice.right, self.name, iso_time(choice.time))
+            note = choice.note() | dict(about(connection, duel) if about else {})
+            fields = {"duel": choice.number, "attempt": 0, "left_arm": 0, "right_arm": 1, "swapped": choice.swapped}
+            text = json.dumps(note, ensure_ascii=False)
+            event = next_event(history, "ask", choice.time, **fields, voter=voter, note=text)
+            history.take(event)
+            new.append(event)
+            duels.append(duel)
+        self._append(history, new)
+        return duels
+
+    def ready_in(self, connection: sa.Connection, n: int) -> None:
+        """Raise `NotReady` unless so many duels can be asked at once in this transaction."""
+        self._ready(self.current(connection), n)
+
+    def _ready(self, history: History, n: int) -> list[Choice]:
+        """The next choices, if they were made, and are still right."""
+        batch, number = self._workspace.batch, len(history.left)
+        wanted = [one for one in batch.choices if number <= one.number < number + n]
+        if len(wanted) < n or not _follows(history, batch):
+            raise NotReady(self._row.id, partial(self._choose, n))
+        return wanted
+
+    def _choose(self, n: int) -> None:
+        """Choose the next duels while nobody waits for the storage."""
+        work = self._workspace
+        with work.lock, one_thread():
+            now = log.clock()
+            looked = self.read(partial(self._to_choose, now=now, n=n))
+            if looked is None:
+                return
+            known, notes = looked
+            work.asked.take(notes)
+            made = choices(self._chooser, self._row.seed, work.asked, known, work.memory, now)
+            work.batch = Batch(tuple(islice(made, n)), time.monotonic())
+
+    def _to_choose(
+        self, connection: sa.Connection, history: History, *, now: float, n: int
+    ) -> tuple[Seen, list[str]] | None:
+        """What the next choices may know, and the notes that the workspace does not have; None if they are there."""
+        try:
+            self._ready(history, n)
+        except NotReady:
+            return self._seen(history, now)
+        return None  # another thread has made them meanwhile
+
+    def _seen(self, history: History, now: float) -> tuple[Seen, list[str]]:
+        return seen(history, now), notes_of(history)[self._workspace.asked.count :]
+
+    @property
+    def _workspace(self) -> Workspace:
+        return workspace_of(self._storage, self._row, self.space)
+
+    @property
+    def best(self) -> Best:
+        """The best setting so far, its predicted share of wins against the runner-up, and how sure that is."""
+        return self.advice().best
+
+    def slices(self) -> dict[str, Any]:
+        """Return slices of the model through the best setting, as plain data for JSON.
+
+        Returns:
+            `best`, `confidence`, `answers`, and `parameters`: for each parameter its `name`, its `kind` (number or
+            choice), its bounds or choices, its value in the best setting as `best`, and lists of equal length:
+            `values` of the parameter, and for the best setting with that value `mean`, `lower` and `upper` of its
+            utility minus that of the best setting, and `share`, `share_lower` and `share_upper` of its predicted share
+            of wins against the best setting.
+        """
+        return self.advice().slices
+
+    def advice(self) -> Advice:
+        """Return the best setting and the slices, computed once for each state of the answers."""
+        work = self._workspace
+        with work.lock, one_thread():
+            known, notes = self.read(lambda _, history: self._seen(history, log.clock()))
+            key = known.answered.tobytes() + known.outcome.tobytes()
+            if work.advice is None or work.advice[0] != key:
+                work.asked.take(notes)
+                points = work.asked.points(known.answered, known.outcome)
+                about = (self._row.seed, work.memory, self.confidence, len(known.answered))
+                work.advice = key, advice(self._chooser, self.space, points, *about)
+            return work.advice[1]
+
+    def check(self) -> int:
+        """Replay the whole log, and check every digest and that each question is the one the policy asks.
+
+        Settings are compared with a tolerance of a thousandth of each parameter's range. Questions that were chosen by
+        other code, or on a machine whose last digits may differ, are compared too; if they differ, a warning says how
+        many. This takes about as long as asking all questions again.
+
+        Returns:
+            How many events there are.
+
+        Raises:
+            DamagedStudy: If the log is not what was written.
+        """
+        from .checking import check
+
+        with one_thread():
+            return check(self)
+
+    def open_duels(self) -> list[TuningDuel]:
+        """Return the duels without an answer, oldest first."""
+        return self.read(lambda connection, history: [self.duel_in(history, number) for number in history.open])
+
+    def duel(self, number: int) -> TuningDuel:
+        """Return a duel by its id.
+
+        Raises:
+            InvalidInput: If there is no such duel.
+        """
+        return self.read(lambda connection, history: self.duel_in(history, number))
+
+    def duel_in(self, history: History, duel: object) -> TuningDuel:
+        """Return a duel by its id, from the study's state."""
+        number = duel_number(duel)
+        self._check_duel(history, number)
+        note = json.loads(notes_of(history)[number])
+        return TuningDuel(number, note["left"], note["right"], self.name, iso_time(history.asked[number]))
+
+    def _entries(self, connection: sa.Connection, history: History, *, after: int, limit: int | None) -> list[LogEntry]:
+        """The log. Left and right are the settings, as JSON."""
+        entries, notes = super()._entries(connection, history, after=after, limit=limit), notes_of(history)
+        shown = []
+        for entry in entries:
+            if entry.duel is not None:
+                note = json.loads(notes[entry.duel])
+                left, right = (json.dumps(note[side], ensure_ascii=False) for side in ARMS)
+                entry = entry._replace(left=left, right=right)
+            shown.append(entry)
+        return shown
+
+    def _answer_code(self, history: History, number: int, winner: object) -> int:
+        try:
+            return super()._answer_code(history, number, winner)
+        except InvalidInput:  # it speaks of arms
+            raise InvalidInput(f"winner is {cut(winner)}: expected left, right, tie, both_bad or skip") from None
+
+    def votes(self) -> "pl.DataFrame":
+        """Return the answers that count as a data frame, in the order in which they were given.
+
+        Returns:
+            One row per answer: for each parameter `left.NAME` and `right.NAME`, then `winner` (left, right, tie or
+            both_bad), `voter`, `time`, `duel` and `comment`.
+        """
+        from .past_duels import exported
+
+        return exported(self)
+
+    def import_duels(self, duels: "Iterable[PastDuel] | pl.DataFrame") -> int:
+        """Add past duels as if they had been asked and answered here: all of them or, after an error, none.
+
+        Args:
+            duels: `(left, right, winner)` for each, with two settings and left, right, tie or both_bad; or a data frame
+                as `votes` returns it. At most 10,000 at once.
+
+        Returns:
+            How many were added.
+
+        Raises:
+            InvalidInput: If a setting does not belong to the space, or a winner is something else.
+        """
+        from .past_duels import checked, import_in
+
+        rows = checked(self.space, duels)
+        if not rows:
+            return 0
+        return self._storage.write(Write(partial(import_in, study=self, duels=rows), self._row.id))
+
+    def append_in(self, history: History, new: Sequence[Event]) -> None:
+        """Append events that the history includes already, inside a transaction."""
+        self._append(history, new)
+
+    def run(
+        self,
+        judge: Judging,
+        *,
+        max_duels: int | None = None,
+        max_calls: int | None = None,
+        max_cost: float | None = None,
+        concurrency: int = 8,
+        orders: Literal["one", "both", "auto"] = "auto",
+        progress: bool | None = None,
+    ) -> "TuningResult":
+        """Let a judge answer until a limit is reached. The same call goes on where an earlier one has stopped.
+
+        Args:
+            judge: A function of `(left, right)`, two settings, that returns `"left"`, `"right"`, `"tie"`, `"both_bad"`,
+                `"skip"` or a `duels.judges.Answer`; it may be async. Or a dict of such functions by name. A function
+                of `(prompt, left, right)` gets None as the prompt. Judges of `duels.judges` may be used too.
+            max_duels: How many duels the study is to ask, over all runs, those included that are skipped; by default
+                50 if no other limit is given.
+            max_calls: How many calls the study may make, over all runs.
+            max_cost: How much its calls may cost, over all runs.
+            concurrency: How many questions are asked at the same time.
+            orders: How often a question is asked, see `Study.run`.
+            progress: Whether to show progress; by default on a terminal only.
+
+        Returns:
+            The best setting, why the run ended, and what the study has cost.
+
+        Raises:
+            Conflict: If another judge has answered, or the one of this name was another one.
+            InvalidInput: If the judge takes other arguments, or an argument is out of range.
+
+        Example:
+            >>> study = duels.create_tuning({"x": (0.0, 1.0)}, storage="sqlite://")
+            >>> closer = lambda left, right: "left" if abs(left["x"] - 0.3) < abs(right["x"] - 0.3) else "right"
+            >>> result = study.run(closer, max_duels=12)
+            >>> result.ended
+            'max_duels'
+        """
+        from .judged import run
+
+        how: dict[str, Any] = {"orders": orders, "progress": progress, "max_duels": max_duels}
+        return run(self, judge, max_calls=max_calls, max_cost=max_cost, concurrency=concurrency, **how)
+
+
+def notes_of(history: History) -> list[str]:
+    """Return the notes of all duels of a tuning study."""
+    assert history.notes is not None
+    return history.notes
+
+
+def _follows(history: History, batch: Batch) -> bool:
+    """Whether choices may be asked now: other duels were not asked meanwhile, and few answers were given."""
+    for choice in batch.choices:
+        if choice.number < len(history.left):
+            note = json.loads(notes_of(history)[choice.number])
+            if (note["left"], note["right"]) != (choice.left, choice.right):
+                return False
+    first = batch.choices[0]
+    only_asked = history.seq - first.after == len(history.left) - first.number
+    return only_asked or batch.age < FRESH
