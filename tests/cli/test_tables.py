@@ -59,7 +59,7 @@ COMMANDS = {
     "studies": Command("", table=True),
     "delete-study": Command("prompts", stdin="y\n"),
     "add-arm": Command("prompts more"),
-    "run-continuous": Command("branin camel -p random --duels 4 --runs 2 -q", table=True),
+    "run-continuous": Command("branin camel -p random --duels 2 --runs 1 --jobs 1 -q", table=True),
     "retire-arm": Command("prompts 3"),
     "ask": Command("prompts -n 3", table=True),
     "allocate": Command("prompts -n 100", table=True),

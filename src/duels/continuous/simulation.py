@@ -24,6 +24,7 @@ from ..errors import DuelsError, InvalidInput, counted, cut
 from ..experiments.folder import Folder, gather
 from ..provenance import Provenance, Session, build, machine, read_sessions, version
 from ..results import SCHEMA, Results
+from .blas import one_thread
 from .functions import Function, find_function
 from .policies import DEFAULT, Policy
 from .policies import policy as find_policy
@@ -258,11 +259,12 @@ class _Played:
 
     def place(self, jobs: int) -> str:
         """Where runs are played, for the provenance."""
-        return counted(jobs, "process", "processes") if self.world.named else counted(jobs, "thread")
+        return counted(jobs, "process", "processes") if self.world.named and jobs > 1 else counted(jobs, "thread")
 
     def all(self, runs: list[int], jobs: int, keep: Callable[[int, pl.DataFrame], None], progress: bool | None) -> None:
         """Play runs and keep the table of each."""
         lock, idle = threading.Lock(), list[Worker]()
+        elsewhere = self.world.named and min(jobs, len(runs)) > 1  # one run at a time needs no further process
 
         def one(place: int, stop: threading.Event, share: Callable[[float], None]) -> None:
             def go_on(done: float) -> bool:
@@ -270,7 +272,7 @@ class _Played:
                 return not stop.is_set()
 
             run = runs[place]
-            if self.world.named:
+            if elsewhere:
                 with lock:
                     worker = idle.pop() if idle else Worker()
                 opened.append(worker)
@@ -279,7 +281,8 @@ class _Played:
                 with lock:
                     idle.append(worker)
             else:
-                frame = play_run(self.world, self.policy, self.duels, self.seed, run, self.times, go_on)
+                with one_thread():
+                    frame = play_run(self.world, self.policy, self.duels, self.seed, run, self.times, go_on)
             if frame is not None and not stop.is_set():
                 with lock:
                     keep(run, frame)
