@@ -123,7 +123,7 @@ def test_create_by_pasting_vote_and_watch(browser, live, api):
     expect(board.locator("#create-said")).to_contain_text("at least two arms")
     board.get_by_label("Arms, one per line").fill("concise\n friendly \n\nfriendly")
     board.get_by_role("button", name="Create the study").click()
-    expect(board.locator("#create-said")).to_contain_text("two arms are called “friendly”")
+    expect(board.locator("#create-said")).to_contain_text("Two arms are called “friendly”")
     board.get_by_label("Arms, one per line").fill("concise\n friendly \n\nthorough\n")
     board.get_by_role("button", name="Create the study").click()
     board.wait_for_url("**/studies/styles%20of%20answers%3F")
