@@ -121,6 +121,14 @@ def test_create_by_pasting_vote_and_watch(browser, live, api):
     board.get_by_label("Name", exact=True).first.fill("styles of answers?")
     board.get_by_role("button", name="Create the study").click()
     expect(board.locator("#create-said")).to_contain_text("at least two arms")
+    board.get_by_label("Arms, one per line").fill(f"concise\n{'x' * 201}")
+    expect(board.locator("#create-said")).to_be_empty()
+    board.get_by_role("button", name="Create the study").click()
+    expect(board.locator("#create-said")).to_contain_text("The name of an arm may have at most 200 characters")
+    board.get_by_label("Name", exact=True).first.fill("A/B test")
+    board.get_by_role("button", name="Create the study").click()
+    expect(board.locator("#create-said")).to_contain_text("The name of a study cannot have a slash (/)")
+    board.get_by_label("Name", exact=True).first.fill("styles of answers?")
     board.get_by_label("Arms, one per line").fill("concise\n friendly \n\nfriendly")
     board.get_by_role("button", name="Create the study").click()
     expect(board.locator("#create-said")).to_contain_text("Two arms are called “friendly”")
@@ -224,8 +232,8 @@ def test_create_from_a_file_of_items(browser, live, api, tmp_path):
         "empty.csv": (b"\n", "empty.csv is empty"),
         "photo.png": (b"\x89PNG\r\n", "is not UTF-8 text: save it as CSV or JSON lines"),
         "script.py": (b"print(1)\n", "has an unknown type: expected a name that ends in .csv, .jsonl or .txt"),
-        "twice.csv": (b"prompt,first,first\nq,1,2\n", "two arms are called “first”"),
-        "list.txt": (b"first\nfirst\n", "two arms are called “first”"),
+        "twice.csv": (b"prompt,first,first\nq,1,2\n", "Two arms are called “first”"),
+        "list.txt": (b"first\nfirst\n", "Two arms are called “first”"),
         "half.jsonl": (b'{"prompt": "q"', "half.jsonl, line 1, is not JSON"),
     }
     for file, (content, words) in refused.items():

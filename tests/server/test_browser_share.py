@@ -115,7 +115,8 @@ def test_a_link_from_its_creation_to_its_end(browser, live, api, size):  # noqa:
     untitled = browser.open(plain, viewport=size)
     for page in (board, untitled):  # a preview shows what voters of a link without a title see
         expect(page.get_by_role("heading", level=1)).to_have_text("Which one?")
-        expect(page.get_by_text("Which one?").filter(visible=True)).to_have_count(1)
+        for part in ("#asked", "#prompt"):  # which would say it a second time
+            expect(page.locator(part)).to_be_hidden()
     accessible(board)
     board.get_by_role("button", name="A is better").click()
     so_far(board, "1 of 25")
@@ -198,3 +199,38 @@ def test_people_are_invited_and_others_watch(browser, live, api, size):  # noqa:
     expect(viewer.get_by_role("heading", level=1)).to_have_text("This link no longer works")
     board.get_by_role("link", name="Voters", exact=True).click()
     expect(board.locator("#voters")).to_contain_text("Ann Lee")
+
+
+API_SAYS = [  # a status, what the API says, and what a page makes of it
+    (400, "expires is '2020-01-01T00:00:00Z': expected a time to come, at most 100 years from now", "The end must be"),
+    (422, "body.arms.0: String should have at most 200 characters. See /docs for what is expected", "at most 200 char"),
+    (422, "body.votes: Input should be greater than or equal to 1. See /docs for what is expected", "must be at least 1"),
+    (422, "body.voters: List should have at most 200 items after validation, not 201. See /docs for…", "at most 200"),
+    (422, "body.other: Extra inputs are not permitted. See /docs for what is expected", "What you entered cannot be"),
+    (409, "there is a study 'x' already: choose another name, or say load_if_exists=True (--load-if-exists) to load it",
+     "There is a study 'x' already: choose another name."),
+    (400, "study_name is 'a/b': expected up to 200 characters without /, and not . or ..", "none of them a slash"),
+    (400, "the votes are about arms that study 'x' does not have: y; add them with add_arm first", "the tab Settings first."),
+    (400, "max_votes_per_voter is 2, but each voter is asked for 25 votes, as the link says: …", "Max. per voter is 2, but"),
+]  # fmt: skip
+
+
+def test_what_the_api_says_is_put_into_plain_words(browser, live):  # noqa: F811
+    page = browser.sign_in(live.token, "/")
+    folder = page.locator("link[rel=icon]").get_attribute("href").rpartition("/")[0]
+    said = page.evaluate(
+        """async ([folder, all]) => {
+          const { ApiError } = await import(`${folder}/api.js`);
+          const { plainly, Told } = await import(`${folder}/words.js`);
+          const ours = [new Told("choose a file"), new Error("a bug")];
+          return [...all.map(([status, words]) => new ApiError(status, words, null)), ...ours].map(plainly);
+        }""",
+        [folder, API_SAYS],
+    )
+    assert said[-2:] == ["Choose a file.", "Something went wrong: a bug."]
+    for found, (_, message, words) in zip(said, API_SAYS):
+        assert words in found, message
+        assert found[0].isupper()
+        assert found[-1] in ".…"
+        for code in ("_", "body", "/docs", "--", "expires"):
+            assert code not in found, found
