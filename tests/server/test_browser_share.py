@@ -204,14 +204,14 @@ def test_people_are_invited_and_others_watch(browser, live, api, size):  # noqa:
 API_SAYS = [  # a status, what the API says, and what a page makes of it
     (400, "expires is '2020-01-01T00:00:00Z': expected a time to come, at most 100 years from now", "The end must be"),
     (422, "body.arms.0: String should have at most 200 characters. See /docs for what is expected", "at most 200 char"),
-    (422, "body.votes: Input should be greater than or equal to 1. See /docs for what is expected", "must be at least 1"),
+    (422, "body.votes: Input should be greater than or equal to 1. See /docs for what is expected", "at least 1"),
     (422, "body.voters: List should have at most 200 items after validation, not 201. See /docs for…", "at most 200"),
     (422, "body.other: Extra inputs are not permitted. See /docs for what is expected", "What you entered cannot be"),
     (409, "there is a study 'x' already: choose another name, or say load_if_exists=True (--load-if-exists) to load it",
      "There is a study 'x' already: choose another name."),
     (400, "study_name is 'a/b': expected up to 200 characters without /, and not . or ..", "none of them a slash"),
-    (400, "the votes are about arms that study 'x' does not have: y; add them with add_arm first", "the tab Settings first."),
-    (400, "max_votes_per_voter is 2, but each voter is asked for 25 votes, as the link says: …", "Max. per voter is 2, but"),
+    (400, "the votes are about arms that study 'x' does not have: y; add them with add_arm first", "tab Settings"),
+    (400, "max_votes_per_voter is 2, but each voter is asked for 25 votes: …", "Max. per voter is"),
 ]  # fmt: skip
 
 

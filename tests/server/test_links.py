@@ -139,6 +139,9 @@ def test_an_expired_link_takes_no_votes_and_says_so(app, admin, study, clock, an
     assert made_up.status_code == 404
     assert "votes" not in made_up.text.split("<main")[1]
     link = f"{study}/links/{made['id']}"
+    assert admin.patch(link, json={"on": False}).status_code == 204
+    assert "has ended" in anybody.get(f"/vote/{made['secret']}").text  # not paused: switched on, it would not work
+    assert admin.patch(link, json={"on": True}).status_code == 204
     longer = datetime.fromtimestamp(clock[0] + 60, UTC).isoformat()
     assert admin.patch(link, json={"expires": longer}).status_code == 204
     assert ann.post(f"{ann.at}/tell", json={"duel": duel, "winner": "a"}).status_code == 200

@@ -16,7 +16,7 @@ from ..errors import NotFound
 from ..study.glance import pair_history
 from ..study.study import Study
 from .errors import Refused, error_responses
-from .keys import Key, KeyId, is_off, past_link
+from .keys import Key, KeyId, is_paused, past_link
 from .limits import Rate
 from .page_files import compressed
 from .pages import PageRoute, page
@@ -60,7 +60,7 @@ def _viewed(service: Service, secret: str) -> Viewed:
         past = past_link(service.storage, secret)
         if past is None or past.kind != "results":
             raise NotFound(DEAD)
-        raise NotFound(OFF if is_off(past) else ENDED)
+        raise NotFound(OFF if is_paused(past) else ENDED)
     return Viewed(key, study_name_of(service, key))
 
 

@@ -23,7 +23,7 @@ from ..study.study import Study
 from ..study.voter_settings import VoterSettings, voter_settings_of
 from .caps import caps_of
 from .errors import Refused, answer_to, error_responses
-from .keys import Key, Ticket, is_off, key_in, past_link, read_ticket, sign_ticket, voter_digest
+from .keys import Key, Ticket, is_paused, key_in, past_link, read_ticket, sign_ticket, voter_digest
 from .rendering import bytes_of, html_of
 from .schemas import MoreVotes, Progress, Question, Vote
 from .security import VOTER, ServiceDep, address_of
@@ -137,7 +137,7 @@ def _why_dead(service: Service, secret: str) -> str:
     known = past_link(service.storage, secret)
     if known is None or known.kind != "vote":
         return DEAD_LINK
-    return OFF_LINK if is_off(known) else EXPIRED_LINK
+    return OFF_LINK if is_paused(known) else EXPIRED_LINK
 
 
 def _link_of(service: Service, key: Key) -> Link:
