@@ -140,7 +140,7 @@ def test_create_by_pasting_vote_and_watch(browser, live, api):
 
     board.get_by_role("link", name="Share").click()
     board.get_by_label("Title that voters see").fill("Which style?")
-    board.get_by_label("Votes each").fill("3")
+    board.locator("#links-panel").get_by_label("Votes each").fill("3")
     board.get_by_role("button", name="Create a link").click()
     link = board.locator("#link-made .secret").inner_text()
     board.get_by_role("button", name="Copy").click()

@@ -222,12 +222,12 @@ def test_what_the_api_says_is_put_into_plain_words(browser, live):  # noqa: F811
         """async ([folder, all]) => {
           const { ApiError } = await import(`${folder}/api.js`);
           const { plainly, Told } = await import(`${folder}/words.js`);
-          const ours = [new Told("choose a file"), new Error("a bug")];
+          const ours = [new Told("x.csv is empty."), new Error("a bug")];
           return [...all.map(([status, words]) => new ApiError(status, words, null)), ...ours].map(plainly);
         }""",
         [folder, API_SAYS],
     )
-    assert said[-2:] == ["Choose a file.", "Something went wrong: a bug."]
+    assert said[-2:] == ["x.csv is empty.", "Something went wrong: a bug."]
     for found, (_, message, words) in zip(said, API_SAYS):
         assert words in found, message
         assert found[0].isupper()

@@ -58,7 +58,7 @@ function ofFields(message) {
 
 /** Returns what a page shows about an error. */
 export function plainly(error) {
-  if (error instanceof Told) return sentence(error.message);
+  if (error instanceof Told) return error.message;
   if (!(error instanceof ApiError)) return sentence(`Something went wrong: ${error.message}`);
   if (error.status === 422 && error.message.startsWith("body")) return ofFields(error.message);
   return sentence(PLAIN.reduce((text, [pattern, words]) => text.replace(pattern, words), error.message));
