@@ -267,7 +267,7 @@ def test_create_from_a_file_of_items(browser, live, api, tmp_path):
     page.get_by_role("link", name="Share").click()
     page.get_by_role("button", name="Create a link").click()
     voter = browser.open(urlsplit(page.locator("#link-made .secret").inner_text()).path)
-    expect(voter.get_by_role("heading", level=1)).to_have_text("Which answer is better?")
+    expect(voter.get_by_role("heading", level=1)).to_have_text("Which is better?")
     seen = set()
     for n in range(8):
         so_far(voter, f"{n} of 25")
