@@ -121,9 +121,17 @@ def test_create_by_pasting_vote_and_watch(browser, live, api):
     board.get_by_label("Name", exact=True).first.fill("styles of answers?")
     board.get_by_role("button", name="Create the study").click()
     expect(board.locator("#create-said")).to_contain_text("at least two arms")
+    board.get_by_label("Arms, one per line").fill(f"concise\n{'x' * 201}")
+    expect(board.locator("#create-said")).to_be_empty()
+    board.get_by_role("button", name="Create the study").click()
+    expect(board.locator("#create-said")).to_contain_text("The name of an arm may have at most 200 characters")
+    board.get_by_label("Name", exact=True).first.fill("A/B test")
+    board.get_by_role("button", name="Create the study").click()
+    expect(board.locator("#create-said")).to_contain_text("The name of a study cannot have a slash (/)")
+    board.get_by_label("Name", exact=True).first.fill("styles of answers?")
     board.get_by_label("Arms, one per line").fill("concise\n friendly \n\nfriendly")
     board.get_by_role("button", name="Create the study").click()
-    expect(board.locator("#create-said")).to_contain_text("two arms are called “friendly”")
+    expect(board.locator("#create-said")).to_contain_text("Two arms are called “friendly”")
     board.get_by_label("Arms, one per line").fill("concise\n friendly \n\nthorough\n")
     board.get_by_role("button", name="Create the study").click()
     board.wait_for_url("**/studies/styles%20of%20answers%3F")
@@ -132,7 +140,7 @@ def test_create_by_pasting_vote_and_watch(browser, live, api):
 
     board.get_by_role("link", name="Share").click()
     board.get_by_label("Title that voters see").fill("Which style?")
-    board.get_by_label("Votes each").fill("3")
+    board.locator("#links-panel").get_by_label("Votes each").fill("3")
     board.get_by_role("button", name="Create a link").click()
     link = board.locator("#link-made .secret").inner_text()
     board.get_by_role("button", name="Copy").click()
@@ -224,8 +232,8 @@ def test_create_from_a_file_of_items(browser, live, api, tmp_path):
         "empty.csv": (b"\n", "empty.csv is empty"),
         "photo.png": (b"\x89PNG\r\n", "is not UTF-8 text: save it as CSV or JSON lines"),
         "script.py": (b"print(1)\n", "has an unknown type: expected a name that ends in .csv, .jsonl or .txt"),
-        "twice.csv": (b"prompt,first,first\nq,1,2\n", "two arms are called “first”"),
-        "list.txt": (b"first\nfirst\n", "two arms are called “first”"),
+        "twice.csv": (b"prompt,first,first\nq,1,2\n", "Two arms are called “first”"),
+        "list.txt": (b"first\nfirst\n", "Two arms are called “first”"),
         "half.jsonl": (b'{"prompt": "q"', "half.jsonl, line 1, is not JSON"),
     }
     for file, (content, words) in refused.items():
@@ -259,7 +267,7 @@ def test_create_from_a_file_of_items(browser, live, api, tmp_path):
     page.get_by_role("link", name="Share").click()
     page.get_by_role("button", name="Create a link").click()
     voter = browser.open(urlsplit(page.locator("#link-made .secret").inner_text()).path)
-    expect(voter.get_by_role("heading", level=1)).to_have_text("Which answer is better?")
+    expect(voter.get_by_role("heading", level=1)).to_have_text("Which is better?")
     seen = set()
     for n in range(8):
         so_far(voter, f"{n} of 25")

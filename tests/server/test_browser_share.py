@@ -34,21 +34,29 @@ def reloaded(page):
 
 @SIZES
 def test_a_link_from_its_creation_to_its_end(browser, live, api, size):  # noqa: F811
-    make_study(api, "answers", title="Another link")
+    plain = make_study(api, "answers", title="")
     browser.expected += [NOT_FOUND]
     board = browser.sign_in(live.token, "/studies/answers/share", viewport=size)
     panel = board.locator("#links-panel")
     panel.get_by_label("Title that voters see").fill("Which helps?")
     panel.get_by_label("Ends").select_option("at a date…")
     board.get_by_role("button", name="Create a link").click()
-    expect(board.locator("#link-said")).to_contain_text("choose a date and a time.")
+    expect(board.locator("#link-said")).to_contain_text("Choose a date and a time.")
+    panel.get_by_label("Date and time").fill("2020-05-06T07:08")
+    expect(board.locator("#link-said")).to_be_empty()  # an error goes when its field is corrected
+    board.get_by_role("button", name="Create a link").click()
+    expect(board.locator("#link-said")).to_have_text("Ends: choose a time to come. This one is over.")
     panel.get_by_label("Date and time").fill("2031-05-06T07:08")
     panel.get_by_text("Limits", exact=True).first.click()
     panel.get_by_label("Max. per voter").fill("2")
     board.get_by_role("button", name="Create a link").click()
+    expect(board.locator("#link-said")).to_contain_text("less than the 25 votes each (from Settings)")
+    panel.get_by_label("Votes each").fill("2")
+    board.get_by_role("button", name="Create a link").click()
     link = board.locator("#link-made .secret").inner_text()
     code = board.get_by_role("img", name="QR code of the link")
     expect(code).to_be_visible()
+    expect(board.locator("#link-made .reach")).to_contain_text("Only this computer can open it")
     assert code.evaluate("(one) => one.complete && one.naturalWidth > 100")
     assert unquote(code.get_attribute("src").partition(",")[2]) == qr_code(link)
     with board.expect_download() as download:
@@ -74,26 +82,41 @@ def test_a_link_from_its_creation_to_its_end(browser, live, api, size):  # noqa:
     assert dialog.get_by_label("Max. per voter").input_value() == "2"
     dialog.get_by_label("Title").fill("Which is right?")
     dialog.get_by_label("Max. per voter").fill("")
+    dialog.get_by_label("Votes each").fill("")
     dialog.get_by_label("Ends").fill("")
     accessible(board)
     dialog.get_by_role("button", name="Save").click()
     expect(row(board, "links", "Which is right?")).to_contain_text("never")
+    expect(row(board, "links", "Which is right?")).to_contain_text("25 (from Settings)")
+    api.patch("/api/studies/answers/settings", json={"votes": 20, "question": "Which one?"})
+    voter.reload()
+    so_far(voter, "2 of 20")
+    expect(voter.get_by_role("heading", level=1)).to_have_text("Which is right?")
+    expect(voter.locator("#prompt")).to_have_text("Which one?")  # a title of its own, and the question below it
+    api.patch("/api/studies/answers/settings", json={"votes": 25})
     voter.reload()
     so_far(voter, "2 of 25")
     row(board, "links", "Which is right?").get_by_role("button", name="Switch off").click()
     expect(row(board, "links", "Which is right?")).to_contain_text("switched off")
     voter.get_by_role("button", name="B is better").click()
-    expect(voter.get_by_role("heading", level=1)).to_have_text("This link no longer works")
+    expect(voter.get_by_role("heading", level=1)).to_have_text("Voting is paused")
     expect(voter.get_by_text("your votes are kept")).to_be_visible()
+    voter.get_by_role("link", name="Try again").click()
+    expect(voter.get_by_role("heading", level=1)).to_have_text("Voting is paused")
     accessible(voter)
     row(board, "links", "Which is right?").get_by_role("button", name="Switch on").click()
     expect(row(board, "links", "Which is right?")).to_contain_text("active")
-    voter.reload()
+    voter.get_by_role("link", name="Try again").click()
     so_far(voter, "2 of 25")
 
     board.get_by_role("link", name="Preview what voters see").click()
     expect(board.get_by_text("Preview: answers are not counted.")).to_be_visible()
     so_far(board, "0 of 25")
+    untitled = browser.open(plain, viewport=size)
+    for page in (board, untitled):  # a preview shows what voters of a link without a title see
+        expect(page.get_by_role("heading", level=1)).to_have_text("Which one?")
+        for part in ("#asked", "#prompt"):  # which would say it a second time
+            expect(page.locator(part)).to_be_hidden()
     accessible(board)
     board.get_by_role("button", name="A is better").click()
     so_far(board, "1 of 25")
@@ -115,9 +138,14 @@ def test_people_are_invited_and_others_watch(browser, live, api, size):  # noqa:
     panel.get_by_label("Names, one per line").fill("Ann Lee\nVoter 7\n")
     board.get_by_role("button", name="Invite", exact=True).click()
     expect(board.locator("#invite-said")).to_contain_text("choose another one")
+    panel.get_by_label("Names, one per line").fill("x" * 201)
+    expect(board.locator("#invite-said")).to_be_empty()
+    board.get_by_role("button", name="Invite", exact=True).click()
+    expect(board.locator("#invite-said")).to_contain_text("A name may have at most 200 characters")
     panel.get_by_label("Names, one per line").fill("Ann Lee\n\n =Bob\n")
     board.get_by_role("button", name="Invite", exact=True).click()
     expect(board.locator("#invite-made tbody tr")).to_have_count(2)
+    expect(board.locator("#invite-made .reach")).to_be_visible()
     links = board.locator("#invite-made .secret").all_inner_texts()
     board.get_by_role("button", name="Copy all").click()
     expect(board.get_by_role("button", name="Copied")).to_be_visible()
@@ -140,6 +168,7 @@ def test_people_are_invited_and_others_watch(browser, live, api, size):  # noqa:
 
     ann = browser.open(links[0].removeprefix(live.url), viewport=size)
     so_far(ann, "0 of 25")
+    expect(ann.locator("#voter")).to_have_text("You vote as Ann Lee. Your votes have your name.")
     ann.get_by_role("button", name="A is better").click()
     so_far(ann, "1 of 25")
     expect(viewer.locator("#answers")).to_have_text("1")  # without loading the page again
@@ -170,3 +199,38 @@ def test_people_are_invited_and_others_watch(browser, live, api, size):  # noqa:
     expect(viewer.get_by_role("heading", level=1)).to_have_text("This link no longer works")
     board.get_by_role("link", name="Voters", exact=True).click()
     expect(board.locator("#voters")).to_contain_text("Ann Lee")
+
+
+API_SAYS = [  # a status, what the API says, and what a page makes of it
+    (400, "expires is '2020-01-01T00:00:00Z': expected a time to come, at most 100 years from now", "The end must be"),
+    (422, "body.arms.0: String should have at most 200 characters. See /docs for what is expected", "at most 200 char"),
+    (422, "body.votes: Input should be greater than or equal to 1. See /docs for what is expected", "at least 1"),
+    (422, "body.voters: List should have at most 200 items after validation, not 201. See /docs for…", "at most 200"),
+    (422, "body.other: Extra inputs are not permitted. See /docs for what is expected", "What you entered cannot be"),
+    (409, "there is a study 'x' already: choose another name, or say load_if_exists=True (--load-if-exists) to load it",
+     "There is a study 'x' already: choose another name."),
+    (400, "study_name is 'a/b': expected up to 200 characters without /, and not . or ..", "none of them a slash"),
+    (400, "the votes are about arms that study 'x' does not have: y; add them with add_arm first", "tab Settings"),
+    (400, "max_votes_per_voter is 2, but each voter is asked for 25 votes: …", "Max. per voter is"),
+]  # fmt: skip
+
+
+def test_what_the_api_says_is_put_into_plain_words(browser, live):  # noqa: F811
+    page = browser.sign_in(live.token, "/")
+    folder = page.locator("link[rel=icon]").get_attribute("href").rpartition("/")[0]
+    said = page.evaluate(
+        """async ([folder, all]) => {
+          const { ApiError } = await import(`${folder}/api.js`);
+          const { plainly, Told } = await import(`${folder}/words.js`);
+          const ours = [new Told("x.csv is empty."), new Error("a bug")];
+          return [...all.map(([status, words]) => new ApiError(status, words, null)), ...ours].map(plainly);
+        }""",
+        [folder, API_SAYS],
+    )
+    assert said[-2:] == ["x.csv is empty.", "Something went wrong: a bug."]
+    for found, (_, message, words) in zip(said, API_SAYS):
+        assert words in found, message
+        assert found[0].isupper()
+        assert found[-1] in ".…"
+        for code in ("_", "body", "/docs", "--", "expires"):
+            assert code not in found, found

@@ -107,7 +107,7 @@ def test_what_is_set_is_what_voters_see(browser, live, api):  # noqa: F811
 def test_the_same_on_a_phone_and_by_axe(browser, live, api, scheme):  # noqa: F811
     board, voter = set_and_vote(browser, live, api, PHONE)
     for page in (board, voter):
-        page.emulate_media(color_scheme=scheme)
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
         assert page.evaluate("() => document.documentElement.scrollWidth") <= PHONE["width"]
         found = Axe().run(page)
         assert found.violations_count == 0, found.generate_report()
@@ -132,7 +132,7 @@ def test_pictures_are_enlarged_and_compared_at_the_same_place(browser, live, api
         expect(page.get_by_role("dialog", name="Output B")).to_be_visible()
         assert view.evaluate(place) == before
         for scheme in ("light", "dark"):
-            page.emulate_media(color_scheme=scheme)
+            page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             assert Axe().run(page).violations_count == 0
         page.keyboard.press("t")  # no answer while a picture is looked at
         page.keyboard.press("Escape")

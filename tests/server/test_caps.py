@@ -160,7 +160,7 @@ def test_the_dashboard_shows_caps(app, admin, study):
     with TestClient(app, "http://localhost") as browser:
         browser.post("/signin", data={"token": admin.token})
         page = browser.get("/studies/search/share").text
-    assert "1 of 1,200, 30 per address" in page.replace("\n", " ")
+    assert "1 of 1,200 in total, 30 per address" in page.replace("\n", " ")
 
 
 def test_a_deleted_study_leaves_no_counts(app, admin, study, storage):

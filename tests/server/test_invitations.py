@@ -74,6 +74,14 @@ def test_an_invited_person_votes_under_their_name_from_any_device(app, admin, st
     assert "Bob" not in admin.get(f"{study}/changes").text  # nobody has to erase it there when Bob is forgotten
 
 
+def test_the_page_says_under_which_name_people_vote(anybody, admin, study):
+    made = invite(admin, study, "<b>Ann</b>", name="Which?")["<b>Ann</b>"]
+    page = anybody.get(f"/vote/{made['secret']}").text
+    assert "You vote as <strong>&lt;b&gt;Ann&lt;/b&gt;</strong>." in page
+    link = admin.post(f"{study}/links", json={}).json()
+    assert "You vote as" not in anybody.get(f"/vote/{link['secret']}").text
+
+
 def test_voters_of_other_links_keep_their_numbers(app, admin, study, storage):
     made = invite(admin, study, "Ann")
     shared = admin.post(f"{study}/links", json={}).json()
@@ -171,7 +179,7 @@ def test_forgetting_somebody_erases_the_name_and_ends_the_link(app, admin, study
 
 
 def test_a_new_link_for_the_same_person(app, admin, study):
-    made = invite(admin, study, "Ann", votes=4, max_votes_per_voter=2)["Ann"]
+    made = invite(admin, study, "Ann", votes=2, max_votes_per_voter=2)["Ann"]
     old = device(app, made)
     assert vote(old) == 200
     sent = admin.post(f"{study}/invitations/{made['id']}/renew")

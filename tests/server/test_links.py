@@ -139,6 +139,9 @@ def test_an_expired_link_takes_no_votes_and_says_so(app, admin, study, clock, an
     assert made_up.status_code == 404
     assert "votes" not in made_up.text.split("<main")[1]
     link = f"{study}/links/{made['id']}"
+    assert admin.patch(link, json={"on": False}).status_code == 204
+    assert "has ended" in anybody.get(f"/vote/{made['secret']}").text  # not paused: switched on, it would not work
+    assert admin.patch(link, json={"on": True}).status_code == 204
     longer = datetime.fromtimestamp(clock[0] + 60, UTC).isoformat()
     assert admin.patch(link, json={"expires": longer}).status_code == 204
     assert ann.post(f"{ann.at}/tell", json={"duel": duel, "winner": "a"}).status_code == 200
@@ -165,7 +168,11 @@ def test_a_link_is_switched_off_and_on_again(app, admin, study, anybody):
         assert admin.patch(link, json={"on": False}).status_code == 204
         assert vote(ann) == 404
         assert listed(admin, study)["state"] == "off"
-    assert "your votes are kept" in anybody.get(f"/vote/{made['secret']}").text
+    paused = anybody.get(f"/vote/{made['secret']}").text
+    for words in ("Voting is paused", "try again later", "your votes are kept", ">Try again</a>"):
+        assert words in paused
+    for words in ("no longer works", "has ended"):
+        assert words not in paused
     assert admin.patch(link, json={"on": True, "name": "Better?"}).status_code == 204
     assert vote(ann) == 200
     assert ann.get(ann.at).json()["title"] == "Better?"
@@ -178,13 +185,77 @@ def test_a_link_is_switched_off_and_on_again(app, admin, study, anybody):
     assert ann.get(ann.at).json()["error"]["message"] == NEVER  # as if it had never been there
     assert "votes" not in anybody.get(f"/vote/{made['secret']}").text.split("<main")[1]
     said = [one["what"] for one in admin.get(f"{study}/changes").json()["changes"]]
-    number = made["id"]
-    assert said[:4] == [
-        f"Revoked link {number}.",
-        f"Switched the voting link {number} off.",
-        f"Switched the voting link {number} on. Renamed the voting link {number} to “Better?”.",
-        f"Switched the voting link {number} off.",
+    assert said == [
+        "Revoked the voting link “Better?”.",
+        "Switched the voting link “Better?” off.",
+        "Switched the voting link “Which?” on. Renamed it to “Better?”.",
+        "Switched the voting link “Which?” off.",  # once: the second time it was off already
+        "Created the voting link “Which?”.",
+        "Created the study with 3 arms.",
     ]
+
+
+def test_only_what_changed_is_noted(admin, study):
+    made = make(admin, study, votes=7, max_votes=100)
+    link, number = f"{study}/links/{made['id']}", made["id"]
+    same = {"name": "", "votes": 7, "max_votes": 100, "max_votes_per_voter": None, "expires": None, "on": True}
+    for wanted in (
+        same,
+        same | {"votes": None},
+        same | {"votes": None, "expires": "2090-01-31T18:00:00Z", "max_votes": 50, "max_votes_per_voter": 1000},
+        {"name": "Which?", "expires": None},
+        {"name": "", "max_votes": None},
+    ):
+        assert admin.patch(link, json=wanted).status_code == 204
+    shown = admin.post(f"{study}/results-links", json={}).json()["id"]
+    assert admin.patch(f"{study}/links/{shown}", json={"on": False}).status_code == 204
+    assert admin.delete(f"{study}/links/{number}").status_code == 204
+    assert [one["what"] for one in admin.get(f"{study}/changes").json()["changes"]][-2::-1] == [
+        "Created a voting link without a title.",
+        f"The voting link without a title ({number}) asks for as many votes each as Settings says.",
+        f"The voting link without a title ({number}) ends at 2090-01-31T18:00 UTC. "
+        "It accepts at most 50 votes in total. It accepts at most 1,000 votes per voter.",
+        f"Renamed the voting link without a title ({number}) to “Which?”. It never ends.",
+        "Took away the title of the voting link “Which?”. It accepts any number of votes in total.",
+        "Created a link to the results without a title.",
+        f"Switched the link to the results without a title ({shown}) off.",
+        f"Revoked the voting link without a title ({number}).",
+    ]
+
+
+def test_a_link_without_a_number_follows_the_settings(app, admin, study):
+    """Its voters see a change at their next question; a link with a number of its own keeps it."""
+    usual, own = make(admin, study), make(admin, study, votes=25)
+    (person,) = admin.post(f"{study}/invitations", json={"voters": ["Ann"]}).json()["invitations"]
+    voters = [voter_of(app, link) for link in (usual, own, person)]
+    assert [one.post(f"{one.at}/ask", json={}).json()["goal"] for one in voters] == [25, 25, 25]
+    assert admin.patch(f"{study}/settings", json={"votes": 4}).status_code == 200
+    assert [one.post(f"{one.at}/ask", json={}).json()["goal"] for one in voters] == [4, 25, 4]
+    assert (usual["votes"], own["votes"]) == (None, 25)
+    assert [one["votes"] for one in admin.get(f"{study}/links").json()["links"]] == [None, 25]
+    assert admin.get(f"{study}/invitations").json()["invitations"][0]["votes"] is None
+    assert admin.patch(f"{study}/links/{usual['id']}", json={"votes": 3}).status_code == 204
+    assert admin.patch(f"{study}/links/{own['id']}", json={"votes": None}).status_code == 204
+    assert [one.get(one.at).json()["goal"] for one in voters] == [3, 4, 4]
+
+
+def test_a_link_accepts_from_a_voter_what_it_asks_for(app, admin, study, storage):
+    for wanted in ({"votes": 10, "max_votes_per_voter": 9}, {"max_votes_per_voter": 24}):
+        for path, more in (("links", {}), ("invitations", {"voters": ["Ann"]})):
+            sent = admin.post(f"{study}/{path}", json=wanted | more)
+            assert (sent.status_code, sent.json()["error"]["kind"]) == (400, "invalid")
+            assert "max_votes_per_voter is" in sent.json()["error"]["message"]
+    assert admin.get(f"{study}/links").json() == {"links": []}
+    made = make(admin, study, max_votes_per_voter=25)
+    link = f"{study}/links/{made['id']}"
+    for wrong in ({"votes": 26}, {"max_votes_per_voter": 24}, {"votes": 5, "max_votes_per_voter": 4}):
+        assert admin.patch(link, json=wrong).status_code == 400, wrong
+    assert admin.patch(link, json={"votes": 5, "max_votes_per_voter": 5}).status_code == 204
+    assert admin.patch(link, json={"votes": None}).status_code == 400
+    old, _ = make_key(
+        storage, "vote", "", study_id=load_study("search", storage).id, settings={"votes": 9, "max_votes_per_voter": 2}
+    )
+    assert admin.patch(f"{study}/links/{old.id}", json={"name": "From before", "votes": 9}).status_code == 204
 
 
 def test_a_link_is_changed_by_admins_of_its_own_study_only(app, admin, study, anybody, storage):
@@ -206,7 +277,7 @@ def test_a_link_is_changed_by_admins_of_its_own_study_only(app, admin, study, an
 
 
 def test_a_voter_gives_no_more_votes_than_the_cap(app, admin, study):
-    made = make(admin, study, votes=10, max_votes_per_voter=2)
+    made = make(admin, study, votes=2, max_votes_per_voter=2)
     ann, bob = voter_of(app, made), voter_of(app, made)
     assert ann.get(ann.at).json()["goal"] == 2
     assert [vote(ann), vote(ann, "skip"), vote(ann), vote(ann)] == [200, 200, 200, 0]
@@ -221,7 +292,7 @@ def test_a_voter_gives_no_more_votes_than_the_cap(app, admin, study):
 def test_votes_of_one_voter_at_the_same_time_do_not_slip_through(storage, admin):
     """Six questions of one voter are open, since each was left unanswered; they are answered at once by two servers."""
     admin.post("/api/studies", json={"name": "quick", "arms": ["a", "b"], "lease": 0.001})
-    made = make(admin, "/api/studies/quick", max_votes_per_voter=2)
+    made = make(admin, "/api/studies/quick", votes=2, max_votes_per_voter=2)
     at, statuses, barrier = f"/api/vote/{made['secret']}", [], threading.Barrier(6)
     with ExitStack() as stack:
         apps = [create_app(open_storage(storage.url), limits=FAST) for _ in range(2)]

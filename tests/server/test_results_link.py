@@ -102,12 +102,15 @@ def test_it_ends_when_it_is_revoked_switched_off_or_expired(app, admin, study, a
     made, now = make(admin, study), log.clock()
     page, api, link = f"/results/{made['secret']}", f"/api/results/{made['secret']}", f"{study}/links/{made['id']}"
     assert anybody.get(api).json()["next"]["words"] == "Nobody has voted yet."
-    for change, back in (({"on": False}, {"on": True}), ({"expires": "2099-01-01T00:00:00Z"}, {"expires": None})):
+    for change, back, message, words in (
+        ({"on": False}, {"on": True}, results_link.OFF, "These results are not shown at the moment"),
+        ({"expires": "2099-01-01T00:00:00Z"}, {"expires": None}, results_link.ENDED, "It has ended."),
+    ):
         assert admin.patch(link, json=change).status_code == 204
         with monkeypatch.context() as patch:
             patch.setattr(log, "clock", lambda: now + 80 * 366 * 24 * 3600)
-            assert anybody.get(api).json()["error"]["message"] == results_link.ENDED
-            assert "It has ended." in anybody.get(page).text
+            assert anybody.get(api).json()["error"]["message"] == message
+            assert words in anybody.get(page).text
             assert anybody.get(f"{api}/stream").status_code == 404
         assert admin.patch(link, json=back).status_code == 204
         assert anybody.get(page).status_code == 200

@@ -38,7 +38,7 @@ def test_settings_are_read_and_changed(zoo, admin):
     assert changed == USUAL | {"ties": False, "votes": 3, "after": "rank"} == admin.get(f"{AT}/settings").json()
     assert whats(admin) == [
         "When the winner is known, the study will go on and rank the others.",
-        "Voters can no longer answer that both are equally good. Each voter is now asked for 3 votes.",
+        "Voters can no longer answer that both are equally good. Votes each: now 3.",
     ]
     admin.patch(f"{AT}/settings", json={"ties": False})  # as it is
     assert len(whats(admin)) == 2

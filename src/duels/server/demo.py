@@ -71,7 +71,7 @@ class Demo:
         self.link: str | None = None  # the secret of a voting link, if the study is new
         if study is None:
             study = _created(storage, self._luck)
-            _, self.link = make_key(storage, "vote", "Try it", study_id=study.id, settings={"votes": 25})
+            _, self.link = make_key(storage, "vote", "Try it", study_id=study.id, settings={"votes": None})
         self.study = study
         lines = ITEMS.read_text(encoding="utf-8").splitlines()
         self._on_code = {item["prompt"] for item in map(json.loads, lines) if "code" in item["tags"]}

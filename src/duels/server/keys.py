@@ -204,6 +204,11 @@ def is_off(key: Key) -> bool:
     return key.revoked is not None and bool(key.settings.get("off"))
 
 
+def is_paused(key: Key) -> bool:
+    """Return whether a link is switched off and, switched on again, would work: its end has not come."""
+    return is_off(key) and (key.expires is None or log.clock() < key.expires)
+
+
 def key_in(storage: Storage, connection: sa.Connection, number: int) -> Key | None:
     """Return a key by its id; None if it is no longer valid. The caller holds the storage's lock."""
     found = _found(connection, keys.c.id == number)

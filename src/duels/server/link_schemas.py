@@ -8,9 +8,14 @@ from .schemas import RequestBody
 
 Cap = Annotated[int, Field(ge=1, le=10_000_000)] | None
 Title = Annotated[str, Field(max_length=200, description="The title that voters see.")]
-Wanted = Annotated[int, Field(ge=1, le=100_000, description="How many votes each voter is asked for.")]
+Wanted = Annotated[
+    Annotated[int, Field(ge=1, le=100_000)] | None,
+    Field(description="How many votes each voter is asked for; null for what the study's settings say."),
+]
 Total = Annotated[Cap, Field(description="The most votes that the link accepts; null for any number.")]
-PerVoter = Annotated[Cap, Field(description="The most votes that the link accepts from one voter.")]
+PerVoter = Annotated[
+    Cap, Field(description="The most votes that the link accepts from one voter; no fewer than they are asked for.")
+]
 PerAddress = Annotated[Cap, Field(description="The most votes from one IPv4 address or one /64 network of IPv6.")]
 Expires = Annotated[
     Annotated[str, Field(max_length=40)] | None,
@@ -25,7 +30,7 @@ Qr = Annotated[str, Field(description="A QR code of the URL, as SVG.")]
 
 class NewLink(RequestBody):
     name: Title = ""
-    votes: Wanted = 25
+    votes: Wanted = None
     max_votes: Total = None
     max_votes_per_voter: PerVoter = None
     max_votes_per_address: PerAddress = None
@@ -37,7 +42,7 @@ class LinkChange(RequestBody):
 
     name: Annotated[str, Field(max_length=200, description="The title; voters see that of a voting link.")] = ""
     on: Annotated[bool, Field(description="False switches the link off, true on again.")] = True
-    votes: Wanted = 25
+    votes: Wanted = None
     max_votes: Total = None
     max_votes_per_voter: PerVoter = None
     max_votes_per_address: PerAddress = None
@@ -56,7 +61,7 @@ class Used(BaseModel):
 class Link(Used):
     id: int
     name: str
-    votes: int
+    votes: Wanted
     max_votes: int | None
     max_votes_per_voter: int | None
     max_votes_per_address: int | None
@@ -67,7 +72,7 @@ class Link(Used):
 class LinkMade(BaseModel):
     id: int
     name: str
-    votes: int
+    votes: Wanted
     max_votes: int | None
     max_votes_per_voter: int | None
     max_votes_per_address: int | None
@@ -87,7 +92,7 @@ class NewInvitations(RequestBody):
         Field(min_length=1, max_length=200, description="Names of people. Their votes have these names."),
     ]
     name: Title = ""
-    votes: Wanted = 25
+    votes: Wanted = None
     max_votes_per_voter: PerVoter = None
     expires: Expires = None
 
@@ -96,7 +101,7 @@ class Invitation(Used):
     id: int
     voter: str
     name: str
-    votes: int
+    votes: Wanted
     max_votes_per_voter: int | None
 
 

@@ -28,7 +28,7 @@ from .page_files import page_file, place
 from .rendering import html_of
 from .security import NOBODY, SESSION, SESSION_LASTS, ServiceDep, address_of, secret_of
 from .service import Json, Service
-from .voting import DEAD_LINK, open_link, page_of
+from .voting import EXPIRED_LINK, OFF_LINK, invited_as, open_link, page_of
 
 HERE = Path(__file__).parent
 ABOUT = {  # hints in the form for a new study
@@ -244,13 +244,22 @@ async def vote_page(request: Request, link: str, service: ServiceDep) -> Respons
     try:
         found = await open_link(service, link)
     except NotFound as error:
-        return page(request, service, "gone.html", 404, ended=str(error) != DEAD_LINK, about="voting")
+        why = {OFF_LINK: "off", EXPIRED_LINK: "ended"}.get(str(error), "unknown")
+        return page(request, service, "gone.html", 404, why=why, about="voting")
     base = f"/api/vote/{quote(link, safe='')}"
-    return voting_page(request, service, base, found.key.name, found.settings, found.scripts)
+    voter = await asyncio.to_thread(invited_as, service, found)
+    return voting_page(request, service, base, found.key.name, found.settings, found.scripts, voter=voter)
 
 
 def voting_page(
-    request: Request, service: Service, base: str, title: str, settings: VoterSettings, scripts: bool, preview: str = ""
+    request: Request,
+    service: Service,
+    base: str,
+    title: str,
+    settings: VoterSettings,
+    scripts: bool,
+    preview: str = "",
+    voter: str = "",
 ) -> Response:
     """Return the page on which people vote.
 
@@ -262,6 +271,7 @@ def voting_page(
         settings: Those of the study.
         scripts: Whether scripts in outputs run.
         preview: For a preview, where to go back to.
+        voter: The name of an invited person.
     """
     return page(
         request,
@@ -274,6 +284,7 @@ def voting_page(
         version=page_of(settings),
         instructions=Markup(html_of(Output("markdown", settings.instructions))) if settings.instructions else "",
         preview=preview,
+        voter=voter,
     )
 
 

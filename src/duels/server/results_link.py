@@ -16,7 +16,7 @@ from ..errors import NotFound
 from ..study.glance import pair_history
 from ..study.study import Study
 from .errors import Refused, error_responses
-from .keys import Key, KeyId, past_link
+from .keys import Key, KeyId, is_paused, past_link
 from .limits import Rate
 from .page_files import compressed
 from .pages import PageRoute, page
@@ -29,6 +29,7 @@ router = APIRouter(tags=["results links"], responses=error_responses(404, 422, 4
 pages = APIRouter(include_in_schema=False, route_class=PageRoute)
 SecretPath = Annotated[str, Path(min_length=1, max_length=100, description="The secret of the link.")]
 DEAD = "this link to results does not work: ask the person who sent it for another one"
+OFF = "this link to results is switched off: try again later, or ask the person who sent it"
 ENDED = "this link to results has ended: ask the person who sent it for another one"
 PICTURES = Rate(0.5, 20)  # from one address: each may take a second of a processor
 MOST_STREAMS = 500  # of one link; further viewers ask again every few seconds
@@ -57,7 +58,9 @@ def _viewed(service: Service, secret: str) -> Viewed:
     key = service.key(secret)
     if key is None or key.kind != "results":
         past = past_link(service.storage, secret)
-        raise NotFound(DEAD if past is None or past.kind != "results" else ENDED)
+        if past is None or past.kind != "results":
+            raise NotFound(DEAD)
+        raise NotFound(OFF if is_paused(past) else ENDED)
     return Viewed(key, study_name_of(service, key))
 
 
@@ -87,7 +90,8 @@ def results_page(request: Request, results: str, service: ServiceDep) -> Respons
     try:
         found = _viewed(service, results)
     except NotFound as error:
-        response: Response = page(request, service, "gone.html", 404, ended=str(error) == ENDED, about="results")
+        why = {OFF: "off", ENDED: "ended"}.get(str(error), "unknown")
+        response: Response = page(request, service, "gone.html", 404, why=why, about="results")
     else:
         study = service.study(found.study)
         title = found.key.name or study.name

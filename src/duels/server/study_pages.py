@@ -83,6 +83,7 @@ def share_page(request: Request, study: str, service: ServiceDep) -> Response:
         links=links_out(known),
         invitations=invitations_out(known),
         results_links=results_links(found, service)["links"],
+        settings=settings(found),
         pictures=PICTURES,
     )
 

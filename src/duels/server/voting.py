@@ -17,12 +17,13 @@ from ..storage import tables
 from ..storage.tables import studies
 from ..study import ballots, log
 from ..study.ballots import Ballot, Caps, Invited, VoterProgress, Who
+from ..study.invitations import invited_voter
 from ..study.items import Output
 from ..study.study import Study
 from ..study.voter_settings import VoterSettings, voter_settings_of
 from .caps import caps_of
 from .errors import Refused, answer_to, error_responses
-from .keys import Key, Ticket, is_off, key_in, past_link, read_ticket, sign_ticket, voter_digest
+from .keys import Key, Ticket, is_paused, key_in, past_link, read_ticket, sign_ticket, voter_digest
 from .rendering import bytes_of, html_of
 from .schemas import MoreVotes, Progress, Question, Vote
 from .security import VOTER, ServiceDep, address_of
@@ -35,7 +36,7 @@ TicketPath = Annotated[str, Path(min_length=1, max_length=100, description="From
 VOTER_LASTS = 400 * 24 * 3600  # seconds
 OUTPUT_LASTS = 600  # seconds; the voting page gets new URLs whenever it is loaded
 DEAD_LINK = "this voting link does not work or was revoked: ask for a new one"
-OFF_LINK = "this voting link is switched off: ask the person who sent it"
+OFF_LINK = "voting through this link is paused: try again later, or ask the person who sent it"
 EXPIRED_LINK = "voting through this link has ended: ask the person who sent it for another one"
 _PAGE = (  # it has no origin, so it cannot read cookies, and it cannot load anything from any host
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; media-src data:; "
@@ -136,12 +137,20 @@ def _why_dead(service: Service, secret: str) -> str:
     known = past_link(service.storage, secret)
     if known is None or known.kind != "vote":
         return DEAD_LINK
-    return OFF_LINK if is_off(known) else EXPIRED_LINK
+    return OFF_LINK if is_paused(known) else EXPIRED_LINK
 
 
 def _link_of(service: Service, key: Key) -> Link:
     with service.storage.lock, service.storage.translate_errors():
         return _link_in(service.storage.connection(), key)
+
+
+def invited_as(service: Service, link: Link) -> str:
+    """Return the name under which an invited person votes; empty for any other link. Blocks."""
+    if not link.is_invitation:
+        return ""
+    with service.storage.lock, service.storage.translate_errors():
+        return str(invited_voter(service.storage.connection(), link.key.id) or "")
 
 
 def study_name_of(service: Service, key: Key) -> str:

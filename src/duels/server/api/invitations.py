@@ -12,6 +12,8 @@ from ...study import log
 from ...study.answers import AnswerTable
 from ...study.invitations import check_free, checked_names, give_link, invite, invited_voter
 from ...study.study import Study
+from ...study.voter_settings import voter_settings
+from ..caps import check_per_voter
 from ..errors import error_responses
 from ..keys import change_key, draft_key, insert_key, link_in
 from ..link_schemas import InvitationMade, Invitations, InvitationsMade, NewInvitations
@@ -56,6 +58,7 @@ def new_invitations(
     """
     names = checked_names(body.voters)
     settings = {**body.model_dump(include={"votes", "max_votes_per_voter"}), "invited": True}
+    check_per_voter(body.votes, body.max_votes_per_voter, voter_settings(study).votes)
     ends = lasts(body.expires)
     drafts = [draft_key("vote", body.name, study_id=study.id, lasts=ends, settings=settings) for _ in names]
     operation = partial(
@@ -87,7 +90,7 @@ def _made(service: Service, request: Request, number: int, name: str, secret: st
 @router.post("/api/studies/{study}/invitations/{link}/renew", response_model=InvitationMade, status_code=201)
 def renew(study: Found, link: LinkId, request: Request, response: Response, service: ServiceDep, key: Admin) -> Json:
     """Give an invited person a new link with the same settings. The old one is revoked, and their votes are kept."""
-    with changing(study, key, f"Replaced the link of invitation {link}."):
+    with changing(study, key, f"Replaced the link of the invitation {link}."):
         number, name, secret = service.storage.write(Write(partial(_renew, study=study, link=link), study.id))
     response.headers.update(NO_STORE)
     return _made(service, request, number, name, secret)

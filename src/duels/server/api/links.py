@@ -12,8 +12,9 @@ from ...study import log
 from ...study.answers import AnswerTable
 from ...study.link_use import UNUSED, count_votes
 from ...study.study import Study
+from ...study.voter_settings import voter_settings
 from ...votes.names import label
-from ..caps import SETTINGS
+from ..caps import SETTINGS, check_per_voter
 from ..errors import error_responses
 from ..keys import LINKS, Key, change_key, is_off, link_in, list_keys, make_key, revoke_key
 from ..link_schemas import LinkChange, LinkMade, Links, NewLink, NewResultsLink, ResultsLinkMade, ResultsLinks
@@ -26,10 +27,10 @@ router = APIRouter(tags=["links"], responses=error_responses(400, 401, 403, 404,
 LinkId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 NO_STORE = {"Cache-Control": "no-store"}
 WORDS = {
-    "votes": "asks for {} votes each",
-    "max_votes": "accepts {} votes in total",
-    "max_votes_per_voter": "accepts {} votes per voter",
-    "max_votes_per_address": "accepts {} votes per address",
+    "votes": ("asks for {:,} votes each", "asks for as many votes each as Settings says"),
+    "max_votes": ("accepts at most {:,} votes in total", "accepts any number of votes in total"),
+    "max_votes_per_voter": ("accepts at most {:,} votes per voter", "accepts any number of votes per voter"),
+    "max_votes_per_address": ("accepts at most {:,} votes per address", "accepts any number of votes per address"),
 }
 
 
@@ -63,7 +64,8 @@ def new_link(
 ) -> Json:
     """Create a link with which anybody can vote, and do nothing else. The secret is shown only once."""
     settings = body.model_dump(include={"votes", *SETTINGS})
-    with changing(study, key, f"Created the voting link {called(body.name)}."):
+    check_per_voter(body.votes, body.max_votes_per_voter, voter_settings(study).votes)
+    with changing(study, key, f"Created {_new('voting link', body.name)}."):
         made, secret = make_key(
             service.storage, "vote", body.name, study_id=study.id, lasts=lasts(body.expires), settings=settings
         )
@@ -88,12 +90,20 @@ def change_link(study: Found, link: LinkId, body: LinkChange, service: ServiceDe
     known = _find(service, study, link)
     if known.kind != "vote" and {*wanted} & {"votes", *SETTINGS}:
         raise InvalidInput("a link to the results takes no votes: expected name, on or expires")
-    if wanted:
-        answers = service.answers(study)
-        change = partial(_change, study=study, link=link, wanted=wanted, answers=answers)
-        with changing(study, key, _said(known, wanted)):
+    changes = {name: value for name, value in wanted.items() if value != _now(known, name)}
+    if changes:
+        answers, usual = service.answers(study), voter_settings(study).votes
+        change = partial(_change, study=study, link=link, wanted=changes, answers=answers, usual=usual)
+        with changing(study, key, _said(known, changes)):
             service.storage.write(Write(change, study.id))
     return Response(status_code=204)
+
+
+def _now(key: Key, name: str) -> Any:
+    """What can be changed of a link, as it is."""
+    if name == "on":
+        return key.revoked is None
+    return getattr(key, name) if name in Key._fields else key.settings.get(name)
 
 
 def _find(service: Service, study: Study, link: int) -> Key:
@@ -111,10 +121,13 @@ def _existing(study: Study, link: int, found: Key | None) -> Key:
 
 
 def _change(
-    connection: sa.Connection, *, study: Study, link: int, wanted: dict[str, Any], answers: AnswerTable
+    connection: sa.Connection, *, study: Study, link: int, wanted: dict[str, Any], answers: AnswerTable, usual: int
 ) -> None:
     key = _existing(study, link, link_in(connection, link, study.id))
     wanted = dict(wanted)
+    if wanted.keys() & {"votes", "max_votes_per_voter"}:
+        votes, most = ((key.settings | wanted).get(name) for name in ("votes", "max_votes_per_voter"))
+        check_per_voter(votes, most, usual)
     on = wanted.pop("on", None)
     if on is not None and on != (key.revoked is None):
         wanted |= {"off": not on, "revoked": None if on else log.clock()}
@@ -124,33 +137,46 @@ def _change(
         count_votes(connection, study, link, answers)
 
 
-def _said(key: Key, wanted: dict[str, Any]) -> str:
-    """What is changed, as sentences for the list of changes; without the names of people, who may be forgotten."""
+def _said(key: Key, changes: dict[str, Any]) -> str:
+    """What is changed, as sentences for the list of changes; the first names the link."""
+    said = []  # what stands before and after the link
+    if "on" in changes:
+        said.append(("switched ", " on" if changes["on"] else " off"))
+    if "name" in changes:
+        name = changes["name"]
+        said.append(("renamed ", f" to “{name}”") if name else ("took away the title of ", ""))
+    if "expires" in changes:
+        end = moment(changes["expires"])
+        said.append(("", " never ends" if end is None else f" ends at {end[:16]} UTC"))
+    for name in (name for name in WORDS if name in changes):
+        some, none = WORDS[name]
+        said.append(("", f" {none if changes[name] is None else some.format(changes[name])}"))
+    names = [called(key), *["it"] * len(said)]
+    sentences = [f"{before}{name}{after}." for (before, after), name in zip(said, names)]
+    return " ".join(f"{one[0].upper()}{one[1:]}" for one in sentences)
+
+
+def called(key: Key) -> str:
+    """Return what a link is called in the list of changes; without the names of people, who may be forgotten."""
+    if key.settings.get("invited"):
+        return f"the invitation {key.id}"
     kind = "link to the results" if key.kind == "results" else "voting link"
-    link, said = f"{'invitation' if key.settings.get('invited') else kind} {key.id}", []
-    if "on" in wanted:
-        said.append(f"Switched the {link} {'on' if wanted['on'] else 'off'}.")
-    if "name" in wanted:
-        said.append(f"Renamed the {link} to {called(wanted['name'])}.")
-    if "expires" in wanted:
-        end = moment(wanted["expires"])
-        said.append(f"The {link} {'never ends' if end is None else f'ends at {end[:16]} UTC'}.")
-    for name in WORDS.keys() & wanted.keys():
-        said.append(f"The {link} {WORDS[name].format('any number of' if wanted[name] is None else wanted[name])}.")
-    return " ".join(said)
+    return f"the {kind} “{key.name}”" if key.name else f"the {kind} without a title ({key.id})"
 
 
-def called(name: str) -> str:
-    """Return the title of a link for the list of changes."""
-    return f"“{name}”" if name else "without a title"
+def _new(kind: str, name: str) -> str:
+    return f"the {kind} “{name}”" if name else f"a {kind} without a title"
 
 
 @router.delete("/api/studies/{study}/links/{link}", status_code=204)
 def revoke_link(study: Found, link: LinkId, service: ServiceDep, key: Admin) -> Response:
     """Revoke a link of any kind for good, with immediate effect. Its votes are kept."""
-    with changing(study, key, f"Revoked link {link}."):
-        if not revoke_key(service.storage, link, LINKS, study.id):
-            raise NotFound(f"study {study.name!r} has no link {link}")
+    with service.storage.lock, service.storage.translate_errors():
+        known = link_in(service.storage.connection(), link, study.id)
+    if known is None:
+        raise NotFound(f"study {study.name!r} has no link {link}")
+    with changing(study, key, f"Revoked {called(known)}."):
+        revoke_key(service.storage, link, LINKS, study.id)
     return Response(status_code=204)
 
 
@@ -166,7 +192,7 @@ def new_results_link(
     study: Found, body: NewResultsLink, request: Request, response: Response, service: ServiceDep, key: Admin
 ) -> Json:
     """Create a link that shows the results and nothing else: no voters, comments or items. It is shown only once."""
-    with changing(study, key, f"Created the link to the results {called(body.name)}."):
+    with changing(study, key, f"Created {_new('link to the results', body.name)}."):
         made, secret = make_key(service.storage, "results", body.name, study_id=study.id, lasts=lasts(body.expires))
     response.headers.update(NO_STORE)
     shown = {"id": made.id, "name": made.name, "expires": moment(made.expires)}

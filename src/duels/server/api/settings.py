@@ -22,7 +22,7 @@ WORDS = {
     "ties": "Voters {} answer that both are equally good.",
     "both_bad": "Voters {} answer that both are bad.",
     "comments": "Voters {} write comments.",
-    "votes": "Each voter is now asked for {:,} votes.",
+    "votes": "Votes each: now {:,}.",
 }
 
 

@@ -1,5 +1,7 @@
 /** Reads the names of arms from a file. The server checks the rest of the file. */
 
+import { Told } from "./words.js";
+
 const ROLES = ["prompt", "query", "kind", "tags", "category", "id", "index", "uuid"];
 const TABLE = /\.(csv|tsv)$/i;
 
@@ -10,12 +12,12 @@ export async function textOf(file) {
     text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
-    throw new Error(`${file.name} is not UTF-8 text: save it as CSV or JSON lines.`);
+    throw new Told(`${file.name} is not UTF-8 text: save it as CSV or JSON lines.`);
   }
-  if (!text.trim()) throw new Error(`${file.name} is empty.`);
+  if (!text.trim()) throw new Told(`${file.name} is empty.`);
   const header = text.trimStart().split("\n", 1)[0];
   if (TABLE.test(file.name) && header.includes(";") && !/[,\t]/.test(header)) {
-    throw new Error(`${file.name} separates cells by semicolons: save it with commas, or as JSON lines.`);
+    throw new Told(`${file.name} separates cells by semicolons: save it with commas, or as JSON lines.`);
   }
   return text;
 }
@@ -24,7 +26,7 @@ export function armsIn(name, text) {
   if (/\.txt$/i.test(name)) return lines(text);
   if (TABLE.test(name)) return ofTable(table(text, /\.tsv$/i.test(name) ? "\t" : ","));
   if (/\.(json|jsonl|ndjson)$/i.test(name) || /^\s*[[{]/.test(text)) return ofObjects(name, text);
-  throw new Error(`${name} has an unknown type: expected a name that ends in .csv, .jsonl or .txt.`);
+  throw new Told(`${name} has an unknown type: expected a name that ends in .csv, .jsonl or .txt.`);
 }
 
 export function lines(text) {
@@ -46,7 +48,7 @@ function json(place, text) {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new Error(`${place} is not JSON: ${error.message}.`);
+    throw new Told(`${place} is not JSON: ${error.message}.`);
   }
 }
 

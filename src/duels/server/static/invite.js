@@ -1,6 +1,6 @@
 /** The links of invited people, which are shown once: to copy one by one, all together, or to save as a file. */
 
-import { copyText, element } from "./ui.js";
+import { copyText, element, reachOf } from "./ui.js";
 
 /** A cell of a CSV file. A spreadsheet must not take a name for a formula. */
 function cell(text) {
@@ -24,5 +24,5 @@ export function showInvited(where, people) {
   const save = element("a", { href: file, download: "invitations.csv", class: "button" }, "Save as CSV");
   const words = people.length === 1 ? "Copy this link now. It is not shown again:" : "Copy these links now. They are not shown again:";
   const region = element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Links of invited people, table" }, table);
-  where.replaceChildren(element("div", { class: "made" }, element("p", {}, words), region, element("div", { class: "files" }, all, save)));
+  where.replaceChildren(element("div", { class: "made" }, element("p", {}, words), ...reachOf(people[0].url), region, element("div", { class: "files" }, all, save)));
 }

@@ -4,6 +4,7 @@ import { at, call } from "./api.js";
 import { lines, textOf } from "./files.js";
 import { onClick, onForm, place, study } from "./manage.js";
 import { attempt, confirmed, element } from "./ui.js";
+import { Told } from "./words.js";
 
 const KINDS = ["text", "markdown", "code", "html"];
 const number = place("item-panel").dataset.number;
@@ -46,7 +47,7 @@ onForm("edit-form", "edit-said", async (values) => {
 
 onForm("replace-form", "replace-said", async () => {
   const [file] = place("replace-file").files;
-  if (!file) throw new Error("choose a file first.");
+  if (!file) throw new Told("Choose a file first.");
   await textOf(file);
   await replaceBy(file);
 });

@@ -5,6 +5,7 @@ import { textOf } from "./files.js";
 import { follow } from "./live.js";
 import { count, onClick, onForm, place, refresh, study } from "./manage.js";
 import { attempt, confirmed, say } from "./ui.js";
+import { Told } from "./words.js";
 
 const PAUSE = 250; // milliseconds after the last key before a search
 
@@ -35,7 +36,7 @@ place("find").addEventListener("submit", (event) => {
 
 onForm("new-items", "items-said", async () => {
   const input = place("items-file");
-  if (!input.files.length) throw new Error("choose a file first.");
+  if (!input.files.length) throw new Told("Choose a file first.");
   await textOf(input.files[0]);
   const made = await call("POST", at(study, "items"), input.files[0]);
   input.value = "";

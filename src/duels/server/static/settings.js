@@ -3,6 +3,7 @@
 import { at, call } from "./api.js";
 import { onClick, onForm, place, refresh, study } from "./manage.js";
 import { attempt, confirmed } from "./ui.js";
+import { Told } from "./words.js";
 
 onForm("voting", "voting-said", async (values) => {
   place("voting-saved").textContent = "";
@@ -22,7 +23,9 @@ onForm("voting", "voting-said", async (values) => {
 place("voting").addEventListener("input", () => (place("voting-saved").textContent = ""));
 
 onForm("new-arm", "arm-said", async (values) => {
-  await call("POST", at(study, "arms"), { name: values.get("name").trim() });
+  const name = values.get("name").trim();
+  if (!name) throw new Told("The arm needs a name.");
+  await call("POST", at(study, "arms"), { name });
   place("arm-name").value = "";
   await refresh();
 });

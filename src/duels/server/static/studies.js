@@ -2,11 +2,13 @@
 
 import { at, call } from "./api.js";
 import { armsIn, lines, repeated, textOf } from "./files.js";
-import { onSubmit, say } from "./ui.js";
+import { onSubmit } from "./ui.js";
+import { Told } from "./words.js";
 
 const form = document.getElementById("create");
 const horizon = document.getElementById("horizon-field");
 const live = document.getElementById("live-hint");
+const MOST_NAME = 200; // characters
 
 function needsHorizon() {
   return form.policy.selectedOptions[0]?.dataset.horizon === "yes";
@@ -22,6 +24,18 @@ function showNeeds() {
     : "";
 }
 
+/** Refuses names that the server would refuse, before anything is sent. */
+function check(name, arms) {
+  if (!name) throw new Told("The study needs a name.");
+  if (name.includes("/")) throw new Told("The name of a study cannot have a slash (/): use another character, such as a dash.");
+  if (name === "." || name === "..") throw new Told("The name of a study cannot be just dots.");
+  if (arms.length < 2) throw new Told("Enter at least two arms, one per line or in a file.");
+  const long = arms.find((arm) => arm.length > MOST_NAME);
+  if (long) throw new Told(`The name of an arm may have at most ${MOST_NAME} characters: “${long.slice(0, 40)}…” has ${long.length}. Give it a short name, and upload what it produced as items.`);
+  const twice = repeated(arms);
+  if (twice !== undefined) throw new Told(`Two arms are called “${twice}”: names must be unique.`);
+}
+
 async function create(values) {
   const file = form.file.files[0];
   const text = file ? await textOf(file) : "";
@@ -33,10 +47,8 @@ async function create(values) {
   wanted.confidence = Number(values.get("confidence"));
   wanted.margin = Number(values.get("margin"));
   if (needsHorizon()) wanted.horizon = Number(values.get("horizon"));
-  if (!name) throw new Error("the study needs a name.");
-  if (arms.length < 2) throw new Error("enter at least two arms, one per line or in a file.");
-  const twice = repeated(arms);
-  if (twice !== undefined) throw new Error(`two arms are called “${twice}”: names must be unique.`);
+  check(name, arms);
+  if (needsHorizon() && !(Number.isInteger(wanted.horizon) && wanted.horizon > 0)) throw new Told("The number of duels must be a whole number, 1 or more.");
   await call("POST", "/api/studies", wanted);
   if (file && !/\.txt$/i.test(file.name)) await upload(name, file);
   location.assign(`/studies/${encodeURIComponent(name)}`);
@@ -75,7 +87,6 @@ function find() {
 search?.addEventListener("input", find);
 order?.addEventListener("change", find);
 
-form.addEventListener("input", () => say(document.getElementById("create-said"), "")); // an error that is being corrected
 form.policy.addEventListener("change", showNeeds);
 form.about.addEventListener("change", showNeeds);
 showNeeds();

@@ -1,6 +1,7 @@
 /** Shared parts of pages: messages of forms, secrets that are shown once, confirmations, live updates. */
 
 import { ApiError } from "./api.js";
+import { plainly } from "./words.js";
 
 /** Creates an element with attributes and children. Strings become text, never markup. */
 export function element(tag, attributes = {}, ...children) {
@@ -27,14 +28,17 @@ export async function attempt(button, place, work) {
       location.assign("/signin");
       return;
     }
-    say(place, error instanceof ApiError ? error.message : `Something went wrong: ${error.message}`, true);
+    say(place, plainly(error), true);
   } finally {
     button.removeAttribute("aria-disabled");
   }
 }
 
-/** Calls `work` when a form is submitted, instead of leaving the page. */
+/** Calls `work` when a form is submitted, instead of leaving the page. An error stays until something is corrected. */
 export function onSubmit(form, place, work) {
+  form.addEventListener("input", () => {
+    if (place.classList.contains("bad")) say(place, "");
+  });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     attempt(form.querySelector("button"), place, () => work(new FormData(form)));
@@ -58,6 +62,15 @@ export function showOnce(place, words, secret, href) {
   const text = href ? element("a", { href, class: "secret" }, secret) : element("span", { class: "secret" }, secret);
   copy.addEventListener("click", () => copyText(copy, secret, text));
   place.replaceChildren(element("div", { class: "made" }, element("p", {}, words), text, copy));
+}
+
+/** A warning about links that only this computer can open, to show next to them; nothing for other addresses. */
+export function reachOf(url) {
+  const { hostname } = new URL(url);
+  if (!/^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\]|0\.0\.0\.0|\[::\])$/.test(hostname)) return [];
+  const words = `Only this computer can open it, since this server's address is ${hostname}. Whoever runs the server can give it an ` +
+    "address that others reach: “Run it for your team” in the documentation says how.";
+  return [element("p", { class: "reach" }, element("strong", {}, "Not for others yet. "), words)];
 }
 
 /** Asks for confirmation; with `typed`, the user has to type that text. */

@@ -2,6 +2,7 @@
 
 import { call, ApiError } from "./api.js";
 import { element } from "./ui.js";
+import { plainly, sentence } from "./words.js";
 
 const place = (id) => document.getElementById(id);
 const address = place("main").dataset.base;
@@ -53,8 +54,8 @@ async function sendUntilDone(path, body) {
       const temporary = !(error instanceof ApiError) || error.status === 429 || error.status >= 500;
       if (!temporary) throw error;
       const pause = error.retry ?? Math.min(2 ** failed++, 15);
-      const why = error instanceof ApiError ? error.message : "The server cannot be reached";
-      place("trouble").textContent = `${why}. Trying again in ${pause} s.`;
+      const why = error instanceof ApiError ? sentence(error.message) : "The server cannot be reached.";
+      place("trouble").textContent = `${why} Trying again in ${pause} s.`;
       await wait(pause);
     }
   }
@@ -82,7 +83,7 @@ async function recover(error) {
     location.reload(); // the page explains that the link no longer works
     return;
   }
-  const words = error instanceof ApiError ? error.message : "The server cannot be reached, so nothing was undone.";
+  const words = error instanceof ApiError ? plainly(error) : "The server cannot be reached, so nothing was undone.";
   await next().catch(() => {});
   place("trouble").textContent = words;
 }
@@ -147,8 +148,7 @@ function adjust(question) {
   for (const one of help.querySelectorAll("[data-only]")) one.hidden = one.dataset.only === "tie" ? !ties : !bothBad;
   place("comment-button").hidden = !comments;
   if (!comments) showComment(false);
-  const title = place("title");
-  if (!("own" in title.dataset)) title.textContent = question.question;
+  place("title").textContent = question.title || question.question;
   place("asked").textContent = question.question;
   return question.page !== place("main").dataset.version;
 }
