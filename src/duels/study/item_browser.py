@@ -238,7 +238,8 @@ def missing_outputs(study: Log) -> dict[str, int]:
     history = study.history()
     with study.storage.reading() as connection:
         items = rows(connection, "SELECT count(*) FROM items WHERE study_id = ?", (study.id,))[0][0]
-        there = dict(rows(connection, "SELECT arm, count(*) FROM outputs WHERE study_id = ? GROUP BY arm", (study.id,)))
+        found = rows(connection, "SELECT arm, count(*) FROM outputs WHERE study_id = ? GROUP BY arm", (study.id,))
+    there: dict[str, int] = dict(found)
     arms = (name for name, active in zip(history.names, history.active) if active)
     return {arm: items - there.get(arm, 0) for arm in arms if there.get(arm, 0) < items}
 
