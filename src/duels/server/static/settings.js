@@ -24,7 +24,7 @@ place("voting").addEventListener("input", () => (place("voting-saved").textConte
 onForm("new-arm", "arm-said", async (values) => {
   await call("POST", at(study, "arms"), { name: values.get("name").trim() });
   place("arm-name").value = "";
-  await refresh();
+  await refresh(); // it also says if no item has outputs of the arm
 });
 
 onClick({

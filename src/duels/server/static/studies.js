@@ -1,12 +1,13 @@
 /** The form for a new study. The arms are typed or come from a file, whose items are uploaded too. */
 
 import { at, call } from "./api.js";
-import { armsIn, lines, repeated, textOf } from "./files.js";
+import { armsIn, lines, repeated, textOf, watchKind } from "./files.js";
 import { onSubmit, say } from "./ui.js";
 
 const form = document.getElementById("create");
 const horizon = document.getElementById("horizon-field");
 const live = document.getElementById("live-hint");
+const kind = document.getElementById("kind-field");
 
 function needsHorizon() {
   return form.policy.selectedOptions[0]?.dataset.horizon === "yes";
@@ -38,14 +39,14 @@ async function create(values) {
   const twice = repeated(arms);
   if (twice !== undefined) throw new Error(`two arms are called “${twice}”: names must be unique.`);
   await call("POST", "/api/studies", wanted);
-  if (file && !/\.txt$/i.test(file.name)) await upload(name, file);
+  if (file && !/\.txt$/i.test(file.name)) await upload(name, file, values.get("kind"));
   location.assign(`/studies/${encodeURIComponent(name)}`);
 }
 
 /** If the items are refused, deletes the study again, so that the form can be corrected and sent again. */
-async function upload(name, file) {
+async function upload(name, file, kind) {
   try {
-    await call("POST", at(name, "items"), file);
+    await call("POST", `${at(name, "items")}?kind=${kind}`, file);
   } catch (error) {
     await call("DELETE", at(name));
     throw error;
@@ -78,5 +79,13 @@ order?.addEventListener("change", find);
 form.addEventListener("input", () => say(document.getElementById("create-said"), "")); // an error that is being corrected
 form.policy.addEventListener("change", showNeeds);
 form.about.addEventListener("change", showNeeds);
+/** Only files with outputs have kinds of outputs. */
+function showKind() {
+  const [file] = form.file.files;
+  kind.hidden = !file || /\.txt$/i.test(file.name);
+}
+form.file.addEventListener("change", showKind);
+watchKind(form.file, form.kind, document.getElementById("kind-hint"));
+showKind();
 showNeeds();
 onSubmit(form, document.getElementById("create-said"), create);
