@@ -222,7 +222,7 @@ def test_create_from_a_file_of_items(browser, live, api, tmp_path):
     refused = {
         "european.csv": (b"prompt;first;second\nq;1;2\n", "separates cells by semicolons: save it with commas"),
         "empty.csv": (b"\n", "empty.csv is empty"),
-        "photo.png": (b"\x89PNG\r\n", "is not UTF-8 text: save it as CSV or JSON lines"),
+        "photo.png": (b"\x89PNG\r\n", "is not UTF-8 text: save it as “CSV UTF-8”"),
         "script.py": (b"print(1)\n", "has an unknown type: expected a name that ends in .csv, .jsonl or .txt"),
         "twice.csv": (b"prompt,first,first\nq,1,2\n", "two arms are called “first”"),
         "list.txt": (b"first\nfirst\n", "two arms are called “first”"),

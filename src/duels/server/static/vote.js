@@ -303,7 +303,7 @@ function showComment(open, focus = true) {
 function changeComment(was, stored) {
   const comment = place("comment");
   if (was !== null) written.set(was, comment.value);
-  comment.value = written.get(duel) ?? stored ?? "";
+  comment.value = stored ?? written.get(duel) ?? "";
   if (comment.value && settings.comments) showComment(true, false);
 }
 place("comment").addEventListener("keydown", (event) => {
