@@ -234,9 +234,17 @@ def test_create_from_a_file_of_items(browser, live, api, tmp_path):
         expect(page.locator("#create-said")).to_contain_text(words)
     assert api.get("/api/studies").json() == {"studies": []}
 
+    expect(page.locator("#kind-field")).to_be_visible()
+    marked = b"prompt,first,second\nq,**1**,2\nr,1,# 2\n"
+    page.get_by_label("File").set_input_files({"name": "marked.csv", "mimeType": "", "buffer": marked})
+    expect(page.get_by_label("Outputs are")).to_have_value("markdown")
+    page.get_by_label("File").set_input_files({"name": "list.txt", "mimeType": "", "buffer": b"- first\n- second\n"})
+    expect(page.locator("#kind-field")).to_be_hidden()
+
     good = tmp_path / "good.csv"
     good.write_text('prompt,kind,"first, really",second\n"What is\n2 + 2?",markdown,**four**,five\n')
     page.get_by_label("File").set_input_files(good)
+    expect(page.get_by_label("Outputs are")).to_have_value("text")  # the file says it
     page.get_by_text("More options").click()
     page.get_by_label("Policy").select_option("interleaved_filter")
     page.get_by_label("Number of duels").fill("500")
