@@ -230,7 +230,7 @@ def test_create_from_a_file_of_items(browser, live, api, tmp_path):
     refused = {
         "european.csv": (b"prompt;first;second\nq;1;2\n", "separates cells by semicolons: save it with commas"),
         "empty.csv": (b"\n", "empty.csv is empty"),
-        "photo.png": (b"\x89PNG\r\n", "is not UTF-8 text: save it as CSV or JSON lines"),
+        "photo.png": (b"\x89PNG\r\n", "is not UTF-8 text: save it as “CSV UTF-8”"),
         "script.py": (b"print(1)\n", "has an unknown type: expected a name that ends in .csv, .jsonl or .txt"),
         "twice.csv": (b"prompt,first,first\nq,1,2\n", "Two arms are called “first”"),
         "list.txt": (b"first\nfirst\n", "Two arms are called “first”"),
@@ -242,9 +242,17 @@ def test_create_from_a_file_of_items(browser, live, api, tmp_path):
         expect(page.locator("#create-said")).to_contain_text(words)
     assert api.get("/api/studies").json() == {"studies": []}
 
+    expect(page.locator("#kind-field")).to_be_visible()
+    marked = b"prompt,first,second\nq,**1**,2\nr,1,# 2\n"
+    page.get_by_label("File").set_input_files({"name": "marked.csv", "mimeType": "", "buffer": marked})
+    expect(page.get_by_label("Outputs are")).to_have_value("markdown")
+    page.get_by_label("File").set_input_files({"name": "list.txt", "mimeType": "", "buffer": b"- first\n- second\n"})
+    expect(page.locator("#kind-field")).to_be_hidden()
+
     good = tmp_path / "good.csv"
     good.write_text('prompt,kind,"first, really",second\n"What is\n2 + 2?",markdown,**four**,five\n')
     page.get_by_label("File").set_input_files(good)
+    expect(page.get_by_label("Outputs are")).to_have_value("text")  # the file says it
     page.get_by_text("More options").click()
     page.get_by_label("Policy").select_option("interleaved_filter")
     page.get_by_label("Number of duels").fill("500")

@@ -72,6 +72,31 @@ def set_and_vote(browser, live, api, size):  # noqa: F811
     expect(voter.get_by_label("Why?")).to_have_value("")
     told = [one for one in api.get("/api/studies/foxes/events").json()["events"] if one["kind"] == "tell"]
     assert [one["note"] for one in told] == [{"note": "Says a lot: <b>all</b> of it"}]
+    comment = voter.get_by_label("Why?")
+    voter.keyboard.press("c")
+    expect(comment).to_be_focused()
+    voter.keyboard.type("about the next")
+    voter.keyboard.press("Escape")
+    voter.keyboard.press("u")
+    so_far(voter, "0 of 25")
+    expect(comment).to_have_value("Says a lot: <b>all</b> of it")  # of the answer that was undone
+    voter.keyboard.press("a")
+    so_far(voter, "1 of 25")
+    expect(comment).to_have_value("about the next")  # what was typed about this question
+    voter.reload()
+    so_far(voter, "1 of 25")
+    voter.keyboard.press("u")
+    expect(comment).to_have_value("Says a lot: <b>all</b> of it")  # the server knows it
+    expect(comment).not_to_be_focused()
+    voter.keyboard.press("?")
+    expect(voter.locator("#keys-help")).to_contain_text("Write a comment; Esc leaves it")
+    voter.keyboard.press("Escape")
+    voter.keyboard.press("c")
+    comment.fill("")
+    voter.keyboard.press("Escape")
+    expect(comment).to_be_hidden()
+    voter.keyboard.press("b")
+    so_far(voter, "1 of 25")
 
     board.get_by_label("Instructions").fill("Prefer what is *short*.")
     board.get_by_label("A comment, if people want to say why").uncheck()

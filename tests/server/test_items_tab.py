@@ -104,7 +104,8 @@ def test_an_item_is_removed_for_good(zoo, admin):
     assert admin.delete(f"{AT}/items/4").status_code == 204
     refused(admin.delete(f"{AT}/items/4"), 404, "not_found", "may have been removed")
     assert (admin.get(AT).json()["items"], admin.get(AT).json()["answers"]) == (3, seen)
-    assert admin.post(f"{AT}/items", content=json.dumps(item("New."))).json() == {"items": 1, "total": 4}
+    added = admin.post(f"{AT}/items", content=json.dumps(item("New."))).json()
+    assert added == {"items": 1, "total": 4, "missing": {}}
     assert [one["number"] for one in admin.get(f"{AT}/items").json()["items"]] == [1, 2, 3, 5]
     assert whats(admin) == ["Added 1 item.", "Removed item 4."]
 
@@ -128,6 +129,84 @@ def test_an_item_is_replaced(zoo, admin):
     assert len(whats(admin)) == 2
 
 
+def test_only_tags_change(zoo, admin):
+    vote(zoo, 40)
+    before = admin.get(f"{AT}/items/2").json()
+    sent = admin.put(f"{AT}/items/2", content=json.dumps(item("Sing!", "quiet")))
+    assert (sent.status_code, sent.json()) == (200, {"number": 2})
+    assert admin.get(f"{AT}/items/2").json() == before | {"tags": ["quiet"]}
+    assert before["answers"] > 0
+    assert whats(admin) == ["Changed the tags of item 2."]
+    assert {row["tag"] for row in admin.get(f"{AT}/tag-results").json()["tags"]} == {"short", "quiet", "loud"}
+
+
+def test_a_kind_for_outputs_that_state_none(zoo, admin):
+    lines = [item("a", bat={"kind": "code", "content": "b"}), {**item("b"), "kind": "html"}]
+    assert admin.post(f"{AT}/items?kind=markdown", content="\n".join(map(json.dumps, lines))).status_code == 201
+    kinds = [
+        [item["outputs"][arm]["kind"] for arm in ARMS] for item in admin.get(f"{AT}/items?after=4").json()["items"]
+    ]
+    assert kinds == [["markdown", "code", "markdown"], ["html"] * 3]
+    refused(admin.post(f"{AT}/items?kind=music", content=json.dumps(lines[0])), 422, "invalid")
+    assert admin.get(AT).json()["items"] == 6
+
+
+def test_removed_items_are_said(zoo, admin, signed_in):
+    vote(zoo)
+    rows = {row["number"]: row for row in admin.get(f"{AT}/item-results").json()["items"]}
+    comments = {number: len(admin.get(f"{AT}/items/{number}").json()["comments"]) for number in rows}
+    assert {number: row["comment_count"] for number, row in rows.items()} == comments
+    assert sum(comments.values()) == 20
+    by_comments = admin.get(f"{AT}/item-results", params={"order": "comments"}).json()
+    assert [row["number"] for row in by_comments["items"]] == sorted(rows, key=lambda number: -comments[number])
+    assert by_comments["removed"] == {"items": 0, "answers": 0}
+    assert "removed or replaced" not in signed_in.get("/studies/zoo/items").text
+    assert f'{comments[2]}<span class="unseen"> comments on item 2' in signed_in.get("/studies/zoo/items").text
+
+    admin.delete(f"{AT}/items/2")
+    assert admin.put(f"{AT}/items/3", content=json.dumps(item("Shout louder!"))).json() == {"number": 5}
+    gone = rows[2]["answers"] + rows[3]["answers"]
+    assert admin.get(f"{AT}/item-results").json()["removed"] == {"items": 2, "answers": gone}
+    page = " ".join(signed_in.get("/studies/zoo/items").text.split())
+    assert f"{gone} answers are about 2 items that were removed or replaced." in page
+    sent = signed_in.get("/studies/zoo/items/2")
+    assert (sent.status_code, "Item 2 was removed or replaced" in sent.text) == (404, True)
+    assert f"{rows[2]['answers']} answers are about it. They are kept, and count." in sent.text
+    assert sent.text.count("comment-words") == comments[2]
+    never = signed_in.get("/studies/zoo/items/6")
+    assert (never.status_code, "was removed or replaced" in never.text) == (404, False)
+
+
+def test_missing_outputs_are_said(zoo, admin, signed_in):
+    assert "Outputs are missing" not in signed_in.get("/studies/zoo/items").text
+    assert "No item has an output" not in signed_in.get("/studies/zoo/settings").text
+    csv = "prompt,ape,bat,cat\na,1,2,\nb,1,,3\nc,1,2,\n"
+    assert admin.post(f"{AT}/items", content=csv).json()["missing"] == {"bat": 1, "cat": 2}
+    admin.post(f"{AT}/arms", json={"name": "<dog>"})
+    page = " ".join(signed_in.get("/studies/zoo/items").text.split())
+    assert "bat has none for 1 of 7 items, cat has none for 2 of 7 items, &lt;dog&gt; has none for any item." in page
+    page = signed_in.get("/studies/zoo/settings").text
+    assert "No item has an output of &lt;dog&gt; yet" in page
+    assert 'href="/studies/zoo/items">Add items with these outputs</a>, or retire the arm.' in page
+    admin.post(f"{AT}/arms/<dog>/retire")
+    assert "No item has an output" not in signed_in.get("/studies/zoo/settings").text
+
+
+def test_a_tag_is_too_close_or_has_too_few_answers(storage, signed_in, patient):  # noqa: F811
+    study = create_study(["x", "y"], "close", storage)
+    add_items(study, [{"prompt": "a", "outputs": {"x": "1", "y": "2"}, "tags": ["t"]}])
+
+    def winner_after(answers):
+        while len(study.votes()) < answers:
+            study.tell(study.ask(allow_self=False), ["x", "y"][len(study.votes()) % 2])
+        page = signed_in.get("/studies/close/items").text
+        return re.search(r'data-label="Winner"><span class="soft">([^<]*)', page)[1]
+
+    assert [winner_after(answers) for answers in (0, 2, 19, 20)] == [
+        *("no answers", "too few answers", "too few answers", "too close")
+    ]
+
+
 def test_items_are_as_large_as_uploads_may_be(zoo, admin, app):
     big = json.dumps(item("Big", **dict.fromkeys(ARMS, "x" * 900000)))
     assert admin.put(f"{AT}/items/1", content=big).status_code == 200
@@ -143,6 +222,9 @@ def test_a_study_on_these_items_keeps_them(storage, admin):
     refused(admin.delete(f"{AT}/items/2"), 409, "conflict", "about exactly the 2 items")
     refused(admin.put(f"{AT}/items/2", content="prompt,ape,bat\nc,1,2\n"), 409, "conflict", "about exactly the 2 items")
     assert whats(admin) == []
+    tags = "prompt,ape,bat,tags\nb,1,2,new\n"
+    assert admin.put(f"{AT}/items/2", content=tags).json() == {"number": 2}  # the verdict is not about tags
+    assert admin.get(f"{AT}/items/2").json()["tags"] == ["new"]
 
 
 def test_changing_items_needs_an_admin_and_a_page(zoo, admin, signed_in, app, storage, browser):  # noqa: F811

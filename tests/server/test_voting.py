@@ -119,7 +119,9 @@ def test_a_question_and_its_answer(zoo, visitor):
     ann = visitor(votes=3)
     assert ann.counts(ann.progress()) == {"title": "Which animal?", "goal": 3, "answered": 0, "total": 0, "done": None}
     first = ann.ask()
-    assert set(ann.counts(dict(first))) == {"title", "goal", "answered", "total", "done", "duel", "prompt", "a", "b"}
+    assert set(ann.counts(dict(first))) == {
+        *("title", "goal", "answered", "total", "done", "duel", "prompt", "a", "b", "comment")
+    }
     assert (first["prompt"], first["duel"], first["a"]["kind"], first["a"]["src"]) == (
         "What do you say?",
         0,
@@ -156,6 +158,23 @@ def test_names_are_hidden_and_sides_shuffled(zoo, visitor, questions):
     assert low <= on_left <= high
     assert not any(name in ann.seen for name in [*ARMS, "zoo"])
     assert zoo.check() > 2 * questions
+
+
+def test_an_answer_that_is_undone_gives_its_comment_back(zoo, visitor, admin):
+    add_items(zoo, [words()])
+    assert admin.patch("/api/studies/zoo/settings", json={"comments": True}).status_code == 200
+    ann, bob = visitor(), visitor()
+    duel = ann.ask()["duel"]
+    assert ann.send("tell", duel=duel, winner="a", comment="It is <loud>.").status_code == 200
+    theirs = bob.ask()
+    bob.tell(theirs["duel"], "b")
+    assert bob.undo()["comment"] is None  # only one's own
+    assert ann.ask()["comment"] is None
+    again = ann.undo()
+    assert (again["duel"], again["comment"]) == (duel, "It is <loud>.")
+    assert ann.ask()["comment"] is None
+    ann.tell(duel, "b")  # now without
+    assert ann.undo()["comment"] is None
 
 
 def test_an_answer_is_for_the_output_that_was_on_its_side(zoo, visitor):

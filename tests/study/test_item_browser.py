@@ -5,8 +5,19 @@ import pytest
 import duels
 from duels.errors import NotFound
 from duels.study.answers import AnswerLog
-from duels.study.item_browser import browse, find_items, items_with, known_item, neighbours, rows_of, tags_by_item
-from duels.study.items import Item, Output, add_items, list_items, remove_item
+from duels.study.item_browser import (
+    browse,
+    find_items,
+    items_with,
+    known_item,
+    missing_outputs,
+    neighbours,
+    removed_items,
+    rows_of,
+    tags_by_item,
+    was_removed,
+)
+from duels.study.items import Item, Output, add_items, clear_items, list_items, remove_item
 
 PROMPTS = [
     "100% sure?",
@@ -99,17 +110,60 @@ def test_pages_in_every_order(study):
     assert numbers(search="PROMPT 4", order="disagreement") == ([5], 1, 1, 1)
     assert numbers(search="none", order="answers") == ([], 0, 1, 1)
     rows = {row.number: row for row in browse(study, table).items}
-    assert rows[2][2:] == (("even",), 4, None, True, 4 / 6, 4, 6)  # of 6 pairs, 2 · 2 contradict
-    assert rows[3][2:] == (("odd",), 3, "x", False, 0.0, 0, 3)
-    assert rows[6][3:] == (1, None, True, None, 0, 0)
-    assert rows[1][3:] == (0, None, False, None, 0, 0)
+    assert rows[2][2:] == (("even",), 4, None, True, 4 / 6, 4, 6, 0)  # of 6 pairs, 2 · 2 contradict
+    assert rows[3][2:] == (("odd",), 3, "x", False, 0.0, 0, 3, 0)
+    assert rows[6][3:] == (1, None, True, None, 0, 0, 0)
+    assert rows[1][3:] == (0, None, False, None, 0, 0, 0)
 
 
 def test_without_answers_every_order_is_by_number(study):
     add_items(study, [item("a"), item("b")])
     table = AnswerLog().follow(study)
-    for order in ("number", "answers", "disagreement"):
+    for order in ("number", "answers", "disagreement", "comments"):
         assert [row.number for row in browse(study, table, order=order).items] == [1, 2]
+
+
+def test_comments_are_counted_by_item(study):
+    add_items(study, [item("a"), item("b"), item("c")])
+    wanted = {1: 0, 2: 2, 3: 1}
+    left = dict(wanted)
+    taken_back = False
+    while any(left.values()):
+        duel = study.ask(allow_self=False)
+        note = "why" if left[duel.item.number] else None
+        study.tell(duel, "x", note=note)
+        if note and not taken_back:
+            study.undo(duel)  # its comment does not count
+            taken_back = True
+        elif note:
+            left[duel.item.number] -= 1
+    table = AnswerLog().follow(study)
+    found = browse(study, table, order="comments").items
+    assert [(row.number, row.comment_count) for row in found] == [(2, 2), (3, 1), (1, 0)]
+    assert rows_of(study, table, [3])[0].comment_count == 1
+
+
+def test_answers_about_items_that_are_gone(study):
+    add_items(study, [item("a"), item("b"), item("c"), item("d")])
+    vote(study, {1: ["x"], 2: ["x", "y"], 3: ["tie"] * 3})
+    table = AnswerLog().follow(study)
+    assert removed_items(study, table) == (0, 0)
+    for number in (2, 3, 4):
+        remove_item(study, number)
+    assert removed_items(study, table) == (2, 5)  # the fourth has no answers
+    assert [number for number in range(7) if was_removed(study, number)] == [2, 3, 4]
+    clear_items(study)
+    assert removed_items(study, table) == (3, 6)
+    assert [number for number in range(7) if was_removed(study, number)] == [1, 2, 3, 4]
+
+
+def test_outputs_that_are_missing(study):
+    assert missing_outputs(study) == {}
+    study.add_arm("z")
+    study.add_arm("gone")
+    study.retire_arm("gone")
+    add_items(study, [item("a"), {"prompt": "b", "outputs": {"x": "1", "z": "2"}}, item("c")])
+    assert missing_outputs(study) == {"y": 1, "z": 2}
 
 
 def test_one_item_and_its_neighbours(study):

@@ -104,6 +104,27 @@ def test_the_replacement_of_an_item_that_was_shown_has_its_own_number(study):
     study.check()
 
 
+def test_new_tags_keep_the_number_and_the_answers(study):
+    study.tell(ask_about(study, 2), "x")
+    assert replace_item(study, 2, item("b", "math", "hard")) == 2
+    assert item_of(study, 2) == item("b", "math", "hard")
+    assert replace_item(study, 2, b"prompt,x,y\nb,1,2\n") == 2
+    assert item_of(study, 2) == item("b")
+    assert (numbers(study), answered(study)) == ([1, 2, 3], [2])
+    kinds = Item("B", {"x": Output("text", "1"), "y": Output("code", "2")})
+    words = Item("B", {"x": Output("text", "9"), "y": Output("code", "2")})
+    more = Item("B", words.outputs | {"z": Output("text", "3")})
+    number = 2
+    for other in (item("B"), kinds, words, more):  # voters would see something else
+        ask_about(study, number)
+        if other == more:
+            study.add_arm("z")
+        new = replace_item(study, number, other)
+        assert new == max(4, number + 1)
+        number = new
+    study.check()
+
+
 def test_a_question_that_is_asked_meanwhile_is_noticed(study, monkeypatch):
     shown_before = item_changes._shown
 
@@ -161,6 +182,8 @@ def test_a_study_on_these_items_keeps_them_after_its_first_question(url):
         remove_item(study, 3)
     with pytest.raises(Conflict, match="cannot be replaced: study 'these' is about exactly the 2 items"):
         replace_item(study, 3, item("z"))
+    assert replace_item(study, 3, item_of(study, 3)._replace(tags=("late",))) == 3
+    assert item_of(study, 3).tags == ("late",)
     study.tell(asked, "x")
     assert numbers(study) == [2, 3]
 

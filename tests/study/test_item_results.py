@@ -140,7 +140,7 @@ def test_no_answers():
         assert arm_counts(table, [3]) == {3: []}
         assert tag_results(table, {}) == []
         (one,) = tag_results(table, {3: ("t",)})
-        assert one == ("t", 1, 0, None, [])
+        assert one == ("t", 1, 0, None, False, [])
         assert comments_on(table, 3, 5) == []
 
 
@@ -209,6 +209,20 @@ def test_a_tag_has_a_winner_when_its_interval_is_above_all_others():
     assert (found.winner, found.answers) == ("arm 0", 12)  # 0.757 to 1 against 0 to 0.243
     (found,) = tag_results(table_of(rows[:3]), {1: ("t",)})
     assert found.winner is None  # 0.438 to 1 against 0 to 0.562
+
+
+def test_a_tag_is_close_if_its_two_best_arms_have_enough_answers():
+    def close(*rows):
+        (found,) = tag_results(table_of([row for row, times in rows for _ in range(times)]), {1: ("t",)})
+        return found.winner, found.close
+
+    first, second, third = (1, 0, 1, LEFT, NOBODY), (1, 1, 0, LEFT, NOBODY), (1, 2, 1, LEFT, NOBODY)
+    assert close((first, 10), (second, 9)) == (None, False)
+    assert close((first, 10), (second, 10)) == (None, True)
+    assert close((first, 59), (second, 41)) == (None, True)  # 0.492 to 0.681 against 0.319 to 0.508
+    assert close((first, 60), (second, 40)) == ("arm 0", False)  # 0.502 to 0.691 against 0.309 to 0.498
+    assert close((first, 10), (second, 10), (third, 2)) == (None, False)  # arm 2 may be the best: it has two answers
+    assert close((first, 30)) == ("arm 0", False)
 
 
 def test_the_leader_of_an_item_has_the_most_wins_minus_losses():

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tallies import refused
 
-from duels.errors import InvalidInput
+from duels.errors import InvalidInput, UnknownName
 from duels.study.catalogue import create_study
 from duels.study.items import add_items
 from duels.votes import item_files, items_of, read_items
@@ -76,6 +76,23 @@ def test_results_of_promptfoo(tmp_path):
 def test_an_item_with_a_field_results_is_no_file_of_promptfoo():
     line = {"prompt": "2 + 2?", "outputs": {"gpt": "4", "llama": "four"}, "results": [1, 2]}
     assert read_items(json.dumps(line).encode()) == TWO[:1]
+
+
+def test_a_kind_is_for_outputs_that_state_none():
+    def kinds(source):
+        return [[output.kind for output in item.outputs.values()] for item in read_items(source, kind="markdown")]
+
+    assert kinds(b"prompt,gpt,llama\na,1,2\n") == [["markdown"] * 2]
+    assert kinds(b"prompt,gpt,llama,kind\na,1,2,\nb,1,2,text\n") == [["markdown"] * 2, ["text"] * 2]
+    assert kinds(b"prompt,arm,output,kind\na,gpt,1,code\na,llama,2,\n") == [["code", "markdown"]]
+    outputs = {"gpt": "1", "llama": {"kind": "html", "content": "2"}}
+    assert kinds([{"prompt": "a", "outputs": outputs}, {"prompt": "b", "outputs": outputs, "kind": "text"}]) == [
+        ["markdown", "html"],
+        ["text", "html"],
+    ]
+    assert kinds(TWO) == [["text"] * 2] * 2
+    with pytest.raises(UnknownName, match="unknown kind of outputs 'md'"):
+        read_items(b"prompt,gpt,llama\na,1,2\n", kind="md")
 
 
 def test_arms_are_providers_or_prompts_or_both():

@@ -3,6 +3,7 @@
 from typing import Annotated, get_args
 from urllib.parse import urlencode
 
+import numpy as np
 import sqlalchemy as sa
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
@@ -10,10 +11,11 @@ from markupsafe import Markup
 
 from ..errors import NotFound
 from ..storage.tables import studies
-from ..study.item_browser import Order, known_item
+from ..study.item_browser import Order, known_item, missing_outputs, was_removed
+from ..study.item_results import comments_on
 from ..study.items import Output, scripts_allowed
 from ..study.study import Study
-from .api.item_results import details_of, results_of, tags_of_study
+from .api.item_results import MOST_COMMENTS, details_of, results_of, tags_of_study
 from .pages import PageRoute, signed_in, to_signin
 from .rendering import bytes_of, html_of
 from .security import Admin, ServiceDep
@@ -25,7 +27,7 @@ ITEMS_PER_PAGE = 50
 OUTPUTS_PER_PAGE = 12
 MOST_TAGS = 100  # rows of the table of tags; the API has all of them
 MOST_COLUMNS = 6  # arms with columns of their own in that table
-ORDERS = dict(zip(get_args(Order), ("number", "most answers", "most disagreement")))
+ORDERS = dict(zip(get_args(Order), ("number", "most answers", "most disagreement", "most comments")))
 Text = Annotated[str, Query(max_length=200)]
 Whole = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
@@ -65,6 +67,8 @@ def items_page(
         tags=tags[:MOST_TAGS],
         more_tags=len(tags) - MOST_TAGS,
         tag_names=sorted({one["tag"] for one in tags} | {tag} - {""}),
+        missing=missing_outputs(found),
+        most_missing=MOST_COLUMNS,
         columns=list(found.arms) if len(found.arms) <= MOST_COLUMNS else [],
         query=lambda **changed: query({**asked, **changed}),
     )
@@ -80,6 +84,8 @@ def item_page(
     found = service.study(study)
     if whole(number, 0) < 1:
         raise NotFound("there is no such item: items have numbers from 1")
+    if was_removed(found, whole(number)):
+        return removed_page(request, service, found, whole(number))
     details = details_of(service, found, whole(number))
     cards = cards_of(service, found, details, arms)
     pages = max(1, -(-len(cards) // OUTPUTS_PER_PAGE))
@@ -102,6 +108,15 @@ def item_page(
         query=lambda **changed: query({"arms": arms, **changed}),
         scripts=scripts_allowed(found),
     )
+
+
+def removed_page(request: Request, service: Service, study: Study, number: int) -> Response:
+    """Show what is known about an item that was removed: its answers, and what voters wrote. Blocks."""
+    table = service.answers(study)
+    answers = int(np.count_nonzero(table.item == number))
+    comments = [one._asdict() for one in comments_on(table, number, MOST_COMMENTS)]
+    item = {"number": number, "answers": answers, "comments": comments}
+    return tab_page(request, service, study, "items", "study_item_removed.html", 404, item=item)
 
 
 def cards_of(service: Service, study: Study, details: Json, search: str) -> list[Json]:

@@ -12,6 +12,9 @@ Share = Annotated[
 ]
 
 
+Comments = Annotated[int, Field(description="How many answers about it have a comment.")]
+
+
 class ItemSummary(BaseModel):
     """An item, and what the answers say about it. This describes the answers; it is not a verdict."""
 
@@ -26,6 +29,12 @@ class ItemSummary(BaseModel):
     compared: Annotated[
         int, Field(description="… of how many pairs of answers of different voters about the same two arms.")
     ]
+    comment_count: Comments
+
+
+class RemovedItemsOut(BaseModel):
+    items: int
+    answers: int
 
 
 class ItemResults(BaseModel):
@@ -33,6 +42,9 @@ class ItemResults(BaseModel):
     total: Annotated[int, Field(description="How many items were found.")]
     page: int
     pages: int
+    removed: Annotated[
+        RemovedItemsOut, Field(description="All items with answers that were removed or replaced, and these answers.")
+    ]
 
 
 class ArmOnItem(BaseModel):
@@ -60,6 +72,7 @@ class ItemDetails(ItemOut):
     disagreement: Share
     contradictions: int
     compared: int
+    comment_count: Comments
     arms: Annotated[list[ArmOnItem], Field(description="The arms with answers about this item.")]
     comments: Annotated[list[CommentOut], Field(description="The newest 100 of them.")]
     previous: int | None
@@ -68,7 +81,11 @@ class ItemDetails(ItemOut):
 
 class ItemReplaced(BaseModel):
     number: Annotated[
-        int, Field(description="Of the replacement: another one if somebody was shown the old item, else the same.")
+        int,
+        Field(
+            description="Of the replacement: another one if somebody was shown the old item and more than its tags "
+            "changes, else the same."
+        ),
     ]
 
 
@@ -87,7 +104,14 @@ class TagOut(BaseModel):
     items: int
     answers: int
     winner: Annotated[
-        str | None, Field(description="The arm whose interval is above all others; null if the answers are too few.")
+        str | None, Field(description="The arm whose interval is above all others; null if there is none.")
+    ]
+    close: Annotated[
+        bool,
+        Field(
+            description="Whether the intervals of the two arms with the best scores overlap, though both have at least "
+            "20 answers. Without this and a winner, the answers are too few."
+        ),
     ]
     scores: list[TagScoreOut]
 

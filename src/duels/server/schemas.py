@@ -283,6 +283,9 @@ class Imported(BaseModel):
 class ItemsAdded(BaseModel):
     items: int
     total: int
+    missing: Annotated[
+        dict[str, int], Field(description="How many of these items have no output of an active arm, if it lacks any.")
+    ]
 
 
 class ItemOut(BaseModel):
@@ -474,6 +477,9 @@ class Question(Progress):
     prompt: str | None
     a: Side | None
     b: Side | None
+    comment: Annotated[
+        str | None, Field(description="What the voter wrote with the answer that `undo` has just taken back.")
+    ] = None
 
 
 class Vote(RequestBody):

@@ -9,6 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
+from ..study.item_browser import missing_outputs
 from ..study.outcome import alarm_line, money
 from ..study.study import Study
 from ..study.verdict import Verdict
@@ -110,6 +111,7 @@ def settings_page(
         before=before,
         arms=numbered,
         pages=pages,
+        missing=missing_outputs(found),
     )
 
 
@@ -142,9 +144,11 @@ def advanced_page(request: Request, study: str, service: ServiceDep, at: PageNum
     )
 
 
-def tab_page(request: Request, service: Service, study: Study, tab: str, name: str, **known: object) -> Response:
+def tab_page(
+    request: Request, service: Service, study: Study, tab: str, name: str, status: int = 200, **known: object
+) -> Response:
     """Render one tab of a study, with what all tabs need. Blocks."""
-    return page(request, service, name, 200, study=service.described(study), tabs=TABS, tab=tab, **known)
+    return page(request, service, name, status, study=service.described(study), tabs=TABS, tab=tab, **known)
 
 
 def pages_of(arms: int, at: str) -> tuple[Json, slice]:

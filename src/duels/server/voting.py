@@ -210,12 +210,13 @@ def question(voter: Voter, ballot: Ballot | None, progress: VoterProgress) -> Bo
     expires = int(log.clock()) + OUTPUT_LASTS
     if ballot is None:
         return {**voter.progress_out(progress), "duel": None, "prompt": None, "a": None, "b": None}
-    prompt, shown = ballots.outputs_of(voter.found(), ballot)
+    prompt, outputs = ballots.outputs_of(voter.found(), ballot)
     tickets = (Ticket(voter.key.id, ballot.duel.id, number, expires) for number in range(2))
     switch = "?scripts" if voter.link.scripts else ""  # so that no browser shows what it has cached before the switch
     addresses = (f"/output/{sign_ticket(voter.link.signing, ticket)}{switch}" for ticket in tickets)
-    a, b = (side_out(one, address) for one, address in zip(shown, addresses))
-    return {**voter.progress_out(progress), "duel": ballot.duel.id, "prompt": prompt, "a": a, "b": b}
+    a, b = (side_out(one, address) for one, address in zip(outputs, addresses))
+    shown = {"duel": ballot.duel.id, "prompt": prompt, "a": a, "b": b, "comment": ballot.comment}
+    return {**voter.progress_out(progress), **shown}
 
 
 @router.get("/api/vote/{link}", response_model=Progress)

@@ -33,6 +33,7 @@ class Ballot(NamedTuple):
 
     duel: Duel
     item: int | None  # the number of the item that it shows
+    comment: str | None = None  # what the voter wrote with an answer that was just taken back
 
 
 class Invited(NamedTuple):
@@ -216,10 +217,19 @@ def _undo(connection: sa.Connection, *, study: Study, who: Who, caps: Caps | Non
     ballot = _ballot(connection, study, history, voter, answered[-1])
     if not _is_blind(connection, study, ballot):
         raise Conflict("what you compared has been removed since: your answer stays")
+    comment = _comment(connection, study, voter, ballot.duel.id)
     study.undo_in(connection, duel=ballot.duel.id, blind=True)
     if caps is not None:
         connection.execute(sa.delete(link_votes).where(_counted_vote(caps, ballot.duel.id)))
-    return ballot
+    return ballot._replace(comment=comment)
+
+
+def _comment(connection: sa.Connection, study: Study, voter: str, duel: int) -> str | None:
+    """What a voter wrote with the last answer to a question."""
+    chosen = sa.select(events.c.note).where(_events_of(study, voter, "tell") & (events.c.duel == duel))
+    note = connection.execute(chosen.order_by(events.c.seq.desc()).limit(1)).scalar()
+    comment: str | None = json.loads(note).get("note") if note else None
+    return comment
 
 
 def ballot_of(study: Study, duel: int) -> Ballot:

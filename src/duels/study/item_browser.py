@@ -8,11 +8,11 @@ import numpy as np
 from ..checks import check_int
 from ..votes.item_files import Item, Output
 from .answers import AnswerTable
-from .item_results import ItemCounts, answers_by_item, arm_counts, item_counts, leader_of
-from .item_rows import LARGEST, marks, no_item, read_tags, rows, stored_tags
+from .item_results import ItemCounts, answers_by_item, arm_counts, comments_by_item, item_counts, leader_of
+from .item_rows import LARGEST, marks, no_item, noted_number, read_tags, rows, stored_tags
 from .log import Log
 
-Order = Literal["number", "answers", "disagreement"]
+Order = Literal["number", "answers", "disagreement", "comments"]
 SHOWN = 400  # characters of a prompt in a list
 
 
@@ -29,6 +29,7 @@ class ItemRow(NamedTuple):
         disagreement: The share of comparable pairs of answers that contradict each other; None if there are none.
         contradictions: How many contradict each other …
         compared: … of how many.
+        comment_count: How many answers about it have a comment.
     """
 
     number: int
@@ -40,6 +41,7 @@ class ItemRow(NamedTuple):
     disagreement: float | None
     contradictions: int
     compared: int
+    comment_count: int
 
 
 class ItemPage(NamedTuple):
@@ -63,6 +65,18 @@ class Neighbours(NamedTuple):
 
     previous: int | None
     next: int | None
+
+
+class RemovedItems(NamedTuple):
+    """Items with answers that were removed or replaced.
+
+    Attributes:
+        items: How many.
+        answers: How many answers are about them.
+    """
+
+    items: int
+    answers: int
 
 
 def find_items(study: Log, search: str = "", tag: str | None = None) -> list[int]:
@@ -115,7 +129,7 @@ def browse(
         table: Its answers.
         search: A part of the prompt, see `find_items`.
         tag: A tag.
-        order: `number`; `answers`, the most first; or `disagreement`, where voters disagree most first.
+        order: `number`; `answers` or `comments`, the most first; or `disagreement`, where voters disagree most first.
         page: From 1; after the last page, the last one is returned.
         limit: How many items a page has.
         counts: Returns `item_counts(table)`, if that is known already.
@@ -124,6 +138,8 @@ def browse(
     found = np.array(find_items(study, search, tag), np.int64)
     if order == "answers":
         found = found[np.argsort(-_at(answers_by_item(table), found), kind="stable")]
+    elif order == "comments":
+        found = found[np.argsort(-_at(comments_by_item(table), found), kind="stable")]
     elif order == "disagreement":
         known = item_counts(table) if counts is None else counts()
         bound = np.full(int(known.numbers.max(initial=0)) + 1, -1.0)
@@ -150,20 +166,25 @@ def rows_of(study: Log, table: AnswerTable, numbers: Sequence[int]) -> list[Item
         there = rows(connection, f"{text}({marks(numbers)})", (study.id, *numbers))
     known = {number: (prompt, read_tags(tags)) for number, prompt, tags in there}
     counts, arms = item_counts(table, numbers), arm_counts(table, numbers)
-    return [_row(number, *known[number], counts, *leader_of(arms[number])) for number in numbers if number in known]
+    comments = _at(comments_by_item(table), np.array(numbers)).tolist()
+    return [
+        _row(number, *known[number], counts, *leader_of(arms[number]), comments[at])
+        for at, number in enumerate(numbers)
+        if number in known
+    ]
 
 
 def _row(
-    number: int, prompt: str, tags: tuple[str, ...], counts: ItemCounts, leader: str | None, level: bool
+    number: int, prompt: str, tags: tuple[str, ...], counts: ItemCounts, leader: str | None, level: bool, comments: int
 ) -> ItemRow:
     at = counts.place(number)
     if at is None:
-        return ItemRow(number, prompt, tags, 0, leader, level, None, 0, 0)
+        return ItemRow(number, prompt, tags, 0, leader, level, None, 0, 0, comments)
     answers, contradictions, compared = (
         int(one[at]) for one in (counts.answers, counts.contradictions, counts.compared)
     )
     share = contradictions / compared if compared else None
-    return ItemRow(number, prompt, tags, answers, leader, level, share, contradictions, compared)
+    return ItemRow(number, prompt, tags, answers, leader, level, share, contradictions, compared, comments)
 
 
 def items_with(study: Log, numbers: Sequence[int]) -> list[tuple[int, Item]]:
@@ -194,6 +215,33 @@ def known_item(study: Log, number: int) -> Item:
     if not found:
         raise no_item(study, number)
     return found[0][1]
+
+
+def removed_items(study: Log, table: AnswerTable) -> RemovedItems:
+    """Return how many answers are about items that are not there any more."""
+    counts = answers_by_item(table)
+    there = np.array(find_items(study), np.int64)
+    counts[there[there < len(counts)]] = 0
+    return RemovedItems(int(np.count_nonzero(counts)), int(counts.sum()))
+
+
+def was_removed(study: Log, number: int) -> bool:
+    """Return whether an item had this number and is not there any more."""
+    with study.storage.reading() as connection:
+        last = noted_number(connection, study)
+        there = rows(connection, "SELECT 1 FROM items WHERE study_id = ? AND number = ?", (study.id, number))
+    return 1 <= number <= last and not there
+
+
+def missing_outputs(study: Log) -> dict[str, int]:
+    """Return how many items lack an output of each active arm that lacks any, in the order of the study's arms."""
+    history = study.history()
+    with study.storage.reading() as connection:
+        items = rows(connection, "SELECT count(*) FROM items WHERE study_id = ?", (study.id,))[0][0]
+        found = rows(connection, "SELECT arm, count(*) FROM outputs WHERE study_id = ? GROUP BY arm", (study.id,))
+    there: dict[str, int] = dict(found)
+    arms = (name for name, active in zip(history.names, history.active) if active)
+    return {arm: items - there.get(arm, 0) for arm in arms if there.get(arm, 0) < items}
 
 
 def neighbours(study: Log, number: int) -> Neighbours:

@@ -24,6 +24,7 @@ from .item_rows import (
     no_item,
     refuse_if_fixed,
     rows,
+    stored_tags,
 )
 from .log import Log
 
@@ -65,6 +66,7 @@ def replace_item(study: Log, number: int, item: Item | Mapping[str, object] | It
 
     Answers about an item were given about what was shown. So if anybody was asked about it, the replacement gets a
     number of its own, after all others, and the old item is removed, see `remove_item`. Otherwise it keeps the number.
+    It also does if only its tags change, which voters never see; then its answers stay about it.
 
     Args:
         study: The study.
@@ -77,7 +79,7 @@ def replace_item(study: Log, number: int, item: Item | Mapping[str, object] | It
     Raises:
         NotFound: If there is no such item.
         InvalidInput: If the replacement cannot be used, or is not exactly one item.
-        Conflict: If the study is about exactly its items, and has asked its first question.
+        Conflict: If the study is about exactly its items, and has asked its first question, and more than tags change.
     """
     number = check_int("number", number, 1, LARGEST)
     found = read_items([item] if isinstance(item, Item | Mapping) else item)
@@ -90,17 +92,25 @@ def replace_item(study: Log, number: int, item: Item | Mapping[str, object] | It
 
 
 def _replace(connection: sa.Connection, *, study: Log, number: int, item: Item, seen: int, was_shown: bool) -> int:
-    refuse_if_fixed(connection, study, "the item cannot be replaced")
     study.storage.flush(connection)
-    if not rows(connection, "SELECT 1 FROM items WHERE study_id = ? AND number = ?", (study.id, number)):
+    key = (study.id, number)
+    there = rows(connection, "SELECT prompt FROM items WHERE study_id = ? AND number = ?", key)
+    if not there:
         raise no_item(study, number)
     names = names_of_arms(connection, study, [item])
+    shown = sorted((names[arm], *output) for arm, output in item.outputs.items())
+    outputs = rows(connection, "SELECT arm, kind, content FROM outputs WHERE study_id = ? AND item = ?", key)
+    if there[0][0] == item.prompt and sorted(outputs) == shown:
+        tags = "UPDATE items SET tags = ? WHERE study_id = ? AND number = ?"
+        execute(connection, tags, (stored_tags(item.tags), *key))
+        return number
+    refuse_if_fixed(connection, study, "the item cannot be replaced")
     if was_shown or _shown_in(connection, study.id, number, seen, LARGEST):
         delete_item(connection, study, number)
         number = last_number(connection, study) + 1
     else:
-        execute(connection, "DELETE FROM outputs WHERE study_id = ? AND item = ?", (study.id, number))
-        execute(connection, "DELETE FROM items WHERE study_id = ? AND number = ?", (study.id, number))
+        execute(connection, "DELETE FROM outputs WHERE study_id = ? AND item = ?", key)
+        execute(connection, "DELETE FROM items WHERE study_id = ? AND number = ?", key)
     insert_items(connection, study, [item], names, number)
     return number
 

@@ -12,6 +12,7 @@ from .answers import AnswerTable
 
 Z_95 = 1.959963984540054  # of a two-sided interval of 95 %
 MOST_CELLS = 2_000_000  # items × arms that are counted in an array; more are faster with a sparse matrix
+ENOUGH = 20  # answers of each of the two best arms of a tag, from which overlapping intervals mean that it is close
 Z_LOWER = 1.6448536269514722  # of a one-sided bound of 95 %
 
 
@@ -64,7 +65,8 @@ class TagResult(NamedTuple):
         tag: The tag.
         items: How many items have it.
         answers: How many answers are about them.
-        winner: The arm whose interval lies above those of all others; None if there are too few answers to tell.
+        winner: The arm whose interval lies above those of all others; None if there is no such arm.
+        close: Whether the intervals of the two arms with the best scores overlap, though both have enough answers.
         scores: The arms that have answers, best first.
     """
 
@@ -72,6 +74,7 @@ class TagResult(NamedTuple):
     items: int
     answers: int
     winner: str | None
+    close: bool
     scores: list[TagScore]
 
 
@@ -179,6 +182,12 @@ def answers_by_item(table: AnswerTable) -> np.ndarray:
     return np.bincount(_about_items(table).item)
 
 
+def comments_by_item(table: AnswerTable) -> np.ndarray:
+    """Return how many answers with a comment each item has, by its number."""
+    commented = np.isin(table.duel, np.fromiter(table.comments, np.int64)) & (table.item >= 0)
+    return np.bincount(table.item[commented])
+
+
 def arm_counts(table: AnswerTable, numbers: Sequence[int]) -> dict[int, list[ArmCounts]]:
     """Return for each of these items the arms that have answers about it, in the order of the study's arms."""
     if not len(numbers):
@@ -261,7 +270,9 @@ def _tag(tag: str, items: int, answers: int, sums: np.ndarray, names: Sequence[s
         TagScore(names[met[k]], int(n[k]), float(score[k]), float(lower[k]), float(upper[k])) for k in order.tolist()
     ]
     above = len(scores) > 1 and scores[0].lower > max(one.upper for one in scores[1:])
-    return TagResult(tag, items, answers, scores[0].arm if above else None, scores)
+    best = scores[:2]
+    close = len(best) == 2 and best[0].lower <= best[1].upper and min(one.answers for one in best) >= ENOUGH
+    return TagResult(tag, items, answers, scores[0].arm if above else None, close, scores)
 
 
 class ItemComment(NamedTuple):

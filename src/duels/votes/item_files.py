@@ -65,7 +65,7 @@ class Item(NamedTuple):
 ItemSource = str | bytes | os.PathLike[str] | Iterable[object]
 
 
-def read_items(source: ItemSource, *, format: str | None = None) -> list[Item]:
+def read_items(source: ItemSource, *, format: str | None = None, kind: str = "text") -> list[Item]:
     """Read items from a file, a data frame or a list. If any of them cannot be read, none is.
 
     Args:
@@ -74,27 +74,30 @@ def read_items(source: ItemSource, *, format: str | None = None) -> list[Item]:
             Images in a file may be paths of files in its folder; elsewhere they are data: URLs.
         format: jsonl, ndjson, json, csv or tsv; by default it is told from the file's name, or else from its first
             line.
+        kind: The kind of outputs that do not state one: text, markdown, code, image or html.
 
     Returns:
         The items.
 
     Raises:
         InvalidInput: If one of them cannot be used.
-        UnknownName: If the format is unknown.
+        UnknownName: If the format or the kind is unknown.
     """
     if format is not None and format not in FORMATS:
         raise UnknownName("format of items", format, FORMATS)
+    if kind not in KINDS:
+        raise UnknownName("kind of outputs", kind, KINDS)
     if isinstance(source, bytes | str | os.PathLike):
-        return _read_file(source, format)
+        return _read_file(source, format, kind)
     called, faults = f"the {type(source).__name__}", list[Fault]()
     if is_frame(source):
-        return _checked(called, "row", list(frame_items(called, source, faults)), faults, None)
+        return _checked(called, "row", list(frame_items(called, source, faults)), faults, None, kind)
     if not isinstance(source, Iterable) or isinstance(source, Mapping):
         raise InvalidInput(
             f"{cut(source)} holds no items: expected a path, bytes, or a list of dicts, or a data frame; for outputs "
             "in a list per arm, use items_of(outputs, prompts)"
         )
-    return _checked(called, "item", list(_objects(enumerate(source, 1), faults)), faults, None)
+    return _checked(called, "item", list(_objects(enumerate(source, 1), faults)), faults, None, kind)
 
 
 def items_of(outputs: Mapping[str, Iterable[object]], prompts: Iterable[str], *, fewest: int = 2) -> list[Item]:
@@ -129,7 +132,7 @@ def items_of(outputs: Mapping[str, Iterable[object]], prompts: Iterable[str], *,
             "None where there is none"
         )
     rows = [Row(k + 1, q, {arm: column[k] for arm, column in columns.items()}) for k, q in enumerate(questions)]
-    return _checked("outputs", "prompt", rows, [], None, fewest)
+    return _checked("outputs", "prompt", rows, [], None, fewest=fewest)
 
 
 def _listed(what: str, values: object) -> list[object]:
@@ -138,20 +141,20 @@ def _listed(what: str, values: object) -> list[object]:
     return list(values)
 
 
-def _read_file(source: bytes | str | os.PathLike[str], format: str | None) -> list[Item]:
+def _read_file(source: bytes | str | os.PathLike[str], format: str | None, kind: str) -> list[Item]:
     called = "the upload" if isinstance(source, bytes) else str(source)
     text = read_text(source, called, decompress_bytes=False)
-    kind, unit, faults = format or _format(called, text), "line", list[Fault]()
+    form, unit, faults = format or _format(called, text), "line", list[Fault]()
     rows: Iterable[Row]
-    if kind in ("csv", "tsv"):
-        rows = csv_items(called, text, "\t" if kind == "tsv" else ",", faults)
+    if form in ("csv", "tsv"):
+        rows = csv_items(called, text, "\t" if form == "tsv" else ",", faults)
     elif text.lstrip().startswith("["):
         unit, rows = "item", _objects(_json_list(called, text), faults)
     elif (results := _promptfoo(text)) is not None:
         unit, rows = "result", rows_of(results, faults)
     else:
         rows = _objects(json_rows(text, _unique), faults)
-    return _checked(called, unit, list(rows), faults, None if isinstance(source, bytes) else Path(source).parent)
+    return _checked(called, unit, list(rows), faults, None if isinstance(source, bytes) else Path(source).parent, kind)
 
 
 def _format(called: str, text: str) -> str:
@@ -223,11 +226,18 @@ def output_of(value: object, called: str) -> Output:
 
 
 def _checked(
-    called: str, unit: str, rows: list[Row], faults: list[Fault], folder: Path | None, fewest: int = 2
+    called: str,
+    unit: str,
+    rows: list[Row],
+    faults: list[Fault],
+    folder: Path | None,
+    kind: str = "text",
+    fewest: int = 2,
 ) -> list[Item]:
     found = []
     for row in rows:
         try:
+            row = row._replace(kind=kind) if row.kind in (None, "") else row
             found.append(_item(row, folder, fewest))
         except ValueError as error:
             faults.append((row.place, str(error)))

@@ -4,10 +4,19 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
-from ...study.item_browser import Order, browse, known_item, neighbours, rows_of, tags_by_item
+from ...study.item_browser import (
+    Order,
+    browse,
+    items_with,
+    known_item,
+    neighbours,
+    removed_items,
+    rows_of,
+    tags_by_item,
+)
 from ...study.item_results import arm_counts, comments_on, tag_results
 from ...study.item_rows import no_item
-from ...study.items import remove_item, replace_item
+from ...study.items import Item, read_items, remove_item, replace_item
 from ...study.study import Study
 from ..errors import error_responses
 from ..item_schemas import ItemDetails, ItemReplaced, ItemResults, TagResults
@@ -34,7 +43,8 @@ def results(
 ) -> dict[str, Any]:
     """List who won on each item, and where voters disagree.
 
-    The order is by `number`, by the most `answers`, or by `disagreement`: where voters disagree most comes first.
+    The order is by `number`, by the most `answers` or `comments`, or by `disagreement`: where voters disagree most
+    comes first.
     """
     return results_of(service, study, search, tag, order, page, limit)
 
@@ -54,7 +64,8 @@ def results_of(
         limit=limit,
         counts=lambda: service.item_counts(study, table),
     )
-    return found._asdict() | {"items": [row._asdict() for row in found.items]}
+    items = {"items": [row._asdict() for row in found.items]}
+    return found._asdict() | items | {"removed": removed_items(study, table)._asdict()}
 
 
 @router.get("/api/studies/{study}/tag-results", response_model=TagResults)
@@ -112,13 +123,20 @@ async def replace(
     """Replace an item by another one, as JSON lines or CSV. This needs an admin's token and cannot be undone.
 
     If somebody was shown the item, the replacement gets a number of its own, and the old item is removed: the answers
-    were about what was shown.
+    were about what was shown. If only its tags change, it keeps its number and its answers.
     """
     content = plain(await request.body())
 
     def work() -> dict[str, int]:
-        found = service.study(study)
-        with changing(found, key, f"Replaced item {number:,}."):
-            return {"number": replace_item(found, number, content)}
+        found, items = service.study(study), read_items(content)
+        before = [item for _, item in items_with(found, [number])]
+        what = "Changed the tags of" if _shown(items) == _shown(before) else "Replaced"
+        with changing(found, key, f"{what} item {number:,}."):
+            return {"number": replace_item(found, number, items)}
 
     return await service.background.upload(work)
+
+
+def _shown(items: list[Item]) -> list[Item]:
+    """Items as voters see them: without their tags."""
+    return [item._replace(tags=()) for item in items]

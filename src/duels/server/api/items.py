@@ -1,7 +1,9 @@
 """Items: prompts, and what the arms produced for them."""
 
 from bisect import bisect_right
-from typing import Annotated
+from collections import Counter
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 
@@ -16,6 +18,8 @@ from ...study.items import (
     read_items,
     scripts_allowed,
 )
+from ...study.study import Study
+from ...votes.names import place_of
 from ..errors import error_responses
 from ..schemas import Items, ItemsAdded, Scripts
 from ..security import Admin, Caller, ServiceDep, changing
@@ -24,21 +28,36 @@ from .studies import Found, StudyPath
 
 Search = Annotated[str, Query(max_length=200, description="A part of the prompt.")]
 Tag = Annotated[str, Query(max_length=60, description="Only items with this tag.")]
+Kind = Annotated[
+    Literal["text", "markdown", "code", "image", "html"], Query(description="Of outputs that do not state a kind.")
+]
 
 router = APIRouter(tags=["items"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
 
 
 @router.post("/api/studies/{study}/items", response_model=ItemsAdded, status_code=201, openapi_extra=UPLOAD)
-async def upload(study: StudyPath, request: Request, service: ServiceDep, key: Caller) -> dict[str, int]:
+async def upload(
+    study: StudyPath, request: Request, service: ServiceDep, key: Caller, kind: Kind = "text"
+) -> dict[str, Any]:
     """Add items from JSON lines or CSV. If one of them has an error, none is added."""
     content = plain(await request.body())
 
-    def work() -> dict[str, int]:
-        found, items = service.study(study), read_items(content)
+    def work() -> dict[str, Any]:
+        found, items = service.study(study), read_items(content, kind=kind)
         with changing(found, key, f"Added {counted(len(items), 'item')}."):
-            return {"items": add_items(found, items), "total": count_items(found)}
+            added = add_items(found, items)
+        return {"items": added, "total": count_items(found), "missing": missing_in(found, items)}
 
     return await service.background.upload(work)
+
+
+def missing_in(study: Study, items: Sequence[Item]) -> dict[str, int]:
+    """Return how many of these items lack an output of each active arm that lacks any."""
+    history, there = study.history(), Counter[int | None]()
+    for arm, outputs in Counter(arm for item in items for arm in item.outputs).items():
+        there[place_of(arm, history.names)] += outputs
+    active = ((place, name) for place, name in enumerate(history.names) if history.active[place])
+    return {name: len(items) - there[place] for place, name in active if there[place] < len(items)}
 
 
 @router.get("/api/studies/{study}/items", response_model=Items)

@@ -12,7 +12,7 @@ export async function textOf(file) {
     text = new TextDecoder("utf-8", { fatal: true }).decode(await file.arrayBuffer());
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
-    throw new Told(`${file.name} is not UTF-8 text: save it as CSV or JSON lines.`);
+    throw new Told(`${file.name} is not UTF-8 text: save it as “CSV UTF-8” (that is its name in Excel) or as JSON lines.`);
   }
   if (!text.trim()) throw new Told(`${file.name} is empty.`);
   const header = text.trimStart().split("\n", 1)[0];
@@ -29,6 +29,38 @@ export function armsIn(name, text) {
   throw new Told(`${name} has an unknown type: expected a name that ends in .csv, .jsonl or .txt.`);
 }
 
+const MARKS = /^(```|#{1,6} |[-*] |\d+\. )|\*\*\S[^*]*\*\*/m; // fences, headings, lists, bold
+const SHARE = 0.1; // of the outputs that must have such marks, and two of them at least
+
+/** Whether the outputs of a file do not state their kind and look like Markdown. */
+export function looksLikeMarkdown(name, text) {
+  let outputs;
+  try {
+    outputs = TABLE.test(name) ? cellsOf(table(text, /\.tsv$/i.test(name) ? "\t" : ",")) : textsOf(objects(name, text));
+  } catch {
+    return false; // the upload says what is wrong
+  }
+  const marked = outputs.filter((one) => MARKS.test(one)).length;
+  return marked >= 2 && marked >= SHARE * outputs.length;
+}
+
+/** Puts Markdown into a select of kinds when a file is chosen whose outputs look like it, unless somebody has chosen a kind. */
+export function watchKind(input, select, hint) {
+  let chosen = false;
+  select.addEventListener("change", () => {
+    chosen = true;
+    hint.textContent = "";
+  });
+  input.addEventListener("change", async () => {
+    const [file] = input.files;
+    const text = file ? await textOf(file).catch(() => "") : "";
+    if (chosen || file !== input.files[0]) return;
+    const found = looksLikeMarkdown(file?.name ?? "", text);
+    select.value = found ? "markdown" : "text";
+    hint.textContent = found ? "These outputs look like Markdown, so they are shown as Markdown." : "";
+  });
+}
+
 export function lines(text) {
   return text.split(/\r?\n/).map((line) => line.trim()).filter(Boolean);
 }
@@ -39,9 +71,25 @@ export function repeated(arms) {
 }
 
 function ofObjects(name, text) {
+  return [...new Set(objects(name, text).flatMap((item) => Object.keys(item?.outputs ?? {})))];
+}
+
+function objects(name, text) {
   const isList = text.trimStart().startsWith("[");
-  const items = isList ? json(name, text) : text.split("\n").flatMap((line, i) => (line.trim() ? [json(`${name}, line ${i + 1},`, line)] : []));
-  return [...new Set(items.flatMap((item) => Object.keys(item?.outputs ?? {})))];
+  return isList ? json(name, text) : text.split("\n").flatMap((line, i) => (line.trim() ? [json(`${name}, line ${i + 1},`, line)] : []));
+}
+
+/** The outputs of objects that do not state a kind. */
+function textsOf(items) {
+  return items.filter((item) => !item?.kind).flatMap((item) => Object.values(item?.outputs ?? {}))
+    .map((one) => (one?.kind ? null : (one?.content ?? one))).filter((one) => typeof one === "string");
+}
+
+/** The outputs of a table; none if it has a column of kinds. */
+function cellsOf(rows) {
+  const small = (rows[0] ?? []).map((cell) => cell.trim().toLowerCase());
+  if (small.includes("kind")) return [];
+  return rows.slice(1).flatMap((row) => row.filter((cell, i) => cell.trim() && !ROLES.includes(small[i])));
 }
 
 function json(place, text) {

@@ -9,7 +9,10 @@ import { Told } from "./words.js";
 const KINDS = ["text", "markdown", "code", "html"];
 const number = place("item-panel").dataset.number;
 const pages = `/studies/${encodeURIComponent(study)}/items`;
-let outputs = {}; // as they are stored
+let stored = { prompt: "", outputs: {} };
+
+/** What was typed; or what is stored if nothing was changed, since a field has other line breaks. */
+const typed = (text, before) => (text.replace(/\r\n?/g, "\n") === before.replace(/\r\n?/g, "\n") ? before : text);
 
 /** The fields for one output: its kind and its text. Images stay as they are. */
 function field(arm, output, place) {
@@ -29,20 +32,28 @@ function show(open) {
   (open ? place("edit-prompt") : place("edit-item")).focus();
 }
 
-async function replaceBy(body) {
-  const words = "If people were asked about it, their answers stay, and the replacement gets a number of its own. This cannot be undone.";
-  if (!(await confirmed({ title: `Replace item ${number}?`, words, button: "Replace" }))) return;
+const CHANGED = "If people were asked about it, their answers stay, and the replacement gets a number of its own. This cannot be undone.";
+const ONLY_TAGS = "Voters never see tags, so it keeps its number and its answers.";
+
+async function replaceBy(body, onlyTags = false) {
+  const asked = onlyTags
+    ? { title: `Change the tags of item ${number}?`, words: ONLY_TAGS, button: "Change" }
+    : { title: `Replace item ${number}?`, words: CHANGED, button: "Replace" };
+  if (!(await confirmed(asked))) return;
   const made = await call("PUT", at(study, "items", number), body);
   location.assign(`${pages}/${made.number}`);
 }
 
 onForm("edit-form", "edit-said", async (values) => {
-  const changed = { ...outputs };
+  const outputs = { ...stored.outputs };
   for (const text of place("edit-outputs").querySelectorAll("textarea")) {
-    changed[text.dataset.arm] = { kind: place(`${text.id}-kind`).value, content: text.value };
+    const { arm } = text.dataset;
+    outputs[arm] = { kind: place(`${text.id}-kind`).value, content: typed(text.value, stored.outputs[arm].content) };
   }
-  const item = { prompt: values.get("prompt"), tags: lines(values.get("tags")), outputs: changed };
-  await replaceBy(new Blob([JSON.stringify(item)]));
+  const prompt = typed(values.get("prompt"), stored.prompt);
+  const onlyTags = prompt === stored.prompt
+    && Object.entries(outputs).every(([arm, { kind, content }]) => kind === stored.outputs[arm].kind && content === stored.outputs[arm].content);
+  await replaceBy(new Blob([JSON.stringify({ prompt, tags: lines(values.get("tags")), outputs })]), onlyTags);
 });
 
 onForm("replace-form", "replace-said", async () => {
@@ -57,10 +68,10 @@ onClick({
     if (!place("edit-panel").hidden) return show(false);
     await attempt(button, place("item-said"), async () => {
       const item = await call("GET", at(study, "items", number));
-      outputs = item.outputs;
+      stored = item;
       place("edit-prompt").value = item.prompt;
       place("edit-tags").value = item.tags.join("\n");
-      place("edit-outputs").replaceChildren(...Object.entries(outputs).map(([arm, output], i) => field(arm, output, i)));
+      place("edit-outputs").replaceChildren(...Object.entries(item.outputs).map(([arm, output], i) => field(arm, output, i)));
       show(true);
     });
   },

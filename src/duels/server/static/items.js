@@ -1,7 +1,7 @@
 /** The items of a study: search, tags and order without leaving the page; uploads. */
 
 import { at, call } from "./api.js";
-import { textOf } from "./files.js";
+import { textOf, watchKind } from "./files.js";
 import { follow } from "./live.js";
 import { count, onClick, onForm, place, refresh, study } from "./manage.js";
 import { attempt, confirmed, say } from "./ui.js";
@@ -34,14 +34,26 @@ place("find").addEventListener("submit", (event) => {
   find();
 });
 
-onForm("new-items", "items-said", async () => {
+watchKind(place("items-file"), place("items-kind"), place("items-kind-hint"));
+
+/** How many outputs of which arms an upload lacks, as text. */
+function lacks(missing) {
+  const arms = Object.entries(missing);
+  const total = arms.reduce((sum, [, number]) => sum + number, 0);
+  const named = arms.slice(0, 6).map(([arm, number]) => `${number.toLocaleString("en")} of ${arm}`);
+  const more = arms.length > 6 ? `, and those of ${count(arms.length - 6, "more arm")}` : "";
+  return total ? ` ${count(total, "output")} ${total === 1 ? "is" : "are"} missing: ${named.join(", ")}${more}.` : "";
+}
+
+onForm("new-items", "items-said", async (values) => {
   const input = place("items-file");
   if (!input.files.length) throw new Told("Choose a file first.");
   await textOf(input.files[0]);
-  const made = await call("POST", at(study, "items"), input.files[0]);
+  const made = await call("POST", `${at(study, "items")}?kind=${values.get("kind")}`, input.files[0]);
   input.value = "";
+  place("items-kind-hint").textContent = "";
   await update();
-  say(place("items-said"), `${count(made.items, "item")} added, ${made.total.toLocaleString("en")} in total.`);
+  say(place("items-said"), `${count(made.items, "item")} added, ${made.total.toLocaleString("en")} in total.${lacks(made.missing)}`);
 });
 
 onClick({

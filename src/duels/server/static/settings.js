@@ -27,7 +27,7 @@ onForm("new-arm", "arm-said", async (values) => {
   if (!name) throw new Told("The arm needs a name.");
   await call("POST", at(study, "arms"), { name });
   place("arm-name").value = "";
-  await refresh();
+  await refresh(); // it also says if no item has outputs of the arm
 });
 
 onClick({

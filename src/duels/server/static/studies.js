@@ -1,13 +1,14 @@
 /** The form for a new study. The arms are typed or come from a file, whose items are uploaded too. */
 
 import { at, call } from "./api.js";
-import { armsIn, lines, repeated, textOf } from "./files.js";
+import { armsIn, lines, repeated, textOf, watchKind } from "./files.js";
 import { onSubmit } from "./ui.js";
 import { Told } from "./words.js";
 
 const form = document.getElementById("create");
 const horizon = document.getElementById("horizon-field");
 const live = document.getElementById("live-hint");
+const kind = document.getElementById("kind-field");
 const MOST_NAME = 200; // characters
 
 function needsHorizon() {
@@ -50,14 +51,14 @@ async function create(values) {
   check(name, arms);
   if (needsHorizon() && !(Number.isInteger(wanted.horizon) && wanted.horizon > 0)) throw new Told("The number of duels must be a whole number, 1 or more.");
   await call("POST", "/api/studies", wanted);
-  if (file && !/\.txt$/i.test(file.name)) await upload(name, file);
+  if (file && !/\.txt$/i.test(file.name)) await upload(name, file, values.get("kind"));
   location.assign(`/studies/${encodeURIComponent(name)}`);
 }
 
 /** If the items are refused, deletes the study again, so that the form can be corrected and sent again. */
-async function upload(name, file) {
+async function upload(name, file, kind) {
   try {
-    await call("POST", at(name, "items"), file);
+    await call("POST", `${at(name, "items")}?kind=${kind}`, file);
   } catch (error) {
     await call("DELETE", at(name));
     throw error;
@@ -89,5 +90,13 @@ order?.addEventListener("change", find);
 
 form.policy.addEventListener("change", showNeeds);
 form.about.addEventListener("change", showNeeds);
+/** Only files with outputs have kinds of outputs. */
+function showKind() {
+  const [file] = form.file.files;
+  kind.hidden = !file || /\.txt$/i.test(file.name);
+}
+form.file.addEventListener("change", showKind);
+watchKind(form.file, form.kind, document.getElementById("kind-hint"));
+showKind();
 showNeeds();
 onSubmit(form, document.getElementById("create-said"), create);

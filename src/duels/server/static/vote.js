@@ -14,6 +14,7 @@ const KEYS = {
   x: "both_bad",
   s: "skip",
   u: "undo", Backspace: "undo",
+  c: "comment",
 };
 const THANKS = {
   goal: "That is all we wanted to ask. You can keep voting if you like.",
@@ -32,6 +33,7 @@ let duel = null; // the question that is shown
 let more = false; // whether to continue after the goal
 let undoable = false;
 let busy = true;
+const written = new Map(); // by duel: the comments of this page, for questions that come back
 let settings = { ties: true, both_bad: true, comments: false }; // as the last question said
 
 function setBusy(now) {
@@ -104,7 +106,6 @@ async function vote(winner) {
     const comment = winner === "skip" || !settings.comments ? null : place("comment").value.trim() || null;
     const told = await sendUntilDone("tell", { duel, winner, comment });
     given = told.answered;
-    place("comment").value = "";
     showInstructions(false);
   } catch (error) {
     if (error.status !== 409 || !error.message.includes("was answered")) throw error;
@@ -145,7 +146,8 @@ function adjust(question) {
   const { ties, both_bad: bothBad, comments } = question;
   document.querySelector("[data-winner=tie]").hidden = !ties;
   document.querySelector("[data-winner=both_bad]").hidden = !bothBad;
-  for (const one of help.querySelectorAll("[data-only]")) one.hidden = one.dataset.only === "tie" ? !ties : !bothBad;
+  const possible = { tie: ties, both_bad: bothBad, comment: comments };
+  for (const one of help.querySelectorAll("[data-only]")) one.hidden = !possible[one.dataset.only];
   place("comment-button").hidden = !comments;
   if (!comments) showComment(false);
   place("title").textContent = question.title || question.question;
@@ -162,6 +164,7 @@ function show(question, news = "") {
   showProgress(question);
   const was = duel;
   duel = question.duel;
+  if (was !== duel) changeComment(was, question.comment);
   showPart(duel === null ? "thanks" : "question");
   if (duel === null) {
     thank(question);
@@ -253,6 +256,10 @@ function thank({ done, answered }) {
 }
 
 function act(what) {
+  if (what === "comment") {
+    if (settings.comments && duel !== null) showComment(true);
+    return;
+  }
   if ((what === "tie" && !settings.ties) || (what === "both_bad" && !settings.both_bad)) return;
   if (what === "undo") alone(undo);
   else if (duel !== null) alone(() => vote(what));
@@ -287,11 +294,24 @@ wrap.addEventListener("click", () => {
 });
 
 /** Comments are for the question that is shown. */
-function showComment(open) {
+function showComment(open, focus = true) {
   place("comment-field").hidden = !open;
   place("comment-button").setAttribute("aria-expanded", String(open));
-  if (open) place("comment").focus();
+  if (open && focus) place("comment").focus();
 }
+/** Keeps what was typed about the question before, and shows what was written about this one, if it was undone. */
+function changeComment(was, stored) {
+  const comment = place("comment");
+  if (was !== null) written.set(was, comment.value);
+  comment.value = stored ?? written.get(duel) ?? "";
+  if (comment.value && settings.comments) showComment(true, false);
+}
+place("comment").addEventListener("keydown", (event) => {
+  if (event.key !== "Escape" || event.isComposing) return;
+  event.preventDefault();
+  if (!place("comment").value.trim()) showComment(false);
+  place("main").focus({ preventScroll: true }); // where the keys of answers work
+});
 place("comment-button").addEventListener("click", () => showComment(place("comment-field").hidden));
 
 /** Instructions are open until the first answer; then they are a click away. */
