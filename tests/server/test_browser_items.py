@@ -53,7 +53,9 @@ def check(page, place):
     assert wide <= page.viewport_size["width"], place
 
 
-@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+@pytest.mark.parametrize(
+    "size", [pytest.param(DESKTOP, id="desktop", marks=pytest.mark.deep), pytest.param(PHONE, id="phone")]
+)
 def test_browse_open_replace_and_remove(browser, live, api, size):  # noqa: F811
     make_study(api, "tea time", ARMS, some_items())
     study = vote(live, "tea time", 40)

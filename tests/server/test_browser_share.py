@@ -10,7 +10,9 @@ from duels.server.sharing import qr_code
 
 from .test_browser import DESKTOP, NOT_FOUND, PHONE, api, browser, live, make_study, so_far  # noqa: F401
 
-SIZES = pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+SIZES = pytest.mark.parametrize(
+    "size", [pytest.param(DESKTOP, id="desktop"), pytest.param(PHONE, id="phone", marks=pytest.mark.deep)]
+)
 
 
 def accessible(page):
