@@ -82,7 +82,9 @@ def test_all_that_a_link_opens_shows_only_results(app, admin, private, anybody):
         for word in PRIVATE:
             assert word not in words_of(path, answer), (path, word)
     glance = anybody.get(f"/api/results/{made['secret']}").json()
-    assert set(glance) == {*("seq", "answers", "retired", "verdict", "next", "arms", "arms_total", "ranked", "map")}
+    assert set(glance) == {
+        *("seq", "answers", "retired", "verdict", "next", "arms", "arms_total", "ranked", "ranks", "map")
+    }
     assert set(glance["verdict"]) == {"kind", "winner", "leader", "headline", "words"}
     assert glance["answers"] > 6
     assert [arm["arm"] for arm in glance["arms"]] == [arm["arm"] for arm in with_items["arms"]]

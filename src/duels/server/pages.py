@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from ..errors import DamagedStudy, DuelsError, NotFound, UnknownName
 from ..policies import BUILT_IN, policy
 from ..study.items import Output
-from ..study.standing import MOST_SHOWN, Standing
+from ..study.standing import MOST_SHOWN, Standing, is_too_early
 from ..study.study import Study
 from ..study.verdict import headline
 from ..study.voter_settings import VoterSettings
@@ -226,15 +226,20 @@ def progress_of(verdict: Json, estimate: Standing | None, study: Json) -> int | 
     """Return how far a study is on the way to its verdict, in percent; None if that cannot be said."""
     if verdict["kind"] != "not yet":
         return 100
-    if estimate is None or estimate.answers_median is None or study["retired"]:
+    if estimate is None or estimate.answers_median is None or study["retired"] or is_early(verdict, estimate):
         return None
     answers = int(study["answers"])
     return min(99, round(100 * answers / (answers + estimate.answers_median)))
 
 
+def is_early(verdict: Json, estimate: Standing) -> bool:
+    """Return whether it is too early to say how many more answers a study needs."""
+    return is_too_early(estimate, verdict["duels"], verdict["arms"], verdict["items"])
+
+
 def headline_of(verdict: Json, estimate: Standing | None, retired: bool) -> str:
     """Return the headline, with the estimate in place of the verdict's own, which early on is too hopeful."""
-    answers = None if estimate is None else estimate.answers_median
+    answers = None if estimate is None or is_early(verdict, estimate) else estimate.answers_median
     return headline(verdict | {"duels_to_go": answers or None}, retired)
 
 

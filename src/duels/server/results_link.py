@@ -71,7 +71,7 @@ def shown(service: Service, study: Study) -> Json:
     verdict["words"] = without_items(verdict["words"])
     following = dict(glance["next"])
     following["words"] = without_items(following["words"]) if glance["answers"] else "Nobody has voted yet."
-    kept = ("seq", "answers", "retired", "arms", "arms_total", "ranked", "map")
+    kept = ("seq", "answers", "retired", "arms", "arms_total", "ranked", "ranks", "map")
     return {name: glance[name] for name in kept} | {"verdict": verdict, "next": following}
 
 
