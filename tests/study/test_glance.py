@@ -118,9 +118,9 @@ def test_when_it_is_too_early():
 def test_a_margin_is_suggested_where_arms_look_equal():
     study = duels.create_study(["x", "y"], "equal", "sqlite://")
     play(study, (("x", "y", "left"), 500), (("x", "y", "right"), 500))
-    assert "look at the verdict with margin=0.1" in (hint := study.standing().hint) or "margin=0.05" in hint
+    assert study.standing().hint.endswith("look at the verdict with margin=0.02.")
     words = glance(study)["next"]["words"]
-    assert "close to equal. A margin would end it sooner: consider a new study with a margin of" in words
+    assert "close to equal. A margin would end it sooner: consider a new study with a margin of 2 %." in words
     assert "margin=" not in words
 
 

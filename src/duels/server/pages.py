@@ -14,7 +14,7 @@ from fastapi.templating import Jinja2Templates
 from markupsafe import Markup
 from starlette.exceptions import HTTPException
 
-from ..errors import DamagedStudy, DuelsError, NotFound, UnknownName
+from ..errors import DamagedStudy, DuelsError, NotFound, UnknownName, hundredths, percent
 from ..policies import BUILT_IN, policy
 from ..study.items import Output
 from ..study.standing import MOST_SHOWN, Standing, is_too_early
@@ -22,6 +22,7 @@ from ..study.study import Study
 from ..study.verdict import headline
 from ..study.voter_settings import VoterSettings
 from .api.tokens import KINDS, token_out
+from .downloads import file_name
 from .errors import RESTORE, Refused, answer_to, respond
 from .keys import Key, csrf_token, list_keys, make_key, revoke_key
 from .page_files import page_file, place
@@ -67,6 +68,9 @@ def sentence(text: str) -> str:
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 templates = Jinja2Templates(HERE / "templates")
 templates.env.filters["sentence"] = sentence
+templates.env.filters["file_name"] = file_name
+templates.env.filters["hundredths"] = hundredths
+templates.env.filters["percent"] = percent
 templates.env.globals["files"] = place
 
 

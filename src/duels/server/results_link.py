@@ -124,7 +124,7 @@ def chart_shown(
 ) -> Response:
     """Download a chart as a picture. One that has nothing to show yet is not found."""
     service.rates.spend(("pictures", address_of(request)), PICTURES)
-    response = picture(service, service.study(viewing.study), name, format)
+    response = picture(service, service.study(viewing.study), name, format, viewing.key)
     response.headers.update(HEADERS)
     return response
 

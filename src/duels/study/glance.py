@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import InvalidInput, UnknownName, counted
+from ..errors import InvalidInput, UnknownName, counted, percent
 from ..rating import bradley_terry
 from ..rating.counts import cells_of_pairs
 from ..rating.elo import FIRST, POINTS
@@ -271,24 +271,24 @@ def _sure(verdict: Verdict, estimated: Standing | None) -> str:
     if verdict.kind != "not yet" or verdict.leader is None or verdict.arms < 2:
         return verdict.text(None)
     void = "" if verdict.void is None else f" Nothing is promised about errors: {verdict.void.rstrip('.')}."
-    return f"{_leads(verdict, estimated)}{void}"
+    return f"{_leads(verdict, verdict.leader, estimated)}{void}"
 
 
-def _leads(verdict: Verdict, estimated: Standing | None) -> str:
+def _leads(verdict: Verdict, leader: str, estimated: Standing | None) -> str:
     if estimated is None:
-        first = [verdict.leader, *verdict.level_with]
+        first = [leader, *verdict.level_with]
         ranks = f"{listed(first)} {'ranks first' if len(first) == 1 else 'share the first rank'}"
         return f"{ranks} so far, but that may still change. {counted(verdict.duels, 'answer')} so far."
     chances = {one.arm: one.chance for one in estimated.chances}
-    sure = f"{verdict.leader} is the best with a chance of {_percent(chances[verdict.leader])}"
+    sure = f"{leader} is the best with a chance of {_percent(chances[leader])}"
     likeliest = estimated.chances[0]
-    if likeliest.chance > chances[verdict.leader]:
+    if likeliest.chance > chances[leader]:
         sure += f", {likeliest.arm} with one of {_percent(likeliest.chance)}"
     return f"{sure}, as far as {counted(verdict.duels, 'answer')} can tell."
 
 
 def _percent(chance: float) -> str:
-    return "more than 99 %" if chance > 0.99 else "less than 1 %" if chance < 0.01 else f"{round(100 * chance)} %"
+    return "more than 99 %" if chance > 0.99 else "less than 1 %" if chance < 0.01 else f"{percent(chance)} %"
 
 
 def _said(words: str) -> Json:

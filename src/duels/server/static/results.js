@@ -72,7 +72,7 @@ function armRow(arm, position) {
   const row = element("tr", { role: "row", class: arm.active ? "" : "off" }, rankCell(arm), name);
   const chance = element("td", { class: "chance", role: "cell" });
   if (arm.chance !== null) {
-    const percent = arm.chance < 0.005 ? "<1 %" : arm.chance > 0.995 ? ">99 %" : `${Math.round(100 * arm.chance)} %`;
+    const percent = arm.chance < 0.005 ? "<1 %" : arm.chance > 0.995 ? ">99 %" : `${percentOf(arm.chance)} %`;
     chance.append(track(bar("bar", 0, 100 * arm.chance)), element("span", { class: "figure" }, percent));
   }
   const rating = element("td", { class: "rating", role: "cell" });
