@@ -1,5 +1,6 @@
 """Charts of a study as pictures, for reports and slides. Drawing one takes a second, so the last ones are kept."""
 
+import math
 import threading
 from collections import OrderedDict
 
@@ -84,13 +85,9 @@ def _ratings(service: Service, study: Study, title: str) -> Json | None:
     if not rows:
         return None
     rows.sort(key=lambda arm: -arm["rating"])
-    table = pl.DataFrame(
-        {
-            "arm": [arm["arm"] for arm in rows],
-            **{name: pl.Series([arm[name] for arm in rows], dtype=pl.Float64) for name in ("rating", "lower", "upper")},
-            "rank": range(1, len(rows) + 1),
-        }
-    )
+    open_ends = {"rating": math.nan, "lower": -math.inf, "upper": math.inf}  # what JSON cannot say
+    ends = {name: [end if arm[name] is None else arm[name] for arm in rows] for name, end in open_ends.items()}
+    table = pl.DataFrame({"arm": [arm["arm"] for arm in rows], **ends, "rank": range(1, len(rows) + 1)})
     chart = dict(ratings(table).to_dict())
     below = chart["title"]["subtitle"]
     about = about_study(title, glance["answers"])

@@ -106,7 +106,6 @@ export function confirmed({ title, words, button, typed }) {
 /** Replaces the elements marked `data-live` that are different in a newer copy of this page. */
 export function replaceLive(page) {
   const focused = document.activeElement?.id;
-  localise(page);
   for (const old of document.querySelectorAll("[data-live]")) {
     const fresh = page.getElementById(old.id);
     if (!fresh || fresh.outerHTML === old.outerHTML) continue;
@@ -133,7 +132,9 @@ export async function fetchPage() {
     return null;
   }
   if (!response.ok) throw new ApiError(response.status, `the server answered ${response.status}`, null);
-  return new DOMParser().parseFromString(await response.text(), "text/html");
+  const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  localise(page); // as in the page that is shown, so that only what is different is replaced
+  return page;
 }
 
 localise(document);
