@@ -91,6 +91,33 @@ def test_all_that_a_link_opens_shows_only_results(app, admin, private, anybody):
     assert "For the board" in anybody.get(f"/results/{made['secret']}").text
 
 
+def test_pictures_have_the_title_of_the_link(admin, study, anybody):
+    votes = "left,right,winner\n" + "bm25,dense,left\nbm25,hybrid,left\n" * 5 + "dense,bm25,left\n"
+    assert admin.post(f"{study}/import", content=votes).status_code == 200  # hybrid has no lower limit: an arrow
+    titled, bare = make(admin, study, name="For the board")["secret"], make(admin, study)["secret"]
+    for name in ("leaderboard", "ratings", "beats"):
+        own = admin.get(f"{study}/chart", params={"name": name})
+        drawn, plain = (anybody.get(f"/api/results/{one}/chart", params={"name": name}) for one in (titled, bare))
+        assert "For the board · 11 answers" in drawn.text
+        assert "search" not in drawn.text
+        assert "search · 11 answers" in plain.text  # as on the page, which has no other title
+        assert "search · 11 answers" in own.text
+        found = [one.headers["content-disposition"] for one in (own, drawn, plain)]
+        assert found == [
+            f'attachment; filename="{start}-{name}.svg"' for start in ("search", "For-the-board", "results")
+        ]
+
+
+def test_viewers_read_that_answers_were_taken_back(admin, study, anybody, storage):
+    made, known = make(admin, study), load_study("search", storage)
+    for voter in ("ann", "bob"):
+        known.tell(known.ask(voter=voter, allow_self=False), "left", voter=voter)
+    assert "Nothing is promised" not in anybody.get(f"/results/{made['secret']}").text
+    known.withdraw("ann")
+    for path in (f"/results/{made['secret']}", f"/api/results/{made['secret']}"):
+        assert "Nothing is promised about errors: 1 answer was taken back." in anybody.get(path).text
+
+
 @pytest.mark.parametrize(
     "words",
     ["On these 137 items: dense leads.", "of the 1,370 items", "all 12 items", "these 1 item", "On these 5 items"],
