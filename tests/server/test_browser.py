@@ -328,15 +328,16 @@ def test_times_are_the_reader_s_own_and_forecasts_have_a_date(browser, live, api
     board = browser.sign_in(live.token, "/studies/race", timezone_id="Asia/Tokyo")
     expect(board.locator("#next-words")).to_have_text("Go on. It is too early to say how many more answers are needed.")
     expect(board.locator("#map button")).to_have_text(["63", "37"])  # of 62.5 and 37.5
+    sent = {}
+    board.route("**/api/studies/race/results", lambda route: route.fulfill(json=sent))
     day = datetime.now(ZoneInfo("Asia/Tokyo")).replace(hour=23, minute=59, second=0)
     for until, shown in (
         (day, r"that is until\s11:59\sPM\.$"),
         (day + timedelta(days=1), rf"until\s{day + timedelta(days=1):%a},\s{day + timedelta(days=1):%b}\s"),
         (day + timedelta(days=400), rf"until\s{day + timedelta(days=400):%B}\s{(day + timedelta(days=400)).year}\.$"),
     ):
-        changed = api.get("/api/studies/race/results").json()
-        changed["next"]["until"], changed["seq"] = until.isoformat(), 10**6
-        board.route("**/api/studies/race/results", lambda route, known=changed: route.fulfill(json=known))
+        sent |= api.get("/api/studies/race/results").json() | {"seq": 10**6}
+        sent["next"]["until"] = until.isoformat()
         assert api.post("/api/studies/race/import", content="left,right,winner\nant,bee,tie\n").status_code == 200
         expect(board.locator("#next-until")).to_have_text(re.compile(shown))
     assert api.post("/api/studies/race/arms", json={"name": "cat"}).status_code == 201

@@ -151,7 +151,7 @@ def test_people_are_invited_and_others_watch(browser, live, api, size):  # noqa:
     viewer.reload()
     with viewer.expect_download() as download:
         viewer.get_by_role("link", name="PNG of Who beats whom").click()
-    assert download.value.suggested_filename == "beats.png"
+    assert download.value.suggested_filename == "For-the-board-beats.png"
     accessible(viewer)
     reloaded(board)
     assert links[0] not in board.content()
