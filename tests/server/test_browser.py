@@ -488,7 +488,7 @@ def test_managing_a_study_to_its_end(browser, live, api):
     expect(voter.get_by_role("heading", level=1)).to_have_text("This link no longer works")
     with board.expect_download() as download:
         board.get_by_role("link", name="Export as CSV").click()
-    assert download.value.suggested_filename == "votes.csv"
+    assert download.value.suggested_filename == "short-life-votes.csv"
     with board.expect_download() as download:
         board.get_by_role("link", name="Export as Parquet").click()
     assert download.value.suggested_filename == "votes.parquet"
