@@ -491,7 +491,7 @@ def test_managing_a_study_to_its_end(browser, live, api):
     assert download.value.suggested_filename == "short-life-votes.csv"
     with board.expect_download() as download:
         board.get_by_role("link", name="Export as Parquet").click()
-    assert download.value.suggested_filename == "votes.parquet"
+    assert download.value.suggested_filename == "short-life-votes.parquet"
     board.get_by_label("Import past votes").set_input_files(
         {"name": "v.parquet", "mimeType": "", "buffer": VOTES_IN_PARQUET}
     )

@@ -158,7 +158,7 @@ def test_people_are_invited_and_others_watch(browser, live, api, size):  # noqa:
     expect(row(board, "invitations", "Ann Lee").locator("td").nth(1)).to_have_text("1")
     with board.expect_download() as download:
         board.get_by_role("link", name="Results as JSON").click()
-    assert download.value.suggested_filename == "results.json"
+    assert download.value.suggested_filename == "answers-results.json"
     row(board, "invitations", "Ann Lee").get_by_role("button", name="New link").click()
     board.locator("#confirm").get_by_role("button", name="New link").click()
     expect(board.locator("#invite-made tbody tr")).to_have_count(1)
