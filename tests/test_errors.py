@@ -1,6 +1,6 @@
 """What error messages quote."""
 
-from duels.errors import counted, cut
+from duels.errors import counted, cut, hundredths, percent
 
 
 def test_a_value_that_is_cut_says_so():
@@ -12,3 +12,14 @@ def test_a_value_that_is_cut_says_so():
 
 def test_counts_agree_with_their_nouns():
     assert [counted(n, "query", "queries") for n in (0, 1, 2000)] == ["0 queries", "1 query", "2,000 queries"]
+
+
+def test_shares_are_rounded_by_one_rule():
+    assert [percent(share) for share in (0.625, 0.375, 0.005, 0.995, 0.5, 0.505, 0.495)] == [63, 37, 0, 100, 50, 51, 49]
+    assert percent(0.145) == 14  # the rest is 85.5, which becomes 86, although 100 * 0.855 is a bit less
+    for n in range(1, 201):  # a pair's two cells add up to 100, and neither is off by more than a half
+        for won in range(n + 1):
+            assert percent(won / n) + percent((n - won) / n) == 100
+            assert abs(percent(won / n) - 100 * won / n) <= 0.5 + 1e-9
+    assert [hundredths(share) for share in (0.625, 0.375, 1.37, -0.1)] == ["0.63", "0.37", "1.37", "-0.10"]
+    assert hundredths(float("inf")) == "inf"

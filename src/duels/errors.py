@@ -1,6 +1,7 @@
 """Errors people can act on: what was found, what was expected, what to do."""
 
 import difflib
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -126,6 +127,20 @@ def counted(count: int, one: str, many: str = "") -> str:
         many: The plural; by default the singular and an s.
     """
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def percent(share: float) -> int:
+    """Round a share to a whole number of percent.
+
+    Halves are rounded away from 50, so that a share and the rest add up to 100: 62.5 and 37.5 become 63 and 37.
+    """
+    larger = math.floor(100 * max(share, 1 - share) + 0.5 + 1e-9)  # 100 * 0.145 is a bit less than 14.5
+    return larger if share >= 0.5 else 100 - larger
+
+
+def hundredths(share: float) -> str:
+    """Format a share with two digits, rounded as `percent` does: `0.63`."""
+    return f"{percent(share) / 100:.2f}" if math.isfinite(share) else f"{share:.2f}"
 
 
 def cut(value: object, most: int = 60) -> str:

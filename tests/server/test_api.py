@@ -170,7 +170,7 @@ def test_import_and_export(admin, study):
     for form, kind in (("csv", "text/csv"), ("jsonl", "application/x-ndjson")):
         out = admin.get(f"{study}/export?format={form}")
         assert out.headers["content-type"].startswith(kind)
-        assert out.headers["content-disposition"] == f'attachment; filename="votes.{form}"'
+        assert out.headers["content-disposition"] == f'attachment; filename="search-votes.{form}"'
         again = admin.post("/api/studies", json={"name": form, "arms": ["bm25", "dense", "hybrid"]})
         assert again.status_code == 201
         assert admin.post(f"/api/studies/{form}/import", content=out.content).json() == {"imported": 2}
@@ -395,7 +395,7 @@ def test_exports_and_pictures(admin, study):
     assert [vote[:3] for vote in read_votes(sent.content)] == [("bm25", "dense", "left"), ("dense", "hybrid", "tie")]
     drawn = admin.get(f"{study}/chart", params={"name": "beats"})
     assert drawn.headers["content-type"] == "image/svg+xml"
-    assert drawn.headers["content-disposition"] == 'attachment; filename="beats.svg"'
+    assert drawn.headers["content-disposition"] == 'attachment; filename="search-beats.svg"'
     assert drawn.text.startswith("<svg")
     picture = admin.get(f"{study}/chart", params={"format": "png"})
     assert picture.content.startswith(b"\x89PNG")

@@ -6,7 +6,9 @@ import json
 import re
 import time
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from urllib.parse import quote, urlsplit
+from zoneinfo import ZoneInfo
 
 import polars as pl
 import pytest
@@ -315,6 +317,8 @@ def test_a_verdict_is_seen_live_and_voters_are_thanked(browser, live, api):
         assert api.post("/api/studies/race/import", content=votes).status_code == 200
         expect(board.locator("#headline")).to_have_text("Winner: ant")
         expect(board.locator("#news")).to_have_text("Winner: ant")
+        expect(board.locator("#arms tbody td:first-child")).to_have_text(["1", "2?", "2?"])
+        expect(board.locator("#ranks")).to_have_text("Only the first rank is certain.")
         voter.keyboard.press("a")
         expect(voter.locator("#thanks-words")).to_contain_text("The result is known")
         expect(voter.get_by_role("button", name="Keep voting")).to_be_hidden()
@@ -331,6 +335,38 @@ def test_a_verdict_is_seen_live_and_voters_are_thanked(browser, live, api):
         expect(board.locator("#live")).to_be_hidden()
     voter.reload()
     expect(voter.locator("#thanks-words")).to_contain_text("This study has ended.")
+
+
+def test_times_are_the_reader_s_own_and_forecasts_have_a_date(browser, live, api):
+    make_study(api, "race", ["ant", "bee"])
+    votes = "left,right,winner\n" + "ant,bee,left\n" * 5 + "bee,ant,left\n" * 3
+    assert api.post("/api/studies/race/import", content=votes).status_code == 200
+    board = browser.sign_in(live.token, "/studies/race", timezone_id="Asia/Tokyo")
+    expect(board.locator("#next-words")).to_have_text("Go on. It is too early to say how many more answers are needed.")
+    expect(board.locator("#map button")).to_have_text(["63", "37"])  # of 62.5 and 37.5
+    sent = {}
+    board.route("**/api/studies/race/results", lambda route: route.fulfill(json=sent))
+    day = datetime.now(ZoneInfo("Asia/Tokyo")).replace(hour=23, minute=59, second=0)
+    for until, shown in (
+        (day, r"that is until\s11:59\sPM\.$"),
+        (day + timedelta(days=1), rf"until\s{day + timedelta(days=1):%a},\s{day + timedelta(days=1):%b}\s"),
+        (day + timedelta(days=400), rf"until\s{day + timedelta(days=400):%B}\s{(day + timedelta(days=400)).year}\.$"),
+    ):
+        sent |= api.get("/api/studies/race/results").json() | {"seq": 10**6}
+        sent["next"]["until"] = until.isoformat()
+        assert api.post("/api/studies/race/import", content="left,right,winner\nant,bee,tie\n").status_code == 200
+        expect(board.locator("#next-until")).to_have_text(re.compile(shown))
+    assert api.post("/api/studies/race/arms", json={"name": "cat"}).status_code == 201
+    assert api.post("/api/studies/race/results-links", json={}).status_code == 201
+    for path, place in (("settings", "#changes time"), ("advanced", "#progress time"), ("share", "main time")):
+        board.goto(f"{live.url}/studies/race/{path}")
+        shown = board.locator(place).first
+        moment = datetime.fromisoformat(shown.get_attribute("datetime"))
+        expect(shown).to_have_attribute("title", f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC")
+        clock = f"{moment.astimezone(ZoneInfo('Asia/Tokyo')):%I:%M}"
+        assert clock in shown.text_content(), path
+    board.goto(f"{live.url}/studies/race/advanced")
+    expect(board.locator(".tabs [aria-current]")).to_have_text("Results")
 
 
 def test_the_page_comes_back_by_itself_when_the_server_does(browser, live, serve, api):
@@ -468,10 +504,10 @@ def test_managing_a_study_to_its_end(browser, live, api):
     expect(voter.get_by_role("heading", level=1)).to_have_text("This link no longer works")
     with board.expect_download() as download:
         board.get_by_role("link", name="Export as CSV").click()
-    assert download.value.suggested_filename == "votes.csv"
+    assert download.value.suggested_filename == "short-life-votes.csv"
     with board.expect_download() as download:
         board.get_by_role("link", name="Export as Parquet").click()
-    assert download.value.suggested_filename == "votes.parquet"
+    assert download.value.suggested_filename == "short-life-votes.parquet"
     board.get_by_label("Import past votes").set_input_files(
         {"name": "v.parquet", "mimeType": "", "buffer": VOTES_IN_PARQUET}
     )

@@ -182,14 +182,14 @@ def test_people_are_invited_and_others_watch(browser, live, api, size):  # noqa:
     viewer.reload()
     with viewer.expect_download() as download:
         viewer.get_by_role("link", name="PNG of Who beats whom").click()
-    assert download.value.suggested_filename == "beats.png"
+    assert download.value.suggested_filename == "For-the-board-beats.png"
     accessible(viewer)
     reloaded(board)
     assert links[0] not in board.content()
     expect(row(board, "invitations", "Ann Lee").locator("td").nth(1)).to_have_text("1")
     with board.expect_download() as download:
         board.get_by_role("link", name="Results as JSON").click()
-    assert download.value.suggested_filename == "results.json"
+    assert download.value.suggested_filename == "answers-results.json"
     row(board, "invitations", "Ann Lee").get_by_role("button", name="New link").click()
     board.locator("#confirm").get_by_role("button", name="New link").click()
     expect(board.locator("#invite-made tbody tr")).to_have_count(1)

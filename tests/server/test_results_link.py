@@ -82,11 +82,40 @@ def test_all_that_a_link_opens_shows_only_results(app, admin, private, anybody):
         for word in PRIVATE:
             assert word not in words_of(path, answer), (path, word)
     glance = anybody.get(f"/api/results/{made['secret']}").json()
-    assert set(glance) == {*("seq", "answers", "retired", "verdict", "next", "arms", "arms_total", "ranked", "map")}
+    assert set(glance) == {
+        *("seq", "answers", "retired", "verdict", "next", "arms", "arms_total", "ranked", "ranks", "map")
+    }
     assert set(glance["verdict"]) == {"kind", "winner", "leader", "headline", "words"}
     assert glance["answers"] > 6
     assert [arm["arm"] for arm in glance["arms"]] == [arm["arm"] for arm in with_items["arms"]]
     assert "For the board" in anybody.get(f"/results/{made['secret']}").text
+
+
+def test_pictures_have_the_title_of_the_link(admin, study, anybody):
+    votes = "left,right,winner\n" + "bm25,dense,left\nbm25,hybrid,left\n" * 5 + "dense,bm25,left\n"
+    assert admin.post(f"{study}/import", content=votes).status_code == 200  # hybrid has no lower limit: an arrow
+    titled, bare = make(admin, study, name="For the board")["secret"], make(admin, study)["secret"]
+    for name in ("leaderboard", "ratings", "beats"):
+        own = admin.get(f"{study}/chart", params={"name": name})
+        drawn, plain = (anybody.get(f"/api/results/{one}/chart", params={"name": name}) for one in (titled, bare))
+        assert "For the board · 11 answers" in drawn.text
+        assert "search" not in drawn.text
+        assert "search · 11 answers" in plain.text  # as on the page, which has no other title
+        assert "search · 11 answers" in own.text
+        found = [one.headers["content-disposition"] for one in (own, drawn, plain)]
+        assert found == [
+            f'attachment; filename="{start}-{name}.svg"' for start in ("search", "For-the-board", "results")
+        ]
+
+
+def test_viewers_read_that_answers_were_taken_back(admin, study, anybody, storage):
+    made, known = make(admin, study), load_study("search", storage)
+    for voter in ("ann", "bob"):
+        known.tell(known.ask(voter=voter, allow_self=False), "left", voter=voter)
+    assert "Nothing is promised" not in anybody.get(f"/results/{made['secret']}").text
+    known.withdraw("ann")
+    for path in (f"/results/{made['secret']}", f"/api/results/{made['secret']}"):
+        assert "Nothing is promised about errors: 1 answer was taken back." in anybody.get(path).text
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """What a study's live page shows: numbers of one moment, worked by hand and by brute force, and charts of them."""
 
+import csv
+import io
 import json
 import math
 import random
@@ -494,6 +496,25 @@ def rows_in(spec):
     for part in [spec, *spec.get("layer", ())]:
         found.append(part.get("data", {}).get("values", ""))
     return json.dumps(found)
+
+
+def test_the_map_of_pairs_does_not_exaggerate(url):
+    """Colours go from 0 to 1 whatever the votes are, cells that are not certain are pale, and numbers are half up."""
+    study = create_study([*"abc"], "map", url)
+    study.import_votes(votes(("a", "b", "left", 90), ("a", "b", "right", 10), ("a", "c", "left", 5)))
+    study.import_votes(votes(("a", "c", "right", 3)))
+    (cells, text, *_) = charts_of(board(study), "beats")["beats"]["layer"]
+    assert cells["encoding"]["color"]["scale"]["domain"] == [0, 0.5, 1]
+    assert cells["encoding"]["opacity"]["condition"] == {"test": "datum.unsure == 1", "value": 0.35}
+    rows = csv.DictReader(io.StringIO(cells["data"]["values"]))
+    assert text["data"] == cells["data"]
+    found = {(row["row"], row["column"]): (row["text"], row["unsure"], row["ink"]) for row in rows}
+    assert found == {
+        ("a", "b"): ("0.90", "0", "white"),
+        ("b", "a"): ("0.10", "0", "white"),
+        ("a", "c"): ("0.63", "1", "black"),
+        ("c", "a"): ("0.37", "1", "black"),
+    }
 
 
 def test_every_chart_has_a_title_and_a_description(url):

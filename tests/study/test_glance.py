@@ -1,5 +1,6 @@
 """Results at a glance: what the page of a study shows agrees with the study's own tables."""
 
+import itertools
 import json
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 import duels
 from duels.errors import InvalidInput, UnknownName
 from duels.study.glance import MAPPED, MOST_ARMS, glance, pair_history
+from duels.study.standing import TOO_EARLY, Standing, is_too_early
 
 ARMS = ["ada", "bob", "cy", "dee"]
 
@@ -69,9 +71,14 @@ def test_it_agrees_with_the_tables(study):
 
 def test_what_to_do_next(study):
     play(study, *VOTES)
+    found = glance(study)
+    assert found["next"] == {"words": f"Go on. {TOO_EARLY}", "answers": None, "until": None}
+    assert found["verdict"]["headline"] == "Not yet: cy leads"
+    play(study, *(((*pair, "left"), 8) for pair in itertools.combinations(ARMS, 2)))
     found, standing = glance(study), study.standing()
-    assert found["next"]["answers"] == standing.answers_median
+    assert found["next"]["answers"] == standing.answers_median > 0
     assert found["next"]["words"].startswith("Go on: about ")
+    assert "duels to go" in found["verdict"]["headline"]
     assert "is the best with a chance of" in found["verdict"]["words"]
     play(study, *(((arm, other, "left"), 60) for k, arm in enumerate(ARMS) for other in ARMS[k + 1 :]))
     found = glance(study)
@@ -90,6 +97,74 @@ def test_what_to_do_next(study):
     tied = duels.create_study(["x", "y"], "tied", "sqlite://", margin=0.1)
     play(tied, (("x", "y", "tie"), 400))
     assert glance(tied)["next"]["words"] == "You can stop: closer than your margin is as good as equal."
+
+
+def test_when_it_is_too_early():
+    def early(median, most, duels, items=None):
+        return is_too_early(Standing((), median, most, None, None, ""), duels, 5, items)
+
+    assert early(3100, 160_000, 12)
+    assert early(100, 200, 49)  # fewer than ten answers per arm …
+    assert not early(100, 200, 50)
+    assert not early(100, 200, 12, items=40)  # … but the items limit the answers
+    assert early(100, 1001, 60)  # more than ten times the median
+    assert not early(100, 1000, 60)
+    assert not early(5, 60, 600)  # soon over, even if nobody knows how soon
+    assert early(100, None, 600)  # more than ten million
+    assert not early(None, None, 600)  # no verdict in sight, which is said
+    assert not early(0, 0, 3)
+
+
+def test_a_margin_is_suggested_where_arms_look_equal():
+    study = duels.create_study(["x", "y"], "equal", "sqlite://")
+    play(study, (("x", "y", "left"), 500), (("x", "y", "right"), 500))
+    assert study.standing().hint.endswith("look at the verdict with margin=0.02.")
+    words = glance(study)["next"]["words"]
+    assert "close to equal. A margin would end it sooner: consider a new study with a margin of 2 %." in words
+    assert "margin=" not in words
+
+
+def test_ranks_are_marked_as_certain_as_in_the_ranking(study):
+    assert glance(study)["ranks"] == ""
+    play(study, *VOTES)
+    found = glance(study)
+    assert not any(row["certain"] for row in found["arms"])
+    assert found["ranks"] == "No rank is certain yet."
+    play(study, *((("ada", other, "left"), 60) for other in ARMS[1:]))
+    found = glance(study)
+    assert [row["certain"] for row in found["arms"]] == [True, False, False, False]
+    assert found["ranks"] == "Only the first rank is certain."
+    play(study, *(((other, "dee", "left"), 100) for other in ARMS[:3]))
+    found = glance(study)
+    assert [row["certain"] for row in found["arms"]] == [row.certain for row in study.ranking()]
+    assert [row["certain"] for row in found["arms"]] == [True, False, False, True]
+    assert found["ranks"] == "Only the ranks 1 and 4 are certain."
+    study.retire_arm("bob")
+    found = glance(study)
+    assert [(row["arm"], row["certain"]) for row in found["arms"]] == [
+        *(("ada", True), ("cy", True), ("dee", True), ("bob", False))
+    ]
+    assert found["ranks"] == "All ranks are certain."
+
+
+def test_answers_that_were_taken_back_are_said_with_every_kind_of_verdict():
+    cycle = [("x", "y", "left"), ("y", "z", "left"), ("z", "x", "left")]
+    kinds = {
+        "not yet": [(("x", "y", "left"), 3)],
+        "winner": [(("x", "y", "left"), 80), (("x", "z", "left"), 80)],
+        "no condorcet winner": [(vote, 80) for vote in cycle],
+        "practically tied": [((a, b, "tie"), 600) for a, b, _ in cycle],
+    }
+    for kind, votes in kinds.items():
+        study = duels.create_study(["x", "y", "z"], kind, "sqlite://", margin=0.1)
+        duel = study.ask(allow_self=False)
+        study.tell(duel, "left")
+        play(study, *votes)
+        assert "Nothing is promised" not in glance(study)["verdict"]["words"]
+        study.undo(duel)
+        found = glance(study)["verdict"]
+        assert found["kind"] == kind
+        assert "Nothing is promised about errors: 1 answer was taken back." in found["words"]
 
 
 def test_many_arms_are_cut(study):

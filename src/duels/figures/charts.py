@@ -12,7 +12,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from ..errors import InvalidInput, cut
+from ..errors import InvalidInput, cut, hundredths
 from ..files import atomic_write
 from .look import PLAIN, Style
 
@@ -33,6 +33,7 @@ NARROWEST = 20  # the least width of a panel
 NAME = 0.25  # of a figure's width, for the name of an arm
 TRIES, CLOSE = 8, 1.5  # attempts to fit a figure into its width, and how many points less is close enough
 ENDINGS = (".png", ".svg", ".pdf", ".html", ".json")
+PALE = 0.35  # the opacity of faded cells
 GRADIENT = 160  # the width of a colour scale in a legend
 IS_POWER = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-9"
 # 0.1, 1, 10, 1k, 10M, 1e9. (The format "~s" alone would print 100m for 0.1 and 1G for 1e9.)
@@ -111,7 +112,7 @@ def probabilities(column: str, reach: float, title: Sequence[str], style: Style 
     shown = list(title) if style.width is None and style.legend != "bottom" else " ".join(title)
     legend = alt.Legend(title=shown, values=ends, format=".2f", **_scale_legend(style))
     colour = alt.Color(f"{column}:Q", scale=scale, legend=legend)
-    return Cells(colour, "{:.2f}".format, lambda p: abs(p - 0.5) > 0.65 * reach)
+    return Cells(colour, hundredths, lambda p: abs(p - 0.5) > 0.65 * reach)
 
 
 def _scale_legend(style: Style) -> Options:
@@ -144,11 +145,12 @@ def heat_map(
     best: str = "",
     style: Style = PLAIN,
     width: float = CELLS,
+    faded: str = "",
 ) -> alt.LayerChart:
     """Draw a column of numbers as cells at `row` and `column`, in the given order, with the best arm's row outlined.
 
     Up to a dozen arms have their numbers on them. Where there are too many arms to read their names, only the best
-    one's is there.
+    one's is there. If `faded` names a column, the cells where it is 1 are pale.
     """
     step = max(4, min(44, width // len(order))) if style.width is None else max(1, min(44, width / len(order)))
     look: Options = {"ticks": False, "domain": False, "labelPadding": 5, "labelFontSize": style.text}
@@ -165,9 +167,12 @@ def heat_map(
     y = alt.Y("row:N", title=None, scale=scale, axis=alt.Axis(**names, **look))
     if numbered:
         text = pl.Series("text", map(cells.text, rows[number]), dtype=pl.String)
-        rows = rows.with_columns(text, ink=pl.Series("white" if cells.dark(n) else "black" for n in rows[number]))
+        rows = rows.with_columns(text, ink=_inks(rows, number, cells, faded))
     chart = alt.Chart(table(rows)).encode(x, y)
-    layers = [chart.mark_rect().encode(cells.colour, tooltip=["row:N", "column:N", f"{number}:Q"])]
+    drawn = chart.mark_rect().encode(cells.colour, tooltip=["row:N", "column:N", f"{number}:Q"])
+    if faded:
+        drawn = drawn.encode(opacity=alt.condition(f"datum.{faded} == 1", alt.value(PALE), alt.value(1)))
+    layers = [drawn]
     if numbered:
         # The usual colours are known; of others Vega knows how dark they are.
         dark = f"luminance(scale('color', datum.{number})) < 0.18" if style.colors else "datum.ink == 'white'"
@@ -177,6 +182,12 @@ def heat_map(
         outline = alt.Chart(values([{"row": best}])).mark_rect(fill=None, stroke="black", strokeWidth=min(2, step / 6))
         layers.append(outline.encode(y, x=alt.value(0), x2=alt.value("width")))
     return layered(*layers, width=alt.Step(step), height=alt.Step(step))
+
+
+def _inks(rows: pl.DataFrame, number: str, cells: Cells, faded: str) -> pl.Series:
+    """The colour of each cell's text."""
+    pale = rows[faded] == 1 if faded else pl.repeat(False, len(rows), eager=True)
+    return pl.Series(["white" if cells.dark(n) and not dim else "black" for n, dim in zip(rows[number], pale)])
 
 
 def _fit(numbers: Iterable[str], step: float, style: Style) -> bool:

@@ -14,14 +14,15 @@ from fastapi.templating import Jinja2Templates
 from markupsafe import Markup
 from starlette.exceptions import HTTPException
 
-from ..errors import DamagedStudy, DuelsError, NotFound, UnknownName
+from ..errors import DamagedStudy, DuelsError, NotFound, UnknownName, hundredths, percent
 from ..policies import BUILT_IN, policy
 from ..study.items import Output
-from ..study.standing import MOST_SHOWN, Standing
+from ..study.standing import MOST_SHOWN, Standing, is_too_early
 from ..study.study import Study
 from ..study.verdict import headline
 from ..study.voter_settings import VoterSettings
 from .api.tokens import KINDS, token_out
+from .downloads import file_name
 from .errors import RESTORE, Refused, answer_to, respond
 from .keys import Key, csrf_token, list_keys, make_key, revoke_key
 from .page_files import page_file, place
@@ -67,6 +68,9 @@ def sentence(text: str) -> str:
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 templates = Jinja2Templates(HERE / "templates")
 templates.env.filters["sentence"] = sentence
+templates.env.filters["file_name"] = file_name
+templates.env.filters["hundredths"] = hundredths
+templates.env.filters["percent"] = percent
 templates.env.globals["files"] = place
 
 
@@ -226,15 +230,20 @@ def progress_of(verdict: Json, estimate: Standing | None, study: Json) -> int | 
     """Return how far a study is on the way to its verdict, in percent; None if that cannot be said."""
     if verdict["kind"] != "not yet":
         return 100
-    if estimate is None or estimate.answers_median is None or study["retired"]:
+    if estimate is None or estimate.answers_median is None or study["retired"] or is_early(verdict, estimate):
         return None
     answers = int(study["answers"])
     return min(99, round(100 * answers / (answers + estimate.answers_median)))
 
 
+def is_early(verdict: Json, estimate: Standing) -> bool:
+    """Return whether it is too early to say how many more answers a study needs."""
+    return is_too_early(estimate, verdict["duels"], verdict["arms"], verdict["items"])
+
+
 def headline_of(verdict: Json, estimate: Standing | None, retired: bool) -> str:
     """Return the headline, with the estimate in place of the verdict's own, which early on is too hopeful."""
-    answers = None if estimate is None else estimate.answers_median
+    answers = None if estimate is None or is_early(verdict, estimate) else estimate.answers_median
     return headline(verdict | {"duels_to_go": answers or None}, retired)
 
 

@@ -1,5 +1,6 @@
 """Charts of a study as pictures, for reports and slides. Drawing one takes a second, so the last ones are kept."""
 
+import math
 import threading
 from collections import OrderedDict
 
@@ -7,6 +8,8 @@ from fastapi.responses import Response
 
 from ..errors import NotFound
 from ..study.study import Study
+from .downloads import attachment
+from .keys import Key
 from .service import Json, Service
 
 PICTURES = {  # charts by name, with what pages call them
@@ -18,13 +21,13 @@ PICTURES = {  # charts by name, with what pages call them
 }
 KINDS = {"svg": "image/svg+xml", "png": "image/png"}
 MOST = 50  # pictures that are kept
-Which = tuple[int, int, int, str, str]  # storage, study, event, chart, format
+Which = tuple[int, int, int, str, str, str]  # storage, study, event, title, chart, format
 
 _kept: OrderedDict[Which, bytes] = OrderedDict()
 _drawing = threading.Lock()  # one at a time: drawing uses a processor fully
 
 
-def picture(service: Service, study: Study, name: str, format: str) -> Response:
+def picture(service: Service, study: Study, name: str, format: str, link: Key | None = None) -> Response:
     """Return a chart as a file to download. Blocks.
 
     Args:
@@ -32,24 +35,27 @@ def picture(service: Service, study: Study, name: str, format: str) -> Response:
         study: The study.
         name: Of the chart.
         format: svg or png.
+        link: The link to results that it is behind: its title takes the place of the study's name.
 
     Raises:
         NotFound: If the chart has nothing to show.
     """
+    title = study.name if link is None or not link.name else link.name
     with _drawing:
-        which = (id(service.storage), study.id, study.history().seq, name, format)
-        drawn = _kept.pop(which, None) or _drawn(service, study, name, format)
+        which = (id(service.storage), study.id, study.history().seq, title, name, format)
+        drawn = _kept.pop(which, None) or _drawn(service, study, title, name, format)
         _kept[which] = drawn
         if len(_kept) > MOST:
             _kept.popitem(last=False)
-    headers = {"Content-Disposition": f'attachment; filename="{name}.{format}"', "Cache-Control": "no-store"}
+    named, otherwise = (title, "study") if link is None else (link.name, "results")
+    headers = attachment(named, f"{name}.{format}", otherwise) | {"Cache-Control": "no-store"}
     return Response(drawn, media_type=KINDS[format], headers=headers)
 
 
-def _drawn(service: Service, study: Study, name: str, format: str) -> bytes:
+def _drawn(service: Service, study: Study, title: str, name: str, format: str) -> bytes:
     import vl_convert
 
-    chart = _ratings(service, study) if name == "ratings" else service.charts(service.board(study)).get(name)
+    chart = _ratings(service, study, title) if name == "ratings" else _chart(service, study, title, name)
     if chart is None:
         raise NotFound(f"the chart {name!r} has nothing to show yet: wait for answers")
     if format == "png":
@@ -57,21 +63,34 @@ def _drawn(service: Service, study: Study, name: str, format: str) -> bytes:
     return str(vl_convert.vegalite_to_svg(chart)).encode()
 
 
-def _ratings(service: Service, study: Study) -> Json | None:
+def _chart(service: Service, study: Study, title: str, name: str) -> Json | None:
+    """A chart of the board; None if it has nothing to show."""
+    from ..study.board_charts import charts_of
+
+    board = service.board(study)
+    if title == study.name:
+        return service.charts(board).get(name)
+    return charts_of(board | {"study": board["study"] | {"name": title}}, name).get(name)
+
+
+def _ratings(service: Service, study: Study, title: str) -> Json | None:
     """The chart of the ratings that the page of results shows; None if there are none."""
     import polars as pl
 
     from ..figures import ratings
+    from ..study.board_charts import about_study
 
-    rows = [arm for arm in service.glance(study)["arms"] if arm["rating"] is not None]
+    glance = service.glance(study)
+    rows = [arm for arm in glance["arms"] if arm["rating"] is not None]
     if not rows:
         return None
     rows.sort(key=lambda arm: -arm["rating"])
-    table = pl.DataFrame(
-        {
-            "arm": [arm["arm"] for arm in rows],
-            **{name: pl.Series([arm[name] for arm in rows], dtype=pl.Float64) for name in ("rating", "lower", "upper")},
-            "rank": range(1, len(rows) + 1),
-        }
-    )
-    return dict(ratings(table).to_dict())
+    open_ends = {"rating": math.nan, "lower": -math.inf, "upper": math.inf}  # what JSON cannot say
+    ends = {name: [end if arm[name] is None else arm[name] for arm in rows] for name, end in open_ends.items()}
+    table = pl.DataFrame({"arm": [arm["arm"] for arm in rows], **ends, "rank": range(1, len(rows) + 1)})
+    chart = dict(ratings(table).to_dict())
+    below = chart["title"]["subtitle"]
+    about = about_study(title, glance["answers"])
+    chart["title"]["subtitle"] = [about, *([below] if isinstance(below, str) else below)]
+    chart["description"] = f"{about}. {chart.get('description', '')}"
+    return chart

@@ -74,7 +74,7 @@ def shown(service: Service, study: Study) -> Json:
     verdict["words"] = without_items(verdict["words"])
     following = dict(glance["next"])
     following["words"] = without_items(following["words"]) if glance["answers"] else "Nobody has voted yet."
-    kept = ("seq", "answers", "retired", "arms", "arms_total", "ranked", "map")
+    kept = ("seq", "answers", "retired", "arms", "arms_total", "ranked", "ranks", "map")
     return {name: glance[name] for name in kept} | {"verdict": verdict, "next": following}
 
 
@@ -128,7 +128,7 @@ def chart_shown(
 ) -> Response:
     """Download a chart as a picture. One that has nothing to show yet is not found."""
     service.rates.spend(("pictures", address_of(request)), PICTURES)
-    response = picture(service, service.study(viewing.study), name, format)
+    response = picture(service, service.study(viewing.study), name, format, viewing.key)
     response.headers.update(HEADERS)
     return response
 

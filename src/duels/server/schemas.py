@@ -401,8 +401,11 @@ class VotersOut(BaseModel):
     total: int
     found: Annotated[int, Field(description="How many have a name that contains what was searched for.")]
     unnamed: Annotated[int, Field(description="Answers without a voter.")]
-    questions: Annotated[int, Field(description="Questions that two voters or more answered.")]
-    raw: Annotated[float | None, Field(description="The share of pairs of answers to the same question that agree.")]
+    questions: Annotated[int, Field(description="Questions for which two voters or more chose an arm.")]
+    raw: Annotated[
+        float | None,
+        Field(description="The share of pairs of answers to the same question that chose the same arm, ties left out."),
+    ]
     base: Annotated[float | None, Field(description="The share that would agree by chance.")]
     alpha: Annotated[float | None, Field(description="Krippendorff's α.")]
     usual_seconds: Annotated[float | None, Field(description="The median of the voters' medians; null if too few.")]

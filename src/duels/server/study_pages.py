@@ -16,7 +16,7 @@ from ..study.verdict import Verdict
 from .api.invitations import invitations_out
 from .api.links import links_out, results_links
 from .api.settings import changes_of, settings
-from .pages import PageRoute, headline_of, page, sentence, signed_in, standing_of, to_signin
+from .pages import PageRoute, headline_of, is_early, page, sentence, signed_in, standing_of, to_signin
 from .pictures import PICTURES
 from .security import ServiceDep
 from .service import Json, Service
@@ -124,6 +124,7 @@ def advanced_page(request: Request, study: str, service: ServiceDep, at: PageNum
     shown, retired = service.board(found), service.described(found)["retired"]
     verdict = shown["verdict"]
     estimate = standing_of(service, found, verdict)
+    said = estimate and f"An estimate, which allows for luck so far. {estimate.words(is_early(verdict, estimate))}"
     most_met = sorted(shown["pairs"], key=lambda pair: -pair["duels"])
     pages, on_page = pages_of(len(shown["leaderboard"]), at)
     return tab_page(
@@ -138,7 +139,7 @@ def advanced_page(request: Request, study: str, service: ServiceDep, at: PageNum
         pages=pages,
         headline=headline_of(verdict, estimate, retired),
         words=Verdict(**verdict).text(None),
-        standing=f"An estimate, which allows for luck so far. {estimate}" if estimate else ranks_of(found, shown),
+        standing=said or ranks_of(found, shown),
         figures={name: figure(chart) for name, chart in service.charts(shown).items()},
         pairs=most_met[:MAX_PAIRS],
     )

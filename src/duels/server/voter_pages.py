@@ -13,7 +13,7 @@ HEADERS = {  # column: its title, and what comes first if one sorts by it
     "agreement": ("Agreement", "least agreement first"),
     "left": ("Left side", "most uneven first"),
     "pace": ("Pace", "fastest first"),
-    "last": ("Last answer (UTC)", "latest first"),
+    "last": ("Last answer", "latest first"),
 }
 LARGEST = ("answers", "left", "last")  # columns whose largest values come first
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 import altair as alt
 import polars as pl
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, counted, hundredths
 from ..figures import charts, legends
 from ..figures.charts import BLUE, GREY, NUMBER, VERMILION
 from ..figures.legends import OUTLINES, Key
@@ -27,8 +27,13 @@ SHAPE = alt.Shape("mark:N", scale=None)
 ESTIMATE, UPPER, DASH = "estimate", "upper limit", (6, 3)
 
 
-def charts_of(board: Board) -> dict[str, Options]:
-    """Return the Vega-Lite specification of every chart that has something to show, by its name."""
+def charts_of(board: Board, only: str | None = None) -> dict[str, Options]:
+    """Return the Vega-Lite specification of every chart that has something to show, by its name.
+
+    Args:
+        board: What `board.board` returned.
+        only: The name of a chart, to draw no other one.
+    """
     plots = {
         "leaderboard": plot_leaderboard,
         "beats": plot_beats,
@@ -37,7 +42,8 @@ def charts_of(board: Board) -> dict[str, Options]:
         "progress": plot_progress,
         "regret": plot_regret_so_far,
     }
-    return {name: plot(board).to_dict() for name, plot in plots.items() if name in shown(board)}
+    wanted = shown(board) if only is None else shown(board) & {only}
+    return {name: plot(board).to_dict() for name, plot in plots.items() if name in wanted}
 
 
 def shown(board: Board) -> set[str]:
@@ -89,19 +95,25 @@ def _first(board: Board) -> str:
         return "No two active arms have met"
     first = [_cut(row["arm"]) for row in active if row["rank"] == 1]
     ranks = "ranks first" if len(first) == 1 else "share the first rank"
-    return f"{listed(first)} {ranks} with a score of {active[0]['score']:.2f}"
+    return f"{listed(first)} {ranks} with a score of {hundredths(active[0]['score'])}"
 
 
 def plot_beats(board: Board) -> alt.LayerChart:
-    """Plot the estimated probability that the row's arm beats the column's; pairs that never met are blank."""
+    """Plot the estimated probability that the row's arm beats the column's.
+
+    Pairs that are not certain are pale, pairs that never met are blank.
+    """
     _must_show("beats", board)
     rows = _both_ways(board, "estimate", lambda estimate: 1 - estimate)
-    reach = max(0.05, *(abs(estimate - 0.5) for estimate in rows["estimate"]))
-    cells = charts.probabilities("estimate", reach, ["row beats", "column"])
-    chart = charts.heat_map(rows, board["order"][:MAPPED], "estimate", cells, _outlined(board))
+    unsure = [int(pair["certain"] is None) for pair in _met(board)]
+    rows = rows.with_columns(unsure=pl.Series(unsure * 2, dtype=pl.Int8))
+    cells = charts.probabilities("estimate", 0.5, ["row beats", "column"])
+    order = board["order"][:MAPPED]
+    chart = charts.heat_map(rows, order, "estimate", cells, _outlined(board), faded="unsure")
     total = board["pairs_total"]
     summary = f"{board['pairs_met']:,} of {total:,} {'pair' if total == 1 else 'pairs'} met so far"
     notes = ["estimated from the answers, a tie counted as a half", f"{summary}; best arms first"]
+    notes += ["pale: not certain yet"] if any(unsure) else []
     notes += _cut_note(board, MAPPED)
     return _finished(board, chart, "Who beats whom", notes, summary)
 
@@ -205,12 +217,16 @@ def _must_show(name: str, board: Board) -> None:
 
 
 def _finished(board: Board, chart: alt.LayerChart, title: str, notes: Sequence[str], summary: str) -> alt.LayerChart:
-    answers = board["study"]["answers"]
-    about = f"{_cut(board['study']['name'])} · {answers:,} {'answer' if answers == 1 else 'answers'}"
+    about = about_study(board["study"]["name"], board["study"]["answers"])
     description = f"{title}. {'. '.join([about, *notes])}. {summary}."
     finished: alt.LayerChart = charts.titled(chart, title, [about, *notes], description)
     finished.config.axis.labelLimit = NAME
     return finished
+
+
+def about_study(name: str, answers: int) -> str:
+    """Return the first line below a chart's title."""
+    return f"{_cut(name)} · {counted(answers, 'answer')}"
 
 
 def _key(looks: dict[str, tuple[str, str]]) -> Key:

@@ -3,12 +3,13 @@
 It is small and quick, because every viewer gets it after every vote.
 """
 
+import re
 import time
 from typing import Any
 
 import numpy as np
 
-from ..errors import InvalidInput, UnknownName, counted
+from ..errors import InvalidInput, UnknownName, counted, percent
 from ..rating import bradley_terry
 from ..rating.counts import cells_of_pairs
 from ..rating.elo import FIRST, POINTS
@@ -16,15 +17,17 @@ from ..rating.estimates import Intervals, estimate
 from .certainty import certainly_beats
 from .duels import iso_time
 from .goal import Goal
+from .leaderboard import certain_ranks
 from .record import LEFT, RIGHT
-from .standing import MOST_SHOWN, Standing, standing
+from .standing import FEW_EACH, MOST_SHOWN, TOO_EARLY, Standing, is_too_early, standing
 from .study import Study
-from .tally import Bools, Floats, Tally, met, ranked, ranked_words
+from .tally import Bools, Floats, Ranking, Tally, met, ranked, ranked_words
 from .verdict import Verdict, headline, listed
 
 MOST_ARMS = 200  # that are listed; the API has tables of all
 MOST_RATED = 300  # arms: with more, ratings take too long
 MAPPED = 30  # arms of the map of pairs
+MOST_NAMED = 5  # certain ranks, one by one
 POINTS_SHOWN = 200  # of the history of a pair
 INTERVALS = Intervals("sandwich", 0.95, 0, 0)
 Json = dict[str, Any]
@@ -47,7 +50,8 @@ def glance(study: Study, estimated: Standing | None = None) -> Json:
         - `next`: what to do, as `words`; `answers` that are likely needed and `until` when, if that is known.
         - `arms`: the best first, each with rank (None before two arms have met), chance to be the best (None if
           unknown), rating and its fixed-sample 95 % interval (None if there is none), duels, wins, losses and ties;
-          at most 200 of `arms_total`. `ranked` says by what.
+          at most 200 of `arms_total`. `ranked` says by what. `certain` says whether a rank is certain, and `ranks`
+          which ones are, in words.
         - `map`: the names of up to 30 active arms, the best first, and `cells` (i, j, wins of i, wins of j, ties,
           certain) of those of their pairs that have met; certain is 1 if i certainly beats j, −1 if j beats i, else 0.
     """
@@ -68,8 +72,13 @@ def glance(study: Study, estimated: Standing | None = None) -> Json:
         estimated = standing(
             tally, confidence=goal.confidence, margin=goal.margin, test=goal.test, answers_an_hour=rate
         )
-    to_go = estimated.answers_median if estimated is not None and verdict.kind == "not yet" else None
+    early = estimated is not None and is_too_early(estimated, verdict.duels, verdict.arms, verdict.items)
+    to_go = estimated.answers_median if estimated is not None and verdict.kind == "not yet" and not early else None
     shown = verdict.as_dict() | {"duels_to_go": to_go or None}
+    order, sure = ranked(tally), certainly_beats(tally, goal.confidence)
+    in_order = [(rank, arm) for rank, arm in order.ranks if tally.active[arm]]
+    certain = certain_ranks(tally, in_order, sure, verdict.winner)
+    known = {arm for (_, arm), is_certain in zip(in_order, certain) if is_certain}
     return {
         "seq": seq,
         "answers": answers,
@@ -83,16 +92,34 @@ def glance(study: Study, estimated: Standing | None = None) -> Json:
             "headline": headline(shown, retired),
             "words": _sure(verdict, estimated),
         },
-        "next": _next(tally, verdict, goal, retired, answers, estimated),
-        "arms": _arms(tally, estimated),
+        "next": _next(certain, verdict, goal, retired, answers, estimated, early),
+        "arms": _arms(tally, order, known, estimated),
         "arms_total": len(tally.names),
         "ranked": ranked_words(tally),
-        "map": _map(tally, goal.confidence),
+        "ranks": _ranks([rank for rank, _ in in_order], certain) if order.leaders else "",
+        "map": _map(tally, [arm for _, arm in in_order[:MAPPED]], sure),
     }
 
 
-def _arms(tally: Tally, estimated: Standing | None) -> list[Json]:
-    order = ranked(tally)
+def _ranks(ranks: list[int], certain: list[bool]) -> str:
+    """Which ranks are certain, as a sentence."""
+    known = [rank for rank, is_certain in zip(ranks, certain) if is_certain]
+    if len(ranks) < 2:
+        return ""
+    if len(known) == len(ranks):
+        return "All ranks are certain."
+    if not known:
+        return "No rank is certain yet."
+    if known == [1]:
+        return "Only the first rank is certain."
+    if len(known) == 1:
+        return f"Only rank {known[0]:,} is certain."
+    if len(known) <= MOST_NAMED:
+        return f"Only the ranks {listed([f'{rank:,}' for rank in known], MOST_NAMED)} are certain."
+    return f"Only {len(known):,} of {len(ranks):,} ranks are certain."
+
+
+def _arms(tally: Tally, order: Ranking, certain: set[int], estimated: Standing | None) -> list[Json]:
     chances = {} if estimated is None else {one.arm: one.chance for one in estimated.chances}
     rating, lower, upper = _ratings(tally)
     counts = [met(tally).sum(axis=1), tally.wins.sum(axis=1), tally.wins.sum(axis=0), tally.ties.sum(axis=1)]
@@ -101,6 +128,7 @@ def _arms(tally: Tally, estimated: Standing | None) -> list[Json]:
         active, name = bool(tally.active[arm]), tally.names[arm]
         duels, wins, losses, ties = (int(column[arm]) for column in counts)
         row: Json = {"arm": name, "active": active, "rank": rank if active and order.leaders else None}
+        row["certain"] = arm in certain
         row |= {"chance": chances.get(name), "rating": _number(rating[arm])}
         row |= {"lower": _number(lower[arm]), "upper": _number(upper[arm])}
         rows.append(row | {"duels": duels, "wins": wins, "losses": losses, "ties": ties})
@@ -122,9 +150,7 @@ def _number(value: float) -> float | None:
     return round(float(value), 1) if np.isfinite(value) else None
 
 
-def _map(tally: Tally, confidence: float) -> Json:
-    best = [arm for _, arm in ranked(tally).ranks if tally.active[arm]][:MAPPED]
-    sure: Bools = certainly_beats(tally, confidence)
+def _map(tally: Tally, best: list[int], sure: Bools) -> Json:
     cells = []
     for place, i in enumerate(best):
         for other, j in enumerate(best[place + 1 :], place + 1):
@@ -134,12 +160,19 @@ def _map(tally: Tally, confidence: float) -> Json:
     return {"arms": [tally.names[arm] for arm in best], "cells": cells}
 
 
-def _next(tally: Tally, verdict: Verdict, goal: Goal, retired: bool, answers: int, estimated: Standing | None) -> Json:
+def _next(
+    certain: list[bool],
+    verdict: Verdict,
+    goal: Goal,
+    retired: bool,
+    answers: int,
+    estimated: Standing | None,
+    early: bool,
+) -> Json:
     """What to do now, in sentences for people who do not know statistics."""
     if retired:
         return _said("The study is retired: it asks nothing more. Late answers still count.")
     if verdict.kind == "winner" and goal.after == "rank":
-        certain = [row.certain for row in goal.ranking(tally)]
         known = f"{sum(certain)} of {len(certain)} ranks are certain."
         return _said(f"You can stop: {known}" if all(certain) else f"Go on until all ranks are certain: {known}")
     if verdict.kind == "winner":
@@ -155,8 +188,10 @@ def _next(tally: Tally, verdict: Verdict, goal: Goal, retired: bool, answers: in
         return _said("Nobody has voted yet. Create a voting link under Share, and send it to people.")
     if estimated is None:
         return _said("Go on: the verdict needs more answers.")
+    if early:
+        return _said(f"Go on. {TOO_EARLY} {_about_margin(estimated, verdict)}".strip())
     if estimated.answers_median is None:
-        return _said(f"No verdict is in sight. {estimated.hint}".strip())
+        return _said(f"No verdict is in sight. {_about_margin(estimated, verdict)}".strip())
     most = estimated.answers_90
     needed = (
         f"{_rounded(estimated.answers_median)} more {'answer is' if estimated.answers_median == 1 else 'answers are'}"
@@ -165,7 +200,20 @@ def _next(tally: Tally, verdict: Verdict, goal: Goal, retired: bool, answers: in
     words += f", and fewer than {_rounded(most)} in nine of ten studies like this." if most else "."
     hours = estimated.hours_median
     until = None if hours is None or hours > 24 * 3650 else iso_time(time.time() + 3600 * hours)
-    return {"words": f"{words} {estimated.hint}".strip(), "answers": estimated.answers_median, "until": until}
+    words = f"{words} {_about_margin(estimated, verdict)}".strip()
+    return {"words": words, "answers": estimated.answers_median, "until": until}
+
+
+def _about_margin(estimated: Standing, verdict: Verdict) -> str:
+    """The hint about a margin, for people who look at a page: there it cannot be changed."""
+    if verdict.duels < FEW_EACH * verdict.arms:
+        return ""  # so few answers do not tell which arms are close
+    margin = re.search(r"with margin=([\d.]*\d)", estimated.hint)
+    if margin is None:
+        return estimated.hint
+    close = "The first arms are close to equal."
+    sooner = f"A margin would end it sooner: consider a new study with a margin of {100 * float(margin[1]):g} %."
+    return f"{close} {sooner}"
 
 
 def pair_history(study: Study, first: str, second: str) -> Json:
@@ -222,20 +270,25 @@ def _sure(verdict: Verdict, estimated: Standing | None) -> str:
     """How sure that is, in a sentence or two. Before the verdict this is the model's, not a promise."""
     if verdict.kind != "not yet" or verdict.leader is None or verdict.arms < 2:
         return verdict.text(None)
+    void = "" if verdict.void is None else f" Nothing is promised about errors: {verdict.void.rstrip('.')}."
+    return f"{_leads(verdict, verdict.leader, estimated)}{void}"
+
+
+def _leads(verdict: Verdict, leader: str, estimated: Standing | None) -> str:
     if estimated is None:
-        first = [verdict.leader, *verdict.level_with]
+        first = [leader, *verdict.level_with]
         ranks = f"{listed(first)} {'ranks first' if len(first) == 1 else 'share the first rank'}"
         return f"{ranks} so far, but that may still change. {counted(verdict.duels, 'answer')} so far."
     chances = {one.arm: one.chance for one in estimated.chances}
-    sure = f"{verdict.leader} is the best with a chance of {_percent(chances[verdict.leader])}"
+    sure = f"{leader} is the best with a chance of {_percent(chances[leader])}"
     likeliest = estimated.chances[0]
-    if likeliest.chance > chances[verdict.leader]:
+    if likeliest.chance > chances[leader]:
         sure += f", {likeliest.arm} with one of {_percent(likeliest.chance)}"
     return f"{sure}, as far as {counted(verdict.duels, 'answer')} can tell."
 
 
 def _percent(chance: float) -> str:
-    return "more than 99 %" if chance > 0.99 else "less than 1 %" if chance < 0.01 else f"{round(100 * chance)} %"
+    return "more than 99 %" if chance > 0.99 else "less than 1 %" if chance < 0.01 else f"{percent(chance)} %"
 
 
 def _said(words: str) -> Json:

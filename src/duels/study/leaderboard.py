@@ -2,6 +2,7 @@
 
 import html
 from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +10,20 @@ import numpy as np
 from ..rating.simple import simple_ratings
 from .certainty import certainly_beats, checked_confidence, share_of
 from .intervals import distinct_intervals, log_evidence
-from .tally import Floats, Ints, LeaderboardRow, PairRow, Tally, beaten, met, over_others, ranked_words, ranking, scores
+from .tally import (
+    Bools,
+    Floats,
+    Ints,
+    LeaderboardRow,
+    PairRow,
+    Tally,
+    beaten,
+    met,
+    over_others,
+    ranked_words,
+    ranking,
+    scores,
+)
 
 PAGES = 2**20  # more than the number of arms: a pair's number is first · PAGES + second
 MOST_RATED = 1000  # arms: the fit takes the cube of their number
@@ -43,15 +57,27 @@ def rank_rows(tally: Tally, winner: str | None, confidence: float = 0.95) -> lis
         confidence: Of the promise about all pairs.
     """
     ranked = [(rank, arm) for rank, arm in ranking(tally) if tally.active[arm]]
+    certain = certain_ranks(tally, ranked, certainly_beats(tally, confidence), winner)
+    return [RankRow(rank, tally.names[arm], sure) for (rank, arm), sure in zip(ranked, certain)]
+
+
+def certain_ranks(tally: Tally, ranked: Sequence[tuple[int, int]], sure: Bools, winner: str | None) -> list[bool]:
+    """Return which ranks are certain.
+
+    Args:
+        tally: The counts.
+        ranked: (rank, arm) of the active arms, in the order of `ranking`.
+        sure: (K, K): Who certainly beats whom, by `certainly_beats`.
+        winner: As in `rank_rows`.
+    """
     order = [arm for _, arm in ranked]
-    beats = certainly_beats(tally, confidence)[np.ix_(order, order)]
+    beats = sure[np.ix_(order, order)]
     beats |= np.array([[tally.names[arm] == winner] for arm in order])
     place = np.arange(len(order))
     known = np.where(place[:, None] < place, beats, beats.T) | np.eye(len(order), dtype=bool)
     shared = Counter(rank for rank, _ in ranked)
     alone = [shared[rank] == 1 and (len(order) > 1 or winner is not None) for rank, _ in ranked]
-    certain = [bool(row.all()) and only for row, only in zip(known, alone)]
-    return [RankRow(rank, tally.names[arm], sure) for (rank, arm), sure in zip(ranked, certain)]
+    return [bool(row.all()) and only for row, only in zip(known, alone)]
 
 
 def leaderboard(tally: Tally, confidence: float = 0.95) -> list[LeaderboardRow]:

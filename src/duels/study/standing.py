@@ -31,6 +31,9 @@ FUTURES = 400  # draws for which the number of answers is computed …
 FEWER = 100  # … and for a hint
 MOST_DRAWN = 4_000_000  # pairs whose items left are drawn, of all draws together
 WITHOUT_A_WINNER = 0.6  # of the questions left on these items, until it is known that no arm wins: about right as well
+FEW_EACH = 10  # answers per active arm: with fewer, how many more are needed cannot be told
+VAGUE = 10  # times the median: if nine in ten studies may need more than that, it cannot be told either
+TOO_EARLY = "It is too early to say how many more answers are needed."
 CALIBRATED = 0.9  # what estimates are multiplied by, found by simulation, so that half of the studies need fewer
 
 
@@ -67,10 +70,20 @@ class Standing(NamedTuple):
     hint: str
 
     def __str__(self) -> str:
+        return self.words()
+
+    def words(self, too_early: bool = False) -> str:
+        """Return it as text.
+
+        Args:
+            too_early: Whether to leave out how many answers are needed, see `is_too_early`.
+        """
         first = ", ".join(f"{one.arm} {one.chance:.0%}" for one in self.chances[:5] if one.chance >= 0.005)
         parts = [f"Chance to be the best: {first}."]
         if self.answers_median == 0:
             parts.append("The verdict is known.")
+        elif too_early:
+            return " ".join([*parts, TOO_EARLY])
         elif self.answers_median is None:
             parts.append("No verdict is in sight.")
         else:
@@ -119,6 +132,27 @@ def standing(
     soon = tally.items is not None or (median is not None and median <= EQUAL)  # on these items every study ends
     hint = "" if soon else _hint(tally, arms, strengths, confidence, margin)
     return Standing(tuple(rows), median, most, answers_an_hour, hours, hint)
+
+
+def is_too_early(found: Standing, duels: int, arms: int, items: int | None = None) -> bool:
+    """Return whether it is too early to say how many more answers are needed.
+
+    That is so with fewer than ten answers per active arm, unless the verdict is on these items, whose number limits the
+    answers. It is also so if the number for nine in ten studies is more than ten times the median, and more than the
+    answers so far.
+
+    Args:
+        found: The estimates.
+        duels: How many answers there are.
+        arms: How many active arms there are.
+        items: How many items the verdict is about, if it is on these items.
+    """
+    if found.answers_median == 0:
+        return False
+    if items is None and duels < FEW_EACH * arms:
+        return True
+    most = MANY if found.answers_90 is None else found.answers_90
+    return found.answers_median is not None and most > max(VAGUE * found.answers_median, duels)
 
 
 def draw_strengths(wins: Floats, rng: np.random.Generator, draws: int = DRAWS) -> Floats:

@@ -1,14 +1,15 @@
 """The voters of a live study, from all its answers: how many, how far they agree with the rest, sides and pace.
 
-Agreement is that of `duels.agreement`, with the same tests. Sides are tested so that one may look all the time, as
-`positions` does. `docs/study/positions.md` has the definitions.
+Each voter's agreement is that of `duels.agreement`, with the same tests. That of all of them is its mean, so it has
+only answers that chose an arm, while `duels.agreement` counts ties as answers. Sides are tested so that one may look
+all the time, as `positions` does. `docs/study/positions.md` has the definitions.
 """
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import counted
+from ..errors import counted, percent
 from .agreement import Alpha, krippendorff
 from .answers import NO_ITEM, NOBODY, AnswerTable
 from .duels import iso_time
@@ -47,8 +48,8 @@ class Voters(NamedTuple):
     one_sided: np.ndarray  # bool: certainly prefers a side
     at_random: np.ndarray  # bool: certainly agrees less than the others do, and not clearly more than a coin
     fast: np.ndarray  # bool: much faster than usual
-    overall: Alpha | None  # agreement of all voters; None if no question was answered by two
-    questions: int  # that two voters or more answered
+    overall: Alpha | None  # agreement of all voters where they chose an arm; None if no two did for the same question
+    questions: int  # for which two voters or more chose an arm
     unnamed: int  # answers without a voter
 
 
@@ -64,7 +65,7 @@ def voters_of(table: AnswerTable) -> Voters:
     votes = np.bincount(voter, table.votes[named], minlength=count).astype(np.int64)
     once = _answers(table).first()
     shared = once.of_several()
-    counts = shared.table()
+    counts = shared.only(shared.choice < NEITHER).of_several().table()
     compared, share, expected, at_random = _agreement(shared, once.per_voter() > 0)
     sided = named & table.coin & (table.answer < TIE)
     chooser, side = table.voter[sided], table.answer[sided]
@@ -269,17 +270,18 @@ def summary_of(found: Voters) -> dict[str, Any]:
 
 
 def _overall(found: Voters) -> str:
-    voters = int((found.answers > 0).sum())
-    if not voters:
+    total, voters = len(ordered(found)), int((found.answers > 0).sum())
+    if not total:
         return "Nobody has voted under a name yet." if found.unnamed else "Nobody has voted yet."
+    known = counted(total, "voter")
+    if voters < total:
+        known += f", {voters:,} of them with answers that count"
     if found.overall is None:
-        return f"{counted(voters, 'voter')}. No two of them have answered the same question yet."
-    alike, base, alpha = found.overall
-    more = "" if alpha is None else f" (Krippendorff's α = {alpha:.2f})"
+        return f"{known}. No two of them have chosen an arm for the same question yet."
+    asked = "1 question" if found.questions == 1 else f"each of {found.questions:,} questions"
     return (
-        f"{counted(voters, 'voter')}. Two who answered the same question agree in {100 * alike:.0f} % of cases; people "
-        f"who do not look would agree in {100 * base:.0f} %{more}. {counted(found.questions, 'question')} had answers "
-        "of two or more."
+        f"{known}. Two who chose an arm for the same question agree in {percent(found.overall.raw)} % of cases; a coin "
+        f"would in 50 %. Ties are left out. Two voters or more chose an arm for {asked}."
     )
 
 
@@ -301,8 +303,8 @@ def remarks_of(found: Voters, most: int = 20) -> list[dict[str, str]]:
                 words = f"chose the {side} side in {often:,} of {both:,} answers, whatever was shown there."
             elif kind == "at_random":
                 words = (
-                    f"agrees with {100 * row['share']:.0f} % of the others' answers to the same {row['compared']:,} "
-                    f"questions. A voter like the others agrees with {100 * row['expected']:.0f} %, a coin with 50 %."
+                    f"agrees with {percent(row['share'])} % of the others' answers to the same {row['compared']:,} "
+                    f"questions. A voter like the others agrees with {percent(row['expected'])} %, a coin with 50 %."
                 )
             else:
                 words = f"takes {row['seconds']:.1f} seconds per answer. The usual time is {usual or 0:.1f} seconds."

@@ -16,6 +16,7 @@ from ...study.leaderboard import preferences_page
 from ...study.tally import ranked_words
 from ...study.worker import read_packed
 from ...votes.written import write_votes
+from ..downloads import attachment
 from ..errors import Refused, error_responses
 from ..keys import KeyId
 from ..page_files import compressed
@@ -155,11 +156,7 @@ def export(study: Found, format: Literal["csv", "jsonl", "parquet"] = "csv") -> 
         path = Path(folder) / f"votes.{format}"
         write_votes(study.votes(), path)
         content = path.read_bytes()
-    return Response(
-        content,
-        media_type=KINDS[format],
-        headers={"Content-Disposition": f'attachment; filename="votes.{format}"'},
-    )
+    return Response(content, media_type=KINDS[format], headers=attachment(study.name, f"votes.{format}"))
 
 
 @router.get("/api/studies/{study}/chart", response_class=Response)

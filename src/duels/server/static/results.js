@@ -37,9 +37,11 @@ function unbroken(words) {
 function until(time) {
   if (!time) return "";
   const when = new Date(time);
-  const soon = when - Date.now() < 20 * 3600 * 1000;
-  const options = soon ? { hour: "2-digit", minute: "2-digit" } : { weekday: "short", day: "numeric", month: "short" };
-  const far = when - Date.now() > 300 * 24 * 3600 * 1000;
+  const ahead = when - Date.now();
+  const today = when.toDateString() === new Date().toDateString();
+  const clock = ahead < 20 * 3600 * 1000 ? { hour: "2-digit", minute: "2-digit" } : {};
+  const options = today ? clock : { weekday: "short", day: "numeric", month: "short", ...clock };
+  const far = ahead > 300 * 24 * 3600 * 1000;
   const shown = when.toLocaleString("en", far ? { month: "long", year: "numeric" } : options).replaceAll(" ", "\u00a0");
   return `At the present rate that is until ${shown}.`;
 }
@@ -57,6 +59,7 @@ function drawArms(glance) {
   const left = glance.arms_total - glance.arms.length;
   place("arms-more").textContent = left ? `${whole(left)} more arms${base ? "" : " are in the tables under Advanced, and in the API"}.` : "";
   const ranked = glance.ranked[0].toUpperCase() + glance.ranked.slice(1);
+  place("ranks").textContent = glance.ranks;
   place("ranked").textContent = glance.answers
     ? `${ranked}. A rating is on the scale of Elo, with its 95 % interval: 400 points are odds of 10 to 1.`
     : "";
@@ -66,10 +69,10 @@ function drawArms(glance) {
 function armRow(arm, position) {
   const name = element("th", { scope: "row", role: "rowheader" }, element("span", { class: "name" }, arm.arm));
   if (!arm.active) name.append(" ", element("span", { class: "chip quiet" }, "retired"));
-  const row = element("tr", { role: "row", class: arm.active ? "" : "off" }, cell(arm.rank ?? "–", "n"), name);
+  const row = element("tr", { role: "row", class: arm.active ? "" : "off" }, rankCell(arm), name);
   const chance = element("td", { class: "chance", role: "cell" });
   if (arm.chance !== null) {
-    const percent = arm.chance < 0.005 ? "<1 %" : arm.chance > 0.995 ? ">99 %" : `${Math.round(100 * arm.chance)} %`;
+    const percent = arm.chance < 0.005 ? "<1 %" : arm.chance > 0.995 ? ">99 %" : `${percentOf(arm.chance)} %`;
     chance.append(track(bar("bar", 0, 100 * arm.chance)), element("span", { class: "figure" }, percent));
   }
   const rating = element("td", { class: "rating", role: "cell" });
@@ -83,6 +86,14 @@ function armRow(arm, position) {
   }
   row.append(chance, rating, ...[arm.wins, arm.losses, arm.ties].map((number) => cell(whole(number), "n count")));
   return row;
+}
+
+/** A rank that may still change is pale, with a question mark. */
+function rankCell(arm) {
+  if (arm.rank === null || arm.certain) return cell(arm.rank ?? "–", "n");
+  const made = cell(`${arm.rank}?`, "n unsure");
+  made.title = "This rank is not certain.";
+  return made;
 }
 
 function cell(text, kind) {
@@ -126,16 +137,23 @@ function drawMap(map) {
   if (focused) table.querySelector(`[data-pair="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
 }
 
+/** Halves are rounded away from 50, so that the two cells of a pair add up to 100. */
+function percentOf(share) {
+  const up = (part) => Math.floor(100 * part + 0.5 + 1e-9);
+  return share < 0.5 ? 100 - up(1 - share) : up(share);
+}
+
 function mapCell(names, i, j, pair, size) {
   if (i === j) return element("td", { class: "same" });
   if (!pair) return element("td", { class: "unmet" }, element("span", { class: "unseen" }, "have not met"));
   const met = pair.won + pair.lost + pair.tied;
   const share = (pair.won + pair.tied / 2) / met;
-  const percent = `${Math.round(100 * share)} %`;
+  const rounded = percentOf(share);
+  const percent = `${rounded} %`;
   const sure = pair.certain === 0 ? "not certain" : "certain";
   const label = `${names[i]} wins ${percent} of ${whole(met)} against ${names[j]}, ${sure}`;
   const button = element("button", { type: "button", "aria-label": label, title: label, "data-pair": `${i} ${j}` });
-  if (size <= NUMBERED) button.append(String(Math.round(100 * share)));
+  if (size <= NUMBERED) button.append(String(rounded));
   const made = element("td", { class: pair.certain === 0 ? "pale" : "sure" }, button);
   const shade = pair.certain === 0 ? (share * met + 2) / (met + 4) : share; // few answers are no strong colour
   made.style.setProperty("--share", `${Math.round(100 * Math.abs(2 * shade - 1))}%`);

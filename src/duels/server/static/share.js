@@ -33,21 +33,6 @@ function numbers(form, values, known = {}) {
   return found;
 }
 
-/** Times in the reader's own zone. */
-function localise() {
-  for (const time of document.querySelectorAll("time[data-local]")) {
-    const when = new Date(time.dateTime);
-    const year = when.getFullYear() === new Date().getFullYear() ? {} : { year: "numeric" };
-    time.textContent = when.toLocaleString("en", { day: "numeric", month: "short", ...year, hour: "2-digit", minute: "2-digit" });
-    time.title = time.dateTime;
-  }
-}
-
-async function update() {
-  await refresh();
-  localise();
-}
-
 /** When a link ends, as the API wants it; null for never. */
 function end(values) {
   const chosen = values.get("ends");
@@ -81,7 +66,7 @@ onForm("new-link", "link-said", async (values) => {
   });
   showLink(place("link-made"), made);
   place("link-name").value = "";
-  await update();
+  await refresh();
 });
 
 onForm("new-invitations", "invite-said", async (values) => {
@@ -98,14 +83,14 @@ onForm("new-invitations", "invite-said", async (values) => {
   });
   showInvited(place("invite-made"), made.invitations);
   place("invite-names").value = "";
-  await update();
+  await refresh();
 });
 
 onForm("new-results-link", "results-said", async (values) => {
   const made = await call("POST", at(study, "results-links"), { name: values.get("name").trim(), expires: end(values) });
   showLink(place("results-made"), made);
   place("results-name").value = "";
-  await update();
+  await refresh();
 });
 
 onForm("import", "import-said", async () => {
@@ -114,7 +99,7 @@ onForm("import", "import-said", async () => {
   if (!/\.parquet$/i.test(input.files[0].name)) await textOf(input.files[0]);
   const made = await call("POST", at(study, "import"), input.files[0]);
   input.value = "";
-  await update();
+  await refresh();
   say(place("import-said"), `${count(made.imported, "vote")} imported.`);
 });
 
@@ -141,14 +126,14 @@ onClick({
     if (!(await confirmed({ title: `Revoke ${name}?`, words: LOST[kind], button: "Revoke" }))) return;
     await attempt(button, saidOf(button), async () => {
       await call("DELETE", at(study, "links", revoke));
-      await update();
+      await refresh();
       place("link-name").focus();
     });
   },
   "[data-switch]": (button) =>
     attempt(button, saidOf(button), async () => {
       await call("PATCH", at(study, "links", button.dataset.switch), { on: button.dataset.on === "true" });
-      await update();
+      await refresh();
     }),
   "[data-renew]": async (button) => {
     const words = "The old link stops working. The votes are kept.";
@@ -156,7 +141,7 @@ onClick({
     await attempt(button, place("invite-said"), async () => {
       const made = await call("POST", at(study, "invitations", button.dataset.renew, "renew"));
       showInvited(place("invite-made"), [made]);
-      await update();
+      await refresh();
       place("invite-made").scrollIntoView({ block: "nearest" });
     });
   },
@@ -184,7 +169,7 @@ onForm("change-form", "change-said", async (values) => {
   if (values.get("date") !== forField(known.expires)) wanted.expires = timeOf(values.get("date"), false);
   await call("PATCH", at(study, "links", changing.id), wanted);
   place("change").close();
-  await update();
+  await refresh();
 });
 
 document.addEventListener("change", (event) => {
@@ -192,7 +177,6 @@ document.addEventListener("change", (event) => {
   if (field) place(field).hidden = event.target.value !== "date";
 });
 
-localise();
 setInterval(() => {
-  if (!document.hidden && !document.querySelector("dialog[open]")) update().catch(() => {});
+  if (!document.hidden && !document.querySelector("dialog[open]")) refresh().catch(() => {});
 }, EVERY);

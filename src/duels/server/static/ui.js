@@ -11,6 +11,18 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
+/** Shows times in the reader's own zone, with UTC as a tooltip. `data-local` may be empty, seconds or date. */
+export function localise(page) {
+  for (const time of page.querySelectorAll("time[data-local]")) {
+    const when = new Date(time.dateTime);
+    const year = when.getFullYear() === new Date().getFullYear() ? {} : { year: "numeric" };
+    const clock = time.dataset.local === "date" ? {} : { hour: "2-digit", minute: "2-digit" };
+    const exact = time.dataset.local === "seconds" ? { second: "2-digit" } : {};
+    time.textContent = when.toLocaleString("en", { day: "numeric", month: "short", ...year, ...clock, ...exact });
+    time.title = `${when.toISOString().slice(0, 19).replace("T", " ")} UTC`;
+  }
+}
+
 export function say(place, words, bad = false) {
   place.classList.toggle("bad", bad);
   place.textContent = words;
@@ -133,5 +145,9 @@ export async function fetchPage() {
     return null;
   }
   if (!response.ok) throw new ApiError(response.status, `the server answered ${response.status}`, null);
-  return new DOMParser().parseFromString(await response.text(), "text/html");
+  const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  localise(page); // as in the page that is shown, so that only what is different is replaced
+  return page;
 }
+
+localise(document);
