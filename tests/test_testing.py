@@ -182,6 +182,7 @@ def test_unchecked_parameters_are_caught():
         testing.check_parameters(altered(btm, check=lambda params: None))
 
 
+@pytest.mark.deep
 def test_different_compiled_play_is_caught():
     def select(state, params, t, rng):
         return (0, 1) if t << 63 > 0 else (1, 0)  # numba's integers have 64 bits

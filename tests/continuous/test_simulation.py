@@ -14,7 +14,7 @@ from scipy import optimize
 
 import duels
 from duels import DuelsError, InvalidInput, UnknownName
-from duels.continuous import find_function, list_functions, policy
+from duels.continuous import find_function, list_functions, policy, simulation
 from duels.continuous.policies import BUILT_IN
 from duels.continuous.simulation import COLUMNS, make_world, play_run
 from duels.results import SCHEMA, combine
@@ -101,8 +101,9 @@ def test_answers_have_the_chances_they_should():
     assert abs(won - chance) < 5 * math.sqrt(chance * (1 - chance) / 10_000)
 
 
-def test_the_same_table_for_any_number_of_jobs():
+def test_the_same_table_for_any_number_of_jobs(monkeypatch):
     """Also run by run: a run depends on the seed and its number only; in this process too."""
+    monkeypatch.setattr(simulation, "FEW", 0)  # in processes
     three = duels.simulate_continuous("camel", "gp_rucb", jobs=3, seed=2, **SHORT).frame
     one = duels.simulate_continuous("camel", "gp_rucb", jobs=1, seed=2, **{**SHORT, "runs": 2}).frame
     assert three.filter(pl.col("run") < 2).equals(one)
@@ -222,6 +223,7 @@ def _is_running(pid):
         return False
 
 
+@pytest.mark.deep
 def test_figures_of_continuous_arms(tmp_path):
     parts = [duels.simulate_continuous("camel", name, **SHORT) for name in ("random", "eubo")]
     results = combine(parts)

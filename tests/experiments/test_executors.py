@@ -161,6 +161,7 @@ def test_a_scheduler_that_dies_in_the_middle(scheduler, tmp_path, monkeypatch, c
     assert caplog.records == []
 
 
+@pytest.mark.deep
 def test_a_worker_killed_in_the_middle_changes_nothing(client, tmp_path, monkeypatch):
     planned = duels.experiments.experiment("arxiv-6", ["random", "rucb"], 5_000_000, runs=8)
     victim = next(iter(client.run(os.getpid).values()))

@@ -254,6 +254,7 @@ def test_a_report_of_the_whole_folder_says_where_the_experiment_is(tiny, without
     assert f"its experiment is {tmp_path / 'results'}" in " ".join(refused.stderr.split())
 
 
+@pytest.mark.deep
 def test_a_report_of_its_experiment_has_the_claims_and_the_pool(tiny, without_figures, pool, tmp_path):
     done = command(tmp_path / "out", matrix=pool, quick=True)
     shown = duels_command("report", tmp_path / "out" / "results")

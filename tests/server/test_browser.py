@@ -337,6 +337,7 @@ def test_a_verdict_is_seen_live_and_voters_are_thanked(browser, live, api):
     expect(voter.locator("#thanks-words")).to_contain_text("This study has ended.")
 
 
+@pytest.mark.deep
 def test_times_are_the_reader_s_own_and_forecasts_have_a_date(browser, live, api):
     make_study(api, "race", ["ant", "bee"])
     votes = "left,right,winner\n" + "ant,bee,left\n" * 5 + "bee,ant,left\n" * 3
@@ -588,6 +589,7 @@ def leave(page, inside):
     page.mouse.move(5, 5)
 
 
+@pytest.mark.deep
 def test_a_question_answered_in_another_tab_and_outputs_that_are_still_missing(browser, api):
     def items(*arms):
         return json.dumps({"prompt": "q", "kind": "html", "outputs": dict.fromkeys(arms, "<p>hello</p>")})
@@ -658,7 +660,8 @@ def violations(page):
     return [(one["id"], [node["html"] for node in one["nodes"]]) for one in Axe().run(page).response["violations"]]
 
 
-def test_all_pages_are_accessible_and_fit(browser, live, api):
+@pytest.mark.parametrize("scheme", ["dark", pytest.param("light", marks=pytest.mark.deep)])
+def test_all_pages_are_accessible_and_fit(browser, live, api, scheme):
     name, arms = "w" * 80, ["concise", "a" * 60, "thorough", "vague"]
     item = {"kind": "code", "outputs": dict.fromkeys(arms, "x" * 300)}
     path = make_study(api, name, arms, [item | {"prompt": f"{k} " * 40} for k in range(10)])
@@ -667,7 +670,7 @@ def test_all_pages_are_accessible_and_fit(browser, live, api):
     assert api.post(f"/api/studies/{name}/arms/vague/retire").status_code == 200
     load_study(name, live.storage).run({"j" * 60: lambda left, right: Answer("left", cost=0.1)}, max_calls=20)
     browser.expected += [NOT_FOUND]
-    page = browser.sign_in(live.token, color_scheme="dark")
+    page = browser.sign_in(live.token, color_scheme=scheme)
     ready = {
         "/": "#studies",
         "/tokens": "#token-list",
@@ -689,10 +692,12 @@ def test_all_pages_are_accessible_and_fit(browser, live, api):
         page.wait_for_selector(sign)
         assert ("Position bias: jjj" in page.content()) == (address == f"/studies/{name}")
         page.evaluate("() => document.querySelectorAll('main details').forEach((one) => { one.open = true; })")
-        for scheme in ("dark", "light"):
+        if address == "/docs" and scheme == "light":  # it is large: both schemes are looked at where there is time
+            page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+            assert violations(page) == [], (address, "dark")
+        if address != "/docs" or scheme == "light":
             page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # colours change at once
             assert violations(page) == [], (address, scheme)
-        page.emulate_media(color_scheme="dark")
         for size in (DESKTOP, TABLET, SMALL_TABLET, PHONE):
             page.set_viewport_size(size)
             wide = page.evaluate("() => document.documentElement.scrollWidth")
@@ -708,6 +713,7 @@ NARROWEST = """() => {
 }"""
 
 
+@pytest.mark.deep
 def test_the_documentation_of_the_api_works_on_the_page(browser, live):
     page = browser.sign_in(live.token, "/docs")
     operation = page.locator("#operations-studies-studies_api_studies_get")

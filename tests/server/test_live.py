@@ -228,6 +228,7 @@ def stuck(live):
     return connection
 
 
+@pytest.mark.deep
 def test_two_hundred_listeners_and_some_who_never_read(serve):
     live = serve()
     with live.client() as client:

@@ -364,6 +364,7 @@ def test_a_full_disk_is_said_and_with_room_it_goes_on(storage, admin, caplog):
     assert len(answers_in(storage.url)) == len(told) + 1
 
 
+@pytest.mark.deep
 def test_a_database_that_another_process_holds(serve):
     """Its lock is waited for, but not for long; a request that waits for it at the end is answered too."""
     live = serve()

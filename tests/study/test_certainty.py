@@ -329,6 +329,7 @@ def test_arms_that_come_later_err_no_more():
 @pytest.mark.parametrize(
     ("z", "winners", "errors"), [pytest.param(1.96, 0.4, 0.6, marks=pytest.mark.deep), (2.734, 0.06, 0.1)]
 )
+@pytest.mark.deep
 def test_an_interval_of_fixed_size_would_fail(z, winners, errors):
     """The same test can fail: with p̂ ± z/(2√n) at every look, far more than 5 % of studies err or name a wrong winner.
 

@@ -172,6 +172,7 @@ def test_looking_after_every_answer_errs_in_fewer_than_delta(world, margin):
     assert errs(watched(WORLDS[world], CROWN, 0.0, 500, 3000, margin=margin)) <= 41
 
 
+@pytest.mark.deep
 def test_a_level_too_low_would_fail():
     """The same studies with the levels of δ = 0.9, where about a fifth err: fewer than 42 with probability 10⁻¹⁰."""
     assert errs(watched(WORLDS["two on top of 10"], CROWN, 0.0, 500, 3000, delta=0.9)) > 41

@@ -193,6 +193,7 @@ def test_those_who_do_not_look_are_listed_as_in_agreement(clock):
     assert "a coin with 50 %" in remarks["coin", "at_random"]
 
 
+@pytest.mark.deep
 def test_nobody_is_left_out_of_the_exact_test_who_could_be_listed():
     """The normal approximation comes first. It must never say no where the exact test of Holm's method says yes."""
     rng = np.random.default_rng(0)

@@ -7,7 +7,7 @@ import pytest
 from duels.errors import Conflict, InvalidInput
 from duels.server.keys import make_key
 from duels.storage.storage import Storage
-from duels.study import catalogue
+from duels.study import answering, catalogue
 from duels.study import study as studies
 from duels.study.catalogue import create_study, delete_study, list_studies, load_study
 from duels.study.items import add_items, list_items
@@ -34,6 +34,7 @@ def old(storage, monkeypatch):
         patch.setattr(catalogue, "arm_names", lambda arms: list(arms))
         patch.setattr(catalogue, "checked_name", lambda name: name)
         patch.setattr(studies, "voter_name", lambda voter: voter)
+        patch.setattr(answering, "voter_name", lambda voter: voter)
         study = create_study([TAKEN_APART, "a\u200bb", "ab"], TAKEN_APART, storage)
         study.tell(study.ask(voter="v\u202ew", allow_self=False), "left", voter="v\u202ew")
     return study

@@ -36,6 +36,7 @@ from .workers import Worker
 
 MOST_DUELS = 10_000
 SPREAD_POINTS, OWN_POINTS = 14, 10  # 2^n Sobol' points give the standard deviation of a named function, and of yours
+FEW = 300  # duels: so many are played sooner than processes start
 NOTION = "utility"
 Utility = Callable[[Setting], float]  # a function of your own
 COLUMNS = {**SCHEMA, "recommendation": pl.String}
@@ -97,7 +98,7 @@ def simulate_continuous(
     played = _Played(world, chosen, duels, seed, times)
     if out is None:
         frames: dict[int, pl.DataFrame] = {}
-        session = Session(played.place(jobs))
+        session = Session(played.place(runs, jobs))
 
         def keep(run: int, frame: pl.DataFrame) -> None:
             frames[run] = frame
@@ -252,19 +253,22 @@ def play_run(
 
 
 class _Played:
-    """The runs of one simulation, in processes or on threads."""
+    """The runs of one simulation: on threads, or in processes if there is enough to do."""
 
     def __init__(self, world: World, policy: Policy, duels: int, seed: int, times: list[int]) -> None:
         self.world, self.policy, self.duels, self.seed, self.times = world, policy, duels, seed, times
 
-    def place(self, jobs: int) -> str:
+    def place(self, runs: int, jobs: int) -> str:
         """Where runs are played, for the provenance."""
-        return counted(jobs, "process", "processes") if self.world.named and jobs > 1 else counted(jobs, "thread")
+        return counted(jobs, "process", "processes") if self._in_processes(runs, jobs) else counted(jobs, "thread")
+
+    def _in_processes(self, runs: int, jobs: int) -> bool:
+        return self.world.named and min(jobs, runs) > 1 and runs * self.duels > FEW
 
     def all(self, runs: list[int], jobs: int, keep: Callable[[int, pl.DataFrame], None], progress: bool | None) -> None:
         """Play runs and keep the table of each."""
         lock, idle = threading.Lock(), list[Worker]()
-        elsewhere = self.world.named and min(jobs, len(runs)) > 1  # one run at a time needs no further process
+        elsewhere = self._in_processes(len(runs), jobs)
 
         def one(place: int, stop: threading.Event, share: Callable[[float], None]) -> None:
             def go_on(done: float) -> bool:
@@ -303,7 +307,7 @@ def _in_folder(
     with folder.locked():
         if folder.finished:
             return folder.results(what)
-        session = Session(played.place(jobs))
+        session = Session(played.place(runs, jobs))
 
         def keep(run: int, frame: pl.DataFrame) -> None:
             folder.keep(run, frame)
