@@ -413,6 +413,7 @@ def test_shards_are_run_and_merged(tmp_path):
     assert (again.returncode, "runs is 5, but the experiment has its own runs" in again.stderr) == (2, True)
 
 
+@pytest.mark.deep
 def test_figures_are_drawn_from_a_folder_and_from_a_matrix(tmp_path):
     what = ["arxiv-6", "-p", "rucb", "-p", "savage", "--horizon", "1e3", "--runs", "3"]
     output("run", *what, "--out", "o", cwd=tmp_path)

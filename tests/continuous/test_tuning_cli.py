@@ -155,6 +155,7 @@ def test_a_program_that_fails(monkeypatch):
     assert "the same command continues" in done.stderr
 
 
+@pytest.mark.deep
 def test_ctrl_c_says_how_to_go_on():
     person = Person("tune", "space.toml", "--command", f"{JUDGE} 0.2", "-p", "random", "--name", "voice", width=200)
     person.until("asked")

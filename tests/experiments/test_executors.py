@@ -210,6 +210,7 @@ def test_a_task_that_ends_its_workers_is_named(impatient, tmp_path):
         duels.run_experiment("arxiv-6", ["rucb", str(policy)], 1000, runs=1, executor=impatient, out=tmp_path / "out")
 
 
+@pytest.mark.deep
 def test_an_error_of_a_task_arrives(client, tmp_path):
     policy = tmp_path / "wrong.py"
     policy.write_text("from duels.policies.random import *\ndef recommend(state, rng):\n    return 99\n")

@@ -779,6 +779,7 @@ def test_gamma_is_tried_on_both_sides_of_the_true_one(reproduced):
     assert 10 * regret[1] < regret[3] < regret[4] / 2 < regret[6] / 2
 
 
+@pytest.mark.deep
 def test_lemma_1_is_drawn_of_a_run_in_which_something_happens(reproduced):
     _, _, proofs = reproduced
     assert "p is inside at every recorded time from T = 115 on" in words(proofs["lemma-1"].chart)

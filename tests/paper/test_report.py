@@ -253,6 +253,7 @@ def test_what_was_run(page, results):
     assert rows["cyclic-4"][-1] == CYCLIC.digest
 
 
+@pytest.mark.deep
 def test_problems_without_a_condorcet_winner(tmp_path, unrendered):
     """A cycle of three is played for Copeland regret: no winner, no γ, no gap, no claim of the paper's problems."""
     cycle = PreferenceMatrix([[0.5, 0.6, 0.2], [0.4, 0.5, 0.6], [0.8, 0.4, 0.5]], name="cycle")

@@ -218,6 +218,7 @@ def vote_by_mouse_and_keyboard(browser, link, api):
     assert answers(api, "styles of answers?") == said
 
 
+@pytest.mark.deep
 def test_create_from_a_file_of_items(browser, live, api, tmp_path):
     page = browser.sign_in(live.token)
     browser.expected += ["status of 400"]
@@ -370,6 +371,7 @@ def test_times_are_the_reader_s_own_and_forecasts_have_a_date(browser, live, api
     expect(board.locator(".tabs [aria-current]")).to_have_text("Results")
 
 
+@pytest.mark.deep
 def test_the_page_comes_back_by_itself_when_the_server_does(browser, live, serve, api):
     make_study(api, "race", ["ant", "bee", "cat"])
     board = browser.sign_in(live.token, "/studies/race")

@@ -130,6 +130,7 @@ def test_a_link_from_its_creation_to_its_end(browser, live, api, size):  # noqa:
 
 
 @SIZES
+@pytest.mark.deep
 def test_people_are_invited_and_others_watch(browser, live, api, size):  # noqa: F811
     make_study(api, "answers")
     browser.expected += [NOT_FOUND, "status of 400"]

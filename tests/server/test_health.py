@@ -74,6 +74,7 @@ def test_writing_that_fails_is_said_and_so_is_that_it_works_again(serve):
         assert answers(client) == 2
 
 
+@pytest.mark.deep
 def test_writing_that_fails_is_noticed_without_anybody_writing(serve):
     live = serve()
     with live.client() as client:
@@ -116,6 +117,7 @@ def test_a_full_disk(serve, small_disk):
         assert duels.load_study("search", Storage(live.storage)).check()
 
 
+@pytest.mark.deep
 def test_a_file_that_is_moved_away_and_back(serve, tmp_path):
     live = serve()
     file, away = file_of(live), str(tmp_path / "away.db")
@@ -135,6 +137,7 @@ def test_a_file_that_is_moved_away_and_back(serve, tmp_path):
     assert duels.load_study("search", Storage(live.storage)).check() == 5
 
 
+@pytest.mark.deep
 def test_a_health_check_alone_opens_a_file_that_came_back(serve, tmp_path):
     """A balancer sends no requests to a server that is not healthy."""
     live = serve()

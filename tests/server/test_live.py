@@ -381,6 +381,7 @@ def test_the_log_is_json_without_secrets_and_metrics_count(serve):
     assert [secret for secret in secrets if secret in told] == []
 
 
+@pytest.mark.deep
 def test_a_clock_that_jumps(storage, admin, app, study, monkeypatch):
     """A year ahead and back: questions, answers and verdicts go on; sessions end by their date and not before."""
     jump = [0.0]

@@ -197,6 +197,7 @@ def test_killed_under_load_on_sqlite(serve):
         assert client.get(STUDY).json()["answers"] == len(told) + 1
 
 
+@pytest.mark.deep
 def test_one_of_two_killed_under_load_on_postgres(serve, postgres):
     one, two = serve(postgres, environment=TOKEN), serve(postgres, environment=TOKEN)
     with two.client() as client:
@@ -303,6 +304,7 @@ def cluster(postgres_server):
     shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.mark.deep
 def test_a_database_that_goes_and_comes_back(serve, cluster):
     url, control = cluster
     live = serve(url)

@@ -292,6 +292,7 @@ def test_a_token_revoked_while_its_votes_are_read_stores_nothing(admin, anybody,
     assert admin.get(study).json()["answers"] == before
 
 
+@pytest.mark.deep
 def test_counts_and_parquet_are_imported(server):
     """A table of counts, as CSV and as Parquet: one row, and a thousand votes."""
     csv = b"left,right,wins_left,wins_right,ties\nbm25,dense,600,390,10\n"

@@ -142,6 +142,7 @@ def look_at_voters(browser, live, api, size):  # noqa: F811
     assert page.evaluate("() => window.xss") is None
 
 
+@pytest.mark.deep
 def test_a_lead_looks_at_voters_and_withdraws_one(browser, live, api):  # noqa: F811
     look_at_voters(browser, live, api, DESKTOP)
 

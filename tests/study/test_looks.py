@@ -196,6 +196,7 @@ def test_long_studies_err_in_fewer_than_delta(world, how, tie, margin):
     assert errs(seen) <= 76
 
 
+@pytest.mark.deep
 def test_the_watch_compiled_and_interpreted_agree_exactly():
     for p in (EVEN, TOP_TWO_EVEN, CYCLE):
         ends = [
