@@ -169,7 +169,7 @@ def answer_each(caller, operations, numbers):
         body = right_body(operation, world)
         if body is not None:
             sent |= {"body": body, "media_type": operation.get_request_payload_content_types()[0]}
-        if operation.label == "GET /api/studies/{study}/pair":
+        if operation.label in ("GET /api/studies/{study}/pair", "GET /api/results/{results}/pair"):
             sent |= {"query": {"first": "bm25", "second": "dense"}}
         if operation.label == "POST /api/vote/{link}/undo":
             caller.client.post(
