@@ -64,3 +64,8 @@ def test_a_study_of_somebody_elses_is_not_touched(storage):
 
     duels.create_study(["a", "b"], "demo", storage)
     assert Demo(storage).study.name == "demo-2"
+
+
+def test_a_retired_study_is_left_as_it_is(demo, storage):
+    demo.study.retire()
+    assert Demo(storage).study.name == "demo-2"

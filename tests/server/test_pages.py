@@ -5,6 +5,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import vl_convert
@@ -16,6 +17,7 @@ from duels.server.app import create_app
 from duels.server.keys import csrf_token, make_key
 from duels.server.middleware import POLICY
 from duels.server.page_files import place
+from duels.server.pages import progress_of
 from duels.study.board import board
 from duels.study.board_charts import plot_progress
 from duels.study.catalogue import create_study
@@ -545,3 +547,17 @@ def test_a_winner_and_a_retired_study_are_marked_in_the_list(people, admin, stud
     text = people.page("/").text
     assert "search retired Winner: bm25 3 arms · 80 answers" in text
     assert "Winner: bm25" in people.page("/studies/search").text
+
+
+def test_progress_is_the_share_of_the_answers_that_are_likely_needed():
+    def progress(kind="not yet", median=300, answers=100, retired=False):
+        verdict = {"kind": kind, "duels": answers, "arms": 3, "items": None}
+        estimate = SimpleNamespace(answers_median=median, answers_90=2 * (median or 0))
+        return progress_of(verdict, estimate, {"answers": answers, "retired": retired})
+
+    assert progress() == 25  # 100 of 400
+    assert progress(answers=10**6, median=1) == 99  # not before the verdict
+    assert progress("winner", None) == 100
+    assert progress(median=None) is None
+    assert progress(retired=True) is None
+    assert progress(answers=20) is None  # fewer than ten per arm are too early

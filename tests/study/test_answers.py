@@ -108,3 +108,12 @@ def test_times_are_those_of_the_votes() -> None:
     assert table.time[0] == 1738324800.0  # 20,119 days of 86,400 s, and half a day
     assert table.asked[1] <= table.time[1]
     np.testing.assert_array_equal(table.imported, [True, False])
+
+
+def test_only_answers_in_one_order_have_a_coin() -> None:
+    study = duels.create_study(["a", "b"], "coins", "sqlite://")
+    study.import_votes([{"left": "a", "right": "b", "winner": "a"}])
+    one, both = study.ask(2, allow_self=False)
+    study.tell(one, "left")
+    study.storage.write(study.telling(both, "left", more={"calls": 2, "first": "left"}))  # as judges asked twice do
+    np.testing.assert_array_equal(AnswerLog().follow(study).coin, [False, True, False])
