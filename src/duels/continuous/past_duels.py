@@ -2,6 +2,7 @@
 
 import json
 import sys
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -117,6 +118,23 @@ def read_duels(space: Space, file: str) -> "pl.DataFrame":
         raise InvalidInput(f"{file} cannot be read: {str(error).partition(chr(10))[0]}") from None
 
 
+def parsed_duels(space: Space, content: bytes) -> "pl.DataFrame":
+    """Return the past duels of an upload, whose kind its first bytes tell.
+
+    Raises:
+        InvalidInput: If it cannot be read.
+    """
+    start = content.lstrip()[:4]
+    suffix = ".parquet" if start == b"PAR1" else ".jsonl" if start[:1] == b"{" else ".csv"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"upload{suffix}"
+        path.write_bytes(content)
+        try:
+            return read_duels(space, str(path))
+        except InvalidInput as error:
+            raise InvalidInput(str(error).replace(str(path), "the upload")) from None
+
+
 def _suffix(file: str) -> str:
     suffix = Path(file).suffix.lower()
     if suffix not in KINDS:
@@ -177,5 +195,6 @@ def import_in(connection: sa.Connection, *, study: "Tuning", duels: Sequence[Pas
             event = next_event(history, kind, now, **fields)
             history.take(event)
             new.append(event)
-    study.append_in(history, new)
+    if new:
+        study.append_in(history, new)
     return len(duels)

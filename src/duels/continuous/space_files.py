@@ -5,7 +5,7 @@ import os
 import tomllib
 from pathlib import Path
 
-from ..errors import InvalidInput, UnknownName
+from ..errors import InvalidInput
 from .spaces import Space, space
 
 MOST_BYTES = 1_000_000
@@ -43,11 +43,33 @@ def read_space(path: str | os.PathLike[str]) -> Space:
     except ValueError as error:  # of the text, or of either format
         raise InvalidInput(f"{file} cannot be read: {error}") from None
     try:
-        return space({name: _given(one) for name, one in found.items()} if isinstance(found, dict) else found)
-    except UnknownName as error:
-        raise InvalidInput(f"{file}: {error}") from None
+        return plain_space(found)
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {error}") from None
+
+
+def parsed_space(text: str) -> Space:
+    """Return the space of a TOML text, see `read_space`.
+
+    Raises:
+        InvalidInput: If it is not TOML, or a parameter is wrong.
+    """
+    try:
+        return plain_space(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(
+            f"the parameters cannot be read: {error}; expected lines such as gap = [4, 40] and font = "
+            '["serif", "sans-serif"]'
+        ) from None
+
+
+def plain_space(found: object) -> Space:
+    """Return the space of plain data, such as that of a JSON file, see `read_space`.
+
+    Raises:
+        InvalidInput: If a parameter is wrong.
+    """
+    return space({name: _given(one) for name, one in found.items()} if isinstance(found, dict) else found)  # type: ignore[arg-type]
 
 
 def _given(one: object) -> object:

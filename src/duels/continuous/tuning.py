@@ -22,6 +22,7 @@ from ..study.answering import Answering
 from ..study.duels import LogEntry, duel_number, iso_time
 from ..study.goal import goal_of
 from ..study.history import History
+from ..study.items import allow_scripts
 from ..study.record import next_event
 from ..study.study import Judging
 from ..votes.names import voter_name
@@ -30,6 +31,7 @@ from .blas import one_thread
 from .choices import Batch, Choice, Seen, choices, seen
 from .policies import Policy, policy
 from .spaces import Setting, Space, space
+from .templates import checked_template, render, store_template, stored_template
 from .workspace import Workspace, workspace_of
 
 if TYPE_CHECKING:
@@ -110,9 +112,49 @@ class Tuning(Answering):
         return self.history().total
 
     @property
+    def initial(self) -> int:
+        """How many questions are spread over all settings before the policy chooses them."""
+        return self._chooser.initial(self.space)
+
+    @property
     def retired(self) -> bool:
         """Whether the study was retired, and asks no more questions."""
         return self.history().retired
+
+    @property
+    def template(self) -> str | None:
+        """The page on which voters see a setting, see `set_template`; None if they see its values."""
+        return stored_template(self)
+
+    def set_template(self, template: str | None, *, scripts: bool | None = None) -> None:
+        """Set the page on which people who vote through a link of the server see each of the two settings.
+
+        Args:
+            template: An HTML page, with `{{ name }}` wherever the value of a parameter belongs; in a script,
+                `{{ name | json }}`. The page can load nothing, so its styles and pictures are part of it. None shows
+                the values themselves.
+            scripts: Whether scripts of the page run; by default they do not, or as it was set before.
+
+        Raises:
+            InvalidInput: If a parameter does not exist, none is used, or the page has more than a million characters.
+
+        Example:
+            >>> study = duels.create_tuning({"gap": (4, 40)}, "page", "sqlite://")
+            >>> study.set_template("<p style='margin: {{ gap }}px'>Which margin?</p>")
+        """
+        checked = None if template is None else checked_template(template, self.space)
+        if scripts is not None:
+            allow_scripts(self, bool(scripts))
+        store_template(self, checked)
+
+    def render(self, setting: Mapping[str, object]) -> str | None:
+        """Return the page of a setting; None if the study has no template.
+
+        Raises:
+            InvalidInput: If it is not a setting of the space.
+        """
+        template, checked = self.template, self.space.check(setting)
+        return None if template is None else render(template, checked)
 
     def __repr__(self) -> str:
         return f"Tuning({self.name!r}, {self.policy}, {', '.join(self.space.names)})"
@@ -340,12 +382,13 @@ class Tuning(Answering):
         Raises:
             InvalidInput: If a setting does not belong to the space, or a winner is something else.
         """
+        return self._storage.write(self.importing(duels))
+
+    def importing(self, duels: "Iterable[PastDuel] | pl.DataFrame") -> Write[int]:
+        """Return what `import_duels` writes; its value is how many were added."""
         from .past_duels import checked, import_in
 
-        rows = checked(self.space, duels)
-        if not rows:
-            return 0
-        return self._storage.write(Write(partial(import_in, study=self, duels=rows), self._row.id))
+        return Write(partial(import_in, study=self, duels=checked(self.space, duels)), self._row.id)
 
     def append_in(self, history: History, new: Sequence[Event]) -> None:
         """Append events that the history includes already, inside a transaction."""

@@ -12,7 +12,7 @@ from .. import __version__
 from ..errors import InvalidInput, cut
 from ..storage.registry import open_storage
 from ..storage.storage import Storage
-from . import item_pages, pages, preview, results_link, study_pages, voting
+from . import item_pages, pages, preview, results_link, study_pages, tuning_pages, voting
 from .api import (
     duels,
     interleaving,
@@ -24,6 +24,7 @@ from .api import (
     settings,
     studies,
     tokens,
+    tunings,
     voters,
 )
 from .background import Background
@@ -107,8 +108,21 @@ def create_app(
     metrics = Metrics()
     app.state.service, app.state.metrics = service, metrics
     add_error_handlers(app)
-    api = (studies, duels, results, items, item_results, links, invitations, settings, voters, interleaving, tokens)
-    people = (voting, preview, results_link, pages, study_pages, item_pages)
+    api = (
+        studies,
+        tunings,
+        duels,
+        results,
+        items,
+        item_results,
+        links,
+        invitations,
+        settings,
+        voters,
+        interleaving,
+        tokens,
+    )
+    people = (voting, preview, results_link, pages, study_pages, item_pages, tuning_pages)
     for router in (*(part.router for part in (*api, *people)), preview.pages, results_link.pages):
         app.router.routes += router.routes  # `include_router` would build every route once more
     _add_health(app, metrics, health)

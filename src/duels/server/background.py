@@ -10,6 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from ..continuous.tuning import Tuning
 from ..storage.storage import PAUSE, NotReady, Storage, Write
 from ..study import worker
 from ..study.catalogue import list_policies
@@ -43,9 +44,11 @@ class Background:
         """Process an upload, which may take long, in a thread of its own."""
         return await asyncio.get_running_loop().run_in_executor(self._uploads, work)
 
-    def prepare(self, study: Study) -> None:
+    def prepare(self, study: Study | Tuning) -> None:
         """Load a study and compile its policy before anybody asks."""
-        if self.storage.compile is not None:
+        if isinstance(study, Tuning):
+            self._slow.submit(study.prepare)
+        elif self.storage.compile is not None:
             self._slow.submit(self._compile_for, study)
 
     def prepare_all(self) -> None:

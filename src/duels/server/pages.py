@@ -196,7 +196,9 @@ def studies_page(request: Request, service: ServiceDep) -> Response:
     found = []
     for shown in service.listed():
         kind, words, progress = "damaged", "This study is damaged", None
-        if shown["damaged"] is None:
+        if shown["space"] is not None:
+            kind, words = "tuning", f"Tunes {' · '.join(shown['space'])}"
+        elif shown["damaged"] is None:
             study = service.study(shown["name"])
             verdict = service.verdict(study)
             estimate = standing_of(service, study, verdict)

@@ -9,10 +9,12 @@ from functools import partial
 from typing import NamedTuple
 from urllib.parse import quote
 
+import numpy as np
 import sqlalchemy as sa
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from ..continuous.tuning import Tuning
 from ..errors import Conflict, InvalidInput, NotFound
 from ..storage.tables import studies
 from ..study import ballots, log
@@ -22,15 +24,16 @@ from ..study.history import History
 from ..study.items import can_show, choose_item, item_of, scripts_allowed
 from ..study.study import Study
 from ..study.voter_settings import VoterSettings, voter_settings
-from .api.studies import Found
+from .api.studies import FoundAny
 from .errors import error_responses
 from .keys import body_of, signed
 from .link_schemas import PreviewAsk
 from .pages import PageRoute, signed_in, to_signin, voting_page
 from .schemas import Progress, Question, Vote
 from .security import Admin, ServiceDep
-from .service import Json, Service
-from .voting import OUTPUT_LASTS, TicketPath, output_response, page_of, side_out, signing_in
+from .service import AnyStudy, Json, Service
+from .tuning_pages import rendered_address
+from .voting import OUTPUT_LASTS, TicketPath, output_response, page_of, shown_settings, side_out, signing_in
 
 router = APIRouter(tags=["voting"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
 pages = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -52,42 +55,57 @@ def preview_page(request: Request, study: str, service: ServiceDep) -> Response:
     """Show the voting page as voters see it; answers are not counted."""
     if signed_in(request, service) is None:
         return to_signin(request)
-    found = service.study(study)
+    found = service.any_study(study)
     name = quote(found.name, safe="")
     settings, scripts, back = voter_settings(found), scripts_allowed(found), f"/studies/{name}/share"
     return voting_page(request, service, f"/api/studies/{name}/preview", "", settings, scripts, back)
 
 
 @router.post("/api/studies/{study}/preview/ask", response_model=Question)
-def preview_ask(study: Found, body: PreviewAsk, service: ServiceDep, key: Admin) -> Json:
+def preview_ask(study: FoundAny, body: PreviewAsk, service: ServiceDep, key: Admin) -> Json:
     """Get a question as a voter would. Nothing is written."""
     return _question(service, study, body.number, body.more)
 
 
 @router.post("/api/studies/{study}/preview/tell", response_model=Progress)
-def preview_tell(study: Found, body: Vote, key: Admin) -> Json:
+def preview_tell(study: FoundAny, body: Vote, key: Admin) -> Json:
     """Answer a question of a preview. The answer is thrown away."""
-    return _progress(study, voter_settings(study), body.duel + 1, True)
+    return _progress(voter_settings(study), body.duel + 1, True)
 
 
 @router.post("/api/studies/{study}/preview/undo", response_model=Question)
-def preview_undo(study: Found, body: PreviewAsk, service: ServiceDep, key: Admin) -> Json:
+def preview_undo(study: FoundAny, body: PreviewAsk, service: ServiceDep, key: Admin) -> Json:
     """Get the question before, as a voter who takes back an answer would."""
     return _question(service, study, max(0, body.number - 1), True)
 
 
-def _progress(study: Study, settings: VoterSettings, number: int, more: bool) -> Json:
+def _progress(settings: VoterSettings, number: int, more: bool) -> Json:
     done = "goal" if number >= settings.votes and not more else None
     known = {"title": "", "goal": settings.votes, "answered": number, "total": number, "done": done}
     shown = {name: getattr(settings, name) for name in ("question", "ties", "both_bad", "comments")}
     return known | shown | {"page": page_of(settings)}
 
 
-def _question(service: Service, study: Study, number: int, more: bool) -> Json:
-    settings = voter_settings(study)
-    progress = _progress(study, settings, number, more)
+def _question(service: Service, study: AnyStudy, number: int, more: bool) -> Json:
+    progress = _progress(voter_settings(study), number, more)
     if progress["done"] is not None:
         return progress | {"duel": None, "prompt": None, "a": None, "b": None}
+    prompt, a, b = _drawn(service, study, number) if isinstance(study, Study) else _drawn_settings(study, number)
+    return progress | {"duel": number, "prompt": prompt, "a": a, "b": b}
+
+
+def _drawn_settings(study: Tuning, number: int) -> tuple[None, Json, Json]:
+    """Two settings, which depend on the number alone, as sides of a question."""
+    luck = random.Random(f"preview {study.row.seed} {number}")
+    pair = [study.space.decode(np.array([luck.random() for _ in study.space.names])) for _ in range(2)]
+    a, b = (
+        side_out(one, rendered_address(study.name, setting)) for one, setting in zip(shown_settings(study, pair), pair)
+    )
+    return None, a, b
+
+
+def _drawn(service: Service, study: Study, number: int) -> tuple[str | None, Json, Json]:
+    """Two outputs as sides of a question, after its prompt."""
     pair, item = study.read(partial(_draw, study=study, number=number))
     names = study.history().names
     duel = Duel(number, names[pair[0]], names[pair[1]], study.name, iso_time(log.clock()), None)
@@ -99,7 +117,7 @@ def _question(service: Service, study: Study, number: int, more: bool) -> Json:
         f"/preview-output/{signed(secret, b'preview', PASS.pack(study.id, item or 0, arm, expires))}" for arm in pair
     ]
     a, b = (side_out(one, place) for one, place in zip(outputs, places))
-    return progress | {"duel": number, "prompt": prompt, "a": a, "b": b}
+    return prompt, a, b
 
 
 def _draw(

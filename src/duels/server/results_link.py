@@ -22,8 +22,9 @@ from .page_files import compressed
 from .pages import PageRoute, page
 from .pictures import picture
 from .security import ServiceDep, address_of
-from .service import Json, Service
-from .voting import study_name_of
+from .service import AnyStudy, Json, Service
+from .tuning_pages import with_frames
+from .voting import SETTINGS, output_address, study_name_of
 
 router = APIRouter(tags=["results links"], responses=error_responses(404, 422, 429, 503))
 pages = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -67,9 +68,12 @@ def _viewed(service: Service, secret: str) -> Viewed:
 Viewing = Annotated[Viewed, Depends(viewed)]
 
 
-def shown(service: Service, study: Study) -> Json:
+def shown(service: Service, study: AnyStudy, key: Key) -> Json:
     """Return the results without anything about items, voters or what the owner should do. Blocks."""
     glance = service.glance(study)
+    if not isinstance(study, Study):
+        shared = {name: value for name, value in glance.items() if name not in ("open", "next")}
+        return with_frames(shared, study, lambda which: output_address(service, key, 0, SETTINGS.index(which)))
     verdict = {name: glance["verdict"][name] for name in ("kind", "winner", "leader", "headline", "words")}
     verdict["words"] = without_items(verdict["words"])
     following = dict(glance["next"])
@@ -83,6 +87,10 @@ def without_items(words: str) -> str:
     return re.sub(r"\b(these|all|the) [\d,]+ items?\b", "these items", words)
 
 
+def _shown(service: Service, viewing: Viewed) -> Json:
+    return shown(service, service.any_study(viewing.study), viewing.key)
+
+
 @pages.get("/results/{results}")
 def results_page(request: Request, results: str, service: ServiceDep) -> Response:
     """Show the results to anybody who has the link."""
@@ -93,11 +101,10 @@ def results_page(request: Request, results: str, service: ServiceDep) -> Respons
         why = {OFF: "off", ENDED: "ended"}.get(str(error), "unknown")
         response: Response = page(request, service, "gone.html", 404, why=why, about="results")
     else:
-        study = service.study(found.study)
-        title = found.key.name or study.name
-        response = page(
-            request, service, "results.html", title=title, secret=results, glance=shown(service, study), viewer=True
-        )
+        study = service.any_study(found.study)
+        template = "results.html" if isinstance(study, Study) else "tuning_results.html"
+        title, glance = found.key.name or study.name, shown(service, study, found.key)
+        response = page(request, service, template, title=title, secret=results, glance=glance, viewer=True)
     response.headers.update(HEADERS)
     return response
 
@@ -105,7 +112,7 @@ def results_page(request: Request, results: str, service: ServiceDep) -> Respons
 @router.get("/api/results/{results}")
 def results_shown(request: Request, viewing: Viewing, service: ServiceDep) -> Response:
     """Get the results at a glance: who is best and how sure, what is next, who beats whom among the best arms."""
-    content = json.dumps(shown(service, service.study(viewing.study)), ensure_ascii=False, separators=(",", ":"))
+    content = json.dumps(_shown(service, viewing), ensure_ascii=False, separators=(",", ":"))
     response = compressed(request, content.encode(), "application/json")
     response.headers.update(HEADERS)
     return response
@@ -139,7 +146,7 @@ async def stream_shown(viewing: Viewing, service: ServiceDep) -> StreamingRespon
     key = KeyId(viewing.key.id, viewing.key.digest)
     if service.streams.listeners(key) >= MOST_STREAMS:
         raise Refused(429, "too many people follow these results at once: load them again from time to time", 30)
-    await asyncio.to_thread(service.study, viewing.study)
+    await asyncio.to_thread(service.any_study, viewing.study)
     messages = service.streams.follow(viewing.study, lambda: service.state(viewing.study), key)
     headers = HEADERS | {"X-Accel-Buffering": "no"}
     return StreamingResponse(_bare(messages), media_type="text/event-stream", headers=headers)

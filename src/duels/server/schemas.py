@@ -77,7 +77,8 @@ class StudyOut(BaseModel):
     name: str
     policy: str
     goal: GoalOut
-    arms: list[Arm]
+    arms: Annotated[list[Arm], Field(description="Empty in a study that tunes parameters.")]
+    space: Annotated[dict[str, Any] | None, Field(description="The parameters of a study that tunes them; else null.")]
     answers: int
     open: int
     items: int
@@ -100,6 +101,7 @@ class StudyListed(BaseModel):
     policy: str
     goal: GoalOut
     arms: list[Arm] | None
+    space: dict[str, Any] | None
     answers: int | None
     open: int | None
     items: int | None
@@ -139,8 +141,10 @@ class DuelItemOut(BaseModel):
 
 class DuelOut(BaseModel):
     id: int
-    left: str
-    right: str
+    left: Annotated[
+        str | dict[str, Any], Field(description="The arm on the left; in a tuning study the setting, by parameter.")
+    ]
+    right: str | dict[str, Any]
     study: str
     time: str
     item: Annotated[DuelItemOut | None, Field(description="What it is about, if the study has items.")] = None

@@ -8,7 +8,7 @@ from fastapi import Depends, Request
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
 
 from ..storage.changes import noted
-from ..study.study import Study
+from ..study.log import Log
 from .errors import Refused
 from .keys import LINKS, Key, csrf_token, digest_of
 from .limits import group_of
@@ -131,7 +131,7 @@ FastCaller = Annotated[Key | None, Depends(fast_dependency)]
 Admin = Annotated[Key, Depends(admin)]
 
 
-def changing(study: Study, key: Key, what: str) -> AbstractContextManager[None]:
+def changing(study: Log, key: Key, what: str) -> AbstractContextManager[None]:
     """Note a change of a study, with who made it; see `storage.changes`.
 
     Args:

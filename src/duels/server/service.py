@@ -15,11 +15,14 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
+from ..continuous.catalogue import load_any
+from ..continuous.glance import tuning_glance
+from ..continuous.tuning import Tuning
 from ..errors import DamagedStudy, UnknownName
 from ..storage.storage import Storage, StudyRow, Write
 from ..study.answers import AnswerLog, AnswerTable
 from ..study.board import board, verdict_data
-from ..study.catalogue import load_study
+from ..study.catalogue import refuse_kind
 from ..study.duels import iso_time
 from ..study.given import Given, last_given, note_given
 from ..study.glance import glance
@@ -42,6 +45,7 @@ MAX_BOARDS = 16  # in the cache
 MAX_KEYS = 10_000  # in the cache
 MAX_ANSWER_LOGS = 8  # in the cache: one of a million answers takes 20 MB
 Json = dict[str, Any]
+AnyStudy = Study | Tuning
 T = TypeVar("T")
 
 
@@ -72,7 +76,7 @@ class Service:
     _counting: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
     _states: dict[int, State] = field(default_factory=dict)  # by the study's id
     _keys: dict[str, Key] = field(default_factory=dict)
-    _studies: dict[str, Study] = field(default_factory=dict)
+    _studies: dict[str, AnyStudy] = field(default_factory=dict)
     _verdicts: dict[int, tuple[tuple[int, int], Json]] = field(default_factory=dict)  # by the study's id
     _standings: dict[int, tuple[tuple[int, int], Standing]] = field(default_factory=dict)  # by the study's id
     _glances: dict[int, tuple[tuple[int, int], Json]] = field(default_factory=dict)  # by the study's id
@@ -89,8 +93,8 @@ class Service:
         self.streams.close()
         self.background.close()
 
-    def study(self, name: str) -> Study:
-        """Return a study by its name, as it is now in the database. Blocks.
+    def any_study(self, name: str) -> AnyStudy:
+        """Return a study of any kind by its name, as it is now in the database. Blocks.
 
         Raises:
             UnknownName: If there is no such study.
@@ -101,9 +105,32 @@ class Service:
         if study is not None and self.exists(study):
             return study
         self._studies.pop(name, None)
-        study = load_study(name, self.storage)
+        study = load_any(name, self.storage)
         self._studies[name] = study
         return study
+
+    def study(self, name: str) -> Study:
+        """Return a study that compares arms. Blocks.
+
+        Raises:
+            InvalidInput: If the study tunes parameters.
+            UnknownName: If there is no such study.
+            DamagedStudy: If its log cannot be read.
+        """
+        return _comparing(self.any_study(name))
+
+    def tuning(self, name: str) -> Tuning:
+        """Return a study that tunes parameters. Blocks.
+
+        Raises:
+            InvalidInput: If the study compares arms.
+            UnknownName: If there is no such study.
+            DamagedStudy: If its log cannot be read.
+        """
+        found = self.any_study(name)
+        refuse_kind(found.row, tuning=True)
+        assert isinstance(found, Tuning)
+        return found
 
     def _follow_storage(self) -> None:
         """Clear the caches if the database was replaced."""
@@ -117,7 +144,7 @@ class Service:
             self._glances.clear()
             self._given.clear()
 
-    def exists(self, study: Study) -> bool:
+    def exists(self, study: AnyStudy) -> bool:
         """Return whether the study is still in the database. Blocks."""
         with self.storage.lock, self.storage.translate_errors():
             return _exists(self.storage, self.storage.connection(), study)
@@ -139,12 +166,16 @@ class Service:
         found = self._keys.get(keys.digest_of(secret))
         return found if found is not None else await asyncio.to_thread(self.key, secret)
 
-    async def cached_study(self, name: str) -> Study:
-        """Like `study`, from the cache if possible. `write` checks in its transaction that it still exists."""
+    async def cached_study(self, name: str) -> AnyStudy:
+        """Like `any_study`, from the cache if possible. `write` checks in its transaction that it still exists."""
         found = self._studies.get(name)
-        return found if found is not None else await asyncio.to_thread(self.study, name)
+        return found if found is not None else await asyncio.to_thread(self.any_study, name)
 
-    async def write(self, key: Key | None, name: str, write: Callable[[Study], Write[T]]) -> T:
+    async def write_compared(self, key: Key | None, name: str, write: Callable[[Study], Write[T]]) -> T:
+        """Like `write`, for studies that compare arms; others are refused."""
+        return await self.write(key, name, lambda study: write(_comparing(study)))
+
+    async def write(self, key: Key | None, name: str, write: Callable[[AnyStudy], Write[T]]) -> T:
         """Write to a study. The transaction also checks that the key is valid and the study exists.
 
         Args:
@@ -167,15 +198,15 @@ class Service:
                 self._studies.pop(name, None)  # deleted by another process, and perhaps created again
         raise UnknownName("study", name, ())
 
-    def _checked(self, key: Key | None, study: Study, write: Write[T]) -> Write[T]:
+    def _checked(self, key: Key | None, study: AnyStudy, write: Write[T]) -> Write[T]:
         return Write(partial(self._check_and_run, key, study, write), write.study, write.last)
 
-    def _check_and_run(self, key: Key | None, study: Study, write: Write[T], connection: sa.Connection) -> T:
+    def _check_and_run(self, key: Key | None, study: AnyStudy, write: Write[T], connection: sa.Connection) -> T:
         what = (None if key is None else (key.id, key.digest), study.row[:3])
         self.storage.once(what, partial(self._check, connection, key, study))
         return write.operation(connection)
 
-    def _check(self, connection: sa.Connection, key: Key | None, study: Study) -> None:
+    def _check(self, connection: sa.Connection, key: Key | None, study: AnyStudy) -> None:
         if key is not None and not keys.in_force(self.storage, connection, key):
             self._keys.pop(key.digest, None)
             raise Refused(401, "the token was revoked or has expired: ask an admin for another one")
@@ -201,20 +232,20 @@ class Service:
                 self._standings[study.id] = cached
             return cached[1]
 
-    def judges(self, study: Study) -> Judges:
+    def judges(self, study: AnyStudy) -> Judges:
         """Return what the judges of a study have done; each event of its log is looked at once. Blocks."""
         with self._counting[study.id]:
             ledger = follow(study, self._ledgers.get(study.id) or Ledger())
             self._ledgers[study.id] = ledger
             return activity_of(ledger)
 
-    def answers(self, study: Study) -> AnswerTable:
+    def answers(self, study: AnyStudy) -> AnswerTable:
         """Return all answers that count, with who gave them; each event of its log is read once. Blocks."""
         with self._answer_log(study) as known:
             return known.follow(study)
 
     @contextmanager
-    def _answer_log(self, study: Study) -> Iterator[AnswerLog]:
+    def _answer_log(self, study: AnyStudy) -> Iterator[AnswerLog]:
         """What is known of a study's log, for one thread at a time."""
         with self._counting[study.id]:
             known = self._answers.pop(study.id, None) or AnswerLog()
@@ -233,7 +264,7 @@ class Service:
                 self._item_counts.pop(old, None)
         return known[1]
 
-    def voters(self, study: Study) -> Voters:
+    def voters(self, study: AnyStudy) -> Voters:
         """Return the voters of a study, computed once for each state of its log. Blocks."""
         table = self.answers(study)
         with self._drawing[study.id]:
@@ -257,13 +288,14 @@ class Service:
                 self._boards[key] = cached
             return cached.board
 
-    def glance(self, study: Study) -> Json:
+    def glance(self, study: AnyStudy) -> Json:
         """Return what the page of results shows, computed once for each state of the log. Blocks."""
         with self._drawing[study.id]:
             key = (self.storage.generation, study.history().seq)
             known = self._glances.get(study.id)
             if known is None or known[0] != key:
-                known = self._glances[study.id] = (key, self._with_given(study, glance(study)))
+                shown = self._with_given(study, glance(study)) if isinstance(study, Study) else tuning_glance(study)
+                known = self._glances[study.id] = (key, shown)
             return known[1]
 
     def _with_given(self, study: Study, shown: Json) -> Json:
@@ -293,7 +325,7 @@ class Service:
 
     def state(self, name: str) -> State:
         """Return what a stream says about a study. The log is read only if it has grown. Blocks."""
-        study = self.study(name)
+        study = self.any_study(name)
         with self.storage.lock, self.storage.translate_errors():
             last = self.storage.last_seq(self.storage.connection(), study.id)
         known = self._states.get(study.id)
@@ -314,8 +346,6 @@ class Service:
             rows = self.storage.listed(self.storage.connection())
         found = []
         for row in rows:
-            if row.is_tuning:  # it has no arms to describe
-                continue
             try:
                 found.append(self._described_or_damaged(row))
             except UnknownName:  # deleted by another process just now
@@ -326,30 +356,38 @@ class Service:
         until, words = self._damaged.get(row[:3], (0.0, ""))
         if time.monotonic() >= until:  # finding the damage reads the whole log
             try:
-                return self.described(self.study(row.name)) | {"damaged": None}
+                return self.described(self.any_study(row.name)) | {"damaged": None}
             except DamagedStudy as error:
                 words = str(error)
                 self._damaged[row[:3]] = (time.monotonic() + DAMAGED, words)
-        unknown = dict.fromkeys(("arms", "answers", "open", "items", "retired", "seq"))
+        unknown = dict.fromkeys(("arms", "space", "answers", "open", "items", "retired", "seq"))
         known: Json = {"name": row.name, "policy": row.policy, "created": iso_time(row.created)}
         known["goal"] = _goal(goal_of(row.settings))
         return known | unknown | {"damaged": words}
 
-    def described(self, study: Study) -> Json:
+    def described(self, study: AnyStudy) -> Json:
         """Return a study as the API shows it. Blocks."""
-        history = study.history()
+        history, tuned = study.history(), isinstance(study, Tuning)
+        arms = [] if tuned else [{"name": name, "active": on} for name, on in zip(history.names, history.active)]
         return {
             "name": study.name,
             "policy": study.policy,
-            "goal": _goal(study.goal),
-            "arms": [{"name": name, "active": active} for name, active in zip(history.names, history.active)],
+            "goal": _goal(history.goal),
+            "arms": arms,
+            "space": study.space.to_dict() if isinstance(study, Tuning) else None,
             "answers": history.total,
             "open": len(history.open),
-            "items": count_items(study),
+            "items": 0 if tuned else count_items(study),
             "retired": history.retired,
             "created": iso_time(study.row.created),
             "seq": history.seq,
         }
+
+
+def _comparing(study: AnyStudy) -> Study:
+    refuse_kind(study.row, tuning=False)
+    assert isinstance(study, Study)
+    return study
 
 
 def _goal(goal: Goal) -> Json:
@@ -364,7 +402,7 @@ class _Gone(UnknownName):
         super().__init__("study", message, ())
 
 
-def _exists(storage: Storage, connection: sa.Connection, study: Study) -> bool:
+def _exists(storage: Storage, connection: sa.Connection, study: AnyStudy) -> bool:
     """Compare name and time as well: in a database that was replaced, another study may have this id."""
     cursor = connection.connection.cursor()
     cursor.execute(f"SELECT name, created FROM studies WHERE id = {'?' if storage.is_sqlite else '%s'}", (study.id,))

@@ -12,9 +12,8 @@ from ..study.ballots import votes_taken
 from ..study.duels import iso_time
 from ..study.invitations import invited_names
 from ..study.link_use import UNUSED, LinkUse, link_use, links_of_voters
-from ..study.study import Study
 from .keys import Key, is_off, list_keys
-from .service import Json, Service
+from .service import AnyStudy, Json, Service
 
 LONGEST = 100 * 366 * 24 * 3600.0  # seconds until a link ends
 
@@ -28,7 +27,7 @@ class Shared(NamedTuple):
     taken: dict[int, int]  # votes that count against caps
 
 
-def shared(service: Service, study: Study) -> Shared:
+def shared(service: Service, study: AnyStudy) -> Shared:
     """Return the voting links of a study and their use. Blocks."""
     keys, table = list_keys(service.storage, ("vote",), study.id), service.answers(study)
     with service.storage.reading() as connection:

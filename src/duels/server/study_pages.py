@@ -9,6 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
+from ..continuous.tuning import Tuning
 from ..study.item_browser import missing_outputs
 from ..study.outcome import alarm_line, money
 from ..study.study import Study
@@ -19,8 +20,9 @@ from .api.settings import changes_of, settings
 from .pages import PageRoute, headline_of, is_early, page, sentence, signed_in, standing_of, to_signin
 from .pictures import PICTURES
 from .security import ServiceDep
-from .service import Json, Service
+from .service import AnyStudy, Json, Service
 from .sharing import shared
+from .tuning_pages import own_glance, template_facts
 from .voter_pages import shown_voters
 
 MAX_PAIRS = 300  # rows of the table of pairs; the API has all of them
@@ -38,10 +40,11 @@ def study_page(request: Request, study: str, service: ServiceDep) -> Response:
     """Show the results of a study. A script gets the numbers again whenever the study changes."""
     if signed_in(request, service) is None:
         return to_signin(request)
-    found = service.study(study)
-    return tab_page(
-        request, service, found, "", "study.html", glance=service.glance(found), judges=shown_judges(service, found)
-    )
+    found = service.any_study(study)
+    judges = shown_judges(service, found)
+    if isinstance(found, Tuning):
+        return tab_page(request, service, found, "", "tuning.html", glance=own_glance(service, found), judges=judges)
+    return tab_page(request, service, found, "", "study.html", glance=service.glance(found), judges=judges)
 
 
 @router.get("/studies/{study}/voters")
@@ -57,7 +60,7 @@ def voters_page(
     """Show the voters of a study: answers, agreement, sides and pace, and who stands out."""
     if signed_in(request, service) is None:
         return to_signin(request)
-    found = service.study(study)
+    found = service.any_study(study)
     return tab_page(
         request,
         service,
@@ -73,7 +76,7 @@ def share_page(request: Request, study: str, service: ServiceDep) -> Response:
     """Show the voting links of a study, and ways to get its votes in and out."""
     if signed_in(request, service) is None:
         return to_signin(request)
-    found = service.study(study)
+    found = service.any_study(study)
     known = shared(service, found)
     return tab_page(
         request,
@@ -85,7 +88,7 @@ def share_page(request: Request, study: str, service: ServiceDep) -> Response:
         invitations=invitations_out(known),
         results_links=results_links(found, service)["links"],
         settings=settings(found),
-        pictures=PICTURES,
+        pictures={} if isinstance(found, Tuning) else PICTURES,
     )
 
 
@@ -96,8 +99,9 @@ def settings_page(
     """Show what can be changed, and who changed it; `at` is the page of the table of arms, if there are many."""
     if signed_in(request, service) is None:
         return to_signin(request)
-    found = service.study(study)
+    found = service.any_study(study)
     arms = service.described(found)["arms"]
+    about = template_facts(found) if isinstance(found, Tuning) else {"missing": missing_outputs(found)}
     pages, on_page = pages_of(len(arms), at)
     numbered = [{"number": n, **arm} for n, arm in enumerate(arms, 1)][on_page]
     return tab_page(
@@ -111,7 +115,7 @@ def settings_page(
         before=before,
         arms=numbered,
         pages=pages,
-        missing=missing_outputs(found),
+        **about,
     )
 
 
@@ -146,10 +150,11 @@ def advanced_page(request: Request, study: str, service: ServiceDep, at: PageNum
 
 
 def tab_page(
-    request: Request, service: Service, study: Study, tab: str, name: str, status: int = 200, **known: object
+    request: Request, service: Service, study: AnyStudy, tab: str, name: str, status: int = 200, **known: object
 ) -> Response:
     """Render one tab of a study, with what all tabs need. Blocks."""
-    return page(request, service, name, status, study=service.described(study), tabs=TABS, tab=tab, **known)
+    tabs = {tab: title for tab, title in TABS.items() if tab != "items"} if isinstance(study, Tuning) else TABS
+    return page(request, service, name, status, study=service.described(study), tabs=tabs, tab=tab, **known)
 
 
 def pages_of(arms: int, at: str) -> tuple[Json, slice]:
@@ -160,7 +165,7 @@ def pages_of(arms: int, at: str) -> tuple[Json, slice]:
     return said, slice((number - 1) * ARMS_PER_PAGE, number * ARMS_PER_PAGE)
 
 
-def shown_judges(service: Service, study: Study) -> Json:
+def shown_judges(service: Service, study: AnyStudy) -> Json:
     """Return calls and cost of the study's judges as text, and a sentence for each that prefers a side. Blocks."""
     found = service.judges(study)
     bias = [sentence(alarm_line(one)) for one in found.positions if one.biased]

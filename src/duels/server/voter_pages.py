@@ -2,9 +2,8 @@
 
 from urllib.parse import urlencode
 
-from ..study.study import Study
 from ..study.voters import SORTS, ordered, remarks_of, rows_of, summary_of
-from .service import Json, Service
+from .service import AnyStudy, Json, Service
 
 EACH = 50  # voters on a page
 HEADERS = {  # column: its title, and what comes first if one sorts by it
@@ -18,7 +17,7 @@ HEADERS = {  # column: its title, and what comes first if one sorts by it
 LARGEST = ("answers", "left", "last")  # columns whose largest values come first
 
 
-def shown_voters(service: Service, study: Study, search: str, sort: str, reverse: bool, after: int) -> Json:
+def shown_voters(service: Service, study: AnyStudy, search: str, sort: str, reverse: bool, after: int) -> Json:
     """Return a page of a study's voters, with links to other pages and orders. Blocks."""
     found = service.voters(study)
     sort = sort if sort in SORTS else "answers"
@@ -49,6 +48,7 @@ def shown_voters(service: Service, study: Study, search: str, sort: str, reverse
                 "order": ("descending" if (name in LARGEST) != reverse else "ascending") if name == sort else None,
             }
             for name, (title, hint) in HEADERS.items()
+            if name != "agreement" or not study.row.is_tuning  # each question has settings of its own
         ],
         "earlier": link(after=after - EACH) if after else None,
         "later": link(after=after + EACH) if after + EACH < len(chosen) else None,

@@ -5,6 +5,7 @@ import hashlib
 import html
 import json
 import secrets
+from collections.abc import Iterable
 from typing import Annotated, NamedTuple
 from urllib.parse import quote
 
@@ -12,6 +13,10 @@ import sqlalchemy as sa
 from fastapi import APIRouter, Depends, Path, Request
 from fastapi.responses import JSONResponse, Response
 
+from ..continuous.advice import setting_text
+from ..continuous.spaces import Setting
+from ..continuous.templates import render
+from ..continuous.tuning import Tuning
 from ..errors import NotFound
 from ..storage import tables
 from ..storage.tables import studies
@@ -23,17 +28,18 @@ from ..study.study import Study
 from ..study.voter_settings import VoterSettings, voter_settings_of
 from .caps import caps_of
 from .errors import Refused, answer_to, error_responses
-from .keys import Key, Ticket, is_paused, key_in, past_link, read_ticket, sign_ticket, voter_digest
+from .keys import LINKS, Key, Ticket, is_paused, key_in, past_link, read_ticket, sign_ticket, voter_digest
 from .rendering import bytes_of, html_of
 from .schemas import MoreVotes, Progress, Question, Vote
 from .security import VOTER, ServiceDep, address_of
-from .service import Service
+from .service import AnyStudy, Service
 
 router = APIRouter(tags=["voting"], responses=error_responses(400, 403, 404, 409, 413, 422, 429, 503))
 Body = dict[str, object]
 LinkPath = Annotated[str, Path(min_length=1, max_length=100, description="The secret of the link.")]
 TicketPath = Annotated[str, Path(min_length=1, max_length=100, description="From a question's `src`.")]
 VOTER_LASTS = 400 * 24 * 3600  # seconds
+SETTINGS = ("setting", "runner_up")  # sides of a tuning study's results: attributes of its `best`
 OUTPUT_LASTS = 600  # seconds; the voting page gets new URLs whenever it is loaded
 DEAD_LINK = "this voting link does not work or was revoked: ask for a new one"
 OFF_LINK = "voting through this link is paused: try again later, or ask the person who sent it"
@@ -79,9 +85,9 @@ class Voter:
         goal = int(self.key.settings.get("votes") or self.link.settings.votes)
         return goal if self.caps is None or self.caps.voter is None else min(goal, self.caps.voter)
 
-    def found(self) -> Study:
+    def found(self) -> AnyStudy:
         """Return the study of the link. Blocks."""
-        return self.service.study(self.study)
+        return self.service.any_study(self.study)
 
     def progress(self, more: bool = False) -> VoterProgress:
         """Return the voter's progress. Blocks."""
@@ -205,18 +211,44 @@ def side_out(output: Output | str, src: str) -> Body:
     return {"kind": output.kind, "html": html_of(output), "src": None}
 
 
+def sides_of(study: AnyStudy, ballot: Ballot) -> tuple[str | None, list[Output | str]]:
+    """Return the prompt and the two sides of a question: outputs, names of arms, or settings. Blocks.
+
+    Raises:
+        NotFound: If they were removed.
+    """
+    if isinstance(study, Study):
+        return ballots.outputs_of(study, ballot)
+    return None, shown_settings(study, [ballot.duel.left, ballot.duel.right])
+
+
+def shown_settings(study: Tuning, settings: Iterable[Setting]) -> list[Output | str]:
+    """Return settings as voters see them: as pages of the template, or else as lists of their values. Blocks."""
+    template = study.template
+    if template is None:
+        return [Output("text", setting_text(setting, "\n")) for setting in settings]
+    return [Output("html", render(template, setting)) for setting in settings]
+
+
 def question(voter: Voter, ballot: Ballot | None, progress: VoterProgress) -> Body:
     """Return the question that a voter is shown. Blocks."""
     expires = int(log.clock()) + OUTPUT_LASTS
     if ballot is None:
         return {**voter.progress_out(progress), "duel": None, "prompt": None, "a": None, "b": None}
-    prompt, outputs = ballots.outputs_of(voter.found(), ballot)
-    tickets = (Ticket(voter.key.id, ballot.duel.id, number, expires) for number in range(2))
+    prompt, outputs = sides_of(voter.found(), ballot)
     switch = "?scripts" if voter.link.scripts else ""  # so that no browser shows what it has cached before the switch
+    tickets = (Ticket(voter.key.id, ballot.duel.id, number, expires) for number in range(2))
     addresses = (f"/output/{sign_ticket(voter.link.signing, ticket)}{switch}" for ticket in tickets)
     a, b = (side_out(one, address) for one, address in zip(outputs, addresses))
     shown = {"duel": ballot.duel.id, "prompt": prompt, "a": a, "b": b, "comment": ballot.comment}
     return {**voter.progress_out(progress), **shown}
+
+
+def output_address(service: Service, key: Key, duel: int, side: int) -> str:
+    """Return the address of one side of a question, for whoever has a link; it works for ten minutes. Blocks."""
+    with service.storage.lock, service.storage.translate_errors():
+        secret = signing_in(service.storage.connection())
+    return f"/output/{sign_ticket(secret, Ticket(key.id, duel, side, int(log.clock()) + OUTPUT_LASTS))}"
 
 
 @router.get("/api/vote/{link}", response_model=Progress)
@@ -265,7 +297,10 @@ async def undo(voter: Voting) -> Response:
 
 @router.get("/output/{ticket}", response_class=Response)
 async def output(request: Request, service: ServiceDep, ticket: TicketPath) -> Response:
-    """Get an output of a question: an image, or a page for a sandboxed frame. The URL works for ten minutes."""
+    """Get an output of a question: an image, or a page for a sandboxed frame. The URL works for ten minutes.
+
+    Behind a link to the results of a tuning study: the best setting, or the runner-up.
+    """
     try:
         link, admitted = await asyncio.to_thread(_admitted, service, ticket)
         service.rates.spend(("address", str(link.key.id), address_of(request)), service.limits.address)
@@ -280,8 +315,13 @@ async def output(request: Request, service: ServiceDep, ticket: TicketPath) -> R
 
 
 def _output(service: Service, link: Link, ticket: Ticket) -> Response:
-    study = service.study(link.study)
-    _, outputs = ballots.outputs_of(study, ballots.ballot_of(study, ticket.duel))
+    study = service.any_study(link.study)
+    if link.key.kind == "results":
+        if isinstance(study, Study):
+            raise NotFound("this link shows results only")
+        outputs = shown_settings(study, [getattr(study.best, name) for name in SETTINGS])
+    else:
+        _, outputs = sides_of(study, ballots.ballot_of(study, ticket.duel))
     return output_response(outputs[ticket.side], link.scripts)
 
 
@@ -306,6 +346,6 @@ def _admitted(service: Service, text: str) -> tuple[Link, Ticket]:
         if ticket is None:
             raise NotFound("this link to an output has expired: reload the voting page")
         key = key_in(service.storage, connection, ticket.key)
-        if key is None or key.kind != "vote":
+        if key is None or key.kind not in LINKS:
             raise NotFound(DEAD_LINK)
         return _link_in(connection, key), ticket

@@ -16,7 +16,7 @@ from ..errors import InvalidInput, StorageError, needs_extra
 from .database_errors import shown
 from .tables import metadata
 
-HEAD = "0007"  # the newest migration
+HEAD = "0008"  # the newest migration
 SCRUBBED = "0004"  # the migration that erases names of voters
 LEFTOVERS = 1  # SQLite's user_version while the unused space of its file has not been erased
 OURS = re.compile(r"\d{4}")  # names of our migrations

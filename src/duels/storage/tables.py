@@ -134,4 +134,10 @@ impressions = sa.Table(
     sa.Column("duel", sa.Integer, primary_key=True),
     sa.Column("record", sa.Text, nullable=False),  # JSON: the list that was shown, and the credit for clicks on it
 )
+templates = sa.Table(  # of tuning studies: the page on which voters see a setting
+    "templates",
+    metadata,
+    sa.Column("study_id", sa.Integer, sa.ForeignKey("studies.id", ondelete="CASCADE"), primary_key=True),
+    sa.Column("html", sa.Text, nullable=False),
+)
 EVENT_COLUMNS = tuple(column.name for column in events.columns if column.name != "study_id")

@@ -1,9 +1,9 @@
 """How a study is answered: answers, corrections, and voters who are forgotten. Shared by studies of all kinds."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import sqlalchemy as sa
@@ -14,6 +14,7 @@ from ..storage.tables import events
 from ..votes.columns import ANSWERS
 from ..votes.names import composed, past_voter, voter_name
 from .duels import Asked, checked_note
+from .history import History
 from .invitations import forget_invited, refuse_invited
 from .log import Log
 from .record import OPEN
@@ -21,7 +22,26 @@ from .withdrawing import answers_by, erase_name
 
 
 class Answering(Log):
-    """The part of a study that writes answers, and takes them back."""
+    """The part of a study that writes answers, and takes them back.
+
+    Studies of all kinds ask and show their duels by the same two methods, `ask_in` and `duel_in`.
+    """
+
+    def ask_in(
+        self,
+        connection: sa.Connection,
+        *,
+        n: int = 1,
+        voter: str | None = None,
+        allow_self: bool = True,
+        about: Callable[[sa.Connection, Any], Mapping[str, object]] | None = None,
+    ) -> list[Any]:
+        """Ask for duels inside a transaction; see `Study.ask_in` and `Tuning.ask_in`."""
+        raise NotImplementedError
+
+    def duel_in(self, history: History, duel: object) -> Any:
+        """Return a duel by its id, from the study's state."""
+        raise NotImplementedError
 
     def tell(
         self,

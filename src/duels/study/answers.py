@@ -52,7 +52,7 @@ class AnswerTable(NamedTuple):
     right: np.ndarray  # (n,) int32
     answer: np.ndarray  # (n,) int8: LEFT, RIGHT, TIE or BOTH_BAD of `record`
     votes: np.ndarray  # (n,) int64: how many votes it stands for; more than 1 only for imported counts
-    item: np.ndarray  # (n,) int32: the item's number, or NO_ITEM
+    item: np.ndarray  # (n,) int32: the item's number, or NO_ITEM; in a tuning study each duel is a question of its own
     voter: np.ndarray  # (n,) int32: an index of `voters`, or NOBODY
     asked: np.ndarray  # (n,) float64: when it was asked, in seconds since 1970
     time: np.ndarray  # (n,) float64: when it was given
@@ -152,11 +152,12 @@ class AnswerLog:
                 self._take_import(study.imported(seq, note), time)
                 continue
             if kind in ("ask", "vote"):
-                item.append(_item_in(note) if note else NO_ITEM)
+                past = kind == "vote" or (study.row.is_tuning and json.loads(note).get("imported", False))
+                item.append(len(item) if study.row.is_tuning else _item_in(note) if note else NO_ITEM)
                 voter.append(NOBODY)
                 times.append(time)
-                self._imported.append(kind == "vote")
-                self._coin.append(kind == "ask")
+                self._imported.append(past)
+                self._coin.append(not past)
             if kind in ("tell", "vote"):
                 voter[duel], times[duel] = self._code(name), time
                 self._comments.pop(duel, None)  # of an answer that was taken back

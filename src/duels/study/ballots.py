@@ -7,7 +7,7 @@ may have caps on its votes, see `Caps`.
 import json
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -17,6 +17,7 @@ from ..storage.tables import events, link_votes, voters
 from ..votes.item_files import Output
 from ..votes.names import LinkVoter, link_voter
 from . import log
+from .answering import Answering
 from .duels import Duel
 from .history import History
 from .invitations import invited_voter
@@ -31,7 +32,7 @@ SIDES = {"a": "left", "b": "right"}
 class Ballot(NamedTuple):
     """A question as a voter gets it."""
 
-    duel: Duel
+    duel: Any  # a `Duel`, or a duel of a study of another kind
     item: int | None  # the number of the item that it shows
     comment: str | None = None  # what the voter wrote with an answer that was just taken back
 
@@ -71,7 +72,7 @@ def voter_of(connection: sa.Connection, who: Who) -> LinkVoter | None:
     return None if number is None else link_voter(number)
 
 
-def asking(study: Study, link: int, who: Who) -> Write[Ballot]:
+def asking(study: Answering, link: int, who: Who) -> Write[Ballot]:
     """Return a write whose value is the voter's open question, or else the next one.
 
     Somebody who asks for the first time, with a cookie that the server has just made, becomes a voter of the link.
@@ -84,7 +85,7 @@ def asking(study: Study, link: int, who: Who) -> Write[Ballot]:
     return Write(partial(_ask_voter, study=study, link=link, who=who), study.id, last=True)
 
 
-def _ask_voter(connection: sa.Connection, *, study: Study, link: int, who: Who) -> Ballot:
+def _ask_voter(connection: sa.Connection, *, study: Answering, link: int, who: Who) -> Ballot:
     history = study.current(connection)
     study.storage.flush(connection)
     voter = voter_of(connection, who)
@@ -100,7 +101,10 @@ def _ask_voter(connection: sa.Connection, *, study: Study, link: int, who: Who) 
     return ballot
 
 
-def _ask(connection: sa.Connection, study: Study, voter: LinkVoter) -> Ballot:
+def _ask(connection: sa.Connection, study: Answering, voter: LinkVoter) -> Ballot:
+    if not isinstance(study, Study):  # it has no items
+        (duel,) = study.ask_in(connection, voter=voter, allow_self=False)
+        return Ballot(duel, None)
     choice = _ItemChoice(study, voter)
     (duel,) = study.ask_in(connection, voter=voter, allow_self=False, about=choice)
     return Ballot(duel, choice.item)
@@ -130,7 +134,7 @@ class _ItemChoice:
 
 
 def telling(
-    study: Study,
+    study: Answering,
     who: Who,
     duel: int,
     winner: str,
@@ -167,7 +171,7 @@ def telling(
 def _tell(
     connection: sa.Connection,
     *,
-    study: Study,
+    study: Answering,
     who: Who,
     duel: int,
     winner: str,
@@ -192,7 +196,7 @@ def _tell(
     return answer
 
 
-def undoing(study: Study, who: Who, caps: Caps | None = None) -> Write[Ballot]:
+def undoing(study: Answering, who: Who, caps: Caps | None = None) -> Write[Ballot]:
     """Return a write that takes back a voter's last answer; its value is the ballot, which is open again.
 
     Args:
@@ -207,7 +211,7 @@ def undoing(study: Study, who: Who, caps: Caps | None = None) -> Write[Ballot]:
     return Write(partial(_undo, study=study, who=who, caps=caps), study.id)
 
 
-def _undo(connection: sa.Connection, *, study: Study, who: Who, caps: Caps | None) -> Ballot:
+def _undo(connection: sa.Connection, *, study: Answering, who: Who, caps: Caps | None) -> Ballot:
     history = study.current(connection)
     study.storage.flush(connection)
     voter = voter_of(connection, who)
@@ -224,7 +228,7 @@ def _undo(connection: sa.Connection, *, study: Study, who: Who, caps: Caps | Non
     return ballot._replace(comment=comment)
 
 
-def _comment(connection: sa.Connection, study: Study, voter: str, duel: int) -> str | None:
+def _comment(connection: sa.Connection, study: Answering, voter: str, duel: int) -> str | None:
     """What a voter wrote with the last answer to a question."""
     chosen = sa.select(events.c.note).where(_events_of(study, voter, "tell") & (events.c.duel == duel))
     note = connection.execute(chosen.order_by(events.c.seq.desc()).limit(1)).scalar()
@@ -232,7 +236,7 @@ def _comment(connection: sa.Connection, study: Study, voter: str, duel: int) -> 
     return comment
 
 
-def ballot_of(study: Study, duel: int) -> Ballot:
+def ballot_of(study: Answering, duel: int) -> Ballot:
     """Return a question that was asked through a link. Blocks.
 
     Raises:
@@ -241,7 +245,7 @@ def ballot_of(study: Study, duel: int) -> Ballot:
     return study.read(lambda connection, history: _ballot(connection, study, history, None, duel))
 
 
-def voter_progress(study: Study, who: Who, goal: int, more: bool) -> VoterProgress:
+def voter_progress(study: Answering, who: Who, goal: int, more: bool) -> VoterProgress:
     """Return how far a voter is, and whether there is anything left to vote on. Blocks.
 
     Args:
@@ -251,17 +255,21 @@ def voter_progress(study: Study, who: Who, goal: int, more: bool) -> VoterProgre
         more: Whether the voter goes on after that.
     """
     answered, total, retired = study.read(partial(_progress, study=study, who=who))
-    done, verdict = None, study.verdict()
-    if retired or verdict.kind == "no condorcet winner":
-        done = "retired"
-    elif study.goal.is_reached(verdict, study.tally):
-        done = "winner"
-    elif answered >= goal and not more:
+    done = "retired" if retired else _ended(study) if isinstance(study, Study) else None
+    if done is None and answered >= goal and not more:
         done = "goal"
     return VoterProgress(answered, total, done)
 
 
-def _progress(connection: sa.Connection, history: History, *, study: Study, who: Who) -> tuple[int, int, bool]:
+def _ended(study: Study) -> str | None:
+    """Why a study needs no more votes; None if it does."""
+    verdict = study.verdict()
+    if verdict.kind == "no condorcet winner":
+        return "retired"
+    return "winner" if study.goal.is_reached(verdict, study.tally) else None
+
+
+def _progress(connection: sa.Connection, history: History, *, study: Answering, who: Who) -> tuple[int, int, bool]:
     voter = voter_of(connection, who)
     answered = [] if voter is None else _answered(connection, study, history, voter)
     ended = history.retired
@@ -320,18 +328,20 @@ def _counted_vote(caps: Caps, duel: int) -> sa.ColumnElement[bool]:
     return (link_votes.c.key_id == caps.key) & (link_votes.c.duel == duel)
 
 
-def _is_blind(connection: sa.Connection, study: Study, ballot: Ballot) -> bool:
+def _is_blind(connection: sa.Connection, study: Answering, ballot: Ballot) -> bool:
     """Whether a question can be shown as it was asked: only studies without items show names of arms."""
-    return can_show(connection, study.id, ballot.duel.left, ballot.duel.right, ballot.item)
+    return not isinstance(study, Study) or can_show(
+        connection, study.id, ballot.duel.left, ballot.duel.right, ballot.item
+    )
 
 
-def _events_of(study: Study, voter: str | None, kind: str) -> sa.ColumnElement[bool]:
+def _events_of(study: Answering, voter: str | None, kind: str) -> sa.ColumnElement[bool]:
     """The events of a kind, of one voter or of all."""
     chosen = (events.c.study_id == study.id) & (events.c.kind == kind)
     return chosen if voter is None else chosen & (events.c.voter == voter)
 
 
-def _unanswered(connection: sa.Connection, study: Study, history: History, voter: str) -> Ballot | None:
+def _unanswered(connection: sa.Connection, study: Answering, history: History, voter: str) -> Ballot | None:
     """The question that this voter has not answered, unless it is too old."""
     chosen = sa.select(events.c.duel, events.c.note).where(_events_of(study, voter, "ask"))
     for duel, note in connection.execute(chosen.order_by(events.c.seq.desc()).limit(20)):
@@ -344,14 +354,14 @@ def _unanswered(connection: sa.Connection, study: Study, history: History, voter
     return None
 
 
-def _ballot(connection: sa.Connection, study: Study, history: History, voter: str | None, duel: int) -> Ballot:
+def _ballot(connection: sa.Connection, study: Answering, history: History, voter: str | None, duel: int) -> Ballot:
     note = _asked(connection, study, duel, voter)
     if note is None:
         raise NotFound(f"duel {duel} was not asked of you")
     return Ballot(study.duel_in(history, duel), _item(note))
 
 
-def _asked(connection: sa.Connection, study: Study, duel: int, voter: str | None) -> str | None:
+def _asked(connection: sa.Connection, study: Answering, duel: int, voter: str | None) -> str | None:
     """The note of a question, empty if it has none; None if it was not asked, of this voter if one is named."""
     row = connection.execute(
         sa.select(events.c.note).where(_events_of(study, voter, "ask") & (events.c.duel == duel))
@@ -364,7 +374,9 @@ def _item(note: str | None) -> int | None:
     return item
 
 
-def _answered(connection: sa.Connection, study: Study, history: History, voter: str, skips: bool = False) -> list[int]:
+def _answered(
+    connection: sa.Connection, study: Answering, history: History, voter: str, skips: bool = False
+) -> list[int]:
     """The duels that this voter has answered, in order, without answers that were taken back."""
     chosen = sa.select(events.c.duel, events.c.attempt).where(_events_of(study, voter, "tell")).order_by(events.c.seq)
     return [duel for duel, attempt in connection.execute(chosen) if history.counts(duel, attempt, skips)]

@@ -9,8 +9,8 @@ from ..storage.tables import events, link_votes, voters
 from ..votes.names import link_voter
 from .answers import AnswerTable
 from .invitations import invited_names
+from .log import Log
 from .record import OPEN, SKIP
-from .study import Study
 
 NO_LINK = 0
 
@@ -61,7 +61,7 @@ def _links(table: AnswerTable, links: dict[str, int]) -> np.ndarray:
     return found
 
 
-def count_votes(connection: sa.Connection, study: Study, key: int, table: AnswerTable) -> None:
+def count_votes(connection: sa.Connection, study: Log, key: int, table: AnswerTable) -> None:
     """Count the votes that a link has taken so far, for a cap that it did not have until now.
 
     Most are read from the table, which was made before the transaction; only what is new since is read here.

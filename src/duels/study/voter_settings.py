@@ -12,7 +12,7 @@ from ..errors import InvalidInput, cut
 from ..storage.storage import Write
 from ..storage.tables import studies
 from ..votes.names import is_text
-from .study import Study
+from .log import Log
 
 MOST_QUESTION = 200  # characters
 MOST_INSTRUCTIONS = 10_000  # characters
@@ -53,13 +53,13 @@ def voter_settings_of(settings: Mapping[str, Any]) -> VoterSettings:
     return VoterSettings(**settings.get("voters", {}))
 
 
-def voter_settings(study: Study) -> VoterSettings:
+def voter_settings(study: Log) -> VoterSettings:
     """Return the settings for voters as the database has them now."""
     with study.storage.lock, study.storage.translate_errors():
         return voter_settings_of(_stored(study.storage.connection(), study))
 
 
-def change_voter_settings(study: Study, **changes: object) -> VoterSettings:
+def change_voter_settings(study: Log, **changes: object) -> VoterSettings:
     """Change the settings for voters: all that are given or, after an error, none.
 
     Args:
@@ -76,7 +76,7 @@ def change_voter_settings(study: Study, **changes: object) -> VoterSettings:
     return study.storage.write(Write(partial(_change, study=study, changes=checked), study.id))
 
 
-def _change(connection: sa.Connection, *, study: Study, changes: Mapping[str, object]) -> VoterSettings:
+def _change(connection: sa.Connection, *, study: Log, changes: Mapping[str, object]) -> VoterSettings:
     study.current(connection)
     settings = _stored(connection, study)
     settings["voters"] = settings.get("voters", {}) | changes
@@ -84,7 +84,7 @@ def _change(connection: sa.Connection, *, study: Study, changes: Mapping[str, ob
     return voter_settings_of(settings)
 
 
-def _stored(connection: sa.Connection, study: Study) -> dict[str, Any]:
+def _stored(connection: sa.Connection, study: Log) -> dict[str, Any]:
     found = connection.execute(sa.select(studies.c.settings).where(studies.c.id == study.id)).scalar_one()
     return dict(json.loads(found))
 

@@ -5,23 +5,29 @@ The fast path calls `ask` and `tell` directly.
 
 import asyncio
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 
+from ...continuous.tuning import Tuning, TuningDuel
 from ...errors import InvalidInput, NotFound, NothingToAsk
 from ...study.duels import Duel, DuelItem, checked_note
 from ...study.items import with_items
 from ...study.study import Study, parts_of
 from ..errors import error_responses
+from ..keys import Key
 from ..schemas import AllocationOut, Ask, DuelOut, Duels, Forget, Forgotten, Tell, Told, Undo, Undone
 from ..security import Caller, FastCaller, ServiceDep, changing
-from .studies import Found, StudyPath
+from ..service import Service
+from .studies import Found, FoundAny, StudyPath
 
+MOST_SETTINGS = 100  # questions of a tuning study at once
 router = APIRouter(tags=["duels"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
 
 
-def duel_out(duel: Duel) -> dict[str, object]:
+def duel_out(duel: Duel | TuningDuel) -> dict[str, object]:
+    if isinstance(duel, TuningDuel):
+        return {**duel._asdict(), "item": None, "is_self": False}
     return {**duel._asdict(), "item": None if duel.item is None else _item_out(duel.item), "is_self": duel.is_self}
 
 
@@ -32,19 +38,36 @@ def _item_out(item: DuelItem) -> dict[str, object]:
 
 @router.post("/api/studies/{study}/ask", response_model=Duels)
 async def ask(study: StudyPath, body: Ask, service: ServiceDep, key: FastCaller) -> dict[str, object]:
-    """Ask for the next duels. They are on disk when the response arrives."""
+    """Ask for the next duels. They are on disk when the response arrives.
+
+    In a tuning study, `left` and `right` are settings: a value for each parameter. At most 100 are asked for at once.
+    """
+    found = await service.cached_study(study)
+    if isinstance(found, Tuning):
+        return {"duels": [duel_out(duel) for duel in await _ask_tuning(study, body, service, key)]}
     duels = list[Duel]()
     for part in parts_of(body.n):
         ask_part = partial(Study.asking, n=part, voter=body.voter, allow_self=body.allow_self)
         try:
-            duels += await service.write(key, study, ask_part)
+            duels += await service.write_compared(key, study, ask_part)
         except NothingToAsk:
             if not duels:
                 raise
             break
     if any(duel.item is not None for duel in duels):
-        duels = await asyncio.to_thread(with_items, await service.cached_study(study), duels)
+        duels = await asyncio.to_thread(with_items, found, duels)
     return {"duels": [duel_out(duel) for duel in duels]}
+
+
+async def _ask_tuning(study: str, body: Ask, service: Service, key: Key | None) -> list[TuningDuel]:
+    """One at a time, since each takes a moment to choose."""
+    if body.n > MOST_SETTINGS:
+        raise InvalidInput(f"n is {body.n}: expected at most {MOST_SETTINGS} in a study that tunes parameters")
+    duels = list[TuningDuel]()
+    for _ in range(body.n):
+        asked: list[Any] = await service.write(key, study, lambda found: found.asking(voter=body.voter))
+        duels += asked
+    return duels
 
 
 @router.get("/api/studies/{study}/allocation", response_model=AllocationOut)
@@ -70,7 +93,7 @@ async def tell(study: StudyPath, body: Tell, service: ServiceDep, key: FastCalle
 
 
 @router.post("/api/studies/{study}/undo", response_model=Undone)
-def undo(study: Found, body: Undo, key: Caller) -> dict[str, object]:
+def undo(study: FoundAny, body: Undo, key: Caller) -> dict[str, object]:
     """Undo an answer; the duel is open again. After an undo the verdict's guarantee no longer holds."""
     with changing(study, key, f"Took back the answer to duel {body.duel}."):
         study.undo(body.duel)
@@ -78,19 +101,19 @@ def undo(study: Found, body: Undo, key: Caller) -> dict[str, object]:
 
 
 @router.post("/api/studies/{study}/forget", response_model=Forgotten)
-def forget(study: Found, body: Forget) -> dict[str, object]:
+def forget(study: FoundAny, body: Forget) -> dict[str, object]:
     """Undo all answers of a voter and erase their name."""
     return {"answers": study.forget(body.voter)}
 
 
 @router.get("/api/studies/{study}/duels", response_model=Duels)
-def open_duels(study: Found, limit: Annotated[int, Query(ge=1, le=10_000)] = 1000) -> dict[str, object]:
+def open_duels(study: FoundAny, limit: Annotated[int, Query(ge=1, le=10_000)] = 1000) -> dict[str, object]:
     """List the duels without an answer, oldest first."""
     return {"duels": [duel_out(duel) for duel in study.open_duels()[:limit]]}
 
 
 @router.get("/api/studies/{study}/duels/{duel}", response_model=DuelOut)
-def one_duel(study: Found, duel: Annotated[int, Path(ge=0, le=2**31 - 1)]) -> dict[str, object]:
+def one_duel(study: FoundAny, duel: Annotated[int, Path(ge=0, le=2**31 - 1)]) -> dict[str, object]:
     """Get a duel by its id."""
     try:
         return duel_out(study.duel(duel))

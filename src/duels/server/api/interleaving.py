@@ -43,7 +43,7 @@ async def interleaved(study: StudyPath, body: Interleave, service: ServiceDep, k
             partial(_ask_and_interleave, study=found, body=body, method=method, voter=voter), found.id, last=True
         )
 
-    return await service.write(key, study, write)
+    return await service.write_compared(key, study, write)
 
 
 def _ask_and_interleave(
@@ -108,7 +108,7 @@ async def clicks(study: StudyPath, body: Clicks, service: ServiceDep, key: FastC
     def write(found: Study) -> Write[str]:
         return Write(partial(_tell_clicks, study=found, body=body), found.id)
 
-    return {"duel": body.impression, "answer": await service.write(key, study, write)}
+    return {"duel": body.impression, "answer": await service.write_compared(key, study, write)}
 
 
 def _tell_clicks(connection: sa.Connection, *, study: Study, body: Clicks) -> str:

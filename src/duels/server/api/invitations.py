@@ -11,17 +11,16 @@ from ...storage.storage import Write
 from ...study import log
 from ...study.answers import AnswerTable
 from ...study.invitations import check_free, checked_names, give_link, invite, invited_voter
-from ...study.study import Study
 from ...study.voter_settings import voter_settings
 from ..caps import check_per_voter
 from ..errors import error_responses
 from ..keys import change_key, draft_key, insert_key, link_in
 from ..link_schemas import InvitationMade, Invitations, InvitationsMade, NewInvitations
 from ..security import Admin, ServiceDep, changing
-from ..service import Json, Service
+from ..service import AnyStudy, Json, Service
 from ..sharing import Shared, address, lasts, shared, use_of
 from .links import NO_STORE, LinkId
-from .studies import Found
+from .studies import FoundAny
 
 router = APIRouter(tags=["links"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
 
@@ -43,14 +42,14 @@ def invitations_out(known: Shared) -> list[Json]:
 
 
 @router.get("/api/studies/{study}/invitations", response_model=Invitations)
-def invitations(study: Found, service: ServiceDep) -> Json:
+def invitations(study: FoundAny, service: ServiceDep) -> Json:
     """List the people who were invited, without the secrets of their links."""
     return {"invitations": invitations_out(shared(service, study))}
 
 
 @router.post("/api/studies/{study}/invitations", response_model=InvitationsMade, status_code=201)
 def new_invitations(
-    study: Found, body: NewInvitations, request: Request, response: Response, service: ServiceDep, key: Admin
+    study: FoundAny, body: NewInvitations, request: Request, response: Response, service: ServiceDep, key: Admin
 ) -> Json:
     """Invite people by name, all of them or none: each gets a voting link. The secrets are shown only once.
 
@@ -72,7 +71,7 @@ def new_invitations(
 
 
 def _invite(
-    connection: sa.Connection, *, study: Study, names: list[str], drafts: list[dict[str, Any]], known: AnswerTable
+    connection: sa.Connection, *, study: AnyStudy, names: list[str], drafts: list[dict[str, Any]], known: AnswerTable
 ) -> list[int]:
     study.current(connection)
     study.storage.flush(connection)
@@ -88,7 +87,7 @@ def _made(service: Service, request: Request, number: int, name: str, secret: st
 
 
 @router.post("/api/studies/{study}/invitations/{link}/renew", response_model=InvitationMade, status_code=201)
-def renew(study: Found, link: LinkId, request: Request, response: Response, service: ServiceDep, key: Admin) -> Json:
+def renew(study: FoundAny, link: LinkId, request: Request, response: Response, service: ServiceDep, key: Admin) -> Json:
     """Give an invited person a new link with the same settings. The old one is revoked, and their votes are kept."""
     with changing(study, key, f"Replaced the link of the invitation {link}."):
         number, name, secret = service.storage.write(Write(partial(_renew, study=study, link=link), study.id))
@@ -96,7 +95,7 @@ def renew(study: Found, link: LinkId, request: Request, response: Response, serv
     return _made(service, request, number, name, secret)
 
 
-def _renew(connection: sa.Connection, *, study: Study, link: int) -> tuple[int, str, str]:
+def _renew(connection: sa.Connection, *, study: AnyStudy, link: int) -> tuple[int, str, str]:
     old, voter = link_in(connection, link, study.id), invited_voter(connection, link)
     if old is None or voter is None:
         raise NotFound(f"study {study.name!r} has no invitation {link}")

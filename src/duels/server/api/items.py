@@ -24,7 +24,7 @@ from ..errors import error_responses
 from ..schemas import Items, ItemsAdded, Scripts
 from ..security import Admin, Caller, ServiceDep, changing
 from .results import UPLOAD, plain
-from .studies import Found, StudyPath
+from .studies import Found, FoundAny, StudyPath
 
 Search = Annotated[str, Query(max_length=200, description="A part of the prompt.")]
 Tag = Annotated[str, Query(max_length=60, description="Only items with this tag.")]
@@ -98,13 +98,13 @@ def clear(study: Found, key: Admin) -> Response:
 
 
 @router.get("/api/studies/{study}/scripts", response_model=Scripts)
-def scripts(study: Found) -> dict[str, bool]:
+def scripts(study: FoundAny) -> dict[str, bool]:
     """Get whether scripts in HTML outputs run when voters see them. The default is off."""
     return {"scripts": scripts_allowed(study)}
 
 
 @router.post("/api/studies/{study}/scripts", response_model=Scripts)
-def set_scripts(study: Found, body: Scripts, key: Admin) -> dict[str, bool]:
+def set_scripts(study: FoundAny, body: Scripts, key: Admin) -> dict[str, bool]:
     """Turn scripts in HTML outputs on or off.
 
     An output with scripts can send what it shows, and the voter's network address, to other computers. Browsers cannot

@@ -11,7 +11,6 @@ from ...storage.storage import Write
 from ...study import log
 from ...study.answers import AnswerTable
 from ...study.link_use import UNUSED, count_votes
-from ...study.study import Study
 from ...study.voter_settings import voter_settings
 from ...votes.names import label
 from ..caps import SETTINGS, check_per_voter
@@ -19,9 +18,9 @@ from ..errors import error_responses
 from ..keys import LINKS, Key, change_key, is_off, link_in, list_keys, make_key, revoke_key
 from ..link_schemas import LinkChange, LinkMade, Links, NewLink, NewResultsLink, ResultsLinkMade, ResultsLinks
 from ..security import Admin, ServiceDep, changing
-from ..service import Json, Service
+from ..service import AnyStudy, Json, Service
 from ..sharing import Shared, address, end_of, lasts, moment, qr_code, shared, times_of, use_of
-from .studies import Found
+from .studies import FoundAny
 
 router = APIRouter(tags=["links"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
 LinkId = Annotated[int, Path(ge=1, le=2**31 - 1)]
@@ -53,14 +52,14 @@ def link_out(known: Shared, key: Key) -> Json:
 
 
 @router.get("/api/studies/{study}/links", response_model=Links)
-def links(study: Found, service: ServiceDep) -> Json:
+def links(study: FoundAny, service: ServiceDep) -> Json:
     """List the voting links, without their secrets and without invitations."""
     return {"links": links_out(shared(service, study))}
 
 
 @router.post("/api/studies/{study}/links", response_model=LinkMade, status_code=201)
 def new_link(
-    study: Found, body: NewLink, request: Request, response: Response, service: ServiceDep, key: Admin
+    study: FoundAny, body: NewLink, request: Request, response: Response, service: ServiceDep, key: Admin
 ) -> Json:
     """Create a link with which anybody can vote, and do nothing else. The secret is shown only once."""
     settings = body.model_dump(include={"votes", *SETTINGS})
@@ -80,7 +79,7 @@ def _secret(service: Service, request: Request, place: str, secret: str) -> Json
 
 
 @router.patch("/api/studies/{study}/links/{link}", status_code=204)
-def change_link(study: Found, link: LinkId, body: LinkChange, service: ServiceDep, key: Admin) -> Response:
+def change_link(study: FoundAny, link: LinkId, body: LinkChange, service: ServiceDep, key: Admin) -> Response:
     """Change a link of any kind, or switch it off or on again. What is left out stays as it is."""
     wanted = body.model_dump(exclude_unset=True)
     if "expires" in wanted:
@@ -106,13 +105,13 @@ def _now(key: Key, name: str) -> Any:
     return getattr(key, name) if name in Key._fields else key.settings.get(name)
 
 
-def _find(service: Service, study: Study, link: int) -> Key:
+def _find(service: Service, study: AnyStudy, link: int) -> Key:
     with service.storage.lock, service.storage.translate_errors():
         found = link_in(service.storage.connection(), link, study.id)
     return _existing(study, link, found)
 
 
-def _existing(study: Study, link: int, found: Key | None) -> Key:
+def _existing(study: AnyStudy, link: int, found: Key | None) -> Key:
     if found is None:
         raise NotFound(f"study {study.name!r} has no link {link}")
     if found.revoked is not None and not is_off(found):
@@ -121,7 +120,7 @@ def _existing(study: Study, link: int, found: Key | None) -> Key:
 
 
 def _change(
-    connection: sa.Connection, *, study: Study, link: int, wanted: dict[str, Any], answers: AnswerTable, usual: int
+    connection: sa.Connection, *, study: AnyStudy, link: int, wanted: dict[str, Any], answers: AnswerTable, usual: int
 ) -> None:
     key = _existing(study, link, link_in(connection, link, study.id))
     wanted = dict(wanted)
@@ -169,7 +168,7 @@ def _new(kind: str, name: str) -> str:
 
 
 @router.delete("/api/studies/{study}/links/{link}", status_code=204)
-def revoke_link(study: Found, link: LinkId, service: ServiceDep, key: Admin) -> Response:
+def revoke_link(study: FoundAny, link: LinkId, service: ServiceDep, key: Admin) -> Response:
     """Revoke a link of any kind for good, with immediate effect. Its votes are kept."""
     with service.storage.lock, service.storage.translate_errors():
         known = link_in(service.storage.connection(), link, study.id)
@@ -181,7 +180,7 @@ def revoke_link(study: Found, link: LinkId, service: ServiceDep, key: Admin) -> 
 
 
 @router.get("/api/studies/{study}/results-links", response_model=ResultsLinks)
-def results_links(study: Found, service: ServiceDep) -> Json:
+def results_links(study: FoundAny, service: ServiceDep) -> Json:
     """List the links to the results, without their secrets."""
     found = list_keys(service.storage, ("results",), study.id)
     return {"links": [{"id": key.id, "name": key.name, **times_of(key)} for key in found]}
@@ -189,7 +188,7 @@ def results_links(study: Found, service: ServiceDep) -> Json:
 
 @router.post("/api/studies/{study}/results-links", response_model=ResultsLinkMade, status_code=201)
 def new_results_link(
-    study: Found, body: NewResultsLink, request: Request, response: Response, service: ServiceDep, key: Admin
+    study: FoundAny, body: NewResultsLink, request: Request, response: Response, service: ServiceDep, key: Admin
 ) -> Json:
     """Create a link that shows the results and nothing else: no voters, comments or items. It is shown only once."""
     with changing(study, key, f"Created {_new('link to the results', body.name)}."):

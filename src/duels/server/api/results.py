@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
+from ...continuous.past_duels import parsed_duels, write_duels
+from ...continuous.tuning import Tuning
 from ...storage.storage import Write
 from ...study.board import verdict_data
 from ...study.glance import pair_history
@@ -23,7 +25,8 @@ from ..page_files import compressed
 from ..pictures import picture
 from ..schemas import Events, Imported, JudgesOut, Leaderboard, Preferences, RankingOut, StandingOut
 from ..security import Caller, ServiceDep, changing
-from .studies import Found, StudyPath
+from ..tuning_pages import own_glance
+from .studies import Found, FoundAny, StudyPath
 
 router = APIRouter(tags=["results"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
 Confidence = Annotated[float, Query(gt=0, lt=1, description="The probability that no statement is ever wrong.")]
@@ -89,9 +92,13 @@ def verdict(
 
 
 @router.get("/api/studies/{study}/results")
-def results(request: Request, study: Found, service: ServiceDep) -> Response:
-    """Get the results at a glance: who is best and how sure, what to do next, who beats whom among the best arms."""
-    content = json.dumps(service.glance(study), ensure_ascii=False, separators=(",", ":"))
+def results(request: Request, study: FoundAny, service: ServiceDep) -> Response:
+    """Get the results at a glance: who is best and how sure, what to do next, who beats whom among the best arms.
+
+    Of a study that tunes parameters: the best setting, how sure it is, and slices of the model.
+    """
+    found = own_glance(service, study) if isinstance(study, Tuning) else service.glance(study)
+    content = json.dumps(found, ensure_ascii=False, separators=(",", ":"))
     return compressed(request, content.encode(), "application/json")
 
 
@@ -120,7 +127,7 @@ def ranking(study: Found) -> dict[str, object]:
 
 
 @router.get("/api/studies/{study}/judges", response_model=JudgesOut)
-def judges(study: Found, service: ServiceDep) -> dict[str, object]:
+def judges(study: FoundAny, service: ServiceDep) -> dict[str, object]:
     """Get the calls of the study's judges: their number and cost, which sides they chose, and how often they agree."""
     found = service.judges(study)
     positions = [one._asdict() for one in found.positions]
@@ -138,7 +145,7 @@ def board(study: Found, service: ServiceDep, confidence: Confidence | None = Non
 
 @router.get("/api/studies/{study}/events", response_model=Events)
 def events(
-    study: Found,
+    study: FoundAny,
     after: Annotated[int, Query(ge=0, le=2**31 - 1)] = 0,
     limit: Annotated[int, Query(ge=1, le=10_000)] = 1000,
 ) -> dict[str, object]:
@@ -150,11 +157,14 @@ def events(
 
 
 @router.get("/api/studies/{study}/export", response_class=Response)
-def export(study: Found, format: Literal["csv", "jsonl", "parquet"] = "csv") -> Response:
+def export(study: FoundAny, format: Literal["csv", "jsonl", "parquet"] = "csv") -> Response:
     """Download the answers as votes, in a format that `import` reads."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"votes.{format}"
-        write_votes(study.votes(), path)
+        if isinstance(study, Tuning):
+            write_duels(study, str(path))
+        else:
+            write_votes(study.votes(), path)
         content = path.read_bytes()
     return Response(content, media_type=KINDS[format], headers=attachment(study.name, f"votes.{format}"))
 
@@ -174,12 +184,16 @@ def chart(
 async def import_votes(study: StudyPath, request: Request, service: ServiceDep, key: Caller) -> dict[str, int]:
     """Import past votes from CSV, JSON lines or Parquet. If one of them has an error, none is imported.
 
-    A row may stand for many votes: with a column `count`, or with `wins_left`, `wins_right` and `ties`.
+    A row may stand for many votes: with a column `count`, or with `wins_left`, `wins_right` and `ties`. Of a study that
+    tunes parameters, a row is a duel as `export` writes it: `left.NAME`, `right.NAME` and `winner`.
     """
     content = plain(await request.body())
 
     def work() -> Write[int]:
-        found, votes = service.study(study), read_packed(content)
+        found = service.any_study(study)
+        if isinstance(found, Tuning):
+            return found.importing(parsed_duels(found.space, content))
+        votes = read_packed(content)
         if not votes.size:
             raise Refused(400, "the upload holds no votes: send the rows as CSV or JSON lines in the body")
         return found.importing(votes)
@@ -193,7 +207,7 @@ async def import_votes(study: StudyPath, request: Request, service: ServiceDep, 
 @router.get("/api/studies/{study}/stream", response_class=StreamingResponse)
 async def stream(study: StudyPath, service: ServiceDep, key: Caller) -> StreamingResponse:
     """Follow a study by server-sent events: its state now and after every change, at most twice a second."""
-    await asyncio.to_thread(service.study, study)
+    await asyncio.to_thread(service.any_study, study)
     messages = service.streams.follow(study, lambda: service.state(study), KeyId(key.id, key.digest))
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(messages, media_type="text/event-stream", headers=headers)

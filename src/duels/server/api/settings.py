@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from ...errors import InvalidInput
 from ...storage.changes import list_changes
 from ...study.duels import iso_time
 from ...study.study import Study
@@ -11,8 +12,8 @@ from ...study.voter_settings import change_voter_settings, voter_settings
 from ..errors import error_responses
 from ..schemas import Changes, NewSettings, StudySettings
 from ..security import Admin, ServiceDep, changing
-from ..service import Service
-from .studies import Found
+from ..service import AnyStudy, Service
+from .studies import FoundAny
 
 router = APIRouter(tags=["settings"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
 AFTER = {"stop": "stop", "rank": "go on and rank the others"}
@@ -27,22 +28,25 @@ WORDS = {
 
 
 @router.get("/api/studies/{study}/settings", response_model=StudySettings)
-def settings(study: Found) -> dict[str, Any]:
+def settings(study: FoundAny) -> dict[str, Any]:
     """Get the settings that can be changed while a study runs."""
-    return voter_settings(study)._asdict() | {"after": study.goal.after}
+    return voter_settings(study)._asdict() | {"after": study.history().goal.after}
 
 
 @router.patch("/api/studies/{study}/settings", response_model=StudySettings)
-def set_settings(study: Found, body: NewSettings, key: Admin) -> dict[str, Any]:
+def set_settings(study: FoundAny, body: NewSettings, key: Admin) -> dict[str, Any]:
     """Change settings; what is left out stays as it is. Voters see the change at their next question."""
     known = voter_settings(study)
     wanted = body.model_dump(exclude_none=True)
-    after = wanted.pop("after", study.goal.after)
+    before = study.history().goal.after
+    after = wanted.pop("after", before)
+    if after != before and not isinstance(study, Study):
+        raise InvalidInput("after is for studies that compare arms: a tuning study has no verdict")
     changes = {name: value for name, value in wanted.items() if value != getattr(known, name)}
     if changes:
         with changing(study, key, " ".join(_words(name, value) for name, value in changes.items())):
             change_voter_settings(study, **changes)
-    if after != study.goal.after:
+    if after != before and isinstance(study, Study):
         with changing(study, key, f"When the winner is known, the study will {AFTER[after]}."):
             study.set_after(after)
     return settings(study)
@@ -55,7 +59,7 @@ def _words(name: str, value: object) -> str:
 
 @router.get("/api/studies/{study}/changes", response_model=Changes)
 def changes(
-    study: Found,
+    study: FoundAny,
     service: ServiceDep,
     key: Admin,
     before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
@@ -65,7 +69,7 @@ def changes(
     return changes_of(study, service, before, limit)
 
 
-def changes_of(study: Study, service: Service, before: int | None, limit: int) -> dict[str, Any]:
+def changes_of(study: AnyStudy, service: Service, before: int | None, limit: int) -> dict[str, Any]:
     """Return a page of the changes of a study. Blocks."""
     with service.storage.lock, service.storage.translate_errors():
         found = list_changes(service.storage.connection(), study.id, before, limit + 1)

@@ -14,17 +14,24 @@ from ...study.study import Study
 from ..errors import error_responses
 from ..schemas import NewArm, NewStudy, Studies, StudyCreated, StudyOut
 from ..security import Admin, Caller, ServiceDep, changing
+from ..service import AnyStudy
 
 router = APIRouter(tags=["studies"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
 StudyPath = Annotated[str, Path(min_length=1, max_length=200, description="The study's name.")]
 
 
 def found(study: StudyPath, service: ServiceDep, key: Caller) -> Study:
-    """Return the study that the path names, for callers with a valid key."""
+    """Return the study that the path names, if it compares arms, for callers with a valid key."""
     return service.study(study)
 
 
+def found_any(study: StudyPath, service: ServiceDep, key: Caller) -> AnyStudy:
+    """Return the study of any kind that the path names, for callers with a valid key."""
+    return service.any_study(study)
+
+
 Found = Annotated[Study, Depends(found)]
+FoundAny = Annotated[AnyStudy, Depends(found_any)]
 
 
 @router.get("/api/studies", response_model=Studies)
@@ -63,7 +70,7 @@ def create(body: NewStudy, service: ServiceDep, key: Caller) -> dict[str, object
 
 
 @router.get("/api/studies/{study}", response_model=StudyOut)
-def get(study: Found, service: ServiceDep) -> dict[str, object]:
+def get(study: FoundAny, service: ServiceDep) -> dict[str, object]:
     """Get a study."""
     return service.described(study)
 
@@ -71,13 +78,13 @@ def get(study: Found, service: ServiceDep) -> dict[str, object]:
 @router.delete("/api/studies/{study}", status_code=204)
 def delete(study: StudyPath, service: ServiceDep, key: Admin) -> Response:
     """Delete a study with all its answers, items and links. This cannot be undone."""
-    service.study(study)
+    service.any_study(study)
     delete_study(study, service.storage)
     return Response(status_code=204)
 
 
 @router.post("/api/studies/{study}/retire", response_model=StudyOut)
-def retire(study: Found, service: ServiceDep, key: Caller) -> dict[str, object]:
+def retire(study: FoundAny, service: ServiceDep, key: Caller) -> dict[str, object]:
     """Stop asking. Voters see a thank-you page, and late answers are still accepted."""
     with changing(study, key, "Retired the study."):
         study.retire()
@@ -85,7 +92,7 @@ def retire(study: Found, service: ServiceDep, key: Caller) -> dict[str, object]:
 
 
 @router.post("/api/studies/{study}/resume", response_model=StudyOut)
-def resume(study: Found, service: ServiceDep, key: Caller) -> dict[str, object]:
+def resume(study: FoundAny, service: ServiceDep, key: Caller) -> dict[str, object]:
     """Resume a retired study."""
     with changing(study, key, "Resumed the study."):
         study.resume()

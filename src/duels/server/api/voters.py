@@ -9,7 +9,7 @@ from ...study.withdrawing import WITHDREW
 from ..errors import error_responses
 from ..schemas import VotersOut, Withdraw, Withdrawn
 from ..security import Admin, ServiceDep, changing
-from .studies import Found
+from .studies import FoundAny
 
 router = APIRouter(tags=["voters"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
 Sort = Literal["answers", "agreement", "left", "pace", "last", "voter"]
@@ -17,7 +17,7 @@ Sort = Literal["answers", "agreement", "left", "pace", "last", "voter"]
 
 @router.get("/api/studies/{study}/voters", response_model=VotersOut)
 def voters(
-    study: Found,
+    study: FoundAny,
     service: ServiceDep,
     key: Admin,
     search: Annotated[str, Query(max_length=200, description="Only voters whose name contains this.")] = "",
@@ -39,7 +39,7 @@ def voters(
 
 
 @router.post("/api/studies/{study}/voters/withdraw", response_model=Withdrawn)
-def withdraw(study: Found, body: Withdraw, key: Admin) -> dict[str, object]:
+def withdraw(study: FoundAny, body: Withdraw, key: Admin) -> dict[str, object]:
     """Take back all answers of a voter and keep the name. This cannot be undone, and the verdict promises nothing more.
 
     Answers that the voter gives after it count. To erase the name too, use `forget`.

@@ -1,6 +1,7 @@
 /** What can be changed in a study: what voters see, the arms, and its end. */
 
 import { at, call } from "./api.js";
+import { textOf } from "./files.js";
 import { onClick, onForm, place, refresh, study } from "./manage.js";
 import { attempt, confirmed } from "./ui.js";
 import { Told } from "./words.js";
@@ -14,13 +15,29 @@ onForm("voting", "voting-said", async (values) => {
     both_bad: values.has("both_bad"),
     comments: values.has("comments"),
     votes: Number(values.get("votes")),
-    after: values.get("after"),
+    ...(values.has("after") ? { after: values.get("after") } : {}),
   });
   place("question").value = saved.question;
   await refresh();
   place("voting-saved").textContent = "Saved. Voters see it at their next question.";
 });
 place("voting").addEventListener("input", () => (place("voting-saved").textContent = ""));
+
+onForm("template-form", "template-said", async (values) => {
+  place("template-saved").textContent = "";
+  const html = values.get("template");
+  await call("PUT", at(study, "template"), { html: html.trim() ? html : null });
+  await call("POST", at(study, "scripts"), { scripts: values.has("scripts") });
+  await refresh();
+  place("template-saved").textContent = "Saved. Voters see it at their next question.";
+});
+place("template-form")?.addEventListener("input", () => (place("template-saved").textContent = ""));
+place("template-file")?.addEventListener("change", async (event) => {
+  const [file] = event.target.files;
+  await attempt(event.target, place("template-said"), async () => {
+    if (file) place("template").value = await textOf(file);
+  });
+});
 
 onForm("new-arm", "arm-said", async (values) => {
   const name = values.get("name").trim();

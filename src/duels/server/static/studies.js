@@ -26,10 +26,14 @@ function showNeeds() {
 }
 
 /** Refuses names that the server would refuse, before anything is sent. */
-function check(name, arms) {
+function checkName(name) {
   if (!name) throw new Told("The study needs a name.");
   if (name.includes("/")) throw new Told("The name of a study cannot have a slash (/): use another character, such as a dash.");
   if (name === "." || name === "..") throw new Told("The name of a study cannot be just dots.");
+}
+
+function check(name, arms) {
+  checkName(name);
   if (arms.length < 2) throw new Told("Enter at least two arms, one per line or in a file.");
   const long = arms.find((arm) => arm.length > MOST_NAME);
   if (long) throw new Told(`The name of an arm may have at most ${MOST_NAME} characters: “${long.slice(0, 40)}…” has ${long.length}. Give it a short name, and upload what it produced as items.`);
@@ -100,3 +104,13 @@ watchKind(form.file, form.kind, document.getElementById("kind-hint"));
 showKind();
 showNeeds();
 onSubmit(form, document.getElementById("create-said"), create);
+
+const tuning = document.getElementById("create-tuning");
+onSubmit(tuning, document.getElementById("create-tuning-said"), async (values) => {
+  const [name, space, file] = [values.get("name").trim(), values.get("space"), tuning.template.files[0]];
+  checkName(name);
+  if (!space.trim()) throw new Told("Enter at least one parameter, such as gap = [4, 40].");
+  const template = file ? await textOf(file) : null;
+  await call("POST", "/api/tunings", { name, space, template });
+  location.assign(`/studies/${encodeURIComponent(name)}`);
+});

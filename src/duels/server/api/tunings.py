@@ -1,0 +1,88 @@
+"""Studies that tune parameters: which setting do people prefer? Their duels are asked and answered as any other's."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends
+
+from ...continuous.catalogue import create_tuning
+from ...continuous.space_files import parsed_space, plain_space
+from ...continuous.templates import checked_template, unused
+from ...continuous.tuning import Tuning
+from ...errors import counted
+from ...storage.storage import Write
+from ...study.log import clock
+from ..errors import error_responses
+from ..schemas import StudyOut
+from ..security import Admin, Caller, ServiceDep, changing
+from ..tuning_schemas import BestOut, NewTuning, SlicesOut, Template, TemplateOut
+from .studies import StudyPath
+
+router = APIRouter(tags=["tuning"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
+
+
+def found_tuning(study: StudyPath, service: ServiceDep, key: Caller) -> Tuning:
+    """Return the study that the path names, if it tunes parameters, for callers with a valid key."""
+    return service.tuning(study)
+
+
+FoundTuning = Annotated[Tuning, Depends(found_tuning)]
+
+
+@router.post("/api/tunings", response_model=StudyOut, status_code=201)
+def create(body: NewTuning, service: ServiceDep, key: Caller) -> dict[str, object]:
+    """Create a study that tunes parameters."""
+    before = clock()
+    space = parsed_space(body.space) if isinstance(body.space, str) else plain_space(body.space)
+    template = None if body.template is None else checked_template(body.template, space)
+    study = create_tuning(
+        space,
+        body.name,
+        service.storage,
+        body.policy,
+        confidence=body.confidence,
+        seed=body.seed,
+        lease=body.lease,
+        load_if_exists=body.load_if_exists,
+    )
+    service.background.prepare(study)
+    if study.row.created >= before:
+        with changing(study, key, f"Created the study, which tunes {counted(len(space), 'parameter')}."):
+            service.storage.write(Write(lambda connection: None))
+        if template is not None:
+            study.set_template(template)
+    return service.described(study)
+
+
+@router.get("/api/studies/{study}/best", response_model=BestOut)
+def best(study: FoundTuning) -> dict[str, Any]:
+    """Get the best setting so far, its predicted share of wins against the runner-up, and how sure that is."""
+    found = study.best
+    return found.as_dict() | {"words": str(found)}
+
+
+@router.get("/api/studies/{study}/slices", response_model=SlicesOut)
+def slices(study: FoundTuning) -> dict[str, Any]:
+    """Get slices of the model through the best setting.
+
+    For each parameter: its `values`, and of the best setting with each of these values the predicted `share` of wins
+    against the best setting, with its interval.
+    """
+    return study.slices()
+
+
+@router.get("/api/studies/{study}/template", response_model=TemplateOut)
+def template(study: FoundTuning) -> dict[str, Any]:
+    """Get the page on which voters see a setting."""
+    html = study.template
+    return {"html": html, "unused": [] if html is None else unused(html, study.space)}
+
+
+@router.put("/api/studies/{study}/template", response_model=TemplateOut)
+def set_template(study: FoundTuning, body: Template, key: Admin) -> dict[str, Any]:
+    """Set the page on which voters see a setting. It is shown in a frame that can load nothing.
+
+    Scripts in it run only if they are turned on, see the route `scripts`.
+    """
+    with changing(study, key, "Removed the template." if body.html is None else "Changed the template."):
+        study.set_template(body.html)
+    return template(study)
