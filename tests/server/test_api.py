@@ -74,6 +74,7 @@ def test_a_study_from_beginning_to_end(admin):
             "test": "winner",
         },
         "arms": [{"name": "a", "active": True}, {"name": "b", "active": True}],
+        "space": None,
         "answers": 0,
         "open": 0,
         "items": 0,

@@ -28,6 +28,8 @@ PNG = "data:image/png;base64,iVBORw0KGgo="
 ITEM = {"prompt": "q", "outputs": {arm: {"kind": "image", "content": PNG} for arm in ARMS}}
 VOTES = "left,right,winner\nbm25,dense,left\n"
 OFTEN = [True] * 7 + [False]
+SPACE = {"gap": [4, 40, "int"], "style": ["terse", "warm"]}
+TUNED = ("/best", "/slices", "/template")  # operations of studies that tune parameters
 RANKINGS = {arm: [1, 2, 3] for arm in ARMS}
 
 
@@ -50,6 +52,7 @@ def build(client, number):
         return response.json()
 
     made("/api/studies", json={"name": name, "arms": ARMS})
+    made("/api/tunings", json={"name": f"tuned {number}", "space": SPACE})
     made(f"{at}/items", content=json.dumps(ITEM))
     answered = made(f"{at}/ask", json={"voter": "ann"})["duels"][0]["id"]
     made(f"{at}/tell", json={"duel": answered, "winner": "left", "voter": "ann"})
@@ -69,7 +72,7 @@ def build(client, number):
         "token": token["id"],
         "number": 1,
     }
-    parameters |= {"results": results, "invited": invited, "previewed": previewed}
+    parameters |= {"tuned": f"tuned {number}", "results": results, "invited": invited, "previewed": previewed}
     return World(parameters | {"link": link["secret"], "link id": link["id"]}, impression, answered)
 
 
@@ -77,6 +80,8 @@ def parameters_of(operation, world):
     """Real values of an operation's path parameters. A link is a number where it is managed, else its secret."""
     names = [name for name in world.parameters if f"{{{name}}}" in operation.path]
     found = {name: world.parameters[name] for name in names}
+    if operation.path.endswith(TUNED):
+        found["study"] = world.parameters["tuned"]
     if "link" in found and operation.path.startswith("/api/studies/"):
         found["link"] = world.parameters["invited" if "/invitations/" in operation.path else "link id"]
     if operation.path.startswith("/preview-output/"):
@@ -90,6 +95,8 @@ def right_body(operation, world):
     return {
         "POST /api/studies": {"name": f"another {world.parameters['study']}", "arms": ["a", "b"]},
         "POST /api/studies/{study}/arms": {"name": "another"},
+        "POST /api/tunings": {"name": f"another of {world.parameters['tuned']}", "space": SPACE},
+        "PUT /api/studies/{study}/template": {"html": "<p>{{ gap }} {{ style }}</p>"},
         "POST /api/studies/{study}/ask": {"n": 2},
         "POST /api/studies/{study}/tell": {"duel": duel, "winner": "left"},
         "POST /api/studies/{study}/undo": {"duel": world.answered},

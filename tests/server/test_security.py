@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from starlette.testclient import TestClient
 
+from duels.continuous.catalogue import create_tuning
 from duels.errors import StorageError
 from duels.server import limits, voting
 from duels.server.app import LOOPBACK, create_app
@@ -31,12 +32,14 @@ OPEN = {  # all that needs no sign-in; whatever is not here must
     *(f"/api/results/{{results}}/{part}" for part in ("pair", "chart", "stream")),
     *("/api/vote/{link}", "/api/vote/{link}/ask", "/api/vote/{link}/tell", "/api/vote/{link}/undo"),
 }
-TABS = ("", "/items", "/items/{number}", "/voters", "/share", "/settings", "/advanced", "/preview")
+TABS = ("", "/items", "/items/{number}", "/voters", "/share", "/settings", "/advanced", "/preview", "/rendered")
 PAGES = {"/", "/tokens", *(f"/studies/{{study}}{tab}" for tab in TABS)}  # these lead to where one signs in
 ARMS = ["bm25", "dense", "hybrid"]
 ITEM = {"prompt": "q", "outputs": {arm: f"what {arm} said" for arm in ARMS}}
 BODIES = {
     "/api/studies": {"name": "another", "arms": ["a", "b"]},
+    "/api/tunings": {"name": "another one", "space": {"x": [0.5, 1.5]}},
+    "/api/studies/{study}/template": {"html": "{{ x }}"},
     "/api/studies/{study}/arms": {"name": "another"},
     "/api/studies/{study}/ask": {},
     "/api/studies/{study}/tell": {"duel": 1, "winner": "left"},
@@ -75,11 +78,15 @@ def guarded(app):
     return [(method, path) for method, path in routes_of(app.fastapi) if path not in OPEN]
 
 
+TUNING = tuple(f"/api/studies/{{study}}/{part}" for part in ("best", "slices", "template"))
+
+
 class Place:
     """A study with something of everything, and how to send a request to any route about it."""
 
     def __init__(self, storage, name="search"):
         self.study = create_study(ARMS, name, storage)
+        self.tuning = create_tuning({"x": (0.0, 1.0)}, f"{name} tuned", storage)
         self.admin, self.admin_token = make_key(storage, "admin", "boss")
         self.link, self.link_secret = make_key(storage, "vote", study_id=self.study.id, settings={"votes": 5})
         self.token, _ = make_key(storage, "api", "spare")
@@ -96,6 +103,7 @@ class Place:
         values = {"study": self.study.name, "arm": "bm25", "duel": 0, "side": "a", "link": link, "token": self.token.id}
         values |= {"ticket": "ticket", "digest": "x", "name": "ui.js", "number": 1, "place": 0}
         values |= {"number_of_study": self.study.id, "results": "made-up"}
+        values |= {"study": self.tuning.name} if path in TUNING else {}
         return re.sub(r"\{(\w+)(:\w+)?\}", lambda found: str(values[found[1]]), path)
 
     def send(self, client, method, path, **more):

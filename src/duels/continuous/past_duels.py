@@ -14,9 +14,10 @@ from ..files import atomic_open, safe_cell
 from ..storage.storage import Event
 from ..study import log
 from ..study.duels import iso_time
+from ..study.invitations import refuse_invited
 from ..study.record import SKIP, next_event
 from ..votes.columns import ANSWERS
-from ..votes.names import voter_name
+from ..votes.names import imported_name, past_voter
 from .spaces import Category, Number, Setting, Space
 
 if TYPE_CHECKING:
@@ -163,12 +164,12 @@ def _checked(space: Space, place: int, row: object) -> Past:
         raise InvalidInput(f"past duel {place} is {cut(row)}: expected (left, right, winner)")
     try:
         left, right = space.check(row[0]), space.check(row[1])
-        voter = voter_name(row[3]) if len(row) == 4 else None
+        voter = past_voter(row[3]) if len(row) == 4 else None
     except InvalidInput as error:
         raise InvalidInput(f"past duel {place}: {error}") from None
     if row[2] not in ANSWERS[:SKIP]:
         raise InvalidInput(f"past duel {place}: winner is {cut(row[2])}: expected {', '.join(ANSWERS[:SKIP])}")
-    return Past(left, right, row[2], voter)
+    return Past(left, right, row[2], None if voter is None else imported_name(voter))
 
 
 def _from_frame(space: Space, frame: Any) -> Iterable[tuple[Setting, Setting, Any, Any]]:
@@ -186,6 +187,8 @@ def import_in(connection: sa.Connection, *, study: "Tuning", duels: Sequence[Pas
     history, now, new = study.current(connection), log.clock(), list[Event]()
     if history.retired:
         raise Conflict(f"study {study.name!r} was retired: resume it to import past duels")
+    for voter in {one.voter for one in duels}:
+        refuse_invited(study, connection, voter)
     for one in duels:
         number = len(history.left)
         note = json.dumps({"left": one.left, "right": one.right, "imported": True}, ensure_ascii=False)

@@ -58,7 +58,7 @@ def parsed_space(text: str) -> Space:
         return plain_space(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise InvalidInput(
-            f"the parameters cannot be read: {error}; expected lines such as gap = [4, 40] and font = "
+            f'the parameters cannot be read: {error}; expected lines such as gap = [4, 40, "int"] and font = '
             '["serif", "sans-serif"]'
         ) from None
 

@@ -22,6 +22,7 @@ from ..study.answering import Answering
 from ..study.duels import LogEntry, duel_number, iso_time
 from ..study.goal import goal_of
 from ..study.history import History
+from ..study.invitations import refuse_invited
 from ..study.items import allow_scripts
 from ..study.record import next_event
 from ..study.study import Judging
@@ -139,7 +140,7 @@ class Tuning(Answering):
             InvalidInput: If a parameter does not exist, none is used, or the page has more than a million characters.
 
         Example:
-            >>> study = duels.create_tuning({"gap": (4, 40)}, "page", "sqlite://")
+            >>> study = duels.create_tuning({"gap": (4, 40, "int")}, "page", "sqlite://")
             >>> study.set_template("<p style='margin: {{ gap }}px'>Which margin?</p>")
         """
         checked = None if template is None else checked_template(template, self.space)
@@ -216,6 +217,7 @@ class Tuning(Answering):
             NotReady: If the duels must be chosen first; nothing was written then.
         """
         history = self.current(connection)
+        refuse_invited(self, connection, voter)
         if history.retired:
             raise Conflict(f"study {self.name!r} was retired: it asks no more questions, unless it is resumed")
         new, duels = list[Event](), list[TuningDuel]()

@@ -23,7 +23,7 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
 @router.get("/studies/{study}/rendered")
 def rendered(
-    request: Request, study: str, service: ServiceDep, setting: Annotated[str, Query(max_length=100_000)]
+    request: Request, study: str, service: ServiceDep, setting: Annotated[str, Query(max_length=100_000)] = ""
 ) -> Response:
     """Show a setting as voters see it, in a frame: a page that can load nothing."""
     if signed_in(request, service) is None:

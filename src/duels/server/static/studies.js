@@ -109,7 +109,7 @@ const tuning = document.getElementById("create-tuning");
 onSubmit(tuning, document.getElementById("create-tuning-said"), async (values) => {
   const [name, space, file] = [values.get("name").trim(), values.get("space"), tuning.template.files[0]];
   checkName(name);
-  if (!space.trim()) throw new Told("Enter at least one parameter, such as gap = [4, 40].");
+  if (!space.trim()) throw new Told("Enter at least one parameter, such as gap = [4, 40, \"int\"].");
   const template = file ? await textOf(file) : null;
   await call("POST", "/api/tunings", { name, space, template });
   location.assign(`/studies/${encodeURIComponent(name)}`);
