@@ -1,10 +1,15 @@
 """Tuning studies on a server: the API, templates, voting links, links to results, and the pages."""
 
 import asyncio
+import contextlib
 import json
 import re
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
 
+import httpx2 as httpx
 import polars as pl
 import pytest
 from starlette.testclient import TestClient
@@ -402,3 +407,36 @@ def test_a_server_s_writes_ask_and_tell(storage):
     finally:
         background.close()
     assert (study.answers, study.check()) == (6, 13)
+
+
+def test_killed_while_people_answer(serve):
+    """What a server has acknowledged is there after a kill, whatever it was choosing then."""
+    live = serve()
+    with live.client() as client:
+        made = client.post("/api/tunings", json={"name": "page", "space": SPACE, "policy": "eubo:initial=6"})
+        assert made.status_code == 201, made.text
+    acknowledged = {}
+
+    def vote():
+        with live.client() as client, contextlib.suppress(httpx.TransportError):
+            while True:
+                (duel,) = ask(client)
+                winner = "left" if duel["left"]["gap"] > duel["right"]["gap"] else "right"
+                assert client.post(f"{AT}/tell", json={"duel": duel["id"], "winner": winner}).status_code == 200
+                acknowledged[duel["id"]] = (duel["left"], duel["right"], winner)
+
+    with ThreadPoolExecutor(4) as pool:
+        people = [pool.submit(vote) for _ in range(4)]
+        end = time.monotonic() + 60
+        while len(acknowledged) < 10 and time.monotonic() < end:
+            time.sleep(0.01)
+        assert live.stop(signal.SIGKILL) == -signal.SIGKILL
+    for person in people:
+        person.result()
+    assert len(acknowledged) >= 10
+    study = duels.load_tuning("page", live.storage)
+    assert study.check() == len(study.events())
+    votes = {row["duel"]: row["winner"] for row in study.votes().iter_rows(named=True)}
+    for number, (left, right, winner) in acknowledged.items():
+        duel = study.duel(number)
+        assert (duel.left, duel.right, votes[number]) == (left, right, winner)

@@ -313,8 +313,8 @@ def _range(name: str, given: tuple[object, ...]) -> Number:
     if whole and not {"int", "float"} & set(words):
         also = "log " if "log" in words else ""
         raise InvalidInput(
-            f'{name} goes from {low} to {high}: are these whole numbers only? Add "{also}int" after {high} if they '
-            f'are, or "{also}float" if not'
+            f"{name} goes from {low} to {high}: are these whole numbers only? End it with '{also}int' if they are, "
+            f"with '{also}float' if not"
         )
     return _number(name, low, high, "log" in words, "int" in words)
 
