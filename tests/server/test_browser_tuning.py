@@ -1,5 +1,7 @@
 """Tuning parameters in a real browser: from the form to votes on rendered settings, and the results for both ends."""
 
+import re
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from playwright.sync_api import expect
@@ -7,10 +9,13 @@ from playwright.sync_api import expect
 from .test_browser import PHONE, api, browser, live, no_reload, so_far  # noqa: F401
 from .test_browser_share import accessible
 
-SPACE = 'gap = [4, 40, "int"]\n"line height" = [1.0, 2.0]\nfont = ["serif", "<script>window.xss=1</script>"]\n'
-PAGE = """<!doctype html><title>A page</title>
-<style>p { margin: {{ gap }}px; font: 16px/{{ line height }} {{ font }} }</style>
-<p>Gap {{ gap }}</p><script>document.querySelector("p").textContent = "changed by a script"</script>"""
+TUTORIAL = (Path(__file__).parents[2] / "docs" / "continuous" / "tutorial.md").read_text()
+(SPACE,) = re.findall(r"^```toml\n(.*?)^```$", TUTORIAL, re.MULTILINE | re.DOTALL)
+PAGE, SOUND = re.findall(r"^```html\n(.*?)^```$", TUTORIAL, re.MULTILINE | re.DOTALL)
+EVIL = "<script>window.xss=1</script>"
+WITH_EVIL = f'{SPACE}"{EVIL}" = ["<img src=x onerror=window.xss=1>", "b"]\n'
+SCRIPT = "<script>document.querySelector('h1').textContent = 'changed by a script'</script>"
+SIZE = "(one) => getComputedStyle(one.ownerDocument.body).fontSize"
 
 
 def test_tune_a_page_from_the_form_to_the_result(browser, live, api, tmp_path):  # noqa: F811
@@ -30,7 +35,7 @@ def test_tune_a_page_from_the_form_to_the_result(browser, live, api, tmp_path): 
         form.get_by_role("button", name="Create the study").click()
         expect(said).to_contain_text(words)
     browser.expected += ["status of 400", "Blocked script execution"]
-    form.get_by_label("Parameters").fill(SPACE)
+    form.get_by_label("Parameters").fill(WITH_EVIL)
     form.get_by_label("Template").set_input_files(file)
     accessible(board)
     form.get_by_role("button", name="Create the study").click()
@@ -54,12 +59,14 @@ def test_tune_a_page_from_the_form_to_the_result(browser, live, api, tmp_path): 
         vote_on_a_phone(browser, link, api)
         for page in (board, viewer):
             expect(page.locator("#answers")).to_have_text("4")
-            expect(page.locator("#headline")).to_contain_text("Best so far: gap ")
-            expect(page.locator("#slices svg")).to_have_count(3)
-            best = page.locator("#setting-values dd").first.inner_text()
-            expect(page.frame_locator("#setting-frame iframe").locator("p")).to_have_text(f"Gap {best}")
-            expect(page.frame_locator("#runner_up-frame iframe").locator("p")).to_contain_text("Gap ")
-            assert page.locator("#setting-values dt").all_inner_texts() == ["gap", "line height", "font"]
+            expect(page.locator("#headline")).to_contain_text("Best so far: hue ")
+            expect(page.locator("#slices svg")).to_have_count(5)
+            assert page.locator("#setting-values dt").all_inner_texts() == ["hue", "size", "leading", "font", EVIL]
+            for which in ("setting", "runner_up"):
+                heading = page.frame_locator(f"#{which}-frame iframe").locator("h1")
+                expect(heading).to_have_text("A quiet place to read")  # its script did not run
+                size = page.locator(f"#{which}-values dd").nth(1).inner_text()
+                assert heading.evaluate(SIZE) == f"{size}px"
             assert page.evaluate("() => window.xss") is None
     assert 2 <= len(framed) <= 2 * 5  # a frame is loaded again only if its setting is another one
     accessible(viewer)
@@ -74,21 +81,17 @@ def change_the_template(board):
     board.get_by_role("link", name="Set the template").click()
     area, said = board.get_by_label("The page on which voters see a setting"), board.locator("#template-said")
     assert area.input_value() == PAGE
-    area.fill("<p>{{ gapp }}</p>")
+    area.fill("<p>{{ sise }}</p>")
     board.get_by_role("button", name="Save the template").click()
-    expect(said).to_contain_text("Did you mean 'gap'?")
-    area.fill("<p>{{ gap }}</p>")
-    board.get_by_role("button", name="Save the template").click()
-    expect(board.locator("#template-unused")).to_have_text(
-        "The template does not show line height, font: voters cannot see a difference."
-    )
+    expect(said).to_contain_text("Did you mean 'size'?")
+    expect(board.locator("#template-unused")).to_contain_text(f"does not show {EVIL}: voters")
     board.get_by_label("Scripts in the template run").check()
-    area.fill(PAGE)
+    area.fill(f"{PAGE}{SCRIPT}{{{{ {EVIL} }}}}")
     board.get_by_role("button", name="Save the template").click()
     expect(board.locator("#template-saved")).to_contain_text("Saved")
     expect(board.locator("#template-unused")).to_be_empty()
     board.get_by_role("link", name="Preview what voters see").click()
-    expect(board.frame_locator("#output-a iframe").locator("p")).to_have_text("changed by a script")
+    expect(board.frame_locator("#output-a iframe").locator("h1")).to_have_text("changed by a script")
     board.get_by_role("link", name="Back to Share").click()
     board.get_by_role("link", name="Settings").click()
     board.get_by_label("Scripts in the template run").uncheck()
@@ -102,15 +105,36 @@ def vote_on_a_phone(browser, link, api):  # noqa: F811
     so_far(voter, "0 of 4")
     duel = api.get("/api/studies/my page/duels/0").json()
     for letter, side in (("a", "left"), ("b", "right")):
-        shown = voter.frame_locator(f"#output-{letter} iframe").locator("p")
-        expect(shown).to_have_text(f"Gap {duel[side]['gap']}")  # as the template has it: its script did not run
-        assert shown.evaluate("(p) => getComputedStyle(p).marginTop") == f"{duel[side]['gap']}px"
+        shown = voter.frame_locator(f"#output-{letter} iframe").locator("h1")
+        expect(shown).to_have_text("A quiet place to read")
+        assert shown.evaluate(SIZE) == f"{duel[side]['size']}px"
     voter.get_by_role("button", name="A is better").click()
     so_far(voter, "1 of 4")
     voter.get_by_role("button", name="Undo").click()
     so_far(voter, "0 of 4")
-    expect(voter.frame_locator("#output-a iframe").locator("p")).to_have_text(f"Gap {duel['left']['gap']}")
+    again = voter.frame_locator("#output-a iframe").locator("h1")
+    expect(again).to_be_visible()
+    assert again.evaluate(SIZE) == f"{duel['left']['size']}px"
     for number in range(4):
         voter.get_by_role("button", name=("A is better", "B is better")[number % 2]).click()
         so_far(voter, f"{number + 1} of 4")
     expect(voter.get_by_role("heading", name="Thank you!")).to_be_visible()
+
+
+def test_a_template_that_one_can_hear(browser, live, api):  # noqa: F811
+    """The tutorial's second template: its script runs, makes a tone, and nothing is refused."""
+    space = dict(re.findall(r"`(\w+) = (\[[^`]*\])`", TUTORIAL))
+    text = "\n".join(f"{name} = {given}" for name, given in space.items())
+    made = api.post("/api/tunings", json={"name": "tone", "space": text, "template": SOUND})
+    assert made.status_code == 201, made.text
+    api.post("/api/studies/tone/scripts", json={"scripts": True})
+    board = browser.sign_in(live.token, "/studies/tone/preview")
+    for letter in "ab":
+        play = board.frame_locator(f"#output-{letter} iframe").get_by_role("button", name="Play")
+        play.evaluate(
+            "() => { window.made = []; const Own = AudioContext; "
+            "AudioContext = class extends Own { constructor() { super(); made.push(this); } }; }"
+        )
+        play.click()
+        board.wait_for_timeout(200)
+        assert play.evaluate("() => made.map((audio) => audio.state)") == ["running"]
