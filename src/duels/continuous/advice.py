@@ -4,7 +4,6 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit, ndtr, ndtri
 
 from ..errors import counted
 from .model import Model
@@ -103,6 +102,8 @@ def advice(
         confidence: The level of the intervals.
         answers: How many answers count; the model may learn from fewer.
     """
+    from scipy.special import expit, ndtr, ndtri  # loaded when first used: it takes a tenth of a second
+
     setting = policy.recommend(space, points, seed=seed, memory=memory)
     if not len(points.outcome):  # a setting against itself says nothing, and a model needs a duel
         points = points.with_duel(space.encode(setting), space.encode(setting), 0.5)
@@ -153,6 +154,8 @@ def _top(model: Model, points: np.ndarray) -> np.ndarray:
 def _slices(
     model: Model, space: Space, setting: Setting, here: np.ndarray, confidence: float, answers: int
 ) -> dict[str, Any]:
+    from scipy.special import expit, ndtri
+
     reach, found = float(ndtri(0.5 + confidence / 2)), []
     for place, (name, one) in enumerate(space.parameters.items()):
         values = grid(one, setting[name]) if isinstance(one, Number) else list(one.choices)

@@ -111,6 +111,14 @@ def load_any(study_name: str, storage: str | Storage | None = None) -> Study | T
     return Tuning(store, row) if row.is_tuning else load_study(study_name, store)
 
 
+def newest_tuning(storage: Storage) -> Tuning | None:
+    """Return the tuning study that was created last and was not retired; None if there is none. Blocks."""
+    with storage.lock, storage.translate_errors():
+        rows = [row for row in storage.listed(storage.connection()) if row.is_tuning]
+    found = (Tuning(storage, row) for row in reversed(rows))
+    return next((study for study in found if not study.retired), None)
+
+
 def _refuse_different(study: Tuning, space: Space, policy: str | None, confidence: float | None) -> None:
     if study.space != space:
         raise Conflict(

@@ -5,10 +5,10 @@ g_i = f(left_i) − f(right_i) of each duel in place of the function's values. T
 right won and ½ for a tie: the log likelihood is y ln σ(g) + (1 − y) ln σ(−g), so a tie is half a win for each.
 """
 
-from typing import NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import lapack
 
 STEPS, HALVINGS, ENOUGH = 100, 40, 1e-10  # of Newton's method; it ends when a step gains less
 
@@ -76,7 +76,7 @@ def find_mode(covariance: np.ndarray, outcome: np.ndarray, start: np.ndarray | N
 
 def reduction(mode: Mode) -> np.ndarray:
     """W^½ B⁻¹ W^½, by which duels reduce the covariance."""
-    inverse = lapack.dpotri(mode.lower, lower=1)[0]
+    inverse = lapack().dpotri(mode.lower, lower=1)[0]
     inverse = np.tril(inverse) + np.tril(inverse, -1).T
     return np.ascontiguousarray(mode.root[:, None] * inverse * mode.root)
 
@@ -97,6 +97,14 @@ def evidence_weights(covariance: np.ndarray, mode: Mode) -> np.ndarray:
     return weights
 
 
+@cache
+def lapack() -> Any:
+    """Return scipy's LAPACK. It takes a third of a second to import, so it is loaded when it is first needed."""
+    from scipy.linalg import lapack
+
+    return lapack
+
+
 def _sigmoid(difference: np.ndarray) -> np.ndarray:
     chance: np.ndarray = 0.5 + 0.5 * np.tanh(0.5 * difference)
     return chance
@@ -105,10 +113,10 @@ def _sigmoid(difference: np.ndarray) -> np.ndarray:
 def _factor(covariance: np.ndarray, root: np.ndarray) -> np.ndarray:
     matrix = root[:, None] * covariance * root
     matrix[np.diag_indices_from(matrix)] += 1.0
-    lower: np.ndarray = lapack.dpotrf(matrix.T, lower=1, overwrite_a=1)[0]
+    lower: np.ndarray = lapack().dpotrf(matrix.T, lower=1, overwrite_a=1)[0]
     return lower
 
 
 def _solve(lower: np.ndarray, right: np.ndarray) -> np.ndarray:
-    solved: np.ndarray = lapack.dpotrs(lower, right, lower=1)[0]
+    solved: np.ndarray = lapack().dpotrs(lower, right, lower=1)[0]
     return solved

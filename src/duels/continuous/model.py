@@ -8,12 +8,11 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy import optimize
-from scipy.linalg import lapack, solve_triangular
 
 from ..engine.compiling import compile_with
 from . import kernels
-from .laplace import Mode, evidence_weights, find_mode, reduction
+from .laplace import Mode, evidence_weights, find_mode, lapack, reduction
+from .search import minimise
 
 LENGTH_MEDIAN, LENGTH_SPREAD = 0.25, 0.6  # of the lognormal prior of a lengthscale; the cube's side is 1
 SCALE_MEDIAN, SCALE_SPREAD = 5.0, 1.5  # of the lognormal prior of the variance of f
@@ -65,6 +64,8 @@ class Model:
     @cached_property
     def _whitener(self) -> np.ndarray:
         """(n, n) L⁻¹ W^½, whose product with a cross-covariance is what the duels explain."""
+        from scipy.linalg import solve_triangular
+
         whitener: np.ndarray = solve_triangular(self.mode.lower, np.diag(self.mode.root), lower=True)
         return whitener
 
@@ -140,7 +141,7 @@ def square_root(covariance: np.ndarray) -> np.ndarray:
     for jitter in JITTERS:
         jittered = covariance.copy()
         jittered[np.diag_indices_from(jittered)] += jitter * size
-        lower, failed = lapack.dpotrf(jittered.T, lower=1, overwrite_a=1)
+        lower, failed = lapack().dpotrf(jittered.T, lower=1, overwrite_a=1)
         if not failed:
             return np.asarray(lower)
     values, vectors = np.linalg.eigh(covariance)
@@ -178,7 +179,7 @@ def fit_hyperparameters(answers: Answers, category: np.ndarray) -> Hyperparamete
     objective = Objective(answers, category)
     bounds = [(np.log(LENGTHS[0]), np.log(LENGTHS[1]))] * dimensions + [(np.log(SCALES[0]), np.log(SCALES[1]))]
     options = {"maxfun": EVALUATIONS, "ftol": 1e-6, "gtol": 1e-3}
-    found = optimize.minimize(objective, begin, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
+    found = minimise(objective, begin, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
     return Hyperparameters(np.exp(found.x[:-1]), float(np.exp(found.x[-1])))
 
 

@@ -10,7 +10,9 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
+from ..continuous.catalogue import newest_tuning
 from ..continuous.tuning import Tuning
+from ..errors import DuelsError
 from ..storage.storage import PAUSE, NotReady, Storage, Write
 from ..study import worker
 from ..study.catalogue import list_policies
@@ -102,6 +104,10 @@ class Background:
         study.prepare()
 
     def _compile_all(self) -> None:
+        with contextlib.suppress(DuelsError):  # such as a damaged study
+            tuned = newest_tuning(self.storage)
+            if tuned is not None:  # it loads what all tuning studies need
+                tuned.prepare()
         for policy in list_policies(self.storage):
             assert self.storage.compile is not None
             self.storage.compile(policy)
