@@ -39,6 +39,7 @@ bench: $(READY)
 	$(BIN)/python benchmarks/judge.py
 	$(BIN)/python benchmarks/votes.py
 	$(BIN)/python benchmarks/pages.py
+	$(BIN)/python benchmarks/tuning.py
 	$(BIN)/python benchmarks/server.py
 
 $(READY): requirements.lock pyproject.toml

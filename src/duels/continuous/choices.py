@@ -27,6 +27,7 @@ SIDES = 6  # spawn key of the coins that decide which setting is on the left; se
 WEIGHTS = (1, 4, 16, 64)  # as how many ties open duels count, see `chosen` …
 MOST_TIES = 256  # … together
 NEAR = 0.02  # of each side of the cube: two duels that differ by less are almost the same
+MOST_OPEN = 100  # open duels that a choice knows, the newest: with a crowd, each choice must stay quick
 MOST, FIRST, STEP = 400, 100, 40  # answers that the model learns from, the oldest among them, and see `modelled`
 
 
@@ -126,9 +127,13 @@ def choices(
 def chosen(policy: Policy, seed: int, space: Space, points: History, number: int, memory: Memory) -> Choice:
     """Choose one duel; a coin decides which setting is on the left, so that sides mean nothing.
 
+    Of the open duels, only the newest count.
+
     One more tie hardly changes what noisy answers say, and a policy may want the duel that is open already, or one very
     near. Open duels then count as more ties.
     """
+    old = np.flatnonzero(np.isnan(points.outcome))[:-MOST_OPEN]
+    points = History(*(np.delete(column, old, axis=0) for column in points)) if len(old) else points
     is_open = np.isnan(points.outcome)
     waiting = np.hstack([points.left[is_open], points.right[is_open]])
     for weight in WEIGHTS:

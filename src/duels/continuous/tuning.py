@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .past_duels import PastDuel
 
 ARMS = ("left", "right")  # of every tuning study: the sides
+TOGETHER = 16  # duels that are chosen at once, if so many people wait for one
 FRESH = 5.0  # seconds that a choice may be asked although further answers have arrived
 About = Callable[[sa.Connection, "TuningDuel"], Mapping[str, object]]
 
@@ -221,7 +222,12 @@ class Tuning(Answering):
         if history.retired:
             raise Conflict(f"study {self.name!r} was retired: it asks no more questions, unless it is resumed")
         new, duels = list[Event](), list[TuningDuel]()
-        for choice in self._ready(history, n):
+        try:
+            ready = self._ready(history, n)
+        except NotReady:
+            self._workspace.waiting += n
+            raise
+        for choice in ready:
             duel = TuningDuel(choice.number, choice.left, choice.right, self.name, iso_time(choice.time))
             note = choice.note() | dict(about(connection, duel) if about else {})
             fields = {"duel": choice.number, "attempt": 0, "left_arm": 0, "right_arm": 1, "swapped": choice.swapped}
@@ -255,6 +261,7 @@ class Tuning(Answering):
                 return
             known, notes = looked
             work.asked.take(notes)
+            n, work.waiting = max(n, min(work.waiting, TOGETHER)), 0
             made = choices(self._chooser, self._row.seed, work.asked, known, work.memory, now)
             work.batch = Batch(tuple(islice(made, n)), time.monotonic())
 

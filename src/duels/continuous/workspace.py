@@ -17,7 +17,7 @@ _keeping = threading.Lock()
 
 
 class Workspace:
-    """What is kept of one study. Hold `lock` for all but `batch`; it may be held for seconds.
+    """What is kept of one study. Hold `lock` for all but `batch` and `waiting`; it may be held for seconds.
 
     Args:
         space: The study's space.
@@ -28,6 +28,7 @@ class Workspace:
         self.memory = Memory()
         self.asked = AskedSettings(space)
         self.batch = Batch()
+        self.waiting = 0  # duels that were asked for since the last choice, and must be chosen first
         self.advice: tuple[bytes, Advice] | None = None  # with the answers that it is about
 
 

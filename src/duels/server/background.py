@@ -35,8 +35,14 @@ class Background:
         self._preparing: dict[int, asyncio.Future[None]] = {}  # by the study's id
 
     async def write(self, write: Write[T]) -> T:
-        """Write without blocking the loop; returns the value of the write after it is on disk."""
+        """Write without blocking the loop; returns the value of the write after it is on disk.
+
+        A question that arrives while others wait for one waits behind them.
+        """
         while True:
+            before = self._preparing.get(write.study) if write.last and write.study is not None else None
+            if before is not None:
+                await asyncio.shield(before)
             try:
                 return await self._post(write)
             except NotReady as slow:

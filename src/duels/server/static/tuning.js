@@ -25,7 +25,7 @@ function draw(glance) {
   if (glance.answers) place("steps")?.remove();
   place("best-card").hidden = place("slices-card").hidden = !glance.best;
   if (!glance.best) return;
-  place("level").textContent = `${Number((100 * glance.confidence).toPrecision(6))} %`;
+  place("level").textContent = `${Number((100 * glance.confidence).toPrecision(6))}\u00a0%`;
   for (const which of ["setting", "runner_up"]) drawSetting(which, glance);
   place("slices").replaceChildren(...glance.parameters.map(slice));
 }
