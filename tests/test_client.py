@@ -15,8 +15,7 @@ import pytest
 from server.conftest import Live
 
 import duels
-from duels import client as client_module
-from duels.client import PAUSES, Again, Change, Client, Impression, NotFound, RemoteStudy, connect
+from duels.client import PAUSES, Again, Change, Client, Impression, NotFound, RemoteStudy, connect, connection
 from duels.errors import Conflict, DuelsError, InvalidInput, StorageError, UnknownName
 from duels.server.keys import make_key
 from duels.storage.registry import open_storage
@@ -306,7 +305,7 @@ def mocked(monkeypatch, *answers):
     made = object.__new__(Client)  # a real one reads the certificates of the machine, which takes longer than the rest
     made.url, made._httpx = "http://localhost", httpx
     made._http = httpx.Client(transport=httpx.MockTransport(handle), base_url=made.url)
-    monkeypatch.setattr(client_module, "sleep", pauses.append)
+    monkeypatch.setattr(connection, "sleep", pauses.append)
     return made, RemoteStudy(made, "s", "rucb"), sent, pauses
 
 
@@ -396,7 +395,7 @@ def stream_of(monkeypatch, *streams):
     made, study, _, _ = mocked(monkeypatch)
     made._http.close()
     made._http = httpx.Client(transport=httpx.MockTransport(handle), base_url=made.url)
-    monkeypatch.setattr(client_module, "sleep", pauses.append)
+    monkeypatch.setattr(connection, "sleep", pauses.append)
     return study, pauses
 
 
@@ -438,7 +437,7 @@ def free_port():
 
 def test_a_server_that_is_started_anew_is_found_again(tmp_path, monkeypatch):
     """Stopped and started on the same port: calls wait for it, streams go on, and nothing counts twice."""
-    monkeypatch.setattr(client_module, "PAUSES", (0.2,) * 150)  # a busy machine takes long to start a server
+    monkeypatch.setattr(connection, "PAUSES", (0.2,) * 150)  # a busy machine takes long to start a server
     storage, port = f"sqlite:///{tmp_path}/duels.db", free_port()
 
     def start():
@@ -473,7 +472,7 @@ def test_a_server_that_is_started_anew_is_found_again(tmp_path, monkeypatch):
         assert gone.wait(10)
         following.join(60)
         again[0].stop()
-        monkeypatch.setattr(client_module, "PAUSES", (0.01,))
+        monkeypatch.setattr(connection, "PAUSES", (0.01,))
         with pytest.raises(StorageError, match="is it running"):
             made.list_studies()
 

@@ -48,7 +48,7 @@ _HOMES = {
     "load_tuning": "continuous.catalogue",
     "Tuning": "continuous.tuning",
     "tune": "continuous.judged",
-    "connect": "client",
+    "connect": "client.client",
     "DuelsError": "errors",
     "InvalidInput": "errors",
     "UnknownName": "errors",
@@ -98,7 +98,7 @@ if TYPE_CHECKING:
         theory,
         votes,
     )
-    from .client import connect
+    from .client.client import connect
     from .continuous.catalogue import create_tuning, load_tuning
     from .continuous.judged import tune
     from .continuous.simulation import simulate_continuous
