@@ -15,7 +15,18 @@ import pytest
 from server.conftest import Live
 
 import duels
-from duels.client import PAUSES, Again, Change, Client, Impression, NotFound, RemoteStudy, connect, connection
+from duels.client import (
+    PAUSES,
+    Again,
+    Change,
+    Client,
+    Impression,
+    NotFound,
+    RemoteStudy,
+    RemoteTuning,
+    connect,
+    connection,
+)
 from duels.errors import Conflict, DuelsError, InvalidInput, StorageError, UnknownName
 from duels.server.keys import make_key
 from duels.storage.registry import open_storage
@@ -309,6 +320,11 @@ def mocked(monkeypatch, *answers):
     return made, RemoteStudy(made, "s", "rucb"), sent, pauses
 
 
+def tuning(study):
+    """A tuning study on the server of another study."""
+    return RemoteTuning(study._client, TUNING)
+
+
 def failed(kind):
     return {"error": {"kind": kind, "message": "because"}}
 
@@ -316,6 +332,8 @@ def failed(kind):
 DUEL = {"id": 0, "left": "a", "right": "b", "study": "s", "time": "t", "is_self": False}
 ASKED, TOLD, ADDED = (200, {"duels": [DUEL]}), (200, {"duel": 0, "answer": "left"}), (201, {"items": 1})
 SHOWN = (200, {"impression": 0, "documents": [], "duel": 0, "left": "a", "right": "b", "is_self": False})
+TUNING = {"name": "s", "policy": "eubo", "space": {"x": {"low": 0.0, "high": 1.0}}, "goal": {"confidence": 0.95}}
+PAST = ({"x": 0.1}, {"x": 0.2}, "left")
 REFUSED, BUSY, GATEWAY = (503, failed("storage")), (429, failed("too_many")), (502, {})
 CALLS = {
     "ask": (lambda study: study.ask(), ASKED, Again.REFUSED),
@@ -329,6 +347,9 @@ CALLS = {
     "forget": (lambda study: study.forget("v"), (200, {"answers": 1}), Again.UNSENT),
     "add_arm": (lambda study: study.add_arm("c"), (201, {}), Again.UNSENT),
     "import": (lambda study: study.import_votes([("a", "b", "left")]), (200, {"imported": 1}), Again.UNSENT),
+    "ask tuning": (lambda study: tuning(study).ask(), ASKED, Again.REFUSED),
+    "import duels": (lambda study: tuning(study).import_duels([PAST]), (200, {"imported": 1}), Again.UNSENT),
+    "template": (lambda study: tuning(study).set_template("{{ x }}"), (200, {"html": "{{ x }}"}), Again.ALWAYS),
     "items": (lambda study: study.add_items([{"prompt": "p", "outputs": {"a": "x", "b": "y"}}]), ADDED, Again.UNSENT),
 }
 # What goes wrong -> the least of `Again` that a request must have to be sent once more; None: never is.
