@@ -48,6 +48,7 @@ _HOMES = {
     "load_tuning": "continuous.catalogue",
     "Tuning": "continuous.tuning",
     "tune": "continuous.judged",
+    "tune_async": "continuous.judged",
     "connect": "client.client",
     "DuelsError": "errors",
     "InvalidInput": "errors",
@@ -100,7 +101,7 @@ if TYPE_CHECKING:
     )
     from .client.client import connect
     from .continuous.catalogue import create_tuning, load_tuning
-    from .continuous.judged import tune
+    from .continuous.judged import tune, tune_async
     from .continuous.simulation import simulate_continuous
     from .continuous.spaces import space
     from .continuous.tuning import Tuning

@@ -210,8 +210,13 @@ def _from_lines(space: Space, file: Path) -> Iterator[PastDuel]:
         yield _from_row(space, row)
 
 
-def parsed_duels(space: Space, content: bytes) -> list[PastDuel]:
-    """Return the past duels of an upload, whose kind its first bytes tell.
+def parsed_duels(space: Space, content: bytes, called: str = "the upload") -> list[PastDuel]:
+    """Return the past duels of a file's content, whose kind its first bytes tell.
+
+    Args:
+        space: The parameters.
+        content: The content.
+        called: What errors call it.
 
     Raises:
         InvalidInput: If it cannot be read.
@@ -224,7 +229,7 @@ def parsed_duels(space: Space, content: bytes) -> list[PastDuel]:
         try:
             return read_duels(space, str(path))
         except InvalidInput as error:
-            raise InvalidInput(str(error).replace(str(path), "the upload")) from None
+            raise InvalidInput(str(error).replace(str(path), called)) from None
 
 
 def _suffix(file: str) -> str:
