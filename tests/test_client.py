@@ -36,7 +36,7 @@ from duels.study.ledger import Ledger
 
 TOKEN = "a-token-that-was-chosen-for-tests"
 ARMS = ["bm25", "dense", "hybrid"]
-PAGE = Path(__file__).parents[1] / "docs" / "server" / "client.md"
+PAGES = ("server/client.md", "continuous/tuning.md")
 numbers = itertools.count()
 
 
@@ -549,14 +549,16 @@ def test_interleaving_and_clicks(pair):
         remote.interleave({"bm25": [1]})
 
 
-def test_the_page_is_true(monkeypatch, tmp_path):
-    """The sessions of docs/server/client.md, against a server of their own."""
+@pytest.mark.parametrize("name", PAGES)
+def test_the_pages_are_true(name, monkeypatch, tmp_path):
+    """Their sessions with a server, against one of their own."""
+    page = Path(__file__).parents[1] / "docs" / name
     kept, inside = [], False
-    for line in PAGE.read_text().splitlines():
+    for line in page.read_text().splitlines():
         inside = line.strip() == "```pycon" if line.startswith("```") else inside
         kept.append("" if line.startswith("```") or not inside else line)
-    session = doctest.DocTestParser().get_doctest("\n".join(kept) + "\n", {}, PAGE.name, str(PAGE), 0)
-    assert len(session.examples) > 20
+    session = doctest.DocTestParser().get_doctest("\n".join(kept) + "\n", {}, page.name, str(page), 0)
+    assert len(session.examples) > 12
     monkeypatch.setenv("DUELS_TOKEN", TOKEN)
     monkeypatch.chdir(tmp_path)
     live = Live(f"sqlite:///{tmp_path}/page.db", environment={"DUELS_TOKEN": TOKEN})

@@ -31,9 +31,7 @@ def study():
 @pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
 def test_every_answer_survives_a_file(suffix, tmp_path, study):
     """Formulas, choices of several types, a voter who comes late, and voters of links, who get another name once."""
-    past = [
-        (A | {"size": size}, B | {"sign": sign}, "left") for size in (3, 2.5, "3 of them", "-1") for sign in ("-5%",)
-    ]
+    past = [(A | {"size": size}, B | {"sign": "-5%"}, "left") for size in (3, 2.5, "3 of them", "-1")]
     study.import_duels(past * 40)
     study.import_duels([(A, B, "both_bad", "=ann", EARLY), (B, A, "tie", "Voter 7", LATE)])
     asked = study.ask(voter="bob")

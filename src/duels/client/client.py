@@ -121,9 +121,12 @@ class Client(Connection):
             {'temperature': 0.731204, 'style': 'warm'}
         """
         from ..continuous.spaces import space as checked_space
+        from ..continuous.templates import checked_template
         from .tunings import RemoteTuning  # takes a while to load
 
-        body: dict[str, object] = {"name": study_name, "space": checked_space(space).to_dict(), "template": template}
+        found = checked_space(space)
+        page = None if template is None else checked_template(template, found)
+        body: dict[str, object] = {"name": study_name, "space": found.to_dict(), "template": page}
         body |= {"policy": None if policy is None else str(policy), "confidence": confidence, "seed": seed}
         body |= {"lease": lease, "load_if_exists": load_if_exists}
         again = Again.ALWAYS if load_if_exists else Again.UNSENT
