@@ -98,6 +98,7 @@ def test_without_times_only_all_of_them_are_known(study):
     ("line", "message"),
     [
         ("{", "votes.jsonl cannot be read: line 2: "),
+        pytest.param("[" * 100_000, "votes.jsonl cannot be read: line 2: ", id="deep"),
         ("[1]", r"votes.jsonl cannot be read: line 2 is \[1\], expected an object"),
         ('{"winner": "left"}', "there is no column left.x: expected left.x, .* and winner"),
     ],

@@ -1,6 +1,7 @@
 """Judges answer tuning studies: limits, failures, resuming, and whether they find the optimum."""
 
 import asyncio
+import doctest
 import json
 import math
 import sys
@@ -10,7 +11,7 @@ import pytest
 
 import duels
 from duels import Conflict, InvalidInput
-from duels.continuous import find_function
+from duels.continuous import find_function, judged
 from duels.judges import Answer, command
 from duels.storage.storage import Storage
 from duels.study import run as running
@@ -51,6 +52,10 @@ def test_a_judge_finds_the_optimum_of_branin():
     assert (branin.maximum - value(result.best.setting)) / branin.values(points).std() <= 0.08
     assert (result.ended, result.calls, result.best.answers) == ("max_duels", 40, 40)
     assert result.best.sure > 0.5
+
+
+def test_the_examples_are_true():
+    assert doctest.testmod(judged, extraglobs={"duels": duels}) == (0, 8)
 
 
 def test_tune_async():

@@ -277,6 +277,7 @@ async def tune_async(
     """As `tune`, in an event loop.
 
     Example:
+        >>> import asyncio
         >>> async def closer(left, right):
         ...     return "left" if abs(left["x"] - 0.3) < abs(right["x"] - 0.3) else "right"
         >>> async def main():

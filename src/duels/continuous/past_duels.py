@@ -202,7 +202,7 @@ def _from_lines(space: Space, file: Path) -> Iterator[PastDuel]:
             continue
         try:
             row = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidInput(f"{file} cannot be read: line {number}: {error}") from None
         if not isinstance(row, dict):
             raise InvalidInput(f"{file} cannot be read: line {number} is {cut(row)}, expected an object")
