@@ -15,6 +15,7 @@ from ..files import atomic_open, read_cell, safe_cell
 from ..storage.storage import Event
 from ..study import log
 from ..study.duels import iso_time
+from ..study.invitations import refuse_invited
 from ..study.record import SKIP, next_event
 from ..votes.columns import ANSWERS
 from ..votes.names import imported_name
@@ -303,6 +304,8 @@ def import_in(connection: sa.Connection, *, study: "Tuning", duels: Sequence[Pas
     history, now, new = study.current(connection), log.clock(), list[Event]()
     if history.retired:
         raise Conflict(f"study {study.name!r} was retired: resume it to import past duels")
+    for voter in {one.voter for one in duels}:
+        refuse_invited(study, connection, voter)
     for one in duels:
         number = len(history.left)
         about = {"left": one.left, "right": one.right, "imported": True} | ({"time": one.time} if one.time else {})
