@@ -1,4 +1,4 @@
-"""People who vote on settings at the same time: a table, and benchmarks/out/tuning.json. Exit code 1 if a bar is missed.
+"""People who vote on settings at once: a table, and benchmarks/out/tuning.json. Exit code 1 if a bar is missed.
 
     python benchmarks/tuning.py
 

@@ -15,8 +15,18 @@ import pytest
 from server.conftest import Live
 
 import duels
-from duels import client as client_module
-from duels.client import PAUSES, Again, Change, Client, Impression, NotFound, RemoteStudy, connect
+from duels.client import (
+    PAUSES,
+    Again,
+    Change,
+    Client,
+    Impression,
+    NotFound,
+    RemoteStudy,
+    RemoteTuning,
+    connect,
+    connection,
+)
 from duels.errors import Conflict, DuelsError, InvalidInput, StorageError, UnknownName
 from duels.server.keys import make_key
 from duels.storage.registry import open_storage
@@ -26,7 +36,7 @@ from duels.study.ledger import Ledger
 
 TOKEN = "a-token-that-was-chosen-for-tests"
 ARMS = ["bm25", "dense", "hybrid"]
-PAGE = Path(__file__).parents[1] / "docs" / "server" / "client.md"
+PAGES = ("server/client.md", "continuous/tuning.md")
 numbers = itertools.count()
 
 
@@ -306,8 +316,13 @@ def mocked(monkeypatch, *answers):
     made = object.__new__(Client)  # a real one reads the certificates of the machine, which takes longer than the rest
     made.url, made._httpx = "http://localhost", httpx
     made._http = httpx.Client(transport=httpx.MockTransport(handle), base_url=made.url)
-    monkeypatch.setattr(client_module, "sleep", pauses.append)
+    monkeypatch.setattr(connection, "sleep", pauses.append)
     return made, RemoteStudy(made, "s", "rucb"), sent, pauses
+
+
+def tuning(study):
+    """A tuning study on the server of another study."""
+    return RemoteTuning(study._client, TUNING)
 
 
 def failed(kind):
@@ -317,6 +332,8 @@ def failed(kind):
 DUEL = {"id": 0, "left": "a", "right": "b", "study": "s", "time": "t", "is_self": False}
 ASKED, TOLD, ADDED = (200, {"duels": [DUEL]}), (200, {"duel": 0, "answer": "left"}), (201, {"items": 1})
 SHOWN = (200, {"impression": 0, "documents": [], "duel": 0, "left": "a", "right": "b", "is_self": False})
+TUNING = {"name": "s", "policy": "eubo", "space": {"x": {"low": 0.0, "high": 1.0}}, "goal": {"confidence": 0.95}}
+PAST = ({"x": 0.1}, {"x": 0.2}, "left")
 REFUSED, BUSY, GATEWAY = (503, failed("storage")), (429, failed("too_many")), (502, {})
 CALLS = {
     "ask": (lambda study: study.ask(), ASKED, Again.REFUSED),
@@ -330,6 +347,9 @@ CALLS = {
     "forget": (lambda study: study.forget("v"), (200, {"answers": 1}), Again.UNSENT),
     "add_arm": (lambda study: study.add_arm("c"), (201, {}), Again.UNSENT),
     "import": (lambda study: study.import_votes([("a", "b", "left")]), (200, {"imported": 1}), Again.UNSENT),
+    "ask tuning": (lambda study: tuning(study).ask(), ASKED, Again.REFUSED),
+    "import duels": (lambda study: tuning(study).import_duels([PAST]), (200, {"imported": 1}), Again.UNSENT),
+    "template": (lambda study: tuning(study).set_template("{{ x }}"), (200, {"html": "{{ x }}"}), Again.ALWAYS),
     "items": (lambda study: study.add_items([{"prompt": "p", "outputs": {"a": "x", "b": "y"}}]), ADDED, Again.UNSENT),
 }
 # What goes wrong -> the least of `Again` that a request must have to be sent once more; None: never is.
@@ -396,7 +416,7 @@ def stream_of(monkeypatch, *streams):
     made, study, _, _ = mocked(monkeypatch)
     made._http.close()
     made._http = httpx.Client(transport=httpx.MockTransport(handle), base_url=made.url)
-    monkeypatch.setattr(client_module, "sleep", pauses.append)
+    monkeypatch.setattr(connection, "sleep", pauses.append)
     return study, pauses
 
 
@@ -438,7 +458,7 @@ def free_port():
 
 def test_a_server_that_is_started_anew_is_found_again(tmp_path, monkeypatch):
     """Stopped and started on the same port: calls wait for it, streams go on, and nothing counts twice."""
-    monkeypatch.setattr(client_module, "PAUSES", (0.2,) * 150)  # a busy machine takes long to start a server
+    monkeypatch.setattr(connection, "PAUSES", (0.2,) * 150)  # a busy machine takes long to start a server
     storage, port = f"sqlite:///{tmp_path}/duels.db", free_port()
 
     def start():
@@ -473,7 +493,7 @@ def test_a_server_that_is_started_anew_is_found_again(tmp_path, monkeypatch):
         assert gone.wait(10)
         following.join(60)
         again[0].stop()
-        monkeypatch.setattr(client_module, "PAUSES", (0.01,))
+        monkeypatch.setattr(connection, "PAUSES", (0.01,))
         with pytest.raises(StorageError, match="is it running"):
             made.list_studies()
 
@@ -529,14 +549,16 @@ def test_interleaving_and_clicks(pair):
         remote.interleave({"bm25": [1]})
 
 
-def test_the_page_is_true(monkeypatch, tmp_path):
-    """The sessions of docs/server/client.md, against a server of their own."""
+@pytest.mark.parametrize("name", PAGES)
+def test_the_pages_are_true(name, monkeypatch, tmp_path):
+    """Their sessions with a server, against one of their own."""
+    page = Path(__file__).parents[1] / "docs" / name
     kept, inside = [], False
-    for line in PAGE.read_text().splitlines():
+    for line in page.read_text().splitlines():
         inside = line.strip() == "```pycon" if line.startswith("```") else inside
         kept.append("" if line.startswith("```") or not inside else line)
-    session = doctest.DocTestParser().get_doctest("\n".join(kept) + "\n", {}, PAGE.name, str(PAGE), 0)
-    assert len(session.examples) > 20
+    session = doctest.DocTestParser().get_doctest("\n".join(kept) + "\n", {}, page.name, str(page), 0)
+    assert len(session.examples) > 12
     monkeypatch.setenv("DUELS_TOKEN", TOKEN)
     monkeypatch.chdir(tmp_path)
     live = Live(f"sqlite:///{tmp_path}/page.db", environment={"DUELS_TOKEN": TOKEN})

@@ -48,7 +48,8 @@ _HOMES = {
     "load_tuning": "continuous.catalogue",
     "Tuning": "continuous.tuning",
     "tune": "continuous.judged",
-    "connect": "client",
+    "tune_async": "continuous.judged",
+    "connect": "client.client",
     "DuelsError": "errors",
     "InvalidInput": "errors",
     "UnknownName": "errors",
@@ -98,9 +99,9 @@ if TYPE_CHECKING:
         theory,
         votes,
     )
-    from .client import connect
+    from .client.client import connect
     from .continuous.catalogue import create_tuning, load_tuning
-    from .continuous.judged import tune
+    from .continuous.judged import tune, tune_async
     from .continuous.simulation import simulate_continuous
     from .continuous.spaces import space
     from .continuous.tuning import Tuning

@@ -54,6 +54,8 @@ COMMANDS = {
     "report": Command("whole --out r.html"),
     "judge": Command("outputs.csv --command ./judge.sh"),
     "tune": Command("space.toml --command ./judge.sh -p random --max-duels 3"),
+    "create-tuning": Command("other space.toml --template page.html"),
+    "template": Command("voice page.html"),
     "best": Command("voice"),
     "create-study": Command("other red green blue"),
     "studies": Command("", table=True),
@@ -142,6 +144,7 @@ def template(tmp_path_factory):
         voice.tell(voice.ask(), "left")
     storage.close()
     (folder / "space.toml").write_text('temperature = [0.0, 1.5]\nlevel_of_detail = [1, 10, "int"]\n')
+    (folder / "page.html").write_text("<p>{{ temperature }}</p>")
     (folder / "votes.csv").write_text("left,right,winner\nfox,owl,left\n")
     voted = [f"fox,{ARMS[2]},left,{voter}" for voter in ("ann", "日本の人", "a voter with a long name")]
     (folder / "voters.csv").write_text("\n".join(["left,right,winner,voter", *voted]))

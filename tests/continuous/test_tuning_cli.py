@@ -4,15 +4,20 @@ import csv
 import io
 import json
 import re
+import shlex
 import signal
 import sys
 
 import pytest
+import typer.main
 from commands import Person, duels_command
 
 import duels
 from duels import InvalidInput
+from duels.cli import app
+from duels.continuous.past_duels import write_duels
 from duels.continuous.space_files import read_space
+from duels.study.items import scripts_allowed
 
 SPACE = 'temperature = [0.0, 1.5]\nstyle = ["terse", "warm"]\n\n[top_k]\nlow = 1\nhigh = 100\nlog = true\nint = true\n'
 # Temperatures near 0.6 are better.
@@ -94,33 +99,201 @@ def test_ask_tell_undo_open_forget_export_and_import():
         duels.create_tuning(read_space("space.toml"), name, policy="random")
         assert run("import", name, file) == f"2 duels imported into '{name}'\n"
         one, other = duels.load_tuning("voice").votes(), duels.load_tuning(name).votes()
-        assert one.drop("time", "duel").equals(other.drop("time", "duel"))
+        assert one.drop("duel").equals(other.drop("duel"))  # numbered as they were answered
     assert run("export", "voice", "--out", "-").splitlines()[0].startswith("left.temperature,left.style,left.top_k")
     assert run("forget", "voice", "ann") == "'ann' is forgotten, with 1 answer\n"
     assert duels.load_tuning("voice").answers == 1
 
 
+WORKS, REFUSES, NO_STUDY = "works", "refuses", "is about no study"
+# Every command, with words that name a tuning study with two answers and an open duel, or a file of its answers.
+COMMANDS = {
+    "tune": (f"space.toml --study voice --command '{JUDGE} 0' -p random --max-duels 3", WORKS),
+    "create-tuning": ("voice space.toml --load-if-exists", WORKS),
+    "template": ("voice page.html", WORKS),
+    "best": ("voice", WORKS),
+    "studies": ("", WORKS),
+    "delete-study": ("voice --yes", WORKS),
+    "ask": ("voice", WORKS),
+    "open": ("voice", WORKS),
+    "tell": ("voice 2 both_bad", WORKS),
+    "undo": ("voice 0", WORKS),
+    "forget": ("voice ann", WORKS),
+    "export": ("voice --out out.csv", WORKS),
+    "import": ("voice answers.csv --again", WORKS),
+    "create-study": ("voice left right --load-if-exists", REFUSES),
+    "judge": ("outputs.csv --command true --study voice", REFUSES),
+    "add-arm": ("voice c", REFUSES),
+    "retire-arm": ("voice left", REFUSES),
+    "allocate": ("voice -n 5", REFUSES),
+    "leaderboard": ("voice", REFUSES),
+    "verdict": ("voice", REFUSES),
+    "standing": ("voice", REFUSES),
+    "ranking": ("voice", REFUSES),
+    "analyse": ("answers.csv", "no column is known to be left or right"),
+    "ratings": ("answers.csv", "no column is known to be left or right"),
+    "agreement": ("answers.csv", "no column is known to be left or right"),
+    "matrix count": ("answers.csv", "no column is known to be left or right"),
+    **dict.fromkeys(("reproduce", "run", "race", "merge", "plot", "report", "run-continuous"), ("", NO_STUDY)),
+    **dict.fromkeys(("plan", "serve", "policies", "problems"), ("", NO_STUDY)),
+    **dict.fromkeys((f"matrix {one}" for one in ("describe", "estimate", "generate")), ("", NO_STUDY)),
+    **dict.fromkeys((f"token {one}" for one in ("create", "list", "revoke")), ("", NO_STUDY)),
+}
+NO_ARMS = (
+    "study 'voice' tunes 3 parameters and has no arms to compare: load it with duels.load_tuning, and see its best "
+    "setting with study.best (duels best)"
+)
+
+
+def commands_of(group, *path):
+    found = getattr(group, "commands", None)
+    return [" ".join(path)] if found is None else [one for key in found for one in commands_of(found[key], *path, key)]
+
+
+def test_the_table_has_all_commands():
+    assert sorted(COMMANDS) == sorted(commands_of(typer.main.get_command(app)))
+
+
+@pytest.mark.parametrize("command", [name for name, (_, how) in COMMANDS.items() if how != NO_STUDY])
+def test_each_command_works_or_refuses_in_plain_words(command, folder):
+    study = duels.create_tuning(read_space("space.toml"), "voice", policy="random")
+    for duel in study.ask(3)[:2]:
+        study.tell(duel, "left", voter="ann")
+    write_duels(study, "answers.csv")
+    (folder / "page.html").write_text("<p>{{ style }}</p>")
+    (folder / "outputs.csv").write_text("prompt,one,other\nWhy?,a,b\n")
+    before = study.events()
+    words, how = COMMANDS[command]
+    done = duels_command(*command.split(), *shlex.split(words))
+    if how == WORKS:
+        assert done.returncode == 0, done.stderr
+        return
+    assert (done.returncode, done.stdout) == (2, "")
+    assert (NO_ARMS if how == REFUSES else how) in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert study.events() == before
+
+
+def test_creating_a_study_says_what_is_next(folder, monkeypatch):
+    (folder / "page.html").write_text("<p>{{ style }} at {{ temperature }}, {{ top_k }}</p>")
+    said = run("create-tuning", "my voice", "space.toml", "--template", "page.html", "-p", "random", "--seed", "3")
+    assert said == (
+        "study 'my voice': 3 parameters, policy random. Next: duels serve for people who vote in a browser, or duels "
+        "ask 'my voice'\n"
+    )
+    study = duels.load_tuning("my voice")
+    assert (study.space, study.policy, study.row.seed) == (read_space("space.toml"), "random", 3)
+    assert study.template == "<p>{{ style }} at {{ temperature }}, {{ top_k }}</p>"
+    assert not scripts_allowed(study)
+    elsewhere = "sqlite:///other.db"
+    options = ("--confidence", "0.8", "--lease", "60", "--scripts", "--template", "page.html")
+    said = run("create-tuning", "voice", "space.toml", *options, "--storage", elsewhere)
+    assert f"Next: duels serve {elsewhere} for" in said
+    assert said.endswith(f"or duels ask voice --storage {elsewhere}\n")
+    study = duels.load_tuning("voice", elsewhere)
+    assert (study.confidence, study.row.lease, scripts_allowed(study)) == (0.8, 60.0, True)
+    assert parsed("create-tuning", "other", "space.toml") == {
+        "study": "other",
+        "policy": "eubo",
+        "parameters": ["temperature", "style", "top_k"],
+    }
+
+
 @pytest.mark.parametrize(
-    "line",
+    ("words", "message"),
     [
-        "leaderboard voice",
-        "verdict voice",
-        "standing voice",
-        "ranking voice",
-        "allocate voice -n 5",
-        "add-arm voice c",
-        "retire-arm voice left",
-        "create-study voice left right --load-if-exists",
+        ("voice none.toml", "none.toml cannot be read: No such file or directory"),
+        ("voice space.toml --template none.html", "none.html cannot be read: No such file or directory"),
+        ("voice space.toml --template judge.py", "the template has no place for any parameter"),
+        ("voice space.toml --scripts", "--scripts is about the page of --template"),
+        ("voice space.toml -p rucb", "unknown policy for continuous spaces 'rucb'"),
+        ("voice space.toml --confidence 2", "confidence is 2"),
+        ("logo space.toml", "there is a study 'logo' already"),
+        ("logo space.toml --load-if-exists", "study 'logo' compares arms"),
     ],
 )
-def test_commands_about_arms_say_that_there_are_none(line):
-    duels.create_tuning({"x": (0.0, 1.0)}, "voice")
-    done = duels_command(*line.split())
+def test_what_cannot_be_created(words, message):
+    duels.create_study(["a", "b"], "logo")
+    done = duels_command("create-tuning", *words.split())
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        "duels: study 'voice' tunes 1 parameter and has no arms to compare: load it with duels.load_tuning, and see "
-        "its best setting with study.best (duels best)\n"
+    assert message in done.stderr
+    assert [one.name for one in duels.study.list_studies("sqlite:///duels.db")] == ["logo"]
+
+
+def test_the_template_of_a_study(folder):
+    page = "<p>{{ style }} at {{ temperature }}</p>\n"
+    (folder / "page.html").write_text(page)
+    study = duels.create_tuning(read_space("space.toml"), "voice")
+    assert run("template", "voice") == "study 'voice' has no template: voters see the values\n"
+    done = duels_command("template", "voice", "page.html")
+    assert done.stdout == "study 'voice': voters see page.html with the values; its scripts do not run\n"
+    assert done.stderr == "the page has no place for top_k\n"
+    assert study.template == page
+    assert run("template", "voice") == f"{page}\n"
+    assert run("template", "voice", "--scripts").endswith("; its scripts run\n")
+    assert (study.template, scripts_allowed(study)) == (page, True)
+    assert parsed("template", "voice") == {"study": "voice", "template": page, "scripts": True, "unused": ["top_k"]}
+    run("template", "voice", "page.html", "--no-scripts")
+    assert not scripts_allowed(study)
+    for words, message in (
+        ("page.html --remove", "page.html is to be set, and --remove removes the page"),
+        ("--remove --scripts", "without a page there are no scripts"),
+        ("judge.py --scripts", "the template has no place for any parameter"),
+        ("none.html", "none.html cannot be read: No such file or directory"),
+    ):
+        done = duels_command("template", "voice", *words.split())
+        assert (done.returncode, done.stdout) == (2, "")
+        assert message in done.stderr
+    assert (study.template, scripts_allowed(study)) == (page, False)
+    assert run("template", "voice", "--remove") == "study 'voice': voters see the values\n"
+    assert study.template is None
+    run("template", "voice", "page.html")
+    run("delete-study", "voice", "--yes")
+    duels.create_tuning(read_space("space.toml"), "voice")
+    assert run("template", "voice") == "study 'voice' has no template: voters see the values\n"
+    duels.create_study(["a", "b"], "logo")
+    assert "'logo' compares arms" in duels_command("template", "logo", "page.html").stderr
+
+
+def test_duels_that_are_there_already_are_noticed(folder):
+    """As for votes on arms: by settings, answer, voter and time; without times, exactly the same file."""
+    study = duels.create_tuning(read_space("space.toml"), "voice", policy="random")
+    for duel in study.ask(3):
+        study.tell(duel, "left", voter="ann")
+    run("export", "voice", "--out", "three.csv")
+    known = (
+        "duels: 3 of these 3 duels are in 'voice' already (same settings, answer, voter and time): use --new to import "
+        "only the others, or --again to count them twice; nothing was imported\n"
     )
+    done = duels_command("import", "voice", "three.csv")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", known)
+    assert run("import", "voice", "three.csv", "--new") == "0 duels imported into 'voice'\n"
+    assert study.answers == 3
+    assert "use one of them" in duels_command("import", "voice", "three.csv", "--new", "--again").stderr
+    assert "--column is about arms" in duels_command("import", "voice", "three.csv", "--column", "left=a").stderr
+    copy = duels.create_tuning(read_space("space.toml"), "copy", policy="random")
+    assert run("import", "copy", "three.csv") == "3 duels imported into 'copy'\n"
+    assert duels_command("import", "copy", "three.csv").stderr == known.replace("voice", "copy")
+    study.tell(study.ask(), "tie", voter="bob")
+    for file in ("four.csv", "four.jsonl", "four.parquet"):
+        run("export", "voice", "--out", file)
+    assert "3 of these 4 duels are in 'copy' already" in duels_command("import", "copy", "four.jsonl").stderr
+    assert run("import", "copy", "four.parquet", "--new") == "1 duel imported into 'copy'\n"
+    assert copy.votes().equals(study.votes())  # with the times at which they were given
+    assert run("import", "copy", "four.csv", "--new") == "0 duels imported into 'copy'\n"
+    assert run("import", "copy", "four.csv", "--again") == "4 duels imported into 'copy'\n"
+    assert copy.answers == 8
+    lines = [json.loads(line) for line in (folder / "four.jsonl").read_text().splitlines()]
+    plain = [{name: cell for name, cell in line.items() if name not in ("time", "voter")} for line in lines]
+    (folder / "plain.jsonl").write_text("\n".join(map(json.dumps, plain)))
+    assert run("import", "copy", "plain.jsonl") == "4 duels imported into 'copy'\n"
+    assert duels_command("import", "copy", "plain.jsonl").stderr == (
+        "duels: exactly these duels were imported into 'copy' before: use --again to count them twice; nothing was "
+        "imported\n"
+    )
+    (folder / "plain.jsonl").write_text("\n".join(map(json.dumps, [*plain, plain[0]])))  # which may be another answer
+    assert run("import", "copy", "plain.jsonl") == "5 duels imported into 'copy'\n"
+    assert (copy.answers, copy.check()) == (17, 35)
 
 
 def test_best_of_a_study_of_arms():

@@ -1,5 +1,7 @@
 """Judges answer tuning studies: limits, failures, resuming, and whether they find the optimum."""
 
+import asyncio
+import doctest
 import json
 import math
 import sys
@@ -9,7 +11,7 @@ import pytest
 
 import duels
 from duels import Conflict, InvalidInput
-from duels.continuous import find_function
+from duels.continuous import find_function, judged
 from duels.judges import Answer, command
 from duels.storage.storage import Storage
 from duels.study import run as running
@@ -50,6 +52,41 @@ def test_a_judge_finds_the_optimum_of_branin():
     assert (branin.maximum - value(result.best.setting)) / branin.values(points).std() <= 0.08
     assert (result.ended, result.calls, result.best.answers) == ("max_duels", 40, 40)
     assert result.best.sure > 0.5
+
+
+def test_the_examples_are_true():
+    assert doctest.testmod(judged, extraglobs={"duels": duels}) == (0, 8)
+
+
+def test_tune_async():
+    """In an event loop that goes on meanwhile: it finds what `tune` finds, and goes on where that has stopped."""
+    storage, ticks = Storage("sqlite://"), []
+
+    async def judge(left, right):
+        await asyncio.sleep(0)
+        return closer(left, right)
+
+    async def tick():
+        while True:
+            ticks.append(1)
+            await asyncio.sleep(0.01)
+
+    async def main():
+        clock = asyncio.create_task(tick())
+        options = {"storage": storage, "study_name": "s", "concurrency": 1, "policy": "eubo:initial=4"}
+        first = await duels.tune_async(LINE, judge, max_duels=10, **options)
+        seen = len(ticks)
+        second = await duels.tune_async(LINE, judge, max_duels=14, **options)
+        clock.cancel()
+        return first, second, seen
+
+    first, second, seen = asyncio.run(main())
+    assert seen > 2
+    assert (first.ended, first.duels, second.duels, second.study.name) == ("max_duels", 10, 14, "s")
+    same = duels.tune(LINE, closer, max_duels=14, storage="sqlite://", concurrency=1, policy="eubo:initial=4")
+    assert second.best == same.best
+    with pytest.raises(InvalidInput, match="max_duels is 0"):
+        asyncio.run(duels.tune_async(LINE, judge, max_duels=0, storage=storage, study_name="s"))
 
 
 @pytest.mark.parametrize("is_async", [False, True])

@@ -16,7 +16,7 @@ from .matrices import matrix_app
 from .printing import Format, FormatOption, Interrupted, column, print_rows
 from .runs import merge, plot, race, report, reproduce, run
 from .server import serve, token_app
-from .tuning import best, tune
+from .tuning import best, create_tuning, template, tune
 from .votes import agreement, analyse, ratings
 
 
@@ -43,6 +43,8 @@ for command in (reproduce, run, race, merge, plot, report):
 app.command("run-continuous")(run_continuous)
 app.command()(judge)
 app.command()(tune)
+app.command("create-tuning")(create_tuning)
+app.command()(template)
 app.command()(best)
 for name, live_command in live.COMMANDS.items():
     app.command(name)(live_command)

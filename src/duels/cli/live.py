@@ -109,7 +109,7 @@ def create_study(
     )
     hint = f"Next: duels ask {shlex.quote(made.name)}{where(storage)}"
     words = f"study {made.name!r}: {len(made.arms)} arms, policy {made.policy}. {hint}"
-    _say(format, words, study=made.name, policy=made.policy, arms=made.arms)
+    say(format, words, study=made.name, policy=made.policy, arms=made.arms)
     may_never_end = made.goal.margin == 0 and not made.goal.on_these_items
     if format is Format.table and may_never_end and made.row.created >= before:
         print(NO_MARGIN, file=sys.stderr)
@@ -143,7 +143,7 @@ def delete_study(
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             raise InvalidInput(f"study {study!r} was not deleted: answer y to delete it, or use --yes")
     delete(study, storage)
-    _say(format, f"study {study!r} was deleted", study=study)
+    say(format, f"study {study!r} was deleted", study=study)
 
 
 def add_arm(
@@ -154,7 +154,7 @@ def add_arm(
 
     one = load_study(study, storage)
     one.add_arm(arm)
-    _say(format, "", study=study, arms=one.arms)
+    say(format, "", study=study, arms=one.arms)
 
 
 def retire_arm(
@@ -165,7 +165,7 @@ def retire_arm(
 
     one = load_study(study, storage)
     one.retire_arm(arm)
-    _say(format, "", study=study, arms=one.arms)
+    say(format, "", study=study, arms=one.arms)
 
 
 def ask(
@@ -232,7 +232,7 @@ def tell(
 
     one = _load(study, storage)
     one.tell(duel, winner, voter=voter)
-    _say(format, "", study=study, duel=duel, **sides_of(one.duel(duel), format), winner=winner, voter=voter)
+    say(format, "", study=study, duel=duel, **sides_of(one.duel(duel), format), winner=winner, voter=voter)
 
 
 def undo(
@@ -243,7 +243,7 @@ def undo(
 
     one = _load(study, storage)
     one.undo(duel)
-    _say(format, "", study=study, duel=duel, **sides_of(one.duel(duel), format))
+    say(format, "", study=study, duel=duel, **sides_of(one.duel(duel), format))
 
 
 def forget(
@@ -254,7 +254,7 @@ def forget(
 ) -> None:
     """Undo all answers of a voter and erase their name."""
     answers = _load(study, storage).forget(voter)
-    _say(format, f"{voter!r} is forgotten, with {counted(answers, 'answer')}", study=study, answers=answers)
+    say(format, f"{voter!r} is forgotten, with {counted(answers, 'answer')}", study=study, answers=answers)
 
 
 def leaderboard(
@@ -344,11 +344,15 @@ def import_votes(
     from ..votes.files import read_votes
 
     mapping, steps = column_roles(column), None if horizon is None else number("horizon", horizon)
+    if again and new and not create:
+        raise InvalidInput("--again counts known votes twice, and --new leaves them out: use one of them")
     if not create and (tuning := _tuning(study, storage)) is not None:
         from .tuning import import_duels
 
-        taken = import_duels(tuning, file)
-        _say(format, f"{counted(taken, 'duel')} imported into {study!r}", study=study, duels=taken)
+        if column:
+            raise InvalidInput(f"--column is about arms, and study {study!r} tunes parameters: leave it out")
+        taken = import_duels(tuning, file, again, new)
+        say(format, f"{counted(taken, 'duel')} imported into {study!r}", study=study, duels=taken)
         return
     with working(f"reading {'standard input' if file == '-' else file}", _is_large(file)):
         votes = read_votes(file, columns=mapping)
@@ -362,7 +366,7 @@ def import_votes(
         if votes.skipped:
             print(f"{counted(votes.skipped, 'skip')} left out", file=sys.stderr)
     words = f"{taken:,} vote{'s were' if taken != 1 else ' was'} imported into {study!r}"
-    _say(format, words, study=study, votes=taken, skipped=votes.skipped, columns=votes.said)
+    say(format, words, study=study, votes=taken, skipped=votes.skipped, columns=votes.said)
 
 
 def export(
@@ -392,7 +396,7 @@ def export(
         more = f"; {left_out} left out" if left_out else ""
         print(f"{counted(saved, 'vote')} {'written' if out == '-' else f'saved in {out}'}{more}", file=sys.stderr)
     if out != "-":
-        _say(format, "", study=study, votes=saved, file=out)
+        say(format, "", study=study, votes=saved, file=out)
 
 
 def _load(study: str, storage: str) -> "Study | Tuning":
@@ -422,7 +426,7 @@ def _is_large(file: str) -> bool:
     return not os.path.isfile(file) or os.path.getsize(file) > LARGE
 
 
-def _say(format: Format, words: str, **facts: object) -> None:
+def say(format: Format, words: str, **facts: object) -> None:
     """Print what was done: as a sentence, if there is one, or as fields for programs."""
     if format is Format.json:
         print(json.dumps(facts, indent=2, ensure_ascii=False))
@@ -451,8 +455,6 @@ def _add_to(votes: "Votes", study: str, storage: str, again: bool, new: bool) ->
     from ..study.duplicates import known_votes, was_imported, without
     from ..votes.names import imported_name
 
-    if again and new:
-        raise InvalidInput("--again counts known votes twice, and --new leaves them out: use one of them")
     try:
         one = load_study(study, storage)
     except UnknownName as error:
@@ -470,11 +472,8 @@ def _add_to(votes: "Votes", study: str, storage: str, again: bool, new: bool) ->
         known = known_votes(votes, one.votes())
         number_known = int(known.sum())
         if number_known and not new:
-            are, them = ("is", "it") if number_known == 1 else ("are", "them")
-            raise InvalidInput(
-                f"{number_known:,} of these {counted(votes.total, 'vote')} {are} in {study!r} already (same arms, "
-                f"answer, voter and time): use --new to import only the others, or --again to count {them} twice; "
-                "nothing was imported"
+            raise already_there(
+                f"{number_known:,} of these {counted(votes.total, 'vote')}", number_known, study, "arms"
             )
         if number_known:
             packed = pack(without(votes, known), imported_name)
@@ -484,6 +483,22 @@ def _add_to(votes: "Votes", study: str, storage: str, again: bool, new: bool) ->
         if "add_arm" in str(error):
             error.add_note(f"here: duels add-arm {shlex.quote(study)} ARM")
         raise
+
+
+def already_there(some: str, known: int, study: str, sides: str) -> InvalidInput:
+    """Return the error that a study has some of the votes that are to be imported.
+
+    Args:
+        some: How many of them, as text.
+        known: How many of them.
+        study: The study's name.
+        sides: What was compared: arms or settings.
+    """
+    are, them = ("is", "it") if known == 1 else ("are", "them")
+    return InvalidInput(
+        f"{some} {are} in {study!r} already (same {sides}, answer, voter and time): use --new to import only the "
+        f"others, or --again to count {them} twice; nothing was imported"
+    )
 
 
 def _create_with(votes: "Votes", study: str, storage: str, policy: str | None, horizon: int | None) -> int:

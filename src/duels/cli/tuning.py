@@ -1,14 +1,17 @@
-"""`duels tune` and `duels best`: which setting of some parameters is preferred; tuning studies in other commands."""
+"""`duels tune`, `create-tuning`, `template` and `best`: which setting of some parameters is preferred?
+
+Here is also what other commands do with tuning studies."""
 
 import json
 import shlex
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import DuelsError, InvalidInput, counted
-from .live import STORAGE, StorageOption, StudyArgument, where
+from .live import STORAGE, StorageOption, StudyArgument, already_there, say, where
 from .printing import Format, FormatOption, Interrupted, SeedOption, number, print_record, print_rows, print_text
 
 if TYPE_CHECKING:
@@ -17,8 +20,14 @@ if TYPE_CHECKING:
     from ..continuous.tuning import Tuning, TuningDuel
 
 
+SpaceArgument = Annotated[str, typer.Argument(metavar="SPACE", help="The parameters: a .toml or .json file.")]
+PolicyOption = Annotated[
+    str | None, typer.Option("--policy", "-p", help="The policy that chooses the duels.", show_default="eubo")
+]
+
+
 def tune(
-    space: Annotated[str, typer.Argument(metavar="SPACE", help="The parameters: a .toml or .json file.")],
+    space: SpaceArgument,
     command: Annotated[
         str | None,
         typer.Option(
@@ -32,9 +41,7 @@ def tune(
         int, typer.Option(metavar="N", help="Stop after so many duels, those of earlier runs included.")
     ] = 50,
     concurrency: Annotated[int, typer.Option(metavar="N", help="How many programs run at the same time.")] = 1,
-    policy: Annotated[
-        str | None, typer.Option("--policy", "-p", help="The policy that chooses the duels.", show_default="eubo")
-    ] = None,
+    policy: PolicyOption = None,
     seed: SeedOption = "0",
     study: Annotated[
         str | None,
@@ -77,6 +84,104 @@ def tune(
             f"interrupted; study {chosen!r} keeps its {answers}: the same command continues, and duels best "
             f"{shlex.quote(chosen)}{where(storage)} shows the best setting"
         )
+
+
+def create_tuning(
+    study: StudyArgument,
+    space: SpaceArgument,
+    template: Annotated[
+        Path | None,
+        typer.Option(metavar="PAGE", help="An HTML page for voters, with {{ name }} for the values of parameters."),
+    ] = None,
+    scripts: Annotated[bool, typer.Option("--scripts", help="Run the scripts of the page.")] = False,
+    policy: PolicyOption = None,
+    confidence: Annotated[float | None, typer.Option(help="The level of the intervals.", show_default="0.95")] = None,
+    seed: SeedOption = "0",
+    lease: Annotated[float, typer.Option(help="Seconds until an unanswered duel expires.")] = 600.0,
+    exists_ok: Annotated[bool, typer.Option("--load-if-exists", help="Do nothing if the study exists.")] = False,
+    storage: StorageOption = STORAGE,
+    format: FormatOption = Format.table,
+) -> None:
+    """Create a study that tunes parameters: which setting do people prefer?"""
+    from ..continuous.catalogue import create_tuning as create
+    from ..continuous.space_files import read_space
+    from ..continuous.templates import checked_template, unused
+    from ..study.log import clock
+
+    found, luck, before = read_space(space), number("seed", seed), clock()
+    if scripts and template is None:
+        raise InvalidInput("--scripts is about the page of --template: add --template PAGE, or leave it out")
+    page = None if template is None else checked_template(_page(template), found)  # before the study is created
+    options: dict[str, Any] = {"confidence": confidence, "seed": luck, "lease": lease, "load_if_exists": exists_ok}
+    made = create(found, study, storage, policy, **options)
+    if page is not None and made.row.created >= before:
+        made.set_template(page, scripts=scripts)
+    named, elsewhere = shlex.quote(made.name), where(storage)
+    serve = f"duels serve{elsewhere.replace(' --storage', '')}"
+    words = (
+        f"study {made.name!r}: {counted(len(made.space), 'parameter')}, policy {made.policy}. Next: {serve} for people "
+        f"who vote in a browser, or duels ask {named}{elsewhere}"
+    )
+    say(format, words, study=made.name, policy=made.policy, parameters=list(made.space.names))
+    if page is not None and format is Format.table:
+        _warn_of(unused(page, found))
+
+
+def template(
+    study: StudyArgument,
+    page: Annotated[
+        Path | None, typer.Argument(metavar="PAGE", help="An HTML page with {{ name }} for the values of parameters.")
+    ] = None,
+    scripts: Annotated[
+        bool | None, typer.Option("--scripts/--no-scripts", help="Run the scripts of the page, or not.")
+    ] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the page, so that voters see the values.")] = False,
+    storage: StorageOption = STORAGE,
+    format: FormatOption = Format.table,
+) -> None:
+    """Set the page on which voters see a setting of a study that tunes parameters; without PAGE, print it."""
+    from ..continuous.catalogue import load_tuning
+    from ..continuous.templates import unused
+    from ..study.items import allow_scripts, scripts_allowed
+
+    one = load_tuning(study, storage)
+    if remove and page is not None:
+        raise InvalidInput(f"{page} is to be set, and --remove removes the page: use one of them")
+    if remove and scripts is not None:
+        raise InvalidInput("without a page there are no scripts: leave out --scripts and --no-scripts, or --remove")
+    if remove or page is not None:
+        one.set_template(None if page is None else _page(page), scripts=scripts)
+    elif scripts is not None:
+        allow_scripts(one, scripts)
+    html = one.template
+    left_out = [] if html is None else unused(html, one.space)
+    if format is not Format.table:
+        facts = {"study": one.name, "template": html, "scripts": scripts_allowed(one), "unused": left_out}
+        say(format, "", **facts)
+    elif page is None and scripts is None and not remove:
+        print(f"study {one.name!r} has no template: voters see the values" if html is None else html)
+    else:
+        done = "voters see the values" if html is None else f"voters see {page or 'the page'} with the values"
+        run = "" if html is None else f"; its scripts {'run' if scripts_allowed(one) else 'do not run'}"
+        print(f"study {one.name!r}: {done}{run}")
+        _warn_of(left_out)
+
+
+def _warn_of(unused: list[str]) -> None:
+    """Name the parameters that a page does not show."""
+    if unused:
+        print(f"the page has no place for {', '.join(unused)}", file=sys.stderr)
+
+
+def _page(file: Path) -> str:
+    """The text of a file with a page."""
+    from ..continuous.templates import MOST
+
+    try:
+        with file.open(encoding="utf-8") as opened:
+            return opened.read(MOST + 1)
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{file} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 def best(study: StudyArgument, storage: StorageOption = STORAGE, format: FormatOption = Format.table) -> None:
@@ -141,8 +246,24 @@ def export_duels(study: "Tuning", out: str, form: str) -> int:
     return write_duels(study, out)
 
 
-def import_duels(study: "Tuning", file: str) -> int:
-    """Add the past duels of a file, as `export_duels` writes it; returns how many there were."""
-    from ..continuous.past_duels import read_duels
+def import_duels(study: "Tuning", file: str, again: bool, new: bool) -> int:
+    """Add the past duels of a file, as `export_duels` writes it; returns how many were added.
 
-    return study.import_duels(read_duels(study.space, file))
+    Duels that the study already has are refused, counted twice if `again`, or left out if `new`.
+    """
+    from ..continuous.past_duels import checked, known_duels, parsed_duels, read_duels
+
+    if file == "-":
+        found = parsed_duels(study.space, sys.stdin.buffer.read(), "standard input")
+    else:
+        found = read_duels(study.space, file)
+    past = checked(study.space, found)
+    known = [False] * len(past) if again else known_duels(study, past)
+    if any(known) and not new:
+        if all(one.time is None for one in past):  # then all are known
+            raise InvalidInput(
+                f"exactly these duels were imported into {study.name!r} before: use --again to count them twice; "
+                "nothing was imported"
+            )
+        raise already_there(f"{sum(known):,} of these {counted(len(past), 'duel')}", sum(known), study.name, "settings")
+    return study.import_duels([one for one, there in zip(past, known) if not there])

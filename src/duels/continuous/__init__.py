@@ -51,6 +51,7 @@ _HOMES = {
     "Best": "advice",
     "TuningResult": "judged",
     "tune": "judged",
+    "tune_async": "judged",
     "find_function": "functions",
     "list_functions": "functions",
 }
@@ -61,7 +62,7 @@ if TYPE_CHECKING:
     from .advice import Best
     from .catalogue import create_tuning, load_tuning
     from .functions import find_function, list_functions
-    from .judged import TuningResult, tune
+    from .judged import TuningResult, tune, tune_async
     from .model import Answers, Hyperparameters, Model, fit_hyperparameters
     from .policies import Policy, policy
     from .simulation import simulate_continuous

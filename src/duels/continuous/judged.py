@@ -1,9 +1,11 @@
 """Let judges answer a tuning study's questions until a limit is reached; and all of it in one call."""
 
+import asyncio
 import hashlib
 import html
 import json
 import sys
+import threading
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -177,12 +179,34 @@ def run(
     progress: bool | None = None,
 ) -> TuningResult:
     """As `Tuning.run`."""
+    options: dict[str, Any] = {"max_duels": max_duels, "max_calls": max_calls, "max_cost": max_cost}
+    options |= {"concurrency": concurrency, "orders": orders, "progress": progress}
+    return in_thread(lambda stop: run_async(study, judge, **options, stop=stop))
+
+
+async def run_async(
+    study: Tuning,
+    judge: Any,
+    *,
+    max_duels: int | None = None,
+    max_calls: int | None = None,
+    max_cost: float | None = None,
+    concurrency: int = 8,
+    orders: Literal["one", "both", "auto"] = "auto",
+    progress: bool | None = None,
+    stop: threading.Event | None = None,
+) -> TuningResult:
+    """As `Tuning.run`, in an event loop. See there for the arguments.
+
+    Args:
+        stop: When it is set, the run asks no more, and ends when the calls in progress have.
+    """
     if max_duels is None and max_calls is None and max_cost is None:
         max_duels = DUELS
     most = None if max_duels is None else check_int("max_duels", max_duels, 1)
     options: dict[str, Any] = {"max_calls": max_calls, "max_cost": max_cost, "concurrency": concurrency}
     options |= {"orders": orders, "progress": progress, "shows": Shows(_Line, _LastLine)}
-    result: TuningResult = in_thread(lambda stop: conduct(partial(TuningRun, study, most), judge, stop=stop, **options))
+    result: TuningResult = await conduct(partial(TuningRun, study, most), judge, stop=stop, **options)
     return result
 
 
@@ -230,11 +254,55 @@ def tune(
         >>> abs(result.best.setting["x"] - 0.3) < 0.1
         True
     """
+    study = _study(space, judge, policy, seed, storage, study_name)
+    options: dict[str, Any] = {"max_duels": max_duels, "max_calls": max_calls, "max_cost": max_cost}
+    return run(study, judge, **options, concurrency=concurrency, orders=orders, progress=progress)
+
+
+async def tune_async(
+    space: Space | Mapping[str, object],
+    judge: Judging,
+    *,
+    max_duels: int | None = None,
+    max_calls: int | None = None,
+    max_cost: float | None = None,
+    concurrency: int = 8,
+    orders: Literal["one", "both", "auto"] = "auto",
+    policy: str | Policy | None = None,
+    seed: int = 0,
+    storage: str | Storage | None = None,
+    study_name: str | None = None,
+    progress: bool | None = None,
+) -> TuningResult:
+    """As `tune`, in an event loop.
+
+    Example:
+        >>> import asyncio
+        >>> async def closer(left, right):
+        ...     return "left" if abs(left["x"] - 0.3) < abs(right["x"] - 0.3) else "right"
+        >>> async def main():
+        ...     return await duels.tune_async({"x": (0.0, 1.0)}, closer, max_duels=15, storage="sqlite://")
+        >>> result = asyncio.run(main())
+        >>> abs(result.best.setting["x"] - 0.3) < 0.1
+        True
+    """
+    study = await asyncio.to_thread(_study, space, judge, policy, seed, storage, study_name)
+    options: dict[str, Any] = {"max_duels": max_duels, "max_calls": max_calls, "max_cost": max_cost}
+    return await run_async(study, judge, **options, concurrency=concurrency, orders=orders, progress=progress)
+
+
+def _study(
+    space: Space | Mapping[str, object],
+    judge: Judging,
+    policy: str | Policy | None,
+    seed: int,
+    storage: str | Storage | None,
+    study_name: str | None,
+) -> Tuning:
+    """The study that `tune` creates, or goes on with."""
     found = checked_space(space)
     name = tuning_name(found, judge, policy, seed) if study_name is None else study_name
-    study = create_tuning(found, name, storage, policy, seed=seed, load_if_exists=True)
-    options: dict[str, Any] = {"max_duels": max_duels, "max_calls": max_calls, "max_cost": max_cost}
-    return study.run(judge, **options, concurrency=concurrency, orders=orders, progress=progress)
+    return create_tuning(found, name, storage, policy, seed=seed, load_if_exists=True)
 
 
 def tuning_name(space: Space, judge: Any, policy: str | Policy | None, seed: int) -> str:

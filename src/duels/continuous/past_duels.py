@@ -3,21 +3,24 @@
 import json
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
 
 from ..errors import Conflict, InvalidInput, cut
-from ..files import atomic_open, safe_cell
+from ..files import atomic_open, read_cell, safe_cell
 from ..storage.storage import Event
 from ..study import log
 from ..study.duels import iso_time
 from ..study.invitations import refuse_invited
 from ..study.record import SKIP, next_event
 from ..votes.columns import ANSWERS
-from ..votes.names import imported_name, past_voter
+from ..votes.names import imported_name
+from ..votes.rows import moment_of, voter_of
+from ..votes.votes import NEVER
 from .spaces import Category, Number, Setting, Space
 
 if TYPE_CHECKING:
@@ -25,7 +28,8 @@ if TYPE_CHECKING:
 
     from .tuning import Tuning
 
-PastDuel = tuple[Mapping[str, object], Mapping[str, object], str]  # left, right and the winner
+Side = Mapping[str, object]
+PastDuel = tuple[Side, Side, str] | tuple[Side, Side, str, object, object]  # left, right, winner; voter and time
 MOST_DUELS = 10_000  # of one import
 KINDS = (".csv", ".jsonl", ".parquet")
 
@@ -37,26 +41,75 @@ class Past(NamedTuple):
     right: Setting
     winner: str
     voter: str | None = None
+    time: str | None = None
+
+
+class _Answer(NamedTuple):
+    """An answer of a study that counts."""
+
+    past: Past  # its time is None if it was imported without one
+    written: str  # when it was given or imported
+    duel: int
+    comment: str | None
+
+
+def _answers(study: "Tuning") -> Iterator[_Answer]:
+    """The answers that count, in the order in which they were given."""
+    seq, attempts, answers = study.read(lambda _, one: (one.seq, one.attempt[:], one.answer[:]))
+    asked = list[dict[str, Any]]()
+    for event in study.read_log(seq):
+        note = json.loads(event.note) if event.note else {}
+        if event.kind == "ask":
+            asked.append(note)
+        if event.kind != "tell" or event.duel is None or attempts[event.duel] != event.attempt:
+            continue
+        if 0 <= answers[event.duel] < SKIP:
+            about, written = asked[event.duel], iso_time(event.time)
+            was_imported = "imported" in about and not event.attempt  # and not answered again since
+            time = about.get("time") if was_imported else written
+            past = Past(about["left"], about["right"], str(event.answer), event.voter, time)
+            yield _Answer(past, written, event.duel, note.get("note"))
 
 
 def exported(study: "Tuning") -> "pl.DataFrame":
     """Return the answers of a study that count, see `Tuning.votes`."""
     import polars as pl
 
-    seq, attempts, answers = study.read(lambda _, one: (one.seq, one.attempt[:], one.answer[:]))
-    asked, rows = list[dict[str, Any]](), list[tuple[object, ...]]()
-    for event in study.read_log(seq):
-        note = json.loads(event.note) if event.note else {}
-        if event.kind == "ask":
-            asked.append(note)
-        elif event.kind == "tell" and event.duel is not None:
-            counts = attempts[event.duel] == event.attempt and 0 <= answers[event.duel] < SKIP
-            if counts:
-                sides = (asked[event.duel][side][name] for side in ("left", "right") for name in study.space.names)
-                rows.append((*sides, event.answer, event.voter, iso_time(event.time), event.duel, note.get("note")))
+    rows = list[tuple[object, ...]]()
+    for one in _answers(study):
+        sides = (_cell(kind, side[name]) for side in one.past[:2] for name, kind in study.space.parameters.items())
+        rows.append((*sides, one.past.winner, one.past.voter, one.past.time or one.written, one.duel, one.comment))
     schema = _columns(study.space)
     schema |= {"winner": pl.String, "voter": pl.String, "time": pl.String, "duel": pl.Int64, "comment": pl.String}
     return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def known_duels(study: "Tuning", duels: Sequence[Past]) -> list[bool]:
+    """Return for each past duel whether a study has it: same settings on any side, same answer, voter and time.
+
+    Equal ones are counted one by one: of two that are given, and one that is there, the first is known. Duels without a
+    time are known only if all of them were imported before, also without one.
+    """
+    there = Counter(_key(one.past) for one in _answers(study))
+    known = []
+    for one in duels:
+        key = _key(one)
+        known.append(there[key] > 0)
+        there[key] -= known[-1]
+    timeless = [place for place, one in enumerate(duels) if one.time is None]
+    if not all(known[place] for place in timeless):
+        for place in timeless:
+            known[place] = False
+    return known
+
+
+def _key(one: Past) -> tuple[object, ...]:
+    """What equal duels share, whichever setting is on the left."""
+    sides, winner = [json.dumps(side) for side in one[:2]], one.winner
+    if sides[0] > sides[1]:
+        sides.reverse()
+        winner = {"left": "right", "right": "left"}.get(winner, winner)
+    return (*sides, winner, one.voter, one.time)
 
 
 def _kind(parameter: Number | Category) -> "Any":
@@ -64,8 +117,30 @@ def _kind(parameter: Number | Category) -> "Any":
 
     if isinstance(parameter, Number):
         return pl.Int64 if parameter.int else pl.Float64
-    kinds = {type(choice) for choice in parameter.choices}
-    return {bool: pl.Boolean, int: pl.Int64, float: pl.Float64}.get(kinds.pop(), pl.String) if len(kinds) == 1 else None
+    if _is_mixed(parameter):
+        return pl.String
+    return {bool: pl.Boolean, int: pl.Int64, float: pl.Float64, str: pl.String}[type(parameter.choices[0])]
+
+
+def _is_mixed(parameter: Number | Category) -> bool:
+    """Whether choices are of several types, so that a column has them as text."""
+    return isinstance(parameter, Category) and len({type(choice) for choice in parameter.choices}) > 1
+
+
+def _cell(parameter: Number | Category, value: object) -> object:
+    return _text(value) if _is_mixed(parameter) else value
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _value(parameter: Number | Category, cell: object) -> object:
+    """The value of a cell: as it is, or the choice that was written as text."""
+    if isinstance(parameter, Number) or not _is_mixed(parameter) or not isinstance(cell, str):
+        return cell
+    named = [choice for choice in parameter.choices if _text(choice) == cell]
+    return cell if cell in named or not named else named[0]
 
 
 def write_duels(study: "Tuning", out: str) -> int:
@@ -98,7 +173,7 @@ def write_duels(study: "Tuning", out: str) -> int:
     return len(frame)
 
 
-def read_duels(space: Space, file: str) -> "pl.DataFrame":
+def read_duels(space: Space, file: str) -> list[PastDuel]:
     """Read a file that `write_duels` wrote, or one with the same columns.
 
     Raises:
@@ -106,21 +181,43 @@ def read_duels(space: Space, file: str) -> "pl.DataFrame":
     """
     import polars as pl
 
-    kinds = {name: kind for name, kind in _columns(space).items() if kind is not None}
+    kinds = _columns(space) | dict.fromkeys(("winner", "voter", "time"), pl.String)
     try:
         match _suffix(file):
             case ".csv":
-                return pl.read_csv(file, schema_overrides=kinds)
-            case ".jsonl":
-                return pl.read_ndjson(file, schema_overrides=kinds)
+                frame = pl.read_csv(file, schema_overrides=kinds)
+                texts = [pl.col(name).map_elements(read_cell, pl.String) for name in kinds if name in frame.columns]
+                texts = [one for one in texts if frame.schema[one.meta.output_name()] == pl.String]
+                return list(_from_frame(space, frame.with_columns(texts)))
+            case ".jsonl":  # whose values keep their types
+                return list(_from_lines(space, Path(file)))
             case _:
-                return pl.read_parquet(file)
-    except (OSError, pl.exceptions.PolarsError) as error:
+                return list(_from_frame(space, pl.read_parquet(file)))
+    except (OSError, UnicodeDecodeError, pl.exceptions.PolarsError) as error:
         raise InvalidInput(f"{file} cannot be read: {str(error).partition(chr(10))[0]}") from None
 
 
-def parsed_duels(space: Space, content: bytes) -> "pl.DataFrame":
-    """Return the past duels of an upload, whose kind its first bytes tell.
+def _from_lines(space: Space, file: Path) -> Iterator[PastDuel]:
+    for number, line in enumerate(file.read_text(encoding="utf-8").split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise InvalidInput(f"{file} cannot be read: line {number}: {error}") from None
+        if not isinstance(row, dict):
+            raise InvalidInput(f"{file} cannot be read: line {number} is {cut(row)}, expected an object")
+        _check_columns(space, row)
+        yield _from_row(space, row)
+
+
+def parsed_duels(space: Space, content: bytes, called: str = "the upload") -> list[PastDuel]:
+    """Return the past duels of a file's content, whose kind its first bytes tell.
+
+    Args:
+        space: The parameters.
+        content: The content.
+        called: What errors call it.
 
     Raises:
         InvalidInput: If it cannot be read.
@@ -133,7 +230,7 @@ def parsed_duels(space: Space, content: bytes) -> "pl.DataFrame":
         try:
             return read_duels(space, str(path))
         except InvalidInput as error:
-            raise InvalidInput(str(error).replace(str(path), "the upload")) from None
+            raise InvalidInput(str(error).replace(str(path), called)) from None
 
 
 def _suffix(file: str) -> str:
@@ -160,26 +257,46 @@ def checked(space: Space, duels: "Iterable[PastDuel] | pl.DataFrame") -> list[Pa
 
 
 def _checked(space: Space, place: int, row: object) -> Past:
-    if not isinstance(row, tuple | list) or len(row) not in (3, 4):
+    if not isinstance(row, tuple | list) or len(row) not in (3, 4, 5):
         raise InvalidInput(f"past duel {place} is {cut(row)}: expected (left, right, winner)")
+    left, right, winner, voter, time = (*row, None, None)[:5]
     try:
-        left, right = space.check(row[0]), space.check(row[1])
-        voter = past_voter(row[3]) if len(row) == 4 else None
-    except InvalidInput as error:
+        left, right, voter = space.check(left), space.check(right), voter_of(voter)
+        moment = NEVER if time is None else moment_of(time)
+    except (InvalidInput, ValueError) as error:
         raise InvalidInput(f"past duel {place}: {error}") from None
-    if row[2] not in ANSWERS[:SKIP]:
-        raise InvalidInput(f"past duel {place}: winner is {cut(row[2])}: expected {', '.join(ANSWERS[:SKIP])}")
-    return Past(left, right, row[2], None if voter is None else imported_name(voter))
+    if winner not in ANSWERS[:SKIP]:
+        raise InvalidInput(f"past duel {place}: winner is {cut(winner)}: expected {', '.join(ANSWERS[:SKIP])}")
+    named = None if voter is None else imported_name(voter)
+    return Past(left, right, winner, named, None if moment == NEVER else iso_time(moment / 1e6))
 
 
-def _from_frame(space: Space, frame: Any) -> Iterable[tuple[Setting, Setting, Any, Any]]:
+def _from_frame(space: Space, frame: Any) -> Iterator[PastDuel]:
+    _check_columns(space, frame.columns)
+    for row in frame.iter_rows(named=True):
+        yield _from_row(space, row)
+
+
+def _check_columns(space: Space, columns: Container[str]) -> None:
     wanted = [f"{side}.{name}" for side in ("left", "right") for name in space.names]
-    missing = [name for name in (*wanted, "winner") if name not in frame.columns]
+    missing = [name for name in (*wanted, "winner") if name not in columns]
     if missing:
         raise InvalidInput(f"there is no column {missing[0]}: expected {', '.join(wanted)} and winner")
-    for row in frame.iter_rows(named=True):
-        left, right = ({name: row[f"{side}.{name}"] for name in space.names} for side in ("left", "right"))
-        yield left, right, row["winner"], row.get("voter")
+
+
+def _from_row(space: Space, row: Mapping[str, Any]) -> PastDuel:
+    left, right = (
+        {name: _value(kind, row[f"{side}.{name}"]) for name, kind in space.parameters.items()}
+        for side in ("left", "right")
+    )
+    return left, right, row["winner"], row.get("voter"), row.get("time")
+
+
+def rows_of(duels: Iterable[Past]) -> Iterator[dict[str, object]]:
+    """Yield past duels as rows for JSON lines, which `parsed_duels` reads."""
+    for one in duels:
+        sides = {f"{side}.{name}": value for side in ("left", "right") for name, value in getattr(one, side).items()}
+        yield sides | {"winner": one.winner, "voter": one.voter, "time": one.time}
 
 
 def import_in(connection: sa.Connection, *, study: "Tuning", duels: Sequence[Past]) -> int:
@@ -191,7 +308,8 @@ def import_in(connection: sa.Connection, *, study: "Tuning", duels: Sequence[Pas
         refuse_invited(study, connection, voter)
     for one in duels:
         number = len(history.left)
-        note = json.dumps({"left": one.left, "right": one.right, "imported": True}, ensure_ascii=False)
+        about = {"left": one.left, "right": one.right, "imported": True} | ({"time": one.time} if one.time else {})
+        note = json.dumps(about, ensure_ascii=False)
         asked = {"duel": number, "attempt": 0, "left_arm": 0, "right_arm": 1, "swapped": 0}
         answered = {"duel": number, "attempt": 0, "answer": one.winner, "voter": one.voter}
         for kind, fields in (("ask", asked | {"note": note}), ("tell", answered)):

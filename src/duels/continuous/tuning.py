@@ -372,7 +372,7 @@ class Tuning(Answering):
 
         Returns:
             One row per answer: for each parameter `left.NAME` and `right.NAME`, then `winner` (left, right, tie or
-            both_bad), `voter`, `time`, `duel` and `comment`.
+            both_bad), `voter`, `time` (of past duels the one that they came with), `duel` and `comment`.
         """
         from .past_duels import exported
 
@@ -382,8 +382,8 @@ class Tuning(Answering):
         """Add past duels as if they had been asked and answered here: all of them or, after an error, none.
 
         Args:
-            duels: `(left, right, winner)` for each, with two settings and left, right, tie or both_bad; or a data frame
-                as `votes` returns it. At most 10,000 at once.
+            duels: `(left, right, winner)` for each, with two settings and left, right, tie or both_bad, or
+                `(left, right, winner, voter, time)`; or a data frame as `votes` returns it. At most 10,000 at once.
 
         Returns:
             How many were added.
