@@ -14,12 +14,12 @@ from scipy.special import expit, ndtr, ndtri
 
 import duels
 from duels import Conflict, InvalidInput, StorageError, UnknownName
-from duels.continuous import History, Memory, policy
+from duels.continuous import History, Memory, choices, policy
 from duels.continuous import tuning as live
 from duels.continuous.advice import HALF, distances
 from duels.continuous.catalogue import load_any
 from duels.continuous.choices import FIRST, MOST, NEAR, STEP, code, modelled
-from duels.continuous.policies import generator
+from duels.continuous.policies import Policy, generator
 from duels.continuous.situation import Situation
 from duels.storage.storage import NotReady, Storage
 from duels.study.catalogue import delete_study, list_studies
@@ -161,6 +161,48 @@ def test_eight_questions_at_once_are_spread(url, name):
         for turned in (other, other[::-1]):
             assert np.abs(np.concatenate(one) - np.concatenate(turned)).max() >= NEAR
     assert study.check() == len(study.events())
+
+
+def test_of_many_open_duels_only_the_newest_are_known(url, monkeypatch):
+    """A crowd must not slow down every choice; the log replays all the same, also where several are chosen at once."""
+    seen = []
+    ask = Policy.ask
+    monkeypatch.setattr(
+        Policy, "ask", lambda self, space, known, **how: seen.append(known) or ask(self, space, known, **how)
+    )
+    monkeypatch.setattr(choices, "MOST_OPEN", 5)
+    study = duels.create_tuning(LINE, storage=url, policy="eubo:initial=2", seed=4)
+    for duel in study.ask(4):
+        study.tell(duel, "left" if duel.left["x"] > duel.right["x"] else "right")
+    asked = study.ask(8)
+    seen.clear()
+    study._storage.write(study.asking(3))  # three in one write
+    first = seen[0]
+    assert np.isnan(first.outcome).sum() == 5
+    newest = [LINE.encode(duel.left) for duel in asked[-5:]]
+    assert np.array_equal(first.left[np.isnan(first.outcome)], newest)
+    assert all(np.isnan(known.outcome).sum() % 5 == 0 for known in seen)  # open duels may count several times
+    assert study.check() == 20  # no question looks as if the log had been changed
+
+
+def test_choices_are_made_for_all_who_wait(url, monkeypatch):
+    """Six people who wait cost one round of choosing, not six; somebody alone gets one that knows all answers."""
+    study = duels.create_tuning(LINE, storage=url, policy="eubo:initial=2", seed=5)
+    study.tell(study.ask(), "left")
+    rounds, chosen = [], live.choices
+    monkeypatch.setattr(live, "choices", lambda *known: rounds.append(1) or chosen(*known))
+    write = study.asking()
+    for _ in range(6):
+        with pytest.raises(NotReady), study.storage.lock:
+            write.operation(study.storage.connection())
+    study._choose(1)
+    asked = [study.ask() for _ in range(6)]
+    assert (len(rounds), len(study._workspace.batch.choices)) == (1, 6)
+    study.tell(asked[0], "right")
+    monkeypatch.setattr(live, "FRESH", 0.0)
+    study.ask()
+    assert (len(rounds), len(study._workspace.batch.choices)) == (2, 1)
+    assert study.check() == 11
 
 
 def test_a_space_with_two_settings_still_asks(url):

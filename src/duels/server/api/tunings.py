@@ -48,8 +48,8 @@ def create(body: NewTuning, service: ServiceDep, key: Caller) -> dict[str, objec
     if study.row.created >= before:
         with changing(study, key, f"Created the study, which tunes {counted(len(space), 'parameter')}."):
             service.storage.write(Write(lambda connection: None))
-        if template is not None:
-            study.set_template(template)
+    if template is not None and study.template is None:  # new, or created by a request that was cut off here
+        study.set_template(template)
     return service.described(study)
 
 
