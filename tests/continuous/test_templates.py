@@ -5,7 +5,7 @@ import json
 from html.parser import HTMLParser
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import duels
@@ -87,6 +87,7 @@ class Tags(HTMLParser):
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00\r\n"), min_size=1, max_size=40))
+@example('</script><b title="x">&amp;')
 def test_no_value_leaves_its_place(value):
     """In text, in an attribute and in a script, a browser reads the choice itself, and no other tag."""
     template = '<p title="{{ choice }}">{{ choice }}</p><script>x = {{ choice | json }}</script>'

@@ -5,6 +5,7 @@ import contextlib
 import json
 import re
 import signal
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import quote
@@ -17,7 +18,7 @@ from starlette.testclient import TestClient
 import duels
 from duels.server.background import Background
 from duels.server.keys import make_key
-from duels.server.voting import FRAME, SCRIPTED
+from duels.server.voting import FRAME, SCRIPTED, output_address
 from duels.study import log
 
 SPACE = {"gap": [4.0, 40.0], "size": [10, 30, "int"], "font": ["serif", "<b>bold</b>"]}
@@ -101,6 +102,10 @@ def test_spaces_as_json_and_as_toml(admin):
     assert one["space"] == two["space"]
     again = admin.post("/api/tunings", json={"name": "two", "space": text, "load_if_exists": True})
     assert (again.status_code, again.json()["seq"]) == (201, 1)
+    for template, stored in (("<p>{{ gap }}</p>", "<p>{{ gap }}</p>"), ("{{ size }}", "<p>{{ gap }}</p>")):
+        wanted = {"name": "two", "space": text, "load_if_exists": True, "template": template}
+        assert admin.post("/api/tunings", json=wanted).status_code == 201
+        assert admin.get("/api/studies/two/template").json()["html"] == stored  # given once, it is kept
     for wanted, words in (
         ({"space": {"gap": [40.0, 4.0]}}, "gap"),
         ({"space": "gap = "}, "the parameters cannot be read"),
@@ -332,10 +337,15 @@ def test_frames_of_results_expire(admin, anybody, page, monkeypatch):
 
 def test_a_ticket_of_a_results_link_opens_no_study_of_arms(admin, anybody, study, app):
     """Even if such a ticket were signed, it shows nothing of a study of arms."""
-    from duels.server.voting import output_address
-
     made = admin.post(f"{study}/results-links", json={}).json()
     key = app.service.key(made["secret"])
+    assert anybody.get(output_address(app.service, key, 0, 0)).status_code == 404
+
+
+def test_tickets_are_for_links_only(admin, anybody, page, app):
+    """Nothing signs a ticket for a token; if it did, the ticket would open nothing."""
+    ask(admin)
+    key = app.service.key(admin.token)
     assert anybody.get(output_address(app.service, key, 0, 0)).status_code == 404
 
 
@@ -407,6 +417,40 @@ def test_a_server_s_writes_ask_and_tell(storage):
     finally:
         background.close()
     assert (study.answers, study.check()) == (6, 13)
+
+
+def test_who_comes_later_waits_behind_those_who_wait(storage, monkeypatch):
+    """A question that arrives while one is chosen is not tried in vain before it is its turn."""
+    study = duels.create_tuning({"x": (0.0, 1.0)}, "voice", storage, "eubo:initial=2")
+    background, posts, started, go = Background(storage), [], threading.Event(), threading.Event()
+    post, choose = background._post, type(study)._choose
+
+    async def count(write):
+        posts.append(write)
+        return await post(write)
+
+    def slowly(self, n):
+        started.set()
+        assert go.wait(30)
+        choose(self, n)
+
+    monkeypatch.setattr(background, "_post", count)
+    monkeypatch.setattr(type(study), "_choose", slowly)
+
+    async def both():
+        first = asyncio.create_task(background.write(study.asking(voter="ann")))
+        await asyncio.to_thread(started.wait, 30)
+        second = asyncio.create_task(background.write(study.asking(voter="ben")))
+        await asyncio.sleep(0.05)
+        assert len(posts) == 1
+        go.set()
+        return [(await one)[0].id for one in (first, second)]
+
+    try:
+        assert asyncio.run(both()) == [0, 1]
+    finally:
+        go.set()
+        background.close()
 
 
 def test_killed_while_people_answer(serve):
