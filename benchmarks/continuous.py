@@ -1,6 +1,7 @@
 """Seven policies on six functions with continuous parameters, the time of a step, and BoTorch's EUBO beside ours.
 
-    python benchmarks/continuous.py                              the table of docs/continuous/comparison.md
+    python benchmarks/continuous.py --out FOLDER                 the tables of docs/continuous/comparison.md
+    duels plot FOLDER --figure simple_regret --title "" --out docs/pictures/continuous.png    its figure
     python benchmarks/continuous.py --botorch VENV/bin/python    and BoTorch, which is installed there by hand
     python benchmarks/continuous.py --steps                      the time of a step only
 
@@ -28,15 +29,15 @@ SIDE_BY_SIDE = ("branin", "ackley")
 CHILD = Path(__file__).parent / "botorch_eubo.py"
 
 
-def compared(functions, policies, duel_count, runs, seed, out):
-    """All policies on all functions: a table of medians with the middle half of the runs."""
+def compared(functions, policies, duel_count, runs, seed, out, jobs):
+    """All policies on all functions: a table of medians with the middle half of the runs, and ten points over time."""
+    times = sorted({max(1, duel_count * tenth // 10) for tenth in range(1, 11)})
     parts = []
     for function in functions:
         for name in policies:
             start = time.perf_counter()
-            times = sorted({duel_count // 4, duel_count // 2, duel_count})
             results = duels.simulate_continuous(
-                function, name, duels=duel_count, runs=runs, seed=seed, checkpoints=times, progress=False
+                function, name, duels=duel_count, runs=runs, seed=seed, checkpoints=times, jobs=jobs, progress=False
             )
             parts.append(results)
             shown(function, name, results.frame, time.perf_counter() - start)
@@ -156,10 +157,12 @@ if __name__ == "__main__":
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--botorch-runs", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out")
+    parser.add_argument("--out", help="a folder for the results of the table")
+    parser.add_argument("--jobs", type=int, help="runs at once in the table; by default one per core")
     given = parser.parse_args()
     steps()
     if given.botorch:
         side_by_side(given.botorch, given.duels, given.botorch_runs, given.seed)
     if not given.steps and not given.only_botorch:
-        compared(given.functions.split(","), given.policies.split(","), given.duels, given.runs, given.seed, given.out)
+        functions, policies = given.functions.split(","), given.policies.split(",")
+        compared(functions, policies, given.duels, given.runs, given.seed, given.out, given.jobs)
