@@ -1,8 +1,10 @@
 """Seven policies on six functions with continuous parameters, the time of a step, and BoTorch's EUBO beside ours.
 
-    python benchmarks/continuous.py                              the table of docs/continuous/comparison.md
-    python benchmarks/continuous.py --botorch VENV/bin/python    and BoTorch, which is installed there by hand
+    python benchmarks/continuous.py --out FOLDER                 the tables of docs/continuous/comparison.md
+    python benchmarks/continuous.py --botorch VENV/bin/python --only-botorch
+                                                                 beside BoTorch, which is installed there by hand
     python benchmarks/continuous.py --steps                      the time of a step only
+    python benchmarks/continuous.py --blocks                     the default and random with five further seeds
 
 BoTorch: python3 -m venv VENV; VENV/bin/pip install torch==2.13.0; VENV/bin/pip install botorch. It gets the same
 initial duels and the same world as ours, and one core. Set OMP_NUM_THREADS=1, so that ours has one core too.
@@ -25,18 +27,19 @@ from duels.engine import loop
 
 FUNCTIONS = ("branin", "holder", "eggholder", "hartmann3", "ackley", "hartmann6")
 SIDE_BY_SIDE = ("branin", "ackley")
+BLOCKS = range(101, 106)  # seeds that neither the table nor the tests use
 CHILD = Path(__file__).parent / "botorch_eubo.py"
 
 
-def compared(functions, policies, duel_count, runs, seed, out):
-    """All policies on all functions: a table of medians with the middle half of the runs."""
+def compared(functions, policies, duel_count, runs, seed, out, jobs):
+    """All policies on all functions: a table of medians with the middle half of the runs, and ten points over time."""
+    times = sorted({max(1, duel_count * tenth // 10) for tenth in range(1, 11)})
     parts = []
     for function in functions:
         for name in policies:
             start = time.perf_counter()
-            times = sorted({duel_count // 4, duel_count // 2, duel_count})
             results = duels.simulate_continuous(
-                function, name, duels=duel_count, runs=runs, seed=seed, checkpoints=times, progress=False
+                function, name, duels=duel_count, runs=runs, seed=seed, checkpoints=times, jobs=jobs, progress=False
             )
             parts.append(results)
             shown(function, name, results.frame, time.perf_counter() - start)
@@ -44,6 +47,20 @@ def compared(functions, policies, duel_count, runs, seed, out):
         from duels.results import combine
 
         combine(parts).save(out)
+
+
+def blocks(duel_count, runs, jobs):
+    """Medians of the default's and random's simple regret with each of five seeds, and of all their runs."""
+    for function in SIDE_BY_SIDE:
+        ours, chance = [], []
+        for seed in BLOCKS:
+            for name, found in (("eubo", ours), ("random", chance)):
+                given = {"duels": duel_count, "runs": runs, "seed": seed, "checkpoints": [], "jobs": jobs}
+                found.append(duels.simulate_continuous(function, name, progress=False, **given).frame["simple_regret"])
+            middle = ours[-1].median(), chance[-1].median()
+            print(f"{function}, seed {seed}: eubo {middle[0]:.3f}, random {middle[1]:.3f}", flush=True)
+        middle = pl.concat(ours).median(), pl.concat(chance).median()
+        print(f"{function}, all: eubo {middle[0]:.3f}, random {middle[1]:.3f}, {middle[1] / middle[0]:.2f} times")
 
 
 def shown(function, name, frame, seconds=0.0):
@@ -116,7 +133,8 @@ def side_by_side(python, duel_count, runs, seed):
                 regret, took = played(player, world, duel_count, seed, run)
                 regrets[label].append(regret)
                 seconds[label] += took
-            median = {label: f"{np.median(values):.3f}" for label, values in regrets.items()}
+            low, median, high = np.quantile([*regrets.values()], (0.25, 0.5, 0.75), axis=1)
+            median = {label: f"{median[k]:.3f} ({low[k]:.3f}–{high[k]:.3f})" for k, label in enumerate(regrets)}
             mean = {label: f"{np.mean(values):.4f}" for label, values in seconds.items()}
             print(
                 f"{name}: {run + 1} runs of {duel_count} duels, median simple regret {median}, s per step {mean}",
@@ -149,6 +167,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--botorch", help="the Python of an environment with BoTorch")
     parser.add_argument("--steps", action="store_true")
+    parser.add_argument("--blocks", action="store_true")
     parser.add_argument("--only-botorch", action="store_true")
     parser.add_argument("--functions", default=",".join(FUNCTIONS))
     parser.add_argument("--policies", default=",".join(BUILT_IN))
@@ -156,10 +175,15 @@ if __name__ == "__main__":
     parser.add_argument("--runs", type=int, default=20)
     parser.add_argument("--botorch-runs", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out")
+    parser.add_argument("--out", help="a folder for the results of the table")
+    parser.add_argument("--jobs", type=int, help="runs at once in the table; by default one per core")
     given = parser.parse_args()
+    if given.blocks:
+        blocks(given.duels, given.runs, given.jobs)
+        raise SystemExit
     steps()
     if given.botorch:
         side_by_side(given.botorch, given.duels, given.botorch_runs, given.seed)
     if not given.steps and not given.only_botorch:
-        compared(given.functions.split(","), given.policies.split(","), given.duels, given.runs, given.seed, given.out)
+        functions, policies = given.functions.split(","), given.policies.split(",")
+        compared(functions, policies, given.duels, given.runs, given.seed, given.out, given.jobs)

@@ -34,7 +34,8 @@ def test_a_folder_resumes_and_is_drawn(tmp_path):
     ]
     assert duels.load_results(tmp_path / "out").frame["problem"].unique().sort().to_list() == ["branin", "camel"]
     for folder in ("out", "out/camel-random"):
-        assert "regret.svg" in duels_command("plot", folder, "-f", "svg", cwd=tmp_path).stderr
+        duels_command("plot", folder, "-f", "svg", cwd=tmp_path)
+        assert sorted(path.name for path in (tmp_path / folder).glob("*.svg")) == ["regret.svg", "simple_regret.svg"]
     refused = duels_command("report", "out/camel-random", cwd=tmp_path).stderr
     assert "there is no report" in refused
 

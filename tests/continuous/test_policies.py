@@ -104,8 +104,11 @@ def test_gp_rucb_is_the_listing(beta):
 
 
 @pytest.mark.parametrize("beta", [0.3, 2.0])
-def test_max_min_lcb_is_the_paper_s(beta):
-    """The leader has the largest least lower bound among those that may be the best, the follower attains it."""
+def test_max_min_lcb_plays_the_paper_s_game(beta):
+    """The leader has the largest least lower bound among those that may be the best, the follower attains it.
+
+    The bounds are on the difference of utility, not on the chance to win.
+    """
     for seed in range(8):
         now = grid_situation(seed)
         difference, spread, may = bounds_of(now, beta)

@@ -238,7 +238,8 @@ def test_figures_of_continuous_arms(tmp_path):
 def test_the_default_finds_branin_s_maximum():
     """Five runs of 50 duels: the median simple regret is at most 0.08, and random pays at least twice our regret.
 
-    The medians of 20 other runs were 0.03, and 14.7 against 52.9.
+    The medians of 20 other runs were 0.03, and 14.7 against 52.9. Of 300 runs 11 % were above 0.08, so with other seeds
+    the first is a false alarm once in 80.
     """
     ours, chance = (_last("branin", name, runs=5) for name in ("eubo", "random"))
     assert ours["simple_regret"].median() <= 0.08
@@ -251,12 +252,20 @@ def _last(function, name, runs, seed=11):
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize(("function", "bar"), [("branin", 0.08), ("ackley", 0.8)])
-def test_the_bars_of_the_default(function, bar):
-    """The median of 20 runs; random's median is taken over 60, because that of 20 varies by a third on Branin."""
-    ours = _last(function, "eubo", 20)["simple_regret"].median()
-    assert ours <= bar
-    assert _last(function, "random", 60)["simple_regret"].median() >= 2 * ours
+@pytest.mark.parametrize(
+    ("function", "bar", "runs", "of_random"), [("branin", 0.08, 200, 1000), ("ackley", 0.8, 20, 60)]
+)
+def test_the_bars_of_the_default(function, bar, runs, of_random):
+    """The median of 20 runs, and random's median, which is at least twice the default's.
+
+    On Branin random's is 2.4 times the default's, and medians of 20 runs vary so much that they miss twice in one case
+    of three. Hence more runs. With other seeds, the bar gives a false alarm less than once in 10⁴ on Branin and once in
+    400 on Ackley, and the comparison once in 120 and less than once in 10⁴: by resampling 300 and 1,100 runs on Branin,
+    100 and 100 on Ackley.
+    """
+    ours = _last(function, "eubo", runs)["simple_regret"]
+    assert ours.head(20).median() <= bar
+    assert _last(function, "random", of_random)["simple_regret"].median() >= 2 * ours.median()
 
 
 def slope(results):
@@ -274,8 +283,12 @@ def slope(results):
 @pytest.mark.deep
 @pytest.mark.parametrize("function", ["branin", "hartmann3"])
 def test_gp_rucb_s_regret_is_sublinear(function):
-    """The slope is below 0.9 by three standard errors; that of random, which is linear, is not."""
-    given = {"duels": 120, "runs": 10, "seed": 12, "checkpoints": range(10, 121, 5)}
+    """The slope is below 0.9 by three standard errors; that of random, which is linear, is not.
+
+    With other seeds, the first is a false alarm once in 500 on Hartmann-3, where slopes are 0.60 with a standard
+    deviation of 0.28, and less than once in 10⁶ on Branin; the second once in 180 (Student's t, 29 degrees of freedom).
+    """
+    given = {"duels": 120, "runs": 30, "seed": 12, "checkpoints": range(10, 121, 5)}
     mean, error = slope(duels.simulate_continuous(function, "gp_rucb", **given))
     assert mean + 3 * error < 0.9
     mean, error = slope(duels.simulate_continuous(function, "random", **given))
@@ -286,17 +299,24 @@ def test_gp_rucb_s_regret_is_sublinear(function):
 @pytest.mark.deep
 @pytest.mark.parametrize("function", ["branin", "holder", "eggholder", "michalewicz", "hartmann3", "ackley"])
 def test_dbgd_is_beaten(function):
-    """By the default, in the regret of all duels: twenty runs, the difference of means is above two standard errors."""
+    """By the default, in the regret of all duels: the difference of means is above two standard errors.
+
+    In 20 runs it was 3.4 standard errors on Hartmann-3, 3.6 on Branin, and at least 4.8 on Hölder's table, Eggholder
+    and Ackley. Of 40 it is about 4.8 on Hartmann-3: a false alarm, with other seeds, once in 400, and elsewhere less.
+    """
     ours, theirs = (
-        duels.simulate_continuous(function, name, duels=50, runs=20, seed=13, checkpoints=[]).frame["regret"].to_numpy()
+        duels.simulate_continuous(function, name, duels=50, runs=40, seed=13, checkpoints=[]).frame["regret"].to_numpy()
         for name in ("eubo", "dbgd")
     )
-    assert theirs.mean() - ours.mean() > 2 * math.sqrt((theirs.var(ddof=1) + ours.var(ddof=1)) / 20)
+    assert theirs.mean() - ours.mean() > 2 * math.sqrt((theirs.var(ddof=1) + ours.var(ddof=1)) / 40)
 
 
 @pytest.mark.deep
 def test_every_policy_improves():
-    """On Hartmann-3 every policy recommends better after 40 duels than after 6, in the median of ten runs."""
+    """On Hartmann-3 every policy recommends better after 40 duels than after 6, in the median of ten runs.
+
+    With other seeds, a false alarm once in 25, by resampling 20 runs: nearly always of random, which improves least.
+    """
     for name in BUILT_IN:
         found = duels.simulate_continuous("hartmann3", name, duels=40, runs=10, seed=14, checkpoints=[6]).frame
         assert found.filter(t=40)["simple_regret"].median() < found.filter(t=6)["simple_regret"].median(), name

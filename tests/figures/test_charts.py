@@ -237,6 +237,16 @@ def test_marks_of_two_lines_stand_apart():
     assert not set(few.filter(policy="a")["t"]) & set(few.filter(policy="b")["t"])
 
 
+def test_marks_are_spaced_evenly_on_a_linear_axis():
+    rows = pl.DataFrame([{"policy": name, "t": t, "marked": False} for name in "ab" for t in range(101)])
+    few = legends.few_of_each(rows, ["a", "b"], "policy", "t", linear=True)
+    assert few.filter(policy="a")["t"].to_list() == [5, 25, 45, 65, 85]
+    assert few.filter(policy="b")["t"].to_list() == [15, 35, 55, 75, 95]
+    assert legends.is_linear(alt.X("t:Q", scale=alt.Scale(domain=[0, 5])))
+    assert not legends.is_linear(alt.X("t:Q", **charts.log_axis("t", 1, 10)))
+    assert not legends.is_linear(alt.X("t:Q"))
+
+
 def test_marks_that_vega_has_no_name_for():
     assert [legends.mark_path(shape) for shape in legends.SHAPES[:8]] == list(legends.SHAPES[:8])
     for shape in legends.SHAPES[8:]:

@@ -738,10 +738,12 @@ def test_pairs_that_cannot_be_drawn():
         figures.pairs(twice)
 
 
+SIMPLE = Results(HORIZONS.frame.with_columns(simple_regret="regret"))
 ALL = {
     "regret": lambda: figures.regret(HORIZONS),
     "bounds": lambda: figures.regret(with_alpha("rucb:alpha=2", "rucb"), bounds=TWO),
     "accuracy": lambda: figures.accuracy(HORIZONS),
+    "simple_regret": lambda: figures.simple_regret(SIMPLE),
     "subsets": lambda: figures.condorcet_probability(duels.problem("cyclic-4")),
     "preferences": lambda: figures.preferences(duels.problem("arxiv-6")),
     "pairs": lambda: figures.pairs(recorded(("rucb", 0, 9, LATE), ("btm", 0, 9, EARLY))),

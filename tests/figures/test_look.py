@@ -7,7 +7,7 @@ import altair as alt
 import pytest
 import vl_convert
 from test_charts import texts
-from test_figures import HORIZONS, ONE_HORIZON, drawn, line_of, results_of
+from test_figures import HORIZONS, ONE_HORIZON, SIMPLE, drawn, line_of, results_of
 from test_illustrations import BORDA, named
 
 import duels
@@ -28,6 +28,7 @@ VOTES += [("a model of 70B", "gpt", "left")] * 2
 EVERY = {
     "regret": lambda **look: figures.regret(HORIZONS, **look),
     "accuracy": lambda **look: figures.accuracy(HORIZONS, **look),
+    "simple_regret": lambda **look: figures.simple_regret(SIMPLE, **look),
     "condorcet_probability": lambda **look: figures.condorcet_probability("cyclic-4", **look),
     "preferences": lambda **look: figures.preferences("cyclic-4", **look),
     "pairs": lambda **look: figures.pairs(RUN, "cyclic-4", **look),
@@ -224,9 +225,10 @@ def test_bands_and_legends_that_a_figure_does_not_have():
 SHOWN = {  # a name that `labels` and `colors` may be about, of each figure
     **{"regret": "rucb", "accuracy": "btm", "condorcet_probability": "total order", "preferences": "2", "pairs": "3"},
     **{"intervals": "mean μ", "state": "open", "regret_quantiles": "mean of R", "gamma": "mean regret"},
-    **{"horizons": "T = 50", "ratings": "rating"},
+    **{"horizons": "T = 50", "ratings": "rating", "simple_regret": "rucb"},
 }
 USUAL = {"regret": "minmax", "accuracy": "ci", "condorcet_probability": "ci", "gamma": "minmax"}  # bands
+USUAL |= {"simple_regret": "quantiles"}
 TRIED = [("title", "Mine"), ("font", "serif"), ("labels", "Mine"), ("colors", "dict")]
 TRIED += [("colors", "list"), *(("band", band) for band in (*BANDS, None)), ("legend", "bottom"), ("legend", "direct")]
 

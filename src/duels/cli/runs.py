@@ -221,7 +221,8 @@ def plot(
         list[str] | None,
         typer.Option(
             "--figure",
-            help="Of results: regret, bounds, accuracy, horizons. Of a matrix or an experiment: preferences, subsets.",
+            help="Of results: regret, bounds, accuracy, simple_regret, horizons. "
+            "Of a matrix or an experiment: preferences, subsets.",
         ),
     ] = None,
     out: Annotated[
@@ -328,7 +329,7 @@ def _figures(source: str, wanted: list[str] | None, look: Any) -> dict[str, "Fig
         is_experiment = (Path(source) / IDENTITY).exists()
         subject = Subject(load_results(source), folder_matrices(source) if is_experiment else {}, look=look)
         known = [*FIGURES] if is_experiment else [name for name in OF_RESULTS if name != "bounds"]
-        usual = ["regret"] if has_no_arms(subject.results) else ["regret", "accuracy"]
+        usual = ["regret", "simple_regret"] if has_no_arms(subject.results) else ["regret", "accuracy"]
     else:
         subject = Subject(None, {source: as_matrix(source)}, look=look)
         known = usual = [*OF_MATRICES]

@@ -15,6 +15,7 @@ with needs_extra("plots", "drawing figures"):
     from .quantiles import quantile_points, regret_quantiles
     from .rated_arms import rating_points, ratings
     from .rucb_state import state, state_points
+    from .simple_regrets import simple_regret, simple_regret_points
     from .subset_assumptions import condorcet_points, condorcet_probability
     from .wrong_gamma import gamma, gamma_points
     from .wrong_horizon import horizon_points, horizons
@@ -44,6 +45,8 @@ __all__ = [
     "regret_points",
     "regret_quantiles",
     "save",
+    "simple_regret",
+    "simple_regret_points",
     "state",
     "state_points",
     "tail_points",

@@ -202,7 +202,7 @@ def lines(
     looks = {name: {"mark": mark_path(shape)} for name, shape in zip(key.labels, shape_of(key.labels).range)}
     along, height = (str(axis.shorthand).partition(":")[0] for axis in (x, y))
     shape = alt.Shape("mark:N", scale=None)
-    if few := few_of_each(rows.drop_nulls(height), key.labels, by, along).to_dicts():
+    if few := few_of_each(rows.drop_nulls(height), key.labels, by, along, is_linear(x)).to_dicts():
         inks = dict(zip(key.labels, key.colours))
         full = alt.Chart(values([{**row, **looks[row[by]], "ink": inks[row[by]]} for row in few]))
         full = full.mark_point(stroke="white", strokeWidth=0.8, opacity=1, size=1.2 * size)
@@ -295,19 +295,30 @@ def spread(places: Sequence[float], gap: float, end: float) -> list[float]:
     return [first + k * gap for k, first in enumerate(firsts)]
 
 
-def few_of_each(rows: pl.DataFrame, names: Sequence[str], by: str, along: str) -> pl.DataFrame:
-    """Choose about five rows for each name without `marked` rows, evenly spaced on a logarithmic axis.
+def is_linear(x: alt.X) -> bool:
+    """Return whether an axis has a scale of its own that is not logarithmic."""
+    scale = x["scale"]
+    return isinstance(scale, alt.Scale) and scale.type is alt.Undefined
+
+
+def few_of_each(rows: pl.DataFrame, names: Sequence[str], by: str, along: str, linear: bool = False) -> pl.DataFrame:
+    """Choose about five rows for each name without `marked` rows, evenly spaced on a logarithmic or a linear axis.
 
     Each name begins a little further on than the one before, so that marks on lines that are close stay apart.
     """
+
+    def places(table: pl.DataFrame) -> np.ndarray:
+        numbers = table[along].to_numpy().astype(float)
+        return numbers if linear else np.log(numbers)
+
     found = [rows.clear()]
-    ends = [math.log(end) for end in np.sort(rows[along].to_numpy())[[0, -1]]] if len(rows) else [0.0, 0.0]
+    first, last = np.sort(places(rows))[[0, -1]] if len(rows) else (0.0, 0.0)
     for (name,), line in rows.group_by(by, maintain_order=True):
         start = (names.index(str(name)) + 0.5) / len(names)
-        wanted = ends[0] + (np.arange(SPARSE) + start) / SPARSE * (ends[1] - ends[0])
-        places = np.abs(np.log(line[along].to_numpy())[:, None] - wanted).argmin(axis=0)
+        wanted = first + (np.arange(SPARSE) + start) / SPARSE * (last - first)
+        nearest = np.abs(places(line)[:, None] - wanted).argmin(axis=0)
         if not line["marked"].any():
-            found.append(line[np.unique(places)])
+            found.append(line[np.unique(nearest)])
     return pl.concat(found)
 
 

@@ -17,6 +17,7 @@ from .heat_maps import preference_points, preferences
 from .look import Look
 from .over_time import accuracy, regret
 from .selection import alpha_of, unique
+from .simple_regrets import simple_regret
 from .subset_assumptions import condorcet_probability
 from .wrong_horizon import horizons
 
@@ -97,6 +98,14 @@ def _accuracy(subject: Subject) -> Iterator[Figure]:
     yield Figure("accuracy", "Accuracy over time", caption, chart, _data(chart, columns))
 
 
+def _simple_regret(subject: Subject) -> Iterator[Figure]:
+    results = _results(subject)
+    caption = f"Simple regret of the recommendation: the median over runs. {_afresh(results.frame)}"
+    chart = simple_regret(results, pool=subject.origin, **subject.look)
+    columns = ("problem", "policy", "t", "runs", "simple_regret")
+    yield Figure("simple_regret", "Simple regret over time", caption, chart, _data(chart, columns))
+
+
 def _horizons(subject: Subject) -> Iterator[Figure]:
     caption = "What a policy that is told a horizon costs if that is not the time it is used for."
     chart = horizons(_results(subject), pool=subject.origin, **subject.look)
@@ -130,6 +139,7 @@ OF_RESULTS: dict[str, Drawing] = {
     "regret": _regret,
     "bounds": _bounds,  # needs the matrices too
     "accuracy": _accuracy,
+    "simple_regret": _simple_regret,
     "horizons": _horizons,
 }
 OF_MATRICES: dict[str, Drawing] = {

@@ -39,6 +39,8 @@ PANEL = (270, 220)  # width and height of each panel if there are several
 Bounds = PreferenceMatrix | Mapping[str, PreferenceMatrix]
 YOf = Callable[[str], alt.Y]  # the y axis for a column
 LayersOf = Callable[[pl.DataFrame, alt.X, YOf], Layered]  # the layers for the points of one problem
+AxisOf = Callable[[pl.DataFrame], Options]  # the y axis of a problem, if each has its own
+TimesOf = Callable[[pl.DataFrame, bool], Options]  # the x axis of a problem; with a title if True
 Chart = alt.LayerChart | alt.ConcatChart
 
 
@@ -287,14 +289,17 @@ def _winner(notion: str) -> str:
 def over_runs(results: Results, columns: list[str]) -> pl.DataFrame:
     """Select columns of the summary at the times that count (see `regret_points`), in the order of the results."""
     results = as_results(results)
-    frame = results.frame
+    return at_times(results.frame, results.summarise(), columns)
+
+
+def at_times(frame: pl.DataFrame, summary: pl.DataFrame, columns: list[str]) -> pl.DataFrame:
+    """Select columns of a summary over runs of these rows, as `over_runs` does."""
     if not len(frame):
         raise InvalidInput("the results have no rows: there is nothing to draw")
     horizon, t, fresh = pl.col("horizon"), pl.col("t"), pl.col("fresh")
     start = pl.when(fresh.any().over("problem")).then(horizon.min().over("problem")).otherwise(1)
     return (
-        results.summarise()
-        .with_columns(fresh=horizon.n_unique().over("problem", "policy") > 1)
+        summary.with_columns(fresh=horizon.n_unique().over("problem", "policy") > 1)
         .filter(t >= start, ~fresh | (t == horizon))
         .with_columns(marked=fresh | (pl.len().over("problem", "policy") == 1))
         .sort(ordered(frame, "problem"), ordered(frame, "policy"), "t")
@@ -315,10 +320,11 @@ def panels(
     points: pl.DataFrame,
     column: str,
     key: legends.Key,
-    axis: Options,
+    axis: Options | AxisOf,
     layers: LayersOf,
     finish: Callable[[Chart], Chart],
     style: Style,
+    times: TimesOf | None = None,
 ) -> Chart:
     """Draw a panel for each problem, side by side with one legend, and finish the figure."""
     problems = points.partition_by("problem", maintain_order=True)
@@ -330,10 +336,11 @@ def panels(
         legend = key.layer(width * columns, style)
         found = {}
         for place, here in enumerate(problems):
-            x = alt.X("t:Q", **_time_axis(here, is_lowest=place >= len(problems) - columns))
-            shown = axis if place % columns == 0 else {**axis, "title": None}
+            x = alt.X("t:Q", **(times or time_axis)(here, place >= len(problems) - columns))
+            own = axis(here) if callable(axis) else axis
+            shown = own if place % columns == 0 else {**own, "title": None}
             drawn = layers(here, x, partial(alt.Y, **shown))
-            drawn += legends.names_at_ends(here, column, "policy", key, axis, (width, height), style)
+            drawn += legends.names_at_ends(here, column, "policy", key, own, (width, height), style)
             panel = charts.layered(*drawn, legend, width=width, height=height)
             found[" · ".join([*named(here), *size(here)])] = panel
         return finish(charts.side_by_side(found, style))
@@ -341,7 +348,7 @@ def panels(
     return charts.fit(draw, usual[0], style, columns)
 
 
-def _time_axis(here: pl.DataFrame, is_lowest: bool) -> Options:
+def time_axis(here: pl.DataFrame, is_lowest: bool) -> Options:
     """The options of a panel's x axis; only the lowest one of each column has a title."""
     first, last = ends(here["t"])
     axis = charts.log_axis("time t" if is_lowest else "", first, last)
