@@ -1,7 +1,7 @@
 """MaxMinLCB: Pásztor, Kassraie & Krause, NeurIPS 2024: a leader and a follower play a game for the lower bound.
 
 The leader maximises its lower confidence bound against the follower that makes it smallest, both among the points that
-may be the best. The bounds are on the difference of utility; the paper's are on the chance to win.
+may be the best. The bounds are on the difference of utility.
 """
 
 from typing import NamedTuple
