@@ -1,6 +1,6 @@
 /** Follows the changes of a study, and shows whether they arrive. */
 
-import { at } from "./api.js";
+import { ApiError, at, call } from "./api.js";
 
 const PAUSE = 1000; // milliseconds between two updates
 const sign = document.getElementById("live");
@@ -9,6 +9,19 @@ export function show(state, words) {
   if (sign.dataset.state === state) return;
   sign.dataset.state = state;
   sign.textContent = words;
+}
+
+/** Gets the results of a study, or of a link to them. Goes elsewhere if they are gone, or the session has ended. */
+export async function results(address, isLink) {
+  try {
+    return await call("GET", address);
+  } catch (error) {
+    const status = error instanceof ApiError ? error.status : 0;
+    if (isLink && status === 404) location.reload(); // says that the link has ended
+    if (!isLink && status === 401) location.assign("/signin");
+    if (!isLink && status === 404) location.assign("/");
+    throw error;
+  }
 }
 
 /**

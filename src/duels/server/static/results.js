@@ -1,7 +1,7 @@
 /** The results of a study, drawn from a few numbers that arrive after each vote. */
 
-import { ApiError, at, call } from "./api.js";
-import { follow } from "./live.js";
+import { at, call } from "./api.js";
+import { follow, results } from "./live.js";
 import { element } from "./ui.js";
 
 const { study, base } = document.getElementById("main").dataset; // a link to the results has an address of its own
@@ -195,16 +195,7 @@ function drawPair(pair) {
 }
 
 async function update() {
-  let glance;
-  try {
-    glance = await call("GET", numbers);
-  } catch (error) {
-    if (base && error instanceof ApiError && error.status === 404) location.reload(); // says that the link has ended
-    if (base) throw error;
-    if (error instanceof ApiError && error.status === 401) location.assign("/signin");
-    if (error instanceof ApiError && error.status === 404) location.assign("/");
-    throw error;
-  }
+  const glance = await results(numbers, Boolean(base));
   if (glance.seq < shown.seq) return;
   const before = shown.verdict;
   draw(glance);

@@ -1,7 +1,7 @@
 /** The results of a study that tunes parameters: the best setting, the runner-up, and slices of the model. */
 
-import { ApiError, at, call } from "./api.js";
-import { follow } from "./live.js";
+import { at } from "./api.js";
+import { follow, results } from "./live.js";
 import { copyText, element } from "./ui.js";
 
 const { study, base } = document.getElementById("main").dataset; // a link to the results has an address of its own
@@ -128,16 +128,7 @@ function choices(parameter) {
 }
 
 async function update() {
-  let glance;
-  try {
-    glance = await call("GET", numbers);
-  } catch (error) {
-    if (base && error instanceof ApiError && error.status === 404) location.reload(); // says that the link has ended
-    if (base) throw error;
-    if (error instanceof ApiError && error.status === 401) location.assign("/signin");
-    if (error instanceof ApiError && error.status === 404) location.assign("/");
-    throw error;
-  }
+  const glance = await results(numbers, Boolean(base));
   if (glance.seq < shown.seq) return;
   const before = shown.headline;
   draw(glance);
