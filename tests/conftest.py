@@ -1,6 +1,7 @@
 """What tests share. In CI a missing PostgreSQL or browser is a failure, elsewhere a skip."""
 
 import contextlib
+import fcntl
 import functools
 import gc
 import os
@@ -53,7 +54,7 @@ LONG = (
 
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput") and config.getoption("numprocesses", None):
-        for path in COMPILED.rglob("*.nb?"):  # code that has changed since
+        for path in (*COMPILED.rglob("*.nb?"), *COMPILED.glob("locks/*")):  # code that has changed since
             if time.time() - path.stat().st_mtime > KEPT:
                 path.unlink(missing_ok=True)
         return  # with workers, this process runs no tests
@@ -62,6 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
         settings.register_profile("quick", max_examples=QUICK)
         settings.load_profile("quick")
     compile_quickly()
+    compile_once()
     if hasattr(config, "workerinput") and config.args == ["tests"]:
         config.args = in_turns(**config.workerinput)
 
@@ -96,6 +98,28 @@ def compile_quickly() -> None:
             optimise(self)
 
     compiler.compile_extra, library._optimize_final_module = compile_extra, optimise_last
+
+
+def compile_once() -> None:
+    """What one worker compiles for the cache, others that need it too wait for."""
+    from numba.core.caching import NullCache
+    from numba.core.dispatcher import Dispatcher
+
+    compile_or_load = Dispatcher.compile
+    locks = Path(os.environ["NUMBA_CACHE_DIR"]) / "locks"
+    try:
+        locks.mkdir(parents=True, exist_ok=True)
+    except OSError:  # nothing can be kept there
+        return
+
+    def compile_alone(self, signature):
+        if isinstance(self._cache, NullCache):
+            return compile_or_load(self, signature)
+        with open(locks / self.py_func.__name__, "w") as lock:  # closing it opens the lock
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return compile_or_load(self, signature)
+
+    Dispatcher.compile = compile_alone
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
