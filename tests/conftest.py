@@ -1,9 +1,13 @@
 """What tests share. In CI a missing PostgreSQL or browser is a failure, elsewhere a skip."""
 
+import contextlib
+import fcntl
+import functools
 import gc
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 import uuid
@@ -11,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 # Tests compile with fewer optimisations, which take a fifth of the time, into a cache of their own: all workers and
 # child processes share it, and the next run finds it, in this checkout or another.
@@ -20,6 +25,7 @@ os.environ.setdefault("NUMBA_CACHE_DIR", str(COMPILED))
 # Tests share few cores: BLAS threads that wait for one another make small matrices five times as slow.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 KEPT = 30 * 24 * 3600  # seconds
+QUICK = 40  # examples of a property in `make test`; in `make deep` it is Hypothesis's default, 100
 
 SHARED_DATA = Path(os.environ.get("DUELS_DATA") or Path(__file__).parents[2] / "shared" / "data")
 
@@ -48,11 +54,16 @@ LONG = (
 
 def pytest_configure(config: pytest.Config) -> None:
     if not hasattr(config, "workerinput") and config.getoption("numprocesses", None):
-        for path in COMPILED.rglob("*.nb?"):  # code that has changed since
+        for path in (*COMPILED.rglob("*.nb?"), *COMPILED.glob("locks/*")):  # code that has changed since
             if time.time() - path.stat().st_mtime > KEPT:
                 path.unlink(missing_ok=True)
         return  # with workers, this process runs no tests
+    gc.disable()  # what is imported and collected stays
+    if config.option.markexpr == "not deep":
+        settings.register_profile("quick", max_examples=QUICK)
+        settings.load_profile("quick")
     compile_quickly()
+    compile_once()
     if hasattr(config, "workerinput") and config.args == ["tests"]:
         config.args = in_turns(**config.workerinput)
 
@@ -89,13 +100,40 @@ def compile_quickly() -> None:
     compiler.compile_extra, library._optimize_final_module = compile_extra, optimise_last
 
 
+def compile_once() -> None:
+    """What one worker compiles for the cache, others that need it too wait for."""
+    from numba.core.caching import NullCache
+    from numba.core.dispatcher import Dispatcher
+
+    compile_or_load = Dispatcher.compile
+    locks = Path(os.environ["NUMBA_CACHE_DIR"]) / "locks"
+    try:
+        locks.mkdir(parents=True, exist_ok=True)
+    except OSError:  # nothing can be kept there
+        return
+
+    def compile_alone(self, signature):
+        if isinstance(self._cache, NullCache):
+            return compile_or_load(self, signature)
+        with open(locks / self.py_func.__name__, "w") as lock:  # closing it opens the lock
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return compile_or_load(self, signature)
+
+    Dispatcher.compile = compile_alone
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     place = {name: number for number, name in enumerate(LONG)}
     items.sort(key=lambda item: (place.get(item.path.stem, len(LONG)), item.path))  # the same in all workers
 
 
-def pytest_collection_finish() -> None:
-    gc.freeze()  # what was imported stays: looking through it for garbage again and again takes time
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if session.config.option.markexpr == "not deep" and "altair" in sys.modules:
+        from altair.utils import schemapi
+
+        schemapi.DEBUG_MODE = False  # a chart is validated when it is saved, and not every part of it before
+    gc.freeze()  # looking through it for garbage again and again takes time
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -161,9 +199,42 @@ def postgres(postgres_server):
     return f"postgresql://postgres@/{name}?host={postgres_server}"
 
 
+@functools.cache
+def new_tables(upgrade) -> list[str]:
+    """The statements that make a new SQLite database what migrations make it, its own secret included."""
+    from duels.storage.database import engine_for
+
+    engine = engine_for("sqlite://")
+    upgrade(engine)
+    with contextlib.closing(engine.raw_connection()) as connection:
+        statements = list(connection.driver_connection.iterdump())
+    engine.dispose()
+    return [one for one in statements if one not in ("BEGIN TRANSACTION;", "COMMIT;")]
+
+
+def make_tables(upgrade, engine, revision="head") -> None:
+    """As `upgrade`, of which it takes a tenth of the time where a SQLite database is new."""
+    from duels.storage.database import _revision
+
+    if engine.dialect.name == "sqlite" and revision == "head":
+        statements = new_tables(upgrade)
+        with engine.connect() as connection:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            is_new = _revision(connection) is None
+            for statement in statements if is_new else ():
+                connection.exec_driver_sql(statement)
+            connection.exec_driver_sql("COMMIT")
+        if is_new:
+            return
+    upgrade(engine, revision)
+
+
 @pytest.fixture(autouse=True)
 def no_open_databases(monkeypatch, request):
-    """Closes what a test opened. Only the tests of the storage wait for the disk at every commit."""
+    """Closes what a test opened.
+
+    Only the tests of the storage wait for the disk at every commit, and run the migrations of every new file.
+    """
     from duels.storage import database, registry, storage
 
     set_up = database._set_up_sqlite
@@ -174,6 +245,7 @@ def no_open_databases(monkeypatch, request):
 
     if request.path.parent.name != "storage":
         monkeypatch.setattr(database, "_set_up_sqlite", without_sync)
+        monkeypatch.setattr(database, "upgrade", functools.partial(make_tables, database.upgrade))
 
     opened = []
     begin = storage.Storage.__init__

@@ -87,11 +87,15 @@ def test_the_health_check_fails_without_a_server():
     assert subprocess.run(here(health_command(), free_port()), stderr=subprocess.DEVNULL).returncode == 1
 
 
-def test_the_entry_command_serves_postgresql(postgres, tmp_path):
+def test_the_settings_are_those_of_the_server():
     settings = SERVICES["duels"]["environment"]
     assert set(settings) == {"DUELS_STORAGE", "DUELS_TOKEN", "DUELS_PUBLIC_URL"}
     assert settings["DUELS_STORAGE"].startswith("postgresql://duels:")
     assert settings["DUELS_PUBLIC_URL"] == "${DUELS_PUBLIC_URL:-}"  # empty unless it is set
+
+
+@pytest.mark.deep
+def test_the_entry_command_serves_postgresql(postgres, tmp_path):
     with running(postgres, tmp_path, DUELS_PUBLIC_URL="") as port:
         assert healthy(port)
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from importlib.metadata import distribution, packages_distributions
 from pathlib import Path
 
@@ -80,6 +81,7 @@ def closure(requirements):
     return found
 
 
+@cache
 def modules_outside_the_core():
     core = closure(PROJECT["dependencies"]) | {"duels"}
     owners = packages_distributions()
@@ -132,7 +134,7 @@ def test_the_command_line_works_without_the_extras(tmp_path):
 def test_a_missing_extra_is_one_line_that_says_what_to_install(arguments, tmp_path):
     """`tests/test_missing_extras.py` has the other commands."""
     (tmp_path / "experiment").symlink_to(ROOT / "tests" / "data" / "experiment-0.1.0")
-    done = without_extras(command(*arguments), tmp_path)
+    done = without_extras(command(*arguments), tmp_path, NUMBA_DISABLE_JIT="1")
     assert done.returncode == 2, done.stderr
     assert re.fullmatch(r"duels: .*duels\[plots\].*\n", done.stderr), done.stderr
 

@@ -269,7 +269,7 @@ def test_summary_all_columns():
     ]
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=settings.default.max_examples // 12, deadline=None)
 @given(
     policies=st.permutations(["rucb", "savage", "random", "rmed2fh"]).flatmap(
         lambda names: st.integers(1, 4).map(lambda count: names[:count])

@@ -494,7 +494,7 @@ def test_accuracy_of_a_policy_without_those_times():
     }
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings.default.max_examples // 4, deadline=None)
 @given(matrices(most=6))
 def test_probabilities_by_enumeration(matrix):
     rows = drawn(figures.condorcet_probability(matrix), "probability")
@@ -588,7 +588,7 @@ def cells(chart, number):
     return {(row["row"], row["column"]): float(row[number]) for row in rows}
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=settings.default.max_examples // 8, deadline=None)
 @given(matrices())
 def test_every_cell_and_the_order(matrix):
     chart = figures.preferences(matrix)

@@ -1,5 +1,6 @@
 """The options of figures: title, labels, colours, width, font, band and legend, of every figure, and their errors."""
 
+import functools
 import re
 import struct
 
@@ -18,11 +19,18 @@ from duels.figures.look import BANDS, WIDTHS, Look, style_of
 from duels.figures.wrong_horizon import COLOURS
 from duels.results import Results
 
-RUN = duels.simulate("cyclic-4", "rucb", horizon=60, runs=3, checkpoints=range(1, 61), record=["pairs", (0, 1)])
-TOLD = duels.results.combine(
-    [duels.simulate("cyclic-4", "savage", horizon=horizon, runs=3) for horizon in (50, 100)]
-    + [duels.simulate("cyclic-4", "rucb", horizon=100, runs=3)]
-)
+
+@functools.cache
+def run():
+    return duels.simulate("cyclic-4", "rucb", horizon=60, runs=3, checkpoints=range(1, 61), record=["pairs", (0, 1)])
+
+
+@functools.cache
+def told():
+    short, long = (duels.simulate("cyclic-4", "savage", horizon=horizon, runs=3) for horizon in (50, 100))
+    return duels.results.combine([short, long, duels.simulate("cyclic-4", "rucb", horizon=100, runs=3)])
+
+
 VOTES = [("gpt", "llama", "left")] * 9 + [("llama", "gpt", "left"), ("llama", "a model of 70B", "tie")] * 4
 VOTES += [("a model of 70B", "gpt", "left")] * 2
 EVERY = {
@@ -31,12 +39,12 @@ EVERY = {
     "simple_regret": lambda **look: figures.simple_regret(SIMPLE, **look),
     "condorcet_probability": lambda **look: figures.condorcet_probability("cyclic-4", **look),
     "preferences": lambda **look: figures.preferences("cyclic-4", **look),
-    "pairs": lambda **look: figures.pairs(RUN, "cyclic-4", **look),
-    "intervals": lambda **look: figures.intervals(RUN, "cyclic-4", **look),
-    "state": lambda **look: figures.state(RUN, "cyclic-4", **look),
-    "regret_quantiles": lambda **look: figures.regret_quantiles(RUN, "cyclic-4", **look),
+    "pairs": lambda **look: figures.pairs(run(), "cyclic-4", **look),
+    "intervals": lambda **look: figures.intervals(run(), "cyclic-4", **look),
+    "state": lambda **look: figures.state(run(), "cyclic-4", **look),
+    "regret_quantiles": lambda **look: figures.regret_quantiles(run(), "cyclic-4", **look),
     "gamma": lambda **look: figures.gamma(Results(named(2, [0, 0, 1])), BORDA, **look),
-    "horizons": lambda **look: figures.horizons(TOLD, **look),
+    "horizons": lambda **look: figures.horizons(told(), **look),
     "ratings": lambda **look: figures.ratings(duels.ratings(VOTES), **look),
 }
 
@@ -150,15 +158,15 @@ def test_long_names_of_arms_are_wrapped_or_turned():
     names = {str(arm): f"the arm with number {arm} of four" for arm in range(4)}
     wrapped = figures.preferences("cyclic-4", width="column", labels=names).to_dict()["layer"][0]["encoding"]
     assert '["the arm with", "number 0 of", "four"]' in wrapped["y"]["axis"]["labelExpr"]
-    column = figures.state(RUN, "cyclic-4", labels=names).to_dict()["facet"]["column"]["header"]
+    column = figures.state(run(), "cyclic-4", labels=names).to_dict()["facet"]["column"]["header"]
     assert column["labelAngle"] == -90
     assert "labelLimit" not in column  # nothing is cut
-    short = figures.state(RUN, "cyclic-4").to_dict()["facet"]["column"]["header"]
+    short = figures.state(run(), "cyclic-4").to_dict()["facet"]["column"]["header"]
     assert "labelAngle" not in short
 
 
 def test_numbers_that_do_not_fit_into_cells_are_left_out(tmp_path):
-    numbers = [texts(svg_of(figures.pairs(RUN, "cyclic-4", width=width), tmp_path)) for width in (240, 160)]
+    numbers = [texts(svg_of(figures.pairs(run(), "cyclic-4", width=width), tmp_path)) for width in (240, 160)]
     assert all(any(re.fullmatch(r"\d+(\.\d+)?", text) and len(text) > 1 for text in found) for found in numbers)
     eight = duels.simulate("arithmetic-8", "rucb", horizon=20_000, record="pairs", checkpoints=[])
     crowded = texts(svg_of(figures.pairs(eight, "arithmetic-8", width=160), tmp_path))
@@ -284,10 +292,10 @@ def test_every_entry_of_a_legend_has_another_name(tmp_path):
     shown = texts(svg_of(figures.regret(HORIZONS, labels=labels), tmp_path))
     assert set(labels.values()) <= set(shown)
     assert not set(labels) & set(shown)
-    shown = texts(svg_of(figures.state(RUN, "cyclic-4", labels={"open": "ouvert"}), tmp_path))
+    shown = texts(svg_of(figures.state(run(), "cyclic-4", labels={"open": "ouvert"}), tmp_path))
     assert "ouvert" in shown
     assert "open" not in shown
-    shown = texts(svg_of(figures.horizons(TOLD, labels={"T = 50": "fifty"}, legend="direct"), tmp_path))
+    shown = texts(svg_of(figures.horizons(told(), labels={"T = 50": "fifty"}, legend="direct"), tmp_path))
     assert "fifty" in shown
     assert "T = 50" not in shown
 
@@ -316,7 +324,7 @@ def test_names_of_arms(tmp_path):
     shown = texts(svg_of(figures.preferences("cyclic-4", labels={"0": "the best"}), tmp_path))
     assert shown.count("the best") == 2  # its row and its column
     assert "0" not in shown
-    assert "► the best" in svg_of(figures.state(RUN, "cyclic-4", labels={"0": "the best"}), tmp_path)
+    assert "► the best" in svg_of(figures.state(run(), "cyclic-4", labels={"0": "the best"}), tmp_path)
 
 
 def test_colours_by_name_and_in_order():
@@ -350,10 +358,10 @@ def test_bands_by_hand(tmp_path):
 
 def test_bands_of_horizons():
     for band, columns in {"minmax": ("least", "most"), "quantiles": ("q25", "q75"), "ci": ("low", "high")}.items():
-        rows = drawn(figures.horizons(TOLD, band=band), columns[0], "area")
+        rows = drawn(figures.horizons(told(), band=band), columns[0], "area")
         assert {row["label"] for row in rows} == {"T = 50", "T = 100", "rucb"}
-    points = figures.horizon_points(TOLD).filter(label="rucb", t=100).row(0, named=True)
-    summary = TOLD.summarise().filter(policy="rucb", t=100).row(0, named=True)
+    points = figures.horizon_points(told()).filter(label="rucb", t=100).row(0, named=True)
+    summary = told().summarise().filter(policy="rucb", t=100).row(0, named=True)
     for mine, theirs in {"least": "min", "most": "max", "q25": "q25", "low": "low", "high": "high"}.items():
         assert points[mine] == pytest.approx(summary[f"regret_{theirs}"])
 

@@ -57,7 +57,10 @@ def listing(W, t, alpha, rng):
     return first, max(uncertain, key=lambda i: again[i, first])
 
 
-CASES = [(2, 5, 6), (4, 6, 7), (4, 60, 61), (6, 400, 401), (5, 3000, 3001), (5, 300, 10**6)]
+CASES = [
+    *[(2, 5, 6), (4, 60, 61), (6, 400, 401)],
+    *(pytest.param(*case, marks=pytest.mark.deep) for case in [(4, 6, 7), (5, 3000, 3001), (5, 300, 10**6)]),
+]
 
 
 @pytest.mark.parametrize(("arms", "duels_told", "t"), CASES)

@@ -58,7 +58,11 @@ def listing(W, t, alpha, rng):
 
 
 @pytest.mark.parametrize(
-    ("arms", "duels_told", "t"), [(2, 5, 6), (3, 9, 10), (4, 20, 21), (6, 200, 201), (5, 600, 10**6)]
+    ("arms", "duels_told", "t"),
+    [
+        *[(2, 5, 6), (6, 200, 201)],
+        *(pytest.param(*case, marks=pytest.mark.deep) for case in [(3, 9, 10), (4, 20, 21), (5, 600, 10**6)]),
+    ],
 )
 def test_choices_are_distributed_as_in_the_listing(arms, duels_told, t):
     answers = sampling.random_answers(arms, duels_told, seed=arms + duels_told)

@@ -149,7 +149,10 @@ CYCLE = frozen([[0.5, 0.8, 0.2, 0.8], [0.2, 0.5, 0.8, 0.8], [0.8, 0.2, 0.5, 0.7]
 
 
 @pytest.mark.parametrize("parameters", [{}, {"alpha": 1.0, "beta": 0.05}], ids=str)
-@pytest.mark.parametrize(("arms", "horizon"), [(2, 200), (3, 400), (6, 400)])
+@pytest.mark.parametrize(
+    ("arms", "horizon"),
+    [pytest.param(2, 200, marks=pytest.mark.deep), (3, 400), pytest.param(6, 400, marks=pytest.mark.deep)],
+)
 def test_same_duels_as_the_listing(arms, horizon, parameters):
     chosen = duels.policy(ECW_RMED, **parameters)
     for seed in range(4):

@@ -45,7 +45,10 @@ def listing(P, horizon, coin, luck, alpha=0.51):
 
 
 @pytest.mark.parametrize("alpha", [0.51, 1.5])
-@pytest.mark.parametrize(("arms", "horizon"), [(2, 300), (3, 500), pytest.param(6, 500, marks=pytest.mark.deep)])
+@pytest.mark.parametrize(
+    ("arms", "horizon"),
+    [pytest.param(2, 300, marks=pytest.mark.deep), (3, 500), pytest.param(6, 500, marks=pytest.mark.deep)],
+)
 def test_same_duels_as_the_listing(arms, horizon, alpha):
     chosen = duels.policy(KL_RUCB, alpha=alpha)
     self_duels = 0

@@ -44,7 +44,11 @@ def listing(W, crowned, t, alpha, rng, fallback="crowned", unplayed=2.0):
 
 
 @pytest.mark.parametrize(
-    ("arms", "duels_told", "t"), [(2, 5, 6), (4, 6, 7), (4, 60, 61), (6, 400, 401), (5, 300, 10**6)]
+    ("arms", "duels_told", "t"),
+    [
+        *[(2, 5, 6), (6, 400, 401)],
+        *(pytest.param(*case, marks=pytest.mark.deep) for case in [(4, 6, 7), (4, 60, 61), (5, 300, 10**6)]),
+    ],
 )
 @pytest.mark.parametrize("given", [{}, {"fallback": "pool", "unplayed": 1.0}], ids=str)
 def test_choices_are_distributed_as_in_the_listing(arms, duels_told, t, given):

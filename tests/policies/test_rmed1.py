@@ -139,7 +139,7 @@ def compare(chosen, version, arms, horizon, **parameters):
     return self_duels
 
 
-@pytest.mark.parametrize(("arms", "horizon"), [(2, 200), (3, 400), (6, 250)])
+@pytest.mark.parametrize(("arms", "horizon"), [pytest.param(2, 200, marks=pytest.mark.deep), (3, 400), (6, 250)])
 def test_same_duels_as_the_listing(arms, horizon):
     assert compare(RMED1, 1, arms, horizon) > 0
 

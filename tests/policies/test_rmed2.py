@@ -15,7 +15,9 @@ from duels.policies.kernels import FOREVER
 RMED2 = duels.policy(importlib.import_module("duels.policies.rmed2"))
 
 
-@pytest.mark.parametrize(("arms", "horizon"), [(2, 200), (3, 400), (6, 250)])
+@pytest.mark.parametrize(
+    ("arms", "horizon"), [*(pytest.param(*one, marks=pytest.mark.deep) for one in [(2, 200), (6, 250)]), (3, 400)]
+)
 def test_same_duels_as_the_listing(arms, horizon):
     assert compare(RMED2, 2, arms, horizon) > 0
 

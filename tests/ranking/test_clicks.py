@@ -40,7 +40,7 @@ def fits(counts, expected, draws):
 
 
 @pytest.mark.parametrize("name", PRESETS)
-@pytest.mark.parametrize("grades", [2, 3, 5])
+@pytest.mark.parametrize("grades", [*(pytest.param(one, marks=pytest.mark.deep) for one in (2, 3)), 5])
 def test_cascade_frequencies(name, grades):
     model = click_model(name, grades)
     shown = [0, grades - 1, 0, min(1, grades - 1)]

@@ -63,6 +63,8 @@ class Live:
         for reader in self._readers:
             reader.start()
         self.url = self._printed(r"Duels is at (\S+)")
+        if "--open" not in options:
+            self._printed(r"(/signin.)")  # the next line, which may have the first token
         self.token = None
         if "DUELS_TOKEN" in (environment or {}):
             self.token = environment["DUELS_TOKEN"]

@@ -251,7 +251,7 @@ WRITTEN = st.lists(st.sampled_from(PARTS) | st.sampled_from(ATTACKS) | st.text(m
 
 
 @given(WRITTEN)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples // 2, deadline=None)
 @example("[x](javascript:alert(1))")
 def test_whatever_is_written_is_harmless(text):
     assert_harmless(html_of(Output("markdown", text)))

@@ -77,7 +77,11 @@ def test_packed_votes_are_the_votes(rows):
     assert voters == [vote.voter for vote in votes]
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=settings.default.max_examples // 4,
+    deadline=None,
+)
 @given(ROWS.filter(len))
 def test_what_was_imported_is_exported(rows):
     votes = read_votes(rows)

@@ -23,8 +23,12 @@ from duels.storage.database_errors import trouble
 from duels.storage.storage import Storage, Write
 from duels.study.catalogue import create_study, delete_study, list_studies, load_study
 
+BOTH = ["sqlite", "postgresql"]
+# Where SQLite shows the same, PostgreSQL takes its turn in `make deep`.
+SQLITE = pytest.mark.parametrize("url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.deep)], indirect=True)
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+
+@pytest.fixture(params=BOTH)
 def url(request, tmp_path):
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/duels.db"
@@ -239,6 +243,7 @@ study.tell(study.ask(), "left")
 """
 
 
+@SQLITE
 def test_a_forked_process_makes_its_own_connection(url):
     """In a process of its own: a fork of this one would inherit locks that other tests' threads hold."""
     done = subprocess.run([sys.executable, "-c", FORK, url], capture_output=True, text=True, timeout=60)
@@ -538,6 +543,7 @@ else:
 """
 
 
+@SQLITE
 def test_several_processes_may_make_the_tables_at_once(url):
     done = subprocess.run([sys.executable, "-c", OPEN, url], capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")

@@ -292,7 +292,7 @@ def rate(seen, what):
         pytest.param("hair", "random", 0.4, marks=pytest.mark.deep),
         pytest.param("hair", "rucb", 0.0, marks=pytest.mark.deep),
         pytest.param("cycle", "random", 0.0, marks=pytest.mark.deep),
-        ("cycle", "rucb", 0.4),
+        pytest.param("cycle", "rucb", 0.4, marks=pytest.mark.deep),
     ],
 )
 def test_looking_after_every_answer_errs_in_fewer_than_delta(world, how, tie):

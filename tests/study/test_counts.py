@@ -70,7 +70,7 @@ def assert_same_results(counted, single):
         assert one["history"][-1:] == two["history"][-1:]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in (1, 2))])
 def test_counts_are_the_votes_one_by_one(url, seed):
     """Oracle: the same study, into which each vote was imported by itself."""
     rows = some_counts(seed)
@@ -108,7 +108,9 @@ def test_rows_are_mixed_evenly():
 
 
 @pytest.mark.parametrize("most", [60, 10**5])
-@pytest.mark.parametrize("policy", ["dts", "winner_stays", "verdict"])
+@pytest.mark.parametrize(
+    "policy", ["winner_stays", *(pytest.param(one, marks=pytest.mark.deep) for one in ("dts", "verdict"))]
+)
 def test_the_state_does_not_depend_on_when_it_is_computed(url, now, policy, most, monkeypatch):
     """A study that is asked after each step and one that is replayed at the end ask the same."""
     monkeypatch.setattr(record, "SAMPLE", most)

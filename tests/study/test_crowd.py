@@ -109,7 +109,7 @@ def test_random_pairs_that_are_not_random_do_not_pass():
     assert not same_distribution([crowd(LINEAR, "savage", seed, 300).regret[-1] for seed in range(1, 51)], simulated)
 
 
-@pytest.mark.parametrize("at_once", [1, 7])
+@pytest.mark.parametrize("at_once", [pytest.param(1, marks=pytest.mark.deep), 7])
 def test_a_crowd_at_the_database_is_the_crowd_without(tmp_path, at_once):
     """The same luck gives the same duels and answers, so what is measured without a database holds with one."""
     for seed in (1, 2):

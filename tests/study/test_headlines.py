@@ -106,7 +106,7 @@ def plain(rows):
     return [row._asdict() for row in rows]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=2 * settings.default.max_examples, deadline=None)
 @given(tallies(), st.sampled_from([0, 0, 0.05, 0.3]), st.sampled_from(sorted(TESTS)), st.booleans())
 def test_verdict_and_headline_name_the_arm_that_the_leaderboard_has_first(tally, margin, test, retired):
     found = verdict(tally, margin=margin, test=test)
@@ -136,7 +136,7 @@ def studies(draw):
     return study
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=settings.default.max_examples // 4, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(studies())
 def test_the_board_and_its_charts_agree(study):
     shown = board(study)

@@ -316,7 +316,7 @@ BYTES = st.binary(max_size=60) | TABLES | st.lists(JSONS).map(lambda rows: "\n".
 
 
 @given(BYTES, st.sampled_from([None, *item_files.FORMATS]))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings.default.max_examples, deadline=None)
 def test_whatever_is_sent_is_read_or_refused(content, format):
     try:
         found = read_items(content, format=format)

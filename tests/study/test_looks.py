@@ -35,8 +35,14 @@ def test_kernels_compiled_and_interpreted_agree():
         assert compiled(w, l, 4.5) == is_certain(w, l, 4.5)
 
 
-@pytest.mark.parametrize("margin", [0.0, 0.2])
-@pytest.mark.parametrize("arms", [2, 3, 4])
+@pytest.mark.parametrize(
+    ("arms", "margin"),
+    [
+        (3, 0.2),
+        (4, 0.0),
+        *(pytest.param(*case, marks=pytest.mark.deep) for case in [(2, 0.0), (2, 0.2), (3, 0.0), (4, 0.2)]),
+    ],
+)
 def test_looks_are_the_verdict_after_every_answer(arms, margin):
     """Every table after every answer, and the verdict wherever it comes, changes or goes."""
     confidence, kinds, taken_back = 0.5, set(), 0
@@ -206,6 +212,7 @@ def test_the_watch_compiled_and_interpreted_agree_exactly():
         assert ends[0].tolist() == ends[1].tolist()
 
 
+@pytest.mark.deep
 def test_right_verdicts_are_found():
     assert np.mean(watched(CYCLE, ANY, 0.0, 40, 3000) == RIGHT) > 0.9
     assert np.mean(watched(square([0.7, 0.8, 0.7]), ANY, 0.3, 40, 3000) == RIGHT) > 0.9

@@ -108,7 +108,9 @@ def test_the_kernel_is_the_literal_simulation(policy):
         assert kernel(array, policy, number, seed=7, compiled=False) == said
 
 
-@pytest.mark.parametrize("policy", ["verdict", "rucb", pytest.param("dts_plus", marks=pytest.mark.deep)])
+@pytest.mark.parametrize(
+    "policy", ["verdict", *(pytest.param(one, marks=pytest.mark.deep) for one in ("rucb", "dts_plus"))]
+)
 @pytest.mark.parametrize(("ties", "margin"), [(0.4, 0.0), (0.0, 0.15), (0.4, 0.15)])
 def test_the_kernel_is_the_literal_simulation_with_ties_and_a_margin(policy, ties, margin):
     array, kinds = one_better(3, 0.25), set()

@@ -119,7 +119,9 @@ def kernel(wins, ties, items, policy, number, confidence=0.95, margin=0.0, seed=
     return play(state, chosen.params, known, told, frozen(np.zeros(len(wins))), 10**6, coin, luck, doubt)
 
 
-@pytest.mark.parametrize("policy", ["verdict", "rucb", "random"])
+@pytest.mark.parametrize(
+    "policy", ["verdict", *(pytest.param(one, marks=pytest.mark.deep) for one in ("rucb", "random"))]
+)
 @pytest.mark.parametrize(("ties", "margin"), [(0.0, 0.0), (0.3, 0.0), (0.3, 0.1)])
 def test_the_kernel_is_the_literal_simulation(policy, ties, margin):
     kinds = set()

@@ -110,7 +110,7 @@ def play(study, seed, most=4000):
             return winner, answers
 
 
-@pytest.mark.parametrize("policy", ["verdict", "rucb"])
+@pytest.mark.parametrize("policy", ["verdict", pytest.param("rucb", marks=pytest.mark.deep)])
 def test_a_study_goes_on_to_rank_the_others(policy):
     """Every rank is right but with probability 10 % at most; here far less, as thresholds hold for all times."""
     study = create_study([*"abcd"], storage="sqlite://", policy=policy, after="rank")

@@ -886,7 +886,17 @@ def test_a_policy_that_may_never_end_says_so_once(url):
         create_study(list("abc"), f"{name} on items", url, name, about="these items")
 
 
-@pytest.mark.parametrize("policy", [*(name for name in BUILT_IN if name != "doubling"), "doubling:policy=savage"])
+LIVE = ("verdict", "rucb", "savage", "interleaved_filter", "merge_rucb", "self_sparring")  # of every kind one
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        *LIVE,
+        *(pytest.param(name, marks=pytest.mark.deep) for name in BUILT_IN if name not in (*LIVE, "doubling")),
+        "doubling:policy=savage",
+    ],
+)
 @pytest.mark.filterwarnings("ignore:study 'study' may never end")
 def test_every_policy_works_live(url, policy):
     """With answers that come late and in any order, ties, skips, what is taken back, arms that come and go."""
