@@ -12,9 +12,12 @@ BEST = Best({"gap": 12.3456, "font": "serif"}, 0.705, 0.515, 0.85, 0.95, 0.97, {
 def test_the_words_have_every_number():
     assert headline(BEST) == "Best so far: gap 12.3, font serif"
     assert words(BEST) == (
-        "After 24 answers it is predicted to win 71 % of duels (52 to 85 %) against the runner-up, gap 30, font mono. "
-        "The model is 97 % sure that it is the better one."
+        "After 24 answers the model is 97 % sure that it is better than the runner-up, gap 30, font mono. "
+        "Against that, it is predicted to win 71 % of duels (95 % interval: 52 to 85 %)."
     )
+    assert "font mono. That is hardly more than a guess. Against that" in words(BEST._replace(sure=0.69))
+    assert str(BEST._replace(sure=0.69)).endswith("the better one. That is hardly more than a guess.")
+    assert str(BEST).endswith("the better one.")
     assert "is more than 99 % sure" in words(BEST._replace(sure=0.9951))
     assert (headline(BEST._replace(answers=0)), "learns" in words(BEST._replace(answers=0))) == ("No answers yet", True)
 

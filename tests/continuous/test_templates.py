@@ -57,6 +57,14 @@ def test_what_a_template_does_not_show():
     assert unused("{{ gap }} {{ font | json }}", SPACE) == ["line height", "bold"]
 
 
+@pytest.mark.parametrize(
+    ("template", "found"),
+    [("<SCRIPT>", True), ("<script src=x>", True), ("<p onclick = 'x'>", True), ("<p>description one=1</p>", False)],
+)
+def test_scripts_are_noticed(template, found):
+    assert templates.has_script(template) is found
+
+
 def test_a_name_may_look_like_a_filter():
     space = duels.space({"a | json": (0.0, 1.0), "a": (0.0, 1.0)})
     assert render(checked_template("{{ a | json }} {{ a }}", space), {"a | json": 0.25, "a": 0.5}) == "0.25 0.5"

@@ -59,15 +59,16 @@ def answer_many(study, count, seed=0):
 def asked_by_hand(study):
     """What each question should be, by a literal reading of the log: no code of studies is used.
 
-    Answered duels count in the order of their answers, open ones within the lease as ties in the order in which they
-    were opened.
+    Answered duels count in the order of their answers; then as ties, within the lease, those that were skipped, in
+    their order, and the open ones in the order in which they were opened.
     """
-    expected, settings, times, opened, answered = [], {}, {}, {}, {}
+    expected, settings, times, opened, answered, skipped = [], {}, {}, {}, {}, set()
     for entry in study.events():
         if entry.kind == "ask":
             time = np.datetime64(entry.time[:-6]).astype("datetime64[ms]").astype(float) / 1000
             rows = [(*settings[duel], outcome) for duel, outcome in answered.items()]
-            rows += [(*settings[duel], None) for duel, asked in opened.items() if time - asked < study.row.lease]
+            waiting = [*sorted(skipped), *opened]
+            rows += [(*settings[duel], None) for duel in waiting if time - times[duel] < study.row.lease]
             first, second = policy(study.policy).ask(study.space, rows, seed=study.row.seed, number=entry.duel)
             swapped = generator(study.row.seed, 6, entry.duel).integers(2)
             expected.append((second, first) if swapped else (first, second))
@@ -75,10 +76,13 @@ def asked_by_hand(study):
             opened[entry.duel] = times[entry.duel] = time
         elif entry.kind == "tell":
             del opened[entry.duel]
-            if entry.answer != "skip":
+            if entry.answer == "skip":
+                skipped.add(entry.duel)
+            else:
                 answered[entry.duel] = OUTCOME[entry.answer]
         elif entry.kind == "undo":
             answered.pop(entry.duel, None)
+            skipped.discard(entry.duel)
             opened[entry.duel] = times[entry.duel]
     return expected
 
@@ -203,6 +207,30 @@ def test_choices_are_made_for_all_who_wait(url, monkeypatch):
     study.ask()
     assert (len(rounds), len(study._workspace.batch.choices)) == (2, 1)
     assert study.check() == 11
+
+
+def test_who_skips_a_question_is_asked_another_one(url, now):
+    """A duel that was skipped counts as open until its lease ends, and a replay agrees."""
+    study = duels.create_tuning(SPACE, storage=url, policy="eubo:initial=4", seed=6, lease=100)
+    for _ in range(6):
+        duel = study.ask()
+        study.tell(duel, "left" if utility(duel.left) > utility(duel.right) else "right")
+        now[0] += 1
+    asked = []
+    for _ in range(4):
+        duel = study.ask()
+        study.tell(duel, "skip")
+        now[0] += 1
+        asked.append(np.concatenate(sorted(map(SPACE.encode, (duel.left, duel.right)), key=tuple)))
+    for one, other in itertools.combinations(asked, 2):
+        assert np.abs(one - other).max() >= NEAR
+    assert study.answers == 6
+    skipped = choices.skipped(study.history(), now[0])
+    assert skipped == [6, 7, 8, 9]
+    now[0] += 97.5
+    assert choices.skipped(study.history(), now[0]) == [8, 9]  # the others' lease has ended
+    study.ask()
+    assert study.check() == 22
 
 
 def test_a_space_with_two_settings_still_asks(url):

@@ -146,6 +146,21 @@ def test_a_judge_that_fails_ends_the_run():
     assert study.run(closer, max_duels=20).ended == "max_duels"  # nothing it said counts, so another may go on
 
 
+def test_replies_without_an_answer_do_not_use_up_the_duels():
+    """A judge that was mended goes on, as the message says."""
+    study = duels.create_tuning(LINE, storage="sqlite://", policy="random")
+    words = ["nonsense"]
+
+    def judge(left, right):
+        return words[0]
+
+    first = study.run(judge, max_duels=5, concurrency=1)
+    assert (first.ended, first.best.answers) == ("failed", 0)
+    words[0] = "left"
+    second = study.run(judge, max_duels=5, concurrency=1)
+    assert (second.ended, second.best.answers) == ("max_duels", 5)
+
+
 def test_another_judge_is_refused():
     study = duels.create_tuning(LINE, storage="sqlite://", policy="random")
     study.run(closer, max_duels=3)

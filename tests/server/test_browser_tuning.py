@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from playwright.sync_api import expect
 
 from .test_browser import PHONE, api, browser, live, no_reload, so_far  # noqa: F401
-from .test_browser_share import accessible
+from .test_browser_share import accessible, schemes  # noqa: F401
 
 TUTORIAL = (Path(__file__).parents[2] / "docs" / "continuous" / "tutorial.md").read_text()
 (SPACE,) = re.findall(r"^```toml\n(.*?)^```$", TUTORIAL, re.MULTILINE | re.DOTALL)
@@ -18,7 +18,7 @@ SCRIPT = "<script>document.querySelector('h1').textContent = 'changed by a scrip
 SIZE = "(one) => getComputedStyle(one.ownerDocument.body).fontSize"
 
 
-def test_tune_a_page_from_the_form_to_the_result(browser, live, api, tmp_path):  # noqa: F811
+def test_tune_a_page_from_the_form_to_the_result(browser, live, api, tmp_path, schemes):  # noqa: F811
     file = tmp_path / "page.html"
     file.write_text(PAGE)
     board = browser.sign_in(live.token)
@@ -37,13 +37,13 @@ def test_tune_a_page_from_the_form_to_the_result(browser, live, api, tmp_path): 
     browser.expected += ["status of 400", "Blocked script execution"]
     form.get_by_label("Parameters").fill(WITH_EVIL)
     form.get_by_label("Template").set_input_files(file)
-    accessible(board)
+    accessible(board, schemes)
     form.get_by_role("button", name="Create the study").click()
     board.wait_for_url("**/studies/my%20page")
     expect(board.locator("#headline")).to_have_text("No answers yet")
     expect(board.locator("#live")).to_have_text("updates live")
 
-    change_the_template(board)
+    change_the_template(board, schemes)
     board.get_by_role("link", name="Share").click()
     board.locator("#links-panel").get_by_label("Votes each").fill("4")
     board.get_by_role("button", name="Create a link").click()
@@ -69,16 +69,17 @@ def test_tune_a_page_from_the_form_to_the_result(browser, live, api, tmp_path): 
                 assert heading.evaluate(SIZE) == f"{size}px"
             assert page.evaluate("() => window.xss") is None
     assert 2 <= len(framed) <= 2 * 5  # a frame is loaded again only if its setting is another one
-    accessible(viewer)
+    accessible(viewer, schemes)
     expect(viewer.locator("main").get_by_role("link")).to_have_count(0)  # nothing leads from results into the study
-    accessible(board)
+    accessible(board, schemes)
     board.get_by_role("link", name="Voters").click()
     expect(board.locator("#voters tbody tr")).to_have_count(1)
 
 
-def change_the_template(board):
+def change_the_template(board, schemes):  # noqa: F811
     """The template is edited on the page, and shown as voters see it; scripts run only if that is chosen."""
-    board.get_by_role("link", name="Set the template").click()
+    expect(board.locator("#steps")).to_contain_text("The template is there.")
+    board.get_by_role("link", name="Settings").click()
     area, said = board.get_by_label("The page on which voters see a setting"), board.locator("#template-said")
     assert area.input_value() == PAGE
     area.fill("<p>{{ sise }}</p>")
@@ -96,8 +97,10 @@ def change_the_template(board):
     board.get_by_role("link", name="Settings").click()
     board.get_by_label("Scripts in the template run").uncheck()
     board.get_by_role("button", name="Save the template").click()
-    expect(board.locator("#template-saved")).to_contain_text("Saved")
-    accessible(board)
+    expect(board.locator("#template-unused")).to_have_text(
+        "The template has a script, which does not run: scripts are off."
+    )
+    accessible(board, schemes)
 
 
 def vote_on_a_phone(browser, link, api):  # noqa: F811

@@ -16,6 +16,8 @@ import pytest
 from starlette.testclient import TestClient
 
 import duels
+from duels.continuous.past_duels import checked as parsed
+from duels.continuous.past_duels import known_duels
 from duels.server.background import Background
 from duels.server.keys import make_key
 from duels.server.voting import FRAME, SCRIPTED, output_address
@@ -174,9 +176,10 @@ def test_files_of_answers_go_out_and_in(admin, page, tmp_path):
 
 
 def test_templates_are_checked_and_shown(admin, page):
-    assert admin.get(f"{page}/template").json() == {"html": PAGE, "unused": []}
+    plain = {"has_script": False, "scripts": False}
+    assert admin.get(f"{page}/template").json() == {"html": PAGE, "unused": [], **plain}
     put = admin.put(f"{page}/template", json={"html": "<p>{{ gap }}</p>"})
-    assert put.json() == {"html": "<p>{{ gap }}</p>", "unused": ["size", "font"]}
+    assert put.json() == {"html": "<p>{{ gap }}</p>", "unused": ["size", "font"], **plain}
     for html, words in (
         ("", "expected an HTML page"),
         ("<p>{{ color }}</p>", "unknown parameter in the template: 'color'"),
@@ -187,9 +190,17 @@ def test_templates_are_checked_and_shown(admin, page):
         assert (answer.status_code, words in answer.json()["error"]["message"]) == (400, True), answer.text
     assert admin.put(f"{page}/template", json={"html": "{{ gap }}" + "x" * (1 << 20)}).status_code in (413, 422)
     assert admin.get(f"{page}/template").json()["html"] == "<p>{{ gap }}</p>"
-    assert admin.put(f"{page}/template", json={"html": None}).json() == {"html": None, "unused": []}
+    for _ in range(2):
+        assert admin.put(f"{page}/template", json={"html": None}).json() == {"html": None, "unused": [], **plain}
+    for on in (False, True, True):
+        assert admin.post(f"{page}/scripts", json={"scripts": on}).json() == {"scripts": on}
     changes = [one["what"] for one in admin.get(f"{page}/changes").json()["changes"]]
-    assert changes[:2] == ["Removed the template.", "Changed the template."]
+    assert changes == [
+        "Turned scripts in the template on.",
+        "Removed the template.",
+        "Changed the template.",
+        "Created the study, which tunes 3 parameters.",
+    ]  # what changes nothing is not in the list
 
 
 def test_only_admins_change_templates(app, page, storage):
@@ -261,7 +272,7 @@ def test_scripts_run_only_if_they_are_turned_on(admin, anybody, page):
     assert f"const font = {safe}<" in shown.text
 
 
-def test_caps_and_invitations_hold(app, admin, page):
+def test_caps_and_invitations_hold(app, admin, page, storage):
     secret = link_of(admin, max_votes=2)
     invited = admin.post(f"{page}/invitations", json={"voters": ["Ursula"]}).json()["invitations"][0]["secret"]
     for one, expected in ((secret, ("Voter 1", 2)), (invited, ("Ursula", 3))):
@@ -276,6 +287,8 @@ def test_caps_and_invitations_hold(app, admin, page):
     assert (links[0]["state"], links[0]["answers"]) == ("full", 2)
     assert admin.post(f"{page}/ask", json={"voter": "Ursula"}).status_code == 409  # programs cannot use the name,
     votes = admin.get(f"{page}/export?format=jsonl").content
+    study = duels.load_tuning("page", storage)
+    assert all(known_duels(study, parsed(study.space, study.votes())))  # votes through links are recognised
     assert admin.post(f"{page}/import", content=votes).status_code == 409  # and neither can files
     assert admin.post("/api/tunings", json={"name": "copy", "space": SPACE}).status_code == 201
     assert admin.post("/api/studies/copy/import", content=votes).json() == {"imported": 5}
@@ -369,7 +382,8 @@ def signed_in(app, token):
 
 def test_the_pages_of_a_tuning_study(app, admin, page):
     owner = signed_in(app, admin.token)
-    assert "Next steps" in owner.get("/studies/page").text
+    steps = owner.get("/studies/page").text
+    assert ("Next steps" in steps, "The template is there" in steps) == (True, True)
     answered(admin, 4)
     for tab in ("", "/voters", "/share", "/settings", "/preview"):
         shown = owner.get(f"/studies/page{tab}")

@@ -105,7 +105,7 @@ def create_tuning(
     """Create a study that tunes parameters: which setting do people prefer?"""
     from ..continuous.catalogue import create_tuning as create
     from ..continuous.space_files import read_space
-    from ..continuous.templates import checked_template, unused
+    from ..continuous.templates import checked_template, has_script, unused
     from ..study.log import clock
 
     found, luck, before = read_space(space), number("seed", seed), clock()
@@ -125,6 +125,11 @@ def create_tuning(
     say(format, words, study=made.name, policy=made.policy, parameters=list(made.space.names))
     if page is not None and format is Format.table:
         _warn_of(unused(page, found))
+        if has_script(page) and not scripts:
+            print(
+                f"the page has a script, which does not run: duels template {named} --scripts{elsewhere}",
+                file=sys.stderr,
+            )
 
 
 def template(

@@ -17,6 +17,7 @@ SPREAD = 11  # 2^SPREAD Sobol' points are searched
 HALF = 1.042122250130129  # lengthscales at which the correlation of Matérn-5/2 is one half
 ROUNDS = 3  # of the runner-up's refinement
 GRID = 41  # points of a slice
+GUESS = 0.7  # a best setting of which the model is less sure is hardly more than a guess
 
 
 class Best(NamedTuple):
@@ -57,6 +58,7 @@ class Best(NamedTuple):
             f"Best setting after {counted(self.answers, 'answer')}: {setting_text(self.setting)}.\n"
             f"It is predicted to win {self.share:.0%} of duels ({self.lower:.0%} to {self.upper:.0%}) against the "
             f"runner-up, {setting_text(self.runner_up)}; the model is {sure} sure that it is the better one."
+            + ("" if self.sure >= GUESS else " That is hardly more than a guess.")
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -168,6 +170,8 @@ def _slices(
         about |= one.to_dict() | {"best": setting[name], "values": values}
         about |= {"mean": mean.tolist(), "lower": lower.tolist(), "upper": upper.tolist(), "share": shares.tolist()}
         about |= {"share_lower": expit(lower).tolist(), "share_upper": expit(upper).tolist()}
+        half = float(ndtri(0.75)) * spread
+        about |= {"half_lower": expit(mean - half).tolist(), "half_upper": expit(mean + half).tolist()}
         found.append(about)
     return {"best": setting, "confidence": confidence, "answers": answers, "parameters": found}
 

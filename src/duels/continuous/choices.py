@@ -19,6 +19,7 @@ import numpy as np
 
 from ..study.history import OUTCOME
 from ..study.history import History as Log
+from ..study.record import SKIP
 from .policies import Policy, generator
 from .situation import History, Memory
 from .spaces import Setting, Space
@@ -28,6 +29,7 @@ WEIGHTS = (1, 4, 16, 64)  # as how many ties open duels count, see `chosen` …
 MOST_TIES = 256  # … together
 NEAR = 0.02  # of each side of the cube: two duels that differ by less are almost the same
 MOST_OPEN = 100  # open duels that a choice knows, the newest: with a crowd, each choice must stay quick
+LOOKED_AT = 1000  # newest duels among which skipped ones are looked for
 MOST, FIRST, STEP = 400, 100, 40  # answers that the model learns from, the oldest among them, and see `modelled`
 
 
@@ -38,7 +40,7 @@ class Seen(NamedTuple):
     number: int  # how many duels were asked
     answered: np.ndarray  # (n,) int64: the answered duels, in the order of the answers
     outcome: np.ndarray  # (n,) float64: of the setting on the left
-    open: tuple[int, ...]  # the open duels within their lease
+    open: tuple[int, ...]  # those that were skipped and then the open duels, within their lease
 
 
 class Choice(NamedTuple):
@@ -60,7 +62,18 @@ def seen(history: Log, now: float) -> Seen:
     """Return what a choice at this time may know. The history must not change meanwhile."""
     answered = np.array(history.answered, np.int64)
     outcome = OUTCOME[np.frombuffer(history.answer, np.int8)[answered]] if len(answered) else np.empty(0)
-    return Seen(history.seq, len(history.left), answered, outcome, tuple(history.leased(now)))
+    waiting = (*skipped(history, now), *history.leased(now))
+    return Seen(history.seq, len(history.left), answered, outcome, waiting)
+
+
+def skipped(history: Log, now: float) -> list[int]:
+    """Return the duels that were skipped and are within their lease, of the newest ones.
+
+    They count as open, so that somebody who has skipped a question is not asked the same one again.
+    """
+    newest = range(max(0, len(history.left) - LOOKED_AT), len(history.left))
+    fresh = (duel for duel in newest if now - history.asked[duel] < history.row.lease)
+    return [duel for duel in fresh if history.answer[duel] == SKIP and duel not in history.forgotten]
 
 
 def modelled(answers: int) -> np.ndarray:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from ..errors import counted, percent
-from .advice import Best, setting_text
+from .advice import GUESS, Best, setting_text
 
 if TYPE_CHECKING:
     from .tuning import Tuning
@@ -49,10 +49,11 @@ def words(best: Best) -> str:
         return "People compare two settings at a time. A model learns from their answers which setting they prefer."
     sure = "more than 99" if best.sure > 0.99 else str(percent(best.sure))
     share, lower, upper = map(percent, (best.share, best.lower, best.upper))
+    guess = "" if best.sure >= GUESS else " That is hardly more than a guess."
     return (
-        f"After {counted(best.answers, 'answer')} it is predicted to win {share} % of duels ({lower} to {upper} %) "
-        f"against the runner-up, {setting_text(best.runner_up, digits=3)}. "
-        f"The model is {sure} % sure that it is the better one."
+        f"After {counted(best.answers, 'answer')} the model is {sure} % sure that it is better than the runner-up, "
+        f"{setting_text(best.runner_up, digits=3)}.{guess} Against that, it is predicted to win {share} % of duels "
+        f"({100 * best.confidence:g} % interval: {lower} to {upper} %)."
     )
 
 

@@ -108,7 +108,7 @@ class TuningRun(Run):
         """Ask new questions, if so many are ready; fewer, and the run ends, if there are to be no more."""
         if self._unconfirmed or most < 1:
             return []
-        asked = len(self.study.current(connection).left)
+        asked = len(self.study.current(connection).left) - self.ledger.spent().bad  # a reply that says nothing is free
         count = most if self.max_duels is None else min(most, self.max_duels - asked)
         if count < 1:
             self.ended = "max_duels"

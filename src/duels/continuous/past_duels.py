@@ -109,7 +109,7 @@ def _key(one: Past) -> tuple[object, ...]:
     if sides[0] > sides[1]:
         sides.reverse()
         winner = {"left": "right", "right": "left"}.get(winner, winner)
-    return (*sides, winner, one.voter, one.time)
+    return (*sides, winner, None if one.voter is None else imported_name(one.voter), one.time)
 
 
 def _kind(parameter: Number | Category) -> "Any":

@@ -58,8 +58,8 @@ def parsed_space(text: str) -> Space:
         return plain_space(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise InvalidInput(
-            f'the parameters cannot be read: {error}; expected lines such as gap = [4, 40, "int"] and font = '
-            '["serif", "sans-serif"]'
+            f'the parameters cannot be read: {error}; expected lines such as gap = [4, 40, "int"] and font = ["serif", '
+            '"sans-serif"]; a name with a blank is in quotes, as in "line height" = [1.0, 2.0]'
         ) from None
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..checks import check_int
-from ..errors import InvalidInput, UnknownName, cut
+from ..errors import InvalidInput, UnknownName, counted, cut
 
 MOST_PARAMETERS, MOST_CHOICES, LONGEST_NAME = 50, 100, 100
 MOST_WHOLE = 2**53  # whole numbers up to here are exact as floats
@@ -267,13 +267,13 @@ def _parameter(name: str, given: object) -> Number | Category:
     if isinstance(given, tuple):
         return _range(name, given)
     if isinstance(given, list):
-        if not all(isinstance(choice, str) for choice in given):
+        if not all(isinstance(choice, str | bool) for choice in given):
             raise InvalidInput(
-                f"{name} is {cut(given)}: a list has choices, which are texts. Write a range as (low, high) or "
-                "{'low': …, 'high': …}, and choices that are numbers as {'choices': […]}"
+                f"{name} is {cut(given)}: a list has choices, which are texts, or true and false. A range is (low, "
+                "high) in Python and [low, high] in files; choices that are numbers are given by {'choices': […]}"
             )
         return _category(name, given)
-    raise InvalidInput(f"{name} is {cut(given)}: expected a range such as (0.0, 1.5), or a list of choices")
+    raise InvalidInput(f"{name} is {cut(given)}: expected a range, from low to high, or a list of choices")
 
 
 def _from_data(name: str, given: Mapping[str, object]) -> Number | Category:
@@ -309,6 +309,7 @@ def _range(name: str, given: tuple[object, ...]) -> Number:
             raise UnknownName(f"word for {name}", word, WORDS)
     if {"int", "float"} <= set(words):
         raise InvalidInput(f"{name} is both int and float: keep one of them")
+    found = _number(name, low, high, "log" in words, "int" in words)
     whole = all(isinstance(end, int | np.integer) and not isinstance(end, bool) for end in (low, high))
     if whole and not {"int", "float"} & set(words):
         also = "log " if "log" in words else ""
@@ -316,7 +317,7 @@ def _range(name: str, given: tuple[object, ...]) -> Number:
             f"{name} goes from {low} to {high}: are these whole numbers only? End it with '{also}int' if they are, "
             f"with '{also}float' if not"
         )
-    return _number(name, low, high, "log" in words, "int" in words)
+    return found
 
 
 def _number(name: str, low: object, high: object, log: bool, whole: bool) -> Number:
@@ -341,7 +342,7 @@ def _category(name: str, choices: object) -> Category:
     if not isinstance(choices, list | tuple):
         raise InvalidInput(f"the choices of {name} are {cut(choices)}: expected a list")
     if not 2 <= len(choices) <= MOST_CHOICES:
-        raise InvalidInput(f"{name} has {len(choices)} choices: expected 2 to {MOST_CHOICES}")
+        raise InvalidInput(f"{name} has {counted(len(choices), 'choice')}: expected 2 to {MOST_CHOICES}")
     for place, choice in enumerate(choices):
         if not isinstance(choice, str | bool | int | float) or choice != choice or choice in (math.inf, -math.inf):
             raise InvalidInput(f"{cut(choice)} cannot be a choice of {name}: expected a text, a number, true or false")

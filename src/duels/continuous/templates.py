@@ -52,6 +52,11 @@ def unused(template: str, space: Space) -> list[str]:
     return [name for name in space.names if name not in used]
 
 
+def has_script(template: str) -> bool:
+    """Return whether a template has a script, which runs only if scripts are turned on."""
+    return re.search(r"<script[\s/>]|<[^<>]*\son\w+\s*=", template, re.IGNORECASE) is not None
+
+
 def render(template: str, setting: Setting) -> str:
     """Return the page of a setting.
 

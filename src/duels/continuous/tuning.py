@@ -295,7 +295,8 @@ class Tuning(Answering):
             choice), its bounds or choices, its value in the best setting as `best`, and lists of equal length:
             `values` of the parameter, and for the best setting with that value `mean`, `lower` and `upper` of its
             utility minus that of the best setting, and `share`, `share_lower` and `share_upper` of its predicted share
-            of wins against the best setting.
+            of wins against the best setting; `half_lower` and `half_upper` are the interval that has that share with a
+            probability of one half.
         """
         return self.advice().slices
 
@@ -420,8 +421,8 @@ class Tuning(Answering):
             judge: A function of `(left, right)`, two settings, that returns `"left"`, `"right"`, `"tie"`, `"both_bad"`,
                 `"skip"` or a `duels.judges.Answer`; it may be async. Or a dict of such functions by name. A function
                 of `(prompt, left, right)` gets None as the prompt. Judges of `duels.judges` may be used too.
-            max_duels: How many duels the study is to ask, over all runs, those included that are skipped; by default
-                50 if no other limit is given.
+            max_duels: How many duels the study is to ask, over all runs, those included that are skipped, but not those
+                to which a judge gave no usable answer; by default 50 if no other limit is given.
             max_calls: How many calls the study may make, over all runs.
             max_cost: How much its calls may cost, over all runs.
             concurrency: How many questions are asked at the same time.

@@ -43,7 +43,8 @@ def study_page(request: Request, study: str, service: ServiceDep) -> Response:
     found = service.any_study(study)
     judges = shown_judges(service, found)
     if isinstance(found, Tuning):
-        return tab_page(request, service, found, "", "tuning.html", glance=own_glance(service, found), judges=judges)
+        facts = {"glance": own_glance(service, found), **template_facts(found)}
+        return tab_page(request, service, found, "", "tuning.html", judges=judges, **facts)
     return tab_page(request, service, found, "", "study.html", glance=service.glance(found), judges=judges)
 
 

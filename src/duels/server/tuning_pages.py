@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from ..continuous.spaces import Setting
-from ..continuous.templates import unused
+from ..continuous.templates import has_script, unused
 from ..continuous.tuning import Tuning
 from ..errors import InvalidInput
 from ..study.items import scripts_allowed
@@ -75,4 +75,5 @@ def template_facts(study: Tuning) -> Json:
         "template": html or "",
         "scripts": scripts_allowed(study),
         "unused": [] if html is None else unused(html, study.space),
+        "has_script": has_script(html or ""),
     }

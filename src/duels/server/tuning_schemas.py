@@ -62,3 +62,5 @@ class Template(RequestBody):
 class TemplateOut(BaseModel):
     html: str | None
     unused: Annotated[list[str], Field(description="Parameters that it does not show.")]
+    has_script: Annotated[bool, Field(description="Whether it has a script.")]
+    scripts: Annotated[bool, Field(description="Whether scripts run; see the route `scripts`.")]

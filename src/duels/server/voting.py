@@ -226,7 +226,7 @@ def shown_settings(study: Tuning, settings: Iterable[Setting]) -> list[Output | 
     """Return settings as voters see them: as pages of the template, or else as lists of their values. Blocks."""
     template = study.template
     if template is None:
-        return [Output("text", setting_text(setting, "\n")) for setting in settings]
+        return [Output("text", setting_text(setting, "\n", digits=4)) for setting in settings]
     return [Output("html", render(template, setting)) for setting in settings]
 
 

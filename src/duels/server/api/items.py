@@ -110,6 +110,8 @@ def set_scripts(study: FoundAny, body: Scripts, key: Admin) -> dict[str, bool]:
     An output with scripts can send what it shows, and the voter's network address, to other computers. Browsers cannot
     prevent all of this. The output cannot see the voting link or who votes.
     """
-    with changing(study, key, f"Turned scripts in HTML outputs {'on' if body.scripts else 'off'}."):
-        allow_scripts(study, body.scripts)
+    if body.scripts != scripts_allowed(study):
+        where = "the template" if study.row.is_tuning else "HTML outputs"
+        with changing(study, key, f"Turned scripts in {where} {'on' if body.scripts else 'off'}."):
+            allow_scripts(study, body.scripts)
     return {"scripts": body.scripts}

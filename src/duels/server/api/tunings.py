@@ -6,10 +6,11 @@ from fastapi import APIRouter, Depends
 
 from ...continuous.catalogue import create_tuning
 from ...continuous.space_files import parsed_space, plain_space
-from ...continuous.templates import checked_template, unused
+from ...continuous.templates import checked_template, has_script, unused
 from ...continuous.tuning import Tuning
 from ...errors import counted
 from ...storage.storage import Write
+from ...study.items import scripts_allowed
 from ...study.log import clock
 from ..errors import error_responses
 from ..schemas import StudyOut
@@ -74,7 +75,8 @@ def slices(study: FoundTuning) -> dict[str, Any]:
 def template(study: FoundTuning) -> dict[str, Any]:
     """Get the page on which voters see a setting."""
     html = study.template
-    return {"html": html, "unused": [] if html is None else unused(html, study.space)}
+    shown, hidden = html or "", [] if html is None else unused(html, study.space)
+    return {"html": html, "unused": hidden, "has_script": has_script(shown), "scripts": scripts_allowed(study)}
 
 
 @router.put("/api/studies/{study}/template", response_model=TemplateOut)
@@ -83,6 +85,7 @@ def set_template(study: FoundTuning, body: Template, key: Admin) -> dict[str, An
 
     Scripts in it run only if they are turned on, see the route `scripts`.
     """
-    with changing(study, key, "Removed the template." if body.html is None else "Changed the template."):
-        study.set_template(body.html)
+    if body.html != study.template:
+        with changing(study, key, "Removed the template." if body.html is None else "Changed the template."):
+            study.set_template(body.html)
     return template(study)

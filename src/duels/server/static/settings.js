@@ -26,8 +26,10 @@ place("voting").addEventListener("input", () => (place("voting-saved").textConte
 onForm("template-form", "template-said", async (values) => {
   place("template-saved").textContent = "";
   const html = values.get("template");
+  const scripts = { scripts: values.has("scripts") };
+  if (!scripts.scripts) await call("POST", at(study, "scripts"), scripts); // before a page whose scripts shall not run
   await call("PUT", at(study, "template"), { html: html.trim() ? html : null });
-  await call("POST", at(study, "scripts"), { scripts: values.has("scripts") });
+  if (scripts.scripts) await call("POST", at(study, "scripts"), scripts);
   await refresh();
   place("template-saved").textContent = "Saved. Voters see it at their next question.";
 });
@@ -69,7 +71,7 @@ onClick({
     });
   },
   "#delete-study": async (button) => {
-    const words = "All its answers, items and links will be deleted. This cannot be undone.";
+    const words = `All its answers, ${place("template") ? "" : "items "}and links will be deleted. This cannot be undone.`;
     if (!(await confirmed({ title: "Delete this study?", words, button: "Delete", typed: study }))) return;
     await attempt(button, place("end-said"), async () => {
       await call("DELETE", at(study));

@@ -47,10 +47,11 @@ function drawSetting(which, { best, frames, scripts }) {
   frame.replaceChildren();
   if (!src) return;
   frame.append(element("iframe", { sandbox: scripts ? "allow-scripts" : "", src, title: place(`${which}-title`).textContent }));
+  if (!base) frame.append(element("a", { href: src, target: "_blank", rel: "noopener" }, "Open full size"));
 }
 
 function text(value) {
-  return typeof value === "number" ? String(Number(value.toPrecision(6))) : String(value);
+  return typeof value === "number" ? String(Number(value.toPrecision(4))) : String(value);
 }
 
 /** A number with few digits, for an axis. */
@@ -72,7 +73,9 @@ const across = (part) => LEFT + part * (WIDTH - LEFT - RIGHT);
 const up = (part) => HEIGHT - BOTTOM - part * (HEIGHT - TOP - BOTTOM);
 
 function slice(parameter) {
-  const figure = element("figure", {}, element("figcaption", {}, parameter.name));
+  const caption = element("figcaption", {}, parameter.name);
+  if (parameter.log) caption.append(element("span", { class: "soft" }, " (logarithmic scale)"));
+  const figure = element("figure", {}, caption);
   figure.append(parameter.kind === "number" ? curve(parameter) : choices(parameter));
   return figure;
 }
@@ -84,7 +87,7 @@ function label(parameter, places) {
 }
 
 function curve(parameter) {
-  const { values, share, share_lower: lower, share_upper: upper, low, high, best } = parameter;
+  const { values, share, share_lower: lower, share_upper: upper, half_lower: near, half_upper: far, low, high, best } = parameter;
   const scale = parameter.log ? Math.log : Number;
   const x = (value) => across(high > low ? (scale(value) - scale(low)) / (scale(high) - scale(low)) : 0.5);
   const path = (ys, order = values.keys()) => [...order].map((k) => `${x(values[k]).toFixed(1)} ${up(ys[k]).toFixed(1)}`).join("L");
@@ -96,6 +99,7 @@ function curve(parameter) {
   }
   const back = [...values.keys()].reverse();
   drawn.append(svg("path", { class: "band", d: `M${path(upper)}L${path(lower, back)}Z` }));
+  drawn.append(svg("path", { class: "band", d: `M${path(far)}L${path(near, back)}Z` }));
   drawn.append(svg("path", { class: "line", d: `M${path(share)}` }));
   drawn.append(svg("line", { class: "here", x1: x(best), x2: x(best), y1: up(0), y2: up(1) }));
   drawn.append(svg("circle", { class: "best", cx: x(best), cy: up(0.5), r: 4 }));
@@ -107,7 +111,7 @@ function curve(parameter) {
 }
 
 function choices(parameter) {
-  const { values, share, share_lower: lower, share_upper: upper, best } = parameter;
+  const { values, share, share_lower: lower, share_upper: upper, half_lower: near, half_upper: far, best } = parameter;
   const [top, from] = [18, 112];
   const height = top + ROW * values.length + 4;
   const x = (part) => from + part * (WIDTH - from - RIGHT);
@@ -121,7 +125,9 @@ function choices(parameter) {
     const mine = value === best;
     const name = String(value).length > LONGEST ? `${String(value).slice(0, LONGEST - 1)}…` : String(value);
     drawn.append(svg("text", { class: mine ? "best" : "", x: from - 8, y: y + 4, "text-anchor": "end" }, name));
-    if (!mine) drawn.append(svg("line", { class: "interval", x1: x(lower[k]), x2: x(upper[k]), y1: y, y2: y }));
+    for (const [start, end] of mine ? [] : [[lower, upper], [near, far]]) {
+      drawn.append(svg("line", { class: "interval", x1: x(start[k]), x2: x(end[k]), y1: y, y2: y }));
+    }
     drawn.append(svg("circle", { class: mine ? "best" : "", cx: x(share[k]), cy: y, r: 4 }));
   });
   return drawn;
