@@ -35,6 +35,11 @@ SHARED_DATA = Path(os.environ.get("DUELS_DATA") or Path(__file__).parents[2] / "
 LONG = (
     "test_docs",
     "test_browser",
+    "test_browser_tuning",
+    "test_browser_items",
+    "test_browser_share",
+    "test_client_tuning",
+    "test_tuning_processes",
     "test_two_servers",
     "test_study",
     "test_testing",

@@ -12,7 +12,10 @@ from duels.engine import loop
 from duels.policies import policy
 
 
-@pytest.mark.parametrize(("arms", "horizon"), [pytest.param(2, 1800, marks=pytest.mark.deep), (3, 2400), (6, 3000)])
+@pytest.mark.parametrize(
+    ("arms", "horizon"),
+    [*(pytest.param(*one, marks=pytest.mark.deep) for one in ((2, 1800), (3, 2400))), (6, 3000)],
+)
 def test_same_duels_as_the_listing(arms, horizon):
     for seed in range(4):
         assert_same_duels("interleaved_filter", random_matrix(arms, seed), horizon, seed)
