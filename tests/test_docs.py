@@ -70,7 +70,7 @@ def each(pages, deep=()):
     return pytest.mark.parametrize("page", [pytest.param(page, id=names[page], marks=marks[page]) for page in pages])
 
 
-SLOW = ["docs/figures/illustrations.md"]
+SLOW = ["docs/figures/illustrations.md", "docs/paper/report.md"]
 TOGETHER = DOCS / "votes" / "ranking.md"  # its commands read a file that its Python examples write
 
 

@@ -37,8 +37,7 @@ def test_tune_a_page_from_the_form_to_the_result(browser, live, api, tmp_path, s
     browser.expected += ["status of 400", "Blocked script execution"]
     form.get_by_label("Parameters").fill(WITH_EVIL)
     form.get_by_label("Template").set_input_files(file)
-    if len(schemes) > 1:  # make deep
-        accessible(board, schemes)
+    accessible(board, schemes)
     form.get_by_role("button", name="Create the study").click()
     board.wait_for_url("**/studies/my%20page")
     expect(board.locator("#headline")).to_have_text("No answers yet")
@@ -70,10 +69,9 @@ def test_tune_a_page_from_the_form_to_the_result(browser, live, api, tmp_path, s
                 assert heading.evaluate(SIZE) == f"{size}px"
             assert page.evaluate("() => window.xss") is None
     assert 2 <= len(framed) <= 2 * 5  # a frame is loaded again only if its setting is another one
-    if len(schemes) > 1:
-        accessible(viewer, schemes)
+    accessible(viewer, schemes)
     expect(viewer.locator("main").get_by_role("link")).to_have_count(0)  # nothing leads from results into the study
-    accessible(board, schemes)
+    accessible(board, schemes or ["dark"])
     board.get_by_role("link", name="Voters").click()
     expect(board.locator("#voters tbody tr")).to_have_count(1)
 
@@ -102,7 +100,7 @@ def change_the_template(board, schemes):  # noqa: F811
     expect(board.locator("#template-unused")).to_have_text(
         "The template has a script, which does not run: scripts are off."
     )
-    accessible(board, schemes)
+    accessible(board, schemes or ["dark"])
 
 
 def vote_on_a_phone(browser, link, api):  # noqa: F811
