@@ -56,8 +56,8 @@ def check(page, place, schemes):
 @pytest.mark.parametrize(
     ("size", "schemes"),
     [
-        pytest.param(PHONE, ["dark"], id="phone"),
-        pytest.param(PHONE, ["light"], id="phone-light", marks=pytest.mark.deep),
+        pytest.param(PHONE, [], id="phone"),
+        pytest.param(PHONE, ["dark", "light"], id="phone-both", marks=pytest.mark.deep),
         pytest.param(DESKTOP, ["dark", "light"], id="desktop", marks=pytest.mark.deep),
     ],
 )
