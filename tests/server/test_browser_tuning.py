@@ -11,7 +11,7 @@ from .test_browser_share import accessible, schemes  # noqa: F401
 
 TUTORIAL = (Path(__file__).parents[2] / "docs" / "continuous" / "tutorial.md").read_text()
 (SPACE,) = re.findall(r"^```toml\n(.*?)^```$", TUTORIAL, re.MULTILINE | re.DOTALL)
-PAGE, SOUND = re.findall(r"^```html\n(.*?)^```$", TUTORIAL, re.MULTILINE | re.DOTALL)
+PAGE, SOUND = re.findall(r"^```html\+jinja\n(.*?)^```$", TUTORIAL, re.MULTILINE | re.DOTALL)
 EVIL = "<script>window.xss=1</script>"
 WITH_EVIL = f'{SPACE}"{EVIL}" = ["<img src=x onerror=window.xss=1>", "b"]\n'
 SCRIPT = "<script>document.querySelector('h1').textContent = 'changed by a script'</script>"

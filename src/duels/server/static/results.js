@@ -39,7 +39,7 @@ function until(time) {
   const when = new Date(time);
   const ahead = when - Date.now();
   const today = when.toDateString() === new Date().toDateString();
-  const clock = ahead < 20 * 3600 * 1000 ? { hour: "2-digit", minute: "2-digit" } : {};
+  const clock = today || ahead < 20 * 3600 * 1000 ? { hour: "2-digit", minute: "2-digit" } : {};
   const options = today ? clock : { weekday: "short", day: "numeric", month: "short", ...clock };
   const far = ahead > 300 * 24 * 3600 * 1000;
   const shown = when.toLocaleString("en", far ? { month: "long", year: "numeric" } : options).replaceAll(" ", "\u00a0");
