@@ -30,7 +30,8 @@ numbers = itertools.count()
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory):
-    live = Live(f"sqlite:///{tmp_path_factory.mktemp('client')}/duels.db", environment={"DUELS_TOKEN": TOKEN})
+    url = f"sqlite:///{tmp_path_factory.mktemp('client')}/duels.db"
+    live = Live(url, environment={"DUELS_TOKEN": TOKEN}, compiled=True)  # the model's kernels are slow otherwise
     yield live
     live.stop()
 

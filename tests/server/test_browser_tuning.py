@@ -4,9 +4,10 @@ import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
 from playwright.sync_api import expect
 
-from .test_browser import PHONE, api, browser, live, no_reload, so_far  # noqa: F401
+from .test_browser import PHONE, api, browser, no_reload, so_far  # noqa: F401
 from .test_browser_share import accessible, schemes  # noqa: F401
 
 TUTORIAL = (Path(__file__).parents[2] / "docs" / "continuous" / "tutorial.md").read_text()
@@ -16,6 +17,11 @@ EVIL = "<script>window.xss=1</script>"
 WITH_EVIL = f'{SPACE}"{EVIL}" = ["<img src=x onerror=window.xss=1>", "b"]\n'
 SCRIPT = "<script>document.querySelector('h1').textContent = 'changed by a script'</script>"
 SIZE = "(one) => getComputedStyle(one.ownerDocument.body).fontSize"
+
+
+@pytest.fixture
+def live(serve):
+    return serve(compiled=True)  # the model's kernels are slow otherwise
 
 
 def test_tune_a_page_from_the_form_to_the_result(browser, live, api, tmp_path, schemes):  # noqa: F811

@@ -469,7 +469,7 @@ def test_who_comes_later_waits_behind_those_who_wait(storage, monkeypatch):
 
 def test_killed_while_people_answer(serve):
     """What a server has acknowledged is there after a kill, whatever it was choosing then."""
-    live = serve()
+    live = serve(compiled=True)
     with live.client() as client:
         made = client.post("/api/tunings", json={"name": "page", "space": SPACE, "policy": "eubo:initial=6"})
         assert made.status_code == 201, made.text
