@@ -111,6 +111,13 @@ def so_far(page, words):
     expect(page.locator("#progress-words")).to_have_text(words, timeout=15_000)
 
 
+def to_tab(page, name):
+    """Open a tab on which a study is managed, and wait until its script answers clicks."""
+    page.get_by_role("link", name=name, exact=True).click()
+    page.wait_for_url(f"**/{name.lower()}")
+    expect(page.locator("#live")).to_be_hidden()
+
+
 @contextmanager
 def no_reload(page):
     page.evaluate("() => { window.same = true; }")
@@ -140,7 +147,7 @@ def test_create_by_pasting_vote_and_watch(browser, live, api):
     expect(board.locator("#headline")).to_have_text("Not yet: no two arms have met")
     expect(board.locator("#live")).to_have_text("updates live")
 
-    board.get_by_role("link", name="Share").click()
+    to_tab(board, "Share")
     board.get_by_label("Title that voters see").fill("Which style?")
     board.locator("#links-panel").get_by_label("Votes each").fill("3")
     board.get_by_role("button", name="Create a link").click()
@@ -275,7 +282,7 @@ def test_create_from_a_file_of_items(browser, live, api, tmp_path):
     page.get_by_label("JSON lines or CSV").set_input_files(more)
     page.get_by_role("button", name="Upload items").click()
     expect(page.locator("#items-said")).to_have_text("1 item added, 2 in total.")
-    page.get_by_role("link", name="Share").click()
+    to_tab(page, "Share")
     page.get_by_role("button", name="Create a link").click()
     voter = browser.open(urlsplit(page.locator("#link-made .secret").inner_text()).path)
     expect(voter.get_by_role("heading", level=1)).to_have_text("Which is better?")
@@ -327,7 +334,7 @@ def test_a_verdict_is_seen_live_and_voters_are_thanked(browser, live, api):
         expect(late.locator("#thanks-title")).to_have_text("This comparison is over: the result is known.")
         expect(late.locator("#thanks-words")).to_have_text("No more votes are needed.")
         expect(late.locator("#so-far")).to_be_hidden()
-    board.get_by_role("link", name="Settings").click()
+    to_tab(board, "Settings")
     with no_reload(board):
         board.get_by_role("button", name="Retire the study").click()
         board.get_by_role("button", name="Retire", exact=True).click()
@@ -488,7 +495,7 @@ def test_managing_a_study_to_its_end(browser, live, api):
     path = make_study(api, "short life")
     board, voter = browser.sign_in(live.token, "/studies/short%20life"), browser.open(path)
     browser.expected += [NOT_FOUND]
-    board.get_by_role("link", name="Settings").click()
+    to_tab(board, "Settings")
     board.get_by_label("New arm").fill("formal")
     board.get_by_role("button", name="Add").click()
     expect(board.locator("#arms tbody tr")).to_have_count(4)
@@ -496,7 +503,7 @@ def test_managing_a_study_to_its_end(browser, live, api):
     board.get_by_role("button", name="Retire", exact=True).click()
     expect(board.locator("#arms tr.off")).to_contain_text("concise")
     expect(voter.locator("#question")).to_be_visible()
-    board.get_by_role("link", name="Share").click()
+    to_tab(board, "Share")
     board.get_by_role("button", name="Revoke Which answer?").click()
     board.get_by_role("button", name="Cancel").click()
     assert api.get("/api/studies/short%20life/links").json()["links"][0]["revoked"] is None
@@ -516,7 +523,7 @@ def test_managing_a_study_to_its_end(browser, live, api):
     )
     board.get_by_role("button", name="Import votes").click()
     expect(board.locator("#import-said")).to_have_text("1 vote imported.")
-    board.get_by_role("link", name="Settings").click()
+    to_tab(board, "Settings")
     board.get_by_role("button", name="Delete the study").click()
     board.get_by_label("Type short life to confirm").fill("short")
     expect(board.get_by_role("button", name="Delete", exact=True)).to_be_disabled()

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import expect
 
-from .test_browser import PHONE, api, browser, no_reload, so_far  # noqa: F401
+from .test_browser import PHONE, api, browser, no_reload, so_far, to_tab  # noqa: F401
 from .test_browser_share import accessible, schemes  # noqa: F401
 
 TUTORIAL = (Path(__file__).parents[2] / "docs" / "continuous" / "tutorial.md").read_text()
@@ -50,7 +50,7 @@ def test_tune_a_page_from_the_form_to_the_result(browser, live, api, tmp_path, s
     expect(board.locator("#live")).to_have_text("updates live")
 
     change_the_template(board, schemes)
-    board.get_by_role("link", name="Share").click()
+    to_tab(board, "Share")
     board.locator("#links-panel").get_by_label("Votes each").fill("4")
     board.get_by_role("button", name="Create a link").click()
     link = urlsplit(board.locator("#link-made .secret").inner_text()).path
@@ -85,7 +85,7 @@ def test_tune_a_page_from_the_form_to_the_result(browser, live, api, tmp_path, s
 def change_the_template(board, schemes):  # noqa: F811
     """The template is edited on the page, and shown as voters see it; scripts run only if that is chosen."""
     expect(board.locator("#steps")).to_contain_text("The template is there.")
-    board.get_by_role("link", name="Settings").click()
+    to_tab(board, "Settings")
     area, said = board.get_by_label("The page on which voters see a setting"), board.locator("#template-said")
     assert area.input_value() == PAGE
     area.fill("<p>{{ sise }}</p>")
@@ -100,7 +100,7 @@ def change_the_template(board, schemes):  # noqa: F811
     board.get_by_role("link", name="Preview what voters see").click()
     expect(board.frame_locator("#output-a iframe").locator("h1")).to_have_text("changed by a script")
     board.get_by_role("link", name="Back to Share").click()
-    board.get_by_role("link", name="Settings").click()
+    to_tab(board, "Settings")
     board.get_by_label("Scripts in the template run").uncheck()
     board.get_by_role("button", name="Save the template").click()
     expect(board.locator("#template-unused")).to_have_text(
