@@ -19,6 +19,7 @@ from duels.continuous.policies import BUILT_IN
 from duels.continuous.simulation import COLUMNS, make_world, play_run
 from duels.results import SCHEMA, combine
 
+MULTIMODAL = ("branin", "holder", "eggholder", "michalewicz", "hartmann3", "ackley", "hartmann6")
 SHORT = {"duels": 6, "runs": 3, "initial": 4}
 
 
@@ -297,12 +298,13 @@ def test_gp_rucb_s_regret_is_sublinear(function):
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("function", ["branin", "holder", "eggholder", "michalewicz", "hartmann3", "ackley"])
+@pytest.mark.parametrize("function", MULTIMODAL)
 def test_dbgd_is_beaten(function):
     """By the default, in the regret of all duels: the difference of means is above two standard errors.
 
     In 20 runs it was 3.4 standard errors on Hartmann-3, 3.6 on Branin, and at least 4.8 on Hölder's table, Eggholder
     and Ackley. Of 40 it is about 4.8 on Hartmann-3: a false alarm, with other seeds, once in 400, and elsewhere less.
+    The camel is left out: 40 runs do not tell the two apart there, see docs/continuous/comparison.md.
     """
     ours, theirs = (
         duels.simulate_continuous(function, name, duels=50, runs=40, seed=13, checkpoints=[]).frame["regret"].to_numpy()

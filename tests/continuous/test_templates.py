@@ -70,6 +70,15 @@ def test_a_name_may_look_like_a_filter():
     assert render(checked_template("{{ a | json }} {{ a }}", space), {"a | json": 0.25, "a": 0.5}) == "0.25 0.5"
 
 
+@pytest.mark.parametrize("part", ["{{", "{{ ", " ", "{{ gap", "} }", "<a on", "<script", " onclick "])
+def test_no_template_takes_long_to_read(part):
+    """A search that goes back and forth would take hours for these, and everybody else would wait."""
+    long = ("{{ " + part * templates.MOST)[: templates.MOST - 10] + "\n{{ gap }}"
+    assert checked_template(long, SPACE) == long
+    assert unused(long, SPACE) == ["line height", "font", "bold"]
+    templates.has_script(long)
+
+
 def test_a_large_page_is_refused():
     space = duels.space({"text": ["x" * 90, "y"]})
     template = checked_template("{{ text }}" * 50_000, space)

@@ -326,6 +326,7 @@ def test_a_link_to_results_shows_them_and_nothing_else(app, admin, anybody, page
         frame = anybody.get(src)
         assert frame.text == page_of(shown["best"][which])
         assert frame.headers["content-security-policy"] == FRAME
+        assert frame.headers["cache-control"] == "no-store"  # the same address shows another setting after a vote
         assert secret not in src  # a script in the page can read its own address
     html = anybody.get(f"/results/{secret}")
     assert "Our page" in html.text

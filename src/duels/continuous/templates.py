@@ -20,8 +20,7 @@ from .spaces import Setting, Space
 
 MOST = 1 << 20  # characters of a template
 MOST_PAGE = 4 << 20  # characters of a rendered page: a long choice may be in it many times
-PLACE = re.compile(r"\{\{[ \t]*(.*?)[ \t]*\}\}")
-AS_JSON = re.compile(r"[ \t]*\|[ \t]*json$")
+PLACE = re.compile(r"\{\{([^{}\n]{1,200})\}\}")  # of a limited length: else a search could take quadratic time
 UNSAFE = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"}  # so that no value can end the script that it is in
 
 
@@ -75,12 +74,15 @@ def _used(template: str, space: Space) -> set[str]:
 
 def _place(inside: str, names: Mapping[str, object]) -> tuple[str, bool]:
     """The parameter of a place, and whether it is written as JSON."""
-    name = AS_JSON.sub("", inside)
-    if inside in names:
-        return inside, False
-    if name not in names:
-        raise UnknownName("parameter in the template:", name, names)
-    return name, True
+    whole = inside.strip()
+    if whole in names:
+        return whole, False
+    name, bar, kind = whole.rpartition("|")
+    if bar and kind.strip() == "json":
+        whole = name.rstrip()
+    if whole not in names:
+        raise UnknownName("parameter in the template:", whole, names)
+    return whole, True
 
 
 def _value(found: re.Match[str], setting: Setting) -> str:

@@ -24,7 +24,7 @@ from .pictures import picture
 from .security import ServiceDep, address_of
 from .service import AnyStudy, Json, Service
 from .tuning_pages import with_frames
-from .voting import SETTINGS, output_address, study_name_of
+from .voting import BEST_SIDES, output_address, study_name_of
 
 router = APIRouter(tags=["results links"], responses=error_responses(404, 422, 429, 503))
 pages = APIRouter(include_in_schema=False, route_class=PageRoute)
@@ -73,7 +73,7 @@ def shown(service: Service, study: AnyStudy, key: Key) -> Json:
     glance = service.glance(study)
     if not isinstance(study, Study):
         shared = {name: value for name, value in glance.items() if name not in ("open", "next")}
-        return with_frames(shared, study, lambda which: output_address(service, key, 0, SETTINGS.index(which)))
+        return with_frames(shared, study, lambda which: output_address(service, key, 0, BEST_SIDES.index(which)))
     verdict = {name: glance["verdict"][name] for name in ("kind", "winner", "leader", "headline", "words")}
     verdict["words"] = without_items(verdict["words"])
     following = dict(glance["next"])

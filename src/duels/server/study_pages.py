@@ -17,12 +17,13 @@ from ..study.verdict import Verdict
 from .api.invitations import invitations_out
 from .api.links import links_out, results_links
 from .api.settings import changes_of, settings
+from .api.tunings import template
 from .pages import PageRoute, headline_of, is_early, page, sentence, signed_in, standing_of, to_signin
 from .pictures import PICTURES
 from .security import ServiceDep
 from .service import AnyStudy, Json, Service
 from .sharing import shared
-from .tuning_pages import own_glance, template_facts
+from .tuning_pages import own_glance
 from .voter_pages import shown_voters
 
 MAX_PAIRS = 300  # rows of the table of pairs; the API has all of them
@@ -43,8 +44,10 @@ def study_page(request: Request, study: str, service: ServiceDep) -> Response:
     found = service.any_study(study)
     judges = shown_judges(service, found)
     if isinstance(found, Tuning):
-        facts = {"glance": own_glance(service, found), **template_facts(found)}
-        return tab_page(request, service, found, "", "tuning.html", judges=judges, **facts)
+        glance = own_glance(service, found)
+        return tab_page(
+            request, service, found, "", "tuning.html", glance=glance, judges=judges, template=template(found)
+        )
     return tab_page(request, service, found, "", "study.html", glance=service.glance(found), judges=judges)
 
 
@@ -102,7 +105,7 @@ def settings_page(
         return to_signin(request)
     found = service.any_study(study)
     arms = service.described(found)["arms"]
-    about = template_facts(found) if isinstance(found, Tuning) else {"missing": missing_outputs(found)}
+    about = {"template": template(found)} if isinstance(found, Tuning) else {"missing": missing_outputs(found)}
     pages, on_page = pages_of(len(arms), at)
     numbered = [{"number": n, **arm} for n, arm in enumerate(arms, 1)][on_page]
     return tab_page(

@@ -9,14 +9,13 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from ..continuous.spaces import Setting
-from ..continuous.templates import has_script, unused
 from ..continuous.tuning import Tuning
 from ..errors import InvalidInput
 from ..study.items import scripts_allowed
 from .pages import PageRoute, signed_in, to_signin
 from .security import ServiceDep
 from .service import Json, Service
-from .voting import SETTINGS, output_response, shown_settings
+from .voting import BEST_SIDES, output_response, shown_settings
 
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 
@@ -58,7 +57,7 @@ def with_frames(glance: Json, study: Tuning, address: Callable[[str], str]) -> J
         `scripts`, whether scripts in the pages run.
     """
     has_pages = glance["best"] is not None and study.template is not None
-    frames = {which: address(which) for which in SETTINGS} if has_pages else None
+    frames = {which: address(which) for which in BEST_SIDES} if has_pages else None
     return glance | {"frames": frames, "scripts": scripts_allowed(study)}
 
 
@@ -66,14 +65,3 @@ def own_glance(service: Service, study: Tuning) -> Json:
     """Return the results of a study for people who are signed in. Blocks."""
     glance = service.glance(study)
     return with_frames(glance, study, lambda which: rendered_address(study.name, glance["best"][which]))
-
-
-def template_facts(study: Tuning) -> Json:
-    """Return what the settings of a study show of its template. Blocks."""
-    html = study.template
-    return {
-        "template": html or "",
-        "scripts": scripts_allowed(study),
-        "unused": [] if html is None else unused(html, study.space),
-        "has_script": has_script(html or ""),
-    }

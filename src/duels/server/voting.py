@@ -39,7 +39,7 @@ Body = dict[str, object]
 LinkPath = Annotated[str, Path(min_length=1, max_length=100, description="The secret of the link.")]
 TicketPath = Annotated[str, Path(min_length=1, max_length=100, description="From a question's `src`.")]
 VOTER_LASTS = 400 * 24 * 3600  # seconds
-SETTINGS = ("setting", "runner_up")  # sides of a tuning study's results: attributes of its `best`
+BEST_SIDES = ("setting", "runner_up")  # sides of a tuning study's results: attributes of its `best`
 OUTPUT_LASTS = 600  # seconds; the voting page gets new URLs whenever it is loaded
 DEAD_LINK = "this voting link does not work or was revoked: ask for a new one"
 OFF_LINK = "voting through this link is paused: try again later, or ask the person who sent it"
@@ -316,13 +316,15 @@ async def output(request: Request, service: ServiceDep, ticket: TicketPath) -> R
 
 def _output(service: Service, link: Link, ticket: Ticket) -> Response:
     study = service.any_study(link.study)
-    if link.key.kind == "results":
-        if isinstance(study, Study):
-            raise NotFound("this link shows results only")
-        outputs = shown_settings(study, [getattr(study.best, name) for name in SETTINGS])
-    else:
+    if link.key.kind != "results":
         _, outputs = sides_of(study, ballots.ballot_of(study, ticket.duel))
-    return output_response(outputs[ticket.side], link.scripts)
+        return output_response(outputs[ticket.side], link.scripts)
+    if isinstance(study, Study):
+        raise NotFound("this link shows results only")
+    (shown,) = shown_settings(study, [getattr(study.best, BEST_SIDES[ticket.side])])
+    response = output_response(shown, link.scripts)
+    response.headers["Cache-Control"] = "no-store"  # the best setting may be another one after the next vote
+    return response
 
 
 def output_response(chosen: Output | str, scripts: bool) -> Response:

@@ -46,11 +46,14 @@ def create(body: NewTuning, service: ServiceDep, key: Caller) -> dict[str, objec
         load_if_exists=body.load_if_exists,
     )
     service.background.prepare(study)
-    if study.row.created >= before:
-        with changing(study, key, f"Created the study, which tunes {counted(len(space), 'parameter')}."):
-            service.storage.write(Write(lambda connection: None))
+    is_new = study.row.created >= before
+    what = f"Created the study, which tunes {counted(len(space), 'parameter')}." if is_new else "Set the template."
     if template is not None and study.template is None:  # new, or created by a request that was cut off here
-        study.set_template(template)
+        with changing(study, key, what):
+            study.set_template(template)
+    elif is_new:
+        with changing(study, key, what):
+            service.storage.write(Write(lambda connection: None))
     return service.described(study)
 
 
@@ -74,9 +77,10 @@ def slices(study: FoundTuning) -> dict[str, Any]:
 @router.get("/api/studies/{study}/template", response_model=TemplateOut)
 def template(study: FoundTuning) -> dict[str, Any]:
     """Get the page on which voters see a setting."""
-    html = study.template
-    shown, hidden = html or "", [] if html is None else unused(html, study.space)
-    return {"html": html, "unused": hidden, "has_script": has_script(shown), "scripts": scripts_allowed(study)}
+    html, scripts = study.template, scripts_allowed(study)
+    if html is None:
+        return {"html": None, "unused": [], "has_script": False, "scripts": scripts}
+    return {"html": html, "unused": unused(html, study.space), "has_script": has_script(html), "scripts": scripts}
 
 
 @router.put("/api/studies/{study}/template", response_model=TemplateOut)
