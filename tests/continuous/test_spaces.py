@@ -160,3 +160,14 @@ def test_what_cannot_be_a_point():
     for point in ([0.5, 0.5], [0.5, 0.5, 1.1], [0.5, 0.5, math.nan]):
         with pytest.raises(InvalidInput, match="is not a point of the cube"):
             duels.space(VOICE).decode(point)
+
+
+def test_true_and_false_are_choices():
+    assert duels.space({"bold": [True, False]}).to_dict() == {"bold": {"choices": [True, False]}}
+
+
+@pytest.mark.parametrize(("given", "words"), [((360, 0), "360"), ((0, 10, "log"), "log")])
+def test_a_range_that_cannot_be_is_refused_before_anything_is_asked_about_it(given, words):
+    with pytest.raises(InvalidInput, match=words) as caught:
+        duels.space({"a": given})
+    assert "whole numbers only" not in str(caught.value)

@@ -544,6 +544,16 @@ def test_slices_are_differences_from_the_best_setting(url):
     assert slices["parameters"][1]["values"][:3] == [1, 2, 3]  # whole numbers, each once
 
 
+def test_the_dark_band_of_a_slice_is_the_middle_half(url):
+    """Of a normal distribution: 0.6745 standard deviations on either side, where the pale band has 1.96."""
+    study = duels.create_tuning(SPACE, storage=url, policy="eubo:initial=4", seed=8)
+    answer_many(study, 8)
+    for one in study.slices()["parameters"]:
+        mean, spread = np.array(one["mean"]), (np.array(one["upper"]) - one["mean"]) / ndtri(0.975)
+        assert np.allclose(one["half_lower"], expit(mean - 0.6744897501960817 * spread))
+        assert np.allclose(one["half_upper"], expit(mean + 0.6744897501960817 * spread))
+
+
 def test_looking_again_computes_nothing(url, monkeypatch):
     study = duels.create_tuning(LINE, storage=url, policy="random")
     answer_many(study, 3)
