@@ -10,7 +10,7 @@ import typer
 
 from ..errors import DuelsError, InvalidInput
 from .live import LEADERBOARD_COLUMNS, STORAGE, StorageOption
-from .printing import ConfidenceOption, Format, FormatOption, print_rows, print_text
+from .printing import About, ConfidenceOption, Format, FormatOption, print_rows, print_text
 
 if TYPE_CHECKING:
     from ..study.outcome import RunResult
@@ -81,9 +81,13 @@ def judge(
     ] = Orders.auto,
     confidence: ConfidenceOption = 0.95,
     margin: Annotated[float, typer.Option(help="Candidates closer than this count as practically tied.")] = 0.0,
-    population: Annotated[
-        bool, typer.Option("--population", help="Ask about prompts like these, not about exactly these.")
-    ] = False,
+    about: Annotated[
+        About,
+        typer.Option(
+            help="What to find out: the best on new prompts like these, on these by a judge that may answer "
+            "differently each time, or by these answers, each of which is final."
+        ),
+    ] = About.new_items,
     study: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="The study's name.", show_default="one for each file, judge and question"),
@@ -93,7 +97,8 @@ def judge(
 ) -> None:
     """Find the best of some candidates with a judge: --openai, --command, or yourself at this terminal.
 
-    The same command continues a study that has stopped. The exit code is 0 if there is a winner, and 3 if not.
+    The same command continues a study that has stopped. The exit code is 0 if there is a winner, or if candidates are
+    practically tied at the margin that was asked for, and 3 if not.
     """
     _check(openai, model, price, api_key_env, temperature, command, max_cost)
     from ..judges import command as program
@@ -122,7 +127,7 @@ def judge(
         orders=orders.value,
         confidence=confidence,
         margin=margin,
-        population=population,
+        about=about.value,
         study_name=study,
         storage=storage,
     )
@@ -131,7 +136,8 @@ def judge(
         raise DuelsError(f"the judge failed: {result.error}")
     if result.ended == "interrupted":
         raise KeyboardInterrupt
-    if result.winner is None:
+    is_tied = result.verdict.kind == "practically tied" and margin > 0 and not result.unconfirmed
+    if result.winner is None and not is_tied:
         raise typer.Exit(NO_WINNER)
 
 

@@ -14,6 +14,7 @@ import typer
 from ..errors import Conflict, DuelsError, InvalidInput, StorageError, UnknownName, counted
 from .planning import plan
 from .printing import (
+    AboutOption,
     Column,
     Format,
     FormatOption,
@@ -70,12 +71,12 @@ def create_study(
     after: Annotated[
         After | None, typer.Option(help="When the winner is known: stop, or rank the others.", show_default="stop")
     ] = None,
-    these_items: Annotated[
-        bool, typer.Option("--these-items", help="Ask each pair about each item once; the verdict is on these items.")
-    ] = False,
+    about: AboutOption = None,
     horizon: Annotated[str | None, typer.Option(help="The number of duels, if the policy needs it.")] = None,
     seed: SeedOption = "0",
-    lease: Annotated[float, typer.Option(help="Seconds until an unanswered duel expires.")] = 600.0,
+    lease: Annotated[
+        float, typer.Option(help="Seconds until an unanswered duel expires; later answers do not count.")
+    ] = 3600.0,
     exists_ok: Annotated[bool, typer.Option("--load-if-exists", help="Do nothing if the study exists.")] = False,
     storage: StorageOption = STORAGE,
     format: FormatOption = Format.table,
@@ -101,7 +102,7 @@ def create_study(
         confidence=confidence,
         margin=margin,
         after=None if after is None else after.value,
-        about="these items" if these_items else None,
+        about=None if about is None else about.value,
         horizon=steps,
         seed=luck,
         lease=lease,
@@ -110,7 +111,7 @@ def create_study(
     hint = f"Next: duels ask {shlex.quote(made.name)}{where(storage)}"
     words = f"study {made.name!r}: {len(made.arms)} arms, policy {made.policy}. {hint}"
     say(format, words, study=made.name, policy=made.policy, arms=made.arms)
-    may_never_end = made.goal.margin == 0 and not made.goal.on_these_items
+    may_never_end = made.goal.margin == 0 and not made.goal.asks_once
     if format is Format.table and may_never_end and made.row.created >= before:
         print(NO_MARGIN, file=sys.stderr)
 

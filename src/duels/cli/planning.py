@@ -6,6 +6,7 @@ import typer
 
 from ..errors import counted
 from .printing import (
+    AboutOption,
     ConfidenceOption,
     Format,
     FormatOption,
@@ -28,7 +29,8 @@ def plan(
     confidence: ConfidenceOption = 0.95,
     margin: Annotated[float, typer.Option(help="Arms closer than this count as practically tied.")] = 0.0,
     ties: Annotated[float, typer.Option(help="The share of answers that are ties, e.g. 0.2.")] = 0.0,
-    items: Annotated[int | None, typer.Option(help="How many items, if the verdict is on exactly these.")] = None,
+    items: Annotated[int | None, typer.Option(help="How many items, if each pair is asked about each once.")] = None,
+    about: AboutOption = None,
     parallel: Annotated[int, typer.Option(help="How many questions are open at any time.")] = 1,
     budget: Annotated[int | None, typer.Option(help="How many answers there will be.")] = None,
     studies: Annotated[int, typer.Option(help="How many studies to simulate.")] = 200,
@@ -51,6 +53,7 @@ def plan(
         margin=margin,
         ties=ties,
         items=items,
+        about=None if about is None else about.value,
         parallel=parallel,
         budget=budget,
         studies=studies,

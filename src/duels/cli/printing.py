@@ -54,6 +54,24 @@ class Format(StrEnum):
 
 WRITERS = {Format.latex: latex_table, Format.markdown: markdown_table}
 FormatOption = Annotated[Format, typer.Option("--format", "-f", help="How to print.")]
+
+
+class About(StrEnum):
+    """What a verdict is about."""
+
+    new_items = "new-items"
+    these_items = "these-items"
+    these_answers = "these-answers"
+
+
+AboutOption = Annotated[
+    About | None,
+    typer.Option(
+        help="What the verdict is about: these items and whoever answers, new items of which these are a sample, or "
+        "the answers given, each of which is final.",
+        show_default="these-items",
+    ),
+]
 ConfidenceOption = Annotated[float, typer.Option(help="The probability that no verdict is ever wrong.")]
 SeedOption = Annotated[str, typer.Option(help="The seed of all random numbers.")]
 JobsOption = Annotated[int | None, typer.Option(help="Threads; by default one per core.")]

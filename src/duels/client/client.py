@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Literal
 
 from ..errors import InvalidInput, counted
+from ..study.about import About
 from ..study.catalogue import LEASE, StudyInfo
 from .connection import Again, Connection, Json, quoted, row_of
 from .remote import ROOT
@@ -27,7 +28,7 @@ class Client(Connection):
         confidence: float | None = None,
         margin: float | None = None,
         after: Literal["stop", "rank"] | None = None,
-        about: Literal["items like these", "these items"] | None = None,
+        about: About | None = None,
         horizon: int | None = None,
         seed: int = 0,
         lease: float = LEASE,

@@ -130,7 +130,7 @@ class RemoteStudy(Remote[Duel]):
     def verdict(self, confidence: float | None = None, margin: float | None = None) -> Verdict:
         """Return who is best, as far as that is certain. It stays valid however often you look."""
         found = self._get("/verdict", confidence=confidence, margin=margin)
-        return Verdict(**{key: _tuples(value) for key, value in found.items() if key in Verdict.__dataclass_fields__})
+        return Verdict.from_dict(found)
 
     def standing(self) -> Standing:
         """Estimate, before the verdict, how likely each arm is the best and how many more answers are needed."""
@@ -197,7 +197,3 @@ class RemoteStudy(Remote[Duel]):
             return duel
         sides = {side: None if item[side] is None else row_of(Output, item[side]) for side in ("left", "right")}
         return duel._replace(item=DuelItem(item["number"], item["prompt"], **sides))
-
-
-def _tuples(value: Json) -> Json:
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -56,6 +56,14 @@ def no_winner_level(delta: float, arms: int) -> float:
     return math.log(0.5 + (arms - 1) * (1.0 / delta + 0.25))
 
 
+def dependent_level(delta: float, arms: int) -> float:
+    """As `winner_level`, where answers about different pairs may depend on each other: a union over the arms.
+
+    It is also the level of the losses that show that there is no winner: a wrong one is a win over the winner.
+    """
+    return math.log(4.0 / (3.0 * delta)) if arms == 2 else math.log(0.5 + 2.0 * arms / (3.0 * delta))
+
+
 def margin_level(delta: float, arms: int) -> float:
     """The `log_closeness` of each pair of an arm that is practically tied with the best: a sixteenth of δ.
 

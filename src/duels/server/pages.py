@@ -16,6 +16,7 @@ from starlette.exceptions import HTTPException
 
 from ..errors import DamagedStudy, DuelsError, NotFound, UnknownName, hundredths, percent
 from ..policies import BUILT_IN, policy
+from ..study.about import THESE_ITEMS
 from ..study.items import Output
 from ..study.standing import MOST_SHOWN, Standing, is_too_early
 from ..study.study import Study
@@ -240,7 +241,8 @@ def progress_of(verdict: Json, estimate: Standing | None, study: Json) -> int | 
 
 def is_early(verdict: Json, estimate: Standing) -> bool:
     """Return whether it is too early to say how many more answers a study needs."""
-    return is_too_early(estimate, verdict["duels"], verdict["arms"], verdict["items"])
+    limit = None if verdict["about"] == THESE_ITEMS else verdict["items"]
+    return is_too_early(estimate, verdict["duels"], verdict["arms"], limit)
 
 
 def headline_of(verdict: Json, estimate: Standing | None, retired: bool) -> str:

@@ -21,7 +21,7 @@ from ..study import ballots, log
 from ..study.ballots import Ballot
 from ..study.duels import Duel, iso_time
 from ..study.history import History
-from ..study.items import can_show, choose_item, item_of, scripts_allowed
+from ..study.items import can_show, draw_shared_item, item_of, scripts_allowed
 from ..study.study import Study
 from ..study.voter_settings import VoterSettings, voter_settings
 from .api.studies import FoundAny
@@ -129,7 +129,7 @@ def _draw(
     for _ in range(TRIES if len(arms) > 1 else 0):
         left, right = luck.sample(arms, 2)
         names = history.names[left], history.names[right]
-        item = choose_item(connection, study.id, *names, study.row.seed, number)
+        item = draw_shared_item(connection, study.id, names, luck)
         if can_show(connection, study.id, *names, item):
             return (left, right), item
     raise Conflict("no two arms have outputs for the same item yet: upload more of them under Items")

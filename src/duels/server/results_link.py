@@ -1,6 +1,6 @@
 """The routes of links to results. Whoever has one sees the results of a study, and nothing else of it.
 
-They show names of arms, counts, chances and ratings; never voters, comments, items, or how many of them there are.
+They show names of arms, counts, chances and ratings; never single items, names of voters, or comments.
 """
 
 import asyncio
@@ -69,22 +69,16 @@ Viewing = Annotated[Viewed, Depends(viewed)]
 
 
 def shown(service: Service, study: AnyStudy, key: Key) -> Json:
-    """Return the results without anything about items, voters or what the owner should do. Blocks."""
+    """Return the results without single items, names of voters, or what the owner should do. Blocks."""
     glance = service.glance(study)
     if not isinstance(study, Study):
         shared = {name: value for name, value in glance.items() if name not in ("open", "next")}
         return with_frames(shared, study, lambda which: output_address(service, key, 0, BEST_SIDES.index(which)))
     verdict = {name: glance["verdict"][name] for name in ("kind", "winner", "leader", "headline", "words")}
-    verdict["words"] = without_items(verdict["words"])
     following = dict(glance["next"])
-    following["words"] = without_items(following["words"]) if glance["answers"] else "Nobody has voted yet."
+    following["words"] = following["words"] if glance["answers"] else "Nobody has voted yet."
     kept = ("seq", "answers", "retired", "arms", "arms_total", "ranked", "ranks", "map")
     return {name: glance[name] for name in kept} | {"verdict": verdict, "next": following}
-
-
-def without_items(words: str) -> str:
-    """Leave out how many items a study has: "On these 12 items: …"."""
-    return re.sub(r"\b(these|all|the) [\d,]+ items?\b", "these items", words)
 
 
 def _shown(service: Service, viewing: Viewed) -> Json:

@@ -4,6 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..study.about import About
+
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Voter = Annotated[str | None, Field(max_length=200)]
 DuelId = Annotated[int, Field(ge=0, le=2**31 - 1)]
@@ -47,14 +49,19 @@ class NewStudy(RequestBody):
         Field(description="When the winner is known, stop asking voters, or find the order of the others too."),
     ] = None
     about: Annotated[
-        Literal["items like these", "these items"] | None,
-        Field(description="With `these items`, each pair is asked about each item once, and the verdict is on these."),
+        About | None,
+        Field(
+            description="What the verdict is about: `these-items` (the default) and whoever answers, `new-items`, of "
+            "which these are a sample, or `these-answers`, each of which is final."
+        ),
     ] = None
     horizon: Annotated[
         int | None, Field(ge=1, le=2**62, description="The number of duels, for policies that need it.")
     ] = None
     seed: Annotated[int, Field(ge=0, le=2**62)] = 0
-    lease: Annotated[float, Field(gt=0, le=1e9, description="Seconds until an unanswered duel expires.")] = 600.0
+    lease: Annotated[
+        float, Field(gt=0, le=1e9, description="Seconds until an unanswered duel expires; later answers do not count.")
+    ] = 3600.0
     load_if_exists: bool = False
 
 
@@ -69,8 +76,7 @@ class GoalOut(BaseModel):
     confidence: float
     margin: float
     after: str
-    about: str
-    test: Annotated[str, Field(description="`winner`, or `all pairs` in studies created by version 0.1.0.")]
+    about: About
 
 
 class StudyOut(BaseModel):

@@ -146,7 +146,7 @@ def advanced_page(request: Request, study: str, service: ServiceDep, at: PageNum
         champions=(shown["champions"] or [])[on_page],
         pages=pages,
         headline=headline_of(verdict, estimate, retired),
-        words=Verdict(**verdict).text(None),
+        words=Verdict.from_dict(verdict).text(None),
         standing=said or ranks_of(found, shown),
         figures={name: figure(chart) for name, chart in service.charts(shown).items()},
         pairs=most_met[:MAX_PAIRS],

@@ -36,7 +36,7 @@ def allocate(study: Log, n: int) -> list[Allocation]:
     def copied(connection: sa.Connection, history: History) -> _Ahead:
         if history.retired:
             raise Conflict(f"study {study.name!r} was retired: it asks no more questions, unless it is resumed")
-        if history.items is not None:
+        if history.goal.asks_once:
             raise Conflict(
                 f"study {study.name!r} asks each pair about each item once, which counts of answers do not say: use ask"
             )
@@ -64,6 +64,7 @@ class _Ahead(History):
         for column, size in ((self.left, 4), (self.right, 4), (self.swapped, 1)):
             column.frombytes(bytes(size * len(history.left)))  # sides and chances depend on how many there are
         self.asked.frombytes(bytes(8 * len(history.left)))
+        self.items = None  # which items are asked about makes no difference
         self.compiles = False
         self._player = player.copy()
 

@@ -7,6 +7,7 @@ import numpy as np
 from ..errors import InvalidInput, counted
 from ..votes.files import VoteSource, count_votes
 from ..votes.votes import MOST_ARMS
+from .about import COMPARISONS
 from .leaderboard import leaderboard, preferences
 from .tally import RANKED, LeaderboardRow, PairRow, Tally, ranked_words
 from .verdict import Verdict, verdict
@@ -66,7 +67,7 @@ def tally_of(votes: VoteSource) -> Tally:
         raise InvalidInput(
             f"{votes.source} has {counted(arms, 'arm')}, expected 2 to {MOST_ARMS:,} (columns: {votes.said})"
         )
-    return Tally(votes.names, *votes.pair_counts(), np.ones(arms, dtype=bool), arms)
+    return Tally(votes.names, *votes.pair_counts(), np.ones(arms, dtype=bool), arms, strength=COMPARISONS)
 
 
 def analyse(source: VoteSource, *, confidence: float = 0.95, margin: float = 0.0) -> Analysis:

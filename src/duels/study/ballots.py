@@ -18,10 +18,9 @@ from ..votes.item_files import Output
 from ..votes.names import LinkVoter, link_voter
 from . import log
 from .answering import Answering
-from .duels import Duel
 from .history import History
 from .invitations import invited_voter
-from .items import can_show, choose_item, item_of
+from .items import can_show, item_of
 from .record import OPEN
 from .study import Study
 from .voter_settings import DEFAULT, VoterSettings, checked_comment
@@ -102,35 +101,9 @@ def _ask_voter(connection: sa.Connection, *, study: Answering, link: int, who: W
 
 
 def _ask(connection: sa.Connection, study: Answering, voter: LinkVoter) -> Ballot:
-    if not isinstance(study, Study):  # it has no items
-        (duel,) = study.ask_in(connection, voter=voter, allow_self=False)
-        return Ballot(duel, None)
-    choice = _ItemChoice(study, voter)
-    (duel,) = study.ask_in(connection, voter=voter, allow_self=False, about=choice)
-    return Ballot(duel, choice.item)
-
-
-class _ItemChoice:
-    """Chooses the item of a question, and returns it as the question's note."""
-
-    def __init__(self, study: Study, voter: LinkVoter) -> None:
-        self.study, self.voter = study, voter
-        self.item: int | None = None
-
-    def __call__(self, connection: sa.Connection, duel: Duel) -> dict[str, int]:
-        study = self.study
-        study.storage.flush(connection)
-        if duel.item is not None:  # a study on these items
-            self.item = duel.item.number
-            if can_show(connection, study.id, duel.left, duel.right, self.item):
-                return {}
-            raise Conflict("what the next question is about was removed: tell the person who gave you this link")
-        self.item = choose_item(connection, study.id, duel.left, duel.right, study.row.seed, duel.id, self.voter)
-        if self.item is not None:
-            return {"item": self.item}
-        if not can_show(connection, study.id, duel.left, duel.right, None):
-            raise Conflict("the next question has nothing to show yet: tell the person who gave you this link")
-        return {}
+    (duel,) = study.ask_in(connection, voter=voter, allow_self=False)
+    item = duel.item.number if isinstance(study, Study) and duel.item is not None else None
+    return Ballot(duel, item)
 
 
 def telling(
@@ -273,7 +246,7 @@ def _progress(connection: sa.Connection, history: History, *, study: Answering, 
     voter = voter_of(connection, who)
     answered = [] if voter is None else _answered(connection, study, history, voter)
     ended = history.retired
-    if not ended and history.left and not history.can_ask(log.clock()):
+    if not ended and history.left and not history.can_ask(log.clock(), history.person_of(voter)):
         ended = voter is None or _unanswered(connection, study, history, voter) is None
     return len(answered), history.total, ended
 

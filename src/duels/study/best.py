@@ -5,15 +5,16 @@ import hashlib
 import inspect
 import json
 import threading
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import sqlalchemy as sa
 
 from ..checks import check_int
-from ..errors import Conflict, InvalidInput, counted, cut
+from ..errors import Conflict, InvalidInput, StorageError, UnknownName, counted, cut
 from ..judges.fingerprints import fingerprint, fingerprints
 from ..judges.questions import JudgeError
 from ..judges.retries import attempted
@@ -22,8 +23,9 @@ from ..storage.storage import Storage, Write
 from ..storage.tables import outputs as stored_outputs
 from ..storage.tables import studies
 from ..votes.item_files import Item, ItemSource, items_of, output_of, read_items
-from .catalogue import create_study
-from .certainty import checked_margin
+from .about import NEW_ITEMS, About, check_about
+from .catalogue import create_study, load_study
+from .certainty import checked_confidence, checked_margin
 from .items import add_output, lacking, list_items, store_items
 from .not_worse import NotWorse
 from .outcome import RunResult
@@ -46,7 +48,7 @@ def find_best(
     confidence: float = 0.95,
     margin: float = 0.0,
     orders: Literal["one", "both", "auto"] = "auto",
-    population: bool = False,
+    about: About = NEW_ITEMS,
     storage: str | Storage | None = None,
     study_name: str | None = None,
     progress: bool | None = None,
@@ -63,10 +65,13 @@ def find_best(
         max_cost: How much its calls may cost, over all runs.
         concurrency: How many calls are made at the same time.
         confidence: The probability that no verdict of the study is ever wrong.
-        margin: If above 0, a candidate may be declared practically tied with the best; see `create_study`.
+        margin: If above 0, a candidate may be declared practically tied with the best; see `create_study`. The same
+            call with another margin needs no new answers.
         orders: `"one"`, `"both"` or `"auto"`, see `Study.run`.
-        population: Whether the question is which candidate is best on prompts like these. By default it is which is
-            best on exactly these prompts, which needs fewer calls.
+        about: What is to be found out: `"new-items"`, which candidate is best on prompts like these; `"these-items"`,
+            which is best on exactly these, asked of a judge that may answer differently each time; or
+            `"these-answers"`, which wins most of these by answers that are final, for a judge that always answers the
+            same.
         storage: A database's URL, by default `sqlite:///duels.db`.
         study_name: The study's name; by default one that depends on the candidates, the prompts and the judge.
         progress: Whether to show progress; by default on a terminal only. If True and standard error is not a
@@ -88,7 +93,7 @@ def find_best(
         'terse'
     """
     given = _Given(
-        outputs, judge, prompts, max_calls, max_cost, concurrency, confidence, margin, orders, population, progress
+        outputs, judge, prompts, max_calls, max_cost, concurrency, confidence, margin, orders, about, progress
     )
     study = given.study(storage, study_name)
     return in_thread(partial(given.run, study))
@@ -105,14 +110,14 @@ async def find_best_async(
     confidence: float = 0.95,
     margin: float = 0.0,
     orders: Literal["one", "both", "auto"] = "auto",
-    population: bool = False,
+    about: About = NEW_ITEMS,
     storage: str | Storage | None = None,
     study_name: str | None = None,
     progress: bool | None = None,
 ) -> RunResult:
     """As `find_best`, in an event loop."""
     given = _Given(
-        outputs, judge, prompts, max_calls, max_cost, concurrency, confidence, margin, orders, population, progress
+        outputs, judge, prompts, max_calls, max_cost, concurrency, confidence, margin, orders, about, progress
     )
     study = await asyncio.to_thread(given.study, storage, study_name)
     return await given.run(study, threading.Event())
@@ -127,12 +132,14 @@ def assert_not_worse(
     margin: float = 0.05,
     max_calls: int = 200,
     confidence: float = 0.95,
+    about: About = NEW_ITEMS,
     storage: str | Storage | None = None,
 ) -> RunResult:
-    """Fail a test if a new version is worse than the old one, or if that is not known after `max_calls`.
+    """Fail a test if a new version is worse than the old one, or if it is not known whether it is.
 
-    It asks until it is certain that the new version scores at least ½ − margin on these prompts, and passes, or until
-    it is certain that it does not, and fails. If everything was asked, the prompts that have an answer decide.
+    It asks until it is certain that the new version scores at least ½ − margin on prompts like these, and passes, or
+    until it is certain that it does not, and fails. It also fails if the prompts, or `max_calls`, are too few to tell.
+    If both versions have the same output for every prompt, it passes without a call.
 
     Args:
         new: The outputs of the new version, one per prompt, or a function of a prompt.
@@ -143,6 +150,8 @@ def assert_not_worse(
             half; ½ − margin is enough.
         max_calls: How many calls may be made.
         confidence: The probability that the test is right.
+        about: See `find_best`. With `"these-answers"`, once everything was asked, the prompts that have an answer
+            decide.
         storage: Where the study is kept; by default in memory, for this test only. The same test then goes on there.
 
     Returns:
@@ -154,14 +163,16 @@ def assert_not_worse(
 
     Example:
         >>> shorter = lambda prompt, left, right: "left" if len(left) < len(right) else "right"
-        >>> prompts = [f"{k} + 1?" for k in range(20)]
-        >>> new, old = [f"{k + 1}" for k in range(20)], [f"It is {k + 1}." for k in range(20)]
+        >>> prompts = [f"{k} + 1?" for k in range(40)]
+        >>> new, old = [f"{k + 1}" for k in range(40)], [f"It is {k + 1}." for k in range(40)]
         >>> assert_not_worse(new, old, shorter, prompts=prompts).winner
         'new'
     """
     __tracebackhide__ = True  # pytest then shows the line of the test
     margin, max_calls = checked_margin(margin), check_int("max_calls", max_calls, 1)
-    given = _Given({"new": new, "old": old}, judge, prompts, max_calls, confidence=confidence, progress=False)
+    given = _Given(
+        {"new": new, "old": old}, judge, prompts, max_calls, confidence=confidence, about=about, progress=False
+    )
     kept = Storage("sqlite://") if storage is None else storage
     study = NotWorse(given.study(kept, given.name("new against old")), margin)
     result = in_thread(partial(given.run, study))
@@ -187,15 +198,14 @@ class _Given:
         confidence: float = 0.95,
         margin: float = 0.0,
         orders: Literal["one", "both", "auto"] = "auto",
-        population: bool = False,
+        about: About = NEW_ITEMS,
         progress: bool | None = None,
     ) -> None:
         self.items, self.producers, self.arms = _read(outputs, prompts)
         self.functions = {arm: fingerprint(one) for arm, one in self.producers.items()}
         self.judges = fingerprints(judge)
-        self.goal: dict[str, Any] = {"confidence": confidence, "margin": margin}
-        if self.items:
-            self.goal |= {"once": True} if population else {"about": "these items"}
+        self.about = check_about(about)
+        self.confidence, self.margin = checked_confidence(confidence), checked_margin(margin)
         self.concurrency = check_int("concurrency", concurrency, 1, 1000)
         self._run = partial(
             run_async,
@@ -210,7 +220,15 @@ class _Given:
     def study(self, storage: str | Storage | None, name: str | None) -> Study:
         """Return the study, which is created unless it exists. It must have these candidates and prompts."""
         name = self.name(f"best of {len(self.arms)}") if name is None else name
-        study = create_study(self.arms, name, storage, load_if_exists=True, **self.goal)
+        study = create_study(
+            self.arms,
+            name,
+            storage,
+            confidence=self._first_confidence(name, storage),
+            margin=self.margin,
+            about=self.about if self.items else None,
+            load_if_exists=True,
+        )
         if self.items and not store_items(study, self.items):
             _refuse_changes(study, self.items)
         if self.functions:
@@ -218,11 +236,24 @@ class _Given:
             study.storage.write(Write(keep, study.id))
         return study
 
+    def _first_confidence(self, name: str, storage: str | Storage | None) -> float:
+        """The confidence that was chosen first: another one after looking would be no promise."""
+        try:
+            first = load_study(name, storage).goal.confidence
+        except (StorageError, UnknownName):
+            return self.confidence
+        if first != self.confidence:
+            warnings.warn(
+                f"study {name!r} has the confidence {first:g}, which was chosen before its first answer and stays",
+                stacklevel=4,
+            )
+        return first
+
     def name(self, start: str) -> str:
-        """Return a name for the study that depends on the candidates, prompts, judges and goal."""
+        """Return a name for the study that depends on the candidates, prompts, judges and what it is about."""
         outputs = [(item.prompt, sorted(item.outputs.items())) for item in self.items]
         judges = sorted((str(name), one) for name, one in self.judges.items())
-        text = repr((self.arms, outputs, self.goal, self.functions, judges))
+        text = repr((self.arms, outputs, self.about, self.functions, judges))
         return f"{start}, {hashlib.blake2b(text.encode(), digest_size=4).hexdigest()}"
 
     async def run(self, study: Study, stop: threading.Event) -> RunResult:

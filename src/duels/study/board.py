@@ -12,11 +12,13 @@ from ..errors import DuelsError, PolicyError
 from ..policies import Policy
 from ..storage.storage import NotReady, StudyRow
 from . import leaderboard as tables
+from . import log as log_of_study
 from .answers import AnswerLog, AnswerTable, Counted, counted
-from .certainty import share_of
+from .certainty import checked_confidence, share_of
 from .duels import iso_time
 from .history import History
 from .intervals import interval
+from .look import Look
 from .study import Study
 from .tally import LeaderboardRow, Tally, estimates, leaders, met, ranked_words, ranking
 from .verdict import Verdict
@@ -36,7 +38,7 @@ class Moment(NamedTuple):
     seq: int
     tally: Tally
     retired: bool
-    void: str | None
+    look: Look
     open: int
     counted: Counted
     state: Any  # the policy's, None if it has no bounds
@@ -72,8 +74,8 @@ def board(study: Study, confidence: float | None = None, log: AnswerLog | None =
     moment = study.read(lambda _, history: _moment(study, history))
     given = (log or AnswerLog()).follow(study, moment.counted)
     tally = moment.tally
-    verdict = study.goal.verdict(tally, confidence, void=moment.void)
-    confidence = verdict.confidence
+    verdict = moment.look.verdict()
+    confidence = verdict.confidence if confidence is None else checked_confidence(confidence)
     leaderboard = tables.leaderboard(tally, confidence)
     leader = _leader(tally, verdict)
     answers = int(given.votes.sum())
@@ -226,7 +228,7 @@ def _moment(study: Study, history: History) -> Moment:
         seq=history.seq,
         tally=history.tally,
         retired=history.retired,
-        void=history.void,
+        look=history.look(log_of_study.clock()),
         open=len(history.open),
         counted=counted(history),
         state=None if player is None else copy.deepcopy(player.state),

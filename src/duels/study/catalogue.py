@@ -24,13 +24,14 @@ from ..storage.tables import events, snapshots, studies, votes
 from ..votes.names import arm_names, composed, is_text
 from ..votes.names import study_name as checked_name
 from . import log
+from .about import About
 from .duels import iso_time
 from .goal import goal_of, new_goal
 from .history import History
 from .record import next_event
 from .study import Study
 
-LEASE = 600.0  # seconds
+LEASE = 3600.0  # seconds
 DEFAULT_POLICY = "verdict"
 NO_MARGIN = "equal arms never get a verdict without a margin: one of 0.05 accepts an arm that none beats in over 55 %"
 
@@ -68,8 +69,7 @@ def create_study(
     confidence: float | None = None,
     margin: float | None = None,
     after: Literal["stop", "rank"] | None = None,
-    about: Literal["items like these", "these items"] | None = None,
-    once: bool | None = None,
+    about: About | None = None,
     horizon: int | None = None,
     seed: int = 0,
     lease: float = LEASE,
@@ -89,17 +89,16 @@ def create_study(
             as 0.05 if they may be.
         after: What to do when the winner is known: `"stop"` asking people and judges (the default), or `"rank"` the
             others too.
-        about: What the verdict is about. By default `"items like these"`: the questions are examples. With
-            `"these items"`, each pair is asked about each item of the study once, and the verdict says who wins more of
-            exactly these: it needs fewer answers, and is final when all were asked.
-        once: Whether each pair is asked about each item at most once on items like these too, as is right for a judge
-            that always answers the same question alike; by default False.
+        about: What the verdict is about, if the study has items. By default `"these-items"`: they are fixed, people
+            vary, and each pair is asked about items drawn at random. `"new-items"`: they are a sample of the items that
+            matter, and each pair is asked about each of them once. `"these-answers"`: the same, and every answer is
+            final, so that the verdict says who wins more of them.
         horizon: How many duels there will be, for policies that need to know.
         seed: Of the policy's random choices, and of the orders in which pairs are asked about these items.
-        lease: Seconds after which a duel without an answer no longer counts as open for the policy's choices. A late
-            answer still counts.
+        lease: Seconds after which a duel without an answer no longer counts as open. An answer that comes later is
+            stored and shown, but does not count.
         load_if_exists: Load the study of that name if there is one; it must have these arms, and this policy and goal
-            if they are given.
+            if they are given. Another margin is set, since it may be chosen at any time.
 
     Returns:
         The study.
@@ -113,14 +112,9 @@ def create_study(
         >>> study = duels.create_study(["prompt-1", "prompt-2"], "prompts", "sqlite://")
     """
     given = cast("list[str]", arms if isinstance(arms, str) or not isinstance(arms, Iterable) else list(arms))
-    try:
-        names, name = arm_names(given), checked_name(study_name)
-    except InvalidInput:
-        if not (load_if_exists and _exists_with(given, study_name, storage)):
-            raise
-        names, name = given, study_name  # a study older than these rules keeps its names
+    names, name = arm_names(given), checked_name(study_name)
     chosen = find_policy(DEFAULT_POLICY if policy is None else policy)
-    wanted: dict[str, Any] = {"confidence": confidence, "margin": margin, "after": after, "about": about, "once": once}
+    wanted: dict[str, Any] = {"confidence": confidence, "margin": margin, "after": after, "about": about}
     asked_for = {name: value for name, value in wanted.items() if value is not None}
     goal = new_goal(ties=chosen.live_ties, **asked_for)
     chosen = chosen.with_goal(goal.confidence, goal.margin)
@@ -147,7 +141,9 @@ def create_study(
             warnings.warn(known["policy"], stacklevel=2)
         return made
     found = Study(store, created.row)
-    _refuse_different(found, names, {name: getattr(goal, name) for name in asked_for})
+    _refuse_different(found, names, {name: getattr(goal, name) for name in asked_for if name != "margin"})
+    if margin is not None:
+        found.set_margin(goal.margin)
     if policy is None:
         return found
     chosen = find_policy(policy).with_goal(found.goal.confidence, found.goal.margin)
@@ -159,7 +155,7 @@ def create_study(
 def notices(study: Study, policy: Policy) -> dict[str, str]:
     """Return what may keep a new study from ending, by the argument of `create_study` that is the cause.
 
-    On these items every study ends: when all was asked.
+    A study that asks each pair about each item once ends when all was asked.
 
     Args:
         study: The study.
@@ -170,7 +166,7 @@ def notices(study: Study, policy: Policy) -> dict[str, str]:
     """
     known: dict[str, str] = {}
     goal = goal_of(study.row.settings)
-    if goal.on_these_items:
+    if goal.asks_once:
         return known
     if policy.live:
         known["policy"] = f"study {study.name!r} may never end with the policy {policy}: {policy.live}"
@@ -375,14 +371,6 @@ def _storage_of(study_name: str, storage: str | Storage | None) -> Storage:
     return store
 
 
-def _exists_with(arms: Any, name: str, storage: str | Storage | None) -> bool:
-    """Whether there is a study with exactly this name and exactly these arms."""
-    try:
-        return bool(load_study(name, storage).events(limit=1)[0].note["arms"] == arms)
-    except (StorageError, UnknownName):
-        return False
-
-
 def _find(store: Storage, connection: sa.Connection, name: str) -> StudyRow | None:
     """The study of that name, else one whose name is the same in composed form."""
     row = store.find(connection, name)
@@ -403,6 +391,7 @@ def _refuse_different(study: Study, names: list[str], goal: Mapping[str, object]
     if names not in (started, list(map(composed, started))):
         raise Conflict(f"study {study.name!r} exists with other arms ({', '.join(started)}): choose another name")
     own = goal_of(study.row.settings)._asdict()  # as it was created: `set_after` may have been called since
+    own["about"] = study.goal.about
     for what, value in goal.items():
         if own[what] != value:
             raise Conflict(

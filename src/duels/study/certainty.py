@@ -1,8 +1,9 @@
 """Which pairs of arms are certain, under two promises that hold at every look.
 
 Tables make a promise about *all pairs*: with probability 1 − δ, every interval and every certain pair is right. It is a
-union bound over the pairs, and also the test of studies that version 0.1.0 created. The *verdict* promises only that no
-verdict is ever wrong, and needs far fewer answers for that. `docs/study/verdict.md` has the proofs.
+union bound over the pairs. The *verdict* promises only that no verdict is ever wrong, and needs far fewer answers for
+that: how many depends on which answers may depend on each other, see `certainty_of`. `docs/study/verdict.md` has the
+proofs.
 """
 
 import math
@@ -17,14 +18,16 @@ from ..policies.evidence import (
     LOG_2,
     LOG_630,
     LOG_BETS,
-    is_certain,
+    dependent_level,
     margin_level,
     no_winner_level,
     winner_level,
 )
+from ..policies.evidence import evidence as evidence_of
 from ..policies.evidence import log_closeness as log_closeness_of
-from .intervals import log_evidence, log_martingale
-from .tally import Bools, Floats, Ints, Tally, estimates, met
+from .about import NEW_ITEMS
+from .intervals import log_evidence
+from .tally import Bools, Floats, Ints, Tally, met
 
 LATER_SHARE, RARE_SHARE = 1 / 8, 1 / 32  # of δ: for arms added later, and for all pairs where arms have changed
 
@@ -58,74 +61,31 @@ def certainly_beats(tally: Tally, confidence: float = 0.95) -> Bools:
     delta = 1 - checked_confidence(confidence)
     first, second = _promising(tally, math.log(tally.started_with**2 / (2 * delta)))
     threshold = -np.log(share_of(delta, tally, first, second))
-    known = log_evidence(tally.wins[first, second], tally.wins[second, first])
+    known = log_evidence(tally.wins[first, second], losses_of(tally, first, second))
     return _pairs_where(len(tally.names), first, second, known >= threshold)
 
 
 def _promising(tally: Tally, log_level: float) -> tuple[Ints, Ints]:
     """The pairs whose first arm leads by enough to reach this level at all; few do, see `is_certain`."""
-    lead = tally.wins - tally.wins.T
+    lead = tally.wins - (tally.wins.T if tally.open is None else tally.wins.T + tally.open)
     place = np.flatnonzero(lead >= max(log_level / LOG_2, 1.0))  # ln 2 · lead² ≥ level · n, and n ≥ lead
     first, second = np.divmod(place, len(lead))
-    ahead, n = lead[first, second], tally.wins[first, second] + tally.wins[second, first]
+    ahead, n = lead[first, second], 2 * tally.wins[first, second] - lead[first, second]
     enough = LOG_2 * ahead * ahead >= log_level * n
     return first[enough], second[enough]
 
 
-class AllPairs:
-    """The test of version 0.1.0: a verdict follows from pairs that are certain by the promise about all pairs.
-
-    Attributes:
-        wins: (K, K) bool: Whether i beats j with the evidence that a winner needs; both are active.
-        losses: (K, K) bool: The same, with the evidence that "no winner" needs.
-        beats: (K, K) bool: As `wins`, retired arms included.
-    """
-
-    def __init__(self, tally: Tally, confidence: float) -> None:
-        self._tally, self._confidence = tally, confidence
-        self.beats: Bools = certainly_beats(tally, confidence)
-        self.wins: Bools = _both(self.beats, _both_active(tally))
-        self.losses: Bools = self.wins
-
-    def certain(self) -> Bools:
-        """Return (K, K) bool: whether i beats j for certain by the promise about all pairs; retired arms included."""
-        return certainly_beats(self._tally, self._confidence)
-
-    def excess(self) -> Floats:
-        """Return (K, K) float64: the evidence above what `certain` needs, as a logarithm."""
-        return _excess(self._tally, self._confidence)
-
-    @property
-    def only_arm_wins(self) -> bool:
-        """Whether the only arm that is left is the winner."""
-        return True
-
-    def close(self, margin: float, fit: Bools | None = None) -> Bools:
-        """Return (K, K) bool: whether i is certain not to lose to j by more than the margin; true on the diagonal.
-
-        Args:
-            margin: Of the verdict.
-            fit: (K,) bool: Which arms i to check; by default all.
-        """
-        tally, worst = self._tally, 0.5 - margin
-        halves = tally.wins + tally.ties / 2
-        outside = log_martingale(halves, halves.T, worst) > log_thresholds(tally, self._confidence)
-        near: Bools = self.wins | (outside & (estimates(tally) > worst)) | np.eye(len(halves), dtype=bool)
-        return near
-
-    def missing(self, arm: int) -> Floats:
-        """Return (K,) float64: how much more evidence an arm needs against each other one, as a logarithm."""
-        tally = self._tally
-        levels = log_thresholds(tally, self._confidence)[arm]
-        missing: Floats = levels - log_evidence(tally.wins[arm], tally.wins[:, arm])
-        return missing
-
-
-class WithoutUnion:
-    """The test of new studies: naming a winner needs no union over the arms. Attributes and methods as `AllPairs`.
+class Certainty:
+    """Where every answer is an independent draw, naming a winner needs no union over the arms.
 
     The winner must have beaten the retired arms too. Where it has not, each of its pairs must be in `firm`: certain on
     its own, by a union over all pairs.
+
+    Attributes:
+        beats: (K, K) bool: Whether i beats j with the evidence that a winner needs; retired arms included.
+        wins: (K, K) bool: The same, where both are active and i has beaten the retired arms; else `firm`.
+        losses: (K, K) bool: Whether i beats j with the evidence that "no winner" needs; both are active.
+        firm: (K, K) bool: Whether i beats j for certain on its own.
     """
 
     _least = -math.inf  # the evidence of an arm that does not lead, where `missing` needs a number
@@ -143,28 +103,49 @@ class WithoutUnion:
         self.wins: Bools = np.where(self._beats_retired[:, None], self.beats, self.firm) & both
         self.losses: Bools = _both(self.firm, both)
         if tally.active.all() and arms == start > 1:
-            self.losses = _pairs_where(arms, first, second, known >= no_winner_level(self._delta, arms))
+            self.losses = _pairs_where(arms, first, second, known >= self.no_winner_level())
 
     def _leading(self) -> tuple[Ints, Ints]:
         """The pairs that may be certain."""
-        return _promising(self._tally, winner_level(self._delta, self._tally.started_with))
+        return _promising(self._tally, self._start_level())
 
     def evidence(self, first: Ints, second: Ints) -> Floats:
         """Return the evidence that the first arms of these pairs beat the second ones, as a logarithm."""
-        return log_mixture(self._tally.wins[first, second], self._tally.wins[second, first])
+        return self.weigh(*self._decided(first, second), self._tally.ties[first, second])
+
+    def weigh(self, won: npt.ArrayLike, lost: npt.ArrayLike, tied: npt.ArrayLike) -> Floats:
+        """Return the evidence of pairs with these counts, as a logarithm."""
+        return log_mixture(won, lost)
+
+    def _decided(self, first: Ints, second: Ints) -> tuple[Ints, Ints]:
+        """What the first arms won and lost, where questions without an answer count as lost."""
+        return self._tally.wins[first, second], losses_of(self._tally, first, second)
+
+    def weigh_pair(self, won: int, lost: int) -> float:
+        """As `weigh`, of one pair and quicker."""
+        return evidence_of(won, lost)
 
     def certain(self) -> Bools:
+        """Return (K, K) bool: whether i beats j for certain by the promise about all pairs; retired arms included."""
         return certainly_beats(self._tally, 1 - self._delta)
 
     def excess(self) -> Floats:
+        """Return (K, K) float64: the evidence above what `certain` needs, as a logarithm."""
         return _excess(self._tally, 1 - self._delta)
 
     @property
     def only_arm_wins(self) -> bool:
+        """Whether the only arm that is left is the winner."""
         tally = self._tally
         return len(tally.names) > 1 and bool(self._beats_retired[tally.active].all())
 
     def close(self, margin: float, fit: Bools | None = None) -> Bools:
+        """Return (K, K) bool: whether i is certain not to lose to j by more than the margin; true on the diagonal.
+
+        Args:
+            margin: Of the verdict.
+            fit: (K,) bool: Which arms i to check; by default all.
+        """
         tally, arms = self._tally, len(self._tally.names)
         first, second = np.nonzero(met(tally) if fit is None else met(tally) * fit[:, None])
         known = self.closeness(first, second, margin)
@@ -176,10 +157,14 @@ class WithoutUnion:
 
     def closeness(self, first: Ints, second: Ints, margin: float) -> Floats:
         """Return the evidence that the first arms of these pairs are close to the second ones, as a logarithm."""
-        tally = self._tally
-        return log_closeness(tally.wins[first, second], tally.wins[second, first], tally.ties[first, second], margin)
+        return self.closeness_of(*self._decided(first, second), self._tally.ties[first, second], margin)
+
+    def closeness_of(self, won: Ints, lost: Ints, tied: Ints, margin: float) -> Floats:
+        """As `closeness`, of pairs with these counts."""
+        return log_closeness(won, lost, tied, margin)
 
     def missing(self, arm: int) -> Floats:
+        """Return (K,) float64: how much more evidence an arm needs against each other one, as a logarithm."""
         others = np.arange(len(self._tally.names))
         level = self.winner_level if self._beats_retired[arm] else self.all_pairs_level
         first = np.full(len(others), arm)
@@ -190,15 +175,25 @@ class WithoutUnion:
         """Return the evidence that each pair needs of an arm that is close to all others, as a logarithm."""
         start = self._tally.started_with
         later = self.all_pairs_level(first, second)
-        return np.where(np.maximum(first, second) < start, margin_level(self._delta, start), later)
+        return np.where(np.maximum(first, second) < start, self._margin_level(), later)
 
     def winner_level(self, first: Ints, second: Ints) -> Floats:
         """Return the evidence that each pair of a winner needs, as a logarithm."""
         start = self._tally.started_with
         later = np.maximum(first, second) + 1.0 - start
-        return np.where(
-            later > 0, np.log(0.5 + later * (later + 1) / (LATER_SHARE * self._delta)), winner_level(self._delta, start)
-        )
+        return np.where(later > 0, np.log(0.5 + later * (later + 1) / (LATER_SHARE * self._delta)), self._start_level())
+
+    def no_winner_level(self) -> float:
+        """Return the evidence that a loss of each arm needs where no arm was added or retired, as a logarithm."""
+        return no_winner_level(self._delta, self._tally.started_with)
+
+    def _start_level(self) -> float:
+        """The evidence that pairs of the arms at the start need, for a winner."""
+        return winner_level(self._delta, self._tally.started_with)
+
+    def _margin_level(self) -> float:
+        """The same for an arm that is practically tied."""
+        return margin_level(self._delta, self._tally.started_with)
 
     def all_pairs_level(self, first: Ints, second: Ints) -> Floats:
         """Return the evidence that each of these pairs needs on its own, as a logarithm."""
@@ -206,30 +201,55 @@ class WithoutUnion:
         return level
 
 
-class Followed(WithoutUnion):
-    """The same test, kept up to date answer by answer: of arms that are all active, and were all there at the start.
+class OnSharedItems(Certainty):
+    """Where pairs share items, their answers may depend on each other: a union over the arms."""
 
-    Without retired arms `firm` is not needed, and stays as it was.
+    def no_winner_level(self) -> float:
+        return self._start_level()
+
+    def _start_level(self) -> float:
+        return dependent_level(self._delta, self._tally.started_with)
+
+
+class OnComparisons(Certainty):
+    """Where people come back, nothing is assumed about who answers what.
+
+    i beats j if its chance to win, averaged over the comparisons of the two that were made, is above ½. An adversary
+    who chooses what each person is asked may make any pair look certain, so every pair counts alone: its level is that
+    of the tables. Two arms are a single pair, which needs no more than for independent answers.
     """
 
-    def __init__(self, tally: Tally, confidence: float) -> None:
-        super().__init__(tally, confidence)
-        self._certain = certainly_beats(tally, confidence)
+    def no_winner_level(self) -> float:
+        return self._start_level()
+
+    def _leading(self) -> tuple[Ints, Ints]:
+        return _promising(self._tally, 0.0)
+
+    def weigh(self, won: npt.ArrayLike, lost: npt.ArrayLike, tied: npt.ArrayLike) -> Floats:
+        return super().weigh(won, lost, tied) if self._is_one_pair else log_evidence(won, lost)
+
+    def weigh_pair(self, won: int, lost: int) -> float:
+        return super().weigh_pair(won, lost) if self._is_one_pair else float(log_evidence(won, lost))
+
+    def winner_level(self, first: Ints, second: Ints) -> Floats:
+        if self._is_one_pair:
+            return super().winner_level(first, second)
+        levels: Floats = -np.log(share_of(self._delta, self._tally, first, second))
+        return levels
+
+    def _start_level(self) -> float:
+        if self._is_one_pair:
+            return super()._start_level()
         one = np.zeros(1, np.int64)
-        self._sure_level = winner_level(self._delta, len(tally.names))
-        self._none_level = no_winner_level(self._delta, len(tally.names))
-        self._certain_level = float(-np.log(share_of(self._delta, tally, one, one + 1)[0]))
+        return float(-np.log(share_of(self._delta, self._tally, one, one + 1)[0]))
 
-    def certain(self) -> Bools:
-        return self._certain
+    def _margin_level(self) -> float:
+        arms = self._tally.started_with
+        return math.log(16.0 * arms * (arms - 1) / self._delta)  # any arm may be close to any other by mistake
 
-    def update(self, i: int, j: int) -> None:
-        """Take in an answer to a duel of i and j that the counts already include."""
-        for first, second in ((i, j), (j, i)):
-            won, lost = int(self._tally.wins[first, second]), int(self._tally.wins[second, first])
-            self.beats[first, second] = self.wins[first, second] = is_certain(won, lost, self._sure_level)
-            self.losses[first, second] = is_certain(won, lost, self._none_level)
-            self._certain[first, second] = won > lost and float(log_evidence(won, lost)) >= self._certain_level
+    @property
+    def _is_one_pair(self) -> bool:
+        return len(self._tally.names) == self._tally.started_with == 2
 
 
 class Settled:
@@ -240,7 +260,8 @@ class Settled:
     """
 
     def __init__(self, tally: Tally, confidence: float, margin: float) -> None:
-        self._tally, self._margin, test = tally, margin, self._test(tally, confidence)
+        self._tally, self._margin, test = tally, margin, certainty_of(tally, confidence)
+        self._weigh = test.weigh_pair
         # What a pair needs depends only on which of its arms came last, so one number per arm is enough.
         one, last = np.zeros(len(tally.names), np.int64), np.arange(len(tally.names))
         self._sure_level, self._firm_level = test.winner_level(one, last), test.all_pairs_level(one, last)
@@ -254,9 +275,6 @@ class Settled:
             self._firm = _pairs_where(len(last), first, second, known >= test.all_pairs_level(first, second))
         self.losses: Ints = np.asarray(self._sure[tally.active].sum(axis=0))
 
-    def _test(self, tally: Tally, confidence: float) -> WithoutUnion:
-        return WithoutUnion(tally, confidence)
-
     def update(self, i: int, j: int, wins: np.ndarray, ties: np.ndarray) -> None:
         """Take in an answer to a duel of i and j that `wins` and `ties` already include."""
         self._judge(i, j, wins, ties)
@@ -264,8 +282,9 @@ class Settled:
 
     def _judge(self, i: int, j: int, wins: np.ndarray, ties: np.ndarray) -> None:
         won, lost, last = int(wins[i, j]), int(wins[j, i]), max(i, j)
-        sure = is_certain(won, lost, self._sure_level[last])
-        self._note(i, j, sure, sure and is_certain(won, lost, self._firm_level[last]))
+        known = self._weigh(won, lost) if won > lost else -math.inf
+        sure = known >= self._sure_level[last]
+        self._note(i, j, sure, sure and known >= self._firm_level[last])
         if self._margin > 0:
             known = log_closeness_of(won, lost, int(ties[i, j]), self._margin)
             self._done[i, j], self._firm[i, j] = known >= self._close_level[last], known >= self._firm_level[last]
@@ -321,12 +340,28 @@ class Order:
         return [int(arm) for arm in left]
 
 
-Test = AllPairs | WithoutUnion
-TESTS: dict[str, type[AllPairs] | type[WithoutUnion]] = {"all pairs": AllPairs, "winner": WithoutUnion}
+def certainty_of(tally: Tally, confidence: float) -> Certainty:
+    """Return the test of a verdict: which answers may depend on each other decides how much evidence a pair needs."""
+    if tally.is_finite:
+        from .finite import OnTheseAnswers
+
+        return OnTheseAnswers(tally, confidence)
+    if tally.returning:
+        return OnComparisons(tally, confidence)
+    return (
+        OnSharedItems(tally, confidence) if tally.about == NEW_ITEMS and tally.items else Certainty(tally, confidence)
+    )
+
+
+def losses_of(tally: Tally, first: Ints | slice, second: Ints | slice) -> Ints:
+    """Return how often the first arms lost to the second ones, where questions without an answer count as lost."""
+    lost = tally.wins[second, first]
+    return lost if tally.open is None else lost + tally.open[first, second]
 
 
 def _excess(tally: Tally, confidence: float) -> Floats:
-    excess: Floats = log_evidence(tally.wins, tally.wins.T) - log_thresholds(tally, confidence)
+    lost = tally.wins.T if tally.open is None else tally.wins.T + tally.open
+    excess: Floats = log_evidence(tally.wins, lost) - log_thresholds(tally, confidence)
     return excess
 
 
@@ -364,6 +399,18 @@ def log_closeness(wins: npt.ArrayLike, losses: npt.ArrayLike, ties: npt.ArrayLik
     fortunes = wins * np.log1p(stake * (1 - null)) + losses * np.log1p(-stake * null) + ties * np.log1p(stake * margin)
     mean: Floats = np.logaddexp.reduce(fortunes, axis=0) - LOG_BETS
     return mean
+
+
+def log_shortfall(wins: int, losses: int, ties: int, margin: float) -> float:
+    """Return the logarithm of the evidence that the first of a pair scores less than ½ − margin; a tie is a half.
+
+    As `log_closeness` of the other one, which scores more than ½ + margin; only stakes that it cannot lose are used.
+    """
+    null = 0.5 + margin
+    stake = BETS[BETS * null < 1]
+    fortunes = losses * np.log1p(stake * (1 - null)) + wins * np.log1p(-stake * null)
+    fortunes = fortunes + ties * np.log1p(stake * (0.5 - null))
+    return float(np.logaddexp.reduce(fortunes)) - math.log(len(stake))
 
 
 def checked_confidence(value: object) -> float:

@@ -7,21 +7,14 @@ divided by that probability: a martingale if the items come in random order. i i
 against every W ≤ L is large enough. When all items were asked, none is left. `docs/study/verdict.md` has the proofs.
 """
 
-import hashlib
 import math
-from array import array
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ..policies.evidence import LOG_2, LOG_630
-from .certainty import Settled, WithoutUnion
+from .certainty import Certainty, Settled
 from .tally import Bools, Floats, Ints, Tally, met
-
-Pair = tuple[int, int]  # of arms, the smaller index first
 
 
 def log_evidence_on_items(wins: npt.ArrayLike, losses: npt.ArrayLike, ties: npt.ArrayLike, items: int) -> Floats:
@@ -115,8 +108,8 @@ def _log_chance(wins: Floats | float, losses: Floats | float, won: Floats, lost:
     return log_falling(won, wins) + log_falling(lost, losses) - log_falling(won + lost, wins + losses)
 
 
-class OnTheseItems(WithoutUnion):
-    """The test of studies on these items: levels as in `WithoutUnion`, evidence as in `log_evidence_on_items`."""
+class OnTheseAnswers(Certainty):
+    """The test of studies on these answers: levels as in `Certainty`, evidence as in `log_evidence_on_items`."""
 
     _least = -LOG_2
 
@@ -124,10 +117,8 @@ class OnTheseItems(WithoutUnion):
         first, second = np.nonzero(self._tally.wins > self._tally.wins.T)
         return first, second
 
-    def evidence(self, first: Ints, second: Ints) -> Floats:
-        tally = self._tally
-        counts = tally.wins[first, second], tally.wins[second, first], tally.ties[first, second]
-        return log_evidence_on_items(*counts, tally.items or 0)
+    def weigh(self, won: npt.ArrayLike, lost: npt.ArrayLike, tied: npt.ArrayLike) -> Floats:
+        return log_evidence_on_items(won, lost, tied, self._tally.items or 0)
 
     def certain(self) -> Bools:
         return self.firm
@@ -138,19 +129,18 @@ class OnTheseItems(WithoutUnion):
         excess: Floats = self.evidence(*pairs) - self.all_pairs_level(*pairs)
         return excess
 
-    def closeness(self, first: Ints, second: Ints, margin: float) -> Floats:
+    def closeness_of(self, won: Ints, lost: Ints, tied: Ints, margin: float) -> Floats:
         """Without a margin, an arm that is not certain to win is close only when all items were asked."""
-        tally, items = self._tally, self._tally.items or 0
-        wins, losses, ties = tally.wins[first, second], tally.wins[second, first], tally.ties[first, second]
+        items = self._tally.items or 0
         if margin == 0:
-            level = (wins >= losses) & (wins + losses + ties >= items)
-            return np.where(level, np.inf, self.evidence(first, second))
-        counts = zip(wins.tolist(), losses.tolist(), ties.tolist())
+            level = (won >= lost) & (won + lost + tied >= items)
+            return np.where(level, np.inf, self.weigh(won, lost, tied))
+        counts = zip(won.tolist(), lost.tolist(), tied.tolist())
         return np.array([log_closeness_on_items(*three, items, margin) for three in counts])
 
 
-class SettledOnItems(Settled):
-    """As `Settled`, for a study on these items: a pair that was asked about all of them is settled."""
+class SettledOnAnswers(Settled):
+    """As `Settled`, for a study on these answers: a pair that was asked about all of them is settled."""
 
     def __init__(self, tally: Tally, confidence: float, margin: float) -> None:
         super().__init__(tally, confidence, margin)
@@ -160,15 +150,12 @@ class SettledOnItems(Settled):
         self._level = np.asarray(asked & (tally.wins <= tally.wins.T))
         first, second = np.nonzero(met(tally))
         enough = (
-            self._test(tally, confidence).closeness(first, second, margin)
+            OnTheseAnswers(tally, confidence).closeness(first, second, margin)
             >= self._close_level[np.maximum(first, second)]
         )
         self._near = asked.copy()
         self._near[first, second] |= enough
         self._firm |= asked
-
-    def _test(self, tally: Tally, confidence: float) -> WithoutUnion:
-        return OnTheseItems(tally, confidence)
 
     def _judge(self, i: int, j: int, wins: np.ndarray, ties: np.ndarray) -> None:
         won, lost, tied, last = int(wins[i, j]), int(wins[j, i]), int(ties[i, j]), max(i, j)
@@ -184,118 +171,3 @@ class SettledOnItems(Settled):
     def with_others(self, arm: int) -> Bools:
         done: Bools = self._near[arm] if self._level[arm].any() else self._done[arm]
         return done if done[~self._tally.active].all() else self._firm[arm]
-
-
-class AskedItems:
-    """Which items the pairs of a study on these items were asked about, and which answers count.
-
-    Every pair is asked about the items in its own random order. Afterwards it is asked again about those without an
-    answer, unless that is closed. If a pair has two answers about an item, the one that was given last counts.
-
-    Attributes:
-        first: The number of the first item …
-        last: … and of the last one; 0 until the first question, when the set of items is fixed.
-        of: The item of each duel.
-        closed: Duels without an answer whose question is not asked again.
-    """
-
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
-        self.first = self.last = 0
-        self.closed: set[int] = set()
-        self._clear()
-        self.of = array("i")
-
-    def _clear(self) -> None:
-        self._shown: dict[Pair, int] = {}  # how many items of its order a pair was asked about
-        self._waiting: dict[Pair, dict[int, int]] = {}  # items without an answer, and the last duel of each
-        self._counting: dict[tuple[Pair, int], int] = {}  # the duel whose answer counts, for a pair and an item
-
-    @property
-    def size(self) -> int:
-        """How many items there are; 0 before the first question."""
-        return self.last - self.first + 1 if self.last else 0
-
-    def fix(self, first: int, last: int) -> None:
-        """Fix the set of items, from the first to the last number."""
-        self.first, self.last = first, last
-
-    def ask(self, left: int, right: int, note: Mapping[str, Any]) -> None:
-        """Take in a question with this note; a study's first one says which items there are."""
-        if "items" in note:
-            self.fix(*note["items"])
-        self.of.append(note["item"])
-        self._ask(len(self.of) - 1, _pair(left, right))
-
-    def _ask(self, duel: int, pair: Pair) -> None:
-        item, shown = self.of[duel], self._shown.get(pair, 0)
-        if shown < self.size and self._order(pair)[shown] == item:
-            self._shown[pair] = shown + 1
-        waiting = self._waiting.setdefault(pair, {})
-        waiting.pop(item, None)
-        waiting[item] = duel
-
-    def answer(self, duel: int, left: int, right: int) -> int | None:
-        """Take in an answer that is not a skip; returns the duel whose answer it replaces, if any."""
-        pair, item = _pair(left, right), self.of[duel]
-        before = self._counting.get((pair, item))
-        self._counting[pair, item] = duel
-        self._waiting[pair].pop(item, None)
-        return before
-
-    def close(self, duel: int, left: int, right: int) -> None:
-        """Take in that what a duel asked is not to be asked again, though it has no answer."""
-        self.closed.add(duel)
-        self._waiting[_pair(left, right)].pop(self.of[duel], None)
-
-    def reopen(self, duel: int, left: int, right: int) -> None:
-        """Take in that a duel is open again."""
-        self.closed.discard(duel)
-        self._waiting[_pair(left, right)].setdefault(self.of[duel], duel)
-
-    def again(self, left: Sequence[int], right: Sequence[int], answered: Sequence[int]) -> list[int]:
-        """Take in all duels and their answers again, after some were taken back; returns the duels that count."""
-        self._clear()
-        for duel in range(len(self.of)):
-            self._ask(duel, _pair(left[duel], right[duel]))
-        for duel in self.closed:
-            self._waiting[_pair(left[duel], right[duel])].pop(self.of[duel], None)
-        for duel in answered:
-            self.answer(duel, left[duel], right[duel])
-        return list(self._counting.values())
-
-    def next(self, left: int, right: int, is_free: Callable[[int], bool]) -> int | None:
-        """Return the item that a pair is asked about next; None if there is none now.
-
-        Args:
-            left: An arm.
-            right: The other arm.
-            is_free: Returns whether what a duel asked may be asked again if it has no answer.
-        """
-        pair = _pair(left, right)
-        shown = self._shown.get(pair, 0)
-        if shown < self.size:
-            return self._order(pair)[shown]
-        return next((item for item, duel in self._waiting[pair].items() if is_free(duel)), None)
-
-    def used_up(self, is_free: Callable[[int], bool]) -> list[Pair]:
-        """Return the pairs that cannot be asked anything now."""
-        full = [pair for pair, shown in self._shown.items() if shown >= self.size]
-        return [pair for pair in full if not any(map(is_free, self._waiting[pair].values()))]
-
-    def _order(self, pair: Pair) -> tuple[int, ...]:
-        return order_of(self._seed, *pair, self.first, self.last)
-
-
-@lru_cache(1 << 9)
-def order_of(seed: int, i: int, j: int, first: int, last: int) -> tuple[int, ...]:
-    """Return the items from first to last in the random order of arms i < j, the same in every replay."""
-
-    def key(item: int) -> bytes:
-        return hashlib.blake2b(f"{seed}/{i}/{j}/{item}/order".encode(), digest_size=16).digest()
-
-    return tuple(sorted(range(first, last + 1), key=key))
-
-
-def _pair(left: int, right: int) -> Pair:
-    return (left, right) if left < right else (right, left)

@@ -14,6 +14,8 @@ from ..rating import bradley_terry
 from ..rating.counts import cells_of_pairs
 from ..rating.elo import FIRST, POINTS
 from ..rating.estimates import Intervals, estimate
+from . import log
+from .about import describe_about
 from .certainty import certainly_beats
 from .duels import iso_time
 from .goal import Goal
@@ -55,10 +57,10 @@ def glance(study: Study, estimated: Standing | None = None) -> Json:
         - `map`: the names of up to 30 active arms, the best first, and `cells` (i, j, wins of i, wins of j, ties,
           certain) of those of their pairs that have met; certain is 1 if i certainly beats j, −1 if j beats i, else 0.
     """
-    tally, void, seq, answers, pending, retired, rate = study.read(
+    look, tally, seq, answers, pending, retired, rate = study.read(
         lambda _, history: (
+            history.look(log.clock()),
             history.tally,
-            history.void,
             history.seq,
             history.total,
             len(history.open),
@@ -67,12 +69,11 @@ def glance(study: Study, estimated: Standing | None = None) -> Json:
         )
     )
     goal = study.goal
-    verdict = goal.verdict(tally, void=void)
+    verdict = look.verdict()
     if estimated is None and 1 < tally.active.sum() <= MOST_SHOWN and met(tally).any():
-        estimated = standing(
-            tally, confidence=goal.confidence, margin=goal.margin, test=goal.test, answers_an_hour=rate
-        )
-    early = estimated is not None and is_too_early(estimated, verdict.duels, verdict.arms, verdict.items)
+        estimated = standing(tally, confidence=goal.confidence, margin=goal.margin, answers_an_hour=rate)
+    limit = verdict.items if goal.asks_once else None
+    early = estimated is not None and is_too_early(estimated, verdict.duels, verdict.arms, limit)
     to_go = estimated.answers_median if estimated is not None and verdict.kind == "not yet" and not early else None
     shown = verdict.as_dict() | {"duels_to_go": to_go or None}
     order, sure = ranked(tally), certainly_beats(tally, goal.confidence)
@@ -89,6 +90,7 @@ def glance(study: Study, estimated: Standing | None = None) -> Json:
             "winner": verdict.winner,
             "leader": verdict.leader,
             "items": verdict.items,
+            "about": describe_about(verdict.about, verdict.items),
             "headline": headline(shown, retired),
             "words": _sure(verdict, estimated),
         },

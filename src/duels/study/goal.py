@@ -1,16 +1,19 @@
-"""What a study is to find out, and by which rules: chosen when it is created. Only `after` can be changed."""
+"""What a study is to find out, and by which rules: chosen when it is created.
+
+Only `after` and `margin` can be changed later, and `about` before the first question.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ..errors import InvalidInput
+from .about import NEW_ITEMS, THESE_ANSWERS, THESE_ITEMS, About, check_about
 from .certainty import checked_confidence, checked_margin
 from .leaderboard import RankRow, rank_rows
 from .tally import Tally
 from .verdict import Verdict, verdict
 
 AFTER = ("stop", "rank")
-ABOUT = ("items like these", "these items")
 
 
 class Goal(NamedTuple):
@@ -21,48 +24,31 @@ class Goal(NamedTuple):
         margin: If above 0, an arm may be declared practically tied with the best: none beats it with a probability of
             more than ½ + margin.
         after: What happens when the winner is known: `stop`, or `rank` to find the order of the others too.
-        test: Which test gives the verdict: `winner`, or `all pairs` in studies that version 0.1.0 created.
         ties: How the policy learns of ties: they are `skipped`, or entered as `halves`.
-        redirects: Whether questions that cannot help the verdict are replaced, if an arm may not meet itself.
-        about: What the verdict is about: `items like these`, of which the questions are examples, or exactly
-            `these items`, so that each pair is asked about each of them once.
-        once: Whether each pair is asked about each item at most once even so: a judge that always answers the same
-            question alike teaches nothing new when it is asked again.
+        about: What the verdict is about, see `about`.
     """
 
     confidence: float = 0.95
     margin: float = 0.0
     after: str = "stop"
-    test: str = "winner"
     ties: str = "halves"
-    redirects: bool = True
-    about: str = "items like these"
-    once: bool = False
-
-    @property
-    def on_these_items(self) -> bool:
-        """Whether the verdict is about exactly the items of the study."""
-        return self.about == "these items"
+    about: About = THESE_ITEMS
 
     @property
     def asks_once(self) -> bool:
         """Whether a pair that was asked about an item is not asked about it again."""
-        return self.once or self.on_these_items
+        return self.about in (NEW_ITEMS, THESE_ANSWERS)
 
-    def verdict(
-        self, tally: Tally, confidence: float | None = None, margin: float | None = None, void: str | None = None
-    ) -> Verdict:
-        """Return the verdict on counts by the study's test.
+    def verdict(self, tally: Tally, margin: float | None = None, **known: Any) -> Verdict:
+        """Return the verdict on counts.
 
         Args:
             tally: The counts.
-            confidence: By default the goal's.
             margin: By default the goal's.
-            void: Why nothing is promised, if so.
+            **known: Further arguments of `verdict.verdict`.
         """
-        confidence = self.confidence if confidence is None else confidence
         margin = self.margin if margin is None else margin
-        return verdict(tally, confidence=confidence, margin=margin, test=self.test, void=void)
+        return verdict(tally, confidence=self.confidence, margin=margin, **known)
 
     def ranking(self, tally: Tally) -> list[RankRow]:
         """Return the ranking by these counts."""
@@ -76,34 +62,28 @@ class Goal(NamedTuple):
             tally: Returns the counts now.
         """
         if verdict.kind == "winner":
-            return self.after == "stop" or all(row.certain for row in self.ranking(tally()))
+            return self.after == "stop" or all(
+                row.certain for row in rank_rows(tally(), verdict.winner, self.confidence)
+            )
         return verdict.kind != "not yet"
-
-
-OLD = Goal(test="all pairs", redirects=False)  # of studies that version 0.1.0 created
 
 
 def new_goal(
     confidence: float = 0.95,
     margin: float = 0.0,
     after: str = "stop",
-    about: str = "items like these",
+    about: str = THESE_ITEMS,
     *,
     ties: str,
-    once: bool = False,
 ) -> Goal:
     """Return the goal of a new study. With a margin ties are never skipped: they show which arms are close.
 
     Raises:
         InvalidInput: If an argument is out of range.
     """
-    after = checked_after(after)
-    if about not in ABOUT:
-        raise InvalidInput(
-            f"about is {about!r}: expected 'items like these' or 'these items', what the verdict is about"
-        )
+    after, about = checked_after(after), check_about(about)
     confidence, margin = checked_confidence(confidence), checked_margin(margin)
-    return Goal(confidence, margin, after, ties="halves" if margin > 0 else ties, about=about, once=once)
+    return Goal(confidence, margin, after, "halves" if margin > 0 else ties, about)
 
 
 def checked_after(after: str) -> str:
@@ -119,4 +99,4 @@ def checked_after(after: str) -> str:
 
 def goal_of(settings: Mapping[str, Any]) -> Goal:
     """Return the goal that is stored in a study's settings."""
-    return Goal(**settings["goal"]) if "goal" in settings else OLD
+    return Goal(**settings["goal"]) if "goal" in settings else Goal()

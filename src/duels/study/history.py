@@ -3,10 +3,12 @@
 The same log gives the same record, the same policy state and the same next question on every machine.
 """
 
+import copy
 import io
 import json
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
@@ -19,16 +21,16 @@ from ..policies import Policy
 from ..policies import policy as find_policy
 from ..storage.batches import Batch
 from ..storage.storage import StudyRow
+from .asked_items import AskedItems, ItemSet, Place, item_set_of
 from .goal import Goal
 from .player import Player, SavedState
 from .questions import Questions
-from .record import COLUMNS, NONE, Record
+from .record import COLUMNS, NOBODY, NONE, Record
 
 OUTCOME = np.array([1.0, 0.0, 0.5, 0.5])  # of the arm on the left, by answer
 LARGE = 2**25  # bytes: a larger policy state is not saved in snapshots
 SMALL = 32  # arms: with fewer, a policy is fast enough without compiling
 FEW = 256  # answers that the policy's state may take in while others wait
-SAVED_AS = {"answered": "told"}  # columns with another name in snapshots
 
 
 class CatchUp(NamedTuple):
@@ -87,10 +89,14 @@ class History(Record):
         places = self.places
         return (places[first], places[second]) if first in places and second in places else None
 
-    def _answer(self, duel: int, answer: int) -> None:
+    def _answer(self, duel: int, answer: int, is_late: bool = False) -> None:
         self._asked_last = None
-        super()._answer(duel, answer)
+        super()._answer(duel, answer, is_late)
         self._questions.take_answer(self.left[duel], self.right[duel])
+
+    def _change_levels(self) -> None:
+        super()._change_levels()
+        self._questions.start_again()
 
     def _import(self, batch: Batch, time: float) -> None:
         self._asked_last = None
@@ -99,9 +105,9 @@ class History(Record):
         if batch.count is not None and self.is_sampled:  # shares of earlier counts are smaller now
             self._restart_policy()
 
-    def _withdraw(self, duels: Sequence[int], becomes: int, blind: bool = False) -> None:
+    def _withdraw(self, duels: Sequence[int], becomes: int, time: float, blind: bool = False) -> None:
         self._asked_last = None
-        super()._withdraw(duels, becomes, blind)
+        super()._withdraw(duels, becomes, time, blind)
 
     def _set_goal(self, goal: Goal) -> None:
         self._asked_last = None
@@ -231,7 +237,7 @@ class History(Record):
         arms = np.array(pair, np.int64)
         return arms[:1], arms[1:], np.array([won])
 
-    def question(self, now: float, allow_self: bool) -> tuple[int, int, int]:
+    def question(self, now: float, allow_self: bool, person: int = NOBODY) -> tuple[int, int, int]:
         """Return the next duel; `is_ready` must be true.
 
         The policy knows of open duels within their lease, so that many questions at once spread out.
@@ -239,10 +245,14 @@ class History(Record):
         Args:
             now: The time, in seconds since 1970.
             allow_self: Whether an arm may duel itself.
+            person: Who is asked, if it is a person who is known.
 
         Returns:
             The arms on the left and on the right, and 1 if the policy's first arm is on the right.
         """
+        if self.has_answered(person):
+            self._asked_last = None
+            return self.turned(*self._question_of(person, now))
         player = self._entered()
         last = self._asked_last
         # The scratch copy is extended while the same duels are open; a clock may have been set back.
@@ -256,9 +266,41 @@ class History(Record):
             self._looked, self._expiry = now, min((self.asked[duel] for duel in leased), default=now) + self.row.lease
             self._questions.look_ahead(len(leased), first, second)
         self._expiry = min(self._expiry, now + self.row.lease)
-        i, j = self._questions.choose(i, j, now, allow_self, self.policy, player.t)
+        i, j = self._questions.choose(i, j, now, allow_self, self.policy, player.t, person)
         self._asked_last, self._asked_number = (i, j), len(self.left)
         return self.turned(i, j)
+
+    def has_answered(self, person: int) -> bool:
+        """Return whether a person has given answers that count."""
+        return person >= 0 and self._answers_of[person] > 0
+
+    def _question_of(self, person: int, now: float) -> tuple[int, int]:
+        """The places of the next pair for a person who has answered before.
+
+        What people are asked must not depend on what they said: somebody who dislikes an arm, and is therefore asked
+        about it again, would make others look good. So their own answers are left out.
+        """
+        others = copy.copy(self)
+        others.wins, others.ties = self.wins.copy(), self.ties.copy()
+        mine = np.flatnonzero((np.array(self.person) == person) & (np.array(self.counting) == 1))
+        left, right = np.array(self.left, np.int64)[mine], np.array(self.right, np.int64)[mine]
+        others._count_all(left, right, np.array(self.answer, np.int64)[mine], -self.votes_of(mine))
+        questions = Questions(others)
+        leased = self.leased(now)
+        questions.look_ahead(len(leased), *self.pairs(leased)[:2])
+        return questions.choose_for(person, now)
+
+    @contextmanager
+    def preview_items(self, found: ItemSet | None) -> Iterator[None]:
+        """While a block runs, let questions be about these items: the event that says so is not written yet."""
+        items = self.items
+        if items is not None and found is not None and found.items:
+            self.items = copy.deepcopy(items)
+            self.items.fix(found)
+        try:
+            yield
+        finally:
+            self.items = items
 
     def turned(self, i: int, j: int) -> tuple[int, int, int]:
         """Return the next duel, if it is of the active arms in these places, as `question` does."""
@@ -270,13 +312,13 @@ class History(Record):
         """Return the places of the pair, of those that may meet, that helps the verdict most."""
         return self._questions.pair_among(may_meet)
 
-    def can_ask(self, now: float) -> bool:
-        """Return whether there is a question: in a study on these items, all may have been asked."""
-        return self._questions.can_ask(now)
+    def can_ask(self, now: float, person: int = NOBODY) -> bool:
+        """Return whether there is a question: all may have been asked, of everybody or of this person."""
+        return self._questions.can_ask(now, person)
 
-    def next_item(self, left: int, right: int, now: float) -> int | None:
-        """Return the item of the next duel, if it is of these arms, in a study on these items; else None."""
-        return self._questions.next_item(left, right, now)
+    def next_place(self, left: int, right: int, now: float, person: int = NOBODY) -> Place | None:
+        """Return the item of the next duel and its place, if it is of these arms; None in a study without items."""
+        return self._questions.next_place(left, right, now, person)
 
     def snapshot(self) -> Callable[[], bytes]:
         """Copy the whole state.
@@ -296,13 +338,18 @@ class History(Record):
             "open": list(self.open),
             "forgotten": sorted(self.forgotten),
         }
-        arrays = {SAVED_AS.get(name, name): np.array(getattr(self, name), kind) for name, kind in COLUMNS.items()}
+        arrays = {name: np.array(getattr(self, name), kind) for name, kind in COLUMNS.items()}
         arrays |= {"active": np.array(self.active, bool), "wins": self.wins.copy(), "ties": self.ties.copy()}
+        arrays |= {"skips": self.skips.copy(), "lates": self.lates.copy()}
+        plain |= {"margin": self.goal.margin, "about": self.goal.about, "contradictions": self.contradictions}
+        plain |= {"imports": self.imports.copy(), "people": len(self._answers_of)}
+        plain |= {"asked_again": sorted(self._asked_again), "unknown": self.unknown, "by_judges": self.by_judges}
         if self.count:
             arrays |= {"count": np.array(self.count, np.int64), "counted": np.array(self.counted, np.int64)}
         if self.items is not None:
-            plain |= {"items": [self.items.first, self.items.last], "closed": sorted(self.items.closed)}
-            arrays["item"] = np.array(self.items.of, np.int32)
+            plain |= {"sets": [(duels, found.as_note()) for duels, found in self.items.sets]}
+            plain["closed"] = sorted(self.items.closed)
+            arrays |= {"item": np.array(self.items.of, np.int32), "place": np.array(self.items.place, np.int32)}
         if self.notes is not None:
             plain["notes"] = self.notes.copy()
         player = None if self._lent or self._folded < len(self.answered) else self._player
@@ -326,24 +373,33 @@ class History(Record):
         self.active = arrays.pop("active").tolist()
         for name, kind in COLUMNS.items():
             column = getattr(self, name)
-            saved = arrays.pop(SAVED_AS.get(name, name))
-            setattr(self, name, array(column.typecode, saved.astype(kind).tobytes()))
+            setattr(self, name, array(column.typecode, arrays.pop(name).astype(kind).tobytes()))
         self.count, self.counted = (array("q", arrays.pop(name, NONE).tobytes()) for name in ("count", "counted"))
         wide = np.int64 if self.count else np.int32
         self.wins, self.ties = (arrays.pop(name).astype(wide) for name in ("wins", "ties"))
+        self.skips, self.lates = arrays.pop("skips"), arrays.pop("lates")
         self.repeated = int((self.votes_of(np.array(self.answered, np.int64)) - 1).sum())
         self.open = dict.fromkeys(plain["open"])
         self._see_all_open()
         self.forgotten = set(plain["forgotten"])
-        self.retired = plain.get("retired", False)
-        self.goal = self.goal._replace(after=plain.get("after", self.goal.after))
-        self.imported = plain.get("imported", 0)
-        self.notes = plain.get("notes")
+        self.retired, self.imported, self.notes = plain["retired"], plain["imported"], plain.get("notes")
+        self.goal = self.goal._replace(**{name: plain[name] for name in ("after", "margin", "about")})
+        self.contradictions, self.imports = plain["contradictions"], [tuple(span) for span in plain["imports"]]
+        self._asked_again, self.unknown, self.by_judges = (
+            set(plain["asked_again"]),
+            plain["unknown"],
+            plain["by_judges"],
+        )
+        self._answers_of = _answers_of(self.person, self.counting, plain["people"])
+        self.returned = sum(given > 1 for given in self._answers_of)
         if self.items is not None:
-            self.items.fix(*plain["items"])
-            self.items.closed = set(plain.get("closed", ()))
-            self.items.of = array("i", arrays.pop("item").astype(np.int32).tobytes())
-            self.items.again(self.left, self.right, self.answered)
+            self.items = AskedItems(self.row.seed, self.goal.about)
+            self.items.sets = [(duels, item_set_of(note)) for duels, note in plain["sets"]]
+            self.items.closed = set(plain["closed"])
+            self.items.of, self.items.place = (
+                array("i", arrays.pop(name).astype(np.int32).tobytes()) for name in ("item", "place")
+            )
+            self.items.replay(self.left, self.right, self.answered)
         self._start_again()
         try:
             same = "code" in plain and plain["code"] == loop.code_of(self.policy)
@@ -367,6 +423,13 @@ class History(Record):
         duels = len(self.left) * columns + 8 * len(self.count)
         notes = 0 if not self.notes else (100 + len(self.notes[0])) * len(self.notes)
         return self.wins.nbytes + self.ties.nbytes + duels + notes + 100 * len(self.open) + player
+
+
+def _answers_of(person: Sequence[int], counting: Sequence[int], people: int) -> list[int]:
+    """How many answers of each person count."""
+    who = np.array(person, np.int64)[np.array(counting, np.int8) == 1]
+    found: list[int] = np.bincount(who[who >= 0], minlength=people).tolist()
+    return found
 
 
 def _mixed(shares: np.ndarray, imports: np.ndarray) -> np.ndarray:

@@ -10,18 +10,20 @@ from functools import partial
 import sqlalchemy as sa
 
 from ..checks import check_int
-from ..errors import Conflict, InvalidInput
+from ..errors import InvalidInput
 from ..storage.storage import Write
 from ..votes.item_files import Item, ItemSource, read_items
 from .item_rows import (
     LARGEST,
     delete_item,
     execute,
+    execute_many,
     insert_items,
     item_in,
     last_number,
     names_of_arms,
     no_item,
+    note_items,
     refuse_if_fixed,
     rows,
     stored_tags,
@@ -32,7 +34,8 @@ from .log import Log
 def remove_item(study: Log, number: int) -> None:
     """Remove an item. Its answers are kept and count; nobody is asked about it again.
 
-    A voter who has an open question about it gets another one. Its number is not used again.
+    After the first question this voids the verdict's promise: whoever knows results could remove what speaks against a
+    favorite. A voter who has an open question about it gets another one. Its number is not used again.
 
     Args:
         study: The study.
@@ -40,25 +43,18 @@ def remove_item(study: Log, number: int) -> None:
 
     Raises:
         NotFound: If there is no such item.
-        Conflict: If the study is about exactly its items, and has asked its first question; or if that study would
-            be left with a gap in its numbers.
+        Conflict: If the study counts the answers about exactly its items, and has asked its first question.
     """
     number = check_int("number", number, 1, LARGEST)
     study.storage.write(Write(partial(_remove, study=study, number=number), study.id))
 
 
 def _remove(connection: sa.Connection, *, study: Log, number: int) -> None:
-    fixed = refuse_if_fixed(connection, study, "the item cannot be removed")
-    near = "SELECT number FROM items WHERE study_id = ? AND number IN (?, ?, ?)"
-    found = {one for (one,) in rows(connection, near, (study.id, number - 1, number, number + 1))}
-    if number not in found:
+    refuse_if_fixed(connection, study, "the item cannot be removed")
+    if not rows(connection, "SELECT 1 FROM items WHERE study_id = ? AND number = ?", (study.id, number)):
         raise no_item(study, number)
-    if fixed and len(found) == 3:
-        raise Conflict(
-            f"item {number} cannot be removed: study {study.name!r} is about exactly its items, which must have "
-            "consecutive numbers; remove all of them and add the others again"
-        )
     delete_item(connection, study, number)
+    note_items(connection, study)
 
 
 def replace_item(study: Log, number: int, item: Item | Mapping[str, object] | ItemSource) -> int:
@@ -66,7 +62,8 @@ def replace_item(study: Log, number: int, item: Item | Mapping[str, object] | It
 
     Answers about an item were given about what was shown. So if anybody was asked about it, the replacement gets a
     number of its own, after all others, and the old item is removed, see `remove_item`. Otherwise it keeps the number.
-    It also does if only its tags change, which voters never see; then its answers stay about it.
+    It also does if only its tags change, which voters never see, or if it only has outputs of further arms; then its
+    answers stay about it.
 
     Args:
         study: The study.
@@ -104,6 +101,12 @@ def _replace(connection: sa.Connection, *, study: Log, number: int, item: Item, 
         tags = "UPDATE items SET tags = ? WHERE study_id = ? AND number = ?"
         execute(connection, tags, (stored_tags(item.tags), *key))
         return number
+    if there[0][0] == item.prompt and set(outputs) < set(shown):
+        columns = "study_id, item, arm, kind, content"
+        more = [(*key, *output) for output in shown if output not in outputs]
+        execute_many(connection, f"INSERT INTO outputs ({columns}) VALUES (?, ?, ?, ?, ?)", more)
+        note_items(connection, study)
+        return number
     refuse_if_fixed(connection, study, "the item cannot be replaced")
     if was_shown or _shown_in(connection, study.id, number, seen, LARGEST):
         delete_item(connection, study, number)
@@ -112,6 +115,7 @@ def _replace(connection: sa.Connection, *, study: Log, number: int, item: Item, 
         execute(connection, "DELETE FROM outputs WHERE study_id = ? AND item = ?", key)
         execute(connection, "DELETE FROM items WHERE study_id = ? AND number = ?", key)
     insert_items(connection, study, [item], names, number)
+    note_items(connection, study)
     return number
 
 

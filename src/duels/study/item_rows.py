@@ -12,6 +12,7 @@ from ..errors import Conflict, InvalidInput, NotFound
 from ..votes.item_files import Item
 from ..votes.item_tables import listed
 from ..votes.names import place_of
+from .about import THESE_ANSWERS
 from .log import Log
 
 Row = tuple[Any, ...]  # of the database
@@ -90,19 +91,26 @@ def noted_number(connection: sa.Connection, study: Log) -> int:
     return max(there, removed)
 
 
-def refuse_if_fixed(connection: sa.Connection, study: Log, what: str) -> bool:
-    """Return whether the study is about exactly its items.
-
-    Raises:
-        Conflict: If it is, and has asked its first question, after which they stay as they are.
-    """
+def refuse_if_fixed(connection: sa.Connection, study: Log, what: str) -> None:
+    """Raise `Conflict` if a study counts the answers about exactly its items, and has asked its first question."""
     history = study.current(connection)
-    if history.items is not None and history.left:
+    if history.goal.about == THESE_ANSWERS and history.left and history.items is not None:
         raise Conflict(
-            f"{what}: study {study.name!r} is about exactly the {history.items.size} items that it had "
-            "at its first question; create another study, or one on items like these"
+            f"{what}: study {study.name!r} counts the answers about exactly the {history.items.size} items that it had "
+            "at its first question; create another study, or one about new items"
         )
-    return history.items is not None
+
+
+def note_items(connection: sa.Connection, study: Log) -> None:
+    """Write to the log which items questions may be about now, if that has changed since the first question."""
+    from .items import find_item_set
+
+    history = study.current(connection)
+    if not history.left or history.items is None:
+        return
+    found = find_item_set(connection, study)
+    if (found.items, found.ready) != (history.items.items, history.items.ready):
+        study.write_event(connection, "items", found.as_note())
 
 
 def no_item(study: Log, number: int) -> NotFound:

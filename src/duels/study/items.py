@@ -3,8 +3,8 @@
 A duel of a study with items shows one item's two outputs; the note of its event says which, as `{"item": number}`.
 """
 
-import hashlib
 import json
+import random
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -12,9 +12,10 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from ..checks import check_int
-from ..errors import Conflict, InvalidInput, NothingToAsk
+from ..errors import Conflict, InvalidInput
 from ..storage.storage import Write
 from ..votes.item_files import KINDS, Item, ItemSource, Output, read_items
+from .asked_items import ItemSet
 from .duels import Duel, DuelItem
 from .item_changes import remove_item, replace_item
 from .item_rows import (
@@ -27,6 +28,7 @@ from .item_rows import (
     last_number,
     marks,
     names_of_arms,
+    note_items,
     read,
     read_tags,
     refuse_if_fixed,
@@ -42,7 +44,6 @@ __all__ = [
     "add_items",
     "allow_scripts",
     "can_show",
-    "choose_item",
     "clear_items",
     "count_items",
     "has_any",
@@ -54,8 +55,8 @@ __all__ = [
     "replace_item",
     "scripts_allowed",
 ]
-DRAWS = 32  # random items to try before looking at all of them
-MOST_MARKS = 500  # values in one statement
+NUMBERS = "SELECT number FROM items WHERE study_id = ?"
+OUTPUTS = "SELECT arm, count(*) FROM outputs WHERE study_id = ? GROUP BY arm"
 
 
 def add_items(study: Log, items: ItemSource) -> int:
@@ -81,6 +82,7 @@ def _add_items(connection: sa.Connection, *, study: Log, items: Sequence[Item]) 
     refuse_if_fixed(connection, study, "items cannot be added")
     names = names_of_arms(connection, study, items)
     insert_items(connection, study, items, names, last_number(connection, study) + 1)
+    note_items(connection, study)
     return len(items)
 
 
@@ -117,9 +119,11 @@ def add_output(study: Log, item: int, arm: str, output: Output) -> None:
 
 def _add_output(connection: sa.Connection, *, study: Log, item: int, arm: str, output: Output) -> None:
     key = (study.id, item, arm)
+    study.current(connection)
     if not rows(connection, "SELECT 1 FROM outputs WHERE study_id = ? AND item = ? AND arm = ?", key):
         columns = "study_id, item, arm, kind, content"
         execute(connection, f"INSERT INTO outputs ({columns}) VALUES (?, ?, ?, ?, ?)", (*key, *output))
+        note_items(connection, study)
 
 
 def count_items(study: Log) -> int:
@@ -171,28 +175,9 @@ def _listed(study: Log, after: int, limit: int, arms: Sequence[str] | None) -> l
     return list(found.items())
 
 
-def count_in(connection: sa.Connection, study_id: int) -> int:
-    """Return how many items a study has, inside a transaction."""
-    return int(rows(connection, "SELECT count(*) FROM items WHERE study_id = ?", (study_id,))[0][0])
-
-
 def with_items(study: Log, duels: list[Duel]) -> list[Duel]:
     """Return duels with the prompts and outputs that they are about, if the study has items."""
-    numbers = {duel.id: duel.item.number for duel in duels if duel.item is not None}
-    if len(numbers) < len(duels) and read(study, "SELECT 1 FROM items WHERE study_id = ? LIMIT 1", (study.id,)):
-        numbers |= _items_asked(study, [duel.id for duel in duels if duel.id not in numbers])
-    return [_with_item(study, duel, numbers[duel.id]) if duel.id in numbers else duel for duel in duels]
-
-
-def _items_asked(study: Log, duels: Sequence[int]) -> dict[int, int]:
-    """The items of duels, as the notes of their events say."""
-    found: dict[int, int] = {}
-    for start in range(0, len(duels), MOST_MARKS):
-        some = duels[start : start + MOST_MARKS]
-        text = f"SELECT duel, note FROM events WHERE study_id = ? AND kind = 'ask' AND duel IN ({marks(some)})"
-        asked = read(study, text, (study.id, *some))
-        found |= {duel: item for duel, note in asked if note and (item := item_in(note)) is not None}
-    return found
+    return [duel if duel.item is None else _with_item(study, duel, duel.item.number) for duel in duels]
 
 
 def _with_item(study: Log, duel: Duel, number: int) -> Duel:
@@ -217,7 +202,9 @@ def _clear_items(connection: sa.Connection, *, study: Log) -> int:
     if study.current(connection).left:  # without questions, numbers can begin again
         remember_number(connection, study, last_number(connection, study))
     execute(connection, "DELETE FROM outputs WHERE study_id = ?", (study.id,))
-    return int(execute(connection, "DELETE FROM items WHERE study_id = ?", (study.id,)).rowcount)
+    removed = int(execute(connection, "DELETE FROM items WHERE study_id = ?", (study.id,)).rowcount)
+    note_items(connection, study)
+    return removed
 
 
 def allow_scripts(study: Log, allowed: bool) -> None:
@@ -236,94 +223,37 @@ def scripts_allowed(study: Log) -> bool:
     return bool(json.loads(read(study, SETTINGS, (study.id,))[0][0]).get("scripts"))
 
 
-def choose_item(
-    connection: sa.Connection, study_id: int, left: str, right: str, seed: int, duel: int, voter: str | None = None
-) -> int | None:
-    """Choose the item that a duel shows.
-
-    It is one of the items with outputs of both arms that this voter was shown least often, and not the last one again
-    if there are others. The seed and the duel's number decide between them, each with the same probability.
-
-    Args:
-        connection: The transaction's connection; its events must have been flushed.
-        study_id: The study's id.
-        left: The arm on the left.
-        right: The arm on the right.
-        seed: The study's seed.
-        duel: The duel's number.
-        voter: Who is asked.
-
-    Returns:
-        The item's number; None if no item has outputs of both arms.
-    """
-    spans = (
-        "SELECT (SELECT min(number) FROM items WHERE study_id = ?), (SELECT max(number) FROM items WHERE study_id = ?)"
-    )
-    first: int | None
-    first, last = rows(connection, spans, (study_id, study_id))[0]
-    if first is None:
-        return None
-    arms, seen = sorted({left, right}), _seen(connection, study_id, voter)
-    *draws, choice = _random(seed, duel)
-    # Drawing until an item fits gives each that fits the same chance, and rarely needs to look at all items.
-    drawn: list[int] = [first + draw % (last + 1 - first) for draw in draws]
-    fitting = _with_both(connection, study_id, arms, sorted({number for number in drawn if number not in seen}))
-    chosen = next((number for number in drawn if number in fitting), None)
-    if chosen is not None:
-        return chosen
-    fitting = _with_both(connection, study_id, arms)
-    fitting = fitting - set(list(seen)[-1:]) or fitting
-    least = min((seen.get(number, 0) for number in fitting), default=0)
-    rarest = sorted(number for number in fitting if seen.get(number, 0) == least)
-    return rarest[choice % len(rarest)] if rarest else None
-
-
-def unasked_item(connection: sa.Connection, study: Log, duel: Duel, before: set[int]) -> dict[str, int]:
-    """Choose an item that a judge was not asked about yet.
-
-    Args:
-        connection: The transaction's connection.
-        study: The study.
-        duel: The duel.
-        before: The items that the judge was asked about, with the same arms.
-
-    Returns:
-        The item, for the question's note; nothing if the study has no items.
+def find_item_set(connection: sa.Connection, study: Log) -> ItemSet:
+    """Return the items that questions may be about now, and the active arms that have outputs for all of them.
 
     Raises:
-        NothingToAsk: If the judge was asked about all items that have outputs of both arms.
-    """
-    if not has_any(connection, study.id):
-        return {}
-    left = sorted(_with_both(connection, study.id, sorted({duel.left, duel.right})) - before)
-    if not left:
-        raise NothingToAsk(f"{duel.left!r} and {duel.right!r} were compared on every item that has outputs of both")
-    return {"item": left[_random(study.row.seed, duel.id)[0] % len(left)]}
-
-
-def fixed_items(connection: sa.Connection, study: Log) -> tuple[int, int]:
-    """Return the numbers of the first and the last item, before the first question of a study on these items.
-
-    Raises:
-        Conflict: If it has no items, or some item has no output of an active arm, or numbers between were removed.
+        Conflict: If the first question cannot be asked: outputs are missing.
     """
     history = study.current(connection)
-    numbers = [row[0] for row in rows(connection, "SELECT number FROM items WHERE study_id = ?", (study.id,))]
+    numbers = tuple(row[0] for row in rows(connection, f"{NUMBERS} ORDER BY number", (study.id,)))
     if not numbers:
-        raise Conflict(f"study {study.name!r} is about its items, but has none: add them with add_items first")
-    if max(numbers) - min(numbers) >= len(numbers):
-        raise Conflict(
-            f"study {study.name!r} is about exactly its items, which must have consecutive numbers, but some between "
-            "were removed: remove all of them with clear_items and add them again"
-        )
-    for name, active in zip(history.names, history.active):
-        lacking = set(numbers) - _with_both(connection, study.id, [name]) if active else set()
-        if lacking:
-            raise Conflict(
-                f"item {min(lacking)} of study {study.name!r} has no output of arm {name!r}: a study on these items "
-                f"compares all arms on each of them; items without that output: {len(lacking)}"
-            )
-    return min(numbers), max(numbers)
+        return ItemSet((), frozenset())
+    counts = {arm: count for arm, count in rows(connection, OUTPUTS, (study.id,))}  # noqa: C416  # for its type
+    ready = frozenset(arm for arm, name in enumerate(history.names) if counts.get(name, 0) == len(numbers))
+    lacking = [arm for arm, active in enumerate(history.active) if active and arm not in ready]
+    able = [arm for arm, active in enumerate(history.active) if active and arm in ready]
+    if not history.left and lacking and (len(able) < 2 or history.goal.asks_once):
+        raise _lacking_output(connection, study, history.names[lacking[0]], numbers)
+    return ItemSet(numbers, ready)
+
+
+def _lacking_output(connection: sa.Connection, study: Log, arm: str, numbers: Sequence[int]) -> Conflict:
+    without = sorted(set(numbers) - _with_both(connection, study.id, [arm]))
+    return Conflict(
+        f"item {without[0]} of study {study.name!r} has no output of arm {arm!r}: arms are compared on the same items; "
+        f"add its outputs ({len(without):,} are missing), or retire the arm"
+    )
+
+
+def draw_shared_item(connection: sa.Connection, study_id: int, arms: Sequence[str], luck: random.Random) -> int | None:
+    """Return a random item that has outputs of all these arms; None if there is none."""
+    fitting = sorted(_with_both(connection, study_id, sorted(set(arms))))
+    return luck.choice(fitting) if fitting else None
 
 
 def can_show(connection: sa.Connection, study_id: int, left: str, right: str, number: int | None) -> bool:
@@ -331,25 +261,6 @@ def can_show(connection: sa.Connection, study_id: int, left: str, right: str, nu
     if number is None:
         return not has_any(connection, study_id)
     return bool(_with_both(connection, study_id, sorted({left, right}), [number]))
-
-
-def _random(seed: int, duel: int) -> list[int]:
-    """DRAWS + 1 numbers below 2⁶⁴ that depend only on the seed and the duel."""
-    digest = hashlib.shake_128(f"item of duel {duel}, seed {seed}".encode()).digest(8 * (DRAWS + 1))
-    return [int.from_bytes(digest[at : at + 8], "big") for at in range(0, len(digest), 8)]
-
-
-def _seen(connection: sa.Connection, study_id: int, voter: str | None) -> dict[int, int]:
-    """How often a voter was shown each item; the one that was shown last comes last."""
-    if voter is None:
-        return {}
-    text = "SELECT note FROM events WHERE study_id = ? AND voter = ? AND kind = 'ask' AND note IS NOT NULL ORDER BY seq"
-    seen: dict[int, int] = {}
-    for (note,) in rows(connection, text, (study_id, voter)):
-        number = item_in(note)
-        if number is not None:
-            seen[number] = seen.pop(number, 0) + 1
-    return seen
 
 
 def _with_both(

@@ -3,9 +3,9 @@
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import sqlalchemy as sa
 
@@ -14,18 +14,18 @@ from ..errors import DamagedStudy, DeletedStudy, InvalidInput, StorageError
 from ..policies import Policy
 from ..storage.batches import Batch, Voters, stored, unpack, unpack_voters
 from ..storage.storage import Event, EventRow, NotReady, Storage, StudyRow, Write
-from ..storage.tables import snapshots, studies
+from ..storage.tables import events, snapshots, studies
 from ..votes.columns import ANSWERS, OTHER_WORDS, WORDS, plain
 from ..votes.names import place_of
+from .asked_items import item_set_of
 from .duels import Asked, LogEntry, duel_number, iso_time
 from .history import History
 from .player import Player
-from .record import TIE, chained, next_event
+from .record import NOBODY, TIE, chained, next_event
 
 SNAPSHOT_EVERY = 20_000  # events, and a twenty-fifth of the log
 PAGE = 4_000  # events to apply while others wait …
 VOTES = 250_000  # … and imported votes, but at least one import
-CHANGED = ("dts", "dts_plus", "merge_dts", "merge_rucb", "rmed2", "rmed2fh", "scb")  # policies, since version 0.1.0
 T = TypeVar("T")
 clock: Callable[[], float] = time.time
 
@@ -201,7 +201,23 @@ class Log:
             history.restore(row.content)
         except Exception:  # damaged; the log has everything
             return None
-        return history if (history.seq, history.digest) == (row.seq, row.digest) else None
+        if (history.seq, history.digest) != (row.seq, row.digest):
+            return None
+        history.name_people(self._names_of_people(connection, row.seq))
+        return history
+
+    def _names_of_people(self, connection: sa.Connection, last: int) -> dict[str, int]:
+        """The last duel that each person has answered or, without answers, was asked."""
+        found: dict[str, int] = {}
+        for kind in ("ask", "tell"):
+            chosen = sa.select(events.c.voter, sa.func.max(events.c.duel)).where(
+                events.c.study_id == self._row.id,
+                events.c.voter.is_not(None),
+                events.c.kind == kind,
+                events.c.seq <= last,
+            )
+            found |= {row[0]: row[1] for row in connection.execute(chosen.group_by(events.c.voter))}
+        return found
 
     def _catch_up(self) -> None:
         """Bring the policy's state up to date while nobody waits; compile it where that pays."""
@@ -273,13 +289,10 @@ class Log:
             if event.kind == "ask" and compare:
                 replayed.catch_up()
                 note = json.loads(event.note) if event.note else {}
-                if replayed.items is not None and "items" in note:
-                    replayed.items.fix(*note["items"])
-                asked = replayed.question(event.time, note.get("allow_self", True))
-                written = event.left_arm, event.right_arm, event.swapped
-                compare = asked == tuple(note.get("instead_of", written))
-                if compare and replayed.items is not None:
-                    compare = replayed.next_item(*asked[:2], event.time) == note.get("item")
+                # Who was asked may have been forgotten since; then what that person was asked cannot be compared.
+                if event.voter is not None or not note.get("person"):
+                    with replayed.preview_items(item_set_of(note) if "items" in note else None):
+                        compare = _asks_the_same(replayed, event, note)
                 if not compare and self._is_of_this_code(replayed.policy):
                     raise DamagedStudy(
                         f"event {event.seq} of study {self.name!r} asks what policy {self._row.policy} would not: "
@@ -296,16 +309,17 @@ class Log:
 
     def _is_of_this_code(self, policy: Policy) -> bool:
         """Whether the study was created with the policy's present code."""
-        began_with = self._row.settings.get("code")
-        if began_with is None:  # version 0.1.0 did not store it
-            return policy.name not in CHANGED
-        return bool(began_with == loop.code_of(policy))
+        return bool(self._row.settings.get("code") == loop.code_of(policy))
 
     def _write(self, history: History, kind: str, **fields: int | str | None) -> None:
         """Append one event."""
         event = next_event(history, kind, clock(), **fields)
         history.take(event)
         self._append(history, [event])
+
+    def write_event(self, connection: sa.Connection, kind: str, note: Mapping[str, Any]) -> None:
+        """Append an event that has only a note."""
+        self._write(self.current(connection), kind, note=json.dumps(note, ensure_ascii=False))
 
     def _append(self, history: History, new: Sequence[Event]) -> None:
         self._storage.append(self._row.id, new)
@@ -376,6 +390,16 @@ class Log:
             f"winner is {winner!r}: duel {number} is {left!r} against {right!r}; expected one of these, left, right, "
             "tie, both_bad or skip"
         )
+
+
+def _asks_the_same(history: History, event: Event, note: Mapping[str, Any]) -> bool:
+    """Whether a question is the one that follows from what was before it."""
+    person = NOBODY if "calls" in note else history.person_of(event.voter)
+    asked = history.question(event.time, note.get("allow_self", True), person)
+    if asked != (event.left_arm, event.right_arm, event.swapped):
+        return False
+    place = history.next_place(*asked[:2], event.time, person)
+    return place is None or place == (note.get("place", note["item"]), note["item"])
 
 
 def _length(rows: Sequence[EventRow]) -> int:

@@ -4,7 +4,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..policies.evidence import is_certain, log_closeness, margin_level, no_winner_level, winner_level
+from ..policies.evidence import (
+    dependent_level,
+    is_certain,
+    log_closeness,
+    margin_level,
+    no_winner_level,
+    winner_level,
+)
 from ..policies.verdict import helpful
 from .tally import Bools, Floats, Ints
 
@@ -27,12 +34,21 @@ class Looks(NamedTuple):
     levels: Floats  # (4,): the evidence that `sure`, `lost` and `done` need, and the margin
 
 
-def new_looks(arms: int, delta: float, margin: float) -> Looks:
-    """Return what is known before the first answer."""
+def new_looks(arms: int, delta: float, margin: float, shares_items: bool = False) -> Looks:
+    """Return what is known before the first answer.
+
+    Args:
+        arms: How many there are.
+        delta: One minus the confidence.
+        margin: Of the verdict.
+        shares_items: Whether pairs share items, so that their answers may depend on each other.
+    """
     wins, ties, waiting = np.zeros((3, arms, arms))
     sure, lost, done = np.zeros((3, arms, arms), dtype=bool)
     ahead, near, losses, behind = np.zeros((4, arms), np.int64)
-    levels = [winner_level(delta, arms), no_winner_level(delta, arms), margin_level(delta, arms), margin]
+    winner = dependent_level(delta, arms) if shares_items else winner_level(delta, arms)
+    no_winner = winner if shares_items else no_winner_level(delta, arms)
+    levels = [winner, no_winner, margin_level(delta, arms), margin]
     return Looks(wins, ties, waiting, sure, lost, done, ahead, near, losses, behind, np.array(levels))
 
 

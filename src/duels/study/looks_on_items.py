@@ -1,11 +1,15 @@
-"""As `looks`, for simulations of studies on exactly N items, each of which a pair is asked about once; see `finite`."""
+"""As `looks`, for simulations of studies on N items, each of which a pair is asked about once.
+
+They are about these answers, see `finite`, or about new items, of which these are a sample.
+"""
 
 import math
 from typing import NamedTuple
 
 import numpy as np
 
-from ..policies.evidence import LOG_2, LOG_630
+from ..policies.evidence import LOG_2, LOG_630, log_closeness
+from ..policies.evidence import evidence as evidence_of
 from ..policies.verdict import lead
 from .looks import Looks, new_looks, useful
 from .tally import Bools, Ints
@@ -24,9 +28,12 @@ class ItemLooks(NamedTuple):
     level: Bools  # (K, K): whether all items were asked, and i has not won more
     levels: Ints  # (K,): how many arms i is `level` with
     items: int
+    is_sample: bool  # whether the items are a sample, so that the verdict is about new ones
 
 
-def new_item_looks(wins: Ints, ties: Ints, items: int, delta: float, margin: float) -> ItemLooks:
+def new_item_looks(
+    wins: Ints, ties: Ints, items: int, delta: float, margin: float, is_sample: bool = False
+) -> ItemLooks:
     """Return what is known before the first answer.
 
     Args:
@@ -35,13 +42,12 @@ def new_item_looks(wins: Ints, ties: Ints, items: int, delta: float, margin: flo
         items: How many there are.
         delta: One minus the confidence.
         margin: Of the verdict.
+        is_sample: Whether the items are a sample, so that the verdict is about new ones.
     """
     arms = len(wins)
     close, asked, settled, near, level = np.zeros((5, arms, arms), dtype=bool)
-    looks = new_looks(arms, delta, margin)
-    return ItemLooks(
-        looks, wins.copy(), ties.copy(), close, asked, settled, near, level, np.zeros(arms, np.int64), items
-    )
+    looks, levels = new_looks(arms, delta, margin, shares_items=is_sample), np.zeros(arms, np.int64)
+    return ItemLooks(looks, wins.copy(), ties.copy(), close, asked, settled, near, level, levels, items, is_sample)
 
 
 def draw_answer(known: ItemLooks, i: int, j: int, luck: np.random.Generator) -> float:
@@ -77,15 +83,21 @@ def judge_on_items(known: ItemLooks, i: int, j: int) -> None:
     looks, items = known.looks, known.items
     won, lost, tied, margin = looks.wins[i, j], looks.wins[j, i], looks.ties[i, j], looks.levels[3]
     asked = won + lost + tied >= items
-    evidence = evidence_on_items(won, lost, tied, items)
+    if known.is_sample:
+        evidence = evidence_of(won, lost) if won > lost else -math.inf
+    else:
+        evidence = evidence_on_items(won, lost, tied, items)
     sure, beats, near = evidence >= looks.levels[0], evidence >= looks.levels[1], evidence >= looks.levels[2]
     looks.ahead[i] += int(sure) - int(looks.sure[i, j])
     looks.losses[j] += int(sure) - int(looks.sure[i, j])
     looks.behind[j] += int(beats) - int(looks.lost[i, j])
     looks.sure[i, j], looks.lost[i, j] = sure, beats
-    settled, close = sure, near or (asked and won >= lost)
+    settled, close = sure, (near or (asked and won >= lost)) and not known.is_sample
     if margin > 0.0:
-        near = closeness_on_items(won, lost, tied, items, margin) >= looks.levels[2]
+        if known.is_sample:
+            near = log_closeness(won, lost, tied, margin) >= looks.levels[2]
+        else:
+            near = closeness_on_items(won, lost, tied, items, margin) >= looks.levels[2]
         settled, close = near, near
     looks.near[i] += int(close) - int(known.close[i, j])
     level = asked and won <= lost

@@ -5,8 +5,10 @@ from collections.abc import Callable
 
 from ..errors import counted
 from ..judges.questions import JudgeError
+from .certainty import log_closeness, log_shortfall
 from .finite import log_closeness_on_items, log_shortfall_on_items
 from .goal import Goal
+from .look import Look
 from .outcome import RunResult
 from .study import Study
 from .tally import Tally
@@ -14,10 +16,10 @@ from .verdict import Verdict
 
 
 class NotWorse(Study):
-    """A study of a new version, its first arm, and the old one, on these items.
+    """A study of a new version, its first arm, and the old one.
 
-    It is over when it is certain that the new version scores at least ½ − margin on the items, or that it does not. One
-    of the two is true, so that a study is wrong with a probability of at most 1 − confidence.
+    It is over when it is certain that the new version scores at least ½ − margin, or that it does not. One of the two
+    is true, so that a study is wrong with a probability of at most 1 − confidence.
 
     Args:
         study: The study as it was created.
@@ -37,18 +39,36 @@ class NotWorse(Study):
 
     def is_certain(self, tally: Tally) -> bool | None:
         """Return whether the new version is as good within the margin; None if that is not certain."""
-        (wins, losses, ties), items = counts(tally), tally.items
         level = -math.log(1 - super().goal.confidence)
-        if not items:  # before the first question
-            return None
-        if log_closeness_on_items(wins, losses, ties, items, self.margin) >= level:
+        wins, losses, ties = counts(tally)
+        waiting = 0 if tally.open is None else int(tally.open[0, 1])  # each counts against what is to be shown
+        if self._closeness(tally, wins, losses + waiting, ties) >= level:
             return True
-        return False if log_shortfall_on_items(wins, losses, ties, items, self.margin) >= level else None
+        return False if self._shortfall(tally, wins + waiting, losses, ties) >= level else None
+
+    def is_exhausted(self, look: Look, verdict: Verdict) -> bool:
+        if look.left is None or self.is_certain(look.tally) is not None:
+            return False
+        tally, left, level = look.tally, int(look.left[0, 1]), -math.log(1 - super().goal.confidence)
+        wins, losses, ties = counts(tally)
+        best = self._closeness(tally, wins + left, losses, ties)
+        worst = self._shortfall(tally, wins, losses + left, ties)
+        return max(best, worst) < level
+
+    def _closeness(self, tally: Tally, wins: int, losses: int, ties: int) -> float:
+        if tally.is_finite:
+            return log_closeness_on_items(wins, losses, ties, tally.items or 0, self.margin)
+        return float(log_closeness(wins, losses, ties, self.margin))
+
+    def _shortfall(self, tally: Tally, wins: int, losses: int, ties: int) -> float:
+        if tally.is_finite:
+            return log_shortfall_on_items(wins, losses, ties, tally.items or 0, self.margin)
+        return log_shortfall(wins, losses, ties, self.margin)
 
     def failure(self, result: RunResult) -> str | None:
         """Return why the new version has not passed; None if it has.
 
-        If everything was asked, the prompts that have an answer decide.
+        On these answers, if everything was asked, the prompts that have an answer decide.
 
         Raises:
             JudgeError: If the judge could not be asked.
@@ -60,7 +80,7 @@ class NotWorse(Study):
         if result.ended == "failed" or (not answered and (result.spent.failed or result.spent.bad)):
             why = result.error or self._last_note()
             raise JudgeError(f"the judge failed, so that the new version was not compared: {why}", can_retry=False)
-        if certain is None and result.ended == "all asked" and answered and not result.unconfirmed:
+        if certain is None and tally.is_finite and result.ended == "all asked" and answered and not result.unconfirmed:
             certain = losses - wins <= 2 * answered * self.margin + 1e-9
         if certain:
             return None

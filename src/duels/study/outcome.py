@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 from ..errors import counted
 from .agreement import Agreement
 from .confirming import one_order_text
+from .exhausted import describe_power
 from .items import count_items
 from .leaderboard import rating_text
 from .ledger import Ledger, Spent
@@ -16,12 +17,15 @@ from .study import Study
 from .tally import LeaderboardRow
 from .verdict import Verdict
 
-Ended = Literal["verdict", "max_duels", "max_calls", "max_cost", "all asked", "interrupted", "failed", "retired"]
+Ended = Literal[
+    "verdict", "max_duels", "max_calls", "max_cost", "exhausted", "all asked", "interrupted", "failed", "retired"
+]
 REASONS = {
     "verdict": "",
     "max_duels": "",
     "max_calls": "Stopped at max_calls: raise it to go on.",
     "max_cost": "Stopped at max_cost: raise it to go on.",
+    "exhausted": "No question that is left can bring a verdict.",
     "all asked": "Every question there is has been asked.",
     "interrupted": "Interrupted: run it again to go on from here.",
     "failed": "Stopped, because the judge failed: {error} Run it again to go on from here.",
@@ -36,7 +40,7 @@ class RunResult(NamedTuple):
     Attributes:
         verdict: The verdict.
         leaderboard: One row per arm, best first.
-        ended: Why the run ended: verdict, max_calls, max_cost, all asked, interrupted, failed or retired.
+        ended: Why the run ended: verdict, max_calls, max_cost, exhausted, all asked, interrupted, failed or retired.
         error: The last error of the judge, if it has failed at a question.
         spent: Calls, cost and failures of the study, over all runs.
         positions: How often each judge chose each side.
@@ -65,9 +69,7 @@ class RunResult(NamedTuple):
         cls, study: Study, ledger: Ledger, ended: Ended, error: str | None = None, unconfirmed: int = 0
     ) -> "RunResult":
         """Return the result of a study as it is now."""
-        tally, void = study.read(lambda _, history: (history.tally, history.void))
-        reasons = [reason for reason in (void, one_order_text(unconfirmed)) if reason]
-        verdict = study.goal.verdict(tally, void=" and ".join(reasons) or None)
+        verdict = study.look().verdict(void=one_order_text(unconfirmed))
         return cls(
             verdict,
             study.leaderboard(),
@@ -104,7 +106,7 @@ class RunResult(NamedTuple):
 
     def __str__(self) -> str:
         reason = REASONS[self.ended].format(error=ended_once(self.error or ""))
-        parts = [self._about() + self.verdict.text(self.answers_to_go), reason]
+        parts = [self.verdict.text(self.answers_to_go), self._power(), reason]
         if self.error is not None and self.ended not in ("failed", "verdict"):
             parts.append(f"The judge failed last with: {ended_once(self.error)}")
         parts += [*self._rows(), self._costs(), *self._warnings(), *(f"{one}." for one in self.agreements)]
@@ -113,9 +115,12 @@ class RunResult(NamedTuple):
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
 
-    def _about(self) -> str:
-        """Which question is answered; a verdict on these items says so itself."""
-        return f"On items like these {self.items}: " if self.items and not self.study.goal.on_these_items else ""
+    def _power(self) -> str:
+        """What so many prompts can show, if nothing was asked because that is too little."""
+        tally, confidence = self.study.tally(), self.verdict.confidence
+        if self.ended != "exhausted" or self.verdict.duels or not self.items:
+            return ""
+        return describe_power(tally._replace(items=self.items, about=self.verdict.about), confidence)
 
     def _rows(self) -> list[str]:
         """The leaderboard, with the names last: so it is aligned whatever they are."""

@@ -17,12 +17,14 @@ from ..policies import policy as find_policy
 from ..preference import PreferenceMatrix
 from ..problems import as_matrix
 from ..storage.storage import StudyRow
+from .about import NEW_ITEMS, THESE_ANSWERS, THESE_ITEMS, check_about
+from .asked_items import ItemSet
 from .certainty import checked_confidence, checked_margin
 from .goal import Goal, new_goal
 from .history import History
 from .looks import NO_WINNER, NOT_YET, TIED, Looks, found, new_looks, take, useful
 from .looks_on_items import ItemLooks, draw_answer, new_item_looks, take_on_items
-from .plan_on_items import answers_on_items, is_true, until_verdict_on_items
+from .plan_on_items import answers_on_items, is_true, sample_answers, until_verdict_on_items
 from .player import rival, rival_alpha
 from .record import next_event
 from .tally import Bools, Ints
@@ -109,6 +111,7 @@ def plan(
     margin: float = 0.0,
     ties: float = 0.0,
     items: int | None = None,
+    about: str | None = None,
     parallel: int = 1,
     budget: int | None = None,
     studies: int = 200,
@@ -129,9 +132,10 @@ def plan(
         confidence: Of the verdict.
         margin: Of the verdict, see `create_study`.
         ties: The share of answers that are ties. The probabilities of the problem are then those of the other answers.
-        items: How many items the study is about, if it is about exactly these: each pair is asked about each of them
-            once, as with `create_study(..., about="these items")`. The probabilities of the problem are then shares of
-            the items, rounded at random.
+        items: How many items there are, if each pair is asked about each of them once.
+        about: What the verdict is about, see `create_study`: with items `"new-items"` by default, of which they are a
+            sample, or `"these-answers"`, where the probabilities of the problem are shares of the items, rounded at
+            random. Without items `"these-items"`, where it makes no difference how many there are.
         parallel: How many questions are open at any time, such as one for each of the people who vote.
         budget: How many answers there will be. Each row then says how likely a verdict is by then.
         studies: How many studies to simulate for each policy.
@@ -157,6 +161,7 @@ def plan(
         margin=checked_margin(margin),
         ties=_share_of_ties(ties),
         items=None if items is None else check_int("items", items, 1, MOST_ITEMS),
+        about=_about(about, items),
         parallel=check_int("parallel", parallel, 1, 10_000),
         budget=None if budget is None else check_int("budget", budget, 1),
         studies=check_int("studies", studies, 1),
@@ -178,11 +183,20 @@ class _Plan(NamedTuple):
     margin: float
     ties: float
     items: int | None
+    about: str
     parallel: int
     budget: int | None
     studies: int
     limit: int
     seed: int
+
+
+def _about(about: str | None, items: int | None) -> str:
+    found = check_about((THESE_ITEMS if items is None else NEW_ITEMS) if about is None else about)
+    if (items is None) != (found == THESE_ITEMS):
+        needs = "say how many items there are" if items is None else "leave items out: their number makes no difference"
+        raise InvalidInput(f"about is {found!r}: {needs}")
+    return found
 
 
 def _share_of_ties(ties: float) -> float:
@@ -237,7 +251,7 @@ def _row(plan: _Plan, policy: Policy, jobs: int, progress: bool | None) -> PlanR
 def _is_wrong(plan: _Plan, verdicts: Ints) -> Bools:
     """(studies,) bool: Whether the verdict is not true of the matrix, or of the items."""
     matrix = plan.matrix
-    if plan.items is not None:
+    if plan.about == THESE_ANSWERS and plan.items is not None:
         wins = (_answers(plan, number)[0] for number in range(plan.studies))
         found = zip(verdicts.tolist(), wins)
         return np.array([not is_true(one, won, plan.items, plan.margin) for one, won in found])
@@ -251,18 +265,19 @@ def _is_wrong(plan: _Plan, verdicts: Ints) -> Bools:
 
 
 def _goal(plan: _Plan, policy: Policy) -> Goal:
-    about = "items like these" if plan.items is None else "these items"
-    return new_goal(plan.confidence, plan.margin, "stop", about, ties=policy.live_ties)
+    return new_goal(plan.confidence, plan.margin, "stop", plan.about, ties=policy.live_ties)
 
 
 def _answers(plan: _Plan, number: int) -> tuple[Ints, Ints]:
-    """The wins and ties of a study on these items, before anything is asked."""
+    """The wins and ties of a study with items, before anything is asked."""
     rng = np.random.default_rng([plan.seed, number, plan.items or 0])
-    return answers_on_items(plan.matrix.array, plan.ties, plan.items or 0, rng)
+    draw = answers_on_items if plan.about == THESE_ANSWERS else sample_answers
+    return draw(plan.matrix.array, plan.ties, plan.items or 0, rng)
 
 
 def _item_looks(plan: _Plan, number: int) -> ItemLooks:
-    return new_item_looks(*_answers(plan, number), plan.items or 0, 1 - plan.confidence, plan.margin)
+    answers, items = _answers(plan, number), plan.items or 0
+    return new_item_looks(*answers, items, 1 - plan.confidence, plan.margin, plan.about == NEW_ITEMS)
 
 
 Result = tuple[int, float, int]  # duels, regret and verdict of a study
@@ -285,7 +300,7 @@ def _study_one_by_one(plan: _Plan, policy: Policy) -> Callable[[int], Result]:
 
 
 def _study_on_items(plan: _Plan, policy: Policy) -> Callable[[int], Result]:
-    """As `_study_one_by_one`, on exactly these items."""
+    """As `_study_one_by_one`, where each pair is asked about each item once."""
     told = _goal(plan, policy).ties == "halves"
 
     def study(number: int, most: int, play: Callable[..., Result]) -> Result:
@@ -316,13 +331,22 @@ class _World:
         outcome = 1.0 if self._luck.random() < self._plan.matrix.array[left, right] else 0.0
         return 0.5 if self._luck.random() < self._plan.ties else outcome
 
-    def verdict(self, left: int, right: int, outcome: float) -> int:
-        """Return the verdict after an answer."""
+    def verdict(self, history: History, left: int, right: int, outcome: float) -> int:
+        """Return the verdict after an answer, where questions that are open count as lost by who is to be named."""
         if self._on_items is None:
             take(self._looks, left, right, outcome)
-            return found(self._looks, left, right)
-        take_on_items(self._on_items, left, right, outcome)
-        return found(self._on_items.looks, left, right)
+            looks = self._looks
+        else:
+            take_on_items(self._on_items, left, right, outcome)
+            looks = self._on_items.looks
+        look = history.look(0.0)
+        named = look.moments.look(look.answered)
+        if named is not None or found(looks, left, right) in (NOT_YET, *range(len(history.names))):
+            return NOT_YET if named is None else named
+        verdict = look.verdict()  # it is slow, and rarely needed
+        if verdict.kind == "practically tied":
+            return TIED - history.names.index(verdict.leader or "")
+        return NO_WINNER if verdict.kind == "no condorcet winner" else NOT_YET
 
 
 def _study_at_once(plan: _Plan, policy: Policy) -> Callable[[int], Result]:
@@ -335,18 +359,20 @@ def _study_at_once(plan: _Plan, policy: Policy) -> Callable[[int], Result]:
         history, world, regret, waiting = History(row, policy), _World(plan, number), 0.0, list[int]()
         history.take(next_event(history, "create", 0.0, note=note))
         history.player().compile()
-        if history.items is not None:
-            history.items.fix(1, plan.items or 0)
+        if history.items is not None and plan.items is not None:
+            history.items.fix(ItemSet(tuple(range(1, plan.items + 1)), frozenset(range(plan.matrix.arms))))
         for answers in range(1, plan.limit + 1):
             while len(waiting) < plan.parallel and history.can_ask(0.0):
                 waiting.append(_ask(history))
+            if not waiting:  # everything was asked
+                break
             duel = world.one_of(waiting)
             left, right = history.left[duel], history.right[duel]
             outcome = world.answer(left, right)
             answer = {1.0: "left", 0.0: "right", 0.5: "tie"}[outcome]
             history.take(next_event(history, "tell", 0.0, duel=duel, attempt=0, answer=answer))
             regret += 0.5 * (gaps[left] + gaps[right])
-            verdict = world.verdict(left, right, outcome)
+            verdict = world.verdict(history, left, right, outcome)
             if verdict != NOT_YET:
                 return answers, regret, verdict
         return plan.limit, regret, NOT_YET
@@ -359,7 +385,8 @@ def _ask(history: History) -> int:
     left, right, swapped = history.question(0.0, allow_self=False)
     shown: dict[str, Any] = {"left_arm": left, "right_arm": right, "swapped": swapped}
     if history.items is not None:
-        shown["note"] = json.dumps({"item": history.next_item(left, right, 0.0)})
+        place = history.next_place(left, right, 0.0)
+        shown["note"] = None if place is None else json.dumps({"item": place[1]})
     number = len(history.left)
     history.take(next_event(history, "ask", 0.0, duel=number, attempt=0, **shown))
     return number

@@ -1,4 +1,4 @@
-"""Simulated studies on exactly N items, until a verdict; when everything was asked, there is one."""
+"""Simulated studies on N items, until a verdict or until everything was asked."""
 
 from typing import Any
 
@@ -31,6 +31,8 @@ def until_verdict_on_items(
         if i < 0 or j < 0 or i >= len(gaps) or j >= len(gaps):
             raise IndexError("select chose an arm that does not exist")
         i, j = useful_on_items(known, i, j, doubt)
+        if i < 0:  # everything was asked
+            break
         outcome = draw_answer(known, i, j, luck)
         if told or outcome != 0.5:
             update(state, params, t, i, j, outcome)
@@ -59,6 +61,16 @@ def answers_on_items(matrix: Floats, ties: float, items: int, rng: np.random.Gen
     tied = np.where(upper, np.floor(ties * items + rng.random((arms, arms))), 0.0)
     won = np.where(upper, np.floor((items - tied) * matrix + rng.random((arms, arms))), 0.0)
     lost = np.where(upper, items - tied - won, 0.0)
+    return (won + lost.T).astype(np.int64), (tied + tied.T).astype(np.int64)
+
+
+def sample_answers(matrix: Floats, ties: float, items: int, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """As `answers_on_items`, where the items are a sample: each answer is drawn with the chances of the problem."""
+    arms = len(matrix)
+    upper = np.triu(np.ones((arms, arms), dtype=bool), 1)
+    tied = np.where(upper, rng.binomial(items, ties, (arms, arms)), 0)
+    won = np.where(upper, rng.binomial(items - tied, matrix), 0)
+    lost = np.where(upper, items - tied - won, 0)
     return (won + lost.T).astype(np.int64), (tied + tied.T).astype(np.int64)
 
 

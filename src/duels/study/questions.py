@@ -13,10 +13,13 @@ import numpy as np
 
 from ..policies import Policy
 from ..policies.verdict import DOUBT, LAST, PRIOR, WAITING
-from .certainty import Order, Settled
-from .finite import SettledOnItems
+from .about import INDEPENDENT
+from .asked_items import Pair, Place, pair_of
+from .certainty import Order, Settled, certainty_of
+from .exhausted import possible_winners
+from .finite import SettledOnAnswers
 from .player import rival_alpha
-from .record import NONE, OPEN, Record
+from .record import NOBODY, NONE, OPEN, Record
 
 
 class Questions:
@@ -62,7 +65,9 @@ class Questions:
             self._unanswered[i, j] += 1.0
             self._unanswered[j, i] += 1.0
 
-    def choose(self, i: int, j: int, now: float, allow_self: bool, policy: Policy, t: int) -> tuple[int, int]:
+    def choose(
+        self, i: int, j: int, now: float, allow_self: bool, policy: Policy, t: int, person: int = NOBODY
+    ) -> tuple[int, int]:
         """Return the places of the next pair.
 
         Args:
@@ -72,21 +77,45 @@ class Questions:
             allow_self: Whether an arm may duel itself.
             policy: What chose them.
             t: The policy's time step, without open duels.
+            person: Who is asked, if that is known.
         """
-        if self._record.items is not None:
-            return self._with_an_item(i, j, now)
+        if self._has_items:
+            return self._with_an_item(i, j, now, person)
         if allow_self:
             return i, j
         i, j = self._useful(i, j) if self._redirects(policy) else (i, j)
         return i, self._rival(i, policy, t) if i == j else j
+
+    def choose_for(self, person: int, now: float) -> tuple[int, int]:
+        """Return the places of the next pair for a person whose own answers the record leaves out.
+
+        As the policy `verdict`: two arms proposed by Thompson sampling on their wins, or a pair that helps more.
+        """
+        arms = self._record.arms
+        wins = self._record.wins[np.ix_(arms, arms)]
+        luck = np.random.default_rng([self._record.row.seed, len(self._record.left), 1])
+        draws = luck.beta(1 + wins.sum(axis=1), 1 + wins.sum(axis=0), (2, len(arms)))
+        i, j = map(int, draws.argmax(axis=1))
+        if self._has_items:
+            return self._with_an_item(i, j, now, person)
+        i, j = self._useful(i, j)
+        if i == j:
+            leads = self._leads(arms[i], arms, self._unanswered_duels()[i])
+            leads[i] = np.inf
+            j = int(leads.argmin())
+        return i, j
+
+    @property
+    def _has_items(self) -> bool:
+        return self._record.items is not None and self._record.items.size > 0
 
     def _redirects(self, policy: Policy) -> bool:
         """Whether questions that cannot help are replaced: not by a policy that does so itself, on the same arms."""
         if self._may_redirect is None:
             record, goal = self._record, self._record.goal
             same = all(record.active) and len(record.names) == record.started_with and not record.is_sampled
-            asks = same and goal.after == "stop" and policy.asks_for(goal.confidence, goal.margin)
-            self._may_redirect = goal.redirects and not asks
+            same = same and record.strength == INDEPENDENT
+            self._may_redirect = not (same and goal.after == "stop" and policy.asks_for(goal.confidence, goal.margin))
         return self._may_redirect
 
     def _useful(self, i: int, j: int, may_meet: np.ndarray | None = None) -> tuple[int, int]:
@@ -182,15 +211,28 @@ class Questions:
             np.add.at(self._unanswered, (second, first), 1.0)
         return self._unanswered
 
-    def _with_an_item(self, i: int, j: int, now: float) -> tuple[int, int]:
-        """As `_useful`, in a study on these items: a pair that has an item left.
+    def _with_an_item(self, i: int, j: int, now: float, person: int) -> tuple[int, int]:
+        """As `_useful`, in a study with items: a pair that has an item left, for this person if one is known.
 
         If the pair of `_useful` has none, it is the weakest lead of an arm without a certain loss, else of a pair that
         is not settled, else of any.
         """
-        may_meet = self._pairs_with_items(now)
+        may_meet = self._pairs_with_items(now, person)
+        may_help = may_meet & self._pairs_that_help()
+        may_meet = may_help if may_help.any() else may_meet
         i, j = self._useful(i, j, may_meet)
         return (i, j) if may_meet[i, j] else self.pair_among(may_meet)
+
+    def _pairs_that_help(self) -> np.ndarray:
+        """(K, K) bool: which pairs have an arm that can still win, if the items that are left limit the answers."""
+        record = self._record
+        every = np.ones((len(record.arms), len(record.arms)), bool)
+        left = record.questions_left()
+        if left is None:
+            return every
+        tally = record.tally
+        hopeful = possible_winners(tally, certainty_of(tally, record.goal.confidence), left)[record.arms]
+        return np.asarray(hopeful[:, None] | hopeful) if hopeful.any() else every
 
     def pair_among(self, may_meet: np.ndarray) -> tuple[int, int]:
         """Return the places of the pair, of those that may meet, that helps the verdict most.
@@ -208,30 +250,43 @@ class Questions:
         i, j = divmod(int(np.where(wanted & may_meet, lead, np.inf).argmin()), len(arms))
         return i, j
 
-    def _pairs_with_items(self, now: float) -> np.ndarray:
+    def _pairs_with_items(self, now: float, person: int) -> np.ndarray:
         """(K, K) bool: which active arms can be asked about an item now."""
-        assert self._record.items is not None
-        places = self._record.places
+        items, places = self._record.items, self._record.places
+        assert items is not None
         found = ~np.eye(len(places), dtype=bool)
-        for pair in self._record.items.used_up(partial(self._is_free, now=now)):
+        for arm, place in places.items():
+            if arm not in items.ready:  # outputs are missing
+                found[place], found[:, place] = False, False
+        is_free = partial(self._is_free, now=now)
+        used_up = set(items.used_up(is_free)) | self._seen_up(person)
+        for pair in used_up:
             i, j = (places.get(arm) for arm in pair)
             if i is not None and j is not None:
                 found[i, j] = found[j, i] = False
         return found
+
+    def _seen_up(self, person: int) -> set[Pair]:
+        """The pairs about which a person was asked on every item."""
+        items = self._record.items
+        seen = self._record.items_seen(person)
+        return {pair for pair, some in seen.items() if items is not None and some.issuperset(items.items)}
 
     def _is_free(self, duel: int, now: float) -> bool:
         """Whether what a duel asked may be asked again: nobody is expected to answer it."""
         record = self._record
         return record.answer[duel] != OPEN or now - record.asked[duel] >= record.row.lease
 
-    def can_ask(self, now: float) -> bool:
-        """Return whether there is a question: in a study on these items, all may have been asked."""
-        return self._record.items is None or bool(self._pairs_with_items(now).any())
+    def can_ask(self, now: float, person: int) -> bool:
+        """Return whether there is a question: all may have been asked, of everybody or of this person."""
+        return not self._has_items or bool(self._pairs_with_items(now, person).any())
 
-    def next_item(self, left: int, right: int, now: float) -> int | None:
-        """Return the item of the next duel, if it is of these arms, in a study on these items; else None."""
-        items = self._record.items
-        return None if items is None else items.next(left, right, partial(self._is_free, now=now))
+    def next_place(self, left: int, right: int, now: float, person: int) -> Place | None:
+        """Return the item of the next duel and its place, if it is of these arms; None in a study without items."""
+        if not self._has_items or self._record.items is None:
+            return None
+        seen = self._record.items_seen(person).get(pair_of(left, right), set())
+        return self._record.items.next(left, right, partial(self._is_free, now=now), seen)
 
     @property
     def order(self) -> Order:
@@ -244,8 +299,9 @@ class Questions:
     def settled(self) -> Settled:
         """Which pairs need no more answers for the verdict."""
         if self._settled is None:
-            goal, kind = self._record.goal, SettledOnItems if self._record.goal.on_these_items else Settled
-            self._settled = kind(self._record.tally, goal.confidence, goal.margin)
+            goal, tally = self._record.goal, self._record.tally
+            kind = SettledOnAnswers if tally.is_finite else Settled
+            self._settled = kind(tally, goal.confidence, goal.margin)
         return self._settled
 
     def _rival(self, champion: int, policy: Policy, t: int) -> int:

@@ -7,8 +7,8 @@ import hashlib
 import json
 import math
 from array import array
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,14 +16,19 @@ from ..errors import DamagedStudy
 from ..storage.batches import Batch, unpack
 from ..storage.storage import Event, EventRow, StudyRow
 from ..votes.columns import ANSWERS
-from .finite import AskedItems
+from .about import COMPARISONS, INDEPENDENT, NEW_ITEMS, THESE_ANSWERS, THESE_ITEMS, THESE_PEOPLE, About, Strength
+from .asked_items import AskedItems, Pair, item_set_of, pair_of
 from .goal import Goal, goal_of
-from .tally import Tally
-from .verdict import FollowedVerdict, Verdict
+from .look import Look
+from .moments import LOST, TIED, UNANSWERED, WON, Answered, Moments
+from .tally import Ints, Tally
+from .verdict import Answerers, Verdict
 
 LEFT, RIGHT, TIE, BOTH_BAD, SKIP = range(5)
 OPEN = -1
-MANY, TOO_MANY = 32, 500  # arms: with fewer or more, a verdict is computed from the counts, without the lock
+NOBODY, JUDGE = -1, -2  # instead of a person's number: a name is not known, or a judge answered
+OUTCOMES = np.array([WON, LOST, TIED, TIED])  # by answer
+FEW_ARMS = 100  # with more, it is not looked for whether any question that is left can help
 LATELY = 100  # answers that tell how fast they come
 SAMPLE = 100_000  # votes of counts that the policy's state takes in, in addition to one per row
 NONE = np.zeros(0, np.int64)
@@ -35,6 +40,8 @@ COLUMNS = {  # arrays of a record: one entry per duel, but `answered` one per an
     "answer": np.int8,
     "attempt": np.int32,
     "asked": np.float64,
+    "person": np.int32,
+    "counting": np.int8,
     "answered": np.int64,
 }
 
@@ -76,7 +83,9 @@ class Record:
         self.swapped = array("b")  # 1 where the policy's first arm was shown on the right
         self.answer = array("b")
         self.attempt = array("i")  # how often its answer was undone
-        self.asked = array("d")
+        self.asked = array("d")  # when it was asked, or opened again
+        self.person = array("i")  # who was asked or answered: a number, NOBODY or JUDGE
+        self.counting = array("b")  # 1 where an answer counts: no skip, not late, and the first about what was asked
         self.answered = array("q")  # numbers of the duels whose answer counts, in the order of the answers
         self.count = array("q")  # how many votes a duel stands for; up to the last import with counts, 1 after it
         self.counted = array("q")  # the numbers of the first duels of imports with counts
@@ -90,12 +99,21 @@ class Record:
         self.wins = np.zeros((0, 0), np.int32)
         self.ties = np.zeros((0, 0), np.int32)
         self.imported = 0  # rows of votes
-        self.items = AskedItems(row.seed) if self.goal.asks_once else None
+        self.imports: list[tuple[int, int]] = []  # their first duels, and those after their last ones
+        self.items = None if row.is_tuning else AskedItems(row.seed, self.goal.about)
+        self.contradictions = 0  # questions that a judge answered in another way when it was asked again
+        self._people: dict[str, int] = {}  # their numbers by name; names are not in snapshots, since they can be erased
+        self._answers_of: list[int] = []  # how many answers of each person count
+        self.returned = 0  # how many people gave more than one
+        self.by_judges = self.unknown = 0  # answers of judges, and of people whose names are not known
+        self.skips = np.zeros((0, 0), np.int32)  # questions that were skipped, and not asked again …
+        self.lates = np.zeros((0, 0), np.int32)  # … or answered after their lease
+        self._asked_again: set[int] = set()  # duels without an answer whose question another duel asks
         self.notes: list[str] | None = [] if row.is_tuning else None  # of each duel, what was asked: its settings
         self._places: dict[int, int] | None = None  # see `places` …
         self._arms: np.ndarray | None = None  # … `arms` …
         self._place: np.ndarray | None = None  # … (K,) int64: the same, −1 for a retired arm
-        self._verdict: FollowedVerdict | None = None  # with many arms, if it was looked at
+        self._moments: Moments | None = None  # if a verdict was looked at
         self.snapshot_seq = 0  # the last event in the newest snapshot …
         self._snapshot_weight = 0  # … and the weight of the record then
 
@@ -135,15 +153,20 @@ class Record:
         seq, kind, duel, _, left, right, swapped, answer, _, time, _, digest = event
         self.seq, self.digest = seq, digest
         if kind == "ask":
+            note = json.loads(event[10]) if event[10] else {}
             if self.items is not None:
-                self.items.ask(left, right, json.loads(event[10]))
+                self._supersede(self.items.ask(left, right, note))
             if self.notes is not None:
                 self.notes.append(event[10])
             self._ask(left, right, swapped, time)
+            self.person[-1] = self._answerer(event[8], note)
         elif kind == "tell":
-            self._answer(duel, ANSWERS.index(answer))
-            if self.items is not None and answer == "skip" and event[10] is not None:
-                self._close(duel, json.loads(event[10]))
+            note = json.loads(event[10]) if event[10] else {}
+            who = self._answerer(event[8], note)
+            self.person[duel] = self.person[duel] if who == NOBODY else who
+            self._answer(duel, ANSWERS.index(answer), time - self.asked[duel] >= self.row.lease)
+            if self.items is not None and answer == "skip" and note.get("closed"):
+                self.items.close(duel, self.left[duel], self.right[duel])
         elif batch is not None:
             self._import(batch, time)
         else:
@@ -157,25 +180,76 @@ class Record:
         self.answer.append(OPEN)
         self.attempt.append(0)
         self.asked.append(time)
+        self.person.append(NOBODY)
+        self.counting.append(0)
 
-    def _answer(self, duel: int, answer: int) -> None:
+    def _answer(self, duel: int, answer: int, is_late: bool = False) -> None:
+        left, right = self.left[duel], self.right[duel]
         self.answer[duel] = answer
         self.open.pop(duel, None)
         self._fresh.pop(duel, None)
-        if answer != SKIP:
-            self.answered.append(duel)
-            if self.items is not None:
-                before = self.items.answer(duel, self.left[duel], self.right[duel])
-                if before is not None:
-                    self._count(before, self.answer[before], -1)
-            self._count(duel, answer, 1)
-            if self._verdict is not None and self.left[duel] != self.right[duel]:
-                self._verdict.note(self.left[duel], self.right[duel])
+        if self._moments is not None and duel < self._moments.read:  # its lease had ended, and it was opened again
+            self._moments = None
+        if self.items is not None and (answer == SKIP or is_late):
+            if duel not in self._asked_again:
+                self._count_missing(self.skips if answer == SKIP else self.lates, duel, 1)
+            return
+        if answer == SKIP or (self.items is not None and not self.items.answer(duel, left, right)):
+            return
+        self.answered.append(duel)
+        self.counting[duel] = 1
+        self._count(duel, answer, 1)
+        self._count_person(duel, 1)
 
-    def _close(self, duel: int, note: dict[str, object]) -> None:
-        """After a skip that says so, the pair is not asked about that item again."""
-        if self.items is not None and note.get("closed"):
-            self.items.close(duel, self.left[duel], self.right[duel])
+    def _supersede(self, before: int | None) -> None:
+        """Another duel asks what a skipped or expired one has asked."""
+        if before is None or before in self._asked_again:
+            return
+        self._asked_again.add(before)
+        if self.answer[before] != OPEN:
+            self._count_missing(self.skips if self.answer[before] == SKIP else self.lates, before, -1)
+
+    def _count_missing(self, table: np.ndarray, duel: int, by: int) -> None:
+        left, right = self.left[duel], self.right[duel]
+        if left != right:
+            table[left, right] += by
+            table[right, left] += by
+
+    def _answerer(self, name: str | None, note: Mapping[str, Any]) -> int:
+        """The number of whoever is asked or answers, who may be new."""
+        if "calls" in note or "identical" in note:
+            return JUDGE
+        if name is None or self.row.is_tuning:
+            return NOBODY
+        if name not in self._people:
+            self._people[name] = len(self._answers_of)
+            self._answers_of.append(0)
+        return self._people[name]
+
+    def name_people(self, duels: Mapping[str, int]) -> None:
+        """Take in the names of people, each with a duel that was asked of them, after a snapshot was read."""
+        self._people = {name: self.person[duel] for name, duel in duels.items() if self.person[duel] >= 0}
+
+    def person_of(self, name: str | None) -> int:
+        """Return the number of a person by name; NOBODY if nothing was asked of that person."""
+        return NOBODY if name is None else self._people.get(name, NOBODY)
+
+    def _count_person(self, duel: int, by: int) -> None:
+        who, before = self.person[duel], self.strength
+        if who >= 0:
+            given = self._answers_of[who]
+            self._answers_of[who] = given + by
+            self.returned += (given + by > 1) - (given > 1)
+        elif who == JUDGE:
+            self.by_judges += by
+        else:
+            self.unknown += by
+        if self.strength != before:
+            self._change_levels()
+
+    def _change_levels(self) -> None:
+        """Called when a verdict needs more or less evidence than before."""
+        self._moments = None
 
     def _count(self, duel: int, answer: int, by: int) -> None:
         left, right = self.left[duel], self.right[duel]
@@ -189,37 +263,42 @@ class Record:
             self.ties[left, right] += by
             self.ties[right, left] += by
 
-    def _withdraw(self, duels: Sequence[int], becomes: int, blind: bool = False) -> None:
+    def _withdraw(self, duels: Sequence[int], becomes: int, time: float, blind: bool = False) -> None:
         number = np.array(duels, np.int64)
         answers, attempts = np.frombuffer(self.answer, np.int8), np.frombuffer(self.attempt, np.int32)
-        before = answers[number]
+        before, counted = answers[number], np.frombuffer(self.counting, np.int8)[number] == 1
+        if self.items is not None:
+            for duel, answer, counts in zip(duels, before.tolist(), counted.tolist()):
+                if not counts and duel not in self._asked_again:
+                    self._count_missing(self.skips if answer == SKIP else self.lates, duel, -1)
+                self.items.take_back(duel, self.left[duel], self.right[duel])
         answers[number] = becomes
         attempts[number] += 1
         if becomes == OPEN:
             self.open |= dict.fromkeys(duels)
-            if self.items is not None:
-                for duel in duels:
-                    self.items.reopen(duel, self.left[duel], self.right[duel])
-            self._fresh |= dict.fromkeys(duels)
-        number, before = number[before != SKIP], before[before != SKIP]
+            self._reopen(duels, time)
+        for duel in number[counted].tolist():
+            self._count_person(duel, -int(self.votes_of(np.array([duel]))[0]))
+        number, before = number[counted], before[counted]
+        self._moments = None
         if not len(number):
             return
+        np.frombuffer(self.counting, np.int8)[number] = 0
         left, right = (np.frombuffer(side, np.int32)[number] for side in (self.left, self.right))
         votes = self.votes_of(number)
         self._count_all(left, right, before, -votes)
         self.repeated -= int((votes - 1).sum())
-        self._verdict = None
         answered = np.frombuffer(self.answered, np.int64)
         self.answered = array("q", answered[~np.isin(answered, number)].tobytes())
         self.withdrawn += 0 if blind else int(votes[left != right].sum())
-        if self.items is not None:
-            self._count_items_again(self.items)
         self._start_again()
 
-    def _count_items_again(self, items: AskedItems) -> None:
-        self.wins[...], self.ties[...] = 0, 0
-        for duel in items.again(self.left, self.right, self.answered):
-            self._count(duel, self.answer[duel], 1)
+    def _reopen(self, duels: Sequence[int], time: float) -> None:
+        """Begin the lease of open duels again."""
+        for duel in duels:
+            self.asked[duel] = time
+            self._fresh.pop(duel, None)
+            self._fresh[duel] = None
 
     def _create(self, event: EventRow) -> None:
         self._add(json.loads(event[10])["arms"])
@@ -232,18 +311,14 @@ class Record:
         more = (0, len(names))
         self.names += names
         self.active += [True] * len(names)
-        self._verdict = None
-        self.wins, self.ties = (np.pad(counts, (more, more)) for counts in (self.wins, self.ties))
+        self.wins, self.ties, self.skips, self.lates = (
+            np.pad(counts, (more, more)) for counts in (self.wins, self.ties, self.skips, self.lates)
+        )
         self._start_again()
 
     def _retire_arm(self, event: EventRow) -> None:
         self.active[event[4]] = False
-        self._verdict = None
         self._start_again()
-
-    def _vote(self, event: EventRow) -> None:
-        self._ask(event[4], event[5], event[6], event[9])
-        self._answer(event[2], ANSWERS.index(event[7]))
 
     def _import(self, batch: Batch, time: float) -> None:
         first, count = len(self.left), len(batch.answer)
@@ -254,6 +329,8 @@ class Record:
             (self.answer, batch.answer),
             (self.attempt, np.zeros(count, np.int32)),
             (self.asked, np.full(count, time)),
+            (self.person, np.full(count, NOBODY, np.int32)),
+            (self.counting, np.ones(count, np.int8)),
             (self.answered, np.arange(first, first + count)),
         ):
             column.frombytes(values.tobytes())
@@ -266,8 +343,14 @@ class Record:
             self.repeated += int((batch.count - 1).sum())
             votes = batch.count
         self._count_all(batch.left, batch.right, batch.answer, votes)
-        self._verdict = None
+        before = self.strength
+        self.unknown += int(np.sum(votes) if batch.count is not None else count)
         self.imported += count
+        self.imports.append((first, first + count))
+        if self.items is not None:
+            self.items.skip_to(len(self.left))
+        if self.strength != before:
+            self._change_levels()
 
     def _count_all(self, left: np.ndarray, right: np.ndarray, answer: np.ndarray, votes: np.ndarray | int) -> None:
         different = left != right
@@ -280,28 +363,50 @@ class Record:
             np.add.at(self.ties, (i[~decided], j[~decided]), by[~decided])
 
     def _undo(self, event: EventRow) -> None:
-        self._withdraw([event[2]], OPEN, blind=event[10] is not None)
+        self._withdraw([event[2]], OPEN, event[9], blind=event[10] is not None)
 
     def _forget(self, event: EventRow) -> None:
         duels = json.loads(event[10])["duels"]
-        self._withdraw(duels, SKIP)
+        self._withdraw(duels, SKIP, event[9])
         self.forgotten.update(duels)
+        gone = {self.person[duel] for duel in duels}
+        self._people = {name: who for name, who in self._people.items() if who not in gone}
 
-    def _nothing(self, event: EventRow) -> None:
-        """What is only noted in the log, for costs and agreement, changes no answers."""
+    def _ask_again(self, event: EventRow) -> None:
+        """A judge is asked once more: an open question then has a lease of its own."""
+        duel = event[2]
+        if self.answer[duel] == OPEN:
+            self._reopen([duel], event[9])
+
+    def _repeat(self, event: EventRow) -> None:
+        """What is noted for costs and agreement changes no answers, but may show that they are not final."""
+        note = json.loads(event[10]) if event[10] else {}
+        if note.get("contradicts"):
+            self.contradictions += 1
+            if self.contradictions == 1 and self.goal.about == THESE_ANSWERS:
+                self._change_levels()
+
+    def _change_items(self, event: EventRow) -> None:
+        if self.items is not None:
+            self.items.fix(item_set_of(json.loads(event[10])))
+            self._change_levels()
 
     def _retire(self, event: EventRow) -> None:
         self.retired = event[1] == "retire"
 
     def _change_goal(self, event: EventRow) -> None:
-        self._set_goal(self.goal._replace(**json.loads(event[10])))
+        changed = json.loads(event[10])
+        self._set_goal(self.goal._replace(**changed))
+        if "about" in changed:
+            self.items = AskedItems(self.row.seed, self.goal.about)
+            self._change_levels()
 
     def _set_goal(self, goal: Goal) -> None:
         self.goal = goal
 
     def _start_again(self) -> None:
         """Called when arms or past answers change, so that what was computed from all answers must be recomputed."""
-        self._places, self._place, self._arms = None, None, None
+        self._places, self._place, self._arms, self._moments = None, None, None, None
 
     @property
     def places(self) -> dict[int, int]:
@@ -363,7 +468,23 @@ class Record:
     def void(self) -> str | None:
         """Why the verdict's promise does not hold, if it does not."""
         count = self.withdrawn
-        return f"{count} answer{'s were' if count > 1 else ' was'} taken back" if count else None
+        taken = f"{count:,} answer{'s were' if count > 1 else ' was'} taken back" if count else ""
+        removed = "prompts were removed" if self.items is not None and self.items.was_reduced else ""
+        return " and ".join(filter(None, (taken, removed))) or None
+
+    @property
+    def about(self) -> About:
+        """What a verdict is about. Answers of a judge that contradicts itself are not final."""
+        is_final = self.goal.about == THESE_ANSWERS and not self.contradictions
+        return THESE_ANSWERS if is_final else NEW_ITEMS if self.goal.about == THESE_ANSWERS else self.goal.about
+
+    @property
+    def strength(self) -> Strength:
+        """What a verdict holds for, see `Verdict`."""
+        extended = self.items is not None and self.items.was_extended and self.goal.about == THESE_ITEMS
+        if self.imported or extended:
+            return COMPARISONS
+        return THESE_PEOPLE if self.returned else INDEPENDENT
 
     def counts(self, duel: int, attempt: int, skips: bool = False) -> bool:
         """Return whether an answer in the log counts, as `Answers.include` does for many.
@@ -406,18 +527,91 @@ class Record:
         """A copy of which answers count."""
         return Answers(np.array(self.answered, np.int64), np.array(self.attempt, np.int64))
 
-    def verdict(self) -> Verdict:
+    def verdict(self, now: float) -> Verdict:
         """Return the verdict by the study's goal."""
-        return self.followed_verdict() or self.goal.verdict(self.tally, void=self.void)
+        return self.look(now).verdict()
 
-    def followed_verdict(self) -> Verdict | None:
-        """Return the verdict, if it is kept up to date so that a look is quick; None if it must be computed."""
-        goal = self.goal
-        if not MANY <= len(self.names) <= TOO_MANY:
+    def look(self, now: float) -> Look:
+        """Copy what a verdict at this time depends on, so that nobody waits while it is computed."""
+        leased = self.leased(now)
+        tally = self.tally._replace(open=self._open_questions(leased))
+        if self._moments is None:
+            self._moments = Moments(tally, self.goal.confidence)
+        moments = self._moments
+        return Look(
+            goal=self.goal,
+            tally=tally,
+            moments=moments,
+            answered=self._answered_after(moments.read, min(leased, default=len(self.left))),
+            void=self.void,
+            answerers=Answerers(
+                people=sum(given > 0 for given in self._answers_of),
+                by_people=sum(self._answers_of),
+                by_judges=self.by_judges,
+                unknown=self.unknown,
+            ),
+            skipped=self.skips.astype(np.int64),
+            expired=self.lates + self._open_questions(self._expired(leased)),
+            left=self.questions_left(),
+            contradictions=self.contradictions if self.goal.about == THESE_ANSWERS else 0,
+        )
+
+    def items_seen(self, person: int) -> dict[Pair, set[int]]:
+        """Return the items that a person was asked about, for each pair of arms."""
+        found: dict[Pair, set[int]] = {}
+        if person >= 0 and self.items is not None:
+            for duel in np.flatnonzero(np.array(self.person) == person).tolist():
+                if self.items.of[duel]:
+                    found.setdefault(pair_of(self.left[duel], self.right[duel]), set()).add(self.items.of[duel])
+        return found
+
+    def _expired(self, leased: Sequence[int]) -> list[int]:
+        """The open duels past their lease whose question no other duel asks."""
+        known = {*leased, *self._asked_again}
+        return [duel for duel in self.open if duel not in known]
+
+    def _open_questions(self, duels: Sequence[int]) -> Ints:
+        """(K, K) int64: how many of these duels each pair has."""
+        found = np.zeros(self.wins.shape, np.int64)
+        for duel in duels:
+            left, right = self.left[duel], self.right[duel]
+            if left != right:
+                found[left, right] += 1
+                found[right, left] += 1
+        return found
+
+    def _answered_after(self, begin: int, first_open: int) -> Answered:
+        """The questions from one on, of which those before the first open one will not change any more."""
+        number = np.arange(begin, len(self.left))
+        answer = np.array(self.answer[begin:], np.int8)
+        counting = np.array(self.counting[begin:], np.int8) == 1
+        outcome = np.where(counting, OUTCOMES[np.clip(answer, 0, BOTH_BAD)], -1)
+        still_open = [duel - begin for duel in self._fresh if duel >= begin]
+        outcome[still_open] = UNANSWERED
+        moment = number.copy()
+        for first, end in self.imports:
+            if end > begin:
+                moment[max(first - begin, 0) : end - begin] = end - 1
+        return Answered(
+            begin,
+            max(first_open - begin, 0),
+            np.array(self.left[begin:], np.int64),
+            np.array(self.right[begin:], np.int64),
+            outcome,
+            self.votes_of(number) if self.count else np.ones(len(number), np.int64),
+            moment,
+        )
+
+    def questions_left(self) -> Ints | None:
+        """(K, K) int64: how many items each pair of active arms can still have an answer about; None without an end."""
+        if self.items is None or not self.items.asks_once or len(self.names) > FEW_ARMS:
             return None
-        if self._verdict is None and FollowedVerdict.fits(tally := self.tally, goal.test, goal.margin):
-            self._verdict = FollowedVerdict(tally, goal.confidence)
-        return None if self._verdict is None else self._verdict.verdict(self.wins, self.ties, self.void)
+        found = np.zeros(self.wins.shape, np.int64)
+        ready = [arm for arm in self.places if arm in self.items.ready]
+        for place, i in enumerate(ready):
+            for j in ready[place + 1 :]:
+                found[i, j] = found[j, i] = self.items.count_left(i, j)
+        return found
 
     @property
     def answers_an_hour(self) -> float | None:
@@ -429,9 +623,16 @@ class Record:
     @property
     def tally(self) -> Tally:
         """The answers that count, as wins and ties of each pair."""
-        counts = self.wins.astype(np.int64), self.ties.astype(np.int64)
-        items = self.items.size or None if self.items is not None and self.goal.on_these_items else None
-        return Tally(tuple(self.names), *counts, np.array(self.active, bool), self.started_with, items)
+        return Tally(
+            tuple(self.names),
+            self.wins.astype(np.int64),
+            self.ties.astype(np.int64),
+            np.array(self.active, bool),
+            self.started_with,
+            None if self.items is None else self.items.size or None,
+            self.about,
+            self.strength,
+        )
 
 
 _KINDS = {
@@ -441,11 +642,11 @@ _KINDS = {
     "retire": Record._retire,
     "resume": Record._retire,
     "goal": Record._change_goal,
-    "vote": Record._vote,
     "undo": Record._undo,
     "forget": Record._forget,
-    "again": Record._nothing,
-    "repeat": Record._nothing,
+    "again": Record._ask_again,
+    "repeat": Record._repeat,
+    "items": Record._change_items,
 }
 
 

@@ -18,7 +18,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar
 
-import numpy as np
 import sqlalchemy as sa
 
 from ..checks import check_int
@@ -32,8 +31,9 @@ from .asking import Reply, Task, asked, judges_of, refuse_others
 from .confirming import store_confirmation, unconfirmed
 from .duels import Duel
 from .history import History
-from .items import count_in, unasked_item, with_items
+from .items import with_items
 from .ledger import Ledger
+from .log import clock
 from .outcome import Ended, RunResult, alarm_line
 from .positions import Position, Sides
 from .progress import Shown, Shows, shown
@@ -222,16 +222,17 @@ class Run:
     def _reason_to_end(self, history: History) -> Ended | None:
         if self._stop.is_set():
             return "interrupted"
-        if self._is_finished(history):
+        look = history.look(clock())
+        verdict = look.verdict()
+        if not self._unconfirmed and self.study.goal.is_reached(verdict, lambda: look.tally):
             return "verdict"
+        if self.study.is_exhausted(look, verdict):
+            return "exhausted"
         if history.retired:
             return "retired"
         calls, cost = self._most_calls()
         needed = self.ledger.calls + self._retries + self._orders()
         return "max_calls" if needed > calls else "max_cost" if needed > cost else None
-
-    def _is_finished(self, history: History) -> bool:
-        return not self._unconfirmed and self.study.goal.is_reached(history.verdict(), lambda: history.tally)
 
     def _most_calls(self) -> tuple[float, float]:
         """How many calls the study may make by either limit; lost calls cost as much as others."""
@@ -288,46 +289,17 @@ class Run:
             return []
         orders, tasks = self._orders(), list[Task]()
         while len(tasks) < most:
-            for judge in sorted(self.judges, key=self._begun.__getitem__):
-                about = partial(self._about, judge, orders)
-                with suppress(NothingToAsk):
-                    (duel,) = self.study.ask_in(connection, voter=judge, allow_self=False, about=about)
-                    break
-            else:
-                other = self._ask_another(connection, orders)
-                if other is None:
-                    self.ended = "all asked"
-                    break
-                judge, duel = other
+            judge = min(self.judges, key=self._begun.__getitem__)
+            try:
+                (duel,) = self.study.ask_in(
+                    connection, voter=judge, allow_self=False, about=lambda *_: {"calls": orders}, by_judge=True
+                )
+            except NothingToAsk:
+                self.ended = "all asked"
+                break
             self._begun[judge] += 1
             tasks.append(Task(duel, judge, orders))
         return tasks
-
-    def _ask_another(self, connection: sa.Connection, orders: int) -> tuple[str | None, Duel] | None:
-        """Ask about another pair than the policy wants, of which some judge was not asked about all items."""
-        history = self.study.current(connection)
-        names, items = [history.names[arm] for arm in history.places], count_in(connection, self.study.id)
-        if history.items is not None or not items:
-            return None
-        for judge in sorted(self.judges, key=self._begun.__getitem__):
-            asked = {pair: len(before) for (one, pair), before in self.ledger.asked.items() if one == judge}
-            left = np.array([[asked.get(frozenset((a, b)), 0) < items for b in names] for a in names])
-            np.fill_diagonal(left, False)
-            while left.any():
-                i, j = pair = history.pair_among(left)
-                about = partial(self._about, judge, orders)
-                with suppress(NothingToAsk):
-                    (duel,) = self.study.ask_in(connection, voter=judge, allow_self=False, about=about, instead=pair)
-                    return judge, duel
-                left[i, j] = left[j, i] = False
-        return None
-
-    def _about(self, judge: str | None, orders: int, connection: sa.Connection, duel: Duel) -> dict[str, object]:
-        if duel.item is not None:
-            return {"calls": orders}
-        self._follow_in(connection)
-        before = self.ledger.asked.get((judge, frozenset((duel.left, duel.right))), set())
-        return {"calls": orders, **unasked_item(connection, self.study, duel, before)}
 
     def _follow_in(self, connection: sa.Connection) -> None:
         for entry in self.study.events_in(connection, self.ledger.seq):

@@ -6,11 +6,15 @@ import sqlalchemy as sa
 
 from ..errors import counted
 from . import leaderboard as tables
+from . import log
+from .certainty import checked_confidence
 from .duels import Duel, DuelItem, duel_number, iso_time
 from .goal import Goal
 from .history import History
 from .leaderboard import RankRow
 from .log import Log
+from .look import Look
+from .moments import Moments
 from .standing import MOST_SHOWN, Standing, standing
 from .tally import LeaderboardRow, PairRow, Tally
 from .verdict import Verdict
@@ -44,8 +48,8 @@ class Shown(Log):
         return f"Study({self.name!r}, {self.policy}, {len(self.arms)} arms)"
 
     def _repr_html_(self) -> str:
-        tally, void, answers = self.read(lambda _, history: (history.tally, history.void, history.total))
-        verdict = self.goal.verdict(tally, void=void)
+        tally, answers = self.read(lambda _, history: (history.tally, history.total))
+        verdict = self.verdict()
         about = [self.policy, counted(int(tally.active.sum()), "arm"), counted(answers, "answer")]
         title = f"<strong>{html.escape(self.name)}</strong> · {html.escape(' · '.join(about))}"
         table = tables.leaderboard_html(tally) if answers else ""
@@ -71,16 +75,30 @@ class Shown(Log):
         """Return who is best, as far as that is certain. It stays valid however often you look.
 
         Args:
-            confidence: The probability that no verdict of this study is ever wrong; by default the study's own.
+            confidence: Another one than the study's own. What is chosen after looking is no promise, and it says so.
             margin: If above 0, an arm may be declared practically tied with the best: none beats it with a
                 probability of more than ½ + margin. By default the study's own.
         """
-        if confidence is None and margin is None:
-            known = self.read(lambda connection, history: history.followed_verdict())
-            if known is not None:
-                return known
-        tally, void = self.read(lambda connection, history: (history.tally, history.void))
-        return self.goal.verdict(tally, confidence, margin, void)
+        look = self.look()
+        if confidence is None or checked_confidence(confidence) == look.goal.confidence:
+            return look.verdict(margin)
+        goal = look.goal._replace(confidence=checked_confidence(confidence))
+        moments = Moments(look.tally, goal.confidence)
+        void = f"a confidence of {confidence:g} was chosen afterwards, the study's own is {look.goal.confidence:g}"
+        return look._replace(goal=goal, moments=moments).verdict(margin, void)
+
+    def look(self) -> Look:
+        """Copy what the verdict depends on now."""
+        return self.read(lambda _, history: history.look(log.clock()))
+
+    def is_exhausted(self, look: Look, verdict: Verdict) -> bool:
+        """Return whether no question that is left can bring what the study is to find out.
+
+        Args:
+            look: A look at the study.
+            verdict: Its verdict.
+        """
+        return verdict.exhausted is not None
 
     def standing(self) -> Standing:
         """Estimate, before the verdict, how likely each arm is the best and how many more answers are needed.
@@ -89,18 +107,19 @@ class Shown(Log):
         """
         tally, rate = self.read(lambda connection, history: (history.tally, history.answers_an_hour))
         goal = self.goal
-        return standing(tally, confidence=goal.confidence, margin=goal.margin, test=goal.test, answers_an_hour=rate)
+        return standing(tally, confidence=goal.confidence, margin=goal.margin, answers_an_hour=rate)
 
     def answers_to_go(self, verdict: Verdict) -> int | None:
         """Return how many more answers a verdict of this study likely needs, as the median of `standing`.
 
-        None if there is nothing to say: it is known, no two arms have met, none is in sight, the study was retired, or
-        there are so many arms that an estimate takes long.
+        None if there is nothing to say: it is known, no two arms have met, none is in sight or can be asked for, the
+        study was retired, or there are so many arms that an estimate takes long.
         """
         if verdict.kind != "not yet" or verdict.leader is None or verdict.arms > MOST_SHOWN or self.retired:
             return None
-        tally, test = self.tally(), self.goal.test
-        return standing(tally, confidence=verdict.confidence, margin=verdict.margin, test=test).answers_median
+        if verdict.exhausted is not None:
+            return None
+        return standing(self.tally(), confidence=verdict.confidence, margin=verdict.margin).answers_median
 
     def ranking(self) -> list[RankRow]:
         """Return the active arms in the order of the leaderboard, and which ranks are certain.
@@ -139,5 +158,6 @@ class Shown(Log):
 
     def _duel(self, history: History, number: int) -> Duel:
         left, right = history.names[history.left[number]], history.names[history.right[number]]
-        item = None if history.items is None else DuelItem(history.items.of[number])
+        about = 0 if history.items is None else history.items.of[number]
+        item = DuelItem(about) if about else None
         return Duel(number, left, right, self.name, iso_time(history.asked[number]), item)

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import counted
-from .certainty import WithoutUnion, log_closeness, log_mixture, log_thresholds
-from .finite import log_evidence_on_items
-from .intervals import log_evidence
+from .about import NEW_ITEMS
+from .certainty import certainty_of, log_closeness
 from .tally import Bools, Floats, Ints, Tally, met, ranking
 
 SPREADS = (0.1, 0.2, 0.4, 0.8, 1.6)
@@ -104,7 +103,6 @@ def standing(
     *,
     confidence: float,
     margin: float,
-    test: str = "winner",
     answers_an_hour: float | None = None,
     seed: int = 0,
 ) -> Standing:
@@ -114,7 +112,6 @@ def standing(
         tally: The counts.
         confidence: Of the verdict.
         margin: Of the verdict.
-        test: Of the verdict, see `certainty`.
         answers_an_hour: How fast answers come.
         seed: Of the draws.
     """
@@ -126,10 +123,10 @@ def standing(
     chances = dict(zip(arms.tolist(), share.tolist()))
     rows = sorted((Chance(tally.names[arm], chances.get(arm, 0.0)) for arm in ranked), key=lambda one: -one.chance)
     strengths = strengths[np.random.default_rng(seed).permutation(len(strengths))[:FUTURES]]
-    needed = answers_needed(tally, arms, strengths, confidence, margin, test)
+    needed = answers_needed(tally, arms, strengths, confidence, margin)
     median, most = (_whole(np.quantile(needed, level)) for level in (0.5, 0.9))
     hours = None if median is None or not answers_an_hour else median / answers_an_hour
-    soon = tally.items is not None or (median is not None and median <= EQUAL)  # on these items every study ends
+    soon = tally.is_finite or (median is not None and median <= EQUAL)  # on these answers every study ends
     hint = "" if soon else _hint(tally, arms, strengths, confidence, margin)
     return Standing(tuple(rows), median, most, answers_an_hour, hours, hint)
 
@@ -145,7 +142,7 @@ def is_too_early(found: Standing, duels: int, arms: int, items: int | None = Non
         found: The estimates.
         duels: How many answers there are.
         arms: How many active arms there are.
-        items: How many items the verdict is about, if it is on these items.
+        items: How many items limit the answers, if each pair is asked about each of them once.
     """
     if found.answers_median == 0:
         return False
@@ -211,14 +208,13 @@ def _chances(strength: Floats) -> Floats:
     return chances
 
 
-def answers_needed(
-    tally: Tally, arms: np.ndarray, strengths: Floats, confidence: float, margin: float, test: str = "winner"
-) -> Floats:
+def answers_needed(tally: Tally, arms: np.ndarray, strengths: Floats, confidence: float, margin: float) -> Floats:
     """Return (draws,) float64: for each draw of the strengths, how many more answers the verdict takes.
 
     It is assumed that the best arm meets each other one until the evidence is enough, and that answers come in their
-    expected proportions. On these items, what is left of them is drawn, so that the best arm is the one that wins most
-    of them in the end.
+    expected proportions. On these answers, what is left of the items is drawn, so that the best arm is the one that
+    wins most of them in the end. On new items a pair has no more answers than there are items; if that is not enough,
+    many are needed.
 
     Args:
         tally: The counts.
@@ -226,10 +222,9 @@ def answers_needed(
         strengths: (draws, K) float64.
         confidence: Of the verdict.
         margin: Of the verdict.
-        test: Of the verdict; with a margin always `winner`.
     """
     ties = float(tally.ties.sum() / max(tally.ties.sum() + 2 * tally.wins.sum(), 1))
-    if tally.items is None:
+    if not tally.is_finite:
         best = strengths.argmax(axis=1)
         chance = 1 / (1 + np.exp(strengths - strengths.max(axis=1)[:, None]))
         most, least = np.full(chance.shape, float(MANY)), np.zeros(len(chance))
@@ -237,20 +232,23 @@ def answers_needed(
         best, chance, most, least = _items_left(tally, arms, strengths[: max(MOST_DRAWN // len(arms) ** 2, 20)], ties)
     first, second = np.broadcast_arrays(arms[best][:, None], arms)
     won, lost, tied = tally.wins[first, second], tally.wins[second, first], tally.ties[first, second]
-    is_known = _test(tally, first, second, confidence, margin, test)
+    if tally.about == NEW_ITEMS and tally.items is not None:
+        most = np.maximum(tally.items - met(tally)[first, second], 0).astype(np.float64)
+    is_known = _test(tally, first, second, confidence, margin)
 
     def enough(more: Floats) -> Bools:
         decided = (1 - ties) * more
         return is_known(won + decided * chance, lost + decided * (1 - chance), tied + ties * more)
 
     low, high = np.zeros(chance.shape), most
-    known = np.asarray(enough(low) | (most == 0) | (first == second))
+    known = np.asarray(enough(low) | (tally.is_finite & (most == 0)) | (first == second))
+    never = ~known & ~enough(high) & (not tally.is_finite)
     for _ in range(HALVINGS):  # evenly on the scale of square roots
         middle = ((np.sqrt(low) + np.sqrt(high)) / 2) ** 2
         reached = enough(middle)
         low, high = np.where(reached, low, middle), np.where(reached, middle, high)
-    whole = np.where(known, 0.0, high).sum(axis=1)
-    needed = np.where(whole >= MANY, float(MANY), (1.0 if tally.items else CALIBRATED) * whole)
+    whole = np.where(known, 0.0, np.where(never, float(MANY), high)).sum(axis=1)
+    needed = np.where(whole >= MANY, float(MANY), (1.0 if tally.is_finite else CALIBRATED) * whole)
     return np.asarray(np.maximum(needed, least))
 
 
@@ -275,22 +273,20 @@ def _items_left(tally: Tally, arms: np.ndarray, strengths: Floats, ties: float) 
 
 
 def _test(
-    tally: Tally, first: Ints, second: Ints, confidence: float, margin: float, test: str
+    tally: Tally, first: Ints, second: Ints, confidence: float, margin: float
 ) -> Callable[[Floats, Floats, Floats], Bools]:
     """Whether wins, losses and ties of these pairs are enough for the verdict."""
-    levels = WithoutUnion(tally, confidence)
-    winner, close = levels.winner_level(first, second), levels.close_level(first, second)
-    union = log_thresholds(tally, confidence)[first, second] if test == "all pairs" else winner
+    test = certainty_of(tally, confidence)
+    winner, close = test.winner_level(first, second), test.close_level(first, second)
 
     def is_known(won: Floats, lost: Floats, tied: Floats) -> Bools:
-        if tally.items is not None:
-            evidence = log_evidence_on_items(np.maximum(won, lost), np.minimum(won, lost), tied, tally.items)
+        if tally.is_finite:
+            evidence = test.weigh(np.maximum(won, lost), np.minimum(won, lost), tied)
             near = log_closeness(won, lost, tied, margin) >= close if margin > 0 else False
             return np.asarray((evidence >= winner) | near)
         if margin > 0:
             return np.asarray(log_closeness(won, lost, tied, margin) >= close)
-        mixture = log_evidence if test == "all pairs" else log_mixture
-        return np.asarray((won > lost) & (mixture(won, lost) >= union))
+        return np.asarray((won > lost) & (test.weigh(won, lost, tied) >= winner))
 
     return is_known
 

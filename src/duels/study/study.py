@@ -22,14 +22,18 @@ from ..votes.files import VoteSource, read_votes
 from ..votes.names import arm_names, imported_name, place_of, voter_name
 from ..votes.votes import Votes
 from . import log
+from .about import THESE_ANSWERS, check_about
 from .allocation import Allocation, allocate
 from .answering import Answering
+from .asked_items import ItemSet
+from .certainty import checked_margin
 from .duels import Duel, DuelItem, iso_time
 from .goal import checked_after
+from .history import History
 from .invitations import refuse_imported, refuse_invited
-from .items import choose_item, fixed_items, has_any, with_items
+from .items import find_item_set, with_items
 from .past_votes import MOST_VOTES, checked_batch, exported_votes, too_many
-from .record import next_event
+from .record import NOBODY, next_event
 from .shown import Shown
 
 if TYPE_CHECKING:
@@ -137,7 +141,7 @@ class Study(Shown, Answering):
         voter: str | None = None,
         allow_self: bool = True,
         about: About | None = None,
-        instead: tuple[int, int] | None = None,
+        by_judge: bool = False,
     ) -> list[Duel]:
         """Ask for duels inside a transaction.
 
@@ -147,13 +151,14 @@ class Study(Shown, Answering):
             voter: Who is asked; the name was checked.
             allow_self: Whether an arm may meet itself.
             about: Called with each duel before it is written; what it returns is stored in the event's note.
-            instead: The places of two active arms to ask about, where what the policy asks is of no use.
+            by_judge: Whether a judge is asked, who may be asked about an item again.
 
         Returns:
-            The duels. Fewer than n, but at least one, if a study on these items has no more to ask.
+            The duels. Fewer than n, but at least one, if there are no more to ask.
 
         Raises:
-            Conflict: If the study was retired, or is on these items and has no more to ask.
+            Conflict: If the study was retired.
+            NothingToAsk: If there is nothing left to ask.
             NotReady: If the policy's state must be updated first.
         """
         history = self.current(connection)
@@ -162,54 +167,65 @@ class Study(Shown, Answering):
             raise Conflict(f"study {self.name!r} was retired: it asks no more questions, unless it is resumed")
         self.player(history)
         now, new, duels = log.clock(), list[Event](), list[Duel]()
-        look = partial(has_any, connection, self._row.id)
-        has_items = history.items is None and self._storage.once(("items", self._row.id), look)
-        if has_items:
-            self._storage.flush(connection)
-        if history.items is not None:
-            allow_self = False
-            if not history.left:
-                history.items.fix(*fixed_items(connection, self))
         for _ in range(n):
-            if not history.can_ask(now):
-                break
-            left, right, swapped = wanted = history.question(now, allow_self)
-            if instead is not None:
-                left, right, swapped = history.turned(*instead)
-            number, chosen = len(history.left), history.next_item(left, right, now)
-            item = None if chosen is None else DuelItem(chosen)
-            duel = Duel(number, history.names[left], history.names[right], self.name, iso_time(now), item)
-            note: dict[str, object] = {} if allow_self else {"allow_self": False}
-            note |= {} if instead is None else {"instead_of": wanted}
-            if history.items is not None:
-                note |= {"item": chosen} | ({} if number else {"items": [history.items.first, history.items.last]})
-            note |= about(connection, duel) if about else {}
-            if has_items and "item" not in note:
-                chosen = choose_item(connection, self._row.id, duel.left, duel.right, self._row.seed, number, voter)
-                note |= {} if chosen is None else {"item": chosen}
-                duel = duel if chosen is None else duel._replace(item=DuelItem(chosen))
-            event = next_event(
-                history,
-                "ask",
-                now,
-                duel=number,
-                attempt=0,
-                left_arm=left,
-                right_arm=right,
-                swapped=swapped,
-                voter=voter,
-                note=json.dumps(note, ensure_ascii=False) if note else None,
-            )
+            person = NOBODY if by_judge else history.person_of(voter)
+            with history.preview_items(None if history.left else find_item_set(connection, self)):
+                if not history.can_ask(now, person):
+                    break
+                event, duel = self._next_question(connection, history, now, voter, person, allow_self, about)
             history.take(event)
             new.append(event)
             duels.append(duel)
         if not duels:
-            raise NothingToAsk(
-                f"study {self.name!r} has asked every pair about every item: nothing is left to ask, unless a question "
-                "stays without an answer"
-            )
+            raise self._nothing_to_ask(history, voter)
         self._append(history, new)
         return duels
+
+    def _next_question(
+        self,
+        connection: sa.Connection,
+        history: History,
+        now: float,
+        voter: str | None,
+        person: int,
+        allow_self: bool,
+        about: About | None,
+    ) -> tuple[Event, Duel]:
+        """The next question as an event, which is not written yet, and as a duel."""
+        assert history.items is not None
+        has_items, number = history.items.size > 0, len(history.left)
+        left, right, swapped = history.question(now, allow_self and not has_items, person)
+        place = history.next_place(left, right, now, person)
+        item = None if place is None else DuelItem(place[1])
+        duel = Duel(number, history.names[left], history.names[right], self.name, iso_time(now), item)
+        note: dict[str, object] = {} if allow_self else {"allow_self": False}
+        note |= {"person": True} if person >= 0 else {}
+        if place is not None:
+            note |= {"item": place[1]} | ({} if place[0] == place[1] else {"place": place[0]})
+        if not number and has_items:
+            note |= ItemSet(history.items.items, history.items.ready).as_note()
+        note |= about(connection, duel) if about else {}
+        event = next_event(
+            history,
+            "ask",
+            now,
+            duel=number,
+            attempt=0,
+            left_arm=left,
+            right_arm=right,
+            swapped=swapped,
+            voter=voter,
+            note=json.dumps(note, ensure_ascii=False) if note else None,
+        )
+        return event, duel
+
+    def _nothing_to_ask(self, history: History, voter: str | None) -> NothingToAsk:
+        if voter is not None and history.can_ask(log.clock()):
+            return NothingToAsk(f"{voter!r} was asked every pair about every item of study {self.name!r}")
+        return NothingToAsk(
+            f"study {self.name!r} has asked every pair about every item: nothing is left to ask, unless a question "
+            "stays without an answer"
+        )
 
     def run(
         self,
@@ -268,10 +284,10 @@ class Study(Shown, Answering):
         if place is not None:
             state = "exists already" if history.active[place] else "was retired"
             raise Conflict(f"arm {arm!r} {state}: choose another name")
-        if history.items is not None and history.left:
+        if history.goal.about == THESE_ANSWERS and history.left:
             raise Conflict(
-                f"arm {arm!r} cannot be added: study {self.name!r} is about the {history.items.size} items that "
-                "it had at its first question, and they have no outputs of it; create another study"
+                f"arm {arm!r} cannot be added: study {self.name!r} counts the answers about the items that it had at "
+                "its first question, and they have no outputs of it; create another study"
             )
         history.policy.start(sum(history.active) + 1, self._row.horizon)  # the policy may refuse so many arms
         self._write(history, "add_arm", note=json.dumps({"arm": arm}, ensure_ascii=False))
@@ -315,6 +331,45 @@ class Study(Shown, Answering):
         if history.goal.after != after:
             self._write(history, "goal", note=json.dumps({"after": after}))
 
+    def set_margin(self, margin: float) -> None:
+        """Change the margin, which may be chosen at any time, even after looking: no answer is asked for again.
+
+        Args:
+            margin: See `create_study`.
+
+        Raises:
+            InvalidInput: If it is not at least 0 and below ½.
+        """
+        self._storage.write(Write(partial(self._set_margin_in, margin=checked_margin(margin)), self._row.id))
+
+    def _set_margin_in(self, connection: sa.Connection, *, margin: float) -> None:
+        history = self.current(connection)
+        if history.goal.margin != margin:
+            self._write(history, "goal", note=json.dumps({"margin": margin}))
+
+    def set_about(self, about: str) -> None:
+        """Change what the verdict is about, before the first question.
+
+        Args:
+            about: See `create_study`.
+
+        Raises:
+            Conflict: If a question was asked already: what is asked depends on it.
+            InvalidInput: If it is none of the three.
+        """
+        self._storage.write(Write(partial(self._set_about_in, about=check_about(about)), self._row.id))
+
+    def _set_about_in(self, connection: sa.Connection, *, about: str) -> None:
+        history = self.current(connection)
+        if history.goal.about == about:
+            return
+        if history.left:
+            raise Conflict(
+                f"study {self.name!r} is about {history.goal.about} and has asked questions: which ones depends on "
+                f"that; create another study about {about}"
+            )
+        self._write(history, "goal", note=json.dumps({"about": about}))
+
     def import_votes(self, votes: VoteSource) -> int:
         """Add past votes as if they had been asked and answered here: all of them or, after an error, none.
 
@@ -345,10 +400,10 @@ class Study(Shown, Answering):
 
     def _import_in(self, connection: sa.Connection, *, packed: Packed, batch: Batch, note: str) -> int:
         history = self.current(connection)
-        if history.items is not None:
+        if history.goal.asks_once:
             raise Conflict(
-                f"study {self.name!r} is about exactly its own items, and past votes do not say which item they are "
-                "about: import them into a study on items like these"
+                f"study {self.name!r} asks each pair about each item once, and past votes do not say which item they "
+                "are about: import them into a study about these-items"
             )
         refuse_imported(self, connection, packed)
         if history.total + packed.total > MOST_VOTES:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from ..errors import InvalidInput
 from ..rating.simple import simple_ratings
+from .about import COMPARISONS, INDEPENDENT, THESE_ANSWERS, THESE_ITEMS, THESE_PEOPLE, About, Strength, check_about
 
 # What `ranked` does.
 RANKED = "ranked by leads, the number of arms that an arm is ahead of, then by score"
@@ -30,7 +31,11 @@ class Tally(NamedTuple):
         ties: (K, K) int64: Ties of i and j, "both bad" included; symmetric, with 0 on the diagonal.
         active: (K,) bool: False for a retired arm.
         started_with: How many arms there were at the start; arms with larger indices were added later.
-        items: How many items there are, in a study on exactly these items: each pair is asked once about each.
+        items: How many items there are; None without items.
+        about: What a verdict on these counts is about.
+        strength: What a verdict on these counts holds for, see `Verdict`.
+        open: (K, K) int64: Questions about i and j that wait for an answer. Whoever is to be certain counts them as
+            lost. None if there are none.
     """
 
     names: tuple[str, ...]
@@ -39,6 +44,19 @@ class Tally(NamedTuple):
     active: Bools
     started_with: int
     items: int | None = None
+    about: About = "these-items"
+    strength: Strength = INDEPENDENT
+    open: Ints | None = None
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether every pair has one final answer about each of so many items, and no other answers exist."""
+        return self.about == THESE_ANSWERS and bool(self.items)
+
+    @property
+    def returning(self) -> bool:
+        """Whether answers may depend on who was asked what, so that a verdict holds on the comparisons made only."""
+        return self.strength in (THESE_PEOPLE, COMPARISONS)
 
 
 class LeaderboardRow(NamedTuple):
@@ -113,6 +131,8 @@ def as_tally(
     active: npt.ArrayLike | None = None,
     started_with: int | None = None,
     items: int | None = None,
+    about: str = THESE_ITEMS,
+    strength: Strength = INDEPENDENT,
 ) -> Tally:
     """Check counts and return them as a tally.
 
@@ -122,7 +142,9 @@ def as_tally(
         ties: (K, K): None for no ties.
         active: (K,): None if no arm was retired.
         started_with: None if no arm was added later.
-        items: None if the arms were not compared on a fixed set of items, each asked once.
+        items: How many items the answers are about; None without items.
+        about: What a verdict is about, see `create_study`.
+        strength: What a verdict holds for, see `Verdict`.
 
     Raises:
         InvalidInput: If they do not fit together.
@@ -144,10 +166,10 @@ def as_tally(
     start = arms if started_with is None else int(started_with)
     if not 1 <= start <= arms:
         raise InvalidInput(f"started_with is {start}: expected a number of arms from 1 to {arms}")
-    most = int((counted + counted.T + tied).max())
-    if items is not None and (items < 1 or most > items):
+    scope, most = check_about(about), int((counted + counted.T + tied).max())
+    if items is not None and (items < 1 or (most > items and scope != THESE_ITEMS)):
         raise InvalidInput(f"items is {items}, but a pair has {most} answers: expected one answer per item at most")
-    return Tally(listed, counted, tied, playing, start, items)
+    return Tally(listed, counted, tied, playing, start, items, scope, strength)
 
 
 def met(tally: Tally) -> Ints:

@@ -1,4 +1,4 @@
-"""Is there a winner? An answer that holds however often you ask, by one of the tests in `certainty`."""
+"""Is there a winner? An answer that holds however often you ask, by the tests in `certainty`."""
 
 import dataclasses
 import html
@@ -13,25 +13,45 @@ import numpy as np
 
 from ..errors import InvalidInput, counted
 from ..theory import kl
-from .certainty import TESTS, Followed, Test, WithoutUnion, checked_confidence, checked_margin
-from .finite import OnTheseItems
-from .tally import (
-    Bools,
-    Floats,
-    Ranking,
-    Tally,
-    estimates,
-    is_ranked_by_rating,
-    is_sparse,
-    leaders,
-    met,
-    ranked,
-    ranked_by,
-    ranking,
-)
+from .about import GIVEN, INDEPENDENT, About, Strength, describe_scope
+from .certainty import Certainty, certainty_of, checked_confidence, checked_margin
+from .exhausted import Exhausted
+from .tally import Bools, Floats, Tally, estimates, is_ranked_by_rating, leaders, met, ranked, ranking
 
 Kind = Literal["winner", "no condorcet winner", "practically tied", "not yet"]
 LATER = ("leader", "level_with", "open_pairs", "duels_to_go")  # what depends on the ranking, see `_pending`
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answerers:
+    """Who gave the answers of a study.
+
+    Attributes:
+        people: How many people are known by name or by a voting link.
+        by_people: How many answers they gave.
+        by_judges: How many answers judges gave.
+        unknown: How many answers nobody's name is known of; each counts as one of a new person.
+    """
+
+    people: int = 0
+    by_people: int = 0
+    by_judges: int = 0
+    unknown: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Missing:
+    """Questions without an answer that counts.
+
+    Attributes:
+        skipped: How many were skipped, or had no usable answer.
+        expired: How many had no answer within the lease; later answers are stored and do not count.
+        stands: Whether the winner would be one too had all of them gone the other way; None without a winner.
+    """
+
+    skipped: int
+    expired: int
+    stands: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +76,16 @@ class Verdict:
             that no other one clearly beats. If it is the only arm left, the others are retired.
         duels_to_go: Not yet: an estimate of how many more duels the open pairs need; None if unknown.
         void: Why nothing is promised about errors, such as answers that were undone.
-        items: How many items it is about, if it is on exactly these items; None if it is on items like these.
-        final: On these items: whether every pair of active arms was asked about all of them.
+        about: What it is about: `new-items`, `these-items` or `these-answers`, see `create_study`.
+        strength: What it holds for. `independent answers`: it takes each answer as an independent draw, such as one of
+            somebody new. `these people`: people came back, and it holds on average over the comparisons made with them.
+            `comparisons made`: the same, where it is not known who answered about what, or items were added.
+            `answers given`: it is a count of the answers.
+        items: How many items the study has; None without items.
+        final: On these answers: whether every pair of active arms was asked about all items.
+        answerers: Who gave the answers; None if that is not known.
+        missing: Questions without an answer that counts; None if there are none.
+        exhausted: Why no question that is left can bring a verdict; None if one can.
     """
 
     kind: Kind
@@ -74,8 +102,13 @@ class Verdict:
     open_pairs: tuple[tuple[str, str], ...] = ()
     duels_to_go: int | None = None
     void: str | None = None
+    about: About = "these-items"
+    strength: Strength = INDEPENDENT
     items: int | None = None
     final: bool = False
+    answerers: Answerers | None = None
+    missing: Missing | None = None
+    exhausted: Exhausted | None = None
 
     def __getattribute__(self, name: str) -> Any:
         if name in LATER:
@@ -86,7 +119,7 @@ class Verdict:
         return super().__getattribute__(name)
 
     def __getstate__(self) -> dict[str, Any]:
-        return dataclasses.asdict(self)
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     def __str__(self) -> str:
         return self._text(_how_long(self))
@@ -102,8 +135,11 @@ class Verdict:
     def _text(self, how_long: str) -> str:
         kinds = {"winner": _winner, "no condorcet winner": _no_winner, "practically tied": _tied}
         found = kinds[self.kind](self) if self.kind in kinds else _not_yet(self, how_long)
-        about = "" if self.items is None else f"On these {counted(self.items, 'item')}: "
-        return f"{about}{found} {_promise(self)}"
+        scope = describe_scope(self.about, self.strength, self.items)
+        if scope and found.startswith("No "):  # other sentences begin with an arm's name
+            found = f"n{found[1:]}"
+        parts = [f"{scope}: {found}" if scope else found, self.exhausted, _seen(self), _missing(self), _promise(self)]
+        return " ".join(str(part) for part in parts if part)
 
     def _repr_html_(self) -> str:
         return f"<p><strong>{html.escape(headline(self.as_dict()))}</strong><br>{html.escape(str(self))}</p>"
@@ -113,9 +149,25 @@ class Verdict:
         plain: dict[str, Any] = json.loads(json.dumps(dataclasses.asdict(self)))
         return plain
 
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> "Verdict":
+        """Return the verdict that `as_dict` returned as plain data; other entries are left out."""
+        known: dict[str, Any] = {
+            field.name: plain[field.name] for field in dataclasses.fields(cls) if field.name in plain
+        }
+        for name, kind in PARTS.items():
+            known[name] = None if known.get(name) is None else kind(**known[name])
+        return cls(**{name: _as_tuples(value) for name, value in known.items()})
+
 
 def verdict(
-    tally: Tally, *, confidence: float = 0.95, margin: float = 0.0, test: str = "winner", void: str | None = None
+    tally: Tally,
+    *,
+    confidence: float = 0.95,
+    margin: float = 0.0,
+    void: str | None = None,
+    named: str | None = None,
+    **known: Any,
 ) -> Verdict:
     """Return the verdict on the active arms: a winner, no Condorcet winner, practically tied, or not yet.
 
@@ -125,8 +177,9 @@ def verdict(
         tally: The counts.
         confidence: Above 0 and below 1.
         margin: At least 0 and below ½. An arm is declared practically tied only if this is above 0.
-        test: The name of a test, see `certainty`.
         void: Why that promise does not hold, such as answers that were undone after a look.
+        named: An active arm that was certain to win at an earlier moment, see `moments`.
+        **known: Further fields of `Verdict`.
 
     Raises:
         InvalidInput: If an argument is out of range, or every arm is retired.
@@ -135,51 +188,46 @@ def verdict(
     active = np.flatnonzero(tally.active)
     if len(active) == 0:
         raise InvalidInput("every arm is retired: expected at least one active arm; take one back")
-    if tally.items is None:
-        found = TESTS[test](tally, confidence)
-    else:
-        found = OnTheseItems(tally, confidence)
-    still_open = partial(_still_open, tally, found)
-    return _verdict_by(tally, found, confidence, margin, void, still_open, later=is_ranked_by_rating(tally))
-
-
-def _verdict_by(
-    tally: Tally,
-    found: Test,
-    confidence: float,
-    margin: float,
-    void: str | None,
-    still_open: Callable[[], dict[str, Any]],
-    later: bool,
-) -> Verdict:
-    """The verdict by a test that was made of the counts.
-
-    Args:
-        tally: The counts.
-        found: The test.
-        confidence: As in `verdict`.
-        margin: As in `verdict`.
-        void: As in `verdict`.
-        still_open: Returns what `_still_open` returns.
-        later: Whether to call that only when its result is looked at.
-    """
-    active = np.flatnonzero(tally.active)
-    known: dict[str, Any] = {"confidence": confidence, "margin": margin, "void": void}
-    known |= {"arms": len(active), "duels": int(tally.wins.sum() + tally.ties.sum() // 2)}
-    if tally.items is not None:
-        asked = met(tally)[np.ix_(active, active)][~np.eye(len(active), dtype=bool)]
-        known |= {"items": tally.items, "final": bool((asked >= tally.items).all())}
+    known = {
+        "confidence": confidence,
+        "margin": margin,
+        "void": void,
+        "arms": len(active),
+        "duels": int(tally.wins.sum() + tally.ties.sum() // 2),
+        "about": tally.about,
+        "items": tally.items,
+        "strength": GIVEN if tally.is_finite else tally.strength,
+        "final": tally.is_finite and _is_complete(tally, active),
+    } | known
+    found = certainty_of(tally, confidence)
     wins = found.wins.sum(axis=1)
     if (wins[active] == len(active) - 1).any() and (len(active) > 1 or found.only_arm_wins):
-        winner = tally.names[active[wins[active].argmax()]]
-        return Verdict(kind="winner", winner=winner, leader=winner, **known)
+        named = tally.names[active[wins[active].argmax()]]
+    if named is not None:
+        return Verdict(kind="winner", winner=named, leader=named, **known)
     if len(active) > 1 and found.losses[:, active].any(axis=0).all():
         return Verdict(kind="no condorcet winner", **_losses(tally, found), **known)
-    may_tie = len(active) > 1 and (margin > 0 or tally.items is not None)
+    may_tie = len(active) > 1 and (margin > 0 or tally.is_finite)
     tied = _practically_tied(tally, found, margin) if may_tie else None
     if tied is not None:
         return Verdict(kind="practically tied", **tied, **known)
-    return _pending(known, still_open) if later else Verdict(kind="not yet", **still_open(), **known)
+    still_open = partial(_still_open, tally, found)
+    if is_ranked_by_rating(tally):
+        return _pending(known, still_open)
+    return Verdict(kind="not yet", **still_open(), **known)
+
+
+def _is_complete(tally: Tally, active: np.ndarray) -> bool:
+    """Whether every pair of active arms was asked about all items."""
+    asked = met(tally)[np.ix_(active, active)][~np.eye(len(active), dtype=bool)]
+    return bool((asked >= (tally.items or 0)).all())
+
+
+PARTS: dict[str, Any] = {"answerers": Answerers, "missing": Missing, "exhausted": Exhausted}
+
+
+def _as_tuples(value: Any) -> Any:
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
 
 
 def _pending(known: dict[str, Any], still_open: Callable[[], dict[str, Any]]) -> Verdict:
@@ -189,71 +237,7 @@ def _pending(known: dict[str, Any], still_open: Callable[[], dict[str, Any]]) ->
     return verdict
 
 
-class FollowedVerdict:
-    """The verdict of a study with many arms, kept up to date; see `fits` for which studies.
-
-    An answer changes two rows of the ranking and two entries of the test. These are computed at the next look, so that
-    answers themselves cost nothing more.
-    """
-
-    def __init__(self, tally: Tally, confidence: float) -> None:
-        self._tally, self._confidence = tally, confidence
-        self._found = Followed(tally, confidence)
-        self._changed: set[tuple[int, int]] = set()  # pairs with answers since the last look
-        arms = len(tally.names)
-        self._score, self._led = np.full(arms, 0.5), np.zeros(arms, np.int64)
-        self._is_compared, self._opponents = np.zeros(arms, bool), np.zeros(arms, np.int64)
-        for arm in range(arms):
-            self._rank(arm)
-
-    @staticmethod
-    def fits(tally: Tally, test: str, margin: float) -> bool:
-        """Return whether the verdict can be kept up to date: all arms were there from the start, and are active."""
-        same = tally.items is None and bool(tally.active.all()) and len(tally.names) == tally.started_with > 1
-        return same and test == "winner" and margin == 0
-
-    def note(self, i: int, j: int) -> None:
-        """Note that i and j have met once more."""
-        self._changed.add((i, j))
-
-    def verdict(self, wins: np.ndarray, ties: np.ndarray, void: str | None) -> Verdict:
-        """Return the verdict now.
-
-        Args:
-            wins: (K, K): The counts now.
-            ties: (K, K): The counts now.
-            void: Why nothing is promised, if so.
-        """
-        tally = self._tally
-        for i, j in self._changed:
-            for pair in ((i, j), (j, i)):
-                tally.wins[pair], tally.ties[pair] = wins[pair], ties[pair]
-            self._found.update(i, j)
-        for arm in {arm for pair in self._changed for arm in pair}:
-            self._rank(arm)
-        self._changed.clear()
-        sparse = is_sparse(int(self._opponents.sum()) // 2, len(tally.names))
-        still_open = self._open_later() if sparse else self._open_now
-        return _verdict_by(tally, self._found, self._confidence, 0.0, void, still_open, later=sparse)
-
-    def _open_now(self) -> dict[str, Any]:
-        ranks = ranked_by(self._score, self._led, self._is_compared, self._tally.active)
-        return _still_open(self._tally, self._found, ranks)
-
-    def _open_later(self) -> Callable[[], dict[str, Any]]:
-        """The same of the counts as they are now, which other threads may change meanwhile."""
-        tally = self._tally._replace(wins=self._tally.wins.copy(), ties=self._tally.ties.copy())
-        return lambda: _still_open(tally, WithoutUnion(tally, self._confidence))
-
-    def _rank(self, arm: int) -> None:
-        won, lost, tied = self._tally.wins[arm], self._tally.wins[:, arm], self._tally.ties[arm]
-        lead, n = (won - lost).astype(np.float64), won + lost + tied
-        self._score[arm] = 0.5 + (lead / np.maximum(n, 1).astype(np.float64)).sum() / (2 * (len(n) - 1))
-        self._led[arm], self._is_compared[arm] = np.count_nonzero(lead > 0), bool(n.any())
-        self._opponents[arm] = np.count_nonzero(n)
-
-
-def _losses(tally: Tally, found: Test) -> dict[str, Any]:
+def _losses(tally: Tally, found: Certainty) -> dict[str, Any]:
     """A loss of every active arm, and a cycle of certain wins.
 
     An arm on the cycle is listed with its loss there, any other one with its most certain loss. The cycle has only
@@ -299,7 +283,7 @@ def _cycle(sure: Bools, start: int) -> list[int]:
     return path[::-1]
 
 
-def _practically_tied(tally: Tally, found: Test, margin: float) -> dict[str, Any] | None:
+def _practically_tied(tally: Tally, found: Certainty, margin: float) -> dict[str, Any] | None:
     """The arm that no active arm beats by more than the margin; if several, the first without a certain loss."""
     above = np.asarray((estimates(tally) >= 0.5 - margin) | np.eye(len(tally.names), dtype=bool))
     close = found.close(margin, np.asarray(above[:, tally.active].all(axis=1)))  # others score too little to be close
@@ -311,7 +295,7 @@ def _practically_tied(tally: Tally, found: Test, margin: float) -> dict[str, Any
     return {"leader": tally.names[leader], "tied_with": tuple(tally.names[k] for k in others if k != leader)}
 
 
-def _still_open(tally: Tally, found: Test, ranks: Ranking | None = None) -> dict[str, Any]:
+def _still_open(tally: Tally, found: Certainty) -> dict[str, Any]:
     """Who leads, which pairs are open, and how many duels these need.
 
     The open pairs are those of the first arm in the ranking that no other one clearly beats, by the verdict's test and,
@@ -323,7 +307,7 @@ def _still_open(tally: Tally, found: Test, ranks: Ranking | None = None) -> dict
         (left,) = active.tolist()
         others = [k for k in range(len(names)) if k != left and not found.beats[left, k]]
         return {"open_pairs": tuple((names[left], names[k]) for k in others)}
-    order, first = ranks or ranked(tally)
+    order, first = ranked(tally)
     if not first:
         return {"open_pairs": tuple(itertools.combinations([names[k] for k in active], 2))}
     in_order = np.array([arm for _, arm in order[: len(active)]])  # retired arms come last
@@ -360,8 +344,8 @@ def _duels_to_go(tally: Tally, arm: int, undecided: np.ndarray, missing: np.ndar
         return None
     growth = kl((won + 0.5) / (won + lost + 1), 0.5) * (won + lost) / counts.sum(axis=0)
     needed = np.ceil(missing[undecided] / growth)
-    if tally.items is not None:
-        needed = np.minimum(needed, tally.items - met(tally)[arm, undecided])
+    if tally.is_finite:
+        needed = np.minimum(needed, (tally.items or 0) - met(tally)[arm, undecided])
     return int(needed.sum())
 
 
@@ -408,8 +392,8 @@ def _winner(verdict: Verdict) -> str:
     if verdict.arms == 1:
         return f"{verdict.winner} is the only arm left."
     others = "the other arm" if verdict.arms == 2 else f"each of the {verdict.arms - 1} others"
-    if verdict.items is not None:
-        return f"{verdict.winner} is the winner: against {others} it wins more items than it loses."
+    if verdict.strength == GIVEN:
+        return f"{verdict.winner} is the winner: against {others} it wins more prompts than it loses."
     return f"{verdict.winner} is the winner: against {others} it wins more often than it loses."
 
 
@@ -421,7 +405,7 @@ def _no_winner(verdict: Verdict) -> str:
 
 
 def _tied(verdict: Verdict) -> str:
-    if verdict.margin == 0:  # only on these items
+    if verdict.margin == 0:  # only on these answers
         level = "is level with" if verdict.final else "is not shown to beat"
         return f"no arm beats {verdict.leader}, which {level} {listed(verdict.tied_with)}."
     return (
@@ -457,14 +441,35 @@ def _how_long(verdict: Verdict) -> str:
     return f"That takes about {_about(verdict.duels_to_go)} more duels between them if it goes on as it has."
 
 
+def _seen(verdict: Verdict) -> str:
+    """How many answers there are, and whose."""
+    who, found = verdict.answerers, counted(verdict.duels, "answer")
+    if who is not None and who.by_people and who.by_people >= verdict.duels:
+        found += f" by {counted(who.people, 'person', 'people')}"
+    return f"{found} so far."
+
+
+def _missing(verdict: Verdict) -> str:
+    """What questions without an answer would have changed."""
+    missing = verdict.missing
+    if missing is None or verdict.kind != "winner" or verdict.void is not None:
+        return ""
+    found = counted(missing.skipped + missing.expired, "question has", "questions have")
+    would = "would stand" if missing.stands else "would not stand"
+    return f"{found} no answer that counts: the verdict {would} had all of them gone the other way."
+
+
 def _promise(verdict: Verdict) -> str:
-    seen = f"{verdict.duels:,} {'duel' if verdict.duels == 1 else 'duels'} so far."
     if verdict.void is not None:
-        return f"{seen} Nothing is promised about errors: {verdict.void.rstrip('.')}."
+        return f"Nothing is promised about errors: {verdict.void.rstrip('.')}."
     if verdict.final:
-        return f"{seen} Every pair was asked about every item, so this is final."
+        return "Every pair was asked about every prompt, so this is final."
     risk = _percent(1 - verdict.confidence)
-    return f"{seen} The chance that this study ever gives a wrong verdict is at most {risk}, however often you look."
+    who = verdict.answerers
+    taken = ""
+    if verdict.strength == INDEPENDENT and (who is None or who.unknown):
+        taken = "; every answer counts as one from somebody new"
+    return f"The chance that this study ever gives a wrong verdict is at most {risk}, however often you look{taken}."
 
 
 def _about(duels: int) -> str:

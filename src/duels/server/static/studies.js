@@ -18,7 +18,7 @@ function needsHorizon() {
 /** Asks for the number of duels if the policy needs it, and says so if a study with it may never end. */
 function showNeeds() {
   horizon.hidden = !needsHorizon();
-  const why = form.about.value === "these items" ? undefined : form.policy.selectedOptions[0]?.dataset.live;
+  const why = form.about.value !== "these-items" ? undefined : form.policy.selectedOptions[0]?.dataset.live;
   live.hidden = !why;
   live.textContent = why
     ? `A study may never end with ${form.policy.value}: ${why}. Voting pages never show an arm against itself.`
