@@ -86,7 +86,12 @@ def test_clicks_count_once(study):
     shown = study.interleave(RANKINGS, study.ask(allow_self=False), length=2)
     answer = study.clicks(shown, shown.documents[:1])
     log = study.events()
-    for again in (shown.documents[:1], set(shown.documents[:1]), shown.documents[:1] * 3, np.array(shown.documents[:1])):
+    for again in (
+        shown.documents[:1],
+        set(shown.documents[:1]),
+        shown.documents[:1] * 3,
+        np.array(shown.documents[:1]),
+    ):
         assert study.clicks(shown, again) == answer
     with pytest.raises(Conflict, match="undo that first"):
         study.clicks(shown, [])
@@ -147,7 +152,9 @@ def test_nothing_is_asked_for_a_list_that_cannot_be_made(study, arguments, messa
 
 @pytest.mark.parametrize("method", ["balanced", "optimised", "probabilistic:credit=marginal"])
 def test_biased_methods_are_refused(study, method):
-    with pytest.raises(InvalidInput, match=r"not for live traffic.*winner of two equally good rankers\. Use 'team-draft'"):
+    with pytest.raises(
+        InvalidInput, match=r"not for live traffic.*winner of two equally good rankers\. Use 'team-draft'"
+    ):
         study.interleave(RANKINGS, method=method)
     assert len(study.events()) == 1
 
@@ -182,13 +189,20 @@ def test_a_list_of_version_0_1_0_is_judged_by_its_own_method(study):
     assert study.clicks(duel, ["x"]) == "left"
 
 
+# Users who look at places, whatever is there.
 def click_any_place(documents, rng):
     return [documents[int(rng.integers(len(documents)))]]
 
 
+def click_a_top_place(documents, rng):
+    """One place, with a chance of one over its number."""
+    chances = 1 / np.arange(1, len(documents) + 1)
+    return [documents[int(rng.choice(len(documents), p=chances / chances.sum()))]]
+
+
 def click_top_places(documents, rng):
-    """Each place with a chance of one over its number, whatever is there; so sometimes none or several."""
-    return [document for place, document in enumerate(documents, 1) if rng.random() < 1 / place**1.5 * 0.8]
+    """Each place with a chance that falls: none, one or several of them."""
+    return [document for place, document in enumerate(documents, 1) if rng.random() < 0.8 / place]
 
 
 def has_winner(study, rankings, click, answers, rng, **more):
@@ -212,25 +226,25 @@ def most_winners(studies, alarm):
     return int(binom.isf(alarm, studies, 0.05))
 
 
-@pytest.mark.parametrize("click", [click_any_place, click_top_places])
+CROSSED = {"old": ["p", "q", "r", "s"], "new": ["q", "r", "s", "p"]}  # of which marginalised credit prefers the new
+OTHERS = {"old": ["p", "q", "r"], "new": ["q", "t", "u"], "odd": ["u", "p"]}
+
+
+@pytest.mark.parametrize("click", [click_any_place, click_a_top_place])
 def test_no_winner_for_clicks_that_ignore_relevance(click):
     """Complete A/A studies of one head query by the default method, with a look after every answer.
 
     If each of eight studies named a winner with the promised chance of 5 %, more than four of them did once in 65,000
-    runs.
+    runs. By probabilistic interleaving with marginalised credit nearly all of them do.
     """
     assert most_winners(8, 1e-4) == 4
-    assert count_winners(8, HEAD_QUERY, click, 600) <= 4
-
-
-CROSSED = {"old": ["p", "q", "r", "s"], "new": ["q", "r", "s", "p"]}
-OTHERS = {"old": ["p", "q", "r"], "new": ["q", "t", "u"], "odd": ["u", "p"]}
+    assert count_winners(8, CROSSED, click, 500, length=3) <= 4
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("method", ["team-draft", "probabilistic"])
-@pytest.mark.parametrize("click", [click_any_place, click_top_places])
+@pytest.mark.parametrize("click", [click_any_place, click_a_top_place, click_top_places])
 @pytest.mark.parametrize("rankings", [HEAD_QUERY, CROSSED, OTHERS], ids=["head", "crossed", "others"])
 def test_no_winner_for_clicks_that_ignore_relevance_in_long_studies(method, click, rankings):
-    """The same with 40 studies of 1,000 answers: a false alarm once in 10,000 runs of each case."""
-    assert count_winners(40, rankings, click, 1000, method=method, missing="last") <= most_winners(40, 1e-4)
+    """The same with 40 studies of 1,500 answers: a false alarm once in 10,000 runs of each case."""
+    assert count_winners(40, rankings, click, 1500, method=method, missing="last") <= most_winners(40, 1e-4)
