@@ -8,7 +8,6 @@ import pytest
 import sqlalchemy as sa
 from scipy.stats import binom
 
-import duels
 from duels.client import Impression as ClientImpression
 from duels.client import RemoteStudy
 from duels.errors import Conflict, InvalidInput, NotFound, UnknownName
@@ -85,13 +84,8 @@ def test_a_list_is_on_disk_when_it_is_returned(tmp_path):
 def test_clicks_count_once(study):
     shown = study.interleave(RANKINGS, study.ask(allow_self=False), length=2)
     answer = study.clicks(shown, shown.documents[:1])
-    log = study.events()
-    for again in (
-        shown.documents[:1],
-        set(shown.documents[:1]),
-        shown.documents[:1] * 3,
-        np.array(shown.documents[:1]),
-    ):
+    log, clicks = study.events(), shown.documents[:1]
+    for again in (clicks, set(clicks), clicks * 3, np.array(clicks)):
         assert study.clicks(shown, again) == answer
     with pytest.raises(Conflict, match="undo that first"):
         study.clicks(shown, [])
@@ -138,7 +132,7 @@ def test_arrays_and_other_collections(study):
         (({arm: ["a", "a"] for arm in RANKINGS},), "appears twice in one ranking"),
         (({"bm25": ["a"]},), "has no ranking: expected one for each active arm"),
         (([["a"]],), "rankings is .*: expected a dict"),
-        (({arm: "abc" for arm in RANKINGS},), "the ranking of 'bm25' is 'abc': expected a list of documents"),
+        ((dict.fromkeys(RANKINGS, "abc"),), "the ranking of 'bm25' is 'abc': expected a list of documents"),
         (({arm: [{"_id": 1}] for arm in RANKINGS},), "is not a document: expected a text or a whole number"),
         (({arm: [True, False] for arm in RANKINGS},), "True in the ranking of 'bm25' is not a document"),
     ],
@@ -152,9 +146,7 @@ def test_nothing_is_asked_for_a_list_that_cannot_be_made(study, arguments, messa
 
 @pytest.mark.parametrize("method", ["balanced", "optimised", "probabilistic:credit=marginal"])
 def test_biased_methods_are_refused(study, method):
-    with pytest.raises(
-        InvalidInput, match=r"not for live traffic.*winner of two equally good rankers\. Use 'team-draft'"
-    ):
+    with pytest.raises(InvalidInput, match=r"for live traffic: .* is not 1/2, so a study would name a winner"):
         study.interleave(RANKINGS, method=method)
     assert len(study.events()) == 1
 
@@ -168,7 +160,7 @@ def test_bad_input(study):
     with pytest.raises(InvalidInput, match="'elsewhere' was clicked but is not on the list"):
         study.clicks(shown, ["elsewhere"])
     for clicks in ("d1", None, 3):
-        with pytest.raises(InvalidInput, match="clicks is .*: expected a list of documents"):
+        with pytest.raises(InvalidInput, match=r"clicks is .*: expected a list of documents"):
             study.clicks(shown, clicks)
     with pytest.raises(NotFound, match="has no impression 1: interleave first"):
         study.clicks(study.ask(), [])
@@ -246,5 +238,5 @@ def test_no_winner_for_clicks_that_ignore_relevance(click):
 @pytest.mark.parametrize("click", [click_any_place, click_a_top_place, click_top_places])
 @pytest.mark.parametrize("rankings", [HEAD_QUERY, CROSSED, OTHERS], ids=["head", "crossed", "others"])
 def test_no_winner_for_clicks_that_ignore_relevance_in_long_studies(method, click, rankings):
-    """The same with 40 studies of 1,500 answers: a false alarm once in 10,000 runs of each case."""
-    assert count_winners(40, rankings, click, 1500, method=method, missing="last") <= most_winners(40, 1e-4)
+    """The same with 20 studies of 1,000 answers: a false alarm at most once in 10,000 runs of each case."""
+    assert count_winners(20, rankings, click, 1000, method=method, missing="last") <= most_winners(20, 1e-4)
