@@ -313,13 +313,13 @@ def find_live_method(name: str | Method = LIVE) -> Method:
     """
     method = _find_method(name, "assigned")
     if method.arrange is arrange_probabilistic:
-        raise _biased(MARGINAL)
+        raise _bias_error(MARGINAL)
     if method.arrange not in (arrange_team_draft, arrange_assigned):
-        raise _biased(repr(method.name))
+        raise _bias_error(repr(method.name))
     return method
 
 
-def _biased(method: str) -> InvalidInput:
+def _bias_error(method: str) -> InvalidInput:
     return InvalidInput(
         f"{method} is not for live traffic: for clicks that ignore relevance its mean outcome is not 1/2, so a study "
         "would name a winner of two equally good rankers. Use 'team-draft', or 'probabilistic' with assigned credit"
@@ -386,7 +386,8 @@ def interleave(
         method: The interleaving method: `"team-draft"`, or `"probabilistic"`, which has assigned credit here. With the
             others a study would name a winner of two equally good rankers.
         length: The length of the list.
-        rng: A random generator, or a seed.
+        rng: A random generator, or a seed, for tests. Leave it out in production: with one seed all lists have the same
+            coins.
         missing: What to do with a document that only one ranking has: `"refuse"` raises, `"last"` puts it behind all
             documents of the ranking that lacks it, tied with others missing there.
 
@@ -422,7 +423,7 @@ def infer(record: Mapping[str, Any], clicks: Iterable[object]) -> Literal["left"
     method, documents, worth = _read_record(record)
     find_live_method(record["method"])
     if not np.isin(worth, (0.0, 1.0)).all():
-        raise _biased(MARGINAL)
+        raise _bias_error(MARGINAL)
     return OUTCOMES[_judge(method, documents, worth, clicks)]
 
 
