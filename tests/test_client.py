@@ -534,6 +534,8 @@ def test_interleaving_and_clicks(pair):
     answer = remote.clicks(shown, shown.documents[:1])
     assert answer in ("left", "right", "tie")
     assert remote.clicks(shown.id, set(shown.documents[:1])) == answer
+    assert local.clicks(shown, shown.documents[:1]) == answer
+    assert local.interleave(rankings, shown.duel) == shown
     asked = remote.ask(allow_self=False)
     two = {arm: rankings[arm] for arm in asked[1:3]}
     first = remote.interleave(two, asked)

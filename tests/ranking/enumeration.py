@@ -5,16 +5,17 @@ Rankings are tuples of documents, best first. Written from the papers' definitio
 
 import itertools
 from collections import defaultdict
+from fractions import Fraction
 
 import numpy as np
 
 
 def probabilistic(a, b, length, tau=3.0):
-    """{(list, who put each slot, worth of each slot to a): probability}."""
-    found = defaultdict(float)
+    """{(list, who put each slot, worth of each slot to a): probability}. Exact: tau is a whole number."""
+    found = defaultdict(Fraction)
 
     def shares(ranking, placed):
-        weights = {d: 1 / (ranking.index(d) + 1) ** tau for d in ranking if d not in placed}
+        weights = {d: Fraction(1, ranking.index(d) + 1) ** int(tau) for d in ranking if d not in placed}
         total = sum(weights.values())
         return {d: w / total for d, w in weights.items()}
 
@@ -25,16 +26,16 @@ def probabilistic(a, b, length, tau=3.0):
         p_a, p_b = shares(a, placed), shares(b, placed)
         for side, p in ((0, p_a), (1, p_b)):
             for d, chance in p.items():
-                credit = round(p_a[d] / (p_a[d] + p_b[d]), 9)
-                extend((*placed, d), (*sides, side), (*worth, credit), probability * 0.5 * chance)
+                credit = round(float(p_a[d] / (p_a[d] + p_b[d])), 9)
+                extend((*placed, d), (*sides, side), (*worth, credit), probability * chance / 2)
 
-    extend((), (), (), 1.0)
+    extend((), (), (), Fraction(1))
     return dict(found)
 
 
 def team_draft(a, b, length):
-    """{(list, worth of each slot to a): probability}."""
-    found = defaultdict(float)
+    """{(list, worth of each slot to a): probability}, exact."""
+    found = defaultdict(Fraction)
 
     def extend(placed, worth, probability):
         if len(placed) == min(length, len(a)):
@@ -47,7 +48,7 @@ def team_draft(a, b, length):
             d = next(d for d in (a if for_a else b) if d not in placed)
             extend((*placed, d), (*worth, for_a), probability / len(turns))
 
-    extend((), (), 1.0)
+    extend((), (), Fraction(1))
     return dict(found)
 
 
@@ -77,6 +78,18 @@ def judge_balanced(a, b, shown, clicked):
     k = min(a.index(lowest), b.index(lowest))
     hits_a, hits_b = (sum(ranking.index(d) <= k for d in clicked) for ranking in (a, b))
     return 0.5 if hits_a == hits_b else float(hits_a > hits_b)
+
+
+def mean_by_places(lists, clicked):
+    """The mean outcome for the first ranking if these places are clicked, whatever is there.
+
+    lists is {(shown, worth to a): probability} with worths adding to 1.
+    """
+    mean = Fraction(0)
+    for (_, worth), chance in lists.items():
+        lead = sum(2 * worth[k] - 1 for k in clicked)
+        mean += chance * (Fraction(1, 2) if abs(lead) < 1e-7 else int(lead > 0))
+    return mean
 
 
 def cascade(grades, click, stop):

@@ -12,11 +12,26 @@ from test_clicks import fits
 from duels.engine import compiling
 from duels.errors import InvalidInput, UnknownName
 from duels.ranking import optimised
-from duels.ranking.interleaving import clear, find_method, infer, interleave, make_workspace
+from duels.ranking.interleaving import (
+    OUTCOMES,
+    clear,
+    find_method,
+    infer,
+    interleave,
+    judge_clicks,
+    make_workspace,
+    merge_rankings,
+)
 
+LIVE = ("probabilistic:credit=assigned", "team-draft")
 METHODS = ["probabilistic", "probabilistic:credit=assigned", "team-draft", "balanced", "optimised"]
 A, B = (0, 1, 2, 3), (2, 0, 3, 1)
 DRAWS = 30_000
+
+
+def merge(a, b, *, method="probabilistic", length=10, rng=None, missing="refuse"):
+    """A list by any method, as simulations make it."""
+    return merge_rankings(a, b, find_method(method), length, np.random.default_rng(rng), missing)
 
 
 def desk_of(groups_a, groups_b, length=3, tau=3.0):
@@ -128,20 +143,20 @@ def test_balanced_against_enumeration():
 def test_balanced_verdicts_against_the_definition():
     for a, b in itertools.product(itertools.permutations(range(4)), repeat=2):
         for seed in range(2):
-            shown, record = interleave(a, b, method="balanced", length=3, rng=seed)
+            shown, record = merge(a, b, method="balanced", length=3, rng=seed)
             for size in range(4):
                 for clicked in itertools.combinations(shown, size):
-                    assert infer(record, clicked) == enumeration.judge_balanced(a, b, shown, clicked)
+                    assert judge_clicks(record, clicked) == enumeration.judge_balanced(a, b, shown, clicked)
 
 
 def test_balanced_by_hand():
     # A = a b c, B = b c a. Whoever begins: a b c (a first: a, b(B), then A's b is there, c) or b a c.
-    shown, record = interleave("abc", "bca", method="balanced", length=3, rng=1)
+    shown, record = merge("abc", "bca", method="balanced", length=3, rng=1)
     assert shown in (["a", "b", "c"], ["b", "a", "c"])
     # A click on c: places 2 in A and 1 in B, so k = 1: A's top two are a, b (no click), B's are b, c: B wins.
-    assert infer(record, ["c"]) == 0.0
-    assert infer(record, ["a"]) == 1.0
-    assert infer(record, []) == 0.5
+    assert judge_clicks(record, ["c"]) == 0.0
+    assert judge_clicks(record, ["a"]) == 1.0
+    assert judge_clicks(record, []) == 0.5
 
 
 def test_probabilistic_by_hand():
@@ -149,10 +164,10 @@ def test_probabilistic_by_hand():
     # A click on x in the first slot is worth 8/9 to A. In the second slot one document is left: ½ each.
     seen = set()
     for seed in range(20):
-        (first, second), record = interleave("xy", "yx", rng=seed)
-        assert record["a"] == pytest.approx([8 / 9 if first == "x" else 1 / 9, 0.5])
-        assert infer(record, ["x"]) == (1.0 if first == "x" else 0.5)
-        assert infer(record, [first, second]) == (1.0 if first == "x" else 0.0)
+        (first, second), record = merge("xy", "yx", rng=seed)
+        assert record["left"] == pytest.approx([8 / 9 if first == "x" else 1 / 9, 0.5])
+        assert judge_clicks(record, ["x"]) == (1.0 if first == "x" else 0.5)
+        assert judge_clicks(record, [first, second]) == (1.0 if first == "x" else 0.0)
         seen.add(first)
     assert seen == {"x", "y"}
 
@@ -162,8 +177,8 @@ def test_identical_rankings_tie_or_are_fair(name):
     """The same ranking twice: credits are equal, or who gets which is a fair coin."""
     balance = 0
     for seed in range(600):
-        shown, record = interleave(range(6), range(6), method=name, length=4, rng=seed)
-        balance += infer(record, shown[:1]) - 0.5
+        shown, record = merge(range(6), range(6), method=name, length=4, rng=seed)
+        balance += judge_clicks(record, shown[:1]) - 0.5
     # A fair coin of ±½ 600 times: 5 standard deviations are 61, a false alarm in 10⁶.
     assert abs(balance) < 61
     if name in ("probabilistic", "balanced", "optimised"):
@@ -178,8 +193,8 @@ def test_swapping_rankings_mirrors_the_outcome(name):
         counts = defaultdict(int)
         rng = np.random.default_rng(seed)
         for _ in range(1500):
-            shown, record = interleave(a, b, method=name, length=2, rng=rng)
-            counts[tuple(shown), infer(record, shown[:1]), infer(record, shown[1:])] += 1
+            shown, record = merge(a, b, method=name, length=2, rng=rng)
+            counts[tuple(shown), judge_clicks(record, shown[:1]), judge_clicks(record, shown[1:])] += 1
         return counts
 
     there, back = outcomes((0, 1, 2), (1, 2, 0), 1), outcomes((1, 2, 0), (0, 1, 2), 2)
@@ -203,27 +218,31 @@ def test_the_live_face_is_the_kernel(name):
         numbers = {document: k for k, document in enumerate(dict.fromkeys([*a, *b]))}
         ready = desk_of([(numbers[d],) for d in a], [(numbers[d],) for d in b], 10, method.tau)
         shown = arrange(ready, 12, 10, np.random.default_rng(seed))
-        live = interleave(a, b, method=name, rng=seed)
-        assert [numbers[d] for d in live.documents] == ready.shown[:shown].tolist()
-        assert live.record["a"] == ready.worth[0, :shown].tolist()
-        assert live.record["b"] == ready.worth[1, :shown].tolist()
+        merged = merge(a, b, method=name, rng=seed)
+        assert [numbers[d] for d in merged.documents] == ready.shown[:shown].tolist()
+        assert merged.record["left"] == ready.worth[0, :shown].tolist()
+        assert merged.record["right"] == ready.worth[1, :shown].tolist()
+        if name in LIVE:
+            assert interleave(a, b, method=name, rng=seed) == merged
+            clicks = merged.documents[seed % 3 :: 4]
+            assert infer(merged.record, clicks) == OUTCOMES[judge_clicks(merged.record, clicks)]
 
 
 @pytest.mark.parametrize("name", METHODS)
 def test_records_survive_json(name):
-    shown, record = interleave(["d1", "d2", 3], [3, "d2", "d1"], method=name, rng=0)
+    shown, record = merge(["d1", "d2", 3], [3, "d2", "d1"], method=name, rng=0)
     back = json.loads(json.dumps(record))
     for clicked in ([], shown[:1], shown[1:], shown):
-        assert infer(back, clicked) == infer(record, clicked)
+        assert judge_clicks(back, clicked) == judge_clicks(record, clicked)
     assert len(json.dumps(record)) < 1000
 
 
 def test_any_kind_of_id_survives_json():
     for a in (np.array([5, 7, 9]), [("q", 1), ("q", 2)], ["x", 3, None]):
         b = a[::-1]
-        shown, record = interleave(a, b, rng=0)
+        shown, record = merge(a, b, rng=0)
         back = json.loads(json.dumps(record))
-        assert infer(back, shown[:1]) == infer(record, shown[:1])
+        assert judge_clicks(back, shown[:1]) == judge_clicks(record, shown[:1])
 
 
 @pytest.mark.parametrize("tau", [5.0, 20.0, 50.0])
@@ -232,20 +251,20 @@ def test_steep_softmaxes_stay_exact(tau):
     for seed in range(30):
         rng = np.random.default_rng(seed)
         a, b = rng.permutation(12).tolist(), rng.permutation(12).tolist()
-        shown, record = interleave(a, b, method=f"probabilistic:tau={tau:g}", length=8, rng=seed)
+        shown, record = merge(a, b, method=f"probabilistic:tau={tau:g}", length=8, rng=seed)
         left_a, left_b = ({d: (r.index(d) + 1.0) ** -tau for d in r} for r in (a, b))
         for slot, d in enumerate(shown):
             p_a, p_b = left_a[d] / sum(left_a.values()), left_b[d] / sum(left_b.values())
-            assert record["a"][slot] == pytest.approx(p_a / (p_a + p_b), rel=1e-9)
+            assert record["left"][slot] == pytest.approx(p_a / (p_a + p_b), rel=1e-9)
             del left_a[d], left_b[d]
 
 
 def test_short_rankings_and_missing_documents():
-    assert len(interleave("ab", "ba").documents) == 2
-    shown, record = interleave("abc", "xyz", missing="last", length=6, rng=0)
+    assert len(merge("ab", "ba").documents) == 2
+    shown, record = merge("abc", "xyz", missing="last", length=6, rng=0)
     assert sorted(shown) == list("abcxyz")
-    assert infer(record, [shown[0]]) in (0.0, 1.0)
-    team, _ = interleave(range(100), range(100, 200), method="team-draft", missing="last", rng=0)
+    assert judge_clicks(record, [shown[0]]) in (0.0, 1.0)
+    team, _ = merge(range(100), range(100, 200), method="team-draft", missing="last", rng=0)
     assert sum(d < 100 for d in team) == 5
 
 
@@ -264,10 +283,10 @@ def test_short_rankings_and_missing_documents():
         (lambda: find_method("probabilistic:credit=all"), "expected 'marginal' or 'assigned'"),
         (lambda: find_method("probabilistic:tau=99"), "tau of probabilistic is 99.0: expected 0 (any order) to 50"),
         (lambda: infer(interleave("ab", "ba").record, None), "clicks is None: expected a list of documents"),
-        (lambda: infer(interleave("ab", "ba").record | {"a": [float("nan")] * 2}, []), "its worths are not numbers"),
+        (lambda: infer(interleave("ab", "ba").record | {"left": [float("nan")] * 2}, []), "its worths are not numbers"),
         (lambda: infer({"method": "team-draft"}, []), "this is not the record of an interleaved list"),
         (lambda: infer(interleave("ab", "ba").record, ["z"]), "'z' was clicked but is not on the list of 2 documents"),
-        (lambda: interleave(range(12), range(12), method="optimised", length=12), "expected lists of at most 10"),
+        (lambda: merge(range(12), range(12), method="optimised", length=12), "expected lists of at most 10"),
     ],
 )
 def test_bad_input(call, message):

@@ -12,8 +12,7 @@ from duels.study.catalogue import load_study
 
 DOCUMENTS = [f"d{k}" for k in range(12)]
 RANKINGS = {"bm25": DOCUMENTS, "dense": DOCUMENTS[::-1], "hybrid": DOCUMENTS[6:] + DOCUMENTS[:6]}
-METHODS = ["probabilistic", "probabilistic:tau=1,credit=assigned", "team-draft", "balanced", "optimised"]
-ANSWER = {1.0: "left", 0.0: "right", 0.5: "tie"}
+METHODS = ["probabilistic", "probabilistic:tau=1,credit=assigned", "team-draft"]
 
 
 def refused(response, status, *words):
@@ -70,7 +69,7 @@ def test_a_ranking_for_each_arm(admin, study, storage, method):
     record = records(storage)[duel.id]
     assert record["documents"] == shown["documents"]
     told = click(admin, study, shown["impression"], shown["documents"][:2], voter="ann")
-    expected = ANSWER[infer(record, shown["documents"][:2])]
+    expected = infer(record, shown["documents"][:2])
     assert told.json() == {"duel": duel.id, "answer": expected}
     last = events(admin, study)[-1]
     assert (last["kind"], last["duel"], last["answer"], last["voter"]) == ("tell", duel.id, expected, "ann")
@@ -86,11 +85,27 @@ def test_the_answer_is_what_infer_says(admin, study, storage, method):
         clicks = [document for document in shown["documents"] if rng.random() < 0.3]
         answer = click(admin, study, shown["impression"], clicks).json()["answer"]
         record = records(storage)[shown["duel"]]
-        assert answer == ("tie" if shown["is_self"] else ANSWER[infer(record, clicks)])
+        assert answer == ("tie" if shown["is_self"] else infer(record, clicks))
         assert not clicks or record["documents"] == shown["documents"]
         seen.add(answer)
     assert {"left", "right"} <= seen
     assert load_study("search", storage).check() == len(events(admin, study))
+
+
+def test_team_draft_is_the_default(admin, study, storage):
+    """And a duel between two arms is credited document by document to one of them."""
+    for _ in range(4):
+        show(admin, study)
+    found = [record for record in records(storage).values() if "method" in record]
+    assert {record["method"] for record in found} == {"team-draft"}
+    assert all({*pair} == {0, 1} for record in found for pair in zip(record["left"], record["right"]))
+
+
+@pytest.mark.parametrize("method", ["balanced", "optimised", "probabilistic:credit=marginal"])
+def test_biased_methods_are_refused(admin, study, storage, method):
+    response = admin.post(f"{study}/interleave", json={"rankings": RANKINGS, "method": method})
+    refused(response, 400, "not for live traffic", "its mean outcome is not 1/2", "Use 'team-draft'")
+    assert records(storage) == {}
 
 
 def test_left_is_the_first_ranking(admin, study):
@@ -125,7 +140,7 @@ def test_a_pair_that_was_asked(admin, study, storage):
     assert set(records(storage)) == {duel["id"]}
     refused(admin.post(f"{study}/interleave", json={"rankings": other, "duel": 99}), 400, "no duel 99")
     answer = click(admin, study, duel["id"], shown["documents"][:1]).json()["answer"]
-    assert answer == ANSWER[infer(records(storage)[duel["id"]], shown["documents"][:1])]
+    assert answer == infer(records(storage)[duel["id"]], shown["documents"][:1])
 
 
 def test_a_self_duel_shows_the_champions_own_list(admin, settled, storage):
@@ -212,7 +227,7 @@ def test_different_documents_may_stand_last(admin, study, storage):
         assert sorted(shown["documents"]) == sorted({*two[0], *two[1]})
         told = click(admin, study, shown["impression"], shown["documents"][-1:]).json()["answer"]
         if not shown["is_self"]:
-            assert told == ANSWER[infer(records(storage)[shown["duel"]], shown["documents"][-1:])]
+            assert told == infer(records(storage)[shown["duel"]], shown["documents"][-1:])
 
 
 def test_numbers_and_texts_are_different_documents(admin, study):

@@ -12,7 +12,7 @@ _HOMES = {
     "connect": "client",
     "Client": "client",
     "RemoteStudy": "studies",
-    "Impression": "studies",
+    "Impression": ".study.impressions",
     "RemoteTuning": "tunings",
     "Change": "connection",
     "Again": "connection",
@@ -23,9 +23,10 @@ _HOMES = {
 __all__ = [name for name in _HOMES if name != "PAUSES"]
 
 if TYPE_CHECKING:
+    from ..study.impressions import Impression
     from .client import Client, connect
     from .connection import PAUSES, Again, Change, NotFound
-    from .studies import Impression, RemoteStudy
+    from .studies import RemoteStudy
     from .tunings import RemoteTuning
 
 __getattr__, __dir__ = _lazy_names(__name__, _HOMES)

@@ -3,11 +3,12 @@
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple, overload
+from typing import Literal, overload
 
 from ..checks import check_int
 from ..study.allocation import MOST, Allocation
-from ..study.duels import Duel, DuelItem, duel_number
+from ..study.duels import Duel, DuelItem
+from ..study.impressions import Document, Impression, impression_number
 from ..study.leaderboard import RankRow
 from ..study.standing import Chance, Standing
 from ..study.tally import LeaderboardRow, PairRow
@@ -20,30 +21,6 @@ from .connection import Again, Json, as_json, quoted, row_of
 from .remote import Remote
 
 AT_ONCE = 1000  # duels of one request
-Document = str | int
-
-
-class Impression(NamedTuple):
-    """A list to show, interleaved from the rankings of two arms; for a self-duel, one arm's own ranking.
-
-    Attributes:
-        id: The impression's id.
-        documents: The list to show.
-        duel: The duel's id.
-        left: The duel's arm on the left.
-        right: The duel's arm on the right.
-    """
-
-    id: int
-    documents: list[Document]
-    duel: int
-    left: str
-    right: str
-
-    @property
-    def is_self(self) -> bool:
-        """Whether the arm duels itself."""
-        return self.left == self.right
 
 
 class RemoteStudy(Remote[Duel]):
@@ -146,7 +123,7 @@ class RemoteStudy(Remote[Duel]):
         rankings: Mapping[str, Sequence[Document]],
         duel: Duel | int | None = None,
         *,
-        method: str = "probabilistic",
+        method: str = "team-draft",
         length: int = 10,
         missing: str = "refuse",
         voter: str | None = None,
@@ -188,7 +165,7 @@ class RemoteStudy(Remote[Duel]):
         Returns:
             Which side the clicks prefer: left, right or tie.
         """
-        number = impression.id if isinstance(impression, Impression) else duel_number(impression)
+        number = impression_number(impression)
         return str(self._post("/clicks", Again.ALWAYS, impression=number, clicks=clicks, voter=voter)["answer"])
 
     def _duel(self, values: Mapping[str, Json]) -> Duel:

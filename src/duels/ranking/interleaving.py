@@ -4,12 +4,15 @@ There are four methods. Each has an `arrange` kernel, which fills the list and c
 slot for either side, and a `judge` kernel, which reads the clicks. The same kernels run compiled in simulations and
 interpreted in `interleave` and `infer`.
 
+Simulations may use any method. `interleave` and `infer` are for live traffic, and refuse methods whose mean outcome is
+not ½ when clicks ignore relevance: a study would name a winner of two equally good rankers.
+
 Documents with equal scores are ordered at random, again for each comparison and no further than needed: the place of a
 document is fixed, on both sides, when it is put on the list. Until then a place holds a random member of its group.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -279,8 +282,13 @@ DEFAULTS: dict[str, dict[str, specs.Value]] = {
 }
 
 
+LIVE = "team-draft"  # the default method for live traffic
+MARGINAL = "'probabilistic' with marginalised credit"
+OUTCOMES: dict[float, Literal["left", "right", "tie"]] = {1.0: "left", 0.0: "right", 0.5: "tie"}
+
+
 def find_method(name: str | Method) -> Method:
-    """Find an interleaving method.
+    """Find an interleaving method for simulations.
 
     Args:
         name: `probabilistic`, `team-draft`, `balanced` or `optimised`, with or without parameters, such as
@@ -290,13 +298,45 @@ def find_method(name: str | Method) -> Method:
         UnknownName: If there is no such method or parameter.
         InvalidInput: If a parameter has a wrong value.
     """
+    return _find_method(name, "marginal")
+
+
+def find_live_method(name: str | Method = LIVE) -> Method:
+    """Find an interleaving method for live traffic. There `probabilistic` has assigned credit.
+
+    Args:
+        name: `team-draft` or `probabilistic`, as in `find_method`.
+
+    Raises:
+        UnknownName: If there is no such method or parameter.
+        InvalidInput: If a parameter has a wrong value, or the method is for simulations only.
+    """
+    method = _find_method(name, "assigned")
+    if method.arrange is arrange_probabilistic:
+        raise _bias_error(MARGINAL)
+    if method.arrange not in (arrange_team_draft, arrange_assigned):
+        raise _bias_error(repr(method.name))
+    return method
+
+
+def _bias_error(method: str) -> InvalidInput:
+    return InvalidInput(
+        f"{method} is not for live traffic: for clicks that ignore relevance its mean outcome is not 1/2, so a study "
+        "would name a winner of two equally good rankers. Use 'team-draft', or 'probabilistic' with assigned credit"
+    )
+
+
+def _find_method(name: str | Method, credit: str) -> Method:
+    """Find a method, with this credit for `probabilistic` unless it is given."""
     if isinstance(name, Method):
         return name
     if not isinstance(name, str):
-        raise InvalidInput(f"{name!r} is not an interleaving method: expected a name such as 'probabilistic'")
+        raise InvalidInput(f"{name!r} is not an interleaving method: expected a name such as {LIVE!r}")
     kind, given = specs.split(name, "interleaving method")
     if kind not in DEFAULTS:
         raise UnknownName("interleaving method", kind, DEFAULTS)
+    if kind == "probabilistic":
+        given = {"credit": credit} | given
     values = specs.fill(kind, given, DEFAULTS[kind], "duels.ranking.interleave")
     spec = specs.join(kind, values, DEFAULTS[kind])
     if kind == "team-draft":
@@ -321,7 +361,8 @@ class Interleaving(NamedTuple):
 
     Attributes:
         documents: The documents to show, best first.
-        record: What `infer` needs to judge the clicks: plain data that can be stored as JSON.
+        record: What `infer` needs to judge the clicks: plain data that can be stored as JSON. Under `left` and `right`
+            it has the credit of each ranking for a click on each document.
     """
 
     documents: list[Any]
@@ -329,22 +370,24 @@ class Interleaving(NamedTuple):
 
 
 def interleave(
-    ranking_a: Sequence[Hashable] | np.ndarray,
-    ranking_b: Sequence[Hashable] | np.ndarray,
+    left: Sequence[Hashable] | np.ndarray,
+    right: Sequence[Hashable] | np.ndarray,
     *,
-    method: str | Method = "probabilistic",
+    method: str | Method = LIVE,
     length: int = LENGTH,
     rng: np.random.Generator | int | None = None,
     missing: str = "refuse",
 ) -> Interleaving:
-    """Interleave two rankings into one list.
+    """Interleave two rankings into one list to show to a user.
 
     Args:
-        ranking_a: Ids of documents, best first; any hashable values.
-        ranking_b: The other ranking.
-        method: The interleaving method, or its name.
+        left: The ranking of the arm on the left: ids of documents, best first; any hashable values.
+        right: The ranking of the arm on the right.
+        method: The interleaving method: `"team-draft"`, or `"probabilistic"`, which has assigned credit here. With the
+            others a study would name a winner of two equally good rankers.
         length: The length of the list.
-        rng: A random generator, or a seed.
+        rng: A random generator, or a seed, for tests. Leave it out in production: with one seed all lists have the same
+            coins.
         missing: What to do with a document that only one ranking has: `"refuse"` raises, `"last"` puts it behind all
             documents of the ranking that lacks it, tied with others missing there.
 
@@ -352,43 +395,75 @@ def interleave(
         The list, and the record that `infer` needs.
 
     Raises:
-        InvalidInput: If a ranking is empty, has a document twice, or they have different documents.
+        InvalidInput: If a ranking is empty, has a document twice, they have different documents, or the method is for
+            simulations only.
 
     Example:
         >>> shown = interleave(["a", "b", "c"], ["b", "c", "a"], rng=1)
         >>> infer(shown.record, clicks=["b"])
+        'right'
     """
-    chosen = find_method(method)
-    ids, workspace = _workspace_of(ranking_a, ranking_b, length, chosen.tau, missing)
-    shown = chosen.arrange(workspace, len(ids), length, np.random.default_rng(rng))
-    documents = [ids[d] for d in workspace.shown[:shown].tolist()]
-    worth = workspace.worth[:, :shown].tolist()
-    return Interleaving(documents, {"method": chosen.name, "documents": documents, "a": worth[0], "b": worth[1]})
+    return merge_rankings(left, right, find_live_method(method), length, np.random.default_rng(rng), missing)
 
 
-def infer(record: Mapping[str, Any], clicks: Iterable[object]) -> float:
-    """Infer from clicks which ranking is better.
+def infer(record: Mapping[str, Any], clicks: Iterable[object]) -> Literal["left", "right", "tie"]:
+    """Infer from clicks which ranking is better; `study.tell` takes the answer as it is.
 
     Args:
         record: The record that `interleave` returned.
         clicks: The documents that were clicked; repeated clicks count once.
 
     Returns:
-        1 if the first ranking is better, 0 if the second is, ½ for a tie.
+        `"left"` or `"right"`, the ranking that is better, or `"tie"`.
 
     Raises:
-        InvalidInput: If the record is malformed, or a clicked document is not on the list.
+        InvalidInput: If the record is malformed or of a method for simulations, or a clicked document is not on the
+            list.
     """
+    method, documents, worth = _read_record(record)
+    find_live_method(record["method"])
+    if not np.isin(worth, (0.0, 1.0)).all():
+        raise _bias_error(MARGINAL)
+    return OUTCOMES[_judge(method, documents, worth, clicks)]
+
+
+def merge_rankings(
+    left: Sequence[Hashable] | np.ndarray,
+    right: Sequence[Hashable] | np.ndarray,
+    method: Method,
+    length: int,
+    rng: np.random.Generator,
+    missing: str = "refuse",
+) -> Interleaving:
+    """Interleave two rankings by any method, see `interleave`."""
+    ids, workspace = _workspace_of(left, right, length, method.tau, missing)
+    shown = method.arrange(workspace, len(ids), length, rng)
+    documents = [ids[d] for d in workspace.shown[:shown].tolist()]
+    worth = workspace.worth[:, :shown].tolist()
+    record = {"method": method.name, "documents": documents, "left": worth[0], "right": worth[1]}
+    return Interleaving(documents, record)
+
+
+def judge_clicks(record: Mapping[str, Any], clicks: Iterable[object]) -> float:
+    """Return the outcome of clicks on a list of any method, see `infer`: 1 if the left ranking won, 0, or ½."""
+    return _judge(*_read_record(record), clicks)
+
+
+def _read_record(record: Mapping[str, Any]) -> tuple[Method, list[object], np.ndarray]:
+    """The method, the documents and (2, L) float64: the credit of a click on each for either side."""
     try:
-        chosen, documents = find_method(record["method"]), list(record["documents"])
-        worth = np.array([record["a"], record["b"]], dtype=np.float64).reshape(2, len(documents))
+        method, documents = find_method(record["method"]), list(record["documents"])
+        worth = np.array([record["left"], record["right"]], dtype=np.float64).reshape(2, len(documents))
         if not np.isfinite(worth).all():
             raise ValueError("its worths are not numbers")
-        documents = [_hashable(document) for document in documents]
+        return method, [_hashable(document) for document in documents], worth
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidInput(
             f"this is not the record of an interleaved list ({error}): pass what `interleave` returned"
         ) from None
+
+
+def _judge(method: Method, documents: list[object], worth: np.ndarray, clicks: Iterable[object]) -> float:
     if clicks is None or isinstance(clicks, str):
         raise InvalidInput(f"clicks is {clicks!r}: expected a list of documents, empty if none was clicked")
     clicked = {_hashable(document) for document in clicks}
@@ -397,7 +472,7 @@ def infer(record: Mapping[str, Any], clicks: Iterable[object]) -> float:
         raise InvalidInput(f"{next(iter(unknown))!r} was clicked but is not on the list of {len(documents)} documents")
     marks = np.array([document in clicked for document in documents], np.bool_)
     workspace = make_workspace(1, len(documents))._replace(worth=worth, clicked=marks)
-    return float(chosen.judge(workspace, len(documents)))
+    return float(method.judge(workspace, len(documents)))
 
 
 def _hashable(document: object) -> object:
@@ -406,8 +481,8 @@ def _hashable(document: object) -> object:
 
 
 def _workspace_of(
-    ranking_a: Sequence[Hashable] | np.ndarray,
-    ranking_b: Sequence[Hashable] | np.ndarray,
+    left: Sequence[Hashable] | np.ndarray,
+    right: Sequence[Hashable] | np.ndarray,
     length: int,
     tau: float,
     missing: str,
@@ -416,9 +491,7 @@ def _workspace_of(
         raise InvalidInput(f"missing is {missing!r}: expected 'refuse' or 'last'")
     if length < 1:
         raise InvalidInput(f"length is {length}: expected a list of at least 1 document")
-    rankings = [
-        ranking.tolist() if isinstance(ranking, np.ndarray) else list(ranking) for ranking in (ranking_a, ranking_b)
-    ]
+    rankings = [ranking.tolist() if isinstance(ranking, np.ndarray) else list(ranking) for ranking in (left, right)]
     ids = list(dict.fromkeys([*rankings[0], *rankings[1]]))
     numbers = {document: k for k, document in enumerate(ids)}
     on = make_workspace(len(ids), min(length, max(len(ids), 1)), tau)

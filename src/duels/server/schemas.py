@@ -317,7 +317,13 @@ class Interleave(RequestBody):
         Field(min_length=1, max_length=2000, description="For each arm its documents, best first."),
     ]
     duel: Annotated[DuelId | None, Field(description="A duel that was asked for before; by default a new one.")] = None
-    method: Annotated[str, Field(max_length=100)] = "probabilistic"
+    method: Annotated[
+        str,
+        Field(
+            max_length=100,
+            description="`team-draft`, or `probabilistic`, which has assigned credit here; the others are refused.",
+        ),
+    ] = "team-draft"
     length: Annotated[int, Field(ge=1, le=1000)] = 10
     missing: Annotated[
         Literal["refuse", "last"], Field(description="How to treat a document that only one ranking has.")

@@ -12,6 +12,7 @@ _HOMES = {
     "Allocation": "allocation",
     "Duel": "duels",
     "LogEntry": "duels",
+    "Impression": "impressions",
     "StudyInfo": "catalogue",
     "create_study": "catalogue",
     "load_study": "catalogue",
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from .catalogue import StudyInfo, create_study, delete_study, list_studies, load_study
     from .duels import Duel, LogEntry
     from .goal import Goal
+    from .impressions import Impression
     from .items import add_items
     from .leaderboard import RankRow
     from .positions import Position, Sides

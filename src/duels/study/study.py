@@ -8,7 +8,7 @@ their own way, and `tell_in` does the work inside a transaction.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -30,6 +30,7 @@ from .certainty import checked_margin
 from .duels import Duel, DuelItem, iso_time
 from .goal import checked_after
 from .history import History
+from .impressions import Document, Impression, answer_by_clicks, show_list
 from .invitations import refuse_imported, refuse_invited
 from .items import find_item_set, with_items
 from .past_votes import MOST_VOTES, checked_batch, exported_votes, too_many
@@ -267,6 +268,66 @@ class Study(Shown, Answering):
 
         how: dict[str, Any] = {"orders": orders, "progress": progress}
         return run(self, judge, max_calls=max_calls, max_cost=max_cost, concurrency=concurrency, **how)
+
+    def interleave(
+        self,
+        rankings: Mapping[str, Sequence[Document]],
+        duel: Duel | int | None = None,
+        *,
+        method: str = "team-draft",
+        length: int = 10,
+        missing: str = "refuse",
+        voter: str | None = None,
+    ) -> Impression:
+        """Ask for a duel, and return the list to show: the interleaved rankings of its two arms.
+
+        The list is on disk when this returns. Clicks that ignore relevance prefer neither arm: see
+        `duels.ranking.interleave` for the methods of which that is true.
+
+        Args:
+            rankings: For each active arm its documents, text or whole numbers, best first.
+            duel: A duel that was asked before. Then only the rankings of its two arms are needed, and the same list is
+                returned every time.
+            method: As in `duels.ranking.interleave`.
+            length: As in `duels.ranking.interleave`, up to 1,000.
+            missing: As in `duels.ranking.interleave`.
+            voter: Who sees the list.
+
+        Returns:
+            The list; for a self-duel, the ranking of its one arm.
+
+        Raises:
+            Conflict: If the study was retired.
+            InvalidInput: If an arm has no ranking, or the rankings cannot be interleaved. Then nothing is asked.
+
+        Example:
+            >>> study = duels.create_study(["old", "new"], storage="sqlite://")
+            >>> shown = study.interleave({"old": ["a", "b", "c"], "new": ["c", "a", "b"]})
+            >>> study.clicks(shown, [])
+            'tie'
+        """
+        number = None if duel is None else self._number(duel)
+        return self._storage.write(
+            show_list(self, rankings, number, method=method, length=length, missing=missing, voter=voter)
+        )
+
+    def clicks(self, impression: Impression | int, clicks: Iterable[Document], *, voter: str | None = None) -> str:
+        """Answer a duel by the clicks on its list. The same clicks again are harmless.
+
+        Args:
+            impression: The list, or its id.
+            clicks: All documents that were clicked.
+            voter: Who clicked.
+
+        Returns:
+            Which side the clicks prefer: left, right or tie.
+
+        Raises:
+            Conflict: If the duel already has another answer.
+            InvalidInput: If a clicked document is not on the list.
+            NotFound: If there is no such list.
+        """
+        return self._storage.write(answer_by_clicks(self, impression, clicks, voter=voter))
 
     def add_arm(self, name: str) -> None:
         """Add an arm while the study runs.
