@@ -35,7 +35,7 @@ class Judge:
         return self.asked.total()
 
 
-def study_of(arms, seed, prompts=PROMPTS, about="these items"):
+def study_of(arms, seed, prompts=PROMPTS, about="these-answers"):
     names = [f"arm {k}" for k in range(arms)]
     study = duels.create_study(names, storage=Storage("sqlite://"), seed=seed, about=about)
     items = [{"prompt": f"p{n}", "outputs": {arm: f"{arm} on {n}" for arm in names}} for n in range(prompts)]

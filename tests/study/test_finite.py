@@ -11,8 +11,8 @@ import pytest
 from duels.errors import InvalidInput
 from duels.study.finite import (
     AskedItems,
-    OnTheseItems,
-    SettledOnItems,
+    OnTheseAnswers,
+    SettledOnAnswers,
     log_closeness_on_items,
     log_evidence_on_items,
     log_shortfall_on_items,
@@ -449,7 +449,7 @@ def test_settled_pairs(margin, active):
     rng, items = np.random.default_rng(3), 30
     wins, ties = np.zeros((2, 4, 4), np.int64)
     tally = as_tally(list("abcd"), wins, ties, active, 3, items)
-    settled, seen = SettledOnItems(tally, 0.5, margin), set()
+    settled, seen = SettledOnAnswers(tally, 0.5, margin), set()
     pairs = [(i, j) for i in range(4) for j in range(i)] * items
     for i, j in sorted(rng.permutation(pairs).tolist(), key=lambda pair: pair != [1, 0]):
         outcome = rng.random()
@@ -460,7 +460,7 @@ def test_settled_pairs(margin, active):
             wins[(i, j) if outcome < 0.3 + 0.2 * j else (j, i)] += 1
         settled.update(i, j, wins, ties)
         now = as_tally(list("abcd"), wins, ties, active, 3, items)
-        fresh, test = SettledOnItems(now, 0.5, margin), OnTheseItems(now, 0.5)
+        fresh, test = SettledOnAnswers(now, 0.5, margin), OnTheseAnswers(now, 0.5)
         assert (settled.losses == fresh.losses).all()
         if all(active):
             assert (settled.losses == test.wins.sum(axis=0)).all()
@@ -486,11 +486,11 @@ def test_an_arm_that_is_level_needs_the_evidence_of_a_tie():
     wins[0, 2] = 12
     level = as_tally(list("abc"), wins, ties, [True] * 3, 3, 40)
     pair = np.array([0]), np.array([2])
-    test = OnTheseItems(level, 0.95)
+    test = OnTheseAnswers(level, 0.95)
     assert test.winner_level(*pair) < test.evidence(*pair) < test.close_level(*pair)
-    assert not SettledOnItems(level, 0.95, 0.0)[0, 2]
+    assert not SettledOnAnswers(level, 0.95, 0.0)[0, 2]
     wins[0, 1] = 0
-    assert SettledOnItems(as_tally(list("abc"), wins, ties, [True] * 3, 3, 40), 0.95, 0.0)[0, 2]
+    assert SettledOnAnswers(as_tally(list("abc"), wins, ties, [True] * 3, 3, 40), 0.95, 0.0)[0, 2]
 
 
 @pytest.mark.deep

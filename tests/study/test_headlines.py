@@ -16,10 +16,9 @@ from duels.storage.storage import Storage
 from duels.study.board import board
 from duels.study.board_charts import plot_leaderboard
 from duels.study.catalogue import create_study
-from duels.study.certainty import TESTS
 from duels.study.leaderboard import leaderboard, preferences
 from duels.study.tally import as_tally
-from duels.study.verdict import Verdict, verdict
+from duels.study.verdict import Verdict
 
 NAMES = tuple("abcdef")
 FIRST = re.compile(r"(?:: |\. |^)([a-f](?:(?:, | and )[a-f])*) (ranks first|leads|led|shares? the first rank|shared)\b")
@@ -107,9 +106,14 @@ def plain(rows):
 
 
 @settings(max_examples=2 * settings.default.max_examples, deadline=None)
-@given(tallies(), st.sampled_from([0, 0, 0.05, 0.3]), st.sampled_from(sorted(TESTS)), st.booleans())
+@given(
+    tallies(),
+    st.sampled_from([0, 0, 0.05, 0.3]),
+    st.sampled_from(["independent answers", "comparisons made"]),
+    st.booleans(),
+)
 def test_verdict_and_headline_name_the_arm_that_the_leaderboard_has_first(tally, margin, test, retired):
-    found = verdict(tally, margin=margin, test=test)
+    found = verdict_of(tally, margin=margin, strength=test)
     rows, pairs = plain(leaderboard(tally)), plain(preferences(tally))
     check(found.as_dict(), str(found), pages.headline(found.as_dict(), False), rows, pairs)
     if retired:

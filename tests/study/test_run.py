@@ -130,7 +130,7 @@ def test_a_study_with_items_that_exists_asks_each_judge_once(url):
 
 
 def test_a_study_on_its_items_without_items_is_refused(url):
-    study = duels.create_study(ARMS, "s", url, about="these items")
+    study = duels.create_study(ARMS, "s", url, about="these-answers")
     with pytest.raises(Conflict, match="add them with add_items"):
         study.run(Shorter())
 

@@ -538,7 +538,7 @@ def test_a_study_that_exists(url):
 
 
 def test_a_study_that_exists_keeps_its_goal(url):
-    goal = {"confidence": 0.9, "margin": 0.05, "after": "rank", "about": "these items"}
+    goal = {"confidence": 0.9, "margin": 0.05, "after": "rank", "about": "these-answers"}
     study = create_study(list("abc"), "study", url, **goal)
     add_items(study, [{"prompt": str(k), "outputs": dict.fromkeys("abc", "text")} for k in range(5)])
     given = [{}, {"policy": "verdict"}, goal, goal | {"policy": "verdict"}]
@@ -883,7 +883,7 @@ def test_a_policy_that_may_never_end_says_so_once(url):
             create_study(list("abc"), name, url, name)
         assert [one.filename for one in caught] == [__file__]
         create_study(list("abc"), name, url, name, load_if_exists=True)  # a warning would be an error
-        create_study(list("abc"), f"{name} on items", url, name, about="these items")
+        create_study(list("abc"), f"{name} on items", url, name, about="these-answers")
 
 
 LIVE = ("verdict", "rucb", "savage", "interleaved_filter", "merge_rucb", "self_sparring")  # of every kind one

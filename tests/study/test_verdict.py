@@ -7,16 +7,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tallies import assert_adds_up, empty, refused, table, tallies
+from tallies import assert_adds_up, empty, refused, table, tallies, verdict_of
 
 from duels.policies.evidence import BETS, evidence
-from duels.study.certainty import WithoutUnion, certainly_beats, log_mixture
-from duels.study.intervals import log_evidence
+from duels.study.certainty import Certainty, certainly_beats, log_mixture
 from duels.study.leaderboard import leaderboard, preferences
 from duels.study.tally import as_tally
 from duels.study.verdict import headline, verdict
 
-EITHER = pytest.mark.parametrize("test", ["winner", "all pairs"])
+EITHER = pytest.mark.parametrize("test", ["independent answers", "comparisons made"])
 
 
 def literal(tally, delta, margin):
@@ -83,7 +82,7 @@ def test_against_the_definition(tally, confidence, margin):
     assert found.kind == kind
     assert kind == "not yet" or found.leader in named
     assert (found.winner is not None) == (kind == "winner")
-    assert_adds_up(found, tally, WithoutUnion(tally, confidence), certainly_beats(tally, confidence))
+    assert_adds_up(found, tally, Certainty(tally, confidence), certainly_beats(tally, confidence))
 
 
 @EITHER
@@ -99,7 +98,7 @@ def test_names_do_not_matter(test, tally, random):
         ties=tally.ties[np.ix_(order, order)],
         active=tally.active[order],
     )
-    before, after = (verdict(one, confidence=0.6, test=test) for one in (tally, moved))
+    before, after = (verdict_of(one, confidence=0.6, strength=test) for one in (tally, moved))
     assert (before.kind, before.winner, before.duels) == (after.kind, after.winner, after.duels)
     sure = certainly_beats(tally, 0.6)
     assert np.array_equal(certainly_beats(moved, 0.6), sure[np.ix_(order, order)])
@@ -123,9 +122,9 @@ def test_ties_carry_no_sign():
 def test_a_winner_above_a_cycle(test):
     """A cycle below proves nothing: the arm above it wins."""
     cycle = {"bc": (90, 10), "cd": (90, 10), "db": (90, 10)}
-    found = verdict(table("abcd", {**cycle, "ab": (70, 30), "ac": (70, 30), "ad": (70, 30)}), test=test)
+    found = verdict_of(table("abcd", {**cycle, "ab": (70, 30), "ac": (70, 30), "ad": (70, 30)}), strength=test)
     assert (found.kind, found.winner, found.cycle, found.losses) == ("winner", "a", (), ())
-    found = verdict(table("abcd", {**cycle, "ab": (70, 30), "ac": (70, 30), "ad": (3, 2)}), test=test)
+    found = verdict_of(table("abcd", {**cycle, "ab": (70, 30), "ac": (70, 30), "ad": (3, 2)}), strength=test)
     assert (found.kind, found.leader, found.open_pairs) == ("not yet", "a", (("a", "d"),))
 
 
@@ -134,7 +133,7 @@ def test_a_winner_may_have_cells_that_are_not_certain():
     tally = table("abcdefghij", {f"a{x}": (68, 32) for x in "bcdefghij"})
     assert 41 < math.exp(evidence(68, 32)) < 1000
     assert verdict(tally).winner == "a"
-    assert verdict(tally, test="all pairs").kind == "not yet"
+    assert verdict_of(tally, strength="comparisons made").kind == "not yet"
     assert not any(row.certain for row in preferences(tally))
     assert leaderboard(tally)[0].certain_wins == 0
 
@@ -163,7 +162,7 @@ def test_losses_are_what_shows_it():
     found = verdict(tally, confidence=0.9)
     assert (found.kind, found.cycle) == ("no condorcet winner", ())
     assert dict(found.losses)["a"] == "c"
-    assert all(WithoutUnion(tally, 0.9).losses["abcd".index(b), "abcd".index(a)] for a, b in found.losses)
+    assert all(Certainty(tally, 0.9).losses["abcd".index(b), "abcd".index(a)] for a, b in found.losses)
     # Six arms: M = 102, in the tables 360. a, b and c are a cycle in the tables, 12 to 0 each, 660, but M = 25. What
     # shows that there is no winner is others: d, e and f beat each other 68 to 32, M = 126, and d beats a, b and c.
     results = dict.fromkeys(("ab", "bc", "ca"), (12, 0)) | dict.fromkeys(("de", "ef", "fd", "da", "db", "dc"), (68, 32))
@@ -252,14 +251,16 @@ def test_practically_tied():
 @EITHER
 def test_practically_tied_is_against_every_other_arm(test):
     results = {"ab": (5100, 4900), "ac": (900, 100), "bc": (900, 100)}
-    found = verdict(table("abc", results), margin=0.05, test=test)
+    found = verdict_of(table("abc", results), margin=0.05, strength=test)
     assert (found.kind, found.leader, found.tied_with) == ("practically tied", "a", ("b",))
-    assert verdict(table("abc", {**results, "ac": (1, 0), "bc": (1, 0)}), margin=0.05, test=test).kind == "not yet"
+    assert (
+        verdict_of(table("abc", {**results, "ac": (1, 0), "bc": (1, 0)}), margin=0.05, strength=test).kind == "not yet"
+    )
     # Far from the margin on the wrong side is not within it.
-    found = verdict(table("abc", {"ba": (100, 0), "ac": (100, 0), "bc": (1, 0)}), margin=0.05, test=test)
+    found = verdict_of(table("abc", {"ba": (100, 0), "ac": (100, 0), "bc": (1, 0)}), margin=0.05, strength=test)
     assert (found.kind, found.leader) == ("not yet", "b")
     # With enough evidence, a retired arm does not matter.
-    found = verdict(table("abc", {"ab": (5000, 5000)}, active=[True, True, False]), margin=0.05, test=test)
+    found = verdict_of(table("abc", {"ab": (5000, 5000)}, active=[True, True, False]), margin=0.05, strength=test)
     assert (found.kind, found.tied_with) == ("practically tied", ("b",))
 
 
@@ -275,14 +276,14 @@ def test_a_retired_arm_that_is_not_close_raises_the_level():
 
 @EITHER
 def test_a_winner_or_none_comes_before_a_margin(test):
-    assert verdict(table("ab", {"ab": (60_000, 50_000)}), margin=0.2, test=test).kind == "winner"
+    assert verdict_of(table("ab", {"ab": (60_000, 50_000)}), margin=0.2, strength=test).kind == "winner"
     cycle = table("abc", {"ab": (60_000, 50_000), "bc": (60_000, 50_000), "ca": (60_000, 50_000)})
-    assert verdict(cycle, margin=0.2, test=test).kind == "no condorcet winner"
+    assert verdict_of(cycle, margin=0.2, strength=test).kind == "no condorcet winner"
 
 
 @EITHER
 def test_before_any_duel(test):
-    found = verdict(empty(3), test=test)
+    found = verdict_of(empty(3), strength=test)
     assert (found.kind, found.leader, found.duels_to_go, found.duels) == ("not yet", None, None, 0)
     assert found.open_pairs == (("arm 0", "arm 1"), ("arm 0", "arm 2"), ("arm 1", "arm 2"))
 
@@ -306,14 +307,15 @@ def test_the_text_with_another_estimate():
 
 
 @pytest.mark.parametrize(
-    ("test", "log_evidence", "level"), [("winner", log_mixture, 80 / 3), ("all pairs", log_evidence, 40)]
+    ("test", "log_evidence", "level"),
+    [("independent answers", log_mixture, 80 / 3), ("comparisons made", log_mixture, 80 / 3)],
 )
 def test_duels_to_go_are_about_right(test, log_evidence, level):
     """At p = 0.65, from 40 duels as expected: the mean over 1,000 studies of how many more it took, within a fifth.
 
     The standard error of the mean is about 2 % of it.
     """
-    promised = verdict(table("ab", {"ab": (26, 14)}), test=test).duels_to_go
+    promised = verdict_of(table("ab", {"ab": (26, 14)}), strength=test).duels_to_go
     rng = np.random.default_rng(0)
     took = []
     for _ in range(1000):
@@ -323,15 +325,17 @@ def test_duels_to_go_are_about_right(test, log_evidence, level):
     assert promised == pytest.approx(np.mean(took), rel=0.2)
 
 
-@pytest.mark.parametrize(("test", "level"), [("winner", 41), ("all pairs", 90)])
+@pytest.mark.parametrize(("test", "level"), [("independent answers", 41), ("comparisons made", 90)])
 def test_duels_to_go_add_up_and_take_unmet_arms_as_usual(test, level):
-    one = verdict(table("abc", {"ab": (14, 6), "ac": (100, 0)}, {"ab": 10}), test=test).duels_to_go
-    other = verdict(table("abc", {"ab": (100, 0), "ac": (12, 8)}), test=test).duels_to_go
-    assert verdict(table("abc", {"ab": (14, 6), "ac": (12, 8)}, {"ab": 10}), test=test).duels_to_go == one + other
+    one = verdict_of(table("abc", {"ab": (14, 6), "ac": (100, 0)}, {"ab": 10}), strength=test).duels_to_go
+    other = verdict_of(table("abc", {"ab": (100, 0), "ac": (12, 8)}), strength=test).duels_to_go
+    assert (
+        verdict_of(table("abc", {"ab": (14, 6), "ac": (12, 8)}, {"ab": 10}), strength=test).duels_to_go == one + other
+    )
     # c was never met: a's record against all, 14 to 6 with 10 ties, stands in. q = 14.5/21, ln M = 0 so far.
     q = 14.5 / 21
     rate = (q * math.log(2 * q) + (1 - q) * math.log(2 * (1 - q))) * 20 / 30
-    unmet = verdict(table("abc", {"ab": (14, 6)}, {"ab": 10}), test=test).duels_to_go
+    unmet = verdict_of(table("abc", {"ab": (14, 6)}, {"ab": 10}), strength=test).duels_to_go
     assert unmet == one + math.ceil(math.log(level) / rate)
 
 

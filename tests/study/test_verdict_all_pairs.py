@@ -1,4 +1,4 @@
-"""The verdict of studies that version 0.1.0 created: by the promise about all pairs."""
+"""The verdict where answers may depend on who was asked: by the promise about all pairs."""
 
 import functools
 import math
@@ -7,15 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tallies import assert_adds_up, refused, table, tallies
+from tallies import assert_adds_up, refused, table, tallies, verdict_of
 
-from duels.study import verdict as verdicts
-from duels.study.certainty import AllPairs, certainly_beats
+from duels.study.certainty import OnComparisons, certainly_beats
 from duels.study.intervals import interval, log_evidence
 from duels.study.leaderboard import leaderboard, preferences
 from duels.study.tally import as_tally
 
-verdict = functools.partial(verdicts.verdict, test="all pairs")
+verdict = functools.partial(verdict_of, strength="comparisons made")
 
 
 def test_a_winner_of_two_takes_eight_in_a_row():
@@ -249,4 +248,4 @@ def test_against_the_definition(tally, confidence, margin):
         assert found.leader in leaders
     assert (found.winner is not None) == (kind == "winner")
     assert bool(found.cycle) == (kind == "no condorcet winner")
-    assert_adds_up(found, tally, AllPairs(tally, confidence), certainly_beats(tally, confidence))
+    assert_adds_up(found, tally, OnComparisons(tally, confidence), certainly_beats(tally, confidence))

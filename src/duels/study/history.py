@@ -21,6 +21,7 @@ from ..policies import Policy
 from ..policies import policy as find_policy
 from ..storage.batches import Batch
 from ..storage.storage import StudyRow
+from .about import THESE_ANSWERS
 from .asked_items import AskedItems, ItemSet, Place, item_set_of
 from .goal import Goal
 from .player import Player, SavedState
@@ -250,7 +251,7 @@ class History(Record):
         Returns:
             The arms on the left and on the right, and 1 if the policy's first arm is on the right.
         """
-        if self.has_answered(person):
+        if self.leaves_out(person):
             self._asked_last = None
             return self.turned(*self._question_of(person, now))
         player = self._entered()
@@ -270,16 +271,20 @@ class History(Record):
         self._asked_last, self._asked_number = (i, j), len(self.left)
         return self.turned(i, j)
 
-    def has_answered(self, person: int) -> bool:
-        """Return whether a person has given answers that count."""
-        return person >= 0 and self._answers_of[person] > 0
+    def leaves_out(self, person: int) -> bool:
+        """Return whether the answers of a person are left out when the next question for that person is chosen.
+
+        What people are asked should not depend on what they said: somebody who dislikes an arm, and is therefore asked
+        about it again, would make others look good. Where one person gives most of the answers, there would be nothing
+        left to choose by, and the verdict is about that person anyway. A count of final answers does not mind.
+        """
+        if person < 0 or self.goal.about == THESE_ANSWERS:
+            return False
+        mine = self._answers_of[person]
+        return 0 < mine <= sum(self._answers_of) - mine
 
     def _question_of(self, person: int, now: float) -> tuple[int, int]:
-        """The places of the next pair for a person who has answered before.
-
-        What people are asked must not depend on what they said: somebody who dislikes an arm, and is therefore asked
-        about it again, would make others look good. So their own answers are left out.
-        """
+        """The places of the next pair for a person whose own answers are left out."""
         others = copy.copy(self)
         others.wins, others.ties = self.wins.copy(), self.ties.copy()
         mine = np.flatnonzero((np.array(self.person) == person) & (np.array(self.counting) == 1))

@@ -557,9 +557,9 @@ class Record:
         )
 
     def items_seen(self, person: int) -> dict[Pair, set[int]]:
-        """Return the items that a person was asked about, for each pair of arms."""
+        """Return the items that a person was asked about, for each pair of arms, and is not asked about again."""
         found: dict[Pair, set[int]] = {}
-        if person >= 0 and self.items is not None:
+        if person >= 0 and self.items is not None and not self.items.asks_once:
             for duel in np.flatnonzero(np.array(self.person) == person).tolist():
                 if self.items.of[duel]:
                     found.setdefault(pair_of(self.left[duel], self.right[duel]), set()).add(self.items.of[duel])
