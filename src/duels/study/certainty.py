@@ -245,7 +245,8 @@ class OnComparisons(Certainty):
 
     def _margin_level(self) -> float:
         arms = self._tally.started_with
-        return math.log(16.0 * arms * (arms - 1) / self._delta)  # any arm may be close to any other by mistake
+        pairs = max(arms * (arms - 1), 1)  # any arm may be close to any other by mistake
+        return math.log(16.0 * pairs / self._delta)
 
     @property
     def _is_one_pair(self) -> bool:
