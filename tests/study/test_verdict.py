@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tallies import assert_adds_up, empty, refused, table, tallies, verdict_of
 
 from duels.policies.evidence import BETS, evidence
-from duels.study.certainty import Certainty, certainly_beats, log_mixture
+from duels.study.certainty import Certainty, certainly_beats, certainty_of, log_mixture
 from duels.study.exhausted import Exhausted
 from duels.study.leaderboard import leaderboard, preferences
 from duels.study.tally import as_tally
@@ -24,19 +24,25 @@ def literal(tally, delta, margin):
     """The definition in docs/study/verdict.md, pair by pair: kind, and the arms that may be named.
 
     Whether the arms have changed decides some levels; retired arms must have been beaten too, or the level is higher.
+    On shared items, the arms at the start need a union over them.
     """
     names, start = tally.names, tally.started_with
     everyone = range(len(names))
     active = [k for k in everyone if tally.active[k]]
     unchanged = len(active) == len(names) == start
+    shared = tally.about == "new-items" and tally.items is not None
 
     def winner_level(i, j):
         later = max(i, j) + 1 - start
         if later > 0:
             return 0.5 + 8 * later * (later + 1) / delta
+        if shared and start != 2:
+            return 0.5 + 2 * start / (3 * delta)
         return 4 / (3 * delta) if start == 2 else 1 + 2 / delta
 
     def none_level(i, j):
+        if shared and unchanged:
+            return winner_level(i, j)
         return 0.5 + (start - 1) * (1 / delta + 0.25) if unchanged else pairs_level(i, j)
 
     def pairs_level(i, j):
@@ -77,14 +83,20 @@ def literal(tally, delta, margin):
 
 
 @settings(deadline=None)
-@given(tallies(), st.sampled_from([0.1, 0.5, 0.95]), st.sampled_from([0, 0.05, 0.2, 0.4]))
-def test_against_the_definition(tally, confidence, margin):
+@given(
+    tallies(),
+    st.sampled_from([0.1, 0.5, 0.95]),
+    st.sampled_from([0, 0.05, 0.2, 0.4]),
+    st.sampled_from([("these-items", None), ("these-items", 50), ("new-items", None), ("new-items", 200)]),
+)
+def test_against_the_definition(tally, confidence, margin, subject):
+    tally = tally._replace(about=subject[0], items=subject[1])
     found = verdict(tally, confidence=confidence, margin=margin)
     kind, named = literal(tally, 1 - confidence, margin)
     assert found.kind == kind
     assert kind == "not yet" or found.leader in named
     assert (found.winner is not None) == (kind == "winner")
-    assert_adds_up(found, tally, Certainty(tally, confidence), certainly_beats(tally, confidence))
+    assert_adds_up(found, tally, certainty_of(tally, confidence), certainly_beats(tally, confidence))
 
 
 @EITHER
