@@ -31,7 +31,7 @@ FALSE_ALARM = 1e-6  # of all four tests together
 LARGE = math.sqrt(2 * math.log(4 * 2 / FALSE_ALARM))
 LEAST = 0.1  # correlation: less does little harm, and in a long log anything is certain
 LEAST_LEFT_OUT = 0.5  # the same of the fourth test, whose feature is not quite independent of the answer
-MOST = 200_000  # votes to look at: these are enough, and quickly read
+MOST = 50_000  # votes to look at: a correlation of `LEAST` is certain in far fewer
 MEANS = (
     "The promises of verdict and intervals do not hold for such votes: arms that are equally good can look far apart. "
     "Keep only the first vote of each voter, or ask pairs that do not depend on the voter's own answers"

@@ -29,7 +29,7 @@ KEYS = ("left", "right", "winner")
 FIRST, ROWS = "first row", "rows"  # columns of the table of combinations
 SECONDS_FROM, SECONDS_TO = -62_135_596_800, 253_402_300_800  # the years 1 to 9999
 BATCH = 10_000  # rows that are Python objects at once
-WITH_VOTERS = 200_000  # votes that keep their voters where equal ones become one row
+WITH_VOTERS = 50_000  # votes that keep their voters where equal ones become one row
 
 
 def is_parquet(source: str | bytes | os.PathLike[str], format: str | None) -> bool:
