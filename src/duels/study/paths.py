@@ -84,11 +84,9 @@ def find_paths(voter: npt.ArrayLike, left: npt.ArrayLike, right: npt.ArrayLike, 
         )
         if (abs(trace.size) if is_signed else trace.size) > LARGE and abs(trace.correlation) >= least
     ]
-    return (
-        f"The pair a voter gets seems to depend on that voter's last answer: {max(found)[1]}. {MEANS}."
-        if found
-        else None
-    )
+    if not found:
+        return None
+    return f"The pair a voter gets seems to depend on that voter's last answer: {max(found)[1]}. {MEANS}."
 
 
 def find_paths_in(votes: Votes) -> str | None:
