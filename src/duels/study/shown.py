@@ -89,7 +89,12 @@ class Shown(Log):
 
     def look(self) -> Look:
         """Copy what the verdict depends on now."""
-        return self.read(lambda _, history: history.look(log.clock()))
+        return self.read(self.look_in)
+
+    def look_in(self, connection: sa.Connection, history: History) -> Look:
+        """As `look`, while nobody can write."""
+        look = history.look(log.clock())
+        return look._replace(answers=lambda: self.read(lambda _, history: history.columns()))
 
     def is_exhausted(self, look: Look, verdict: Verdict) -> bool:
         """Return whether no question that is left can bring what the study is to find out.
