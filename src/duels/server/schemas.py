@@ -358,6 +358,8 @@ class StudySettings(BaseModel):
     comments: bool
     votes: int
     after: Literal["stop", "rank"]
+    margin: float
+    about: About
 
 
 class NewSettings(RequestBody):
@@ -371,6 +373,12 @@ class NewSettings(RequestBody):
     votes: Annotated[int | None, Field(ge=1, le=100_000, description="How many votes each voter is asked for.")] = None
     after: Annotated[
         Literal["stop", "rank"] | None, Field(description="When the winner is known: stop, or rank the others.")
+    ] = None
+    margin: Annotated[
+        float | None, Field(ge=0, lt=0.5, description="May be chosen at any time, even after looking at results.")
+    ] = None
+    about: Annotated[
+        About | None, Field(description="What the verdict is about. It can be changed before the first question.")
     ] = None
 
 

@@ -119,6 +119,7 @@ def settings_page(
         before=before,
         arms=numbered,
         pages=pages,
+        was_asked=bool(found.history().left),
         **about,
     )
 
