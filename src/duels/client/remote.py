@@ -95,7 +95,7 @@ class Remote(Generic[AnyDuel]):
         self._post("/resume", Again.ALWAYS)
 
     def judges(self) -> Judges:
-        """Return what the study's judges have done: calls, cost, sides, and how often they repeat themselves, or agree."""
+        """Return what the study's judges have done: calls, cost, sides, repeatability and agreement."""
         found = self._get("/judges")
         kinds: dict[str, Any] = {"positions": Position, "repeatability": Repeatability, "agreements": Agreement}
         lists = {name: [row_of(kind, one) for one in found[name]] for name, kind in kinds.items()}

@@ -125,9 +125,10 @@ class Run:
 
     def _is_drawn(self, duel: int) -> bool:
         """Whether an answered duel is to be repeated, by a judge of this run that is not a person."""
+        if not self.is_repeated or not is_drawn(self.study.row.seed, duel):
+            return False
         judge = self.judges.get(self.ledger.replies[duel][0])
-        is_person = judge is None or isinstance(judge.function, TerminalJudge)
-        return self.is_repeated and not is_person and is_drawn(self.study.row.seed, duel)
+        return judge is not None and not isinstance(judge.function, TerminalJudge)
 
     def _follow(self) -> None:
         """Take in what was written, here or by other processes."""
