@@ -11,7 +11,6 @@ from duels.study.duels import LogEntry
 from duels.study.ledger import Ledger, Spent
 from duels.study.repeatability import Repeatability
 
-
 NOTHING = (0, 0, 0.0, 0, 0, 0, 0, 0)
 
 
