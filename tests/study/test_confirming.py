@@ -12,8 +12,9 @@ from duels.judges.questions import Undo
 from duels.storage.storage import Storage
 from duels.study import add_items
 from duels.study.asking import Reply
+from duels.study.budget import Limits
 from duels.study.ledger import Ledger
-from duels.study.run import Limits, Run
+from duels.study.run import Run
 
 PROMPTS = 25
 pytestmark = pytest.mark.usefixtures("no_repeats")  # they would hide how often each question is asked

@@ -13,10 +13,11 @@ from duels.judges import Answer
 from duels.judges.questions import as_judge
 from duels.judges.terminal import TerminalJudge
 from duels.storage.storage import Storage
+from duels.study.budget import Limits
 from duels.study.judge_log import activity_of, follow
 from duels.study.ledger import Ledger
 from duels.study.repeatability import Repeatability, is_drawn
-from duels.study.run import Limits, Run
+from duels.study.run import Run
 
 SEED = 0  # of which 5, 10, 13, 17, 19, 35, 37, 44 and 46 are drawn of the first 50 duels
 PROMPTS = [f"prompt {n}" for n in range(20)]
@@ -59,7 +60,7 @@ def test_what_is_drawn_is_asked_again_in_the_same_order_before_new_questions():
     repeated = {5, 10}
     expected = [[("ask", duel)] + [("again", duel), ("repeat", duel)] * (duel in repeated) for duel in range(13)]
     assert kinds == [*itertools.chain.from_iterable(expected)]
-    assert {count for count in judge.asked.values()} == {1, 2}
+    assert set(judge.asked.values()) == {1, 2}
     for entry in repeats_of(result):
         assert entry.answer == "tie"
         assert entry.note | {"judge": ""} == {

@@ -13,9 +13,10 @@ from duels.errors import Conflict, InvalidInput
 from duels.judges import Answer, JudgeError, retries
 from duels.judges.questions import Undo
 from duels.study import add_items
+from duels.study.budget import Limits
 from duels.study.ledger import Ledger
 from duels.study.repeatability import is_drawn
-from duels.study.run import Limits, Run, run_async
+from duels.study.run import Run, run_async
 
 ARMS = ("a", "bb", "ccc")
 PROMPTS = [f"prompt {n}" for n in range(20)]
@@ -630,11 +631,16 @@ def test_retries_and_questions_share_the_limit():
     study = duels.create_study(["a", "b"], storage="sqlite://")
     run = Run(study, {None: Shorter()}, Limits(3, None), "one", print, threading.Event())
     run.start()
-    assert run._reserve(5) == 3
+    assert run.budget.reserve(5, orders=1) == 3
     assert not asyncio.run(run.pause(0))
-    run._reserved = 0  # they were not asked after all
+    assert not run.allow_reply()
+    run.budget.settle()  # they were not asked after all
     assert asyncio.run(run.pause(0))
-    assert run._reserve(5) == 2
+    assert run.budget.reserve(5, orders=1) == 2
     assert not asyncio.run(run.pause(0))
-    run.orders = "both"
-    assert run._reserve(5) == 1
+    assert run.budget.reserve(5, orders=2) == 1
+    assert not asyncio.run(run.pause(0))  # three of three
+    run.budget.settle()
+    assert run.allow_reply()
+    assert run.budget.limit_of(1) is None
+    assert run.budget.limit_of(2) == "max_calls"

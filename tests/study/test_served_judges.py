@@ -70,9 +70,7 @@ def test_the_winner_is_found(serving, url, way):
         failures = sum(server.kinds[kind] for kind in ("429", "500", "malformed", "truncated"))
         told = [one.note for one in result.study.events() if one.kind in ("tell", "repeat")]
         replies = sum("failed" not in note for note in told)  # the others were left when the verdict was there
-        again = sum(
-            note.get("unusable", 0) - note.get("bad", False) for note in told
-        )  # after replies without a verdict
+        again = sum(note.get("unusable", 0) - note.get("bad", False) for note in told)  # after no verdict
         assert sum(note["calls"] for note in told) == replies + failures + again
         wanted = {"429": "429", "500": "500", "malformed": "malformed", "truncated": "truncated"}.get(way)
         assert wanted is None or server.kinds[wanted] > 0

@@ -7,7 +7,6 @@ questions left, or nobody has.
 """
 
 import asyncio
-import math
 import random
 import threading
 import time
@@ -17,7 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import sqlalchemy as sa
@@ -31,6 +30,7 @@ from ..judges.threads import Threads, in_thread
 from ..storage.storage import NotReady, Write
 from ..votes.columns import ANSWERS
 from .asking import Reply, Task, ask_judge, has_identical_outputs, judges_of, refuse_others
+from .budget import Budget, Limits, check_limits
 from .confirming import store_confirmation, unconfirmed
 from .duels import Duel
 from .history import History
@@ -57,13 +57,6 @@ LOOK = 0.1  # seconds between two looks whether a pause is to end early
 TWICE = 10  # with several judges, one question in so many is asked of two of them
 
 
-class Limits(NamedTuple):
-    """How much a study may spend, over all its runs."""
-
-    calls: int | None
-    cost: float | None
-
-
 class Run:
     """One run of a study: a pool of workers, and a thread that alone talks to the database."""
 
@@ -81,6 +74,7 @@ class Run:
     ) -> None:
         self.study, self.judges, self.limits, self.orders = study, judges, limits, orders
         self.ledger, self._say, self._stop = Ledger(), say, stop
+        self.budget = Budget(limits, self.ledger)
         self._fingerprints = {name: fingerprint(one) for name, one in judges.items()}
         self.ended: Ended | None = None
         self.error: str | None = None
@@ -93,10 +87,7 @@ class Run:
         self._alarms: deque[Position] = deque()  # to be shown
         self._begun = dict.fromkeys(judges, 0)  # questions of this run, by judge
         self._failures = self._answers = 0
-        self._claimed = self._released = 0  # further calls, counted by the event loop and by the database's thread
         self._in_vain = 0  # further calls after unusable replies since the last usable one
-        self._reserved = 0  # calls of questions that are being asked, which the ledger does not have yet
-        self._budget = threading.Lock()  # held to claim or reserve calls, by both
         self._told: dict[str | None, list[int]] = {name: [] for name in judges}  # duels, newest last
 
     def start(self) -> None:
@@ -144,10 +135,10 @@ class Run:
         tasks = self.study.storage.write(Write(partial(self._turn_in, replies=given, most=len(replies)), self.study.id))
         self._has_more = True
         while self.ended is None and not tasks and self._has_more:
-            most = self._reserve(len(replies))
+            most = self.budget.reserve(len(replies), self._orders())
             tasks = self.study.storage.write(Write(partial(self._ask_more_in, most=most), self.study.id, last=True))
         self._follow()
-        self._reserved = 0
+        self.budget.settle()
         while self._alarms:
             self._say(alarm_line(self._alarms.popleft(), self.orders))
         duels = with_items(self.study, [task.duel for task in tasks])
@@ -163,14 +154,14 @@ class Run:
             answered += [reply.task.duel] if told else []
         self._follow_in(connection)
         self._queue_repeats(answered)
-        self._released += sum(reply.further_calls for reply in replies)  # which the ledger has now
+        self.budget.release(sum(reply.further_calls for reply in replies))
         if self.orders != "one":
             self._unconfirmed = unconfirmed(self.study.current(connection), self.ledger, self.judges)
         if self.ended in self.uncertain:
             self.ended = self._reason_to_end(self.study.current(connection))
         if self.ended is not None:
             return []
-        most = self._reserve(most)
+        most = self.budget.reserve(most, self._orders())
         tasks = self._begin_earlier(connection, most)
         with suppress(NotReady):
             tasks += self._ask_more_in(connection, most=most - len(tasks))
@@ -193,7 +184,7 @@ class Run:
 
     async def pause(self, seconds: float) -> bool:
         """Wait before the next attempt; returns whether there is to be one: not if the run ends, or at its limit."""
-        if not self._claim_call():
+        if not self.budget.claim():
             return False
         until = time.monotonic() + seconds
         while self.ended in OUT and not self._stop.is_set():
@@ -208,17 +199,9 @@ class Run:
 
         Not if the run ends, at its limit, or if that was of no use several times in a row.
         """
-        if self._stop.is_set() or self.ended not in OUT or self._in_vain >= IN_VAIN or not self._claim_call():
+        if self._stop.is_set() or self.ended not in OUT or self._in_vain >= IN_VAIN or not self.budget.claim():
             return False
         self._in_vain += 1
-        return True
-
-    def _claim_call(self) -> bool:
-        """Claim one call more for a question in flight; returns whether the limits allow it."""
-        with self._budget:
-            if self.ledger.calls + self._further_calls + self._reserved >= min(self._most_calls()):
-                return False
-            self._claimed += 1
         return True
 
     def undo(self, task: Task) -> Task:
@@ -283,17 +266,10 @@ class Run:
             return "verdict"
         if history.retired:
             return "retired"
-        calls, cost = self._most_calls()
-        needed = self.ledger.calls + self._further_calls + self._orders()
-        return "max_calls" if needed > calls else "max_cost" if needed > cost else None
+        return self.budget.limit_of(self._orders())
 
     def _is_finished(self, history: History) -> bool:
         return not self._unconfirmed and self.study.goal.is_reached(history.verdict(), lambda: history.tally)
-
-    def _most_calls(self) -> tuple[float, float]:
-        """How many calls the study may make by either limit; lost calls cost as much as others."""
-        calls = math.inf if self.limits.calls is None else self.limits.calls
-        return calls, math.inf if self.limits.cost is None else self.ledger.calls_in(self.limits.cost)
 
     def _orders(self) -> int:
         """How many calls the next question takes."""
@@ -303,19 +279,6 @@ class Run:
         """In how many orders a question is asked."""
         biased = any(one.biased for one in self.ledger.positions())
         return 2 if self.orders == "both" or (self.orders == "auto" and biased) else 1
-
-    def _reserve(self, most: int) -> int:
-        """Reserve the calls of up to this many questions; returns how many may be asked now."""
-        with self._budget:
-            left, orders = min(self._most_calls()) - self.ledger.calls - self._further_calls, self._orders()
-            allowed = int(min(most, left / orders))
-            self._reserved = allowed * orders
-        return allowed
-
-    @property
-    def _further_calls(self) -> int:
-        """How many calls of questions in flight were made, or will be, since others failed or had no usable answer."""
-        return self._claimed - self._released
 
     def _begin_earlier(self, connection: sa.Connection, most: int) -> list[Task]:
         """Begin what comes before new questions: confirmations, what an earlier run has left, and repeats."""
@@ -549,7 +512,7 @@ async def conduct(
         The result of the run.
     """
     concurrency = check_int("concurrency", concurrency, 1, 1000)
-    limits = _checked_limits(max_calls, max_cost)
+    limits = check_limits(max_calls, max_cost)
     if orders not in ("one", "both", "auto"):
         raise InvalidInput(f"orders is {orders!r}: expected 'one', 'both' or 'auto'")
     with Threads(concurrency, "duels-judge") as threads, ThreadPoolExecutor(1, "duels-database") as database:
@@ -624,15 +587,6 @@ async def _next(waiting: asyncio.Queue[Waiting], reply: Reply | None) -> Task | 
     future: asyncio.Future[Task | None] = asyncio.get_running_loop().create_future()
     waiting.put_nowait((reply, future))
     return await future
-
-
-def _checked_limits(max_calls: int | None, max_cost: float | None) -> Limits:
-    calls = None if max_calls is None else check_int("max_calls", max_calls, 1)
-    if max_cost is not None and (
-        isinstance(max_cost, bool) or not isinstance(max_cost, int | float) or not 0 < max_cost < float("inf")
-    ):
-        raise InvalidInput(f"max_cost is {max_cost!r}: expected a positive number")
-    return Limits(calls, max_cost)
 
 
 async def _in(loop: asyncio.AbstractEventLoop, pool: ThreadPoolExecutor, function: Callable[[], T]) -> T:
