@@ -130,10 +130,10 @@ async def ask_judge(
         return reply
     if word == "skip":
         return reply._replace(first="skip")
-    return _joined(reply, await ask(_turned(question)))
+    return _join_orders(reply, await ask(_turned(question)))
 
 
-def _joined(reply: Reply, turned: Attempted) -> Reply:
+def _join_orders(reply: Reply, turned: Attempted) -> Reply:
     """The reply in one order together with that in the other one."""
     first, second = reply.answer, turned.answer
     answer = _joint(first.answer, TURNED.get(second.answer, second.answer))

@@ -78,6 +78,11 @@ class Budget:
             self._claimed += 1
         return True
 
+    def unclaim(self) -> None:
+        """A further call that was claimed is not made."""
+        with self._lock:
+            self._claimed -= 1
+
     def release(self, calls: int) -> None:
         """The ledger has so many of the calls that were claimed."""
         self._released += calls

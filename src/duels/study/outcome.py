@@ -130,7 +130,7 @@ class RunResult(NamedTuple):
         parts = [self._about() + self.verdict.text(self.answers_to_go), reason]
         if self.error is not None and self.ended not in ("failed", "verdict"):
             parts.append(f"The judge failed last with: {ended_once(self.error)}")
-        parts += [*self._rows(), self._costs(), self._identical(), self._unanswered()]
+        parts += [*self._rows(), self._costs(), self._identical_text(), self._unanswered_text()]
         parts += [*repeat_lines(self.repeatability), *self._warnings(), *(f"{one}." for one in self.agreements)]
         return "\n".join(part for part in parts if part)
 
@@ -159,12 +159,12 @@ class RunResult(NamedTuple):
             text += f" All pairs on all items take {counted(self.all_pairs, 'call')}: {int(saved * 100)}% saved."
         return text
 
-    def _identical(self) -> str:
+    def _identical_text(self) -> str:
         count = self.spent.identical
         what = "was a tie without a call" if count == 1 else "were ties without a call"
         return f"{counted(count, 'question')} about identical outputs {what}." if count else ""
 
-    def _unanswered(self) -> str:
+    def _unanswered_text(self) -> str:
         """What a further run would ask again; a run that has failed says so itself."""
         if not self.unanswered or self.ended in ("verdict", "failed"):
             return ""

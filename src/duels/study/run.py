@@ -2,8 +2,8 @@
 
 Every call is in the log before it is made, and every answer before the next question. So a run that was killed goes on
 where it ended: questions without an answer are asked again first, and their lost calls are counted. Then come those at
-which the judge failed, or gave no usable answer; what fails in this run is asked once more when its pair has no other
-questions left, or nobody has.
+which the judge failed, or gave no usable answer. What fails in this run is asked once more when its pair has no other
+questions left, or there are none at all.
 """
 
 import asyncio
@@ -192,6 +192,7 @@ class Run:
             if left <= 0:
                 return True
             await asyncio.sleep(min(left, LOOK))
+        self.budget.unclaim()
         return False
 
     def allow_reply(self) -> bool:
@@ -253,7 +254,7 @@ class Run:
             warnings.warn("the judge does not say what a call costs: max_cost cannot be kept", stacklevel=2)
 
     def _queue_repeats(self, duels: Iterable[Duel]) -> None:
-        """Queue those of some duels that are to be repeated: drawn, with an answer of a judge, and not repeated yet."""
+        """Queue the repeats of those duels that are drawn, have a judge's answer, and were not repeated yet."""
         for duel in duels:
             if duel.id in self.ledger.replies and duel.id not in self.ledger.repeated and self._is_drawn(duel.id):
                 judge, reply = self.ledger.replies[duel.id]
