@@ -64,7 +64,7 @@ class Look(NamedTuple):
         named = self.moments.look(self.answered)
         tally = self.tally
         reasons = " and ".join(filter(None, (self.void, void))) or None
-        known: dict[str, Any] = {"void": reasons, "answerers": self.answerers}
+        known: dict[str, Any] = {"void": reasons, "answerers": self.answerers, "contradictions": self.contradictions}
         found = self.goal.verdict(tally, margin, named=None if named is None else tally.names[named], **known)
         if found.kind == "not yet" and tally.open is not None and tally.open.any():
             # What was certain before the first open question was asked is certain now.

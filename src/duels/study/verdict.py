@@ -84,6 +84,8 @@ class Verdict:
             `answers given`: it is a count of the answers.
         items: How many items the study has; None without items.
         final: On these answers: whether every pair of active arms was asked about all items.
+        contradictions: How often a judge gave another answer when it was asked again, in a study about these answers.
+            They are then not final, and the verdict is about new items.
         answerers: Who gave the answers; None if that is not known.
         missing: Questions without an answer that counts; None if there are none.
         exhausted: Why no question that is left can bring a verdict; None if one can.
@@ -111,6 +113,7 @@ class Verdict:
     strength: Strength = INDEPENDENT
     items: int | None = None
     final: bool = False
+    contradictions: int = 0
     answerers: Answerers | None = None
     missing: Missing | None = None
     exhausted: Exhausted | None = None
@@ -477,6 +480,14 @@ def _missing(verdict: Verdict) -> str:
     found = counted(missing.skipped + missing.expired, "question has", "questions have")
     would = "would stand" if missing.stands else "would not stand"
     return f"{found} no answer that counts: the verdict {would} had all of them gone the other way."
+
+
+def _unsteady(verdict: Verdict) -> str:
+    """Why a study about these answers is read as one about new items."""
+    if not verdict.contradictions:
+        return ""
+    times = counted(verdict.contradictions, "time")
+    return f"The judge contradicted itself {times}, so that its answers are not final: this is about new prompts."
 
 
 def _beyond(verdict: Verdict) -> list[str]:
