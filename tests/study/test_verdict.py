@@ -14,6 +14,7 @@ from duels.policies.evidence import BETS, evidence
 from duels.study.certainty import Certainty, certainly_beats, certainty_of, log_mixture
 from duels.study.exhausted import Exhausted
 from duels.study.leaderboard import leaderboard, preferences
+from duels.study.reach import Reach
 from duels.study.tally import as_tally
 from duels.study.verdict import Answerers, Missing, Verdict, headline, verdict
 
@@ -462,9 +463,12 @@ def test_as_data():
         "strength": "independent answers",
         "items": None,
         "final": False,
+        "contradictions": 0,
         "answerers": None,
         "missing": None,
         "exhausted": None,
+        "other_items": None,
+        "other_people": None,
     }
 
 
@@ -473,6 +477,7 @@ def test_as_data_and_back():
         "answerers": Answerers(people=3, by_people=250, by_judges=40, unknown=10),
         "missing": Missing(skipped=2, expired=1, stands=True),
         "exhausted": Exhausted(arm="a", other="b", won=6, lost=4, tied=2, prompts=120, margin=0.2),
+        "other_items": Reach(holds=False, clusters=12, prefer=7, needed=80),
     }
     for tally in (
         table("abc", {"ab": (80, 20), "bc": (80, 20), "ca": (80, 20)}),
