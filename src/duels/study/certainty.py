@@ -222,9 +222,6 @@ class OnComparisons(Certainty):
     def no_winner_level(self) -> float:
         return self._start_level()
 
-    def _leading(self) -> tuple[Ints, Ints]:
-        return _promising(self._tally, 0.0)
-
     def weigh(self, won: npt.ArrayLike, lost: npt.ArrayLike, tied: npt.ArrayLike) -> Floats:
         return super().weigh(won, lost, tied) if self._is_one_pair else log_evidence(won, lost)
 
