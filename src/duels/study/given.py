@@ -36,10 +36,10 @@ class Given(NamedTuple):
             "practically tied": f"{self.arm} was as good as any",
             "no condorcet winner": "there was no winner",
         }[self.kind]
-        since = "It is open again: answers were taken back, people came back, or arms or prompts have changed."
-        if self.kind != "winner":
-            since = "Answers since then leave it open again, as chance has it now and then; the promise covers that."
-        return f"After {self.answers:,} answers {what}. {since}"
+        return (
+            f"After {self.answers:,} answers {what}. Later answers, answers that were taken back, or arms or prompts "
+            "that changed leave it open again."
+        )
 
 
 def last_given(study: Log) -> Given | None:
