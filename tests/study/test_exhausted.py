@@ -104,7 +104,9 @@ def test_the_text_and_the_advice_by_hand():
     needed = math.ceil((math.log(80 / 3) - evidence(8, 4)) / growth)
     assert (found.arm, found.other, found.won, found.lost, found.tied, found.prompts) == ("a", "b", 8, 4, 3, needed)
     assert str(found).startswith("a won 8 of 15 and tied 3 against b; a coin does that too. About ")
-    smallest = next(k for k in range(1, 26) if verdict(tally, margin=k / 100).kind != "not yet") if found.margin else None
+    smallest = (
+        next(k for k in range(1, 26) if verdict(tally, margin=k / 100).kind != "not yet") if found.margin else None
+    )
     assert found.margin == (None if smallest is None else smallest / 100)
     assert find_exhausted(tally, np.array([[0, 40], [40, 0]]), 0.95, 0.0) is None
     # 60 to 40 of 100: a coin does so in 5.7 % of cases, 61 to 39 in 3.5 %.
@@ -145,7 +147,9 @@ def test_how_many_prompts_it_takes_at_least():
     assert [fewest_wins(on_new("ab", items), 0.95) for items in (12, 13, 14)] == [None, 13, 14]
     for items in (20, 50, 100):
         won = fewest_wins(on_new("ab", items), 0.95)
-        kinds = [verdict(table("ab", {"ab": (w, items - w)}, items=items, about="new-items")).kind for w in (won - 1, won)]
+        kinds = [
+            verdict(table("ab", {"ab": (w, items - w)}, items=items, about="new-items")).kind for w in (won - 1, won)
+        ]
         assert kinds == ["not yet", "winner"]
     assert describe_power(on_new("ab", 12), 0.95) == "With 12 prompts no winner can be shown: 13 at least."
     assert describe_power(on_new("abc", 1), 0.95) == "With 1 prompt no winner can be shown: 14 at least."

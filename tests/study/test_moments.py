@@ -106,7 +106,9 @@ def test_it_is_the_last_certain_arm_of_all_prefixes(seed, about, now):
     luck, literal, named = random.Random(f"{about}/{seed}"), LiteralLog(), set()
     arms = [*"abc"[: 2 + seed % 2]]
     more = {"about": about} if about else {}
-    study = duels.create_study(arms, "log", "sqlite://", "random", lease=LEASE, confidence=CONFIDENCE, seed=seed, **more)
+    study = duels.create_study(
+        arms, "log", "sqlite://", "random", lease=LEASE, confidence=CONFIDENCE, seed=seed, **more
+    )
     if about:
         if seed % 3 == 0:
             arms.append("e")
