@@ -1,4 +1,4 @@
-"""The last verdict that people were shown. Later answers can leave a study open again; then its page says so.
+"""The last verdict that people were shown. What happens later can leave a study open again; then its page says so.
 
 It is stored beside the study, not in its log: a verdict follows from the answers alone.
 """
@@ -36,10 +36,10 @@ class Given(NamedTuple):
             "practically tied": f"{self.arm} was as good as any",
             "no condorcet winner": "there was no winner",
         }[self.kind]
-        return (
-            f"After {self.answers:,} answers {what}. Answers since then leave it open again, as chance has it now and "
-            "then; the promise covers that."
-        )
+        since = "It is open again: answers were taken back, people came back, or arms or prompts have changed."
+        if self.kind != "winner":
+            since = "Answers since then leave it open again, as chance has it now and then; the promise covers that."
+        return f"After {self.answers:,} answers {what}. {since}"
 
 
 def last_given(study: Log) -> Given | None:
