@@ -138,7 +138,7 @@ def test_a_version_that_is_hardly_worse_passes():
     """It wins 29 of 60: within five points, which is known once all prompts were asked."""
     judge = lambda prompt, left, right: "new" if int(prompt) % 60 < 29 else "old"  # noqa: E731
     result = assert_not_worse(["x"] * 60, ["y"] * 60, judge, prompts=[str(n) for n in range(60)])
-    assert result.calls <= 60
+    assert result.calls - result.spent.repeats <= 60
 
 
 def longer(prompt, left, right):
@@ -272,7 +272,7 @@ def test_at_least_a_half_less_the_margin_passes(wins, losses, seed):
     Each of these errs with a chance of at most 5 %, if the order is random; these orders are fixed.
     """
     result = compared(decided(wins, losses, seed))
-    assert result.calls <= 100
+    assert result.calls - result.spent.repeats <= 100
     assert result.winner != "new"
 
 
@@ -301,7 +301,8 @@ def test_prompts_without_an_answer_do_not_decide():
 
 
 def test_at_the_limit_it_says_what_is_known():
-    words = r"is not known to be as good as the old one, with a margin of 0.05: it scores 0.\d+ on 40 of 100 prompts"
+    """Of seed 0, duels 5, 10, 13, 17 and 19 are repeated: 35 questions and 5 repeats."""
+    words = r"is not known to be as good as the old one, with a margin of 0.05: it scores 0.\d+ on 35 of 100 prompts"
     with pytest.raises(AssertionError, match=words):
         compared(decided(48, 52, 0), max_calls=40)
 
@@ -330,10 +331,10 @@ def test_a_kept_test_goes_on_and_another_one_starts_again(url):
         return "tie"
 
     for _ in range(2):
-        compared(judge, storage=url)
+        result = compared(judge, storage=url)
         before = len(asked)
     compared(judge, storage=url)
-    assert len(asked) == before <= 100
+    assert len(asked) == before <= 100 + result.spent.repeats
     assert_not_worse(["z"] * 100, ["y"] * 100, judge, prompts=HUNDRED, storage=url)
     assert len(asked) == 2 * before
     compared(decided(50, 50, 0), storage=url)

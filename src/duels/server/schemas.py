@@ -226,14 +226,23 @@ class JudgeAgreement(BaseModel):
     kappa: float | None
 
 
+class JudgeRepeatability(BaseModel):
+    judge: str | None
+    repeats: Annotated[int, Field(description="How many of its answers it was asked for again.")]
+    same: Annotated[int, Field(description="How often it gave the same answer.")]
+
+
 class JudgesOut(BaseModel):
     calls: Annotated[int, Field(description="All calls, retries and repeats included; 0 if only people answered.")]
     unstored: Annotated[int, Field(description="Calls without an answer in the log.")]
     cost: float
     bad: Annotated[int, Field(description="Replies without a usable answer.")]
     failed: Annotated[int, Field(description="Questions without a reply.")]
-    repeats: Annotated[int, Field(description="Questions that a second judge was asked.")]
+    repeats: Annotated[int, Field(description="Calls that asked a judge the same question again.")]
+    second_opinions: Annotated[int, Field(description="Questions that a second judge was asked.")]
+    identical: Annotated[int, Field(description="Questions about identical outputs: ties without a call.")]
     positions: list[JudgePosition]
+    repeatability: list[JudgeRepeatability]
     agreements: list[JudgeAgreement]
 
 
@@ -358,6 +367,8 @@ class StudySettings(BaseModel):
     comments: bool
     votes: int
     after: Literal["stop", "rank"]
+    margin: float
+    about: About
 
 
 class NewSettings(RequestBody):
@@ -371,6 +382,12 @@ class NewSettings(RequestBody):
     votes: Annotated[int | None, Field(ge=1, le=100_000, description="How many votes each voter is asked for.")] = None
     after: Annotated[
         Literal["stop", "rank"] | None, Field(description="When the winner is known: stop, or rank the others.")
+    ] = None
+    margin: Annotated[
+        float | None, Field(ge=0, lt=0.5, description="May be chosen at any time, even after looking at results.")
+    ] = None
+    about: Annotated[
+        About | None, Field(description="What the verdict is about. It can be changed before the first question.")
     ] = None
 
 

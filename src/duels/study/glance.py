@@ -14,7 +14,6 @@ from ..rating import bradley_terry
 from ..rating.counts import cells_of_pairs
 from ..rating.elo import FIRST, POINTS
 from ..rating.estimates import Intervals, estimate
-from . import log
 from .about import describe_about
 from .certainty import certainly_beats
 from .duels import iso_time
@@ -58,8 +57,8 @@ def glance(study: Study, estimated: Standing | None = None) -> Json:
           certain) of those of their pairs that have met; certain is 1 if i certainly beats j, −1 if j beats i, else 0.
     """
     look, tally, seq, answers, pending, retired, rate = study.read(
-        lambda _, history: (
-            history.look(log.clock()),
+        lambda connection, history: (
+            study.look_in(connection, history),
             history.tally,
             history.seq,
             history.total,

@@ -19,7 +19,7 @@ from ..votes.columns import ANSWERS
 from .about import COMPARISONS, INDEPENDENT, NEW_ITEMS, THESE_ANSWERS, THESE_ITEMS, THESE_PEOPLE, About, Strength
 from .asked_items import AskedItems, Pair, item_set_of, pair_of
 from .goal import Goal, goal_of
-from .look import Look
+from .look import Columns, Look
 from .moments import LOST, TIED, UNANSWERED, WON, Answered, Moments
 from .tally import Ints, Tally
 from .verdict import Answerers, Verdict
@@ -564,6 +564,18 @@ class Record:
                 if self.items.of[duel]:
                     found.setdefault(pair_of(self.left[duel], self.right[duel]), set()).add(self.items.of[duel])
         return found
+
+    def columns(self) -> Columns:
+        """Return who answered what."""
+        number = np.array(self.answered, np.int64)
+        item = np.zeros(len(self.left), np.int64) if self.items is None else np.array(self.items.of, np.int64)
+        return Columns(
+            np.array(self.left, np.int64)[number],
+            np.array(self.right, np.int64)[number],
+            np.array(self.answer, np.int64)[number],
+            np.where(item > 0, item, -1)[number],
+            np.array(self.person, np.int64)[number],
+        )
 
     def _expired(self, leased: Sequence[int]) -> list[int]:
         """The open duels past their lease whose question no other duel asks."""

@@ -8,6 +8,7 @@ their own way, and `tell_in` does the work inside a transaction.
 """
 
 import json
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -34,6 +35,7 @@ from .impressions import Document, Impression, answer_by_clicks, show_list
 from .invitations import refuse_imported, refuse_invited
 from .items import find_item_set, with_items
 from .past_votes import MOST_VOTES, checked_batch, exported_votes, too_many
+from .paths import find_paths_in
 from .record import NOBODY, next_event
 from .shown import Shown
 
@@ -439,6 +441,9 @@ class Study(Shown, Answering):
 
         "Voter 7" in a file, who voted through a link of another study, becomes "Voter 7 (imported)" here.
 
+        Warns if the next pair of voters depends on their own answers, as in a sort or a bracket: no verdict's promise
+        holds for such votes.
+
         Args:
             votes: Anything that `read_votes` reads.
 
@@ -448,7 +453,11 @@ class Study(Shown, Answering):
         Raises:
             InvalidInput: If they cannot be read, or are about arms that the study does not have.
         """
-        return self.import_packed(pack(read_votes(votes), imported_name))
+        read = read_votes(votes)
+        note = find_paths_in(read)
+        if note is not None:
+            warnings.warn(note, stacklevel=2)
+        return self.import_packed(pack(read, imported_name))
 
     def import_packed(self, packed: Packed) -> int:
         """As `import_votes`, with packed votes."""

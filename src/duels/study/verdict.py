@@ -16,6 +16,7 @@ from ..theory import kl
 from .about import GIVEN, INDEPENDENT, About, Strength, describe_scope
 from .certainty import Certainty, certainty_of, checked_confidence, checked_margin
 from .exhausted import Exhausted
+from .reach import Reach
 from .tally import Bools, Floats, Tally, estimates, is_ranked_by_rating, leaders, met, ranked, ranking
 
 Kind = Literal["winner", "no condorcet winner", "practically tied", "not yet"]
@@ -83,9 +84,15 @@ class Verdict:
             `answers given`: it is a count of the answers.
         items: How many items the study has; None without items.
         final: On these answers: whether every pair of active arms was asked about all items.
+        contradictions: How often a judge gave another answer when it was asked again, in a study about these answers.
+            They are then not final, and the verdict is about new items.
         answerers: Who gave the answers; None if that is not known.
         missing: Questions without an answer that counts; None if there are none.
         exhausted: Why no question that is left can bring a verdict; None if one can.
+        other_items: Whether the winner also wins on other items like these, with the same people; None if the verdict
+            is about new items anyway, or there are none. This and the next are promises of their own.
+        other_people: Whether it also wins with other people like these, on the same items; None if every answer is of
+            somebody new anyway, or it is not known whose they are.
     """
 
     kind: Kind
@@ -106,9 +113,12 @@ class Verdict:
     strength: Strength = INDEPENDENT
     items: int | None = None
     final: bool = False
+    contradictions: int = 0
     answerers: Answerers | None = None
     missing: Missing | None = None
     exhausted: Exhausted | None = None
+    other_items: Reach | None = None
+    other_people: Reach | None = None
 
     def __getattribute__(self, name: str) -> Any:
         if name in LATER:
@@ -138,7 +148,14 @@ class Verdict:
         scope = describe_scope(self.about, self.strength, self.items)
         if scope and found.startswith("No "):  # other sentences begin with an arm's name
             found = f"n{found[1:]}"
-        parts = [f"{scope}: {found}" if scope else found, self.exhausted, _seen(self), _missing(self), _promise(self)]
+        parts = [
+            f"{scope}: {found}" if scope else found,
+            self.exhausted,
+            _seen(self),
+            _missing(self),
+            *_beyond(self),
+            _promise(self),
+        ]
         return " ".join(str(part) for part in parts if part)
 
     def _repr_html_(self) -> str:
@@ -223,7 +240,13 @@ def _is_complete(tally: Tally, active: np.ndarray) -> bool:
     return bool((asked >= (tally.items or 0)).all())
 
 
-PARTS: dict[str, Any] = {"answerers": Answerers, "missing": Missing, "exhausted": Exhausted}
+PARTS: dict[str, Any] = {
+    "answerers": Answerers,
+    "missing": Missing,
+    "exhausted": Exhausted,
+    "other_items": Reach,
+    "other_people": Reach,
+}
 
 
 def _as_tuples(value: Any) -> Any:
@@ -457,6 +480,30 @@ def _missing(verdict: Verdict) -> str:
     found = counted(missing.skipped + missing.expired, "question has", "questions have")
     would = "would stand" if missing.stands else "would not stand"
     return f"{found} no answer that counts: the verdict {would} had all of them gone the other way."
+
+
+def _unsteady(verdict: Verdict) -> str:
+    """Why a study about these answers is read as one about new items."""
+    if not verdict.contradictions:
+        return ""
+    times = counted(verdict.contradictions, "time")
+    return f"The judge contradicted itself {times}, so that its answers are not final: this is about new prompts."
+
+
+def _beyond(verdict: Verdict) -> list[str]:
+    """How far the winner goes: other items, and other people."""
+    found = (("prompts", verdict.other_items), ("people", verdict.other_people))
+    return [
+        f"Other {what} like these: {_reaches(verdict.winner, reach)}." for what, reach in found if reach is not None
+    ]
+
+
+def _reaches(winner: str | None, reach: Reach) -> str:
+    prefer = f"{reach.prefer:,} of {reach.clusters:,} prefer it"
+    if reach.holds:
+        return f"{winner} too ({prefer})"
+    needed = "" if reach.needed is None else f"; about {_about(reach.needed)} would tell"
+    return f"not known ({prefer}{needed})"
 
 
 def _promise(verdict: Verdict) -> str:
