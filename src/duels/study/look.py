@@ -61,12 +61,14 @@ class Look(NamedTuple):
             margin: By default the goal's.
             void: A further reason why nothing is promised.
         """
-        named = self.moments.look(self.answered)
         tally = self.tally
+        # The comparisons made change with every answer: what was true of those up to an earlier moment may be false of
+        # all of them. So only this moment counts, with all open questions as lost.
+        named = None if tally.returning else self.moments.look(self.answered)
         reasons = " and ".join(filter(None, (self.void, void))) or None
         known: dict[str, Any] = {"void": reasons, "answerers": self.answerers, "contradictions": self.contradictions}
         found = self.goal.verdict(tally, margin, named=None if named is None else tally.names[named], **known)
-        if found.kind == "not yet" and tally.open is not None and tally.open.any():
+        if found.kind == "not yet" and not tally.returning and tally.open is not None and tally.open.any():
             # What was certain before the first open question was asked is certain now.
             wins, ties = self.moments.counts()
             before = tally._replace(wins=wins, ties=ties, open=None)
