@@ -104,7 +104,7 @@ class Given(NamedTuple):
     def words(self, now: Basis, void: bool = False) -> str:
         """Return what a page says about it while the study is open again.
 
-        Answers that come in the usual way never take a winner's verdict back. The other kinds may lapse.
+        Answers alone never take back a winner that rests on independent answers. All other verdicts may lapse.
 
         Args:
             now: What a verdict rests on now.
@@ -121,7 +121,8 @@ class Given(NamedTuple):
                 f"After {self.answers:,} answers {what}. Since then {listed(changes, len(changes))}: it is open again."
             )
         again = f"After {self.answers:,} answers {what}. It is open again"
-        if self.kind == "winner" or void:
+        stays = self.kind == "winner" and now.strength not in (THESE_PEOPLE, COMPARISONS)
+        if stays or void:
             return f"{again}."
         return f"{again}, as chance has it now and then; the promise covers that."
 
