@@ -252,7 +252,7 @@ class StandingOut(BaseModel):
     chances: list[ChanceOut]
     answers_median: Annotated[int | None, Field(description="Half of such studies need at most this many more.")]
     answers_90: Annotated[int | None, Field(description="Nine in ten need at most this many more.")]
-    answers_an_hour: Annotated[float | None, Field(description="How many answers came lately.")]
+    answers_an_hour: Annotated[float | None, Field(description="How many answers came lately; null if none do.")]
     hours_median: Annotated[float | None, Field(description="How long the median takes at that rate.")]
     hint: Annotated[str, Field(description="What to change if no verdict is in sight.")]
     words: str

@@ -339,6 +339,7 @@ class History(Record):
             "withdrawn": self.withdrawn,
             "imported": self.imported,
             "retired": self.retired,
+            "last_told": self.last_told,
             "after": self.goal.after,
             "open": list(self.open),
             "forgotten": sorted(self.forgotten),
@@ -388,6 +389,7 @@ class History(Record):
         self._see_all_open()
         self.forgotten = set(plain["forgotten"])
         self.retired, self.imported, self.notes = plain["retired"], plain["imported"], plain.get("notes")
+        self.last_told = plain["last_told"]
         self.goal = self.goal._replace(**{name: plain[name] for name in ("after", "margin", "about")})
         self.contradictions, self.imports = plain["contradictions"], [tuple(span) for span in plain["imports"]]
         self._asked_again, self.unknown, self.by_judges = (
