@@ -94,7 +94,9 @@ def test_on_items_like_these_it_has_none_either():
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in (1, 2))])
 def test_three_quarters_for_the_first_side(seed):
     judge = biased(seed=seed)
-    result = duels.find_best(judge.outputs, judge, prompts=judge.prompts, storage=Storage("sqlite://"))
+    result = duels.find_best(
+        judge.outputs, judge, prompts=judge.prompts, about="these-answers", storage=Storage("sqlite://")
+    )
     assert result.winner == judge.winner
     both = in_both_orders(result.study)
     assert len(both) > 20
@@ -106,7 +108,9 @@ def test_three_quarters_for_the_first_side(seed):
 @pytest.mark.parametrize("name", ["clear", *(pytest.param(one, marks=pytest.mark.deep) for one in ("close", "cyclic"))])
 def test_fair_judges_are_not_asked_to_confirm(name):
     judge = JUDGES[name](seed=3)
-    result = duels.find_best(judge.outputs, judge, prompts=judge.prompts, storage=Storage("sqlite://"))
+    result = duels.find_best(
+        judge.outputs, judge, prompts=judge.prompts, about="these-answers", storage=Storage("sqlite://")
+    )
     assert not any("confirms" in entry.note for entry in result.study.events())
     assert result.unconfirmed == 0
 

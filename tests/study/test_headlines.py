@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
+from tallies import verdict_of
 
 from duels.policies.evidence import is_certain, winner_level
 from duels.server import pages
@@ -168,7 +169,7 @@ def test_the_page_agrees(study):
     (headline,) = re.findall(r'<h2 id="headline">(.*?)</h2>', text)
     assert f">{headline}</p>" in listed
     (words,) = re.findall(r'<h2 id="headline">.*?</h2>\s*<p>(.*?)</p>', text)
-    assert words == Verdict(**shown["verdict"]).text(None)
+    assert words == Verdict.from_dict(shown["verdict"]).text(None)
     check(shown["verdict"], words, headline, rows, pairs)
     table = re.search(r'<table id="leaderboard".*?</table>', text, re.DOTALL)[0]
     assert re.findall(r'<span class="name">(.)</span>', table) == shown["order"]
@@ -197,8 +198,8 @@ def test_an_arm_that_never_met_another_does_not_rank_first():
     assert (found.kind, found.leader, found.level_with) == ("not yet", "a", ("b", "c"))
     assert found.open_pairs == (("d", "a"), ("d", "b"), ("d", "c"))
     assert str(found).startswith(
-        "No verdict yet: a, b and c share the first rank, but each is clearly beaten by another arm. d may still win, "
-        "and has still to show that it beats a, b and c. d does not lead all of them, so how long it takes cannot be "
-        "told yet. 180 duels so far."
+        "On the comparisons made: no verdict yet: a, b and c share the first rank, but each is clearly beaten by another arm. d "
+        "may still win, and has still to show that it beats a, b and c. d does not lead all of them, so how long it "
+        "takes cannot be told yet. 180 answers so far."
     )
     assert pages.headline(found.as_dict()) == "Not yet: a, b and c share the first rank, d may still win"

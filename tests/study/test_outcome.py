@@ -22,7 +22,7 @@ def judge(prompt, left, right):
 
 
 def found(judge=judge, outputs=OUTPUTS, **more):
-    more = {"prompts": PROMPTS, "storage": Storage("sqlite://"), "concurrency": 1} | more
+    more = {"prompts": PROMPTS, "about": "these-answers", "storage": Storage("sqlite://"), "concurrency": 1} | more
     return duels.find_best(outputs, judge, **more)
 
 

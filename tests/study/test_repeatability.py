@@ -25,7 +25,13 @@ OUTPUTS = {arm: [f"{arm} {n:02}" for n in range(20)] for arm in ("a", "bb", "ccc
 
 
 def best(judge, **options):
-    given = {"prompts": PROMPTS, "storage": Storage("sqlite://"), "study_name": "s", "concurrency": 1}
+    given = {
+        "prompts": PROMPTS,
+        "about": "these-answers",
+        "storage": Storage("sqlite://"),
+        "study_name": "s",
+        "concurrency": 1,
+    }
     return duels.find_best(OUTPUTS, judge, **given | options)
 
 

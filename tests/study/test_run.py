@@ -55,7 +55,9 @@ class Shorter:
 
 
 def best(judge, url, outputs=OUTPUTS, **options):
-    return duels.find_best(outputs, judge, storage=url, study_name="s", **{"prompts": PROMPTS, **options})
+    return duels.find_best(
+        outputs, judge, storage=url, study_name="s", **{"prompts": PROMPTS, "about": "these-answers", **options}
+    )
 
 
 def log_of(result):
@@ -281,7 +283,13 @@ def test_several_judges_share_the_questions_and_repeat_a_tenth(url):
         return x(prompt, left, right)
 
     result = duels.find_best(
-        x.outputs, {"x": x, "y": agrees}, prompts=x.prompts, storage=url, max_calls=220, concurrency=4
+        x.outputs,
+        {"x": x, "y": agrees},
+        prompts=x.prompts,
+        about="these-answers",
+        storage=url,
+        max_calls=220,
+        concurrency=4,
     )
     asked = Counter(entry.voter for entry in result.study.events() if entry.kind == "ask")
     assert abs(asked["x"] - asked["y"]) <= 1
@@ -296,7 +304,9 @@ def test_judges_that_disagree(url):
     x = close(prompts=100, seed=1)
     other = {"left": "right", "right": "left", "tie": "tie"}
     judges = {"x": x, "y": lambda p, a, b: other[x(p, a, b)]}
-    result = duels.find_best(x.outputs, judges, prompts=x.prompts, storage=url, max_calls=220, orders="one")
+    result = duels.find_best(
+        x.outputs, judges, prompts=x.prompts, about="these-answers", storage=url, max_calls=220, orders="one"
+    )
     (agreement,) = result.agreements
     assert agreement.raw < 0.5
     assert agreement.kappa < 0
@@ -318,7 +328,9 @@ def test_disagreement_between_the_orders_is_a_tie(url):
 
 def test_auto_turns_to_both_orders_and_the_log_says_when(url):
     judge = biased(seed=2)
-    result = duels.find_best(judge.outputs, judge, prompts=judge.prompts, storage=url, concurrency=1)
+    result = duels.find_best(
+        judge.outputs, judge, prompts=judge.prompts, about="these-answers", storage=url, concurrency=1
+    )
     events = result.study.events()
     alarms = [place for place, entry in enumerate(events) if "position_bias" in entry.note]
     assert len(alarms) == 1
@@ -347,7 +359,7 @@ def test_the_log_has_one_alarm_however_many_answers_come_at_once(url):
 @pytest.mark.parametrize("name", ["clear", "close", "cyclic"])
 def test_fair_judges_are_asked_in_one_order(url, name):
     judge = JUDGES[name](seed=1)
-    result = duels.find_best(judge.outputs, judge, prompts=judge.prompts, storage=url)
+    result = duels.find_best(judge.outputs, judge, prompts=judge.prompts, about="these-answers", storage=url)
     assert not any(one.biased for one in result.positions)
     assert all(entry.note["calls"] == 1 for entry in result.study.events() if entry.kind == "ask")
 

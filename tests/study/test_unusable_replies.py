@@ -66,7 +66,9 @@ def studies(top, unusable, count, **options):
     calls, winners = [], 0
     for seed in range(count):
         judge = Judge(top, unusable, seed)
-        result = duels.find_best(OUTPUTS, judge, prompts=PROMPTS, storage=Storage("sqlite://"), **options)
+        result = duels.find_best(
+            OUTPUTS, judge, prompts=PROMPTS, storage=Storage("sqlite://"), **{"about": "these-answers"} | options
+        )
         assert result.winner in (judge.best, None)
         assert (result.calls, result.spent.bad) == (judge.calls, judge.unusable)
         calls.append(result.calls)
@@ -115,6 +117,7 @@ class Scripted:
 
 def best(judge, storage=None, outputs=FEW, **options):
     given = {"prompts": ASKED, "study_name": "s", "concurrency": 1, "storage": storage or Storage("sqlite://")}
+    given["about"] = "these-answers"
     return duels.find_best(outputs, judge, **given | options)
 
 

@@ -1,5 +1,6 @@
 """The verdict of new studies: by its definition, by hand, and in words."""
 
+import json
 import math
 import time
 
@@ -10,10 +11,12 @@ from hypothesis import strategies as st
 from tallies import assert_adds_up, empty, refused, table, tallies, verdict_of
 
 from duels.policies.evidence import BETS, evidence
-from duels.study.certainty import Certainty, certainly_beats, log_mixture
+from duels.study.certainty import Certainty, certainly_beats, certainty_of, log_mixture
+from duels.study.exhausted import Exhausted
 from duels.study.leaderboard import leaderboard, preferences
+from duels.study.reach import Reach
 from duels.study.tally import as_tally
-from duels.study.verdict import headline, verdict
+from duels.study.verdict import Answerers, Missing, Verdict, headline, verdict
 
 EITHER = pytest.mark.parametrize("test", ["independent answers", "comparisons made"])
 
@@ -22,19 +25,25 @@ def literal(tally, delta, margin):
     """The definition in docs/study/verdict.md, pair by pair: kind, and the arms that may be named.
 
     Whether the arms have changed decides some levels; retired arms must have been beaten too, or the level is higher.
+    On shared items, the arms at the start need a union over them.
     """
     names, start = tally.names, tally.started_with
     everyone = range(len(names))
     active = [k for k in everyone if tally.active[k]]
     unchanged = len(active) == len(names) == start
+    shared = tally.about == "new-items" and tally.items is not None
 
     def winner_level(i, j):
         later = max(i, j) + 1 - start
         if later > 0:
             return 0.5 + 8 * later * (later + 1) / delta
+        if shared and start != 2:
+            return 0.5 + 2 * start / (3 * delta)
         return 4 / (3 * delta) if start == 2 else 1 + 2 / delta
 
     def none_level(i, j):
+        if shared and unchanged:
+            return winner_level(i, j)
         return 0.5 + (start - 1) * (1 / delta + 0.25) if unchanged else pairs_level(i, j)
 
     def pairs_level(i, j):
@@ -75,14 +84,20 @@ def literal(tally, delta, margin):
 
 
 @settings(deadline=None)
-@given(tallies(), st.sampled_from([0.1, 0.5, 0.95]), st.sampled_from([0, 0.05, 0.2, 0.4]))
-def test_against_the_definition(tally, confidence, margin):
+@given(
+    tallies(),
+    st.sampled_from([0.1, 0.5, 0.95]),
+    st.sampled_from([0, 0.05, 0.2, 0.4]),
+    st.sampled_from([("these-items", None), ("these-items", 50), ("new-items", None), ("new-items", 200)]),
+)
+def test_against_the_definition(tally, confidence, margin, subject):
+    tally = tally._replace(about=subject[0], items=subject[1])
     found = verdict(tally, confidence=confidence, margin=margin)
     kind, named = literal(tally, 1 - confidence, margin)
     assert found.kind == kind
     assert kind == "not yet" or found.leader in named
     assert (found.winner is not None) == (kind == "winner")
-    assert_adds_up(found, tally, Certainty(tally, confidence), certainly_beats(tally, confidence))
+    assert_adds_up(found, tally, certainty_of(tally, confidence), certainly_beats(tally, confidence))
 
 
 @EITHER
@@ -145,7 +160,7 @@ def test_no_winner_with_and_without_a_cycle():
     assert (found.kind, found.winner, found.leader) == ("no condorcet winner", None, None)
     assert (found.losses, found.cycle) == ((("a", "c"), ("b", "a"), ("c", "b")), ())
     assert str(found).startswith(
-        "No arm beats all others: each of the 3 is clearly beaten by another one. 300 duels so far. The chance"
+        "No arm beats all others: each of the 3 is clearly beaten by another one. 300 answers so far. The chance"
     )
     assert headline(found.as_dict()) == "No winner: no arm beats all others"
     found = verdict(table("abc", dict.fromkeys(results, (80, 20))))
@@ -208,13 +223,13 @@ def test_retired_arms():
 def test_the_only_arm_left():
     found = verdict(table("abc", {"ab": (14, 0), "ac": (14, 0)}, active=[True, False, False]))
     assert (found.kind, found.winner, headline(found.as_dict())) == ("winner", "a", "Only arm left: a")
-    assert str(found).startswith("a is the only arm left. 28 duels so far.")
+    assert str(found).startswith("a is the only arm left. 28 answers so far.")
     found = verdict(table("abc", {"ab": (14, 0), "ac": (13, 0)}, active=[True, False, False]))
     assert (found.kind, found.winner, found.leader, found.open_pairs) == ("not yet", None, None, (("a", "c"),))
     assert headline(found.as_dict()) == "Not yet: a is the only arm left"
     assert headline(found.as_dict(), retired=True) == "No verdict: a was the only arm left"
     assert str(found).startswith(
-        "No verdict yet: a is the only arm left, but it is not shown to beat c, which was retired. 27 duels so far."
+        "No verdict yet: a is the only arm left, but it is not shown to beat c, which was retired. 27 answers so far."
     )
     found = verdict(table("abc", {"ab": (0, 5)}, active=[True, False, False]))
     assert "is the only arm left, but it is not shown to beat b and c, which were retired." in str(found)
@@ -225,7 +240,7 @@ def test_the_only_arm_left():
 def test_one_arm():
     found = verdict(empty(1))
     assert (found.kind, found.leader, found.open_pairs) == ("not yet", None, ())
-    assert str(found).startswith("No verdict yet: there is only one arm. 0 duels so far.")
+    assert str(found).startswith("No verdict yet: there is only one arm. 0 answers so far.")
     assert headline(found.as_dict()) == "Not yet: there is only one arm"
     # It was there at the start; the second came later: ½ + 16/δ = 320.5, 18 wins in a row.
     assert verdict(table("ab", {"ab": (17, 0)}, started_with=1)).kind == "not yet"
@@ -339,7 +354,10 @@ def test_duels_to_go_add_up_and_take_unmet_arms_as_usual(test, level):
     assert unmet == one + math.ceil(math.log(level) / rate)
 
 
-PROMISE = "The chance that this study ever gives a wrong verdict is at most 5 %, however often you look."
+PROMISE = (
+    "The chance that this study ever gives a wrong verdict is at most 5 %, however often you look; every answer counts "
+    "as one from somebody new."
+)
 
 
 @pytest.mark.parametrize(
@@ -348,40 +366,40 @@ PROMISE = "The chance that this study ever gives a wrong verdict is at most 5 %,
         (
             table("abc", {"ab": (500, 100), "ac": (600, 0)}),
             0,
-            "a is the winner: against each of the 2 others it wins more often than it loses. 1,200 duels so far.",
+            "a is the winner: against each of the 2 others it wins more often than it loses. 1,200 answers so far.",
         ),
         (table("ab", {"ab": (13, 0)}), 0, "a is the winner: against the other arm it wins more often than it loses."),
         (
             table("abc", {"ab": (80, 20), "bc": (80, 20), "ca": (80, 20)}),
             0,
             "No arm beats all others: each of the 3 is clearly beaten by another one. "
-            "There is a cycle: a beats b, b beats c, c beats a. 300 duels so far.",
+            "There is a cycle: a beats b, b beats c, c beats a. 300 answers so far.",
         ),
         (
             table("ab", {"ab": (5000, 5000)}),
             0.025,
             "a is practically as good as any: no arm wins more than 52.5 % of its duels with it, "
-            "a tie counted as a half. It is not shown to beat b. 10,000 duels so far.",
+            "a tie counted as a half. It is not shown to beat b. 10,000 answers so far.",
         ),
         (
             table("abc", {"ab": (60, 40), "ac": (70, 30), "bc": (70, 30)}),
             0,
             "No verdict yet: a ranks first, and has still to show that it beats b. "
             # q = 60.5/101, kl = 0.0197; (ln 41 − ln 1.87) / 0.0197 = 156.6.
-            "That takes about 160 more duels between them if it goes on as it has. 300 duels so far.",
+            "That takes about 160 more duels between them if it goes on as it has. 300 answers so far.",
         ),
         (
             table("abc", {"ab": (1, 0), "ca": (0, 0)}, {"ac": 1}),
             0,
             "No verdict yet: a ranks first, and has still to show that it beats c and b. "
-            "a does not lead all of them, so how long it takes cannot be told yet. 2 duels so far.",
+            "a does not lead all of them, so how long it takes cannot be told yet. 2 answers so far.",
         ),
         (
             table("abc", {"ac": (3, 1), "bc": (3, 1)}),
             0,
             "No verdict yet: a and b share the first rank, and a has still to show that it beats b and c. "
             # q = 3.5/5, kl = 0.0823; b: ln 41 / 0.0823 = 45.1; c: (ln 41 − ln 0.979) / 0.0823 = 45.4. 46 + 46 = 92.
-            "That takes about 92 more duels between them if it goes on as it has. 8 duels so far.",
+            "That takes about 92 more duels between them if it goes on as it has. 8 answers so far.",
         ),
         (
             table("abcd", {"ab": (60, 40), "ac": (60, 40), "da": (99, 1), "bd": (6, 5)}),
@@ -389,7 +407,7 @@ PROMISE = "The chance that this study ever gives a wrong verdict is at most 5 %,
             "No verdict yet: a ranks first, but it is clearly beaten by another arm. d may still win, and has still to "
             "show that it beats b and c. d does not lead all of them, so how long it takes cannot be told yet.",
         ),
-        (empty(2), 0, "No verdict yet: these arms have not met. 0 duels so far."),
+        (empty(2), 0, "No verdict yet: these arms have not met. 0 answers so far."),
     ],
 )
 def test_in_words(tally, margin, said):
@@ -415,7 +433,7 @@ def test_a_void_promise_is_not_made():
     found = verdict(table("ab", {"ab": (13, 0)}), void="3 answers were undone after results had been seen.")
     assert (found.kind, found.winner) == ("winner", "a")
     assert str(found).endswith(
-        "13 duels so far. Nothing is promised about errors: 3 answers were undone after results had been seen."
+        "13 answers so far. Nothing is promised about errors: 3 answers were undone after results had been seen."
     )
     assert "chance" not in str(found)
 
@@ -441,9 +459,34 @@ def test_as_data():
         "open_pairs": [],
         "duels_to_go": None,
         "void": "a reason",
+        "about": "these-items",
+        "strength": "independent answers",
         "items": None,
         "final": False,
+        "contradictions": 0,
+        "answerers": None,
+        "missing": None,
+        "exhausted": None,
+        "other_items": None,
+        "other_people": None,
     }
+
+
+def test_as_data_and_back():
+    parts = {
+        "answerers": Answerers(people=3, by_people=250, by_judges=40, unknown=10),
+        "missing": Missing(skipped=2, expired=1, stands=True),
+        "exhausted": Exhausted(arm="a", other="b", won=6, lost=4, tied=2, prompts=120, margin=0.2),
+        "other_items": Reach(holds=False, clusters=12, prefer=7, needed=80),
+    }
+    for tally in (
+        table("abc", {"ab": (80, 20), "bc": (80, 20), "ca": (80, 20)}),
+        table("abc", {"ab": (14, 6), "ac": (12, 8)}, items=20, about="new-items"),
+    ):
+        for found in (verdict(tally), verdict(tally, **parts)):
+            plain = json.loads(json.dumps(found.as_dict()))
+            assert Verdict.from_dict(plain | {"unknown": 1}) == found
+            assert str(Verdict.from_dict(plain)) == str(found)
 
 
 @pytest.mark.parametrize("confidence", [0, 1, 95, -0.1, math.nan, "much", None])

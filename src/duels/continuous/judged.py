@@ -107,8 +107,11 @@ class TuningRun(Run):
         """The duels at which the judge failed. One whose reply cannot be used is replaced by another duel."""
         return self.ledger.failed
 
-    def _is_finished(self, history: History) -> bool:
-        return False
+    def _reason_in_answers(self, history: History) -> None:
+        return None
+
+    def _look_first(self) -> None:
+        """There are no items."""
 
     def _ask_in(self, connection: sa.Connection, *, most: int) -> list[Task]:
         """Ask new questions, if so many are ready; fewer, and the run ends, if there are to be no more."""

@@ -53,7 +53,7 @@ def board(study: Study, confidence: float | None = None, log: AnswerLog | None =
 
     Args:
         study: The study.
-        confidence: Of the verdict and the intervals; by default the study's own.
+        confidence: Of the intervals; by default the study's own, which is that of the verdict.
         log: What was read of the study's log before, so that only the rest is read.
 
     Returns:

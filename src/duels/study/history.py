@@ -281,7 +281,7 @@ class History(Record):
         if person < 0 or self.goal.about == THESE_ANSWERS:
             return False
         mine = self._answers_of[person]
-        return 0 < mine <= sum(self._answers_of) - mine
+        return 0 < mine <= self.by_people - mine
 
     def _question_of(self, person: int, now: float) -> tuple[int, int]:
         """The places of the next pair for a person whose own answers are left out."""
@@ -403,6 +403,7 @@ class History(Record):
             plain["by_judges"],
         )
         self._answers_of = _answers_of(self.person, self.counting, plain["people"])
+        self.people = sum(given > 0 for given in self._answers_of)
         self.returned = sum(given > 1 for given in self._answers_of)
         if self.items is not None:
             self.items = AskedItems(self.row.seed, self.goal.about)

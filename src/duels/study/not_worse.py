@@ -48,8 +48,8 @@ class NotWorse(Study):
         return False if self._shortfall(tally, wins + waiting, losses, ties) >= level else None
 
     def is_exhausted(self, look: Look, verdict: Verdict) -> bool:
-        if look.left is None or self.is_certain(look.tally) is not None:
-            return False
+        if look.left is None or look.tally.is_finite or self.is_certain(look.tally) is not None:
+            return False  # on these answers those that there are decide in the end
         tally, left, level = look.tally, int(look.left[0, 1]), -math.log(1 - super().goal.confidence)
         wins, losses, ties = counts(tally)
         best = self._closeness(tally, wins + left, losses, ties)

@@ -121,7 +121,7 @@ class Record:
         self.contradictions = 0  # questions that a judge answered in another way when it was asked again
         self._people: dict[str, int] = {}  # their numbers by name; names are not in snapshots, since they can be erased
         self._answers_of: list[int] = []  # how many answers of each person count
-        self.returned = 0  # how many people gave more than one
+        self.people = self.returned = 0  # how many people gave any, and more than one
         self.by_judges = self.unknown = 0  # answers of judges, and of people whose names are not known
         self.skips = np.zeros((0, 0), np.int32)  # questions that were skipped, and not asked again …
         self.lates = np.zeros((0, 0), np.int32)  # … or answered after their lease
@@ -257,6 +257,7 @@ class Record:
         if who >= 0:
             given = self._answers_of[who]
             self._answers_of[who] = given + by
+            self.people += (given + by > 0) - (given > 0)
             self.returned += (given + by > 1) - (given > 1)
         elif who == JUDGE:
             self.by_judges += by
@@ -520,6 +521,11 @@ class Record:
         return len(self.answered) + self.repeated
 
     @property
+    def by_people(self) -> int:
+        """How many answers people gave whose names are known."""
+        return self.total - self.by_judges - self.unknown
+
+    @property
     def is_sampled(self) -> bool:
         """Whether the policy's state has only a sample of the votes."""
         return self.repeated > SAMPLE
@@ -563,8 +569,8 @@ class Record:
             answered=self._answered_after(moments.read, min(leased, default=len(self.left))),
             void=self.void,
             answerers=Answerers(
-                people=sum(given > 0 for given in self._answers_of),
-                by_people=sum(self._answers_of),
+                people=self.people,
+                by_people=self.by_people,
                 by_judges=self.by_judges,
                 unknown=self.unknown,
             ),

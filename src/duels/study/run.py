@@ -29,7 +29,7 @@ from ..judges.terminal import TerminalJudge
 from ..judges.threads import Threads, in_thread
 from ..storage.storage import NotReady, Write
 from ..votes.columns import ANSWERS
-from .about import NEW_ITEMS
+from .about import NEW_ITEMS, THESE_ITEMS
 from .asking import Reply, Task, ask_judge, has_identical_outputs, judges_of, refuse_others
 from .budget import Budget, Limits, check_limits
 from .confirming import store_confirmation, unconfirmed
@@ -53,7 +53,8 @@ InDatabase = Callable[[Callable[[], Any]], Awaitable[Any]]
 T = TypeVar("T")
 FAILURES = 10  # questions without a usable answer in a row, after which a run stops
 IN_VAIN = 6  # further calls after unusable replies, without any that is usable, after which a run makes no more of them
-OUT = (None, "all asked", "max_duels", "max_calls", "max_cost")  # why a run may end while questions that are out go on
+# Why a run may end while questions that are out go on.
+OUT = (None, "all asked", "exhausted", "max_duels", "max_calls", "max_cost")
 NO_MORE = ("all asked", "max_duels")  # why there is no new question
 TOGETHER = 100  # questions with identical outputs that are answered in one transaction
 LOOK = 0.1  # seconds between two looks whether a pause is to end early
@@ -63,7 +64,8 @@ TWICE = 10  # with several judges, one question in so many is asked of two of th
 class Run:
     """One run of a study: a pool of workers, and a thread that alone talks to the database."""
 
-    uncertain: tuple[Ended | None, ...] = (None, "verdict", "all asked")  # what is in flight may change these ends
+    # What is in flight may change these ends.
+    uncertain: tuple[Ended | None, ...] = (None, "verdict", "exhausted", "all asked")
     is_repeated = True  # whether some questions are asked of the same judge twice
 
     def __init__(
@@ -84,6 +86,7 @@ class Run:
         self._again: deque[Task] = deque()  # what an earlier run has left, and what a judge took back
         self._repeats: deque[Task] = deque()  # for the same judge or a second one
         self._tried_again: set[int] = set()  # duels without a usable answer that this run has asked again
+        self._is_hopeless = False  # whether there are too few items to show anything
         self._has_more = False  # whether a transaction ended before there was a question for a judge
         self._unconfirmed: dict[int, str | None] = {}  # duels to ask in the other order before all else, and judges …
         self._confirming: set[int] = set()  # … and which of them this run is asking now
@@ -108,17 +111,24 @@ class Run:
         self._look_first()
 
     def _look_first(self) -> None:
-        """Before the first question, say what so many items can show; ask nothing if they can show nothing."""
+        """Before the first question, say what so many items can show; ask nothing if they can show nothing.
+
+        About these items there is always a further question, so a run without a limit ends when it has made as many
+        calls as it takes to ask every pair about every item.
+        """
         items = self.study.read(lambda connection, _: find_item_set(connection, self.study))
         look = self.study.look()
+        if look.goal.about == THESE_ITEMS and items.items and self.limits == (None, None):
+            arms = int(look.tally.active.sum())
+            calls = arms * (arms - 1) // 2 * len(items.items) * (2 if self.orders == "both" else 1)
+            self.limits = self.budget.limits = Limits(calls, None)
         if look.goal.about != NEW_ITEMS or not items.items or self.study.history().left:
             return
         self._say(self.study.describe_power(len(items.items)))
         left = np.full(look.tally.wins.shape, len(items.items))
         np.fill_diagonal(left, 0)
         look = look._replace(tally=look.tally._replace(items=len(items.items)), left=left)
-        if self.study.is_exhausted(look, look.verdict()):
-            self.ended = "exhausted"
+        self._is_hopeless = self.study.is_exhausted(look, look.verdict())
 
     @property
     def unanswered(self) -> dict[int, str | None]:
@@ -280,15 +290,22 @@ class Run:
     def _reason_to_end(self, history: History) -> Ended | None:
         if self._stop.is_set():
             return "interrupted"
+        found = self._reason_in_answers(history)
+        if found is not None:
+            return found
+        if history.retired:
+            return "retired"
+        return self.budget.limit_of(self._orders())
+
+    def _reason_in_answers(self, history: History) -> Ended | None:
+        """Why the answers so far need no more of them."""
+        if self._is_hopeless and not history.left:
+            return "exhausted"
         look = self._with_unanswered(history, history.look(clock()))
         verdict = look.verdict()
         if not self._unconfirmed and self.study.goal.is_reached(verdict, lambda: look.tally):
             return "verdict"
-        if self.study.is_exhausted(look, verdict):
-            return "exhausted"
-        if history.retired:
-            return "retired"
-        return self.budget.limit_of(self._orders())
+        return "exhausted" if self.study.is_exhausted(look, verdict) else None
 
     def _with_unanswered(self, history: History, look: Look) -> Look:
         """A look in which the questions that this run will ask again can still be answered."""

@@ -250,7 +250,8 @@ class Study(Shown, Answering):
             judge: A function of `(prompt, left, right)`, or of `(left, right)`, that returns `"left"`, `"right"`,
                 `"tie"`, `"both_bad"`, `"skip"`, the name of an arm, or a `duels.judges.Answer`; it may be async. Or
                 a dict of such functions by name: each question goes to one of them, and every tenth to two.
-            max_calls: How many calls the study may make, over all runs; by default any number.
+            max_calls: How many calls the study may make, over all runs. By default any number; but about these items,
+                where there is always a further question, as many as it takes to ask every pair about every item.
             max_cost: How much its calls may cost, over all runs.
             concurrency: How many questions are asked at the same time.
             orders: How often a question is asked: in `"one"` order, in `"both"`, where disagreement counts as a tie,

@@ -17,7 +17,7 @@ from .about import GIVEN, INDEPENDENT, About, Strength, describe_scope
 from .certainty import Certainty, certainty_of, checked_confidence, checked_margin
 from .exhausted import Exhausted
 from .reach import Reach
-from .tally import Bools, Floats, Tally, estimates, is_ranked_by_rating, leaders, met, ranked, ranking
+from .tally import Bools, Floats, Tally, estimates, leaders, met, ranked, ranking
 
 Kind = Literal["winner", "no condorcet winner", "practically tied", "not yet"]
 LATER = ("leader", "level_with", "open_pairs", "duels_to_go")  # what depends on the ranking, see `_pending`
@@ -228,10 +228,7 @@ def verdict(
     tied = _practically_tied(tally, found, margin) if may_tie else None
     if tied is not None:
         return Verdict(kind="practically tied", **tied, **known)
-    still_open = partial(_still_open, tally, found)
-    if is_ranked_by_rating(tally):
-        return _pending(known, still_open)
-    return Verdict(kind="not yet", **still_open(), **known)
+    return _pending(known, partial(_still_open, tally, found))
 
 
 def _is_complete(tally: Tally, active: np.ndarray) -> bool:
@@ -254,7 +251,7 @@ def _as_tuples(value: Any) -> Any:
 
 
 def _pending(known: dict[str, Any], still_open: Callable[[], dict[str, Any]]) -> Verdict:
-    """A verdict whose fields in `LATER` are computed when one of them is first looked at, since ratings take long."""
+    """A verdict whose fields in `LATER` are computed when one of them is first looked at, since ranking takes long."""
     verdict = Verdict(kind="not yet", **known)
     verdict.__dict__["_later"] = still_open
     return verdict
