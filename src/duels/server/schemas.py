@@ -495,10 +495,11 @@ class Progress(BaseModel):
     goal: int
     total: Annotated[int, Field(description="Votes by all voters.")]
     done: Annotated[
-        Literal["goal", "winner", "retired", "full"] | None,
+        Literal["goal", "winner", "everything", "asked", "retired", "full"] | None,
         Field(
-            description="Why there is no question. `full`: a cap of the link is reached, in total, for this voter or "
-            "for this address."
+            description="Why there is no question. `everything`: this voter was asked everything there is. `asked`: "
+            "others have the last questions. `full`: a cap of the link is reached, in total, for this voter or for "
+            "this address."
         ),
     ]
     question: Annotated[str, Field(description="What voters are asked about each two outputs.")]

@@ -321,6 +321,11 @@ class History(Record):
         """Return whether there is a question: all may have been asked, of everybody or of this person."""
         return self._questions.can_ask(now, person)
 
+    @property
+    def has_outputs(self) -> bool:
+        """Whether two active arms have outputs for all items; true in a study without items."""
+        return self._questions.has_outputs
+
     def next_place(self, left: int, right: int, now: float, person: int = NOBODY) -> Place | None:
         """Return the item of the next duel and its place, if it is of these arms; None in a study without items."""
         return self._questions.next_place(left, right, now, person)

@@ -223,6 +223,10 @@ class Study(Shown, Answering):
         return event, duel
 
     def _nothing_to_ask(self, history: History, voter: str | None) -> NothingToAsk:
+        if not history.has_outputs:
+            return NothingToAsk(
+                f"fewer than two arms of study {self.name!r} have outputs for all items: add those that are missing"
+            )
         if voter is not None and history.can_ask(log.clock()):
             return NothingToAsk(f"{voter!r} was asked every pair about every item of study {self.name!r}")
         return NothingToAsk(
