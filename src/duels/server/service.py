@@ -391,7 +391,7 @@ def _comparing(study: AnyStudy) -> Study:
 
 
 def _goal(goal: Goal) -> Json:
-    shown = ("confidence", "margin", "after", "about", "test")
+    shown = ("confidence", "margin", "after", "about")
     return {name: getattr(goal, name) for name in shown}
 
 
