@@ -10,7 +10,12 @@ from hypothesis import strategies as st
 
 from duels.errors import InvalidInput
 from duels.study.tally import as_tally
-from duels.study.verdict import headline
+from duels.study.verdict import headline, verdict
+
+
+def verdict_of(tally, *, strength, **more):
+    """The verdict on counts, where answers are independent draws or may depend on who was asked."""
+    return verdict(tally._replace(strength=strength), **more)
 
 
 def refused(message):

@@ -514,7 +514,7 @@ def full(study, votes):
 def test_import_that_fails_begins_no_study(tmp_path, monkeypatch):
     what = ["import", "logo", "-", "--create"]
     with monkeypatch.context() as broken:
-        broken.setattr(Study, "import_votes", full)
+        broken.setattr(Study, "import_packed", full)
         assert refusal(*what, cwd=tmp_path, stdin="winner,loser\nfox,owl\n") == "the disk is full"
         assert output("studies", "-f", "json", cwd=tmp_path) == "[]\n"
         broken.setattr(catalogue, "delete_study", full)

@@ -78,8 +78,11 @@ def test_a_program_finds_the_winner_and_a_resumed_study_asks_nothing_twice(folde
     questions = asked()
     assert {one["criteria"] for one in questions} == {"Short."}
     unique = {(one["prompt"], *sorted((one["left"], one["right"]))) for one in questions}
-    assert len(unique) == len(questions) > 6
-    assert f"\n{len(questions)} calls. All pairs on all items take 30 calls: " in second.stdout
+    assert len(unique) > 6
+    again = len(questions) - len(unique)  # one in ten is asked a second time
+    assert again > 1
+    assert f"\nThe judge gave the same answer in {again} of {again} repeated questions." in second.stdout
+    assert f"\n{len(questions)} calls, {again} of them repeats. All pairs on all items take 30 calls: " in second.stdout
     again = judged("wide.csv", "--command", JUDGE, "--criteria", "Short.")
     assert (again.returncode, again.stdout, len(asked())) == (0, second.stdout, len(questions))
 
@@ -94,8 +97,12 @@ def test_json_says_it_all(folder):
     calls = len(asked())
     assert (found["study"], found["ended"], found["error"], found["calls"]) == ("mine", "verdict", None, calls)
     assert (found["cost"], found["agreements"]) == (0.0, [])
-    (position,) = found["positions"]
-    assert (position["judge"], position["left"] + position["right"], position["biased"]) == (None, calls, False)
+    (position,), (repeated,) = found["positions"], found["repeatability"]
+    assert repeated == {"judge": None, "repeats": found["repeats"], "same": found["repeats"]}
+    left_or_right = position["left"] + position["right"]
+    assert (position["judge"], left_or_right, position["biased"]) == (None, calls - found["repeats"], False)
+    assert (found["saved"], found["unanswered"], found["identical"]) == (pytest.approx(1 - calls / 30), 0, 0)
+    assert found["words"] == str(study.verdict())
     rows = judged("wide.csv", "--command", JUDGE, "-f", "csv", "--study", "mine", "--storage", "sqlite:///own.db")
     assert rows.stdout.splitlines()[1].startswith("1,terse,")
 

@@ -234,3 +234,8 @@ def test_judge_error_says_what_to_do_next():
     assert (str(error), error.retry_after, error.can_retry, error.cost) == ("busy", None, True, None)
     odd = JudgeError("busy", retry_after=math.nan, cost=-1)
     assert (odd.retry_after, odd.cost) == (None, None)
+
+
+def test_an_answer_that_is_marked_as_bad_is_a_skip():
+    question = Question(None, "4", "five", "terse", "wordy")
+    assert checked(Answer("left", "cut off", 0.5, bad=True), question) == Answer("skip", "cut off", 0.5, bad=True)

@@ -38,9 +38,28 @@ def test_failures_are_repeated():
     assert len(pauses) == 3
 
 
-def test_a_bad_answer_is_not_repeated():
-    attempted, pauses = attempt("who knows")
-    assert (attempted.answer.bad, attempted.calls, attempted.error, pauses) == (True, 1, None, [])
+def test_a_bad_answer_is_asked_for_again_at_once_up_to_three_times_in_all():
+    attempted, pauses = attempt(Answer("who knows", cost=0.5), ValueError(), Answer("terse", cost=0.25))
+    assert (attempted, len(pauses)) == (Attempted(Answer("left", cost=0.75), 3, unusable=1), 1)
+    attempted, pauses = attempt("who", "knows", "that")
+    assert (attempted.answer.answer, attempted.answer.bad, attempted.calls, attempted.unusable) == ("skip", True, 3, 3)
+    assert "'that'" in attempted.answer.note
+    assert (attempted.error, pauses) == (None, [])
+
+
+def test_a_skip_is_an_answer():
+    assert attempt("skip")[0] == Attempted(Answer("skip"), 1)
+
+
+def test_further_replies_may_be_forbidden():
+    allowed = iter([True, False])
+    attempted, _ = attempt("who", "knows", "left", allow_reply=lambda: next(allowed))
+    assert (attempted.answer.bad, attempted.calls, attempted.unusable) == (True, 2, 2)
+
+
+def test_a_failure_after_a_bad_answer():
+    attempted, _ = attempt(Answer("who knows", cost=0.5), JudgeError("wrong key", can_retry=False))
+    assert attempted == Attempted(Answer("skip", "wrong key", 0.5), 2, "wrong key", final=True, unusable=1)
 
 
 def test_the_last_failure_is_a_skip_with_the_reason():

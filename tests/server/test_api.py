@@ -52,7 +52,7 @@ def test_a_new_study_says_what_may_keep_it_from_ending(admin):
     }
     again = admin.post("/api/studies", json=body | {"load_if_exists": True}).json()
     assert (again["seq"], again["notices"]) == (1, {})
-    for more in ({"margin": 0.05}, {"about": "these items"}, {"about": "these items", "policy": "scb"}):
+    for more in ({"margin": 0.05}, {"about": "these-answers"}, {"about": "these-answers", "policy": "scb"}):
         other = {"name": str(more), "arms": ["a", "b"], **more}
         assert admin.post("/api/studies", json=other).json()["notices"] == {}
     assert "notices" not in admin.get("/api/studies/s").json()

@@ -216,7 +216,7 @@ def test_items_are_as_large_as_uploads_may_be(zoo, admin, app):
 
 
 def test_a_study_on_these_items_keeps_them(storage, admin):
-    study = create_study(["ape", "bat"], "zoo", storage, about="these items")
+    study = create_study(["ape", "bat"], "zoo", storage, about="these-answers")
     add_items(study, b"prompt,ape,bat\na,1,2\nb,1,2\n")
     study.ask()
     refused(admin.delete(f"{AT}/items/2"), 409, "conflict", "about exactly the 2 items")

@@ -7,6 +7,7 @@ import duels
 from duels.judges import Answer
 from duels.study.judge_log import activity_of, follow
 from duels.study.ledger import Ledger
+from duels.study.repeatability import is_drawn
 
 
 @pytest.fixture
@@ -33,8 +34,8 @@ def test_a_study_that_people_answer_says_nothing_of_judges(people, admin, study,
     found = duels.load_study("search", storage)
     for duel in found.ask(30):
         found.tell(duel, "left", voter="ann")
-    nothing = dict.fromkeys(("calls", "unstored", "bad", "failed", "repeats"), 0)
-    nothing |= {"cost": 0.0, "positions": [], "agreements": []}
+    counts = ("calls", "unstored", "bad", "failed", "repeats", "second_opinions", "identical")
+    nothing = dict.fromkeys(counts, 0) | {"cost": 0.0, "positions": [], "repeatability": [], "agreements": []}
     assert admin.get(f"{study}/judges").json() == nothing
     text = people.get("/studies/search").text
     assert "Judge calls" not in text
@@ -57,9 +58,14 @@ def test_calls_cost_and_position_bias(people, admin, study, judged):
     assert f'<p class="bias">{line}</p>' in text
     answer = admin.get(f"{study}/judges").json()
     assert (answer["calls"], answer["cost"], answer["agreements"]) == (25, pytest.approx(0.05), [])
-    assert answer["positions"] == [{"judge": "GPT <b>4</b>", "left": 25, "right": 0, "share": 1.0, "biased": True}]
+    drawn = sum(is_drawn(found.row.seed, duel) for duel in range(20))
+    (position,) = answer["positions"]
+    assert position == {"judge": "GPT <b>4</b>", "left": 25 - drawn, "right": 0, "share": 1.0, "biased": True}
+    assert answer["repeatability"] == [{"judge": "GPT <b>4</b>", "repeats": drawn, "same": drawn}]
+    assert f"<dt>GPT &lt;b&gt;4&lt;/b&gt;, asked again</dt><dd>same answer in {drawn} of {drawn}</dd>" in text
     own = activity_of(follow(found, Ledger()))
-    assert answer == own._asdict() | {"positions": [one._asdict() for one in own.positions]}
+    lists = {name: [one._asdict() for one in getattr(own, name)] for name in ("positions", "repeatability")}
+    assert answer == own._asdict() | lists
 
 
 def test_several_judges(admin, study, storage):
@@ -68,7 +74,7 @@ def test_several_judges(admin, study, storage):
     answer = admin.get(f"{study}/judges").json()
     own = activity_of(follow(found, Ledger()))
     assert answer["agreements"] == [one._asdict() for one in own.agreements] != []
-    assert answer["repeats"] == own.repeats > 0
+    assert answer["second_opinions"] == own.second_opinions > 0
 
 
 def test_the_log_is_not_read_again(people, admin, study, judged, monkeypatch):

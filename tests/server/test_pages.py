@@ -503,7 +503,7 @@ def test_the_page_says_how_far_the_ranking_is(people, admin):
 
 def test_the_page_says_what_the_verdict_is_about(people, admin, study):
     assert "Verdict about items like these" in people.page("/studies/search").text
-    admin.post("/api/studies", json={"name": "exact", "arms": ["x", "y"], "about": "these items"})
+    admin.post("/api/studies", json={"name": "exact", "arms": ["x", "y"], "about": "these-answers"})
     assert "Verdict about these items" in people.page("/studies/exact").text
     admin.post("/api/studies/exact/items", content="prompt,x,y\nq,1,2\nr,1,2\n", headers={"Content-Type": "text/csv"})
     assert admin.post("/api/studies/exact/ask", json={}).json()["duels"][0]["item"]["number"] in (1, 2)

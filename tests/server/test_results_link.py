@@ -23,7 +23,7 @@ PRIVATE = ("Zelda", "Voter 1", "zebra comment", "zebra prompt", "zebra output", 
 def private(app, admin, storage):
     """A study on exactly its items, with everything that viewers must not see, up to its verdict."""
     at = "/api/studies/search"
-    wanted = {"name": "search", "arms": ARMS, "about": "these items"}
+    wanted = {"name": "search", "arms": ARMS, "about": "these-answers"}
     assert admin.post("/api/studies", json=wanted).status_code == 201
     outputs = [{arm: f"zebra output {k} {arm}" for arm in ARMS} for k in range(ITEMS)]
     items = [{"prompt": f"zebra prompt {k}", "outputs": one} for k, one in enumerate(outputs)]

@@ -16,3 +16,9 @@ def now(monkeypatch):
     time = [1_000_000.0]
     monkeypatch.setattr(log, "clock", lambda: time[0])
     return time
+
+
+@pytest.fixture
+def no_repeats(monkeypatch):
+    """No question is drawn to be asked of the same judge again, for tests that count how often each one is asked."""
+    monkeypatch.setattr("duels.study.run.is_drawn", lambda seed, duel: False)

@@ -104,7 +104,7 @@ def test_a_study_that_asks_nothing_allocates_nothing(url):
     study.retire()
     with pytest.raises(Conflict, match="was retired"):
         study.allocate(10)
-    items = create_study(ARMS, "items", url, about="these items")
+    items = create_study(ARMS, "items", url, about="these-answers")
     with pytest.raises(Conflict, match="each item once"):
         items.allocate(10)
 

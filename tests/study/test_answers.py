@@ -55,7 +55,7 @@ def exported(study: Study) -> list[tuple[object, ...]]:
 def test_the_columns_say_what_an_export_says_after_any_history(seed: int) -> None:
     luck = random.Random(seed)
     study = duels.create_study(["a", "b", "c"], "columns", "sqlite://", seed=seed)
-    add_items(study, [{"prompt": str(k), "outputs": dict.fromkeys("abc", "x")} for k in range(4)])
+    add_items(study, [{"prompt": str(k), "outputs": dict.fromkeys("abc", "x")} for k in range(40)])
     follower = AnswerLog()
     told: list[int] = []
     for step in range(120):

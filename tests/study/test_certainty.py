@@ -14,8 +14,8 @@ from duels.engine import compiling
 from duels.policies import evidence as scalars
 from duels.policies import policy
 from duels.study.certainty import (
+    Certainty,
     Settled,
-    WithoutUnion,
     certainly_beats,
     log_closeness,
     log_mixture,
@@ -71,7 +71,7 @@ def test_confidence_is_checked(confidence):
 
 def levels(arms, delta, started_with=None):
     """1/δ′ or M of each pair: for a winner, for all pairs, and for a margin."""
-    test, (first, second) = WithoutUnion(empty(arms, started_with), 1 - delta), np.triu_indices(arms, 1)
+    test, (first, second) = Certainty(empty(arms, started_with), 1 - delta), np.triu_indices(arms, 1)
     found = test.winner_level(first, second), test.all_pairs_level(first, second), test.close_level(first, second)
     return [np.exp(level) for level in found]
 
@@ -136,7 +136,7 @@ def test_settled_is_the_test_answer_by_answer(tally, margin, confidence):
         wins[i, j], wins[j, i] = tally.wins[i, j], tally.wins[j, i]
         ties[i, j] = ties[j, i] = tally.ties[i, j]
         settled.update(i, j, wins, ties)
-    test = WithoutUnion(tally, confidence)
+    test = Certainty(tally, confidence)
     assert settled.losses.tolist() == test.beats[tally.active].sum(axis=0).tolist()
     active = np.flatnonzero(tally.active)
     done = test.close(margin) if margin > 0 else test.wins

@@ -12,10 +12,12 @@ from duels.judges.questions import Undo
 from duels.storage.storage import Storage
 from duels.study import add_items
 from duels.study.asking import Reply
+from duels.study.budget import Limits
 from duels.study.ledger import Ledger
-from duels.study.run import Limits, Run
+from duels.study.run import Run
 
 PROMPTS = 25
+pytestmark = pytest.mark.usefixtures("no_repeats")  # they would hide how often each question is asked
 
 
 class Judge:
@@ -35,7 +37,7 @@ class Judge:
         return self.asked.total()
 
 
-def study_of(arms, seed, prompts=PROMPTS, about="these items"):
+def study_of(arms, seed, prompts=PROMPTS, about="these-answers"):
     names = [f"arm {k}" for k in range(arms)]
     study = duels.create_study(names, storage=Storage("sqlite://"), seed=seed, about=about)
     items = [{"prompt": f"p{n}", "outputs": {arm: f"{arm} on {n}" for arm in names}} for n in range(prompts)]
@@ -92,7 +94,9 @@ def test_on_items_like_these_it_has_none_either():
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in (1, 2))])
 def test_three_quarters_for_the_first_side(seed):
     judge = biased(seed=seed)
-    result = duels.find_best(judge.outputs, judge, prompts=judge.prompts, storage=Storage("sqlite://"))
+    result = duels.find_best(
+        judge.outputs, judge, prompts=judge.prompts, about="these-answers", storage=Storage("sqlite://")
+    )
     assert result.winner == judge.winner
     both = in_both_orders(result.study)
     assert len(both) > 20
@@ -104,7 +108,9 @@ def test_three_quarters_for_the_first_side(seed):
 @pytest.mark.parametrize("name", ["clear", *(pytest.param(one, marks=pytest.mark.deep) for one in ("close", "cyclic"))])
 def test_fair_judges_are_not_asked_to_confirm(name):
     judge = JUDGES[name](seed=3)
-    result = duels.find_best(judge.outputs, judge, prompts=judge.prompts, storage=Storage("sqlite://"))
+    result = duels.find_best(
+        judge.outputs, judge, prompts=judge.prompts, about="these-answers", storage=Storage("sqlite://")
+    )
     assert not any("confirms" in entry.note for entry in result.study.events())
     assert result.unconfirmed == 0
 
@@ -277,19 +283,41 @@ def test_a_judge_that_is_not_there_cannot_confirm():
     assert "17 answers of a judge that prefers a side were given in one order only" in result.verdict.void
 
 
-@pytest.mark.parametrize("word", ["skip", "no idea"])
-def test_no_answer_in_the_other_order_is_a_skip(word):
+def test_a_skip_in_the_other_order_is_a_skip():
     """At every third item; the others disagree."""
     study = study_of(2, seed=1)
     study.run(Judge(), concurrency=1, max_calls=17)
     skipped = sum(entry.note["item"] % 3 == 1 for entry in study.events() if entry.kind == "ask")  # numbered from 1
     assert skipped > 3
-    result = study.run(Judge(lambda left, right: "left" if int(left.split()[-1]) % 3 else word), max_calls=34)
+    result = study.run(Judge(lambda left, right: "left" if int(left.split()[-1]) % 3 else "skip"), max_calls=34)
     assert (result.unconfirmed, result.verdict.duels, result.spent.calls) == (0, 17 - skipped, 34)
-    assert result.spent.bad == (skipped if word == "no idea" else 0)
     judge = Judge()
     study.run(judge)
     assert judge.calls == 2 * 8  # the skipped ones are closed
+    study.check()
+
+
+def test_no_usable_answer_in_the_other_order_is_asked_for_again():
+    """It is asked for three times, at the end three times in both orders, and by the next run in both orders.
+
+    At the end nine such questions follow on one another: after the third, none is asked again at once.
+    """
+    study = study_of(2, seed=1)
+    study.run(Judge(), concurrency=1, max_calls=17)
+    before = {entry.note["item"] for entry in study.events() if entry.kind == "ask"}
+    bad = [item for item in range(1, PROMPTS + 1) if item % 3 == 1]  # numbered from 1
+    judge = Judge(lambda left, right: "left" if int(left.split()[-1]) % 3 else "no idea")
+    result = study.run(judge, concurrency=1)
+    assert (result.ended, result.unconfirmed, result.unanswered) == ("all asked", 0, len(bad))
+    assert result.answers_to_go is None
+    assert f"{len(bad)} questions without a usable answer: run it again to ask them once more." in str(result)
+    assert len(bad) == 9
+    confirmed = len(before - set(bad)) + 3 * len(before & set(bad))
+    new = 2 * (8 - len(set(bad) - before)) + 3 * len(set(bad) - before)
+    assert judge.calls == confirmed + new + 3 * 3 + 6
+    judge = Judge()
+    result = study.run(judge)
+    assert (result.verdict.kind, judge.calls, result.unanswered) == ("practically tied", 2 * len(bad), 0)
     study.check()
 
 

@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 from duels.errors import InvalidInput
+from duels.study.asked_items import AskedItems, order_of
 from duels.study.finite import (
-    AskedItems,
-    OnTheseItems,
-    SettledOnItems,
+    OnTheseAnswers,
+    SettledOnAnswers,
     log_closeness_on_items,
     log_evidence_on_items,
     log_shortfall_on_items,
-    order_of,
 )
 from duels.study.tally import as_tally
 from duels.study.verdict import headline, verdict
@@ -289,19 +288,19 @@ def on_items(items, results, active=None, started_with=None):
         wins[i, j], wins[j, i] = won, lost
         ties[i, j] = ties[j, i] = tied
     names = "abcdefgh"[:arms]
-    return as_tally(list(names), wins, ties, active, started_with, items)
+    return as_tally(list(names), wins, ties, active, started_with, items, "these-answers")
 
 
 def test_the_verdict_when_everything_was_asked():
     winner = verdict(on_items(5, {(0, 1): (3, 2, 0), (0, 2): (1, 0, 4), (1, 2): (2, 2, 1)}))
     assert (winner.kind, winner.winner, winner.items, winner.final) == ("winner", "a", 5, True)
     assert str(winner) == (
-        "On these 5 items: a is the winner: against each of the 2 others it wins more items than it loses. 15 duels so "
-        "far. Every pair was asked about every item, so this is final."
+        "By the answers given on these 5 prompts: a is the winner: against each of the 2 others it wins more prompts "
+        "than it loses. 15 answers so far. Every pair was asked about every prompt, so this is final."
     )
     level = verdict(on_items(5, {(0, 1): (2, 2, 1), (0, 2): (1, 0, 4), (1, 2): (2, 3, 0)}))
     assert (level.kind, level.leader, level.tied_with, level.final) == ("practically tied", "a", ("b",), True)
-    assert str(level).startswith("On these 5 items: no arm beats a, which is level with b. 15 duels so far.")
+    assert str(level).startswith("By the answers given on these 5 prompts: no arm beats a, which is level with b. 15 answers so far.")
     assert headline(level.as_dict()) == "Level: a and b"
     none = verdict(on_items(5, {(0, 1): (3, 2, 0), (0, 2): (0, 1, 4), (1, 2): (3, 2, 0)}))
     assert (none.kind, none.final) == ("no condorcet winner", True)
@@ -448,8 +447,8 @@ def test_settled_pairs(margin, active):
     """Answer by answer as at once; a pair is settled if it is certain, or was asked about everything."""
     rng, items = np.random.default_rng(3), 30
     wins, ties = np.zeros((2, 4, 4), np.int64)
-    tally = as_tally(list("abcd"), wins, ties, active, 3, items)
-    settled, seen = SettledOnItems(tally, 0.5, margin), set()
+    tally = as_tally(list("abcd"), wins, ties, active, 3, items, "these-answers")
+    settled, seen = SettledOnAnswers(tally, 0.5, margin), set()
     pairs = [(i, j) for i in range(4) for j in range(i)] * items
     for i, j in sorted(rng.permutation(pairs).tolist(), key=lambda pair: pair != [1, 0]):
         outcome = rng.random()
@@ -459,8 +458,8 @@ def test_settled_pairs(margin, active):
         else:
             wins[(i, j) if outcome < 0.3 + 0.2 * j else (j, i)] += 1
         settled.update(i, j, wins, ties)
-        now = as_tally(list("abcd"), wins, ties, active, 3, items)
-        fresh, test = SettledOnItems(now, 0.5, margin), OnTheseItems(now, 0.5)
+        now = as_tally(list("abcd"), wins, ties, active, 3, items, "these-answers")
+        fresh, test = SettledOnAnswers(now, 0.5, margin), OnTheseAnswers(now, 0.5)
         assert (settled.losses == fresh.losses).all()
         if all(active):
             assert (settled.losses == test.wins.sum(axis=0)).all()
@@ -484,13 +483,13 @@ def test_an_arm_that_is_level_needs_the_evidence_of_a_tie():
     wins, ties = np.zeros((2, 3, 3), np.int64)
     wins[0, 1] = wins[1, 0] = 20
     wins[0, 2] = 12
-    level = as_tally(list("abc"), wins, ties, [True] * 3, 3, 40)
+    level = as_tally(list("abc"), wins, ties, [True] * 3, 3, 40, "these-answers")
     pair = np.array([0]), np.array([2])
-    test = OnTheseItems(level, 0.95)
+    test = OnTheseAnswers(level, 0.95)
     assert test.winner_level(*pair) < test.evidence(*pair) < test.close_level(*pair)
-    assert not SettledOnItems(level, 0.95, 0.0)[0, 2]
+    assert not SettledOnAnswers(level, 0.95, 0.0)[0, 2]
     wins[0, 1] = 0
-    assert SettledOnItems(as_tally(list("abc"), wins, ties, [True] * 3, 3, 40), 0.95, 0.0)[0, 2]
+    assert SettledOnAnswers(as_tally(list("abc"), wins, ties, [True] * 3, 3, 40, "these-answers"), 0.95, 0.0)[0, 2]
 
 
 @pytest.mark.deep
@@ -520,17 +519,19 @@ def test_simulated_studies_rarely_err(truth):
 
 
 def test_what_is_closed_stays_closed_when_answers_are_taken_back():
-    items = AskedItems(seed=1)
-    for number, item in enumerate(order_of(1, 0, 1, 1, 3)):
-        items.ask(0, 1, {"item": item} | ({} if number else {"items": [1, 3]}))
+    items = AskedItems(1, "these-answers")
+    for number, item in enumerate(order_of(1, 0, 1, (1, 2, 3))):
+        assert items.ask(0, 1, {"item": item} | ({} if number else {"items": [[1, 3]], "ready": [0, 1]})) is None
     items.close(0, 0, 1)
-    items.answer(1, 0, 1)
-    items.answer(2, 0, 1)
-    left, right = [0, 0, 0], [1, 1, 1]
+    assert items.answer(1, 0, 1)
+    assert items.answer(2, 0, 1)
     assert items.next(0, 1, lambda duel: True) is None
-    assert items.again(left, right, [1]) == [1]  # the last answer was taken back
-    assert items.next(0, 1, lambda duel: True) == items.of[2]
-    assert items.next(0, 1, lambda duel: duel != 2) is None  # and not the item of the closed duel
-    items.reopen(0, 0, 1)
-    items.again(left, right, [1])
-    assert items.next(0, 1, lambda duel: duel != 2) == items.of[0]
+    items.take_back(2, 0, 1)
+    for _ in range(2):
+        assert items.next(0, 1, lambda duel: True) == (items.of[2], items.of[2])
+        assert items.next(0, 1, lambda duel: duel != 2) is None  # and not the item of the closed duel
+        assert items.count_left(0, 1) == 1
+        items.replay([0, 0, 0], [1, 1, 1], [1])  # as after a snapshot was read
+    items.take_back(0, 0, 1)
+    assert items.next(0, 1, lambda duel: duel != 2) == (items.of[0], items.of[0])
+    assert items.count_left(0, 1) == 2

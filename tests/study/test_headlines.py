@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
+from tallies import verdict_of
 
 from duels.policies.evidence import is_certain, winner_level
 from duels.server import pages
@@ -16,10 +17,9 @@ from duels.storage.storage import Storage
 from duels.study.board import board
 from duels.study.board_charts import plot_leaderboard
 from duels.study.catalogue import create_study
-from duels.study.certainty import TESTS
 from duels.study.leaderboard import leaderboard, preferences
 from duels.study.tally import as_tally
-from duels.study.verdict import Verdict, verdict
+from duels.study.verdict import Verdict
 
 NAMES = tuple("abcdef")
 FIRST = re.compile(r"(?:: |\. |^)([a-f](?:(?:, | and )[a-f])*) (ranks first|leads|led|shares? the first rank|shared)\b")
@@ -107,9 +107,14 @@ def plain(rows):
 
 
 @settings(max_examples=2 * settings.default.max_examples, deadline=None)
-@given(tallies(), st.sampled_from([0, 0, 0.05, 0.3]), st.sampled_from(sorted(TESTS)), st.booleans())
+@given(
+    tallies(),
+    st.sampled_from([0, 0, 0.05, 0.3]),
+    st.sampled_from(["independent answers", "comparisons made"]),
+    st.booleans(),
+)
 def test_verdict_and_headline_name_the_arm_that_the_leaderboard_has_first(tally, margin, test, retired):
-    found = verdict(tally, margin=margin, test=test)
+    found = verdict_of(tally, margin=margin, strength=test)
     rows, pairs = plain(leaderboard(tally)), plain(preferences(tally))
     check(found.as_dict(), str(found), pages.headline(found.as_dict(), False), rows, pairs)
     if retired:
@@ -164,7 +169,7 @@ def test_the_page_agrees(study):
     (headline,) = re.findall(r'<h2 id="headline">(.*?)</h2>', text)
     assert f">{headline}</p>" in listed
     (words,) = re.findall(r'<h2 id="headline">.*?</h2>\s*<p>(.*?)</p>', text)
-    assert words == Verdict(**shown["verdict"]).text(None)
+    assert words == Verdict.from_dict(shown["verdict"]).text(None)
     check(shown["verdict"], words, headline, rows, pairs)
     table = re.search(r'<table id="leaderboard".*?</table>', text, re.DOTALL)[0]
     assert re.findall(r'<span class="name">(.)</span>', table) == shown["order"]
@@ -193,8 +198,8 @@ def test_an_arm_that_never_met_another_does_not_rank_first():
     assert (found.kind, found.leader, found.level_with) == ("not yet", "a", ("b", "c"))
     assert found.open_pairs == (("d", "a"), ("d", "b"), ("d", "c"))
     assert str(found).startswith(
-        "No verdict yet: a, b and c share the first rank, but each is clearly beaten by another arm. d may still win, "
-        "and has still to show that it beats a, b and c. d does not lead all of them, so how long it takes cannot be "
-        "told yet. 180 duels so far."
+        "On the comparisons made: no verdict yet: a, b and c share the first rank, but each is clearly beaten by another arm. d "
+        "may still win, and has still to show that it beats a, b and c. d does not lead all of them, so how long it "
+        "takes cannot be told yet. 180 answers so far."
     )
     assert pages.headline(found.as_dict()) == "Not yet: a, b and c share the first rank, d may still win"

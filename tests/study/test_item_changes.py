@@ -162,7 +162,7 @@ def test_bad_replacements_change_nothing(study):
 
 
 def test_a_study_on_these_items_keeps_them_after_its_first_question(url):
-    study = duels.create_study(["x", "y"], "these", url, about="these items")
+    study = duels.create_study(["x", "y"], "these", url, about="these-answers")
     add_items(study, [item(str(k)) for k in range(4)])
     assert replace_item(study, 2, item("another")) == 2
     with pytest.raises(Conflict, match=r"item 3 cannot be removed: .* must have consecutive numbers"):

@@ -4,28 +4,26 @@ import base64
 import csv
 import gzip
 import io
-import itertools
 import json
 import threading
-from collections import Counter
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from duels.errors import DuelsError, InvalidInput, StorageError, UnknownName
+from duels.errors import Conflict, DuelsError, InvalidInput, NothingToAsk, StorageError, UnknownName
 from duels.study import item_rows, items
 from duels.study.catalogue import create_study, delete_study
 from duels.study.items import (
     Item,
     Output,
     add_items,
-    choose_item,
     clear_items,
     count_items,
     item_of,
     list_items,
     read_items,
+    replace_item,
 )
 from duels.votes import item_files
 
@@ -403,91 +401,47 @@ def test_studies_have_their_own_items(study):
 
 
 def ask(study, voter=None):
-    """A question about an item, as the server asks it."""
-
-    def about(connection, duel):
-        study.storage.flush(connection)
-        number = choose_item(connection, study.id, duel.left, duel.right, study.row.seed, duel.id, voter)
-        return {"item": number}
-
-    (duel,) = study.storage.write(study.asking(voter=voter, allow_self=False, about=about))
-    return next(entry.note["item"] for entry in reversed(study.events()) if entry.duel == duel.id)
+    """The item of the next question."""
+    duel = study.ask(voter=voter, allow_self=False)
+    return None if duel.item is None else duel.item.number
 
 
 def test_numbers_that_were_shown_are_not_given_again(study):
     add_items(study, [plain("a", gpt="1", llama="2", qwen="3")] * 3)
-    shown = {ask(study) for _ in range(6)}
+    shown = {ask(study) for _ in range(20)}
+    assert shown == {1, 2, 3}
     clear_items(study)
     assert ask(study) is None
     add_items(study, [TWO])
-    assert list_items(study) == [(max(shown) + 1, TWO)]
+    assert list_items(study) == [(4, TWO)]
 
 
-def test_a_voter_sees_every_item_before_any_again(study):
-    add_items(study, [plain(f"item {n}", gpt="1", llama="2", qwen="3") for n in range(7)])
-    seen = {voter: [ask(study, voter) for _ in range(21)] for voter in ("ann", "bob")}
-    for numbers in seen.values():
-        for start in (0, 7, 14):
-            assert sorted(numbers[start : start + 7]) == [1, 2, 3, 4, 5, 6, 7]
-    assert seen["ann"] != seen["bob"]
+def test_a_voter_is_asked_about_each_pair_and_item_once(study):
+    add_items(study, [plain(f"item {n}", gpt="1", llama="2", qwen="3") for n in range(5)])
+    for voter in ("ann", "bob"):
+        asked = [study.ask(voter=voter, allow_self=False) for _ in range(15)]
+        assert len({(frozenset((duel.left, duel.right)), duel.item.number) for duel in asked}) == 15
+    with pytest.raises(NothingToAsk, match="'ann' was asked every pair about every item"):
+        study.ask(voter="ann")
+    assert study.ask(voter="carl").item is not None
+    study.check()
 
 
-def chosen(study, draws, pair=("gpt", "llama"), voter=None, monkeypatch=None):
-    monkeypatch.setattr(items, "_random", lambda seed, duel: list(draws))
-    with study.storage.lock:
-        return choose_item(study.storage.connection(), study.id, *pair, 0, 0, voter)
+def test_arms_are_asked_about_once_they_have_all_outputs(study):
+    add_items(study, [plain("a", gpt="1", llama="2"), plain("b", gpt="1", llama="2", qwen="3")])
+    assert all({duel.left, duel.right} == {"gpt", "llama"} for duel in study.ask(20, allow_self=False))
+    replace_item(study, 1, plain("a", gpt="1", llama="2", qwen="3"))
+    assert any("qwen" in (duel.left, duel.right) for duel in study.ask(50, allow_self=False))
+    assert [entry.note for entry in study.events() if entry.kind == "items"] == [
+        {"items": [[1, 2]], "ready": [0, 1, 2]}
+    ]
+    assert study.verdict().strength == "independent answers"
+    study.check()
 
 
-@pytest.mark.parametrize(
-    ("shown", "rarest"),
-    [
-        ([], [1, 2, 4]),
-        ([1], [2, 4]),
-        ([2, 3, 3], [1, 4]),
-        ([1, 1, 2, 4], [2]),
-        ([1, 2, 4], [1, 2]),
-        ([1, 2, 4, 2, 4], [1]),
-    ],
-)
-def test_every_rarest_item_has_exactly_the_same_chance(study, shown, rarest, monkeypatch):
-    """Of items 1 to 4 the third lacks an arm. All outcomes of two draws of four, and of the last choice, are tried."""
-    add_items(study, [TWO, TWO, plain("no llama", gpt="1", qwen="2"), TWO])
-    for number in shown:
-        study.storage.write(study.asking(voter="ann", about=lambda connection, duel, number=number: {"item": number}))
-    study.storage.write(study.asking(3, voter="bob", about=lambda connection, duel: {"item": 4}))
-    study.storage.write(study.asking(voter="ann", about=lambda connection, duel: {"item": None}))
-    counts = Counter(
-        chosen(study, draws, voter="ann", monkeypatch=monkeypatch)
-        for draws in itertools.product(range(4), range(4), range(len(rarest)))
-    )
-    assert counts == dict.fromkeys(rarest, 16)
-
-
-def test_only_items_with_both_outputs(study, monkeypatch):
-    add_items(study, [TWO, plain("b", gpt="1", qwen="2")])
-    for draws in itertools.product(range(2), repeat=2):
-        found = [
-            chosen(study, draws, pair, monkeypatch=monkeypatch)
-            for pair in (("gpt", "llama"), ("qwen", "gpt"), ("qwen", "llama"), ("qwen", "qwen"))
-        ]
-        assert found == [1, 2, None, 2]
-
-
-def test_draws_are_uniform_and_depend_on_seed_and_duel_alone():
-    """χ² with 9 degrees of freedom exceeds 45.1 once in a million times."""
-    counts = Counter(items._random(3, duel)[0] % 10 for duel in range(5_000))
-    assert sum((counts[face] - 500) ** 2 / 500 for face in range(10)) < 45.1
-    assert items._random(3, 5) == items._random(3, 5)
-    assert len({number for seed in range(9) for duel in range(9) for number in items._random(seed, duel)}) == 81 * 33
-
-
-def test_a_choice_looks_at_few_items(study):
-    """Among many items a question needs no scan: three statements, none over all outputs."""
-    add_items(study, [TWO] * 500)
-    seen = []
-    execute = item_rows.execute
-    with pytest.MonkeyPatch.context() as patch, study.storage.lock:
-        patch.setattr(item_rows, "execute", lambda *given: (seen.append(given), execute(*given))[1])
-        choose_item(study.storage.connection(), study.id, "gpt", "llama", 0, 0, "ann")
-    assert len(seen) == 3
-    assert "item IN" in seen[-1][1]
+def test_items_without_outputs_are_refused_with_what_to_do(study):
+    add_items(study, [plain("a", gpt="1"), plain("b", gpt="1", llama="2")])
+    with pytest.raises(
+        Conflict, match=r"item 1 of study 'answers' has no output of arm 'llama': .* add its outputs \(1 "
+    ):
+        study.ask()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from tallies import table, tallies
+from tallies import table, tallies, verdict_of
 
 from duels.study.certainty import share
 from duels.study.intervals import interval
@@ -17,7 +17,7 @@ def test_the_tables_agree_with_the_verdict(tally):
     rows, pairs = leaderboard(tally, 0.7), preferences(tally, 0.7)
     found = verdict(tally, confidence=0.7)
     assert found.winner in (None, rows[0].arm)
-    found = verdict(tally, confidence=0.7, test="all pairs")
+    found = verdict_of(tally, confidence=0.7, strength="comparisons made")
     if found.winner:
         assert rows[0].arm == found.winner
         assert rows[0].certain_wins == found.arms - 1

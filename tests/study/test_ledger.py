@@ -9,6 +9,9 @@ import duels
 from duels.judges import Answer
 from duels.study.duels import LogEntry
 from duels.study.ledger import Ledger, Spent
+from duels.study.repeatability import Repeatability
+
+NOTHING = (0, 0, 0.0, 0, 0, 0, 0, 0)
 
 
 def entry(seq, kind, duel=0, answer=None, voter=None, **note):
@@ -27,8 +30,8 @@ def ask(duel, voter=None, calls=1, **note):
     return "ask", duel, None, voter, {"calls": calls, **note}
 
 
-def again(duel, voter=None, calls=1):
-    return "again", duel, None, voter, {"calls": calls}
+def again(duel, voter=None, calls=1, **note):
+    return "again", duel, None, voter, {"calls": calls, **note}
 
 
 def tell(duel, answer, voter=None, calls=1, **note):
@@ -45,14 +48,14 @@ def undo(duel):
 
 def test_an_empty_log():
     ledger = Ledger()
-    assert ledger.spent() == Spent(0, 0, 0.0, 0, 0, 0)
+    assert ledger.spent() == Spent(*NOTHING)
     assert (ledger.open, ledger.failed) == ({}, {})
     assert ledger.calls_in(1.0) == math.inf
 
 
 def test_questions_and_answers():
     ledger = fold(ask(0), ask(1), tell(1, "left", cost=0.25), tell(0, "tie", cost=0.5))
-    assert ledger.spent() == Spent(calls=2, unstored=0, cost=0.75, bad=0, failed=0, repeats=0)
+    assert ledger.spent() == Spent(*NOTHING)._replace(calls=2, unstored=0, cost=0.75)
     assert ledger.seq == 4
     assert ledger.calls_in(3.0) == 8.0  # 2 calls for 0.75
 
@@ -83,7 +86,7 @@ def test_a_crash_loses_a_call():
 def test_two_processes_answer_the_same_question():
     """Neither calls nor costs are lost, and it is not a second judge's opinion."""
     ledger = fold(ask(0), again(0), tell(0, "left", calls=3, cost=1.0), repeat(0, "left", calls=2, cost=1.0))
-    assert ledger.spent() == Spent(calls=5, unstored=0, cost=2.0, bad=0, failed=0, repeats=0)
+    assert ledger.spent() == Spent(*NOTHING)._replace(calls=5, unstored=0, cost=2.0)
     assert ledger.agreements() == []
 
 
@@ -91,13 +94,24 @@ def test_bad_replies_and_failures():
     ledger = fold(ask(0), ask(1), ask(2), tell(0, "skip", bad=True), tell(1, "skip", "gpt", calls=5, failed=True))
     assert ledger.spent()[3:5] == (1, 1)
     assert ledger.open == {2: None}
-    assert ledger.failed == {1: "gpt"}
+    assert (ledger.failed, ledger.unusable) == ({1: "gpt"}, {0: None})
     for event in (undo(1), again(1, "gpt")):
         ledger.take(entry(ledger.seq + 1, *event[:4], **event[4]))
     assert (ledger.failed, ledger.open) == ({}, {1: "gpt", 2: None})
     ledger.take(entry(ledger.seq + 1, "tell", 1, "left", "gpt", calls=1))
     assert (ledger.failed, ledger.open) == ({}, {2: None})
     assert ledger.spent()[:2] == (1 + 5 + 1 + 1, 1)
+
+
+def test_unusable_replies_are_counted_and_a_question_without_an_answer_is_kept():
+    ledger = fold(ask(0), tell(0, "left", calls=3, unusable=2), ask(1), tell(1, "skip", calls=3, bad=True, unusable=3))
+    assert ledger.spent() == Spent(*NOTHING)._replace(calls=6, bad=5)
+    assert ledger.unusable == {1: None}
+    for event in (undo(1), again(1)):
+        ledger.take(entry(ledger.seq + 1, *event[:4], **event[4]))
+    assert (ledger.unusable, ledger.open) == ({}, {1: None})
+    ledger.take(entry(ledger.seq + 1, "tell", 1, "skip", calls=1))  # as the judge wishes
+    assert (ledger.unusable, ledger.failed, ledger.open) == ({}, {}, {})
 
 
 def test_undo_opens_a_question_even_if_the_program_ends_then():
@@ -114,7 +128,7 @@ def test_only_the_first_answer_to_a_duel_counts_for_sides():
     assert [one[:3] for one in ledger.positions()] == [(None, 0, 1)]
 
 
-def test_repeats_are_for_agreement_only():
+def test_second_opinions_are_for_agreement_only():
     ledger = fold(
         ask(0, "gpt"),
         tell(0, "left", "gpt", cost=1.0),
@@ -125,22 +139,64 @@ def test_repeats_are_for_agreement_only():
         again(10, "gpt"),
         repeat(10, "tie", "gpt"),
     )
-    assert ledger.spent() == Spent(calls=4, unstored=0, cost=3.0, bad=0, failed=0, repeats=2)
+    assert ledger.spent() == Spent(*NOTHING)._replace(calls=4, cost=3.0, second_opinions=2)
     (found,) = ledger.agreements()
     assert (found.first, found.second, found.questions, found.raw) == ("gpt", "claude", 2, 0.5)
     assert {one.judge: one.left + one.right for one in ledger.positions()} == {"gpt": 1, "claude": 1}
     assert ledger.open == {}
 
 
-def test_a_repeat_in_flight_does_not_open_a_duel():
+def test_a_second_opinion_in_flight_does_not_open_a_duel():
     ledger = fold(ask(0, "gpt"), tell(0, "left", "gpt"), again(0, "claude"))
     assert ledger.open == {}
     assert ledger.spent()[:2] == (2, 1)
 
 
+def test_repeats_are_for_repeatability_only():
+    """Judge gpt repeats its answer once, at the second attempt, contradicts itself once, and once says nothing."""
+    first = ((ask(n, "gpt"), tell(n, "left", "gpt", cost=1.0)) for n in range(3))
+    ledger = fold(
+        *itertools.chain.from_iterable(first),
+        again(0, "gpt", repeats="left"),
+        repeat(0, "left", "gpt", calls=2, cost=2.0, repeats="left"),
+        again(1, "gpt", repeats="left"),
+        repeat(1, "tie", "gpt", cost=1.0, repeats="left", contradicts=True),
+        again(2, "gpt", repeats="left"),
+        repeat(2, "skip", "gpt", calls=3, repeats="left", bad=True, unusable=3),
+        ask(3, "claude"),
+        tell(3, "right", "claude"),
+        again(3, "claude", repeats="right"),
+    )
+    # 3 questions; repeats with 2, 1 and 3 calls; then another question, and a repeat that is not stored yet.
+    assert ledger.spent() == Spent(11, 1, 6.0, bad=3, failed=0, repeats=7, second_opinions=0, identical=0)
+    assert ledger.repeatability() == [Repeatability("gpt", repeats=2, same=1)]
+    assert ledger.contradictions == 1
+    assert ledger.repeated == {0, 1}
+    assert ledger.agreements() == []
+    assert {one.judge: one.left + one.right for one in ledger.positions()} == {"gpt": 3, "claude": 1}
+    assert (ledger.open, ledger.unusable) == ({}, {})
+
+
+def test_a_repeat_is_of_the_first_reply():
+    """In both orders that to the first one; after an alarm the one from before it; after an undo the new one."""
+    ledger = fold(ask(0, calls=2), tell(0, "tie", calls=2, first="right"), *lefts(1, start=1), undo(1))
+    ledger.take(entry(9, "tell", 1, "tie", calls=1, replies=["left", "left"]))
+    assert ledger.replies == {0: (None, "right"), 1: (None, "left")}
+    for event in (undo(0), tell(0, "left")):
+        ledger.take(entry(ledger.seq + 1, *event[:4], **event[4]))
+    assert ledger.replies[0] == (None, "left")
+
+
+def test_questions_about_identical_outputs_take_no_call():
+    ledger = fold(ask(0, "gpt", calls=0), tell(0, "tie", "gpt", calls=0, identical=True), ask(1, "gpt"))
+    assert ledger.spent() == Spent(*NOTHING)._replace(calls=1, unstored=1, identical=1)
+    assert (ledger.open, ledger.replies, ledger.positions()) == ({1: "gpt"}, {}, [])
+    assert ledger.fingerprints == {}
+
+
 def test_people_who_vote_meanwhile_are_not_calls():
     ledger = fold(("ask", 0, None, "Ann", {}), ("tell", 0, "left", "Ann", {}), ("import", None, None, None, {}))
-    assert ledger.spent() == Spent(0, 0, 0.0, 0, 0, 0)
+    assert ledger.spent() == Spent(*NOTHING)
     ledger = fold(ask(0), ("tell", 0, "left", "Ann", {}), repeat(0, "right"))  # Ann was faster
     assert ledger.open == {}
     assert ledger.spent()[:2] == (1, 0)
@@ -186,8 +242,8 @@ def test_calls_are_what_the_judge_saw(url, orders, monkeypatch):
     assert result.spent.bad == sum(1 for n in range(1, last + 1) if n % 7 and not n % 5)
 
 
-def lefts(count, voter=None):
-    return itertools.chain.from_iterable((ask(n, voter), tell(n, "left", voter)) for n in range(count))
+def lefts(count, voter=None, start=0):
+    return itertools.chain.from_iterable((ask(n, voter), tell(n, "left", voter)) for n in range(start, start + count))
 
 
 def confirm(duel, voter=None):
@@ -219,7 +275,7 @@ def test_what_is_to_be_confirmed_after_an_alarm():
         ledger.take(entry(ledger.seq + 1, *event[:4], **event[4]))
     assert ledger.unconfirmed() == dict.fromkeys(range(3, 17))
     assert (ledger.confirming, ledger.open) == (set(), {2: None})
-    assert ledger.spent() == Spent(calls=27, unstored=1, cost=2.0, bad=0, failed=0, repeats=0)
+    assert ledger.spent() == Spent(*NOTHING)._replace(calls=27, unstored=1, cost=2.0)
     assert ledger.positions()[0][:3] == (None, 18, 0)  # the other order has no coin of its own
 
 

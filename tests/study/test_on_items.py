@@ -10,12 +10,12 @@ import pytest
 import duels
 from duels.errors import Conflict, DamagedStudy, InvalidInput
 from duels.storage.storage import StudyRow
-from duels.study import ballots, finite
+from duels.study import asked_items, ballots
 from duels.study.board import board
 from duels.study.catalogue import create_study, load_study
 from duels.study.goal import new_goal
 from duels.study.history import History
-from duels.study.items import add_items, clear_items, count_items
+from duels.study.items import add_items, clear_items, count_items, remove_item
 from duels.study.record import next_event
 from duels.study.verdict import headline
 from duels.votes.item_files import Item, Output
@@ -28,7 +28,7 @@ def items(count, arms=ARMS):
 
 
 def new_study(url, count=10, arms=ARMS, **more):
-    study = create_study(arms, "prompts", url, about="these items", **more)
+    study = create_study(arms, "prompts", url, about="these-answers", **more)
     add_items(study, items(count, arms))
     return study
 
@@ -100,7 +100,7 @@ def final(opinion, arms=ARMS):
 def test_everything_is_asked_once_and_the_verdict_is_then_final(url):
     kinds = set()
     for seed in range(12):
-        study = create_study(ARMS, f"study {seed}", url, about="these items", seed=seed)
+        study = create_study(ARMS, f"study {seed}", url, about="these-answers", seed=seed)
         add_items(study, items(5))
         opinion = opinions(5, seed, shares=(0.6, 0.4, 0.6), ties=0.3)
         asked = vote(study, opinion)
@@ -121,7 +121,7 @@ def test_voting_ends_with_a_verdict_before_everything_was_asked(url):
     assert set(pairs_and_items(asked).values()) == {1}
     found = study.verdict()
     assert (found.winner, found.items, found.final) == ("gpt", 60, False)
-    assert str(found).startswith("On these 60 items: gpt is the winner")
+    assert str(found).startswith("By the answers given on these 60 prompts: gpt is the winner")
     assert ballots.voter_progress(study, "ada", 10_000, True).done == "winner"
 
 
@@ -133,18 +133,18 @@ def test_each_pair_has_its_own_order_and_every_replay_the_same(url):
         orders.setdefault(frozenset((ballot.duel.left, ballot.duel.right)), []).append(ballot.item)
     assert len({tuple(order) for order in orders.values()}) == 3
     for (i, j), pair in zip(itertools.combinations(range(3), 2), itertools.combinations(ARMS, 2)):
-        assert tuple(orders[frozenset(pair)]) == finite.order_of(5, i, j, 1, 8)
+        assert tuple(orders[frozenset(pair)]) == asked_items.order_of(5, i, j, tuple(range(1, 9)))
     again = load_study("prompts", url)
     assert [again.duel(ballot.duel.id).item.number for ballot in asked] == [ballot.item for ballot in asked]
 
 
 def test_orders_are_uniform():
     """Each of the six orders of three items, over seeds: χ² with five degrees of freedom, false alarm 1e-6."""
-    found = Counter(finite.order_of(seed, 0, 1, 1, 3) for seed in range(6000))
+    found = Counter(asked_items.order_of(seed, 0, 1, (1, 2, 3)) for seed in range(6000))
     assert len(found) == 6
     assert sum((count - 1000) ** 2 / 1000 for count in found.values()) < 36.2
     # the orders of two pairs are independent
-    both = Counter((finite.order_of(s, 0, 1, 1, 2), finite.order_of(s, 0, 2, 1, 2)) for s in range(4000))
+    both = Counter((asked_items.order_of(s, 0, 1, (1, 2)), asked_items.order_of(s, 0, 2, (1, 2))) for s in range(4000))
     assert sum((count - 1000) ** 2 / 1000 for count in both.values()) < 30.7  # three degrees of freedom, 1e-6
 
 
@@ -165,7 +165,7 @@ def test_many_voters_at_once_are_not_asked_the_same(url, now):
     study.check()
 
 
-def test_the_last_answer_about_an_item_counts(url, now):
+def test_the_first_answer_about_an_item_counts_and_late_ones_do_not(url, now):
     study = new_study(url, 1, arms=["a", "b"])
     first = ask(study, "ada")
     now[0] += study.row.lease
@@ -174,9 +174,9 @@ def test_the_last_answer_about_an_item_counts(url, now):
     assert second.duel.id != first.duel.id
     tell(study, second, "a" if second.duel.left == "a" else "b", "bob")
     assert study.verdict().winner == "a"
-    tell(study, first, "a" if first.duel.left == "b" else "b", "ada")
+    tell(study, first, "a" if first.duel.left == "b" else "b", "ada")  # late: it is stored, and does not count
     found = study.verdict()
-    assert (found.winner, found.duels) == ("b", 1)
+    assert (found.winner, found.duels, found.missing) == ("a", 1, None)
     undo(study, "ada")
     assert study.verdict().winner == "a"
     study.check()
@@ -238,9 +238,7 @@ def test_retired_arms_are_not_asked(url):
 
 
 def test_arms_and_items_are_fixed_at_the_first_question(url):
-    study = create_study(ARMS[:2], "prompts", url, about="these items")
-    with pytest.raises(Conflict, match="has none: add them with add_items first"):
-        ask(study)
+    study = create_study(ARMS[:2], "prompts", url, about="these-answers")
     add_items(study, items(2, ARMS[:2]))
     study.add_arm("qwen")
     with pytest.raises(Conflict, match="item 1 of study 'prompts' has no output of arm 'qwen'"):
@@ -249,9 +247,9 @@ def test_arms_and_items_are_fixed_at_the_first_question(url):
     add_items(study, items(3))
     add_items(study, items(3))
     ballot = ask(study)
-    with pytest.raises(Conflict, match="about the 6 items that it had at its first question"):
+    with pytest.raises(Conflict, match="about the items that it had at its first question"):
         study.add_arm("mistral")
-    with pytest.raises(Conflict, match="about exactly the 6 items that it had at its first question"):
+    with pytest.raises(Conflict, match="answers about exactly the 6 items that it had at its first question"):
         add_items(study, items(1))
     assert count_items(study) == 6
     tell(study, ballot, "a")
@@ -260,14 +258,14 @@ def test_arms_and_items_are_fixed_at_the_first_question(url):
     assert study.check() == 2 + 2 * 18
 
 
-def test_items_that_were_removed_cannot_be_shown(url):
+def test_items_of_these_answers_cannot_be_removed_while_they_are_asked_about(url):
     study = new_study(url, 3)
     tell(study, ask(study), "a")
-    clear_items(study)
-    with pytest.raises(Conflict, match="was removed"):
-        ask(study)
-    assert study.verdict().items == 3
-    with pytest.raises(Conflict, match="about exactly the 3 items"):
+    with pytest.raises(Conflict, match="the item cannot be removed: study 'prompts' counts the answers about exactly"):
+        remove_item(study, 1)
+    clear_items(study)  # so that nobody can look at them any more
+    assert study.verdict().void == "prompts were removed"
+    with pytest.raises(Conflict, match="about exactly the 0 items"):
         add_items(study, items(3))
 
 
@@ -308,11 +306,13 @@ def test_snapshots_keep_what_was_asked(url, now):
         history = study.history()
         restored = History(study.row)
         restored.restore(history.snapshot()())
+        restored.name_people({"Voter 1": len(history.left) - 1} if history.left else {})
         assert (restored.tally.wins == history.tally.wins).all()
         assert (restored.tally.ties == history.tally.ties).all()
         assert restored.tally.items == (6 if history.left else None)
-        question = restored.question(now[0], False)
-        item = restored.next_item(*question[:2], now[0])
+        who = restored.person_of("Voter 1")
+        question = restored.question(now[0], False, who)
+        item = restored.next_place(*question[:2], now[0], who)[1]
         (asked,) = vote(study, opinion, most=1)
         assert (ARMS[question[0]], ARMS[question[1]], item) == (asked.duel.left, asked.duel.right, asked.item)
 
@@ -321,18 +321,18 @@ def test_a_log_with_other_items_is_found(url, monkeypatch):
     study = new_study(url, 6)
     vote(study, opinions(6, 1), most=5)
     notes = [entry.note for entry in study.events() if entry.kind == "ask"]
-    assert [note.get("items") for note in notes] == [[1, 6], None, None, None, None]
-    right = finite.order_of
-    monkeypatch.setattr(finite, "order_of", lambda *given: right(*given)[::-1])
+    assert [note.get("items") for note in notes] == [[[1, 6]], None, None, None, None]
+    right = asked_items.order_of
+    monkeypatch.setattr(asked_items, "order_of", lambda *given: right(*given)[::-1])
     with pytest.raises(DamagedStudy, match="would not"):
         study.check()
 
 
 def test_the_goal_is_kept_and_checked(url):
-    assert new_study(url).goal.on_these_items
-    assert load_study("prompts", url).goal.about == "these items"
-    assert create_study(["a", "b"], "other", url).goal.about == "items like these"
-    with pytest.raises(InvalidInput, match="about is 'all': expected 'items like these' or 'these items'"):
+    assert new_study(url).goal.about == "these-answers"
+    assert load_study("prompts", url).goal.about == "these-answers"
+    assert create_study(["a", "b"], "other", url).goal.about == "these-items"
+    with pytest.raises(InvalidInput, match="about is 'all': expected 'new-items', which arm is best on prompts like"):
         create_study(["a", "b"], "third", url, about="all")
 
 
@@ -357,16 +357,16 @@ def test_the_page_of_a_study_on_items(url):
     assert shown["verdict"]["final"]
 
 
-def test_on_items_like_these_no_pair_is_settled_because_few_items_are_left():
-    """Of 12 items, eight wins in a row settle a pair on these items; on items like them, the next 100 may differ."""
-    for about, settled in (("these items", True), ("items like these", False)):
-        settings = {"goal": new_goal(ties="halves", about=about, once=True)._asdict()}
+def test_on_new_items_no_pair_is_settled_because_few_items_are_left():
+    """Of 12 items, eight wins in a row settle a pair on these answers; on new items, the next 100 may differ."""
+    for about, settled in (("these-answers", True), ("new-items", False)):
+        settings = {"goal": new_goal(ties="halves", about=about)._asdict()}
         history = History(StudyRow(1, "study", 0.0, "random", None, 7, 600.0, settings), duels.policy("random"))
         history.take(next_event(history, "create", 0.0, note=json.dumps({"arms": ["a", "b"]})))
-        for number, item in enumerate(finite.order_of(7, 0, 1, 1, 12)[:9]):
-            note = {"item": item} | ({} if number else {"items": [1, 12]})
+        for number, item in enumerate(asked_items.order_of(7, 0, 1, tuple(range(1, 13)))[:9]):
+            note = {"item": item} | ({} if number else {"items": [[1, 12]], "ready": [0, 1]})
             shown = {"left_arm": 0, "right_arm": 1, "swapped": 0, "note": json.dumps(note)}
             history.take(next_event(history, "ask", 0.0, duel=number, attempt=0, **shown))
             history.take(next_event(history, "tell", 0.0, duel=number, attempt=0, answer="left"))
-        assert (history.verdict().kind == "winner") == settled
+        assert (history.verdict(0.0).kind == "winner") == settled
         assert bool(history._questions.settled.losses[1]) == settled

@@ -22,13 +22,13 @@ def judge(prompt, left, right):
 
 
 def found(judge=judge, outputs=OUTPUTS, **more):
-    more = {"prompts": PROMPTS, "storage": Storage("sqlite://"), "concurrency": 1} | more
+    more = {"prompts": PROMPTS, "about": "these-answers", "storage": Storage("sqlite://"), "concurrency": 1} | more
     return duels.find_best(outputs, judge, **more)
 
 
 def test_a_winner():
     result = found()
-    verdict, *table, costs = str(result).split("\n")
+    verdict, *table, costs, repeated = str(result).split("\n")
     assert verdict == str(result.verdict)
     assert verdict.startswith("On these 12 items: terse is the winner")
     # The other two never met, which counts as a half each: (0 + ½) / 2.
@@ -44,7 +44,9 @@ def test_a_winner():
     assert {line.index(row.arm) for line, row in zip(table[1:], result.leaderboard)} == {table[0].index("arm")}
     saved = 100 * (36 - result.calls) // 36  # 3 pairs, 12 prompts
     assert result.cost == pytest.approx(0.004 * result.calls)
-    assert costs == f"{result.calls} calls, {money(result.cost)}. All pairs on all items take 36 calls: {saved}% saved."
+    of = f"{result.calls} calls, 2 of them repeats, {money(result.cost)}"  # of seed 0, the duels 5 and 10
+    assert costs == f"{of}. All pairs on all items take 36 calls: {saved}% saved."
+    assert repeated == "The judge gave the same answer in 2 of 2 repeated questions."
 
 
 def test_without_a_verdict_nothing_is_said_to_be_saved():

@@ -17,7 +17,7 @@ from duels.policies.evidence import (
     no_winner_level,
     winner_level,
 )
-from duels.study.certainty import WithoutUnion
+from duels.study.certainty import Certainty
 from duels.study.verdict import verdict
 
 DELTA = 0.05
@@ -187,7 +187,7 @@ ARMS = ((0, 2), (1, 0), (2, 1))  # of each arm: the pair in which it is first, t
 
 def three_arms(delta, most, changes=False):
     """[a, b, c, none]: (S, S, S) bool, in which states each is the verdict; with `changes`, for any arms retired."""
-    everyone = WithoutUnion(empty(3), 1 - delta)
+    everyone = Certainty(empty(3), 1 - delta)
     up, down = certain_in(most, float(everyone.winner_level(np.array(0), np.array(1))))
     sure_up, sure_down = certain_in(most, float(everyone.all_pairs_level(np.array(0), np.array(1))))
     lost_up, lost_down = certain_in(most, no_winner_level(delta, 3))
@@ -278,7 +278,7 @@ def union(chances):
 
 def test_retired_arms_must_have_been_beaten():
     """Ten level arms: a hunter waits for any certain pair, and retires all others."""
-    found = WithoutUnion(empty(10), 1 - DELTA)
+    found = Certainty(empty(10), 1 - DELTA)
     level = float(found.all_pairs_level(np.array(0), np.array(1)))
     assert union([crossing(0.5, level, 2000, both=True)] * 45) <= DELTA / 32
     # The verdict asks for that level, where at that of a winner the hunter would find one too often.
@@ -295,7 +295,7 @@ def test_retired_arms_must_have_been_beaten():
 def test_later_arms():
     """A winner and sixty later arms that are level with it: two pairs of each later arm may go wrong."""
     arms = 62
-    found = WithoutUnion(empty(arms, 2), 1 - DELTA)
+    found = Certainty(empty(arms, 2), 1 - DELTA)
     later = [crossing(0.5, float(found.winner_level(np.array(0), np.array(k))), 1000) for k in range(2, arms)]
     assert 0.2 * DELTA / 8 < union(later * 2) <= DELTA / 8
     # With the level of the starting arms, one of them would be wrong too often.

@@ -13,8 +13,10 @@ from duels.errors import Conflict, InvalidInput
 from duels.judges import Answer, JudgeError, retries
 from duels.judges.questions import Undo
 from duels.study import add_items
+from duels.study.budget import Limits
 from duels.study.ledger import Ledger
-from duels.study.run import Limits, Run, run_async
+from duels.study.repeatability import is_drawn
+from duels.study.run import Run, run_async
 
 ARMS = ("a", "bb", "ccc")
 PROMPTS = [f"prompt {n}" for n in range(20)]
@@ -53,11 +55,30 @@ class Shorter:
 
 
 def best(judge, url, outputs=OUTPUTS, **options):
-    return duels.find_best(outputs, judge, storage=url, study_name="s", **{"prompts": PROMPTS, **options})
+    return duels.find_best(
+        outputs, judge, storage=url, study_name="s", **{"prompts": PROMPTS, "about": "these-answers", **options}
+    )
 
 
 def log_of(result):
     return [entry.kind for entry in result.study.events()]
+
+
+def check_questions(result, judge, orders=1):
+    """Each question of a single judge was asked once; those that were drawn, if they have an answer, once more."""
+    expected = Counter()
+    for entry in result.study.events():
+        again = entry.kind == "again" and "repeats" in entry.note
+        assert not again or is_drawn(result.study.row.seed, entry.duel)
+        if entry.kind == "ask" or again:
+            duel = result.study.duel(entry.duel)
+            sides = duel.item.left.content, duel.item.right.content
+            expected[duel.item.prompt, *sides] += 1
+            if orders == 2 and not again:
+                expected[duel.item.prompt, *reversed(sides)] += 1
+    assert judge.asked == expected
+    about = Counter((e.note["item"], frozenset((e.left, e.right))) for e in result.study.events() if e.kind == "ask")
+    assert max(about.values()) == 1
 
 
 # ends and limits
@@ -68,7 +89,7 @@ def test_it_ends_at_the_verdict(either):
     result = best(judge, either)
     assert (result.winner, result.ended, result.calls) == ("a", "verdict", judge.calls)
     assert result.spent.unstored == 0
-    assert judge.most == 1
+    check_questions(result, judge)
     assert best(judge, either).calls == judge.calls == result.calls  # nothing more is asked
     assert result.study.check() == len(result.study.events())
 
@@ -78,8 +99,9 @@ def test_max_calls_is_a_total_over_runs(either):
     for limit in (3, 3, 7, 12):
         result = best(judge, either, max_calls=limit)
         assert (result.ended, result.calls, judge.calls) == ("max_calls", limit, limit)
-    assert best(judge, either).winner == "a"
-    assert judge.most == 1
+    result = best(judge, either)
+    assert result.winner == "a"
+    check_questions(result, judge)
 
 
 def test_with_both_orders_a_question_is_begun_only_if_both_calls_are_allowed(url):
@@ -112,13 +134,14 @@ def test_every_question_is_asked_once_of_a_judge_that_cannot_decide(url, populat
     judge = Shorter()
     judge_all = lambda p, a, b: (judge(p, a, b), "tie")[1]  # noqa: E731
     result = best(judge_all, url, population=population, concurrency=5)
-    assert judge.most == 1
-    assert result.calls == judge.calls <= 3 * 20
+    check_questions(result, judge)
+    assert result.calls == judge.calls <= 3 * 20 + result.spent.repeats
     if population:
-        assert (result.ended, result.calls) == ("all asked", 3 * 20)
+        drawn = sum(is_drawn(0, duel) for duel in range(60))
+        assert (result.ended, result.calls, result.spent.repeats) == ("all asked", 3 * 20 + drawn, drawn)
 
 
-def test_a_study_with_items_that_exists_asks_each_judge_once(url):
+def test_a_study_with_items_that_exists_asks_each_judge_once(url, no_repeats):
     study = duels.create_study(ARMS, "s", url)
     add_items(study, [{"prompt": p, "outputs": {arm: OUTPUTS[arm][n] for arm in ARMS}} for n, p in enumerate(PROMPTS)])
     judges = {"x": Shorter(), "y": Shorter()}
@@ -130,7 +153,7 @@ def test_a_study_with_items_that_exists_asks_each_judge_once(url):
 
 
 def test_a_study_on_its_items_without_items_is_refused(url):
-    study = duels.create_study(ARMS, "s", url, about="these items")
+    study = duels.create_study(ARMS, "s", url, about="these-answers")
     with pytest.raises(Conflict, match="add them with add_items"):
         study.run(Shorter())
 
@@ -260,7 +283,13 @@ def test_several_judges_share_the_questions_and_repeat_a_tenth(url):
         return x(prompt, left, right)
 
     result = duels.find_best(
-        x.outputs, {"x": x, "y": agrees}, prompts=x.prompts, storage=url, max_calls=220, concurrency=4
+        x.outputs,
+        {"x": x, "y": agrees},
+        prompts=x.prompts,
+        about="these-answers",
+        storage=url,
+        max_calls=220,
+        concurrency=4,
     )
     asked = Counter(entry.voter for entry in result.study.events() if entry.kind == "ask")
     assert abs(asked["x"] - asked["y"]) <= 1
@@ -275,7 +304,9 @@ def test_judges_that_disagree(url):
     x = close(prompts=100, seed=1)
     other = {"left": "right", "right": "left", "tie": "tie"}
     judges = {"x": x, "y": lambda p, a, b: other[x(p, a, b)]}
-    result = duels.find_best(x.outputs, judges, prompts=x.prompts, storage=url, max_calls=220, orders="one")
+    result = duels.find_best(
+        x.outputs, judges, prompts=x.prompts, about="these-answers", storage=url, max_calls=220, orders="one"
+    )
     (agreement,) = result.agreements
     assert agreement.raw < 0.5
     assert agreement.kappa < 0
@@ -290,14 +321,16 @@ def test_disagreement_between_the_orders_is_a_tie(url):
     told = [entry for entry in result.study.events() if entry.kind == "tell"]
     assert {entry.answer for entry in told} == {"tie"}
     assert {entry.note["calls"] for entry in told} == {2}
-    assert result.calls == always_left.calls == 2 * len(told)
-    assert all(always_left.asked[p, b, a] == 1 for p, a, b in always_left.asked)
+    assert result.calls == always_left.calls == 2 * len(told) + result.spent.repeats
+    check_questions(result, always_left, orders=2)
     assert best(Shorter(), url + "2", orders="both").winner == "a"
 
 
 def test_auto_turns_to_both_orders_and_the_log_says_when(url):
     judge = biased(seed=2)
-    result = duels.find_best(judge.outputs, judge, prompts=judge.prompts, storage=url, concurrency=1)
+    result = duels.find_best(
+        judge.outputs, judge, prompts=judge.prompts, about="these-answers", storage=url, concurrency=1
+    )
     events = result.study.events()
     alarms = [place for place, entry in enumerate(events) if "position_bias" in entry.note]
     assert len(alarms) == 1
@@ -326,7 +359,7 @@ def test_the_log_has_one_alarm_however_many_answers_come_at_once(url):
 @pytest.mark.parametrize("name", ["clear", "close", "cyclic"])
 def test_fair_judges_are_asked_in_one_order(url, name):
     judge = JUDGES[name](seed=1)
-    result = duels.find_best(judge.outputs, judge, prompts=judge.prompts, storage=url)
+    result = duels.find_best(judge.outputs, judge, prompts=judge.prompts, about="these-answers", storage=url)
     assert not any(one.biased for one in result.positions)
     assert all(entry.note["calls"] == 1 for entry in result.study.events() if entry.kind == "ask")
 
@@ -334,7 +367,7 @@ def test_fair_judges_are_asked_in_one_order(url, name):
 # failures
 
 
-def test_ten_failures_in_a_row_end_it_and_the_next_run_asks_them_again(url):
+def test_ten_failures_in_a_row_end_it_and_the_next_run_asks_them_again(url, no_repeats):
     def broken(prompt, left, right):
         raise RuntimeError("out of order")
 
@@ -382,7 +415,7 @@ def test_a_final_error_ends_it_at_once(url):
     assert (result.ended, result.calls, result.error) == ("failed", 1, "wrong key")
 
 
-def test_a_question_that_cannot_be_answered_is_skipped_and_not_asked_again(url):
+def test_a_question_that_cannot_be_answered_is_skipped_and_not_asked_again(url, no_repeats):
     asked = Counter()
 
     def judge(prompt, left, right):
@@ -411,19 +444,27 @@ def test_skips_are_not_asked_again(url):
         assert len(asked) == 60
 
 
-def test_ten_bad_answers_in_a_row_end_it_and_are_not_asked_again(url):
+@pytest.mark.parametrize(("concurrency", "calls"), [(1, 10 + 6), (8, 17 + 6)])
+def test_a_judge_that_never_gives_a_usable_answer_stops_after_few_calls(url, concurrency, calls):
+    """Ten questions in a row, and those in flight then; after six further calls in vain none is made at once.
+
+    The next run asks the same questions first.
+    """
     asked = Counter()
 
-    def judge(prompt, left, right):
+    async def judge(prompt, left, right):
         asked[prompt, frozenset((left, right))] += 1
+        await asyncio.sleep(0.001)
         return "no idea"
 
-    for number in (10, 20):
-        result = best(judge, url, concurrency=1)
-        assert (result.ended, len(asked), set(asked.values())) == ("failed", number, {1})
-        assert result.spent.bad == number
+    for run in (1, 2):
+        result = best(judge, url, concurrency=concurrency)
+        assert result.ended == "failed"
+        assert result.calls == result.spent.bad == asked.total() <= run * calls
+        assert 10 <= len(asked) == result.unanswered <= 9 + concurrency
         assert "no usable answer" in str(result)
         assert "'no idea'" in str(result)
+    assert best(Shorter(), url).winner == "a"
 
 
 def test_the_last_questions_are_tried_again_too(url):
@@ -544,7 +585,7 @@ def test_no_warnings_from_threads_that_were_left(url):
         assert best(clear(arms=3, prompts=20), url, clear(arms=3, prompts=20).outputs, prompts=clear(3, 20).prompts)
 
 
-def test_on_an_existing_study_every_question_is_asked_before_it_ends():
+def test_on_an_existing_study_every_question_is_asked_before_it_ends(no_repeats):
     """Where the policy wants a pair that the judge was asked everything about, another one is asked."""
     study = duels.create_study(["a", "b", "c"], storage="sqlite://")
     add_items(study, [{"prompt": f"p{k}", "outputs": {arm: f"{arm}{k}" for arm in "abc"}} for k in range(4)])
@@ -560,7 +601,7 @@ def test_on_an_existing_study_every_question_is_asked_before_it_ends():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_items_without_outputs_of_some_arms(seed):
+def test_items_without_outputs_of_some_arms(seed, no_repeats):
     """Every question that can be asked is asked once, though no pair has outputs for all items."""
     study = duels.create_study(["a", "b", "c"], storage="sqlite://", seed=seed)
     having = ["ab", "bc", "abc", "ab", "ca", "ab"]
@@ -602,11 +643,16 @@ def test_retries_and_questions_share_the_limit():
     study = duels.create_study(["a", "b"], storage="sqlite://")
     run = Run(study, {None: Shorter()}, Limits(3, None), "one", print, threading.Event())
     run.start()
-    assert run._reserve(5) == 3
+    assert run.budget.reserve(5, orders=1) == 3
     assert not asyncio.run(run.pause(0))
-    run._reserved = 0  # they were not asked after all
+    assert not run.allow_reply()
+    run.budget.settle()  # they were not asked after all
     assert asyncio.run(run.pause(0))
-    assert run._reserve(5) == 2
+    assert run.budget.reserve(5, orders=1) == 2
     assert not asyncio.run(run.pause(0))
-    run.orders = "both"
-    assert run._reserve(5) == 1
+    assert run.budget.reserve(5, orders=2) == 1
+    assert not asyncio.run(run.pause(0))  # three of three
+    run.budget.settle()
+    assert run.allow_reply()
+    assert run.budget.limit_of(1) is None
+    assert run.budget.limit_of(2) == "max_calls"

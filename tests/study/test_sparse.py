@@ -12,7 +12,7 @@ import duels
 from duels.rating.simple import simple_ratings
 from duels.study.leaderboard import leaderboard
 from duels.study.tally import RANKED, RANKED_BY_RATING, as_tally, is_sparse, leaders, met, ranked, ranked_words
-from duels.study.verdict import FollowedVerdict, verdict
+from duels.study.verdict import verdict
 
 CROWD = Path("/work/shared/data/votes/llmfao-crowd.csv.gz")
 
@@ -84,21 +84,24 @@ def test_equal_arms_share_a_rank():
 
 
 @pytest.mark.deep
-def test_the_followed_verdict_names_the_same_leader():
+def test_a_studys_verdict_names_the_same_leader():
     """Answer by answer, from sparse to dense."""
     rng = np.random.default_rng(1)
-    tally = as_tally([f"arm {k}" for k in range(11)], np.zeros((11, 11)))
-    followed = FollowedVerdict(tally._replace(wins=tally.wins.copy(), ties=tally.ties.copy()), 0.95)
-    words = set()
+    study, words = duels.create_study([f"arm {k}" for k in range(11)], storage="sqlite://", policy="random"), set()
     for _ in range(150):
         i, j = rng.permutation(11)[:2]
-        tally.wins[i, j] += 1
-        followed.note(i, j)
-        assert followed.verdict(tally.wins, tally.ties, None) == verdict(tally)
-        assert verdict(tally).leader == leaderboard(tally)[0].arm
+        study.import_votes([{"left": f"arm {i}", "right": f"arm {j}", "winner": "left"}])
+        tally = study.tally()
+        found = study.verdict()
+        assert (found.leader, found.level_with) == (tally.names[leaders(tally)[0]], named(tally, leaders(tally)[1:]))
+        assert found.leader == leaderboard(tally)[0].arm
         words.add(ranked_words(tally))
     assert words == {RANKED, RANKED_BY_RATING}
     assert np.count_nonzero(met(tally)) > 0.75 * 110
+
+
+def named(tally, arms):
+    return tuple(tally.names[arm] for arm in arms)
 
 
 @pytest.mark.skipif(not CROWD.exists(), reason="the crowd's votes are not here")
@@ -130,16 +133,23 @@ def test_a_verdict_computes_the_ranking_only_when_it_is_looked_at(monkeypatch):
     assert dataclasses.replace(verdict(chain(12)), void="undone").leader == "arm 0"
 
 
-def test_a_followed_verdict_is_of_the_counts_when_it_was_asked_for():
-    tally = chain(40)
-    followed = FollowedVerdict(as_tally(tally.names, tally.wins), 0.95)
-    before = followed.verdict(tally.wins, tally.ties, None)
-    wins = tally.wins.copy()
+def test_a_look_is_of_the_counts_when_it_was_taken():
+    """The ranking is computed when it is looked at, and by then there may be more answers."""
+    study = duels.create_study([f"arm {k}" for k in range(40)], storage="sqlite://", policy="random")
+    study.import_votes(votes_of(chain(40)))
+    before, tally = study.verdict(), study.tally()
+    wins = np.zeros((40, 40), np.int64)
     wins[39, :39] = 9
-    for k in range(39):
-        followed.note(39, k)
-    after = followed.verdict(wins, tally.ties, None)
-    assert before == verdict(tally)
+    study.import_votes(votes_of(as_tally(tally.names, wins)))
+    after = study.verdict()
     assert before.leader == "arm 0"
-    assert after == verdict(tally._replace(wins=wins))
+    assert before == verdict(tally, answerers=before.answerers)
     assert after.leader == "arm 39"
+    assert after == verdict(study.tally(), answerers=after.answerers)
+
+
+def votes_of(tally):
+    return [
+        {"left": tally.names[i], "right": tally.names[j], "wins_left": int(tally.wins[i, j]), "wins_right": 0}
+        for i, j in zip(*np.nonzero(tally.wins))
+    ]

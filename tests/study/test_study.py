@@ -150,7 +150,7 @@ def test_a_question_the_policy_would_not_ask_is_found(url, tmp_path):
         forged.check()
 
 
-def test_telling_twice_is_harmless_and_telling_otherwise_is_not(url):
+def test_telling_twice_is_harmless_and_telling_otherwise_is_not(url, now):
     study = create_study(list("abc"), "study", url)
     duel = study.ask()
     study.tell(duel, "left")
@@ -267,7 +267,7 @@ def test_sides_are_shuffled_fairly(url):
     assert abs(sum(swapped) - 300) < 5 * np.sqrt(150)
 
 
-def test_a_lease_ends_and_a_late_answer_is_still_taken(url, now):
+def test_a_lease_ends_and_a_late_answer_is_kept_and_does_not_count(url, now):
     study = create_study(list("abcdefgh"), "study", url, lease=60)
     first = study.ask()
     now[0] += 59
@@ -281,7 +281,16 @@ def test_a_lease_ends_and_a_late_answer_is_still_taken(url, now):
     assert without == empty.question(now[0], True)  # as if nothing were open
     assert (with_lease, history.open) != (without, {})
     study.tell(first, "left")
+    study.tell(first, "left")  # again: it is known
+    assert [entry.answer for entry in study.events() if entry.kind == "tell"] == ["left"]
+    assert (study.tally().wins.sum(), study.verdict().duels, len(study.votes())) == (0, 0, 0)
+    with pytest.raises(Conflict, match="duel 0 was answered 'left' already"):
+        study.tell(first, "right")
+    study.undo(first)  # which begins its lease again
+    now[0] += 59
+    study.tell(first, "right")
     assert study.tally().wins.sum() == 1
+    assert study.check()
 
 
 def test_no_arm_meets_itself_where_people_vote(url):
@@ -538,7 +547,7 @@ def test_a_study_that_exists(url):
 
 
 def test_a_study_that_exists_keeps_its_goal(url):
-    goal = {"confidence": 0.9, "margin": 0.05, "after": "rank", "about": "these items"}
+    goal = {"confidence": 0.9, "margin": 0.05, "after": "rank", "about": "these-answers"}
     study = create_study(list("abc"), "study", url, **goal)
     add_items(study, [{"prompt": str(k), "outputs": dict.fromkeys("abc", "text")} for k in range(5)])
     given = [{}, {"policy": "verdict"}, goal, goal | {"policy": "verdict"}]
@@ -549,15 +558,19 @@ def test_a_study_that_exists_keeps_its_goal(url):
         found.ask()
     for more, said in [
         ({"confidence": 0.95}, "exists with confidence 0.9, not 0.95: leave confidence out, or choose another name"),
-        ({"margin": 0.0}, "exists with margin 0.05, not 0.0: leave margin out"),
         ({"after": "stop"}, "exists with after rank, not stop"),
-        ({"about": "items like these"}, "exists with about these items, not items like these: leave about out"),
+        ({"about": "new-items"}, "exists with about these-answers, not new-items: leave about out"),
         ({"policy": "rucb"}, "exists with the policy verdict:confidence=0.9,margin=0.05"),
     ]:
         with pytest.raises(Conflict, match=said):
             create_study(list("abc"), "study", url, load_if_exists=True, **more)
     with pytest.raises(InvalidInput, match="after is 'go'"):
         create_study(list("abc"), "other", url, after="go")
+    found = create_study(list("abc"), "study", url, load_if_exists=True, margin=0.1)  # may be chosen at any time
+    assert {name: getattr(found.goal, name) for name in goal} == goal | {"margin": 0.1}
+    assert found.policy == "verdict:confidence=0.9,margin=0.05"
+    assert create_study(list("abc"), "study", url, load_if_exists=True).goal.margin == 0.1
+    assert found.check()
 
 
 @pytest.mark.parametrize(
@@ -756,10 +769,10 @@ def test_a_question_that_fails_midway_leaves_no_trace(url, monkeypatch):
     answer_all(study, 3)
     question = History.question
 
-    def failing(self, now, allow_self):
+    def failing(self, now, allow_self, person):
         if len(self.left) == 6:
             raise InvalidInput("enough")
-        return question(self, now, allow_self)
+        return question(self, now, allow_self, person)
 
     monkeypatch.setattr(History, "question", failing)
     with pytest.raises(InvalidInput, match="enough"):
@@ -867,7 +880,7 @@ def test_rivals_asked_for_at_once_are_those_of_a_fresh_look(url, now, tmp_path):
 def test_abandoned_duels_are_not_looked_at_again(url, now):
     study = create_study(list("abc"), "study", url)
     study.ask(500)
-    now[0] += 601
+    now[0] += 3601
     study.ask()
     assert len(study.history()._fresh) == 1
     assert len(study.open_duels()) == 501
@@ -883,7 +896,7 @@ def test_a_policy_that_may_never_end_says_so_once(url):
             create_study(list("abc"), name, url, name)
         assert [one.filename for one in caught] == [__file__]
         create_study(list("abc"), name, url, name, load_if_exists=True)  # a warning would be an error
-        create_study(list("abc"), f"{name} on items", url, name, about="these items")
+        create_study(list("abc"), f"{name} on items", url, name, about="these-answers")
 
 
 LIVE = ("verdict", "rucb", "savage", "interleaved_filter", "merge_rucb", "self_sparring")  # of every kind one

@@ -1,5 +1,6 @@
 """The verdict of new studies: by its definition, by hand, and in words."""
 
+import json
 import math
 import time
 
@@ -7,35 +8,42 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tallies import assert_adds_up, empty, refused, table, tallies
+from tallies import assert_adds_up, empty, refused, table, tallies, verdict_of
 
 from duels.policies.evidence import BETS, evidence
-from duels.study.certainty import WithoutUnion, certainly_beats, log_mixture
-from duels.study.intervals import log_evidence
+from duels.study.certainty import Certainty, certainly_beats, certainty_of, log_mixture
+from duels.study.exhausted import Exhausted
 from duels.study.leaderboard import leaderboard, preferences
+from duels.study.reach import Reach
 from duels.study.tally import as_tally
-from duels.study.verdict import headline, verdict
+from duels.study.verdict import Answerers, Missing, Verdict, headline, verdict
 
-EITHER = pytest.mark.parametrize("test", ["winner", "all pairs"])
+EITHER = pytest.mark.parametrize("test", ["independent answers", "comparisons made"])
 
 
 def literal(tally, delta, margin):
     """The definition in docs/study/verdict.md, pair by pair: kind, and the arms that may be named.
 
     Whether the arms have changed decides some levels; retired arms must have been beaten too, or the level is higher.
+    On shared items, the arms at the start need a union over them.
     """
     names, start = tally.names, tally.started_with
     everyone = range(len(names))
     active = [k for k in everyone if tally.active[k]]
     unchanged = len(active) == len(names) == start
+    shared = tally.about == "new-items" and tally.items is not None
 
     def winner_level(i, j):
         later = max(i, j) + 1 - start
         if later > 0:
             return 0.5 + 8 * later * (later + 1) / delta
+        if shared and start != 2:
+            return 0.5 + 2 * start / (3 * delta)
         return 4 / (3 * delta) if start == 2 else 1 + 2 / delta
 
     def none_level(i, j):
+        if shared and unchanged:
+            return winner_level(i, j)
         return 0.5 + (start - 1) * (1 / delta + 0.25) if unchanged else pairs_level(i, j)
 
     def pairs_level(i, j):
@@ -76,14 +84,20 @@ def literal(tally, delta, margin):
 
 
 @settings(deadline=None)
-@given(tallies(), st.sampled_from([0.1, 0.5, 0.95]), st.sampled_from([0, 0.05, 0.2, 0.4]))
-def test_against_the_definition(tally, confidence, margin):
+@given(
+    tallies(),
+    st.sampled_from([0.1, 0.5, 0.95]),
+    st.sampled_from([0, 0.05, 0.2, 0.4]),
+    st.sampled_from([("these-items", None), ("these-items", 50), ("new-items", None), ("new-items", 200)]),
+)
+def test_against_the_definition(tally, confidence, margin, subject):
+    tally = tally._replace(about=subject[0], items=subject[1])
     found = verdict(tally, confidence=confidence, margin=margin)
     kind, named = literal(tally, 1 - confidence, margin)
     assert found.kind == kind
     assert kind == "not yet" or found.leader in named
     assert (found.winner is not None) == (kind == "winner")
-    assert_adds_up(found, tally, WithoutUnion(tally, confidence), certainly_beats(tally, confidence))
+    assert_adds_up(found, tally, certainty_of(tally, confidence), certainly_beats(tally, confidence))
 
 
 @EITHER
@@ -99,7 +113,7 @@ def test_names_do_not_matter(test, tally, random):
         ties=tally.ties[np.ix_(order, order)],
         active=tally.active[order],
     )
-    before, after = (verdict(one, confidence=0.6, test=test) for one in (tally, moved))
+    before, after = (verdict_of(one, confidence=0.6, strength=test) for one in (tally, moved))
     assert (before.kind, before.winner, before.duels) == (after.kind, after.winner, after.duels)
     sure = certainly_beats(tally, 0.6)
     assert np.array_equal(certainly_beats(moved, 0.6), sure[np.ix_(order, order)])
@@ -123,9 +137,9 @@ def test_ties_carry_no_sign():
 def test_a_winner_above_a_cycle(test):
     """A cycle below proves nothing: the arm above it wins."""
     cycle = {"bc": (90, 10), "cd": (90, 10), "db": (90, 10)}
-    found = verdict(table("abcd", {**cycle, "ab": (70, 30), "ac": (70, 30), "ad": (70, 30)}), test=test)
+    found = verdict_of(table("abcd", {**cycle, "ab": (70, 30), "ac": (70, 30), "ad": (70, 30)}), strength=test)
     assert (found.kind, found.winner, found.cycle, found.losses) == ("winner", "a", (), ())
-    found = verdict(table("abcd", {**cycle, "ab": (70, 30), "ac": (70, 30), "ad": (3, 2)}), test=test)
+    found = verdict_of(table("abcd", {**cycle, "ab": (70, 30), "ac": (70, 30), "ad": (3, 2)}), strength=test)
     assert (found.kind, found.leader, found.open_pairs) == ("not yet", "a", (("a", "d"),))
 
 
@@ -134,7 +148,7 @@ def test_a_winner_may_have_cells_that_are_not_certain():
     tally = table("abcdefghij", {f"a{x}": (68, 32) for x in "bcdefghij"})
     assert 41 < math.exp(evidence(68, 32)) < 1000
     assert verdict(tally).winner == "a"
-    assert verdict(tally, test="all pairs").kind == "not yet"
+    assert verdict_of(tally, strength="comparisons made").kind == "not yet"
     assert not any(row.certain for row in preferences(tally))
     assert leaderboard(tally)[0].certain_wins == 0
 
@@ -146,7 +160,7 @@ def test_no_winner_with_and_without_a_cycle():
     assert (found.kind, found.winner, found.leader) == ("no condorcet winner", None, None)
     assert (found.losses, found.cycle) == ((("a", "c"), ("b", "a"), ("c", "b")), ())
     assert str(found).startswith(
-        "No arm beats all others: each of the 3 is clearly beaten by another one. 300 duels so far. The chance"
+        "No arm beats all others: each of the 3 is clearly beaten by another one. 300 answers so far. The chance"
     )
     assert headline(found.as_dict()) == "No winner: no arm beats all others"
     found = verdict(table("abc", dict.fromkeys(results, (80, 20))))
@@ -163,7 +177,7 @@ def test_losses_are_what_shows_it():
     found = verdict(tally, confidence=0.9)
     assert (found.kind, found.cycle) == ("no condorcet winner", ())
     assert dict(found.losses)["a"] == "c"
-    assert all(WithoutUnion(tally, 0.9).losses["abcd".index(b), "abcd".index(a)] for a, b in found.losses)
+    assert all(Certainty(tally, 0.9).losses["abcd".index(b), "abcd".index(a)] for a, b in found.losses)
     # Six arms: M = 102, in the tables 360. a, b and c are a cycle in the tables, 12 to 0 each, 660, but M = 25. What
     # shows that there is no winner is others: d, e and f beat each other 68 to 32, M = 126, and d beats a, b and c.
     results = dict.fromkeys(("ab", "bc", "ca"), (12, 0)) | dict.fromkeys(("de", "ef", "fd", "da", "db", "dc"), (68, 32))
@@ -209,13 +223,13 @@ def test_retired_arms():
 def test_the_only_arm_left():
     found = verdict(table("abc", {"ab": (14, 0), "ac": (14, 0)}, active=[True, False, False]))
     assert (found.kind, found.winner, headline(found.as_dict())) == ("winner", "a", "Only arm left: a")
-    assert str(found).startswith("a is the only arm left. 28 duels so far.")
+    assert str(found).startswith("a is the only arm left. 28 answers so far.")
     found = verdict(table("abc", {"ab": (14, 0), "ac": (13, 0)}, active=[True, False, False]))
     assert (found.kind, found.winner, found.leader, found.open_pairs) == ("not yet", None, None, (("a", "c"),))
     assert headline(found.as_dict()) == "Not yet: a is the only arm left"
     assert headline(found.as_dict(), retired=True) == "No verdict: a was the only arm left"
     assert str(found).startswith(
-        "No verdict yet: a is the only arm left, but it is not shown to beat c, which was retired. 27 duels so far."
+        "No verdict yet: a is the only arm left, but it is not shown to beat c, which was retired. 27 answers so far."
     )
     found = verdict(table("abc", {"ab": (0, 5)}, active=[True, False, False]))
     assert "is the only arm left, but it is not shown to beat b and c, which were retired." in str(found)
@@ -226,7 +240,7 @@ def test_the_only_arm_left():
 def test_one_arm():
     found = verdict(empty(1))
     assert (found.kind, found.leader, found.open_pairs) == ("not yet", None, ())
-    assert str(found).startswith("No verdict yet: there is only one arm. 0 duels so far.")
+    assert str(found).startswith("No verdict yet: there is only one arm. 0 answers so far.")
     assert headline(found.as_dict()) == "Not yet: there is only one arm"
     # It was there at the start; the second came later: ½ + 16/δ = 320.5, 18 wins in a row.
     assert verdict(table("ab", {"ab": (17, 0)}, started_with=1)).kind == "not yet"
@@ -252,14 +266,16 @@ def test_practically_tied():
 @EITHER
 def test_practically_tied_is_against_every_other_arm(test):
     results = {"ab": (5100, 4900), "ac": (900, 100), "bc": (900, 100)}
-    found = verdict(table("abc", results), margin=0.05, test=test)
+    found = verdict_of(table("abc", results), margin=0.05, strength=test)
     assert (found.kind, found.leader, found.tied_with) == ("practically tied", "a", ("b",))
-    assert verdict(table("abc", {**results, "ac": (1, 0), "bc": (1, 0)}), margin=0.05, test=test).kind == "not yet"
+    assert (
+        verdict_of(table("abc", {**results, "ac": (1, 0), "bc": (1, 0)}), margin=0.05, strength=test).kind == "not yet"
+    )
     # Far from the margin on the wrong side is not within it.
-    found = verdict(table("abc", {"ba": (100, 0), "ac": (100, 0), "bc": (1, 0)}), margin=0.05, test=test)
+    found = verdict_of(table("abc", {"ba": (100, 0), "ac": (100, 0), "bc": (1, 0)}), margin=0.05, strength=test)
     assert (found.kind, found.leader) == ("not yet", "b")
     # With enough evidence, a retired arm does not matter.
-    found = verdict(table("abc", {"ab": (5000, 5000)}, active=[True, True, False]), margin=0.05, test=test)
+    found = verdict_of(table("abc", {"ab": (5000, 5000)}, active=[True, True, False]), margin=0.05, strength=test)
     assert (found.kind, found.tied_with) == ("practically tied", ("b",))
 
 
@@ -275,14 +291,14 @@ def test_a_retired_arm_that_is_not_close_raises_the_level():
 
 @EITHER
 def test_a_winner_or_none_comes_before_a_margin(test):
-    assert verdict(table("ab", {"ab": (60_000, 50_000)}), margin=0.2, test=test).kind == "winner"
+    assert verdict_of(table("ab", {"ab": (60_000, 50_000)}), margin=0.2, strength=test).kind == "winner"
     cycle = table("abc", {"ab": (60_000, 50_000), "bc": (60_000, 50_000), "ca": (60_000, 50_000)})
-    assert verdict(cycle, margin=0.2, test=test).kind == "no condorcet winner"
+    assert verdict_of(cycle, margin=0.2, strength=test).kind == "no condorcet winner"
 
 
 @EITHER
 def test_before_any_duel(test):
-    found = verdict(empty(3), test=test)
+    found = verdict_of(empty(3), strength=test)
     assert (found.kind, found.leader, found.duels_to_go, found.duels) == ("not yet", None, None, 0)
     assert found.open_pairs == (("arm 0", "arm 1"), ("arm 0", "arm 2"), ("arm 1", "arm 2"))
 
@@ -306,14 +322,15 @@ def test_the_text_with_another_estimate():
 
 
 @pytest.mark.parametrize(
-    ("test", "log_evidence", "level"), [("winner", log_mixture, 80 / 3), ("all pairs", log_evidence, 40)]
+    ("test", "log_evidence", "level"),
+    [("independent answers", log_mixture, 80 / 3), ("comparisons made", log_mixture, 80 / 3)],
 )
 def test_duels_to_go_are_about_right(test, log_evidence, level):
     """At p = 0.65, from 40 duels as expected: the mean over 1,000 studies of how many more it took, within a fifth.
 
     The standard error of the mean is about 2 % of it.
     """
-    promised = verdict(table("ab", {"ab": (26, 14)}), test=test).duels_to_go
+    promised = verdict_of(table("ab", {"ab": (26, 14)}), strength=test).duels_to_go
     rng = np.random.default_rng(0)
     took = []
     for _ in range(1000):
@@ -323,19 +340,24 @@ def test_duels_to_go_are_about_right(test, log_evidence, level):
     assert promised == pytest.approx(np.mean(took), rel=0.2)
 
 
-@pytest.mark.parametrize(("test", "level"), [("winner", 41), ("all pairs", 90)])
+@pytest.mark.parametrize(("test", "level"), [("independent answers", 41), ("comparisons made", 90)])
 def test_duels_to_go_add_up_and_take_unmet_arms_as_usual(test, level):
-    one = verdict(table("abc", {"ab": (14, 6), "ac": (100, 0)}, {"ab": 10}), test=test).duels_to_go
-    other = verdict(table("abc", {"ab": (100, 0), "ac": (12, 8)}), test=test).duels_to_go
-    assert verdict(table("abc", {"ab": (14, 6), "ac": (12, 8)}, {"ab": 10}), test=test).duels_to_go == one + other
+    one = verdict_of(table("abc", {"ab": (14, 6), "ac": (100, 0)}, {"ab": 10}), strength=test).duels_to_go
+    other = verdict_of(table("abc", {"ab": (100, 0), "ac": (12, 8)}), strength=test).duels_to_go
+    assert (
+        verdict_of(table("abc", {"ab": (14, 6), "ac": (12, 8)}, {"ab": 10}), strength=test).duels_to_go == one + other
+    )
     # c was never met: a's record against all, 14 to 6 with 10 ties, stands in. q = 14.5/21, ln M = 0 so far.
     q = 14.5 / 21
     rate = (q * math.log(2 * q) + (1 - q) * math.log(2 * (1 - q))) * 20 / 30
-    unmet = verdict(table("abc", {"ab": (14, 6)}, {"ab": 10}), test=test).duels_to_go
+    unmet = verdict_of(table("abc", {"ab": (14, 6)}, {"ab": 10}), strength=test).duels_to_go
     assert unmet == one + math.ceil(math.log(level) / rate)
 
 
-PROMISE = "The chance that this study ever gives a wrong verdict is at most 5 %, however often you look."
+PROMISE = (
+    "The chance that this study ever gives a wrong verdict is at most 5 %, however often you look; every answer counts "
+    "as one from somebody new."
+)
 
 
 @pytest.mark.parametrize(
@@ -344,40 +366,40 @@ PROMISE = "The chance that this study ever gives a wrong verdict is at most 5 %,
         (
             table("abc", {"ab": (500, 100), "ac": (600, 0)}),
             0,
-            "a is the winner: against each of the 2 others it wins more often than it loses. 1,200 duels so far.",
+            "a is the winner: against each of the 2 others it wins more often than it loses. 1,200 answers so far.",
         ),
         (table("ab", {"ab": (13, 0)}), 0, "a is the winner: against the other arm it wins more often than it loses."),
         (
             table("abc", {"ab": (80, 20), "bc": (80, 20), "ca": (80, 20)}),
             0,
             "No arm beats all others: each of the 3 is clearly beaten by another one. "
-            "There is a cycle: a beats b, b beats c, c beats a. 300 duels so far.",
+            "There is a cycle: a beats b, b beats c, c beats a. 300 answers so far.",
         ),
         (
             table("ab", {"ab": (5000, 5000)}),
             0.025,
             "a is practically as good as any: no arm wins more than 52.5 % of its duels with it, "
-            "a tie counted as a half. It is not shown to beat b. 10,000 duels so far.",
+            "a tie counted as a half. It is not shown to beat b. 10,000 answers so far.",
         ),
         (
             table("abc", {"ab": (60, 40), "ac": (70, 30), "bc": (70, 30)}),
             0,
             "No verdict yet: a ranks first, and has still to show that it beats b. "
             # q = 60.5/101, kl = 0.0197; (ln 41 − ln 1.87) / 0.0197 = 156.6.
-            "That takes about 160 more duels between them if it goes on as it has. 300 duels so far.",
+            "That takes about 160 more duels between them if it goes on as it has. 300 answers so far.",
         ),
         (
             table("abc", {"ab": (1, 0), "ca": (0, 0)}, {"ac": 1}),
             0,
             "No verdict yet: a ranks first, and has still to show that it beats c and b. "
-            "a does not lead all of them, so how long it takes cannot be told yet. 2 duels so far.",
+            "a does not lead all of them, so how long it takes cannot be told yet. 2 answers so far.",
         ),
         (
             table("abc", {"ac": (3, 1), "bc": (3, 1)}),
             0,
             "No verdict yet: a and b share the first rank, and a has still to show that it beats b and c. "
             # q = 3.5/5, kl = 0.0823; b: ln 41 / 0.0823 = 45.1; c: (ln 41 − ln 0.979) / 0.0823 = 45.4. 46 + 46 = 92.
-            "That takes about 92 more duels between them if it goes on as it has. 8 duels so far.",
+            "That takes about 92 more duels between them if it goes on as it has. 8 answers so far.",
         ),
         (
             table("abcd", {"ab": (60, 40), "ac": (60, 40), "da": (99, 1), "bd": (6, 5)}),
@@ -385,7 +407,7 @@ PROMISE = "The chance that this study ever gives a wrong verdict is at most 5 %,
             "No verdict yet: a ranks first, but it is clearly beaten by another arm. d may still win, and has still to "
             "show that it beats b and c. d does not lead all of them, so how long it takes cannot be told yet.",
         ),
-        (empty(2), 0, "No verdict yet: these arms have not met. 0 duels so far."),
+        (empty(2), 0, "No verdict yet: these arms have not met. 0 answers so far."),
     ],
 )
 def test_in_words(tally, margin, said):
@@ -411,7 +433,7 @@ def test_a_void_promise_is_not_made():
     found = verdict(table("ab", {"ab": (13, 0)}), void="3 answers were undone after results had been seen.")
     assert (found.kind, found.winner) == ("winner", "a")
     assert str(found).endswith(
-        "13 duels so far. Nothing is promised about errors: 3 answers were undone after results had been seen."
+        "13 answers so far. Nothing is promised about errors: 3 answers were undone after results had been seen."
     )
     assert "chance" not in str(found)
 
@@ -437,9 +459,34 @@ def test_as_data():
         "open_pairs": [],
         "duels_to_go": None,
         "void": "a reason",
+        "about": "these-items",
+        "strength": "independent answers",
         "items": None,
         "final": False,
+        "contradictions": 0,
+        "answerers": None,
+        "missing": None,
+        "exhausted": None,
+        "other_items": None,
+        "other_people": None,
     }
+
+
+def test_as_data_and_back():
+    parts = {
+        "answerers": Answerers(people=3, by_people=250, by_judges=40, unknown=10),
+        "missing": Missing(skipped=2, expired=1, stands=True),
+        "exhausted": Exhausted(arm="a", other="b", won=6, lost=4, tied=2, prompts=120, margin=0.2),
+        "other_items": Reach(holds=False, clusters=12, prefer=7, needed=80),
+    }
+    for tally in (
+        table("abc", {"ab": (80, 20), "bc": (80, 20), "ca": (80, 20)}),
+        table("abc", {"ab": (14, 6), "ac": (12, 8)}, items=20, about="new-items"),
+    ):
+        for found in (verdict(tally), verdict(tally, **parts)):
+            plain = json.loads(json.dumps(found.as_dict()))
+            assert Verdict.from_dict(plain | {"unknown": 1}) == found
+            assert str(Verdict.from_dict(plain)) == str(found)
 
 
 @pytest.mark.parametrize("confidence", [0, 1, 95, -0.1, math.nan, "much", None])

@@ -192,6 +192,7 @@ def _print(result: "RunResult", format: Format) -> None:
             "study": result.study.name,
             "winner": result.winner,
             "verdict": result.verdict.as_dict(),
+            "words": result.verdict.text(result.answers_to_go),
             "leaderboard": rows,
             "ended": result.ended,
             "error": result.error,
@@ -199,8 +200,13 @@ def _print(result: "RunResult", format: Format) -> None:
             "cost": result.cost,
             "failed": result.spent.failed,
             "bad": result.spent.bad,
+            "repeats": result.spent.repeats,
+            "identical": result.spent.identical,
+            "saved": result.saved,
             "unconfirmed": result.unconfirmed,
+            "unanswered": result.unanswered,
             "positions": [one._asdict() for one in result.positions],
+            "repeatability": [one._asdict() for one in result.repeatability],
             "agreements": [one._asdict() for one in result.agreements],
         }
         print(json.dumps(facts, indent=2, ensure_ascii=False))

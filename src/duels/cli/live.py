@@ -342,6 +342,7 @@ def import_votes(
 ) -> None:
     """Import past votes into a study. If one of them has an error, none is imported."""
     from ..engine.progress import working
+    from ..study.paths import find_paths_in
     from ..votes.files import read_votes
 
     mapping, steps = column_roles(column), None if horizon is None else number("horizon", horizon)
@@ -366,6 +367,8 @@ def import_votes(
         print(f"columns: {votes.said}", file=sys.stderr)
         if votes.skipped:
             print(f"{counted(votes.skipped, 'skip')} left out", file=sys.stderr)
+    if taken and (note := find_paths_in(votes)) is not None:
+        print(note, file=sys.stderr)
     words = f"{taken:,} vote{'s were' if taken != 1 else ' was'} imported into {study!r}"
     say(format, words, study=study, votes=taken, skipped=votes.skipped, columns=votes.said)
 
@@ -504,8 +507,10 @@ def already_there(some: str, known: int, study: str, sides: str) -> InvalidInput
 
 def _create_with(votes: "Votes", study: str, storage: str, policy: str | None, horizon: int | None) -> int:
     """Create a study with the arms of the votes, and import them; after an error the study is deleted again."""
+    from ..storage.batches import pack
     from ..study.catalogue import create_study as create
     from ..study.catalogue import delete_study as delete
+    from ..votes.names import imported_name
 
     if not len(votes):
         header = "" if "json" in votes.source else "a header and "
@@ -518,7 +523,7 @@ def _create_with(votes: "Votes", study: str, storage: str, policy: str | None, h
             f"there is a study {study!r} already: choose another name, or leave out --create to add the votes to it"
         ) from None
     try:
-        return one.import_votes(votes)
+        return one.import_packed(pack(votes, imported_name))
     except BaseException as error:
         try:
             delete(study, storage)

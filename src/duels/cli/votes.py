@@ -40,14 +40,16 @@ def analyse(
     if format is Format.table:
         print_text(f"{found.counts()} ({found.said})\n")
         print_rows(rows, format, LEADERBOARD_COLUMNS, note=found.ranked)
-        print_text(f"\n{found.verdict}")
+        print_text("\n".join(["", str(found.verdict), *found.notes]))
     elif format is Format.json:
         facts: dict[str, object] = {"votes": found.votes, "ties": found.ties, "skipped": found.skipped}
         facts |= {"columns": found.said, "ranked": found.ranked}
-        facts |= {"leaderboard": rows, "verdict": found.verdict.as_dict()}
+        facts |= {"leaderboard": rows, "verdict": found.verdict.as_dict(), "notes": list(found.notes)}
         print(json.dumps(facts, indent=2, ensure_ascii=False))
     else:
         print_rows(rows, format, LEADERBOARD_COLUMNS)
+        for note in found.notes:
+            print(note, file=sys.stderr)
 
 
 def ratings(

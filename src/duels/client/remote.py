@@ -8,6 +8,7 @@ from ..study.agreement import Agreement
 from ..study.duels import Asked, LogEntry, checked_note, duel_number
 from ..study.judge_log import Judges
 from ..study.positions import Position
+from ..study.repeatability import Repeatability
 from .connection import Again, Change, Connection, Json, quoted, row_of
 
 ROOT = "/api/studies/"
@@ -94,11 +95,11 @@ class Remote(Generic[AnyDuel]):
         self._post("/resume", Again.ALWAYS)
 
     def judges(self) -> Judges:
-        """Return the calls of the study's judges: number and cost, which sides they chose, how often they agree."""
+        """Return what the study's judges have done: calls, cost, sides, repeatability and agreement."""
         found = self._get("/judges")
-        positions = [row_of(Position, one) for one in found["positions"]]
-        agreements = [row_of(Agreement, one) for one in found["agreements"]]
-        return row_of(Judges, found | {"positions": positions, "agreements": agreements})
+        kinds: dict[str, Any] = {"positions": Position, "repeatability": Repeatability, "agreements": Agreement}
+        lists = {name: [row_of(kind, one) for one in found[name]] for name, kind in kinds.items()}
+        return row_of(Judges, found | lists)
 
     def open_duels(self) -> list[AnyDuel]:
         """Return the duels without an answer, oldest first; the first 10,000 of them."""

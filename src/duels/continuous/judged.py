@@ -94,6 +94,7 @@ class TuningRun(Run):
     """
 
     uncertain = (None, "max_duels")
+    is_repeated = False  # a model takes its answers as noisy
     study: Any  # a `Tuning`, of which `Run` uses what it shares with `Study`
 
     def __init__(self, study: Tuning, max_duels: int | None, judges: Mapping[str | None, Judge], *others: Any) -> None:
@@ -101,14 +102,22 @@ class TuningRun(Run):
         super().__init__(given, {name: _reading(one) for name, one in judges.items()}, *others)
         self.max_duels = max_duels
 
-    def _is_finished(self, history: History) -> bool:
-        return False
+    @property
+    def unanswered(self) -> dict[int, str | None]:
+        """The duels at which the judge failed. One whose reply cannot be used is replaced by another duel."""
+        return self.ledger.failed
+
+    def _reason_in_answers(self, history: History) -> None:
+        return None
+
+    def _look_first(self) -> None:
+        """There are no items."""
 
     def _ask_in(self, connection: sa.Connection, *, most: int) -> list[Task]:
         """Ask new questions, if so many are ready; fewer, and the run ends, if there are to be no more."""
         if self._unconfirmed or most < 1:
             return []
-        asked = len(self.study.current(connection).left) - self.ledger.spent().bad  # a reply that says nothing is free
+        asked = len(self.study.current(connection).left) - len(self.ledger.unusable)  # those without an answer are free
         count = most if self.max_duels is None else min(most, self.max_duels - asked)
         if count < 1:
             self.ended = "max_duels"

@@ -42,7 +42,7 @@ class Answer(NamedTuple):
         answer: left, right, tie, both_bad or skip. A judge may also give the name of one of the two arms.
         note: Why; kept in the log, up to 2,000 characters.
         cost: What the answer cost, in dollars; None if it is not known.
-        bad: Whether the judge's reply had no usable answer. It is then a skip, and counted.
+        bad: Whether the judge's reply had no usable answer. It is then a skip, and the judge is asked again.
 
     Example:
         >>> Answer("left", note="The other one is off topic.", cost=0.002).answer
@@ -113,6 +113,13 @@ class Judge:
             reply = await reply
         return checked(reply, question)
 
+    def without_cache(self) -> "Judge":
+        """Return the judge without the cache of `functools` that its function may have."""
+        if not hasattr(self.function, "cache_info"):
+            return self
+        inner, owner = inspect.unwrap(self.function), getattr(self.function, "__self__", None)
+        return Judge(inner if owner is None else inner.__get__(owner), self._takes_prompt, self._executor)
+
     async def aclose(self) -> None:
         """Release what the function holds, such as connections, if it has an `aclose` of its own."""
         if close := getattr(self.function, "aclose", None):
@@ -177,7 +184,7 @@ def checked(reply: object, question: Question) -> Answer:
     if word is None or (cost is None and given.cost is not None):
         found = given.answer if word is None else given
         return Answer("skip", clean(f"the judge returned {cut(found, 500)}: {EXPECTED}"), cost, bad=True)
-    return Answer(word, note, cost, bool(given.bad))
+    return Answer("skip" if given.bad else word, note, cost, bool(given.bad))
 
 
 def clean(text: str, most: int = NOTE) -> str:

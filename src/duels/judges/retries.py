@@ -1,4 +1,4 @@
-"""Ask a judge again when it fails, after a pause that grows."""
+"""Ask a judge again: when it fails, after a pause that grows; when its reply cannot be used, at once."""
 
 import asyncio
 import itertools
@@ -13,6 +13,7 @@ from .questions import Answer, Judge, JudgeError, Question, Undo, clean
 FIRST, LONGEST = 1.0, 60.0  # seconds of the first pause, which doubles each time, and of the longest
 PATIENCE = 600.0  # seconds that a judge may ask to wait: beyond, the run is better resumed later
 HOPELESS = (NameError, ImportError, NotImplementedError)  # mistakes in the judge's code, which stay
+REPLIES = 3  # to a question, until one can be used
 REASON = 500  # characters of an error
 
 _random = random.Random()
@@ -25,9 +26,10 @@ class Attempted(NamedTuple):
         answer: The answer. After the last failure it is a skip, with the reason as its note; the cost is that of all
             attempts, as far as it is known.
         calls: How many times the judge was called.
-        error: Why the last attempt failed; None if there is an answer.
+        error: Why the last attempt failed; None if there is a reply.
         final: Whether the judge will fail at every other question too, such as with a wrong key.
         closed: Whether it will fail at this question every time, such as one that is too long.
+        unusable: How many replies had no usable answer.
     """
 
     answer: Answer
@@ -35,6 +37,7 @@ class Attempted(NamedTuple):
     error: str | None = None
     final: bool = False
     closed: bool = False
+    unusable: int = 0
 
 
 async def answered(
@@ -43,17 +46,20 @@ async def answered(
     *,
     attempts: int = 5,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
+    allow_reply: Callable[[], bool] = lambda: True,
     rng: random.Random | None = None,
 ) -> Attempted:
-    """Ask a judge until it answers.
+    """Ask a judge until it gives an answer that can be used.
 
     Args:
         judge: Whom to ask.
         question: What to ask.
-        attempts: How often to ask at most.
+        attempts: How often to ask at most while the judge fails.
         sleep: What waits between two attempts: 1 second, then 2, 4, … up to 60, each shortened by up to a half at
             random. A `JudgeError` with `retry_after` asks for that time at least. If it returns False, there is no
             further attempt.
+        allow_reply: Called after a reply without a usable answer, before the judge is asked again; up to three replies
+            are asked for in all. If it returns False, the judge is not asked again.
         rng: The generator of the random part.
 
     Returns:
@@ -63,13 +69,20 @@ async def answered(
         Undo: If the judge takes back its last answer.
         InvalidInput: If `attempts` is not a positive whole number.
     """
-    tried = await attempted(partial(judge, question), attempts=attempts, sleep=sleep, rng=rng)
-    if tried.failure is None:
-        return Attempted(tried.value._replace(cost=_sum(tried.cost, tried.value.cost)), tried.calls)
+    calls, unusable, cost = 0, 0, None
+    while True:
+        tried = await attempted(partial(judge, question), attempts=attempts, sleep=sleep, rng=rng)
+        calls, cost = calls + tried.calls, _sum(cost, tried.cost)
+        if tried.failure is not None:
+            break
+        answer: Answer = tried.value
+        cost, unusable = _sum(cost, answer.cost), unusable + answer.bad
+        if not answer.bad or unusable >= REPLIES or not allow_reply():
+            return Attempted(answer._replace(cost=cost), calls, unusable=unusable)
     reason, hopeless = clean(str(tried.failure), REASON), not tried.may_work_later
     this_question = tried.failure.this_question
-    answer = Answer("skip", reason, tried.cost)
-    return Attempted(answer, tried.calls, reason, hopeless and not this_question, hopeless and this_question)
+    final, closed = hopeless and not this_question, hopeless and this_question
+    return Attempted(Answer("skip", reason, cost), calls, reason, final, closed, unusable)
 
 
 class Tried(NamedTuple):

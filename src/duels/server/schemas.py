@@ -226,14 +226,23 @@ class JudgeAgreement(BaseModel):
     kappa: float | None
 
 
+class JudgeRepeatability(BaseModel):
+    judge: str | None
+    repeats: Annotated[int, Field(description="How many of its answers it was asked for again.")]
+    same: Annotated[int, Field(description="How often it gave the same answer.")]
+
+
 class JudgesOut(BaseModel):
     calls: Annotated[int, Field(description="All calls, retries and repeats included; 0 if only people answered.")]
     unstored: Annotated[int, Field(description="Calls without an answer in the log.")]
     cost: float
     bad: Annotated[int, Field(description="Replies without a usable answer.")]
     failed: Annotated[int, Field(description="Questions without a reply.")]
-    repeats: Annotated[int, Field(description="Questions that a second judge was asked.")]
+    repeats: Annotated[int, Field(description="Calls that asked a judge the same question again.")]
+    second_opinions: Annotated[int, Field(description="Questions that a second judge was asked.")]
+    identical: Annotated[int, Field(description="Questions about identical outputs: ties without a call.")]
     positions: list[JudgePosition]
+    repeatability: list[JudgeRepeatability]
     agreements: list[JudgeAgreement]
 
 
@@ -243,7 +252,7 @@ class StandingOut(BaseModel):
     chances: list[ChanceOut]
     answers_median: Annotated[int | None, Field(description="Half of such studies need at most this many more.")]
     answers_90: Annotated[int | None, Field(description="Nine in ten need at most this many more.")]
-    answers_an_hour: Annotated[float | None, Field(description="How many answers came lately.")]
+    answers_an_hour: Annotated[float | None, Field(description="How many answers came lately; null if none do.")]
     hours_median: Annotated[float | None, Field(description="How long the median takes at that rate.")]
     hint: Annotated[str, Field(description="What to change if no verdict is in sight.")]
     words: str
@@ -358,6 +367,8 @@ class StudySettings(BaseModel):
     comments: bool
     votes: int
     after: Literal["stop", "rank"]
+    margin: float
+    about: About
 
 
 class NewSettings(RequestBody):
@@ -371,6 +382,12 @@ class NewSettings(RequestBody):
     votes: Annotated[int | None, Field(ge=1, le=100_000, description="How many votes each voter is asked for.")] = None
     after: Annotated[
         Literal["stop", "rank"] | None, Field(description="When the winner is known: stop, or rank the others.")
+    ] = None
+    margin: Annotated[
+        float | None, Field(ge=0, lt=0.5, description="May be chosen at any time, even after looking at results.")
+    ] = None
+    about: Annotated[
+        About | None, Field(description="What the verdict is about. It can be changed before the first question.")
     ] = None
 
 
@@ -478,10 +495,11 @@ class Progress(BaseModel):
     goal: int
     total: Annotated[int, Field(description="Votes by all voters.")]
     done: Annotated[
-        Literal["goal", "winner", "retired", "full"] | None,
+        Literal["goal", "winner", "everything", "asked", "retired", "full"] | None,
         Field(
-            description="Why there is no question. `full`: a cap of the link is reached, in total, for this voter or "
-            "for this address."
+            description="Why there is no question. `everything`: this voter was asked everything there is. `asked`: "
+            "others have the last questions. `full`: a cap of the link is reached, in total, for this voter or for "
+            "this address."
         ),
     ]
     question: Annotated[str, Field(description="What voters are asked about each two outputs.")]

@@ -119,6 +119,7 @@ def settings_page(
         before=before,
         arms=numbered,
         pages=pages,
+        was_asked=bool(found.history().left),
         **about,
     )
 
@@ -170,10 +171,12 @@ def pages_of(arms: int, at: str) -> tuple[Json, slice]:
 
 
 def shown_judges(service: Service, study: AnyStudy) -> Json:
-    """Return calls and cost of the study's judges as text, and a sentence for each that prefers a side. Blocks."""
+    """Return calls and cost of the study's judges as text, how often each repeats its answer, and biases. Blocks."""
     found = service.judges(study)
     bias = [sentence(alarm_line(one)) for one in found.positions if one.biased]
-    return {"calls": found.calls, "cost": money(found.cost) if found.cost else "", "bias": bias}
+    cost = money(found.cost) if found.cost else ""
+    repeatability = [(one.judge or "", f"{one.same:,} of {one.repeats:,}") for one in found.repeatability]
+    return {"calls": found.calls, "cost": cost, "bias": bias, "repeatability": repeatability}
 
 
 def ranks_of(study: Study, shown: Json) -> str:

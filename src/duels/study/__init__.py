@@ -28,6 +28,7 @@ _HOMES = {
     "Tally": "tally",
     "Position": "positions",
     "Sides": "positions",
+    "Repeatability": "repeatability",
     "Agreement": "agreement",
     "agreements": "agreement",
     "VoterAgreement": "voter_agreement",
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from .items import add_items
     from .leaderboard import RankRow
     from .positions import Position, Sides
+    from .repeatability import Repeatability
     from .standing import Standing
     from .study import Study
     from .tally import LeaderboardRow, PairRow, Tally

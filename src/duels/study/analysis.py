@@ -9,6 +9,7 @@ from ..votes.files import VoteSource, count_votes
 from ..votes.votes import MOST_ARMS
 from .about import COMPARISONS
 from .leaderboard import leaderboard, preferences
+from .paths import find_paths_in
 from .tally import RANKED, LeaderboardRow, PairRow, Tally, ranked_words
 from .verdict import Verdict, verdict
 
@@ -25,6 +26,7 @@ class Analysis(NamedTuple):
         said: Which column was taken for what.
         ranked: By what the leaderboard ranks.
         skipped: How many rows were left out because they are skips, such as errors of a judge.
+        notes: What makes the verdict doubtful: votes that look like a sort or a bracket.
     """
 
     leaderboard: list[LeaderboardRow]
@@ -35,6 +37,7 @@ class Analysis(NamedTuple):
     said: str
     ranked: str = RANKED
     skipped: int = 0
+    notes: tuple[str, ...] = ()
 
     def counts(self) -> str:
         """Return how many votes, ties and skips there are, in words."""
@@ -49,7 +52,8 @@ class Analysis(NamedTuple):
         ]
         form = f"{{:>4}}  {{:<{max(3, *(len(row.arm) for row in self.leaderboard))}}}" + " {:>6}" * 7
         head = f"{self.counts()} ({self.said})"
-        return "\n".join([head, "", *(form.format(*row) for row in [heads, *rows]), self.ranked, "", str(self.verdict)])
+        table = [form.format(*row) for row in [heads, *rows]]
+        return "\n".join([head, "", *table, self.ranked, "", str(self.verdict), *self.notes])
 
 
 def tally_of(votes: VoteSource) -> Tally:
@@ -89,6 +93,7 @@ def analyse(source: VoteSource, *, confidence: float = 0.95, margin: float = 0.0
     """
     votes = count_votes(source)
     tally = tally_of(votes)
+    note = find_paths_in(votes)
     return Analysis(
         leaderboard=leaderboard(tally, confidence),
         preferences=preferences(tally, confidence),
@@ -98,4 +103,5 @@ def analyse(source: VoteSource, *, confidence: float = 0.95, margin: float = 0.0
         said=votes.said,
         ranked=ranked_words(tally),
         skipped=votes.skipped,
+        notes=() if note is None else (note,),
     )

@@ -2,15 +2,19 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
+from functools import partial
 from typing import Any, NamedTuple
+
+import sqlalchemy as sa
 
 from ..errors import Conflict, InvalidInput
 from ..judges.questions import Answer, Judge, Question, as_judge
 from ..judges.retries import Attempted, answered
 from ..votes.names import voter_name
 from .duels import Duel
+from .item_rows import rows
 
-ATTEMPTS = 5  # at a question
+ATTEMPTS = 5  # at a question, while the judge fails
 TURNED = {"left": "right", "right": "left"}
 
 
@@ -21,19 +25,26 @@ class Task(NamedTuple):
         duel: The duel.
         judge: Who is asked.
         orders: How many calls that takes: one, or one for each order.
-        repeat: Whether another judge has answered it already.
+        second: Whether another judge has answered it already.
         begun: Whether the log says already that it is asked now.
         turned: Whether the sides are changed: a second judge has a coin of its own.
         confirms: What the judge answered before, if it is now asked in the other order.
+        repeats: What the judge replied first, if it is now asked the same once more.
     """
 
     duel: Duel
     judge: str | None
     orders: int = 1
-    repeat: bool = False
+    second: bool = False
     begun: bool = False
     turned: bool = False
     confirms: str | None = None
+    repeats: str | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the duel has no answer yet: this one counts."""
+        return not self.second and self.confirms is None and self.repeats is None
 
 
 class Reply(NamedTuple):
@@ -45,6 +56,8 @@ class Reply(NamedTuple):
         calls: How many calls were made.
         error: Why the judge failed, if it did.
         final: Whether it will fail at every other question too.
+        closed: Whether it will fail at this question every time.
+        unusable: How many replies had no usable answer.
         first: With both orders, the answer to the first one.
         second: If an earlier answer was to be confirmed, the reply in the other order.
     """
@@ -54,62 +67,89 @@ class Reply(NamedTuple):
     calls: int
     error: str | None = None
     final: bool = False
+    closed: bool = False
+    unusable: int = 0
     first: str | None = None
     second: str | None = None
 
     @property
-    def retries(self) -> int:
-        """How many of the calls were made because others had failed."""
+    def further_calls(self) -> int:
+        """How many of the calls were made because others had failed, or had no usable answer."""
         return self.calls - (1 if self.first == "skip" else self.task.orders)
 
     def note(self) -> dict[str, object]:
-        """Return what the log keeps. A question that was skipped is closed: this run does not ask it again."""
-        answer = self.answer
+        """Return what the log keeps.
+
+        What was skipped is closed: new questions are not about it. If that was not the judge's wish, see `Ledger`, the
+        run asks the same question again.
+        """
+        answer, repeats = self.answer, self.task.repeats
         note: dict[str, object] = {"calls": self.calls}
         note |= {} if answer.note is None else {"note": answer.note}
         note |= {} if answer.cost is None else {"cost": answer.cost}
         note |= {} if self.first is None else {"first": self.first}
         note |= {} if self.error is None else {"failed": True}
         note |= {"bad": True} if answer.bad else {}
-        return note | ({"closed": True} if answer.answer == "skip" else {})
+        note |= {"unusable": self.unusable} if self.unusable else {}
+        note |= {"closed": True} if answer.answer == "skip" else {}
+        if repeats is not None:
+            note |= {"repeats": repeats} | ({"contradicts": True} if answer.answer not in ("skip", repeats) else {})
+        return note
 
 
-async def asked(judge: Judge, task: Task, pause: Callable[[float], Awaitable[object]]) -> Reply:
+async def ask_judge(
+    judge: Judge,
+    task: Task,
+    pause: Callable[[float], Awaitable[object]],
+    allow_reply: Callable[[], bool] = lambda: True,
+) -> Reply:
     """Ask a judge; with both orders one after the other, where disagreement is a tie, also with an earlier answer.
 
     Args:
         judge: Whom to ask.
         task: What to ask.
         pause: What waits between two attempts, see `answered`.
+        allow_reply: Whether to ask again after a reply without a usable answer, see `answered`.
 
     Raises:
         Undo: If the judge takes back its last answer.
         KeyboardInterrupt: If the judge does.
     """
+    asked = judge if task.repeats is None else judge.without_cache()
+    ask = partial(answered, asked, attempts=ATTEMPTS, sleep=pause, allow_reply=allow_reply)
     question = _turned(question_of(task.duel)) if task.turned else question_of(task.duel)
-    found = await answered(judge, question, attempts=ATTEMPTS, sleep=pause)
-    said = found.answer.answer
+    found = await ask(question)
+    word = found.answer.answer
     if task.turned:
-        answer = TURNED.get(said, said)
-        found = found._replace(answer=found.answer._replace(answer=answer))
+        found = found._replace(answer=found.answer._replace(answer=TURNED.get(word, word)))
+    reply = Reply(task, found.answer, found.calls, found.error, found.final, found.closed, found.unusable)
     if task.confirms is not None:
         both = found.answer._replace(answer=_joint(task.confirms, found.answer.answer))
-        return Reply(task, both, found.calls, found.error, found.final, second=said)
+        return reply._replace(answer=both, second=word)
     if task.orders == 1:
-        return Reply(task, found.answer, found.calls, found.error, found.final)
-    if found.answer.answer == "skip":
-        return Reply(task, found.answer, found.calls, found.error, found.final, "skip")
-    return _agreed(task, found, await answered(judge, _turned(question), attempts=ATTEMPTS, sleep=pause))
+        return reply
+    if word == "skip":
+        return reply._replace(first="skip")
+    return _join_orders(reply, await ask(_turned(question)))
 
 
-def _agreed(task: Task, found: Attempted, turned: Attempted) -> Reply:
-    first, second = found.answer, turned.answer
-    other = TURNED.get(second.answer, second.answer)
-    answer = _joint(first.answer, other)
+def _join_orders(reply: Reply, turned: Attempted) -> Reply:
+    """The reply in one order together with that in the other one."""
+    first, second = reply.answer, turned.answer
+    answer = _joint(first.answer, TURNED.get(second.answer, second.answer))
     costs = [one.cost for one in (first, second) if one.cost is not None]
     notes = [one.note for one in (first, second) if one.note is not None]
-    joined = Answer(answer, "\n".join(notes) or None, sum(costs) if costs else None, first.bad or second.bad)
-    return Reply(task, joined, found.calls + turned.calls, turned.error, turned.final, first.answer)
+    both = Answer(answer, "\n".join(notes) or None, sum(costs) if costs else None, second.bad)
+    return Reply(
+        reply.task,
+        both,
+        reply.calls + turned.calls,
+        turned.error,
+        turned.final,
+        turned.closed,
+        reply.unusable + turned.unusable,
+        first.answer,
+    )
 
 
 def _joint(first: str, other: str) -> str:
@@ -123,6 +163,18 @@ def question_of(duel: Duel) -> Question:
     if item is None or item.left is None or item.right is None:
         return Question(None, duel.left, duel.right, duel.left, duel.right)
     return Question(item.prompt, item.left.content, item.right.content, duel.left, duel.right)
+
+
+def has_identical_outputs(connection: sa.Connection, study_id: int, duel: Duel) -> bool:
+    """Return whether a duel's two outputs are the same text of the same kind; without an item they are not."""
+    if duel.item is None:
+        return False
+    same = (
+        "SELECT 1 FROM outputs one JOIN outputs other ON other.study_id = one.study_id AND other.item = one.item "
+        "AND other.kind = one.kind AND other.content = one.content "
+        "WHERE one.study_id = ? AND one.item = ? AND one.arm = ? AND other.arm = ?"
+    )
+    return bool(rows(connection, same, (study_id, duel.item.number, duel.left, duel.right)))
 
 
 def _turned(question: Question) -> Question:

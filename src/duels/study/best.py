@@ -26,7 +26,7 @@ from ..votes.item_files import Item, ItemSource, items_of, output_of, read_items
 from .about import NEW_ITEMS, About, check_about
 from .catalogue import create_study, load_study
 from .certainty import checked_confidence, checked_margin
-from .items import add_output, lacking, list_items, store_items
+from .items import add_items, add_output, lacking, list_items, store_items
 from .not_worse import NotWorse
 from .outcome import RunResult
 from .run import run_async
@@ -61,7 +61,7 @@ def find_best(
             `duels.votes.read_items`; or just names.
         judge: See `Study.run`.
         prompts: The prompts, if the outputs are given by candidate.
-        max_calls: How many calls the study may make, over all runs.
+        max_calls: How many calls the study may make, over all runs; by default see `Study.run`.
         max_cost: How much its calls may cost, over all runs.
         concurrency: How many calls are made at the same time.
         confidence: The probability that no verdict of the study is ever wrong.
@@ -230,7 +230,9 @@ class _Given:
             load_if_exists=True,
         )
         if self.items and not store_items(study, self.items):
-            _refuse_changes(study, self.items)
+            known = _refuse_changes(study, self.items, may_grow=self.about == NEW_ITEMS)
+            if known < len(self.items):
+                add_items(study, self.items[known:])
         if self.functions:
             keep = partial(_keep_functions, study=study, functions=self.functions)
             study.storage.write(Write(keep, study.id))
@@ -280,8 +282,17 @@ def _read(outputs: Candidates, prompts: Iterable[str] | None) -> tuple[list[Item
     return items, {}, list(dict.fromkeys(arm for item in items for arm in item.outputs))
 
 
-def _refuse_changes(study: Study, items: list[Item]) -> None:
-    """Raise `Conflict` if the study has other prompts, or other outputs than were given."""
+def _refuse_changes(study: Study, items: list[Item], may_grow: bool) -> int:
+    """Raise `Conflict` if the study has other prompts, or other outputs than were given.
+
+    Args:
+        study: The study.
+        items: What was given.
+        may_grow: Whether more prompts may have been added at the end.
+
+    Returns:
+        How many prompts the study has.
+    """
     start, number = f"study {study.name!r} exists, but", 0
     while found := list_items(study, number, MANY):
         for number, stored in found:
@@ -296,10 +307,11 @@ def _refuse_changes(study: Study, items: list[Item]) -> None:
                         f"{start} the output of {arm!r} for prompt {number} has changed: choose another study_name"
                     )
         number = found[-1][0]
-    if number != len(items):
+    if number > len(items) or (number < len(items) and not may_grow):
         raise Conflict(
             f"{start} it has {counted(number, 'prompt')}, and {len(items)} were given: choose another study_name"
         )
+    return number
 
 
 def _keep_functions(connection: sa.Connection, *, study: Study, functions: Mapping[str, str]) -> None:

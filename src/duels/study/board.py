@@ -4,15 +4,16 @@ import copy
 import dataclasses
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import sqlalchemy as sa
 
 from ..errors import DuelsError, PolicyError
 from ..policies import Policy
 from ..storage.storage import NotReady, StudyRow
 from . import leaderboard as tables
-from . import log as log_of_study
 from .answers import AnswerLog, AnswerTable, Counted, counted
 from .certainty import checked_confidence, share_of
 from .duels import iso_time
@@ -52,7 +53,7 @@ def board(study: Study, confidence: float | None = None, log: AnswerLog | None =
 
     Args:
         study: The study.
-        confidence: Of the verdict and the intervals; by default the study's own.
+        confidence: Of the intervals; by default the study's own, which is that of the verdict.
         log: What was read of the study's log before, so that only the rest is read.
 
     Returns:
@@ -71,7 +72,7 @@ def board(study: Study, confidence: float | None = None, log: AnswerLog | None =
         - `voters`: the 50 with most answers, and when they last answered; `voters_total` counts all of them, and
           `unnamed` the answers without a voter.
     """
-    moment = study.read(lambda _, history: _moment(study, history))
+    moment = study.read(partial(_moment, study))
     given = (log or AnswerLog()).follow(study, moment.counted)
     tally = moment.tally
     verdict = moment.look.verdict()
@@ -207,7 +208,7 @@ def regret_so_far(
     return [{"answers": n, "estimate": low, "upper": high} for n, low, high in zip(answers.tolist(), *curves)]
 
 
-def _moment(study: Study, history: History) -> Moment:
+def _moment(study: Study, connection: sa.Connection, history: History) -> Moment:
     policy, player, trouble = None, None, ""
     try:
         if len(history.places) > MOST_CHAMPIONS:
@@ -228,7 +229,7 @@ def _moment(study: Study, history: History) -> Moment:
         seq=history.seq,
         tally=history.tally,
         retired=history.retired,
-        look=history.look(log_of_study.clock()),
+        look=study.look_in(connection, history),
         open=len(history.open),
         counted=counted(history),
         state=None if player is None else copy.deepcopy(player.state),

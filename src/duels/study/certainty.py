@@ -222,9 +222,6 @@ class OnComparisons(Certainty):
     def no_winner_level(self) -> float:
         return self._start_level()
 
-    def _leading(self) -> tuple[Ints, Ints]:
-        return _promising(self._tally, 0.0)
-
     def weigh(self, won: npt.ArrayLike, lost: npt.ArrayLike, tied: npt.ArrayLike) -> Floats:
         return super().weigh(won, lost, tied) if self._is_one_pair else log_evidence(won, lost)
 
@@ -245,7 +242,8 @@ class OnComparisons(Certainty):
 
     def _margin_level(self) -> float:
         arms = self._tally.started_with
-        return math.log(16.0 * arms * (arms - 1) / self._delta)  # any arm may be close to any other by mistake
+        pairs = max(arms * (arms - 1), 1)  # any arm may be close to any other by mistake
+        return math.log(16.0 * pairs / self._delta)
 
     @property
     def _is_one_pair(self) -> bool:

@@ -21,6 +21,7 @@ from ..policies import Policy
 from ..policies import policy as find_policy
 from ..storage.batches import Batch
 from ..storage.storage import StudyRow
+from .about import THESE_ANSWERS
 from .asked_items import AskedItems, ItemSet, Place, item_set_of
 from .goal import Goal
 from .player import Player, SavedState
@@ -250,7 +251,7 @@ class History(Record):
         Returns:
             The arms on the left and on the right, and 1 if the policy's first arm is on the right.
         """
-        if self.has_answered(person):
+        if self.leaves_out(person):
             self._asked_last = None
             return self.turned(*self._question_of(person, now))
         player = self._entered()
@@ -270,16 +271,20 @@ class History(Record):
         self._asked_last, self._asked_number = (i, j), len(self.left)
         return self.turned(i, j)
 
-    def has_answered(self, person: int) -> bool:
-        """Return whether a person has given answers that count."""
-        return person >= 0 and self._answers_of[person] > 0
+    def leaves_out(self, person: int) -> bool:
+        """Return whether the answers of a person are left out when the next question for that person is chosen.
+
+        What people are asked should not depend on what they said: somebody who dislikes an arm, and is therefore asked
+        about it again, would make others look good. Where one person gives most of the answers, there would be nothing
+        left to choose by, and the verdict is about that person anyway. A count of final answers does not mind.
+        """
+        if person < 0 or self.goal.about == THESE_ANSWERS:
+            return False
+        mine = self._answers_of[person]
+        return 0 < mine <= self.by_people - mine
 
     def _question_of(self, person: int, now: float) -> tuple[int, int]:
-        """The places of the next pair for a person who has answered before.
-
-        What people are asked must not depend on what they said: somebody who dislikes an arm, and is therefore asked
-        about it again, would make others look good. So their own answers are left out.
-        """
+        """The places of the next pair for a person whose own answers are left out."""
         others = copy.copy(self)
         others.wins, others.ties = self.wins.copy(), self.ties.copy()
         mine = np.flatnonzero((np.array(self.person) == person) & (np.array(self.counting) == 1))
@@ -316,6 +321,11 @@ class History(Record):
         """Return whether there is a question: all may have been asked, of everybody or of this person."""
         return self._questions.can_ask(now, person)
 
+    @property
+    def has_outputs(self) -> bool:
+        """Whether two active arms have outputs for all items; true in a study without items."""
+        return self._questions.has_outputs
+
     def next_place(self, left: int, right: int, now: float, person: int = NOBODY) -> Place | None:
         """Return the item of the next duel and its place, if it is of these arms; None in a study without items."""
         return self._questions.next_place(left, right, now, person)
@@ -334,6 +344,7 @@ class History(Record):
             "withdrawn": self.withdrawn,
             "imported": self.imported,
             "retired": self.retired,
+            "last_told": self.last_told,
             "after": self.goal.after,
             "open": list(self.open),
             "forgotten": sorted(self.forgotten),
@@ -383,6 +394,7 @@ class History(Record):
         self._see_all_open()
         self.forgotten = set(plain["forgotten"])
         self.retired, self.imported, self.notes = plain["retired"], plain["imported"], plain.get("notes")
+        self.last_told = plain["last_told"]
         self.goal = self.goal._replace(**{name: plain[name] for name in ("after", "margin", "about")})
         self.contradictions, self.imports = plain["contradictions"], [tuple(span) for span in plain["imports"]]
         self._asked_again, self.unknown, self.by_judges = (
@@ -391,6 +403,7 @@ class History(Record):
             plain["by_judges"],
         )
         self._answers_of = _answers_of(self.person, self.counting, plain["people"])
+        self.people = sum(given > 0 for given in self._answers_of)
         self.returned = sum(given > 1 for given in self._answers_of)
         if self.items is not None:
             self.items = AskedItems(self.row.seed, self.goal.about)

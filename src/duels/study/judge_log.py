@@ -10,6 +10,7 @@ from .agreement import Agreement
 from .ledger import Ledger
 from .log import PAGE, Log, log_entry
 from .positions import Position
+from .repeatability import Repeatability
 
 # In JSON a quote inside of a text has a backslash before it, so this is found in the notes of calls only.
 OF_CALLS = events.c.note.contains('"calls": ')
@@ -24,8 +25,11 @@ class Judges(NamedTuple):
         cost: The cost of all calls that said it.
         bad: How many replies had no usable answer.
         failed: How many questions had no reply, after several attempts.
-        repeats: How many questions were asked of a second judge.
+        repeats: How many of the calls asked a judge the same question again, to see whether it repeats its answer.
+        second_opinions: How many questions were asked of a second judge.
+        identical: How many questions had identical outputs, and are ties without a call.
         positions: How often each judge chose each side.
+        repeatability: How often each judge gave the same answer again.
         agreements: How often the judges agree, if there are several.
     """
 
@@ -35,13 +39,16 @@ class Judges(NamedTuple):
     bad: int
     failed: int
     repeats: int
+    second_opinions: int
+    identical: int
     positions: list[Position]
+    repeatability: list[Repeatability]
     agreements: list[Agreement]
 
 
 def activity_of(ledger: Ledger) -> Judges:
     """Return what a ledger holds."""
-    return Judges(*ledger.spent(), ledger.positions(), ledger.agreements())
+    return Judges(*ledger.spent(), ledger.positions(), ledger.repeatability(), ledger.agreements())
 
 
 def follow(log: Log, ledger: Ledger) -> Ledger:

@@ -1,15 +1,28 @@
 """A look at a study: what its verdict depends on at one moment, copied so that nobody waits while it is computed."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .about import THESE_ITEMS
 from .certainty import certainty_of
 from .exhausted import find_exhausted
 from .goal import Goal
 from .moments import Answered, Moments
+from .reach import Reach, find_reach
 from .tally import Ints, Tally
 from .verdict import Answerers, Missing, Verdict
+
+
+class Columns(NamedTuple):
+    """The answers that count, in the order in which they were given."""
+
+    left: Ints  # (n,): arms
+    right: Ints
+    answer: Ints  # as in `record`
+    item: Ints  # the item's number; −1 for none
+    person: Ints  # who gave it; negative where that is not a person who is known
 
 
 class Look(NamedTuple):
@@ -26,6 +39,7 @@ class Look(NamedTuple):
         expired: (K, K) int64: Questions without an answer within the lease.
         left: (K, K) int64: Questions that can still be answered; None if there is no end of them.
         contradictions: How often a judge whose answers were to be final contradicted itself.
+        answers: Returns who answered what, which takes a while; None where only the verdict itself is wanted.
     """
 
     goal: Goal
@@ -38,6 +52,7 @@ class Look(NamedTuple):
     expired: Ints
     left: Ints | None
     contradictions: int = 0
+    answers: Callable[[], Columns] | None = None
 
     def verdict(self, margin: float | None = None, void: str | None = None) -> Verdict:
         """Return the verdict.
@@ -51,7 +66,7 @@ class Look(NamedTuple):
         # all of them. So only this moment counts, with all open questions as lost.
         named = None if tally.returning else self.moments.look(self.answered)
         reasons = " and ".join(filter(None, (self.void, void))) or None
-        known: dict[str, Any] = {"void": reasons, "answerers": self.answerers}
+        known: dict[str, Any] = {"void": reasons, "answerers": self.answerers, "contradictions": self.contradictions}
         found = self.goal.verdict(tally, margin, named=None if named is None else tally.names[named], **known)
         if found.kind == "not yet" and not tally.returning and tally.open is not None and tally.open.any():
             # What was certain before the first open question was asked is certain now.
@@ -60,10 +75,29 @@ class Look(NamedTuple):
             earlier = self.goal.verdict(before, margin, duels=found.duels, **known)
             found = earlier if earlier.kind != "not yet" else found
         if found.kind == "winner":
-            return _with(found, missing=self._missing(tally.names.index(found.winner or "")))
+            winner = tally.names.index(found.winner or "")
+            return _with(found, missing=self._missing(winner), **self._reaches(winner))
         if found.kind == "not yet" and self.left is not None:
             margin = self.goal.margin if margin is None else margin
             return _with(found, exhausted=find_exhausted(tally, self.left, self.goal.confidence, margin))
+        return found
+
+    def _reaches(self, winner: int) -> dict[str, Reach]:
+        """Whether the winner also wins on other items, and with other people, where the verdict does not say so."""
+        if self.answers is None or self.tally.is_finite:
+            return {}
+        asks_again = self.goal.about == THESE_ITEMS and self.tally.items is not None
+        comes_back = self.tally.returning and self.answerers.people > 0
+        if not (asks_again or comes_back):
+            return {}
+        given = self.answers()
+        settings: dict[str, Any] = {"winner": winner, "active": self.tally.active}
+        settings |= {"started_with": self.tally.started_with, "delta": 1 - self.goal.confidence}
+        found = {}
+        if asks_again:
+            found["other_items"] = find_reach(given.left, given.right, given.answer, given.item, **settings)
+        if comes_back:
+            found["other_people"] = find_reach(given.left, given.right, given.answer, given.person, **settings)
         return found
 
     def _missing(self, winner: int) -> Missing | None:

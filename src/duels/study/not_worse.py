@@ -8,6 +8,7 @@ from ..judges.questions import JudgeError
 from .certainty import log_closeness, log_shortfall
 from .finite import log_closeness_on_items, log_shortfall_on_items
 from .goal import Goal
+from .items import count_items, list_items
 from .look import Look
 from .outcome import RunResult
 from .study import Study
@@ -47,8 +48,8 @@ class NotWorse(Study):
         return False if self._shortfall(tally, wins + waiting, losses, ties) >= level else None
 
     def is_exhausted(self, look: Look, verdict: Verdict) -> bool:
-        if look.left is None or self.is_certain(look.tally) is not None:
-            return False
+        if look.left is None or look.tally.is_finite or self.is_certain(look.tally) is not None:
+            return False  # on these answers those that there are decide in the end
         tally, left, level = look.tally, int(look.left[0, 1]), -math.log(1 - super().goal.confidence)
         wins, losses, ties = counts(tally)
         best = self._closeness(tally, wins + left, losses, ties)
@@ -80,6 +81,8 @@ class NotWorse(Study):
         if result.ended == "failed" or (not answered and (result.spent.failed or result.spent.bad)):
             why = result.error or self._last_note()
             raise JudgeError(f"the judge failed, so that the new version was not compared: {why}", can_retry=False)
+        if certain is None and wins + losses == 0 and self._are_the_same():
+            return None
         if certain is None and tally.is_finite and result.ended == "all asked" and answered and not result.unconfirmed:
             certain = losses - wins <= 2 * answered * self.margin + 1e-9
         if certain:
@@ -89,7 +92,28 @@ class NotWorse(Study):
         found = f"it scores {score}{on}" if answered else f"it has answers for {on}"
         found += f" ({counted(wins, 'win')}, {counted(losses, 'loss', 'losses')}, {counted(ties, 'tie')})"
         what = "is not known to be as good as" if certain is None else "is worse than"
-        return f"the new version {what} the old one, with a margin of {self.margin:g}: {found}.\n{result}"
+        power = f" {self.describe_power(result.items)}" if certain is None else ""
+        return f"the new version {what} the old one, with a margin of {self.margin:g}: {found}.{power}\n{result}"
+
+    def describe_power(self, items: int) -> str:
+        """Return how many of the prompts the new version must win to pass, if none is a tie."""
+        tally, level = self.tally()._replace(items=items), -math.log(1 - super().goal.confidence)
+        enough = (won for won in range(items + 1) if self._closeness(tally, won, items - won, 0) >= level)
+        fewest = next(enough, None)
+        if fewest is None:
+            return f"{counted(items, 'prompt')} cannot show it: add prompts, or choose a larger margin."
+        return f"{counted(items, 'prompt')} can show it from {counted(fewest, 'win')} on: more prompts tell more."
+
+    def _are_the_same(self) -> bool:
+        """Whether both versions have the same output for every prompt."""
+        number = 0
+        if not count_items(self):
+            return False
+        while found := list_items(self, number):
+            if any(len(set(item.outputs.values())) > 1 for _, item in found):
+                return False
+            number = found[-1][0]
+        return True
 
     def _last_note(self) -> str:
         notes = [str(entry.note["note"]) for entry in self.events() if "note" in entry.note]

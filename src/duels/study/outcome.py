@@ -8,11 +8,11 @@ from typing import Literal, NamedTuple
 from ..errors import counted
 from .agreement import Agreement
 from .confirming import one_order_text
-from .exhausted import describe_power
 from .items import count_items
 from .leaderboard import rating_text
 from .ledger import Ledger, Spent
 from .positions import Position
+from .repeatability import Repeatability
 from .study import Study
 from .tally import LeaderboardRow
 from .verdict import Verdict
@@ -47,9 +47,13 @@ class RunResult(NamedTuple):
         agreements: How often the judges agree, if there are several.
         items: How many items the study has.
         study: The study.
-        answers_to_go: How many more answers are likely needed for the verdict; None if that is not known.
+        answers_to_go: How many more answers are likely needed for the verdict; None if that is not known, or nothing is
+            left to ask.
         unconfirmed: How many answers of judges that prefer a side were given in one order only, where both are wanted.
             Until it is 0 there is no winner, and nothing is promised.
+        unanswered: How many questions have no usable answer, and are asked again by the next run.
+        orders: In how many orders a question is asked now.
+        repeatability: How often each judge of whom a question was repeated gave the same answer.
     """
 
     verdict: Verdict
@@ -63,10 +67,20 @@ class RunResult(NamedTuple):
     study: Study
     answers_to_go: int | None = None
     unconfirmed: int = 0
+    unanswered: int = 0
+    orders: int = 1
+    repeatability: Sequence[Repeatability] = ()
 
     @classmethod
     def of(
-        cls, study: Study, ledger: Ledger, ended: Ended, error: str | None = None, unconfirmed: int = 0
+        cls,
+        study: Study,
+        ledger: Ledger,
+        ended: Ended,
+        error: str | None = None,
+        unconfirmed: int = 0,
+        unanswered: int = 0,
+        orders: int = 1,
     ) -> "RunResult":
         """Return the result of a study as it is now."""
         verdict = study.look().verdict(void=one_order_text(unconfirmed))
@@ -80,8 +94,11 @@ class RunResult(NamedTuple):
             ledger.agreements(),
             count_items(study),
             study,
-            study.answers_to_go(verdict),
+            None if ended == "all asked" else study.answers_to_go(verdict),
             unconfirmed,
+            unanswered,
+            orders,
+            ledger.repeatability(),
         )
 
     @property
@@ -91,8 +108,13 @@ class RunResult(NamedTuple):
 
     @property
     def all_pairs(self) -> int:
-        """How many calls it takes to ask every pair about every item."""
-        return self.verdict.arms * (self.verdict.arms - 1) // 2 * self.items
+        """How many calls it takes to ask every pair about every item, in as many orders as this study asks."""
+        return self.verdict.arms * (self.verdict.arms - 1) // 2 * self.items * self.orders
+
+    @property
+    def saved(self) -> float | None:
+        """The share of these calls that the verdict did not need; None without a verdict, or without items."""
+        return 1 - self.calls / self.all_pairs if self.ended == "verdict" and self.all_pairs else None
 
     @property
     def calls(self) -> int:
@@ -109,7 +131,8 @@ class RunResult(NamedTuple):
         parts = [self.verdict.text(self.answers_to_go), self._power(), reason]
         if self.error is not None and self.ended not in ("failed", "verdict"):
             parts.append(f"The judge failed last with: {ended_once(self.error)}")
-        parts += [*self._rows(), self._costs(), *self._warnings(), *(f"{one}." for one in self.agreements)]
+        parts += [*self._rows(), self._costs(), self._identical_text(), self._unanswered_text()]
+        parts += [*repeat_lines(self.repeatability), *self._warnings(), *(f"{one}." for one in self.agreements)]
         return "\n".join(part for part in parts if part)
 
     def _repr_html_(self) -> str:
@@ -117,10 +140,9 @@ class RunResult(NamedTuple):
 
     def _power(self) -> str:
         """What so many prompts can show, if nothing was asked because that is too little."""
-        tally, confidence = self.study.tally(), self.verdict.confidence
         if self.ended != "exhausted" or self.verdict.duels or not self.items:
             return ""
-        return describe_power(tally._replace(items=self.items, about=self.verdict.about), confidence)
+        return self.study.describe_power(self.items)
 
     def _rows(self) -> list[str]:
         """The leaderboard, with the names last: so it is aligned whatever they are."""
@@ -135,11 +157,22 @@ class RunResult(NamedTuple):
         return ["rank  score  rating  arm", *rows, *([f"   …  {counted(more, 'more arm')}"] if more else [])]
 
     def _costs(self) -> str:
-        text, spent = costs_text(self.spent), self.spent
-        saved = 1 - spent.calls / self.all_pairs if self.all_pairs else 0.0
-        if self.ended == "verdict" and saved >= 0.01:
+        text, saved = costs_text(self.spent), self.saved or 0.0
+        if saved >= 0.01:
             text += f" All pairs on all items take {counted(self.all_pairs, 'call')}: {int(saved * 100)}% saved."
         return text
+
+    def _identical_text(self) -> str:
+        count = self.spent.identical
+        what = "was a tie without a call" if count == 1 else "were ties without a call"
+        return f"{counted(count, 'question')} about identical outputs {what}." if count else ""
+
+    def _unanswered_text(self) -> str:
+        """What a further run would ask again; a run that has failed says so itself."""
+        if not self.unanswered or self.ended in ("verdict", "failed"):
+            return ""
+        them = "it" if self.unanswered == 1 else "them"
+        return f"{counted(self.unanswered, 'question')} without a usable answer: run it again to ask {them} once more."
 
     def _warnings(self) -> list[str]:
         return bias_lines(self.positions)
@@ -151,16 +184,25 @@ def costs_text(spent: Spent) -> str:
         f"{counted(spent.unstored, 'call')} made but not stored" if spent.unstored else "",
         f"{counted(spent.bad, 'reply', 'replies')} without a usable answer" if spent.bad else "",
         f"{counted(spent.failed, 'question')} without a reply" if spent.failed else "",
-        f"{counted(spent.repeats, 'question')} asked of a second judge" if spent.repeats else "",
+        f"{counted(spent.second_opinions, 'question')} asked of a second judge" if spent.second_opinions else "",
     ]
-    text = counted(spent.calls, "call") + (f", {money(spent.cost)}" if spent.cost else "")
+    repeats = f", {spent.repeats:,} of them {'a repeat' if spent.repeats == 1 else 'repeats'}" if spent.repeats else ""
+    text = counted(spent.calls, "call") + repeats + (f", {money(spent.cost)}" if spent.cost else "")
     return text + (f" ({'; '.join(filter(None, notes))})." if any(notes) else ".")
 
 
 def bias_lines(positions: Sequence[Position]) -> list[str]:
     """Return a sentence about each judge that prefers a side."""
-    lines = [alarm_line(one) for one in positions if one.biased]
-    return [f"{line[0].upper()}{line[1:]}." for line in lines]
+    return [f"{_sentence(alarm_line(one))}." for one in positions if one.biased]
+
+
+def repeat_lines(found: Sequence[Repeatability]) -> list[str]:
+    """Return a sentence about each judge of whom a question was repeated."""
+    return [f"{_sentence(str(one)) if one.judge is None else one}." for one in found]
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def _name(row: LeaderboardRow) -> str:

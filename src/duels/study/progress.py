@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..errors import counted
 from ..judges.questions import Judge
 from ..judges.terminal import TerminalJudge
+from .budget import Limits
 from .ledger import Spent
 from .outcome import RunResult, money
 
 if TYPE_CHECKING:
-    from .run import Limits, Run
+    from .run import Run
 
 EVERY = 1.0  # seconds between two looks
 BUSY = 0.1  # share of the time that looking may take
@@ -46,7 +47,7 @@ class LastLine(Shown):
 class Line(Shown):
     """One line on a terminal: calls, cost, who leads, how sure that is, and what is left."""
 
-    def __init__(self, status: Any, limits: "Limits") -> None:
+    def __init__(self, status: Any, limits: Limits) -> None:
         self._status, self._limits = status, limits
         self._begun, self._before = time.monotonic(), -1
         self._next = self._begun + EVERY
@@ -135,7 +136,7 @@ class Shows(NamedTuple):
 
 @contextmanager
 def shown(
-    progress: bool | None, limits: "Limits", judges: Iterable[Judge] = (), shows: Shows | None = None
+    progress: bool | None, limits: Limits, judges: Iterable[Judge] = (), shows: Shows | None = None
 ) -> Iterator[Shown]:
     """Show the progress of a run while a block runs.
 

@@ -6,13 +6,14 @@ could ask again where the mean is low, and stop where it is high. `docs/study/ve
 """
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ..votes.columns import ANSWERS
 from .certainty import LATER_SHARE, RARE_SHARE
-from .record import LEFT, RIGHT
 from .tally import Bools, Floats, Ints
 
 SIZES = (1, 4, 16)  # the m: how many answers of a pair a cluster counts with
@@ -22,9 +23,11 @@ STAKES = np.geomspace(0.1, 1.8, 6)
 POOLED = 10  # clusters: how much the other pairs count in the forecast of one
 START_SHARE = 1 - LATER_SHARE - RARE_SHARE  # of δ, for the arms that were there at the start
 IN_SIGHT = 100  # times as many clusters as there are: a forecast beyond that says nothing
+LEFT, RIGHT = ANSWERS.index("left"), ANSWERS.index("right")
 
 
-class Reach(NamedTuple):
+@dataclass(frozen=True)
+class Reach:
     """How far a winner goes: beyond these items, or beyond these voters.
 
     Attributes:

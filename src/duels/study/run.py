@@ -2,42 +2,48 @@
 
 Every call is in the log before it is made, and every answer before the next question. So a run that was killed goes on
 where it ended: questions without an answer are asked again first, and their lost calls are counted. Then come those at
-which the judge failed.
+which the judge failed, or gave no usable answer. What fails in this run is asked once more when its pair has no other
+questions left, or there are none at all.
 """
 
 import asyncio
-import math
 import random
 import threading
 import time
 import warnings
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, TypeVar
 
+import numpy as np
 import sqlalchemy as sa
 
 from ..checks import check_int
 from ..errors import InvalidInput, NothingToAsk, cut
 from ..judges.fingerprints import fingerprint
 from ..judges.questions import Judge, Undo
+from ..judges.terminal import TerminalJudge
 from ..judges.threads import Threads, in_thread
 from ..storage.storage import NotReady, Write
 from ..votes.columns import ANSWERS
-from .asking import Reply, Task, asked, judges_of, refuse_others
+from .about import NEW_ITEMS, THESE_ITEMS
+from .asking import Reply, Task, ask_judge, has_identical_outputs, judges_of, refuse_others
+from .budget import Budget, Limits, check_limits
 from .confirming import store_confirmation, unconfirmed
 from .duels import Duel
 from .history import History
-from .items import with_items
+from .items import find_item_set, with_items
 from .ledger import Ledger
 from .log import clock
+from .look import Look
 from .outcome import Ended, RunResult, alarm_line
 from .positions import Position, Sides
 from .progress import Shown, Shows, shown
 from .record import OPEN, SKIP
+from .repeatability import is_drawn
 from .study import Study
 
 Orders = Literal["one", "both", "auto"]
@@ -45,23 +51,22 @@ Say = Callable[[str], None]
 Waiting = tuple[Reply | None, asyncio.Future[Task | None]]  # what a worker brings, and waits for
 InDatabase = Callable[[Callable[[], Any]], Awaitable[Any]]
 T = TypeVar("T")
-FAILURES = 10  # in a row, after which a run stops; replies without a usable answer are failures too
-OUT = (None, "all asked", "max_duels", "max_calls", "max_cost")  # why a run may end while questions that are out go on
+FAILURES = 10  # questions without a usable answer in a row, after which a run stops
+IN_VAIN = 6  # further calls after unusable replies, without any that is usable, after which a run makes no more of them
+# Why a run may end while questions that are out go on.
+OUT = (None, "all asked", "exhausted", "max_duels", "max_calls", "max_cost")
+NO_MORE = ("all asked", "max_duels")  # why there is no new question
+TOGETHER = 100  # questions with identical outputs that are answered in one transaction
 LOOK = 0.1  # seconds between two looks whether a pause is to end early
 TWICE = 10  # with several judges, one question in so many is asked of two of them
-
-
-class Limits(NamedTuple):
-    """How much a study may spend, over all its runs."""
-
-    calls: int | None
-    cost: float | None
 
 
 class Run:
     """One run of a study: a pool of workers, and a thread that alone talks to the database."""
 
-    uncertain: tuple[Ended | None, ...] = (None, "verdict")  # answers to questions in flight may change these ends
+    # What is in flight may change these ends.
+    uncertain: tuple[Ended | None, ...] = (None, "verdict", "exhausted", "all asked")
+    is_repeated = True  # whether some questions are asked of the same judge twice
 
     def __init__(
         self,
@@ -74,33 +79,74 @@ class Run:
     ) -> None:
         self.study, self.judges, self.limits, self.orders = study, judges, limits, orders
         self.ledger, self._say, self._stop = Ledger(), say, stop
+        self.budget = Budget(limits, self.ledger)
         self._fingerprints = {name: fingerprint(one) for name, one in judges.items()}
         self.ended: Ended | None = None
         self.error: str | None = None
         self._again: deque[Task] = deque()  # what an earlier run has left, and what a judge took back
-        self._repeats: deque[Task] = deque()
+        self._repeats: deque[Task] = deque()  # for the same judge or a second one
+        self._tried_again: set[int] = set()  # duels without a usable answer that this run has asked again
+        self._is_hopeless = False  # whether there are too few items to show anything
+        self._has_more = False  # whether a transaction ended before there was a question for a judge
         self._unconfirmed: dict[int, str | None] = {}  # duels to ask in the other order before all else, and judges …
         self._confirming: set[int] = set()  # … and which of them this run is asking now
         self._alarms: deque[Position] = deque()  # to be shown
         self._begun = dict.fromkeys(judges, 0)  # questions of this run, by judge
         self._failures = self._answers = 0
-        self._claimed = self._released = 0  # retries, counted by the event loop and by the thread of the database
-        self._reserved = 0  # calls of questions that are being asked, which the ledger does not have yet
-        self._budget = threading.Lock()  # held to claim or reserve calls, by both
+        self._in_vain = 0  # further calls after unusable replies since the last usable one
         self._told: dict[str | None, list[int]] = {name: [] for name in judges}  # duels, newest last
 
     def start(self) -> None:
-        """Read the log, and what an earlier run has left: open duels first, then those at which the judge failed."""
+        """Read the log, and what an earlier run has left: open duels first, then those without a usable answer."""
         self._follow()
         refuse_others(self.study.name, self.ledger.fingerprints, self._fingerprints)
         open_duels = [duel for duel in self.study.open_duels() if duel.id in self.ledger.open]
-        failed = with_items(self.study, self.study.read(self._failed))
-        for duel in open_duels + failed:
-            judge = (self.ledger.open | self.ledger.failed)[duel.id]
+        unanswered = self.unanswered
+        self._tried_again.update(unanswered)
+        for duel in open_duels + self._read_duels(unanswered):
+            judge = (self.ledger.open | unanswered)[duel.id]
             self._again.append(Task(duel, judge if judge in self.judges else next(iter(self.judges))))
+        answered = self.ledger.replies.keys() - self.ledger.open.keys() - self.ledger.repeated
+        self._queue_repeats(self._read_duels(sorted(filter(self._is_drawn, answered))))
+        self._look_first()
 
-    def _failed(self, connection: sa.Connection, history: History) -> list[Duel]:
-        return [self.study.duel_in(history, number) for number in self.ledger.failed]
+    def _look_first(self) -> None:
+        """Before the first question, say what so many items can show; ask nothing if they can show nothing.
+
+        About these items there is always a further question, so a run without a limit ends when it has made as many
+        calls as it takes to ask every pair about every item.
+        """
+        items = self.study.read(lambda connection, _: find_item_set(connection, self.study))
+        look = self.study.look()
+        if look.goal.about == THESE_ITEMS and items.items and self.limits == (None, None):
+            arms = int(look.tally.active.sum())
+            calls = arms * (arms - 1) // 2 * len(items.items) * (2 if self.orders == "both" else 1)
+            self.limits = self.budget.limits = Limits(calls, None)
+        if look.goal.about != NEW_ITEMS or not items.items or self.study.history().left:
+            return
+        self._say(self.study.describe_power(len(items.items)))
+        left = np.full(look.tally.wins.shape, len(items.items))
+        np.fill_diagonal(left, 0)
+        look = look._replace(tally=look.tally._replace(items=len(items.items)), left=left)
+        self._is_hopeless = self.study.is_exhausted(look, look.verdict())
+
+    @property
+    def unanswered(self) -> dict[int, str | None]:
+        """The duels that are to be asked again, since the judge failed or gave no usable answer, and that judge."""
+        return self.ledger.failed | self.ledger.unusable
+
+    def _read_duels(self, numbers: Iterable[int]) -> list[Duel]:
+        def read(connection: sa.Connection, history: History) -> list[Duel]:
+            return [self.study.duel_in(history, number) for number in numbers]
+
+        return with_items(self.study, self.study.read(read))
+
+    def _is_drawn(self, duel: int) -> bool:
+        """Whether an answered duel is to be repeated, by a judge of this run that is not a person."""
+        if not self.is_repeated or not is_drawn(self.study.row.seed, duel):
+            return False
+        judge = self.judges.get(self.ledger.replies[duel][0])
+        return judge is not None and not isinstance(judge.function, TerminalJudge)
 
     def _follow(self) -> None:
         """Take in what was written, here or by other processes."""
@@ -114,11 +160,12 @@ class Run:
         """
         given = [reply for reply in replies if reply is not None]
         tasks = self.study.storage.write(Write(partial(self._turn_in, replies=given, most=len(replies)), self.study.id))
-        if self.ended is None and not tasks:
-            most = self._reserve(len(replies))
-            tasks = self.study.storage.write(Write(partial(self._ask_in, most=most), self.study.id, last=True))
+        self._has_more = True
+        while self.ended is None and not tasks and self._has_more:
+            most = self.budget.reserve(len(replies), self._orders())
+            tasks = self.study.storage.write(Write(partial(self._ask_more_in, most=most), self.study.id, last=True))
         self._follow()
-        self._reserved = 0
+        self.budget.settle()
         while self._alarms:
             self._say(alarm_line(self._alarms.popleft(), self.orders))
         duels = with_items(self.study, [task.duel for task in tasks])
@@ -127,22 +174,24 @@ class Run:
 
     def _turn_in(self, connection: sa.Connection, *, replies: list[Reply], most: int) -> list[Task]:
         self._follow_in(connection)  # first, since it may have to wait, and then all of this is done again
-        ahead = Sides(self.ledger.positions())
+        ahead, answered = Sides(self.ledger.positions()), list[Duel]()
         for reply in replies:
             told = self._store_in(connection, ahead, reply)
             self._count(reply, told)
+            answered += [reply.task.duel] if told else []
         self._follow_in(connection)
-        self._released += sum(reply.retries for reply in replies)  # which the ledger has now
+        self._queue_repeats(answered)
+        self.budget.release(sum(reply.further_calls for reply in replies))
         if self.orders != "one":
             self._unconfirmed = unconfirmed(self.study.current(connection), self.ledger, self.judges)
         if self.ended in self.uncertain:
             self.ended = self._reason_to_end(self.study.current(connection))
         if self.ended is not None:
             return []
-        most = self._reserve(most)
-        tasks = self._begun_again(connection, most)
+        most = self.budget.reserve(most, self._orders())
+        tasks = self._begin_earlier(connection, most)
         with suppress(NotReady):
-            tasks += self._ask_in(connection, most=most - len(tasks))
+            tasks += self._ask_more_in(connection, most=most - len(tasks))
         return tasks
 
     def result(self) -> RunResult:
@@ -152,7 +201,8 @@ class Run:
         ended = "verdict" if (finished and not found) or self.ended is None else self.ended
         if ended in OUT and self._failures and not self._answers:
             ended = "failed"  # at all that there was to ask
-        return RunResult.of(self.study, self.ledger, ended, self.error, len(found))
+        left = self.study.read(lambda _, history: sum(self._can_ask_again(history, duel) for duel in self.unanswered))
+        return RunResult.of(self.study, self.ledger, ended, self.error, len(found), left, self._orders_of_questions())
 
     def interrupt(self) -> None:
         """Ask no more."""
@@ -161,17 +211,26 @@ class Run:
 
     async def pause(self, seconds: float) -> bool:
         """Wait before the next attempt; returns whether there is to be one: not if the run ends, or at its limit."""
-        with self._budget:
-            if self.ledger.calls + self._retries + self._reserved >= self._most_calls()[0]:
-                return False
-            self._claimed += 1
+        if not self.budget.claim():
+            return False
         until = time.monotonic() + seconds
         while self.ended in OUT and not self._stop.is_set():
             left = until - time.monotonic()
             if left <= 0:
                 return True
             await asyncio.sleep(min(left, LOOK))
+        self.budget.unclaim()
         return False
+
+    def allow_reply(self) -> bool:
+        """Return whether a judge may be asked again at once after a reply without a usable answer.
+
+        Not if the run ends, at its limit, or if that was of no use several times in a row.
+        """
+        if self._stop.is_set() or self.ended not in OUT or self._in_vain >= IN_VAIN or not self.budget.claim():
+            return False
+        self._in_vain += 1
+        return True
 
     def undo(self, task: Task) -> Task:
         """Take back the last answer of a judge in this run and return its question, or the same task if it has none."""
@@ -191,7 +250,7 @@ class Run:
             self._confirming.discard(duel)
             store_confirmation(connection, self.study, self.ledger, reply, note)
             return False
-        if task.repeat or history.answer[duel] != OPEN or duel in history.forgotten:  # perhaps by another process
+        if not task.is_open or history.answer[duel] != OPEN or duel in history.forgotten:  # perhaps by another process
             self.study.note_in(connection, "repeat", duel=duel, answer=answer, voter=judge, note=note)
             return False
         if self.ledger.is_first(duel) and ahead.add(judge, reply.first or answer):
@@ -203,14 +262,16 @@ class Run:
 
     def _count(self, reply: Reply, told: bool) -> None:
         duel, judge, cost = reply.task.duel, reply.task.judge, reply.answer.cost
+        if reply.closed:  # asking again is of no use
+            self._tried_again.add(duel.id)
         if reply.error is None and not reply.answer.bad:
-            self._failures, self._answers = 0, self._answers + 1
-            if not reply.task.repeat:
+            self._failures, self._answers, self._in_vain = 0, self._answers + 1, 0
+            if not reply.task.second and reply.task.repeats is None:
                 self._told[judge].append(duel.id)
             if told and len(self.judges) > 1 and duel.id % TWICE == 0:
                 others = [name for name in self.judges if name != judge]
                 other, turned = others[(duel.id // TWICE) % len(others)], bool(random.getrandbits(1))
-                self._repeats.append(Task(duel, other, repeat=True, turned=turned))
+                self._repeats.append(Task(duel, other, second=True, turned=turned))
         elif self.ended in OUT and not self._stop.is_set():
             self._failures += 1
             self.error = reply.error or f"its reply has no usable answer: {cut(reply.answer.note, 200)}"
@@ -219,47 +280,56 @@ class Run:
         if self.limits.cost is not None and cost is None and reply.error is None and self._answers == 1:
             warnings.warn("the judge does not say what a call costs: max_cost cannot be kept", stacklevel=2)
 
+    def _queue_repeats(self, duels: Iterable[Duel]) -> None:
+        """Queue the repeats of those duels that are drawn, have a judge's answer, and were not repeated yet."""
+        for duel in duels:
+            if duel.id in self.ledger.replies and duel.id not in self.ledger.repeated and self._is_drawn(duel.id):
+                judge, reply = self.ledger.replies[duel.id]
+                self._repeats.append(Task(duel, judge, repeats=reply))
+
     def _reason_to_end(self, history: History) -> Ended | None:
         if self._stop.is_set():
             return "interrupted"
-        look = history.look(clock())
+        found = self._reason_in_answers(history)
+        if found is not None:
+            return found
+        if history.retired:
+            return "retired"
+        return self.budget.limit_of(self._orders())
+
+    def _reason_in_answers(self, history: History) -> Ended | None:
+        """Why the answers so far need no more of them."""
+        if self._is_hopeless and not history.left:
+            return "exhausted"
+        look = self._with_unanswered(history, history.look(clock()))
         verdict = look.verdict()
         if not self._unconfirmed and self.study.goal.is_reached(verdict, lambda: look.tally):
             return "verdict"
-        if self.study.is_exhausted(look, verdict):
-            return "exhausted"
-        if history.retired:
-            return "retired"
-        calls, cost = self._most_calls()
-        needed = self.ledger.calls + self._retries + self._orders()
-        return "max_calls" if needed > calls else "max_cost" if needed > cost else None
+        return "exhausted" if self.study.is_exhausted(look, verdict) else None
 
-    def _most_calls(self) -> tuple[float, float]:
-        """How many calls the study may make by either limit; lost calls cost as much as others."""
-        calls = math.inf if self.limits.calls is None else self.limits.calls
-        return calls, math.inf if self.limits.cost is None else self.ledger.calls_in(self.limits.cost)
+    def _with_unanswered(self, history: History, look: Look) -> Look:
+        """A look in which the questions that this run will ask again can still be answered."""
+        if look.left is None:
+            return look
+        left, queued = look.left.copy(), {task.duel.id for task in self._again}
+        for duel in self.unanswered:
+            is_to_come = duel in queued or duel not in self._tried_again
+            if is_to_come and self._can_ask_again(history, duel):
+                left[history.left[duel], history.right[duel]] += 1
+                left[history.right[duel], history.left[duel]] += 1
+        return look._replace(left=left)
 
     def _orders(self) -> int:
         """How many calls the next question takes."""
-        if self._unconfirmed:
-            return 1
+        return 1 if self._unconfirmed else self._orders_of_questions()
+
+    def _orders_of_questions(self) -> int:
+        """In how many orders a question is asked."""
         biased = any(one.biased for one in self.ledger.positions())
         return 2 if self.orders == "both" or (self.orders == "auto" and biased) else 1
 
-    def _reserve(self, most: int) -> int:
-        """Reserve the calls of up to this many questions; returns how many may be asked now."""
-        with self._budget:
-            left, orders = min(self._most_calls()) - self.ledger.calls - self._retries, self._orders()
-            allowed = int(min(most, left / orders))
-            self._reserved = allowed * orders
-        return allowed
-
-    @property
-    def _retries(self) -> int:
-        """How many calls of questions in flight were made, or will be, because others have failed."""
-        return self._claimed - self._released
-
-    def _begun_again(self, connection: sa.Connection, most: int) -> list[Task]:
+    def _begin_earlier(self, connection: sa.Connection, most: int) -> list[Task]:
+        """Begin what comes before new questions: confirmations, what an earlier run has left, and repeats."""
         tasks = list[Task]()
         if self._unconfirmed:
             while self._again and self._again[0].begun and len(tasks) < most:
@@ -267,8 +337,34 @@ class Run:
             return tasks + self._confirmations(connection, most - len(tasks))
         while (self._again or self._repeats) and len(tasks) < most:
             task = self._again.popleft() if self._again else self._repeats.popleft()
-            task = task if task.repeat or task.begun else task._replace(orders=self._orders())
+            task = task._replace(orders=self._orders()) if task.is_open and not task.begun else task
             if task.begun or self._begin_in(connection, task=task, undo=False):
+                tasks.append(task)
+        if len(tasks) < most and not self._tried_again.issuperset(self.unanswered):
+            tasks += self._ask_unanswered_in(connection, most - len(tasks), of_used_up_pairs=True)
+        return tasks
+
+    def _ask_unanswered_in(self, connection: sa.Connection, most: int, *, of_used_up_pairs: bool = False) -> list[Task]:
+        """Ask again, once in this run, what it has left without a usable answer.
+
+        Args:
+            connection: The transaction's connection.
+            most: How many questions may be asked.
+            of_used_up_pairs: Only about pairs whose every item was asked about, in a study on its items.
+        """
+        history, tasks = self.study.current(connection), list[Task]()
+        used_up = set(history.items.used_up(lambda duel: False)) if of_used_up_pairs and history.items else set()
+        for duel, judge in self.unanswered.items():
+            pair = tuple(sorted((history.left[duel], history.right[duel])))
+            if len(tasks) == most:
+                break
+            if duel in self._tried_again or judge not in self.judges or not self._can_ask_again(history, duel):
+                continue
+            if of_used_up_pairs and pair not in used_up:
+                continue
+            self._tried_again.add(duel)
+            task = Task(self.study.duel_in(history, duel), judge, self._orders())
+            if self._begin_in(connection, task=task, undo=False):
                 tasks.append(task)
         return tasks
 
@@ -283,23 +379,52 @@ class Run:
             tasks.append(task)
         return tasks
 
+    def _ask_more_in(self, connection: sa.Connection, *, most: int) -> list[Task]:
+        """Ask new questions, and if there are too few, what this run has left without a usable answer."""
+        self._has_more = False
+        tasks = self._ask_in(connection, most=most)
+        if self.ended in NO_MORE and len(tasks) < most:
+            again = self._ask_unanswered_in(connection, most - len(tasks))
+            self.ended = None if again else self.ended
+            tasks += again
+        return tasks
+
     def _ask_in(self, connection: sa.Connection, *, most: int) -> list[Task]:
         """Ask new questions; fewer, and the run ends, if there are not so many."""
         if self._unconfirmed:
             return []
-        orders, tasks = self._orders(), list[Task]()
-        while len(tasks) < most:
+        orders, tasks, ties = self._orders(), list[Task](), 0
+        while len(tasks) < most and self.ended is None and ties < TOGETHER:
             judge = min(self.judges, key=self._begun.__getitem__)
+            about = partial(self._note_question, orders)
             try:
-                (duel,) = self.study.ask_in(
-                    connection, voter=judge, allow_self=False, about=lambda *_: {"calls": orders}, by_judge=True
-                )
+                (duel,) = self.study.ask_in(connection, voter=judge, allow_self=False, about=about, by_judge=True)
+            except NotReady:
+                if not tasks and not ties:
+                    raise
+                break  # what was written stays
             except NothingToAsk:
                 self.ended = "all asked"
                 break
-            self._begun[judge] += 1
-            tasks.append(Task(duel, judge, orders))
+            if self._tell_identical(connection, duel, judge):
+                ties += 1
+                self.ended = self._reason_to_end(self.study.current(connection))
+            else:
+                self._begun[judge] += 1
+                tasks.append(Task(duel, judge, orders))
+        self._has_more = ties > 0
         return tasks
+
+    def _note_question(self, orders: int, connection: sa.Connection, duel: Duel) -> dict[str, object]:
+        """What the log keeps of a question: how many calls it takes."""
+        return {"calls": 0 if has_identical_outputs(connection, self.study.id, duel) else orders}
+
+    def _tell_identical(self, connection: sa.Connection, duel: Duel, judge: str | None) -> bool:
+        """Answer a question about identical outputs, which takes no call; returns whether it was one."""
+        if not has_identical_outputs(connection, self.study.id, duel):
+            return False
+        self.study.tell_in(connection, duel=duel.id, winner="tie", voter=judge, more={"calls": 0, "identical": True})
+        return True
 
     def _follow_in(self, connection: sa.Connection) -> None:
         for entry in self.study.events_in(connection, self.ledger.seq):
@@ -312,27 +437,48 @@ class Run:
         return task if wanted else None
 
     def _begin_in(self, connection: sa.Connection, *, task: Task, undo: bool) -> bool:
-        if task.confirms is None and not (
-            self._may_repeat(task) if task.repeat else self._reopened(connection, task.duel.id, undo)
-        ):
+        if task.second or task.repeats is not None:
+            wanted = self._may_repeat(connection, task)
+        elif task.confirms is None:
+            wanted = self._reopen_in(connection, task.duel.id, undo)
+            wanted = wanted and not self._tell_identical(connection, task.duel, task.judge)
+        else:
+            wanted = True
+        if not wanted:
             return False
         item = {} if task.duel.item is None else {"item": task.duel.item.number}
-        note = {"calls": task.orders, **item} | ({} if task.confirms is None else {"confirms": task.confirms})
+        note: dict[str, object] = {"calls": task.orders, **item}
+        note |= {} if task.confirms is None else {"confirms": task.confirms}
+        note |= {} if task.repeats is None else {"repeats": task.repeats}
         self.study.note_in(connection, "again", duel=task.duel.id, voter=task.judge, note=note)
         return True
 
-    def _may_repeat(self, task: Task) -> bool:
-        """Whether the second judge was not asked the same already."""
+    def _may_repeat(self, connection: sa.Connection, task: Task) -> bool:
+        """Whether the same judge, or a second one, may still be asked, and has not answered yet."""
         duel = task.duel
+        if task.repeats is not None:
+            history = self.study.current(connection)
+            was_answered = history.answer[duel.id] not in (OPEN, SKIP)
+            return was_answered and duel.id not in self.ledger.repeated and self._is_active(history, duel.id)
         if duel.item is None:
             return True
         return duel.item.number not in self.ledger.asked.get((task.judge, frozenset((duel.left, duel.right))), set())
 
-    def _reopened(self, connection: sa.Connection, duel: int, undo: bool) -> bool:
+    def _can_ask_again(self, history: History, duel: int) -> bool:
+        """Whether a duel without a usable answer may be asked again."""
+        return history.answer[duel] == SKIP and self._is_active(history, duel)
+
+    def _is_active(self, history: History, duel: int) -> bool:
+        """Whether a duel is about active arms, and its voter was not forgotten."""
+        return (
+            duel not in history.forgotten and history.active[history.left[duel]] and history.active[history.right[duel]]
+        )
+
+    def _reopen_in(self, connection: sa.Connection, duel: int, undo: bool) -> bool:
         """Whether a duel is open and about active arms, after a skip or, with `undo`, any answer was taken back."""
         history = self.study.current(connection)
-        answer, arms = history.answer[duel], (history.left[duel], history.right[duel])
-        if duel in history.forgotten or not all(history.active[arm] for arm in arms):
+        answer = history.answer[duel]
+        if not self._is_active(history, duel):
             return False
         if answer == SKIP or (undo and answer != OPEN):
             self.study.undo_in(connection, duel=duel, blind=True)
@@ -384,7 +530,7 @@ async def conduct(
         The result of the run.
     """
     concurrency = check_int("concurrency", concurrency, 1, 1000)
-    limits = _checked_limits(max_calls, max_cost)
+    limits = check_limits(max_calls, max_cost)
     if orders not in ("one", "both", "auto"):
         raise InvalidInput(f"orders is {orders!r}: expected 'one', 'both' or 'auto'")
     with Threads(concurrency, "duels-judge") as threads, ThreadPoolExecutor(1, "duels-database") as database:
@@ -444,7 +590,7 @@ async def _work(run: Run, in_database: InDatabase, waiting: asyncio.Queue[Waitin
     task = await _next(waiting, None)
     while task is not None:
         try:
-            reply = await asked(run.judges[task.judge], task, run.pause)
+            reply = await ask_judge(run.judges[task.judge], task, run.pause, run.allow_reply)
         except Undo:
             task = await in_database(partial(run.undo, task))
         except KeyboardInterrupt:
@@ -459,15 +605,6 @@ async def _next(waiting: asyncio.Queue[Waiting], reply: Reply | None) -> Task | 
     future: asyncio.Future[Task | None] = asyncio.get_running_loop().create_future()
     waiting.put_nowait((reply, future))
     return await future
-
-
-def _checked_limits(max_calls: int | None, max_cost: float | None) -> Limits:
-    calls = None if max_calls is None else check_int("max_calls", max_calls, 1)
-    if max_cost is not None and (
-        isinstance(max_cost, bool) or not isinstance(max_cost, int | float) or not 0 < max_cost < float("inf")
-    ):
-        raise InvalidInput(f"max_cost is {max_cost!r}: expected a positive number")
-    return Limits(calls, max_cost)
 
 
 async def _in(loop: asyncio.AbstractEventLoop, pool: ThreadPoolExecutor, function: Callable[[], T]) -> T:

@@ -9,6 +9,7 @@ from . import leaderboard as tables
 from . import log
 from .certainty import checked_confidence
 from .duels import Duel, DuelItem, duel_number, iso_time
+from .exhausted import describe_power
 from .goal import Goal
 from .history import History
 from .leaderboard import RankRow
@@ -89,7 +90,12 @@ class Shown(Log):
 
     def look(self) -> Look:
         """Copy what the verdict depends on now."""
-        return self.read(lambda _, history: history.look(log.clock()))
+        return self.read(self.look_in)
+
+    def look_in(self, connection: sa.Connection, history: History) -> Look:
+        """As `look`, while nobody can write."""
+        look = history.look(log.clock())
+        return look._replace(answers=lambda: self.read(lambda _, history: history.columns()))
 
     def is_exhausted(self, look: Look, verdict: Verdict) -> bool:
         """Return whether no question that is left can bring what the study is to find out.
@@ -100,14 +106,18 @@ class Shown(Log):
         """
         return verdict.exhausted is not None
 
+    def describe_power(self, items: int) -> str:
+        """Return what so many items can show at all, where each pair is asked about each of them once."""
+        return describe_power(self.tally()._replace(items=items), self.goal.confidence)
+
     def standing(self) -> Standing:
         """Estimate, before the verdict, how likely each arm is the best and how many more answers are needed.
 
         These are estimates under a model, see `duels.study.standing`; only the verdict is a promise.
         """
-        tally, rate = self.read(lambda connection, history: (history.tally, history.answers_an_hour))
-        goal = self.goal
-        return standing(tally, confidence=goal.confidence, margin=goal.margin, answers_an_hour=rate)
+        tally, pace = self.read(lambda connection, history: (history.tally, history.pace(log.clock())))
+        rate = pace.answers_an_hour
+        return standing(tally, confidence=self.goal.confidence, margin=self.goal.margin, answers_an_hour=rate)
 
     def answers_to_go(self, verdict: Verdict) -> int | None:
         """Return how many more answers a verdict of this study likely needs, as the median of `standing`.

@@ -8,6 +8,7 @@ their own way, and `tell_in` does the work inside a transaction.
 """
 
 import json
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -34,6 +35,7 @@ from .impressions import Document, Impression, answer_by_clicks, show_list
 from .invitations import refuse_imported, refuse_invited
 from .items import find_item_set, with_items
 from .past_votes import MOST_VOTES, checked_batch, exported_votes, too_many
+from .paths import find_paths_in
 from .record import NOBODY, next_event
 from .shown import Shown
 
@@ -221,6 +223,10 @@ class Study(Shown, Answering):
         return event, duel
 
     def _nothing_to_ask(self, history: History, voter: str | None) -> NothingToAsk:
+        if not history.has_outputs:
+            return NothingToAsk(
+                f"fewer than two arms of study {self.name!r} have outputs for all items: add those that are missing"
+            )
         if voter is not None and history.can_ask(log.clock()):
             return NothingToAsk(f"{voter!r} was asked every pair about every item of study {self.name!r}")
         return NothingToAsk(
@@ -244,7 +250,8 @@ class Study(Shown, Answering):
             judge: A function of `(prompt, left, right)`, or of `(left, right)`, that returns `"left"`, `"right"`,
                 `"tie"`, `"both_bad"`, `"skip"`, the name of an arm, or a `duels.judges.Answer`; it may be async. Or
                 a dict of such functions by name: each question goes to one of them, and every tenth to two.
-            max_calls: How many calls the study may make, over all runs; by default any number.
+            max_calls: How many calls the study may make, over all runs. By default any number; but about these items,
+                where there is always a further question, as many as it takes to ask every pair about every item.
             max_cost: How much its calls may cost, over all runs.
             concurrency: How many questions are asked at the same time.
             orders: How often a question is asked: in `"one"` order, in `"both"`, where disagreement counts as a tie,
@@ -439,6 +446,9 @@ class Study(Shown, Answering):
 
         "Voter 7" in a file, who voted through a link of another study, becomes "Voter 7 (imported)" here.
 
+        Warns if the next pair of voters depends on their own answers, as in a sort or a bracket: no verdict's promise
+        holds for such votes.
+
         Args:
             votes: Anything that `read_votes` reads.
 
@@ -448,7 +458,11 @@ class Study(Shown, Answering):
         Raises:
             InvalidInput: If they cannot be read, or are about arms that the study does not have.
         """
-        return self.import_packed(pack(read_votes(votes), imported_name))
+        read = read_votes(votes)
+        note = find_paths_in(read)
+        if note is not None:
+            warnings.warn(note, stacklevel=2)
+        return self.import_packed(pack(read, imported_name))
 
     def import_packed(self, packed: Packed) -> int:
         """As `import_votes`, with packed votes."""

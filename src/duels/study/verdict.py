@@ -16,7 +16,8 @@ from ..theory import kl
 from .about import GIVEN, INDEPENDENT, About, Strength, describe_scope
 from .certainty import Certainty, certainty_of, checked_confidence, checked_margin
 from .exhausted import Exhausted
-from .tally import Bools, Floats, Tally, estimates, is_ranked_by_rating, leaders, met, ranked, ranking
+from .reach import Reach
+from .tally import Bools, Floats, Tally, estimates, leaders, met, ranked, ranking
 
 Kind = Literal["winner", "no condorcet winner", "practically tied", "not yet"]
 LATER = ("leader", "level_with", "open_pairs", "duels_to_go")  # what depends on the ranking, see `_pending`
@@ -83,9 +84,15 @@ class Verdict:
             `answers given`: it is a count of the answers.
         items: How many items the study has; None without items.
         final: On these answers: whether every pair of active arms was asked about all items.
+        contradictions: How often a judge gave another answer when it was asked again, in a study about these answers.
+            They are then not final, and the verdict is about new items.
         answerers: Who gave the answers; None if that is not known.
         missing: Questions without an answer that counts; None if there are none.
         exhausted: Why no question that is left can bring a verdict; None if one can.
+        other_items: Whether the winner also wins on other items like these, with the same people; None if the verdict
+            is about new items anyway, or there are none. This and the next are promises of their own.
+        other_people: Whether it also wins with other people like these, on the same items; None if every answer is of
+            somebody new anyway, or it is not known whose they are.
     """
 
     kind: Kind
@@ -106,9 +113,12 @@ class Verdict:
     strength: Strength = INDEPENDENT
     items: int | None = None
     final: bool = False
+    contradictions: int = 0
     answerers: Answerers | None = None
     missing: Missing | None = None
     exhausted: Exhausted | None = None
+    other_items: Reach | None = None
+    other_people: Reach | None = None
 
     def __getattribute__(self, name: str) -> Any:
         if name in LATER:
@@ -138,7 +148,14 @@ class Verdict:
         scope = describe_scope(self.about, self.strength, self.items)
         if scope and found.startswith("No "):  # other sentences begin with an arm's name
             found = f"n{found[1:]}"
-        parts = [f"{scope}: {found}" if scope else found, self.exhausted, _seen(self), _missing(self), _promise(self)]
+        parts = [
+            f"{scope}: {found}" if scope else found,
+            self.exhausted,
+            _seen(self),
+            _missing(self),
+            *_beyond(self),
+            _promise(self),
+        ]
         return " ".join(str(part) for part in parts if part)
 
     def _repr_html_(self) -> str:
@@ -211,10 +228,7 @@ def verdict(
     tied = _practically_tied(tally, found, margin) if may_tie else None
     if tied is not None:
         return Verdict(kind="practically tied", **tied, **known)
-    still_open = partial(_still_open, tally, found)
-    if is_ranked_by_rating(tally):
-        return _pending(known, still_open)
-    return Verdict(kind="not yet", **still_open(), **known)
+    return _pending(known, partial(_still_open, tally, found))
 
 
 def _is_complete(tally: Tally, active: np.ndarray) -> bool:
@@ -223,7 +237,13 @@ def _is_complete(tally: Tally, active: np.ndarray) -> bool:
     return bool((asked >= (tally.items or 0)).all())
 
 
-PARTS: dict[str, Any] = {"answerers": Answerers, "missing": Missing, "exhausted": Exhausted}
+PARTS: dict[str, Any] = {
+    "answerers": Answerers,
+    "missing": Missing,
+    "exhausted": Exhausted,
+    "other_items": Reach,
+    "other_people": Reach,
+}
 
 
 def _as_tuples(value: Any) -> Any:
@@ -231,7 +251,7 @@ def _as_tuples(value: Any) -> Any:
 
 
 def _pending(known: dict[str, Any], still_open: Callable[[], dict[str, Any]]) -> Verdict:
-    """A verdict whose fields in `LATER` are computed when one of them is first looked at, since ratings take long."""
+    """A verdict whose fields in `LATER` are computed when one of them is first looked at, since ranking takes long."""
     verdict = Verdict(kind="not yet", **known)
     verdict.__dict__["_later"] = still_open
     return verdict
@@ -457,6 +477,30 @@ def _missing(verdict: Verdict) -> str:
     found = counted(missing.skipped + missing.expired, "question has", "questions have")
     would = "would stand" if missing.stands else "would not stand"
     return f"{found} no answer that counts: the verdict {would} had all of them gone the other way."
+
+
+def _unsteady(verdict: Verdict) -> str:
+    """Why a study about these answers is read as one about new items."""
+    if not verdict.contradictions:
+        return ""
+    times = counted(verdict.contradictions, "time")
+    return f"The judge contradicted itself {times}, so that its answers are not final: this is about new prompts."
+
+
+def _beyond(verdict: Verdict) -> list[str]:
+    """How far the winner goes: other items, and other people."""
+    found = (("prompts", verdict.other_items), ("people", verdict.other_people))
+    return [
+        f"Other {what} like these: {_reaches(verdict.winner, reach)}." for what, reach in found if reach is not None
+    ]
+
+
+def _reaches(winner: str | None, reach: Reach) -> str:
+    prefer = f"{reach.prefer:,} of {reach.clusters:,} prefer it"
+    if reach.holds:
+        return f"{winner} too ({prefer})"
+    needed = "" if reach.needed is None else f"; about {_about(reach.needed)} would tell"
+    return f"not known ({prefer}{needed})"
 
 
 def _promise(verdict: Verdict) -> str:

@@ -8,6 +8,7 @@ import glob
 import io
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,6 +29,7 @@ KEYS = ("left", "right", "winner")
 FIRST, ROWS = "first row", "rows"  # columns of the table of combinations
 SECONDS_FROM, SECONDS_TO = -62_135_596_800, 253_402_300_800  # the years 1 to 9999
 BATCH = 10_000  # rows that are Python objects at once
+WITH_VOTERS = 50_000  # votes that keep their voters where equal ones become one row
 
 
 def is_parquet(source: str | bytes | os.PathLike[str], format: str | None) -> bool:
@@ -187,8 +189,15 @@ def _read(table: Table, roles: dict[str, int], extra: Sequence[str], grouped: bo
     _refuse(table, frame, found)
     said = columns_said(table.header, roles)
     if grouped:
-        return _grouped(table, found, said, dict(zip(further, extra)))
+        votes = _grouped(table, found, said, dict(zip(further, extra)))
+        return replace(votes, first=_first(table, roles)) if "voter" in roles and "count" not in roles else votes
     return _whole(table, frame.collect(), found, said, dict(zip(further, extra)))
+
+
+def _first(table: Table, roles: dict[str, int]) -> Votes | None:
+    """The first votes of a table that was read, with their voters and times."""
+    assert table.frame is not None
+    return _read(table._replace(frame=table.frame.head(WITH_VOTERS)), roles, (), grouped=False)
 
 
 def _are_positive(frame: "pl.LazyFrame") -> bool:

@@ -152,6 +152,7 @@ class Votes:
         source: What the votes were read from.
         extra: Further columns that were asked for, by their names.
         count: (n,) int64: How many votes each row stands for; None if that is 1 for all.
+        first: If `count_votes` left out the voters, the first votes with theirs; else None.
     """
 
     names: tuple[str, ...]
@@ -167,6 +168,7 @@ class Votes:
     source: str
     extra: "Mapping[str, pl.Series]" = field(default_factory=dict)
     count: np.ndarray | None = None
+    first: "Votes | None" = None
 
     @property
     def total(self) -> int:
@@ -190,6 +192,7 @@ class Votes:
             duels=None if self.duels is None else [duel for duel, one in zip(self.duels, kept) if one],
             extra={name: column.filter(kept) for name, column in self.extra.items()},
             count=None if self.count is None else self.count[kept],
+            first=None,
         )
 
     def pair_counts(self) -> tuple[np.ndarray, np.ndarray]:

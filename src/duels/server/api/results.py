@@ -128,10 +128,10 @@ def ranking(study: Found) -> dict[str, object]:
 
 @router.get("/api/studies/{study}/judges", response_model=JudgesOut)
 def judges(study: FoundAny, service: ServiceDep) -> dict[str, object]:
-    """Get the calls of the study's judges: their number and cost, which sides they chose, and how often they agree."""
+    """Get the calls of the study's judges: number and cost, sides, and how often they repeat themselves, or agree."""
     found = service.judges(study)
-    positions = [one._asdict() for one in found.positions]
-    return found._asdict() | {"positions": positions, "agreements": [one._asdict() for one in found.agreements]}
+    lists = {name: getattr(found, name) for name in ("positions", "repeatability", "agreements")}
+    return found._asdict() | {name: [one._asdict() for one in rows] for name, rows in lists.items()}
 
 
 @router.get("/api/studies/{study}/board")

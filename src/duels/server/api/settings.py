@@ -10,12 +10,14 @@ from ...study.duels import iso_time
 from ...study.study import Study
 from ...study.voter_settings import change_voter_settings, voter_settings
 from ..errors import error_responses
+from ..keys import Key
 from ..schemas import Changes, NewSettings, StudySettings
 from ..security import Admin, ServiceDep, changing
 from ..service import AnyStudy, Service
 from .studies import FoundAny
 
 router = APIRouter(tags=["settings"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
+OF_GOAL = ("about", "after", "margin")
 AFTER = {"stop": "stop", "rank": "go on and rank the others"}
 WORDS = {
     "question": "The question for voters is now “{}”.",
@@ -30,7 +32,8 @@ WORDS = {
 @router.get("/api/studies/{study}/settings", response_model=StudySettings)
 def settings(study: FoundAny) -> dict[str, Any]:
     """Get the settings that can be changed while a study runs."""
-    return voter_settings(study)._asdict() | {"after": study.history().goal.after}
+    goal = study.history().goal
+    return voter_settings(study)._asdict() | {"after": goal.after, "margin": goal.margin, "about": goal.about}
 
 
 @router.patch("/api/studies/{study}/settings", response_model=StudySettings)
@@ -38,18 +41,30 @@ def set_settings(study: FoundAny, body: NewSettings, key: Admin) -> dict[str, An
     """Change settings; what is left out stays as it is. Voters see the change at their next question."""
     known = voter_settings(study)
     wanted = body.model_dump(exclude_none=True)
-    before = study.history().goal.after
-    after = wanted.pop("after", before)
-    if after != before and not isinstance(study, Study):
-        raise InvalidInput("after is for studies that compare arms: a tuning study has no verdict")
+    goal = study.history().goal
+    of_goal = {name: wanted.pop(name) for name in OF_GOAL if name in wanted}
+    of_goal = {name: value for name, value in of_goal.items() if value != getattr(goal, name)}
+    if of_goal and not isinstance(study, Study):
+        raise InvalidInput(f"{min(of_goal)} is for studies that compare arms: a tuning study has no verdict")
     changes = {name: value for name, value in wanted.items() if value != getattr(known, name)}
     if changes:
         with changing(study, key, " ".join(_words(name, value) for name, value in changes.items())):
             change_voter_settings(study, **changes)
-    if after != before and isinstance(study, Study):
-        with changing(study, key, f"When the winner is known, the study will {AFTER[after]}."):
-            study.set_after(after)
+    if of_goal and isinstance(study, Study):
+        _change_goal(study, key, of_goal)
     return settings(study)
+
+
+def _change_goal(study: Study, key: Key, changes: dict[str, Any]) -> None:
+    if "about" in changes:  # first, since it may be refused
+        with changing(study, key, f"The verdict is now about {changes['about']}."):
+            study.set_about(changes["about"])
+    if "margin" in changes:
+        with changing(study, key, f"The margin is now {100 * changes['margin']:g} %."):
+            study.set_margin(changes["margin"])
+    if "after" in changes:
+        with changing(study, key, f"When the winner is known, the study will {AFTER[changes['after']]}."):
+            study.set_after(changes["after"])
 
 
 def _words(name: str, value: object) -> str:

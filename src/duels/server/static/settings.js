@@ -15,7 +15,8 @@ onForm("voting", "voting-said", async (values) => {
     both_bad: values.has("both_bad"),
     comments: values.has("comments"),
     votes: Number(values.get("votes")),
-    ...(values.has("after") ? { after: values.get("after") } : {}),
+    ...(values.has("after") ? { after: values.get("after"), margin: Number(values.get("margin")) } : {}),
+    ...(values.has("about") ? { about: values.get("about") } : {}),
   });
   place("question").value = saved.question;
   await refresh();
