@@ -1293,7 +1293,7 @@ def main() -> None:
         print(write_tables(rows))
         from duels.figures import charts
 
-        print(charts.save(draw_figure(rows), PICTURE))
+        print(charts.save(draw_figure(rows), PICTURE, scale=1.5))
         return
     chosen = list(list_cells())
     if options.cells:
