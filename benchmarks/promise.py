@@ -593,7 +593,7 @@ def play_delayed(
         by: Who chooses the pairs, from the answers received.
         received: The test of the answers received, which is the naive reading.
         printed: The test of the questions in asking order.
-        line: About other people, by the answers in the order in which they were given.
+        line: About other people, by the questions in asking order too.
         limit: How many answers.
         luck: Of everything.
         log: (4, limit + at_once): left, right, the outcome for the left, and 1 if it was received.
@@ -622,9 +622,11 @@ def play_delayed(
         i, j = int(log[0, number]), int(log[1, number])
         if take_answer(received, i, j, log[2, number]) >= 0:
             note_named(out, 2, t, False)
-        if len(line.seen) > 0 and out[4] == 0 and extend_line(line, number, i, j, log[2, number]):
-            out[4] = t
     read_in_order(printed, log[:, :questions], out)
+    for number in range(questions if len(line.seen) > 0 else 0):  # what is open at the end would only count against it
+        i, j = int(log[0, number]), int(log[1, number])
+        if log[3, number] == 1.0 and out[4] == 0 and extend_line(line, number, i, j, log[2, number]):
+            out[4] = number + 1
 
 
 def draw_pair(arms: int, luck: np.random.Generator) -> tuple[int, int]:
@@ -1079,20 +1081,7 @@ def list_delays() -> Iterator[Cell]:
             for slow in (1.0, 1.5, 3.0, 10.0):
                 name = f"{at_once} open, one side {slow:g} times as slow"
                 study = partial(study_delays, arms, at_once, slow, by)
-                yield Cell("late answers", name, arms, 0, study, BEFORE_RECEIVED)
-
-
-def list_uncovered() -> Iterator[Cell]:
-    """Yield cells that the promise does not cover; they are run only if their names are asked for.
-
-    The line about other people reads answers in the order in which they were given, so it assumes that the delay of an
-    answer does not depend on who wins.
-    """
-    for at_once in (8, 30, 100):
-        for slow in (1.0, 1.5, 3.0, 10.0):
-            name = f"uncovered, {at_once} open, one side {slow:g} times as slow"
-            study = partial(study_delays, 2, at_once, slow, BY_CHANCE)
-            yield Cell("late answers", name, 2, 0, study, BEFORE_RECEIVED, OTHER_PEOPLE)
+                yield Cell("late answers", name, arms, 0, study, BEFORE_RECEIVED, OTHER_PEOPLE if arms == 2 else "")
 
 
 def list_api() -> Iterator[Cell]:
@@ -1297,7 +1286,6 @@ def main() -> None:
         return
     chosen = list(list_cells())
     if options.cells:
-        chosen += list_uncovered()
         chosen = [one for one in chosen if any(text in one.title for text in options.cells)]
     started = time.perf_counter()
     rows = run_cells(chosen, options.studies)

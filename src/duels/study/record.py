@@ -590,8 +590,8 @@ class Record:
         return found
 
     def columns(self) -> Columns:
-        """Return who answered what."""
-        number = np.array(self.answered, np.int64)
+        """Return who answered what, and who is asked now, in the order of the questions."""
+        number = np.sort(np.concatenate([np.array(self.answered, np.int64), np.array(list(self._fresh), np.int64)]))
         item = np.zeros(len(self.left), np.int64) if self.items is None else np.array(self.items.of, np.int64)
         return Columns(
             np.array(self.left, np.int64)[number],
