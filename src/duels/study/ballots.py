@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from ..errors import CapReached, Conflict, InvalidInput, NotFound
+from ..errors import CapReached, Conflict, InvalidInput, LackingOutputs, NotFound
 from ..storage.storage import Storage, Write
 from ..storage.tables import events, link_votes, voters
 from ..votes.item_files import Output
@@ -103,7 +103,10 @@ def _ask_voter(connection: sa.Connection, *, study: Answering, link: int, who: W
 
 
 def _ask(connection: sa.Connection, study: Answering, voter: LinkVoter) -> Ballot:
-    (duel,) = study.ask_in(connection, voter=voter, allow_self=False)
+    try:
+        (duel,) = study.ask_in(connection, voter=voter, allow_self=False)
+    except LackingOutputs:  # its text names arms
+        raise Conflict("there is nothing to show yet: outputs are still being uploaded") from None
     item = duel.item.number if isinstance(study, Study) and duel.item is not None else None
     return Ballot(duel, item)
 
