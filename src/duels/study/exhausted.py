@@ -111,8 +111,12 @@ def possible_winners(tally: Tally, test: Certainty, left: Ints) -> Bools:
     ahead = won > lost
     if ahead.any():
         known[ahead] = test.weigh(won[ahead], lost[ahead], tied[ahead])
-    beats = (known >= test.winner_level(first, second)).reshape(arms, arms) | np.eye(arms, dtype=bool)
-    hopeful = beats.all(axis=1) & tally.active
+    itself = np.eye(arms, dtype=bool)
+    beats = (known >= test.winner_level(first, second)).reshape(arms, arms) | itself
+    firm = (known >= test.all_pairs_level(first, second)).reshape(arms, arms) | itself
+    beats_retired = beats[:, ~tally.active].all(axis=1)  # an arm that does not needs the evidence of all pairs
+    certain = np.where(beats_retired[:, None], beats, firm)
+    hopeful = certain[:, tally.active].all(axis=1) & tally.active
     return np.asarray(hopeful & ~test.wins.any(axis=0))
 
 
@@ -155,8 +159,7 @@ def _coin_does(won: int, lost: int) -> bool:
 def least_prompts(tally: Tally, confidence: float) -> int:
     """Return how many prompts a winner needs at least: that many straight wins over another arm."""
     test, wins = certainty_of(tally._replace(items=None) if tally.is_finite else tally, confidence), 1
-    one = np.zeros(1, np.int64)
-    level = float(test.winner_level(one, one + 1)[0])
+    level = _needed(tally, test)
     while float(test.weigh(np.array([wins]), np.array([0]), np.array([0]))[0]) < level:
         wins += 1
     return wins
@@ -165,12 +168,19 @@ def least_prompts(tally: Tally, confidence: float) -> int:
 def fewest_wins(tally: Tally, confidence: float) -> int | None:
     """Return of how many of the study's prompts an arm must win to be the winner; None if all are not enough."""
     items, test = tally.items or 0, certainty_of(tally, confidence)
-    won, one = np.arange(items // 2 + 1, items + 1), np.zeros(1, np.int64)
+    won = np.arange(items // 2 + 1, items + 1)
     if not len(won):
         return None
     known = test.weigh(won, items - won, np.zeros(len(won), np.int64))
-    enough = won[known >= test.winner_level(one, one + 1)[0]]
+    enough = won[known >= _needed(tally, test)]
     return int(enough[0]) if len(enough) else None
+
+
+def _needed(tally: Tally, test: Certainty) -> float:
+    """The evidence that a pair of a winner needs; more where retired arms can no longer be beaten."""
+    one = np.zeros(1, np.int64)
+    level = test.winner_level if tally.active.all() else test.all_pairs_level
+    return float(level(one, one + 1)[0])
 
 
 def describe_power(tally: Tally, confidence: float) -> str:
