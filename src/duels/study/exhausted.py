@@ -65,7 +65,7 @@ def find_exhausted(tally: Tally, left: Ints, confidence: float, margin: float) -
     test = certainty_of(tally, confidence)
     if len(active) < 2 or _can_end(tally, test, left, margin):
         return None
-    arm, other = _closest(tally, test)
+    arm, other = _closest(tally, test, left)
     won, lost, tied = int(tally.wins[arm, other]), int(tally.wins[other, arm]), int(tally.ties[arm, other])
     prompts = _more_prompts(tally, test, arm, other)
     names, smallest = tally.names, _smallest_margin(tally, test, margin)
@@ -100,6 +100,12 @@ def _can_end(tally: Tally, test: Certainty, left: Ints, margin: float) -> bool:
 
 def possible_winners(tally: Tally, test: Certainty, left: Ints) -> Bools:
     """Return (K,) bool: which active arms are the winner if they win all questions that are left."""
+    hopeful = _possible_wins(tally, test, left)[:, tally.active].all(axis=1) & tally.active
+    return np.asarray(hopeful & ~test.wins.any(axis=0))
+
+
+def _possible_wins(tally: Tally, test: Certainty, left: Ints) -> Bools:
+    """(K, K) bool: whether i beats j, as a winner must, if it wins all questions that are left; true on the diagonal."""
     arms = len(tally.names)
     first, second = (side.ravel() for side in np.indices((arms, arms)))
     won, lost, tied = (
@@ -115,17 +121,20 @@ def possible_winners(tally: Tally, test: Certainty, left: Ints) -> Bools:
     beats = (known >= test.winner_level(first, second)).reshape(arms, arms) | itself
     firm = (known >= test.all_pairs_level(first, second)).reshape(arms, arms) | itself
     beats_retired = beats[:, ~tally.active].all(axis=1)  # an arm that does not needs the evidence of all pairs
-    certain = np.where(beats_retired[:, None], beats, firm)
-    hopeful = certain[:, tally.active].all(axis=1) & tally.active
-    return np.asarray(hopeful & ~test.wins.any(axis=0))
+    return np.where(beats_retired[:, None], beats, firm)
 
 
-def _closest(tally: Tally, test: Certainty) -> tuple[int, int]:
-    """The first arm that no other one clearly beats, and the arm over which its lead is the weakest."""
+def _closest(tally: Tally, test: Certainty, left: Ints) -> tuple[int, int]:
+    """The first arm that no other one clearly beats, and the arm over which its lead is the weakest.
+
+    Of those that it cannot be shown to beat any more, if there are such.
+    """
     order = [arm for _, arm in ranked(tally).ranks if tally.active[arm]]
     beaten = np.asarray(test.wins.any(axis=0))
     arm = next((one for one in order if not beaten[one]), order[0])
     others = [one for one in order if one != arm and not test.wins[arm, one]] or [one for one in order if one != arm]
+    possible = _possible_wins(tally, test, left)[arm]
+    others = [one for one in others if not possible[one]] or others
     lead = (tally.wins[arm] - tally.wins[:, arm]) / np.sqrt(np.maximum(tally.wins[arm] + tally.wins[:, arm], 1))
     return arm, min(others, key=lambda one: float(lead[one]))
 
