@@ -12,6 +12,7 @@ import duels
 from duels.errors import Conflict, InvalidInput
 from duels.judges import Answer, JudgeError, retries
 from duels.judges.questions import Undo
+from duels.storage.storage import Storage
 from duels.study import add_items
 from duels.study.budget import Limits
 from duels.study.ledger import Ledger
@@ -750,3 +751,77 @@ def test_retries_and_questions_share_the_limit():
     assert run.allow_reply()
     assert run.budget.limit_of(1) is None
     assert run.budget.limit_of(2) == "max_calls"
+
+
+# leases
+
+
+@pytest.fixture
+def hours(now, monkeypatch):
+    """Let so many hours pass, for runs too."""
+    monkeypatch.setattr("duels.study.run.clock", lambda: now[0])
+
+    def later(count):
+        now[0] += 3600 * count
+
+    return later
+
+
+def ties_of_two(judge, storage, **options):
+    """Two arms on three prompts, by answers that are ties: every question must be asked."""
+    few = {arm: OUTPUTS[arm][:3] for arm in ("a", "bb")}
+    return best(judge, storage, few, prompts=PROMPTS[:3], concurrency=1, **options)
+
+
+def test_an_answer_after_its_lease_does_not_count_and_its_question_is_asked_again(hours, no_repeats):
+    asked = []
+
+    def judge(prompt, left, right):
+        asked.append(prompt)
+        hours(1 if len(asked) == 2 else 0)
+        return "tie"
+
+    result = ties_of_two(judge, Storage("sqlite://"))
+    assert (result.ended, result.verdict.kind, result.verdict.duels) == ("verdict", "practically tied", 3)
+    assert result.calls == len(asked) == 4
+    assert asked[3] == asked[1]  # after everything else
+    assert sorted(asked[0:1] + asked[2:]) == PROMPTS[:3]
+    assert [entry.duel for entry in result.study.events() if entry.kind == "tell"] == [0, 1, 2, 3]
+    result.study.check()
+
+
+def test_late_answers_of_a_winner_are_said(hours, no_repeats):
+    shorter, late = Shorter(), []
+
+    def judge(prompt, left, right):
+        late.append(prompt)
+        hours(1 if len(late) == 1 else 0)
+        return shorter(prompt, left, right)
+
+    few = {arm: OUTPUTS[arm] for arm in ("a", "bb")}
+    result = best(judge, Storage("sqlite://"), few, about="new-items", concurrency=1)
+    assert (result.winner, result.verdict.duels, result.calls) == ("a", result.calls - 1, len(late))
+    assert (result.verdict.missing.skipped, result.verdict.missing.expired) == (0, 1)
+    assert "1 question has no answer that counts: the verdict would" in str(result)
+
+
+def test_a_judge_that_is_asked_again_has_a_lease_of_its_own(hours, no_repeats):
+    """A run was killed, and the next one comes after the lease of its questions: their answers count."""
+    storage, asked = Storage("sqlite://"), []
+
+    def judge(prompt, left, right):
+        asked.append(prompt)
+        hours(0.9)
+        return "tie"
+
+    study = ties_of_two(judge, storage, max_calls=1).study
+    killed = Run(study, {None: judge}, Limits(None, None), "one", print, threading.Event())
+    killed.start()
+    (lost,) = killed.next([None])
+    hours(2)
+    result = ties_of_two(judge, storage)
+    assert [entry.duel for entry in result.study.events() if entry.kind == "again"] == [lost.duel.id]
+    assert (result.verdict.kind, result.verdict.duels, len(asked)) == ("practically tied", 3, 3)
+    assert (result.calls, result.spent.unstored, result.study.open_duels()) == (4, 1, [])
+    assert sorted(asked) == PROMPTS[:3]
+    result.study.check()
