@@ -105,7 +105,7 @@ def possible_winners(tally: Tally, test: Certainty, left: Ints) -> Bools:
 
 
 def _possible_wins(tally: Tally, test: Certainty, left: Ints) -> Bools:
-    """(K, K) bool: whether i beats j, as a winner must, if it wins all questions that are left; true on the diagonal."""
+    """(K, K) bool: whether i beats j, as a winner must, if it wins all that is left to ask; true on the diagonal."""
     arms = len(tally.names)
     first, second = (side.ravel() for side in np.indices((arms, arms)))
     won, lost, tied = (
@@ -118,8 +118,8 @@ def _possible_wins(tally: Tally, test: Certainty, left: Ints) -> Bools:
     if ahead.any():
         known[ahead] = test.weigh(won[ahead], lost[ahead], tied[ahead])
     itself = np.eye(arms, dtype=bool)
-    beats = (known >= test.winner_level(first, second)).reshape(arms, arms) | itself
-    firm = (known >= test.all_pairs_level(first, second)).reshape(arms, arms) | itself
+    beats = np.asarray((known >= test.winner_level(first, second)).reshape(arms, arms) | itself)
+    firm = np.asarray((known >= test.all_pairs_level(first, second)).reshape(arms, arms) | itself)
     beats_retired = beats[:, ~tally.active].all(axis=1)  # an arm that does not needs the evidence of all pairs
     return np.where(beats_retired[:, None], beats, firm)
 
