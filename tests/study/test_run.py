@@ -492,7 +492,7 @@ def test_a_question_that_cannot_be_answered_is_skipped_and_not_asked_again(url, 
 
 @pytest.mark.parametrize(("about", "wins"), [("these-answers", 8), ("new-items", 14)])
 def test_skips_are_not_asked_again(url, about, wins):
-    """It takes that many straight wins of 20, see `test_exhausted`. Without so many questions left, the run is over."""
+    """It takes that many straight wins of 20. Without so many questions left, the run is over."""
     asked = Counter()
 
     def judge(prompt, left, right):
