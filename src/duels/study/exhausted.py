@@ -120,7 +120,8 @@ def _possible_wins(tally: Tally, test: Certainty, left: Ints) -> Bools:
     itself = np.eye(arms, dtype=bool)
     beats = np.asarray((known >= test.winner_level(first, second)).reshape(arms, arms) | itself)
     firm = np.asarray((known >= test.all_pairs_level(first, second)).reshape(arms, arms) | itself)
-    beats_retired = beats[:, ~tally.active].all(axis=1)  # an arm that does not needs the evidence of all pairs
+    # An arm that does not beat the retired ones needs the evidence of all pairs.
+    beats_retired: Bools = np.asarray(beats[:, ~tally.active].all(axis=1))
     return np.where(beats_retired[:, None], beats, firm)
 
 
