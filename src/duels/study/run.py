@@ -125,7 +125,7 @@ class Run:
         if look.goal.about != NEW_ITEMS or not items.items or self.study.history().left:
             return
         self._say(self.study.describe_power(len(items.items)))
-        left = np.full(look.tally.wins.shape, len(items.items))
+        left = np.where(np.outer(look.tally.active, look.tally.active), len(items.items), 0)
         np.fill_diagonal(left, 0)
         look = look._replace(tally=look.tally._replace(items=len(items.items)), left=left)
         self._is_hopeless = self.study.is_exhausted(look, look.verdict())
