@@ -109,7 +109,12 @@ def run_once(path: str, judge: Any, prompts: int = 40) -> tuple[int, float]:
     """How many calls a study makes, and the share of the ideal call rate that it reaches."""
     started = time.perf_counter()
     result = duels.find_best(
-        **outputs(prompts), judge=judge, concurrency=CONCURRENCY, storage=f"sqlite:///{path}", progress=False
+        **outputs(prompts),
+        judge=judge,
+        about="these-answers",
+        concurrency=CONCURRENCY,
+        storage=f"sqlite:///{path}",
+        progress=False,
     )
     seconds = time.perf_counter() - started
     return result.calls, result.calls * LATENCY / CONCURRENCY / seconds
@@ -144,7 +149,13 @@ def studies(name: str, orders: Any) -> list[Found]:
     for seed in range(REPETITIONS):
         judge = JUDGES[name](seed=seed)
         result = duels.find_best(
-            judge.outputs, judge, prompts=judge.prompts, orders=orders, storage=Storage("sqlite://"), progress=False
+            judge.outputs,
+            judge,
+            prompts=judge.prompts,
+            about="these-answers",
+            orders=orders,
+            storage=Storage("sqlite://"),
+            progress=False,
         )
         right = result.winner == judge.winner and result.ended == "verdict"
         found.append(Found(result.calls, right, alarm_of(result.study)))

@@ -52,6 +52,10 @@ class Conflict(InvalidInput):
     """The request contradicts what is already recorded: another answer to a duel, a study that exists."""
 
 
+class LackingOutputs(Conflict):
+    """Too few arms of a study have outputs for all items to ask anything."""
+
+
 class NothingToAsk(Conflict):
     """Every question of a study was asked."""
 

@@ -15,8 +15,8 @@ from duels.study import log
 from duels.study.catalogue import load_study
 
 ARMS = ["bm25", "dense", "hybrid"]
-ITEMS = 137  # a number that nothing else has
-PRIVATE = ("Zelda", "Voter 1", "zebra comment", "zebra prompt", "zebra output", "token of zoe", "Ursula", str(ITEMS))
+ITEMS = 137
+PRIVATE = ("Zelda", "Voter 1", "zebra comment", "zebra prompt", "zebra output", "token of zoe", "Ursula")
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def words_of(path, answer):
 def test_all_that_a_link_opens_shows_only_results(app, admin, private, anybody):
     made = make(admin, private, name="For the board")
     with_items = admin.get(f"{private}/results").json()
-    assert f"these {ITEMS} items" in with_items["verdict"]["words"]  # which viewers must not see
+    assert f"these {ITEMS} prompts" in with_items["verdict"]["words"]
     app.service.streams.closing.set()  # ends the stream after its first message
     for path, answer in reachable(anybody, made["secret"]).items():
         assert answer.status_code == 200, path
@@ -86,6 +86,7 @@ def test_all_that_a_link_opens_shows_only_results(app, admin, private, anybody):
         *("seq", "answers", "retired", "verdict", "next", "arms", "arms_total", "ranked", "ranks", "map")
     }
     assert set(glance["verdict"]) == {"kind", "winner", "leader", "headline", "words"}
+    assert glance["verdict"]["words"] == with_items["verdict"]["words"]  # how many prompts there are may be shown
     assert glance["answers"] > 6
     assert [arm["arm"] for arm in glance["arms"]] == [arm["arm"] for arm in with_items["arms"]]
     assert "For the board" in anybody.get(f"/results/{made['secret']}").text
@@ -116,15 +117,6 @@ def test_viewers_read_that_answers_were_taken_back(admin, study, anybody, storag
     known.withdraw("ann")
     for path in (f"/results/{made['secret']}", f"/api/results/{made['secret']}"):
         assert "Nothing is promised about errors: 1 answer was taken back." in anybody.get(path).text
-
-
-@pytest.mark.parametrize(
-    "words",
-    ["On these 137 items: dense leads.", "of the 1,370 items", "all 12 items", "these 1 item", "On these 5 items"],
-)
-def test_counts_of_items_are_left_out_of_sentences(words):
-    assert not re.search(r"\d", results_link.without_items(words))
-    assert results_link.without_items("54 answers so far") == "54 answers so far"
 
 
 def test_it_ends_when_it_is_revoked_switched_off_or_expired(app, admin, study, anybody, monkeypatch):

@@ -11,9 +11,9 @@ from starlette.testclient import TestClient
 from duels.server import voting
 from duels.server.keys import Ticket, make_key, revoke_key, sign_ticket
 from duels.server.limits import Limits, Rate
-from duels.study import log
+from duels.study import ballots, log
 from duels.study.catalogue import create_study, delete_study, load_study
-from duels.study.items import add_items, clear_items
+from duels.study.items import Output, add_items, add_output, clear_items
 
 ARMS = ["aardvark", "baboon", "cheetah"]
 SAYS = {"aardvark": "first words", "baboon": "second words", "cheetah": "third words"}
@@ -178,7 +178,7 @@ def test_an_answer_that_is_undone_gives_its_comment_back(zoo, visitor, admin):
 
 
 def test_an_answer_is_for_the_output_that_was_on_its_side(zoo, visitor):
-    add_items(zoo, [words()])
+    add_items(zoo, [words(f"prompt {k}") for k in range(15)])
     ann, wins = visitor(), dict.fromkeys(ARMS, 0)
     for _ in range(15):
         question = ann.ask()
@@ -196,13 +196,15 @@ def test_the_same_question_until_it_is_answered_or_old(zoo, visitor, monkeypatch
     assert bob.ask()["duel"] == 1
     assert len(zoo.open_duels()) == 2
     now = log.clock()
-    monkeypatch.setattr(log, "clock", lambda: now + 599)
+    monkeypatch.setattr(log, "clock", lambda: now + 3599)
     assert ann.ask()["duel"] == first["duel"]
-    monkeypatch.setattr(log, "clock", lambda: now + 601)
+    monkeypatch.setattr(log, "clock", lambda: now + 3601)
     later = ann.ask()
     assert later["duel"] == 2
     assert ann.ask() == later
-    assert ann.tell(first["duel"], "tie")["answered"] == 1  # a late answer still counts
+    told = ann.tell(first["duel"], "tie")
+    assert (told["answered"], told["total"]) == (1, 0)  # a late answer is stored, and does not count
+    assert (zoo.verdict().duels, zoo.events()[-1].answer) == (0, "tie")
 
 
 def test_only_ones_own_questions(zoo, visitor, browser):
@@ -322,6 +324,71 @@ def test_a_retired_study_thanks_its_voters(zoo, visitor):
         **{"title": "Which animal?", "goal": 1000, "answered": 1, "total": 1, "done": "retired"}
     }
     zoo.resume()
+    assert ann.ask()["done"] is None
+
+
+def small(storage, name, prompts, **goal):
+    """A study of two arms with so many items, and a link to it."""
+    study = create_study(["x", "y"], name, storage, **goal)
+    add_items(study, [{"prompt": f"p{k}", "outputs": {"x": "yes", "y": "no"}} for k in range(prompts)])
+    return study, make_key(storage, "vote", study_id=study.id, settings={"votes": 100})[1]
+
+
+def test_a_voter_who_has_seen_everything_is_told_so(storage, browser, patient, monkeypatch):
+    study, secret = small(storage, "exactly these", 3)
+    ann, bob = Visitor(browser(), secret), Visitor(browser(), secret)
+    for answer in ("a", "skip", "tie"):
+        ann.tell(ann.ask()["duel"], answer)
+    assert (ann.progress()["done"], ann.ask()["duel"], ann.ask(more=True)["duel"]) == ("everything", None, None)
+    assert ann.progress()["answered"] == 2
+    assert bob.ask()["done"] is None  # others go on
+    again = ann.undo()
+    assert (again["done"], again["prompt"] is None) == (None, False)
+    ann.tell(again["duel"], "b")
+    assert ann.progress()["done"] == "everything"
+    monkeypatch.setattr(log, "clock", lambda: 2e9)  # a question that was left open comes back to others only
+    assert bob.ask()["done"] is None
+    add_items(study, [{"prompt": "one more", "outputs": {"x": "yes", "y": "no"}}])
+    assert ann.ask()["prompt"] == "one more"
+
+
+def test_where_each_question_is_asked_once_somebody_else_may_have_the_last(storage, browser, patient, monkeypatch):
+    _, secret = small(storage, "once", 2, about="new-items")
+    ann, bob, cid = (Visitor(browser(), secret) for _ in range(3))
+    first, last = ann.ask(), bob.ask()
+    assert (cid.ask()["done"], cid.ask()["duel"]) == ("asked", None)
+    ann.tell(first["duel"], "a")
+    assert ann.ask()["done"] == "asked"
+    bob.tell(last["duel"], "b")
+    for voter in (ann, bob, cid):
+        assert voter.progress()["done"] == "retired"  # nothing will be asked again
+
+
+def test_the_last_question_that_another_gets_first(storage, browser, patient, monkeypatch):
+    """Between the look at a voter's progress and the question, somebody else is asked it."""
+    _, secret = small(storage, "once", 1, about="new-items")
+    ann, bob = Visitor(browser(), secret), Visitor(browser(), secret)
+    looked, others = ballots.voter_progress, [bob.ask]
+
+    def look(*about):
+        found = looked(*about)
+        if others:
+            others.pop()()
+        return found
+
+    monkeypatch.setattr(ballots, "voter_progress", look)
+    assert (ann.ask()["done"], "p0" in bob.seen) == ("asked", True)
+
+
+def test_while_outputs_are_missing_voting_is_not_over(storage, browser, patient):
+    study, secret = small(storage, "grows", 2)
+    ann = Visitor(browser(), secret)
+    ann.tell(ann.ask()["duel"], "a")
+    study.add_arm("z")
+    add_items(study, [{"prompt": "half", "outputs": {"x": "yes", "z": "no"}}])
+    assert ann.progress()["done"] is None
+    refused(ann.send("ask"), 409, "conflict", "nothing to show yet")
+    add_output(study, 3, "y", Output("text", "no"))
     assert ann.ask()["done"] is None
 
 
@@ -496,7 +563,7 @@ def test_arms_without_a_common_item_are_not_unmasked(zoo, visitor):
     said = refused(ann.send("ask"), 409, "conflict", "nothing to show")
     assert not any(name in said for name in ARMS)
     assert zoo.open_duels() == []
-    add_items(zoo, [words(aardvark="x", baboon="y")])
+    add_output(zoo, 1, "baboon", Output("text", "y"))
     assert ann.ask()["a"]["kind"] == "text"
     assert zoo.check() > 0
 

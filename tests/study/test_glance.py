@@ -2,12 +2,14 @@
 
 import itertools
 import json
+from datetime import datetime
 
 import pytest
 
 import duels
 from duels.errors import InvalidInput, UnknownName
-from duels.study.glance import MAPPED, MOST_ARMS, glance, pair_history
+from duels.study.duels import iso_time
+from duels.study.glance import MAPPED, MOST_ARMS, as_of, glance, pair_history
 from duels.study.standing import TOO_EARLY, Standing, is_too_early
 
 ARMS = ["ada", "bob", "cy", "dee"]
@@ -72,7 +74,10 @@ def test_it_agrees_with_the_tables(study):
 def test_what_to_do_next(study):
     play(study, *VOTES)
     found = glance(study)
-    assert found["next"] == {"words": f"Go on. {TOO_EARLY}", "answers": None, "until": None}
+    assert found["next"] == {
+        **{"words": f"Go on. {TOO_EARLY}", "answers": None},
+        **{"until": None, "last": None, "quiet": None},
+    }
     assert found["verdict"]["headline"] == "Not yet: cy leads"
     play(study, *(((*pair, "left"), 8) for pair in itertools.combinations(ARMS, 2)))
     found, standing = glance(study), study.standing()
@@ -97,6 +102,68 @@ def test_what_to_do_next(study):
     tied = duels.create_study(["x", "y"], "tied", "sqlite://", margin=0.1)
     play(tied, (("x", "y", "tie"), 400))
     assert glance(tied)["next"]["words"] == "You can stop: closer than your margin is as good as equal."
+
+
+def under_way(study):
+    """Past votes after which it can be told how many more answers are needed."""
+    play(study, *VOTES)
+    play(study, *(((*pair, "left"), 8) for pair in itertools.combinations(ARMS, 2)))
+
+
+def vote(study, now, count, pause):
+    """People who are new answer, one after the other: of three answers two are for the arm first in the alphabet."""
+    for _ in range(count):
+        now[0] += pause
+        number = study.history().total
+        duel = study.ask(voter=f"person {number}", allow_self=False)
+        is_left = (duel.left < duel.right) == (number % 3 != 0)
+        study.tell(duel, "left" if is_left else "right", voter=f"person {number}")
+
+
+def test_forecasts_end_when_nobody_answers_any_more(study, now):
+    under_way(study)
+    vote(study, now, 12, 60)
+    found, pace = glance(study), study.standing()
+    assert pace.answers_an_hour == pytest.approx(60)
+    assert "At the present rate that takes" in str(pace)
+    last = now[0]
+    assert found["next"]["last"] == iso_time(last)
+    assert found["next"]["quiet"] == pytest.approx(10 * 60)  # ten of the usual pauses, and ten minutes at least
+    hours = found["next"]["answers"] / 60
+    assert found["next"]["until"] == iso_time(last + 3600 * study.standing().hours_median)
+    assert study.standing().hours_median == pytest.approx(hours)
+    assert as_of(found, last + 599) == found
+    quiet = as_of(found, last + 600)
+    assert quiet == found | {"next": found["next"] | {"until": None}}
+    now[0] += 600
+    later = glance(study)
+    assert (later["next"]["until"], later["next"]["last"]) == (None, iso_time(last))
+    assert study.standing().answers_an_hour is None
+    assert "present rate" not in str(study.standing())
+
+
+def test_no_forecast_is_in_the_past(study, now):
+    under_way(study)
+    vote(study, now, 12, 3600)  # one answer an hour: a silence of ten hours is usual
+    found = glance(study)
+    until = datetime.fromisoformat(found["next"]["until"]).timestamp()
+    assert found["next"]["quiet"] == pytest.approx(36_000)
+    assert as_of(found, until - 1)["next"]["until"] == (found["next"]["until"] if until - 1 < now[0] + 36_000 else None)
+    soon = found | {"next": found["next"] | {"until": iso_time(now[0] + 100)}}
+    assert as_of(soon, now[0] + 99) == soon
+    assert as_of(soon, now[0] + 100)["next"]["until"] is None
+
+
+def test_past_votes_are_no_pace(study, now):
+    vote(study, now, 20, 60)
+    play(study, *VOTES)
+    vote(study, now, 20, 60)
+    assert study.history().pace(now[0]).answers_an_hour == pytest.approx(60)
+    assert study.history().pace(now[0]).last == now[0]
+    skipped = study.ask(voter="late")
+    now[0] += 100
+    study.tell(skipped, "skip", voter="late")
+    assert study.history().pace(now[0]).last == now[0] - 100  # a skip is no answer
 
 
 def test_when_it_is_too_early():

@@ -252,7 +252,7 @@ class StandingOut(BaseModel):
     chances: list[ChanceOut]
     answers_median: Annotated[int | None, Field(description="Half of such studies need at most this many more.")]
     answers_90: Annotated[int | None, Field(description="Nine in ten need at most this many more.")]
-    answers_an_hour: Annotated[float | None, Field(description="How many answers came lately.")]
+    answers_an_hour: Annotated[float | None, Field(description="How many answers came lately; null if none do.")]
     hours_median: Annotated[float | None, Field(description="How long the median takes at that rate.")]
     hint: Annotated[str, Field(description="What to change if no verdict is in sight.")]
     words: str
@@ -495,10 +495,11 @@ class Progress(BaseModel):
     goal: int
     total: Annotated[int, Field(description="Votes by all voters.")]
     done: Annotated[
-        Literal["goal", "winner", "retired", "full"] | None,
+        Literal["goal", "winner", "everything", "asked", "retired", "full"] | None,
         Field(
-            description="Why there is no question. `full`: a cap of the link is reached, in total, for this voter or "
-            "for this address."
+            description="Why there is no question. `everything`: this voter was asked everything there is. `asked`: "
+            "others have the last questions. `full`: a cap of the link is reached, in total, for this voter or for "
+            "this address."
         ),
     ]
     question: Annotated[str, Field(description="What voters are asked about each two outputs.")]

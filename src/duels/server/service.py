@@ -20,12 +20,13 @@ from ..continuous.glance import tuning_glance
 from ..continuous.tuning import Tuning
 from ..errors import DamagedStudy, UnknownName
 from ..storage.storage import Storage, StudyRow, Write
+from ..study import log
 from ..study.answers import AnswerLog, AnswerTable
 from ..study.board import board, verdict_data
 from ..study.catalogue import refuse_kind
 from ..study.duels import iso_time
 from ..study.given import Given, last_given, note_given
-from ..study.glance import glance
+from ..study.glance import Glance, as_of, look_at
 from ..study.goal import Goal, goal_of
 from ..study.item_results import ItemCounts, item_counts
 from ..study.items import count_items
@@ -70,16 +71,16 @@ class Service:
     public_url: str = ""
     shared_url: str = ""  # the address on the network, if there is no proxy
     open_to_all: bool = False  # no sign-in; only on loopback
-    _boards: dict[tuple[int, int, int, float], CachedBoard] = field(default_factory=dict)
+    _boards: dict[tuple[int, float, int, int, int], CachedBoard] = field(default_factory=dict)
     _drawing: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))  # by study
     _estimating: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
     _counting: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
     _states: dict[int, State] = field(default_factory=dict)  # by the study's id
     _keys: dict[str, Key] = field(default_factory=dict)
     _studies: dict[str, AnyStudy] = field(default_factory=dict)
-    _verdicts: dict[int, tuple[tuple[int, int], Json]] = field(default_factory=dict)  # by the study's id
+    _verdicts: dict[int, tuple[tuple[int, int, int], Json]] = field(default_factory=dict)  # by the study's id
     _standings: dict[int, tuple[tuple[int, int], Standing]] = field(default_factory=dict)  # by the study's id
-    _glances: dict[int, tuple[tuple[int, int], Json]] = field(default_factory=dict)  # by the study's id
+    _glances: dict[int, tuple[tuple[int, int, int], Json]] = field(default_factory=dict)  # by the study's id
     _voters: dict[int, tuple[tuple[int, int], Voters]] = field(default_factory=dict)  # by the study's id
     _given: dict[int, Given | None] = field(default_factory=dict)  # by the study's id
     _ledgers: dict[int, Ledger] = field(default_factory=dict)  # by the study's id
@@ -214,8 +215,8 @@ class Service:
             raise _Gone("the study was deleted")
 
     def verdict(self, study: Study) -> Json:
-        """Return a study's verdict as data, computed once for each state of its log. Blocks."""
-        key = (self.storage.generation, study.history().seq)
+        """Return a study's verdict as data, computed once for each of its states. Blocks."""
+        key = self._state_of(study)
         cached = self._verdicts.get(study.id)
         if cached is None or cached[0] != key:
             cached = (key, verdict_data(study.verdict()))
@@ -223,13 +224,18 @@ class Service:
         return cached[1]
 
     def standing(self, study: Study) -> Standing:
-        """Return the estimates before a study's verdict, computed once for each state of its log. Blocks."""
+        """Return the estimates before a study's verdict, computed once for each state of its log. Blocks.
+
+        They say nothing about a rate where nobody answers any more.
+        """
         with self._estimating[study.id]:
             key = (self.storage.generation, study.history().seq)
             cached = self._standings.get(study.id)
             if cached is None or cached[0] != key:
                 cached = (key, study.standing())
                 self._standings[study.id] = cached
+            if study.history().pace(log.clock()).answers_an_hour is None:
+                return cached[1]._replace(answers_an_hour=None, hours_median=None)
             return cached[1]
 
     def judges(self, study: AnyStudy) -> Judges:
@@ -275,10 +281,10 @@ class Service:
             return known[1]
 
     def board(self, study: Study, confidence: float | None = None) -> Json:
-        """Return what the dashboard shows, computed once for each state of the log. Blocks."""
+        """Return what the dashboard shows, computed once for each state of the study. Blocks."""
         with self._drawing[study.id]:
             confidence = study.goal.confidence if confidence is None else confidence
-            key = (self.storage.generation, study.id, study.history().seq, confidence)
+            key = (study.id, confidence, *self._state_of(study))
             cached = self._boards.get(key)
             if cached is None:
                 with self._answer_log(study) as known:
@@ -289,26 +295,31 @@ class Service:
             return cached.board
 
     def glance(self, study: AnyStudy) -> Json:
-        """Return what the page of results shows, computed once for each state of the log. Blocks."""
+        """Return what the page of results shows, computed once for each state of the study. Blocks."""
         with self._drawing[study.id]:
-            key = (self.storage.generation, study.history().seq)
+            key = self._state_of(study)
             known = self._glances.get(study.id)
             if known is None or known[0] != key:
-                shown = self._with_given(study, glance(study)) if isinstance(study, Study) else tuning_glance(study)
+                shown = self._with_given(study, look_at(study)) if isinstance(study, Study) else tuning_glance(study)
                 known = self._glances[study.id] = (key, shown)
-            return known[1]
+            return as_of(known[1], log.clock()) if isinstance(study, Study) else known[1]
 
-    def _with_given(self, study: Study, shown: Json) -> Json:
+    def _state_of(self, study: AnyStudy) -> tuple[int, int, int]:
+        """What a verdict depends on: the log, and which open questions are within their lease."""
+        found: tuple[int, int] = study.read(lambda _, history: (history.seq, len(history.leased(log.clock()))))
+        return (self.storage.generation, *found)
+
+    def _with_given(self, study: Study, found: Glance) -> Json:
         """Note a verdict that is shown for the first time; if the study is open again since, say so."""
-        verdict = shown["verdict"]
+        shown, verdict = found.shown, found.shown["verdict"]
         if study.id not in self._given:
             self._given[study.id] = last_given(study)
         before = self._given[study.id]
         if verdict["kind"] == "not yet":
-            words = "" if before is None else f" {before.words()}"
+            words = "" if before is None else f" {before.words(found.basis, found.void)}"
             return shown | {"verdict": verdict | {"words": verdict["words"] + words}}
         arm = verdict["leader"] if verdict["kind"] == "practically tied" else verdict["winner"]
-        now = Given(verdict["kind"], arm, shown["answers"])
+        now = Given(verdict["kind"], arm, shown["answers"], found.basis)
         if before is None or before[:2] != now[:2]:
             self._given[study.id] = note_given(study, now)
         return shown
@@ -391,7 +402,7 @@ def _comparing(study: AnyStudy) -> Study:
 
 
 def _goal(goal: Goal) -> Json:
-    shown = ("confidence", "margin", "after", "about", "test")
+    shown = ("confidence", "margin", "after", "about")
     return {name: getattr(goal, name) for name in shown}
 
 

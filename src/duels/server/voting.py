@@ -17,7 +17,7 @@ from ..continuous.advice import setting_text
 from ..continuous.spaces import Setting
 from ..continuous.templates import render
 from ..continuous.tuning import Tuning
-from ..errors import NotFound
+from ..errors import NotFound, NothingToAsk
 from ..storage import tables
 from ..storage.tables import studies
 from ..study import ballots, log
@@ -260,12 +260,18 @@ async def progress(voter: Voting) -> Response:
 @router.post("/api/vote/{link}/ask", response_model=Question)
 async def ask(voter: Voting, body: MoreVotes | None = None) -> Response:
     """Get the open question, or else the next one; none if there is nothing left to vote on."""
-    progress = await asyncio.to_thread(voter.progress, bool(body and body.more))
+    more = bool(body and body.more)
+    progress = await asyncio.to_thread(voter.progress, more)
     ballot = None
     if progress.done is None:
-        ballot = await voter.service.write(
-            voter.key, voter.study, lambda found: ballots.asking(found, voter.key.id, voter.who)
-        )
+        try:
+            ballot = await voter.service.write(
+                voter.key, voter.study, lambda found: ballots.asking(found, voter.key.id, voter.who)
+            )
+        except NothingToAsk:
+            progress = await asyncio.to_thread(voter.progress, more)  # somebody else was asked the last question
+            if progress.done is None:
+                raise
     response = _json(await asyncio.to_thread(question, voter, ballot, progress))
     if voter.is_new and ballot is not None:
         voter.remember(response)

@@ -74,6 +74,11 @@ class AskedItems:
         return len(self.items)
 
     @property
+    def spans(self) -> list[list[int]]:
+        """The numbers of the items, as spans from a first to a last one."""
+        return _spans(self.items)
+
+    @property
     def asks_once(self) -> bool:
         """Whether a pair that was asked about an item is not asked about it again."""
         return self.size > 0 and not self._repeats

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from ..errors import CapReached, Conflict, InvalidInput, NotFound
+from ..errors import CapReached, Conflict, InvalidInput, LackingOutputs, NotFound
 from ..storage.storage import Storage, Write
 from ..storage.tables import events, link_votes, voters
 from ..votes.item_files import Output
@@ -50,7 +50,9 @@ class VoterProgress(NamedTuple):
 
     answered: int  # by this voter
     total: int
-    done: str | None  # goal, winner, full, or retired for everything else that ends a study
+    # goal; winner; full; everything if this voter was asked all there is; asked if somebody else has the last
+    # questions; or retired for everything else that ends a study
+    done: str | None
 
 
 class Caps(NamedTuple):
@@ -101,7 +103,10 @@ def _ask_voter(connection: sa.Connection, *, study: Answering, link: int, who: W
 
 
 def _ask(connection: sa.Connection, study: Answering, voter: LinkVoter) -> Ballot:
-    (duel,) = study.ask_in(connection, voter=voter, allow_self=False)
+    try:
+        (duel,) = study.ask_in(connection, voter=voter, allow_self=False)
+    except LackingOutputs:  # its text names arms
+        raise Conflict("there is nothing to show yet: outputs are still being uploaded") from None
     item = duel.item.number if isinstance(study, Study) and duel.item is not None else None
     return Ballot(duel, item)
 
@@ -227,8 +232,9 @@ def voter_progress(study: Answering, who: Who, goal: int, more: bool) -> VoterPr
         goal: How many votes the link asks for.
         more: Whether the voter goes on after that.
     """
-    answered, total, retired = study.read(partial(_progress, study=study, who=who))
-    done = "retired" if retired else _ended(study) if isinstance(study, Study) else None
+    answered, total, done = study.read(partial(_progress, study=study, who=who))
+    if done != "retired" and isinstance(study, Study):
+        done = _ended(study) or done
     if done is None and answered >= goal and not more:
         done = "goal"
     return VoterProgress(answered, total, done)
@@ -242,13 +248,26 @@ def _ended(study: Study) -> str | None:
     return "winner" if study.goal.is_reached(verdict, study.tally) else None
 
 
-def _progress(connection: sa.Connection, history: History, *, study: Answering, who: Who) -> tuple[int, int, bool]:
+def _progress(
+    connection: sa.Connection, history: History, *, study: Answering, who: Who
+) -> tuple[int, int, str | None]:
     voter = voter_of(connection, who)
     answered = [] if voter is None else _answered(connection, study, history, voter)
-    ended = history.retired
-    if not ended and history.left and not history.can_ask(log.clock(), history.person_of(voter)):
-        ended = voter is None or _unanswered(connection, study, history, voter) is None
-    return len(answered), history.total, ended
+    return len(answered), history.total, _all_asked(connection, study, history, voter)
+
+
+def _all_asked(connection: sa.Connection, study: Answering, history: History, voter: str | None) -> str | None:
+    """Why there is no question for a voter; None if there is one, or if there will be when outputs are uploaded."""
+    if history.retired:
+        return "retired"
+    now = log.clock()
+    if not history.left or history.can_ask(now, history.person_of(voter)) or not history.has_outputs:
+        return None
+    if voter is not None and _unanswered(connection, study, history, voter) is not None:
+        return None
+    if history.can_ask(now):
+        return "everything"
+    return "asked" if history.leased(now) else "retired"
 
 
 def outputs_of(study: Study, ballot: Ballot) -> tuple[str | None, list[Output | str]]:

@@ -4,8 +4,8 @@ It is small and quick, because every viewer gets it after every vote.
 """
 
 import re
-import time
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,12 +14,14 @@ from ..rating import bradley_terry
 from ..rating.counts import cells_of_pairs
 from ..rating.elo import FIRST, POINTS
 from ..rating.estimates import Intervals, estimate
+from . import log
 from .about import describe_about
 from .certainty import certainly_beats
 from .duels import iso_time
+from .given import Basis, basis_of
 from .goal import Goal
 from .leaderboard import certain_ranks
-from .record import LEFT, RIGHT
+from .record import LEFT, RIGHT, Pace
 from .standing import FEW_EACH, MOST_SHOWN, TOO_EARLY, Standing, is_too_early, standing
 from .study import Study
 from .tally import Bools, Floats, Ranking, Tally, met, ranked, ranked_words
@@ -32,6 +34,14 @@ MOST_NAMED = 5  # certain ranks, one by one
 POINTS_SHOWN = 200  # of the history of a pair
 INTERVALS = Intervals("sandwich", 0.95, 0, 0)
 Json = dict[str, Any]
+
+
+class Glance(NamedTuple):
+    """What a study's page shows, and what its verdict rests on at the same moment."""
+
+    shown: Json
+    basis: Basis
+    void: bool  # whether nothing is promised about errors
 
 
 def glance(study: Study, estimated: Standing | None = None) -> Json:
@@ -48,7 +58,9 @@ def glance(study: Study, estimated: Standing | None = None) -> Json:
         - `seq`, `answers`, `open`, `retired`: the moment, answers so far, open questions, whether it asks no more.
         - `verdict`: kind, winner, leader, the number of items that it is about (None if on items like these),
           `headline` in a few words, `words` as text.
-        - `next`: what to do, as `words`; `answers` that are likely needed and `until` when, if that is known.
+        - `next`: what to do, as `words`; `answers` that are likely needed and `until` when, if that is known; when the
+          `last` answer came, and after how many seconds without one nobody answers any more, `quiet`, if answers are
+          needed. Both change with time: see `as_of`.
         - `arms`: the best first, each with rank (None before two arms have met), chance to be the best (None if
           unknown), rating and its fixed-sample 95 % interval (None if there is none), duels, wins, losses and ties;
           at most 200 of `arms_total`. `ranked` says by what. `certain` says whether a rank is certain, and `ranks`
@@ -56,7 +68,12 @@ def glance(study: Study, estimated: Standing | None = None) -> Json:
         - `map`: the names of up to 30 active arms, the best first, and `cells` (i, j, wins of i, wins of j, ties,
           certain) of those of their pairs that have met; certain is 1 if i certainly beats j, −1 if j beats i, else 0.
     """
-    look, tally, seq, answers, pending, retired, rate = study.read(
+    return look_at(study, estimated).shown
+
+
+def look_at(study: Study, estimated: Standing | None = None) -> Glance:
+    """As `glance`, with what the verdict rests on."""
+    look, tally, seq, answers, pending, retired, pace, basis = study.read(
         lambda connection, history: (
             study.look_in(connection, history),
             history.tally,
@@ -64,13 +81,16 @@ def glance(study: Study, estimated: Standing | None = None) -> Json:
             history.total,
             len(history.open),
             history.retired,
-            history.answers_an_hour,
+            history.pace(log.clock()),
+            basis_of(history),
         )
     )
     goal = study.goal
     verdict = look.verdict()
     if estimated is None and 1 < tally.active.sum() <= MOST_SHOWN and met(tally).any():
-        estimated = standing(tally, confidence=goal.confidence, margin=goal.margin, answers_an_hour=rate)
+        estimated = standing(
+            tally, confidence=goal.confidence, margin=goal.margin, answers_an_hour=pace.answers_an_hour
+        )
     limit = verdict.items if goal.asks_once else None
     early = estimated is not None and is_too_early(estimated, verdict.duels, verdict.arms, limit)
     to_go = estimated.answers_median if estimated is not None and verdict.kind == "not yet" and not early else None
@@ -79,7 +99,7 @@ def glance(study: Study, estimated: Standing | None = None) -> Json:
     in_order = [(rank, arm) for rank, arm in order.ranks if tally.active[arm]]
     certain = certain_ranks(tally, in_order, sure, verdict.winner)
     known = {arm for (_, arm), is_certain in zip(in_order, certain) if is_certain}
-    return {
+    shown_now = {
         "seq": seq,
         "answers": answers,
         "open": pending,
@@ -93,13 +113,28 @@ def glance(study: Study, estimated: Standing | None = None) -> Json:
             "headline": headline(shown, retired),
             "words": _sure(verdict, estimated),
         },
-        "next": _next(certain, verdict, goal, retired, answers, estimated, early),
+        "next": _next(certain, verdict, goal, retired, answers, estimated, early, pace),
         "arms": _arms(tally, order, known, estimated),
         "arms_total": len(tally.names),
         "ranked": ranked_words(tally),
         "ranks": _ranks([rank for rank, _ in in_order], certain) if order.leaders else "",
         "map": _map(tally, [arm for _, arm in in_order[:MAPPED]], sure),
     }
+    return Glance(shown_now, basis, verdict.void is not None)
+
+
+def as_of(shown: Json, now: float) -> Json:
+    """Return what `glance` has returned before, without a forecast that does not hold any more at this time."""
+    following = shown["next"]
+    last, quiet, until = (following[name] for name in ("last", "quiet", "until"))
+    if until is None:
+        return shown
+    silent = quiet is not None and last is not None and now - _seconds(last) >= quiet
+    return shown | {"next": following | {"until": None}} if silent or _seconds(until) <= now else shown
+
+
+def _seconds(time: str) -> float:
+    return datetime.fromisoformat(time).timestamp()
 
 
 def _ranks(ranks: list[int], certain: list[bool]) -> str:
@@ -169,6 +204,7 @@ def _next(
     answers: int,
     estimated: Standing | None,
     early: bool,
+    pace: Pace,
 ) -> Json:
     """What to do now, in sentences for people who do not know statistics."""
     if retired:
@@ -185,6 +221,8 @@ def _next(
         )
     if verdict.kind == "practically tied":
         return _said("You can stop: closer than your margin is as good as equal.")
+    if verdict.exhausted is not None:
+        return _said(f"No question that is left can bring a verdict. {verdict.exhausted}")
     if not answers:
         return _said("Nobody has voted yet. Create a voting link under Share, and send it to people.")
     if estimated is None:
@@ -200,9 +238,10 @@ def _next(
     words = f"Go on: about {needed} likely needed"
     words += f", and fewer than {_rounded(most)} in nine of ten studies like this." if most else "."
     hours = estimated.hours_median
-    until = None if hours is None or hours > 24 * 3650 else iso_time(time.time() + 3600 * hours)
+    until = None if hours is None or hours > 24 * 3650 else iso_time(log.clock() + 3600 * hours)
     words = f"{words} {_about_margin(estimated, verdict)}".strip()
-    return {"words": words, "answers": estimated.answers_median, "until": until}
+    last = None if pace.last is None else iso_time(pace.last)
+    return {"words": words, "answers": estimated.answers_median, "until": until, "last": last, "quiet": pace.quiet}
 
 
 def _about_margin(estimated: Standing, verdict: Verdict) -> str:
@@ -293,7 +332,7 @@ def _percent(chance: float) -> str:
 
 
 def _said(words: str) -> Json:
-    return {"words": words, "answers": None, "until": None}
+    return {"words": words, "answers": None, "until": None, "last": None, "quiet": None}
 
 
 def _rounded(answers: int) -> str:

@@ -321,6 +321,11 @@ class History(Record):
         """Return whether there is a question: all may have been asked, of everybody or of this person."""
         return self._questions.can_ask(now, person)
 
+    @property
+    def has_outputs(self) -> bool:
+        """Whether two active arms have outputs for all items; true in a study without items."""
+        return self._questions.has_outputs
+
     def next_place(self, left: int, right: int, now: float, person: int = NOBODY) -> Place | None:
         """Return the item of the next duel and its place, if it is of these arms; None in a study without items."""
         return self._questions.next_place(left, right, now, person)
@@ -339,6 +344,7 @@ class History(Record):
             "withdrawn": self.withdrawn,
             "imported": self.imported,
             "retired": self.retired,
+            "last_told": self.last_told,
             "after": self.goal.after,
             "open": list(self.open),
             "forgotten": sorted(self.forgotten),
@@ -388,6 +394,7 @@ class History(Record):
         self._see_all_open()
         self.forgotten = set(plain["forgotten"])
         self.retired, self.imported, self.notes = plain["retired"], plain["imported"], plain.get("notes")
+        self.last_told = plain["last_told"]
         self.goal = self.goal._replace(**{name: plain[name] for name in ("after", "margin", "about")})
         self.contradictions, self.imports = plain["contradictions"], [tuple(span) for span in plain["imports"]]
         self._asked_again, self.unknown, self.by_judges = (

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from ..checks import check_int
-from ..errors import Conflict, InvalidInput
+from ..errors import InvalidInput, LackingOutputs
 from ..storage.storage import Write
 from ..votes.item_files import KINDS, Item, ItemSource, Output, read_items
 from .asked_items import ItemSet
@@ -242,9 +242,9 @@ def find_item_set(connection: sa.Connection, study: Log) -> ItemSet:
     return ItemSet(numbers, ready)
 
 
-def _lacking_output(connection: sa.Connection, study: Log, arm: str, numbers: Sequence[int]) -> Conflict:
+def _lacking_output(connection: sa.Connection, study: Log, arm: str, numbers: Sequence[int]) -> LackingOutputs:
     without = sorted(set(numbers) - _with_both(connection, study.id, [arm]))
-    return Conflict(
+    return LackingOutputs(
         f"item {without[0]} of study {study.name!r} has no output of arm {arm!r}: arms are compared on the same items; "
         f"add its outputs ({len(without):,} are missing), or retire the arm"
     )

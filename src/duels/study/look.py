@@ -16,11 +16,11 @@ from .verdict import Answerers, Missing, Verdict
 
 
 class Columns(NamedTuple):
-    """The answers that count, in the order in which they were given."""
+    """The answers that count, and the questions that are open, in the order in which they were asked."""
 
     left: Ints  # (n,): arms
     right: Ints
-    answer: Ints  # as in `record`
+    answer: Ints  # as in `record`; negative for an open question
     item: Ints  # the item's number; −1 for none
     person: Ints  # who gave it; negative where that is not a person who is known
 

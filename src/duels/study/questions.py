@@ -281,6 +281,12 @@ class Questions:
         """Return whether there is a question: all may have been asked, of everybody or of this person."""
         return not self._has_items or bool(self._pairs_with_items(now, person).any())
 
+    @property
+    def has_outputs(self) -> bool:
+        """Whether two active arms have outputs for all items; true in a study without items."""
+        items = self._record.items
+        return not self._has_items or items is None or len(items.ready & self._record.places.keys()) > 1
+
     def next_place(self, left: int, right: int, now: float, person: int) -> Place | None:
         """Return the item of the next duel and its place, if it is of these arms; None in a study without items."""
         if not self._has_items or self._record.items is None:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -30,6 +31,7 @@ NOBODY, JUDGE = -1, -2  # instead of a person's number: a name is not known, or 
 OUTCOMES = np.array([WON, LOST, TIED, TIED])  # by answer
 FEW_ARMS = 100  # with more, it is not looked for whether any question that is left can help
 LATELY = 100  # answers that tell how fast they come
+QUIET, PAUSES = 600.0, 10  # nobody answers any more: after so many seconds, and so many usual pauses between answers
 SAMPLE = 100_000  # votes of counts that the policy's state takes in, in addition to one per row
 NONE = np.zeros(0, np.int64)
 EVENT_FIELDS = Event._fields[2:-1]
@@ -67,6 +69,20 @@ class Answers(NamedTuple):
         return np.asarray(counts[duels] & (self.attempts[duels] == attempts))
 
 
+class Pace(NamedTuple):
+    """How fast answers come.
+
+    Attributes:
+        answers_an_hour: How fast those came lately; None before two of them, and where nobody answers any more.
+        last: When the last one came; None before the first.
+        quiet: After how many seconds without an answer nobody answers any more; None where a rate is not known.
+    """
+
+    answers_an_hour: float | None
+    last: float | None
+    quiet: float | None
+
+
 class Record:
     """The arms, duels and answers of a study after some of its events."""
 
@@ -93,6 +109,7 @@ class Record:
         self.open: dict[int, None] = {}  # numbers of the duels without an answer, in the order they were asked
         self._fresh: dict[int, None] = {}  # the open duels, except those known to be past their lease
         self._stale = -math.inf  # when the latest of those was asked
+        self.last_told: float | None = None  # when the last answer came that is no skip
         self.retired = False  # whether it asks no more questions
         self.withdrawn = 0  # answers undone or forgotten by somebody who may have seen results
         self.forgotten: set[int] = set()  # numbers of the duels whose voter was forgotten; they stay closed
@@ -164,6 +181,7 @@ class Record:
             note = json.loads(event[10]) if event[10] else {}
             who = self._answerer(event[8], note)
             self.person[duel] = self.person[duel] if who == NOBODY else who
+            self.last_told = self.last_told if answer == "skip" else time
             self._answer(duel, ANSWERS.index(answer), time - self.asked[duel] >= self.row.lease)
             if self.items is not None and answer == "skip" and note.get("closed"):
                 self.items.close(duel, self.left[duel], self.right[duel])
@@ -572,8 +590,8 @@ class Record:
         return found
 
     def columns(self) -> Columns:
-        """Return who answered what."""
-        number = np.array(self.answered, np.int64)
+        """Return who answered what, and who is asked now, in the order of the questions."""
+        number = np.sort(np.concatenate([np.array(self.answered, np.int64), np.array(list(self._fresh), np.int64)]))
         item = np.zeros(len(self.left), np.int64) if self.items is None else np.array(self.items.of, np.int64)
         return Columns(
             np.array(self.left, np.int64)[number],
@@ -631,12 +649,19 @@ class Record:
                 found[i, j] = found[j, i] = self.items.count_left(i, j)
         return found
 
-    @property
-    def answers_an_hour(self) -> float | None:
-        """How fast the last answered duels were asked; None before two of them."""
-        lately = [self.asked[duel] for duel in self.answered[-LATELY:]]
+    def pace(self, now: float) -> Pace:
+        """Return how fast the last answered duels were asked, without past votes."""
+        lately = [self.asked[duel] for duel in self.answered[-LATELY:] if not self._is_imported(duel)]
         seconds = max(lately) - min(lately) if len(lately) > 1 else 0.0
-        return 3600 * (len(lately) - 1) / seconds if seconds > 0 else None
+        if seconds <= 0 or self.last_told is None:
+            return Pace(None, self.last_told, None)
+        pause = seconds / (len(lately) - 1)
+        quiet = max(QUIET, PAUSES * pause)
+        return Pace(3600 / pause if now - self.last_told < quiet else None, self.last_told, quiet)
+
+    def _is_imported(self, duel: int) -> bool:
+        place = bisect_right(self.imports, (duel, len(self.left)))
+        return place > 0 and duel < self.imports[place - 1][1]
 
     @property
     def tally(self) -> Tally:

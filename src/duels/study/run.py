@@ -125,7 +125,7 @@ class Run:
         if look.goal.about != NEW_ITEMS or not items.items or self.study.history().left:
             return
         self._say(self.study.describe_power(len(items.items)))
-        left = np.full(look.tally.wins.shape, len(items.items))
+        left = np.where(np.outer(look.tally.active, look.tally.active), len(items.items), 0)
         np.fill_diagonal(left, 0)
         look = look._replace(tally=look.tally._replace(items=len(items.items)), left=left)
         self._is_hopeless = self.study.is_exhausted(look, look.verdict())
@@ -311,9 +311,10 @@ class Run:
         """A look in which the questions that this run will ask again can still be answered."""
         if look.left is None:
             return look
-        left = look.left.copy()
+        left, queued = look.left.copy(), {task.duel.id for task in self._again}
         for duel in self.unanswered:
-            if duel not in self._tried_again and self._can_ask_again(history, duel):
+            is_to_come = duel in queued or duel not in self._tried_again
+            if is_to_come and self._can_ask_again(history, duel):
                 left[history.left[duel], history.right[duel]] += 1
                 left[history.right[duel], history.left[duel]] += 1
         return look._replace(left=left)

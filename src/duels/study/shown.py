@@ -115,9 +115,9 @@ class Shown(Log):
 
         These are estimates under a model, see `duels.study.standing`; only the verdict is a promise.
         """
-        tally, rate = self.read(lambda connection, history: (history.tally, history.answers_an_hour))
-        goal = self.goal
-        return standing(tally, confidence=goal.confidence, margin=goal.margin, answers_an_hour=rate)
+        tally, pace = self.read(lambda connection, history: (history.tally, history.pace(log.clock())))
+        rate = pace.answers_an_hour
+        return standing(tally, confidence=self.goal.confidence, margin=self.goal.margin, answers_an_hour=rate)
 
     def answers_to_go(self, verdict: Verdict) -> int | None:
         """Return how many more answers a verdict of this study likely needs, as the median of `standing`.

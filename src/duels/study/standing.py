@@ -56,7 +56,7 @@ class Standing(NamedTuple):
         answers_median: Half of the studies that look like this one need at most this many more answers; None if more
             than ten million.
         answers_90: Nine in ten need at most this many.
-        answers_an_hour: How fast answers came lately; None before the second one.
+        answers_an_hour: How fast answers came lately; None before the second one, and where nobody answers any more.
         hours_median: How long the median takes at that rate.
         hint: What to change if no verdict is in sight; empty otherwise.
     """

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import sqlalchemy as sa
 
 from ..checks import check_int
-from ..errors import Conflict, InvalidInput, NothingToAsk, UnknownName
+from ..errors import Conflict, InvalidInput, LackingOutputs, NothingToAsk, UnknownName
 from ..storage.batches import Batch, Packed, pack, store
 from ..storage.storage import Event, Write
 from ..votes.files import VoteSource, read_votes
@@ -222,7 +222,11 @@ class Study(Shown, Answering):
         )
         return event, duel
 
-    def _nothing_to_ask(self, history: History, voter: str | None) -> NothingToAsk:
+    def _nothing_to_ask(self, history: History, voter: str | None) -> Conflict:
+        if not history.has_outputs:
+            return LackingOutputs(
+                f"fewer than two arms of study {self.name!r} have outputs for all items: add those that are missing"
+            )
         if voter is not None and history.can_ask(log.clock()):
             return NothingToAsk(f"{voter!r} was asked every pair about every item of study {self.name!r}")
         return NothingToAsk(

@@ -10,6 +10,7 @@ const own = base ?? at(study);
 const place = (id) => document.getElementById(id);
 const whole = (number) => number.toLocaleString("en");
 const NUMBERED = 12; // arms: with more, the cells of the map have no numbers
+const AGAIN = 15_000; // milliseconds until a forecast is looked at again
 const SEARCHED = 15; // arms: with more, there is a field to search them
 
 let shown = JSON.parse(place("glance").textContent);
@@ -20,7 +21,7 @@ function draw(glance) {
   place("headline").textContent = glance.verdict.headline;
   place("words").textContent = unbroken(glance.verdict.words);
   place("next-words").textContent = unbroken(glance.next.words);
-  place("next-until").textContent = until(glance.next.until);
+  drawForecast();
   place("answers").textContent = whole(glance.answers);
   if (place("open")) place("open").textContent = whole(glance.open);
   if (glance.answers && place("steps")) place("steps").remove();
@@ -33,11 +34,24 @@ function unbroken(words) {
   return words.replace(/(\d) %/g, "$1\u00a0%");
 }
 
-/** When the answers will be there at the present rate, in the reader's own time. */
+/** When the answers will be there, or for how long there was none. It changes while nothing else does. */
+function drawForecast() {
+  const { until: time, last, quiet } = shown.next;
+  const silence = last && quiet ? (Date.now() - new Date(last)) / 1000 : 0;
+  place("next-until").textContent = silence && silence >= quiet ? idle(silence) : until(time);
+}
+
+function idle(seconds) {
+  const minutes = Math.floor(seconds / 60);
+  const [number, unit] = minutes < 120 ? [minutes, "minute"] : minutes < 48 * 60 ? [Math.floor(minutes / 60), "hour"] : [Math.floor(minutes / 1440), "day"];
+  return `Nobody has voted for ${whole(number)}\u00a0${unit}${number === 1 ? "" : "s"}.`;
+}
+
+/** When the answers will be there at the present rate, in the reader's own time; nothing if that time has passed. */
 function until(time) {
-  if (!time) return "";
-  const when = new Date(time);
+  const when = new Date(time ?? 0);
   const ahead = when - Date.now();
+  if (ahead <= 0) return "";
   const today = when.toDateString() === new Date().toDateString();
   const clock = today || ahead < 20 * 3600 * 1000 ? { hour: "2-digit", minute: "2-digit" } : {};
   const options = today ? clock : { weekday: "short", day: "numeric", month: "short", ...clock };
@@ -207,4 +221,5 @@ async function update() {
 
 place("arms-search").addEventListener("input", () => drawArms(shown));
 draw(shown);
+setInterval(drawForecast, AGAIN);
 follow(study, String(shown.seq), update, `${own}/stream`);

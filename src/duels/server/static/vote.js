@@ -19,11 +19,15 @@ const KEYS = {
 const THANKS = {
   goal: "That is all we wanted to ask. You can keep voting if you like.",
   winner: "The result is known, so no more votes are needed.",
+  everything: "You have seen everything there is to compare.",
+  asked: "Every question has been asked.",
   retired: "This study has ended.",
   full: "This link accepts no more votes.",
 };
 const TOO_LATE = { // for voters who arrive after the end
   winner: ["This comparison is over: the result is known.", "No more votes are needed."],
+  everything: ["You have seen everything there is to compare.", "There are no more questions for you."],
+  asked: ["Every question has been asked.", "Others have the last ones. Come back later: what stays open is asked again."],
   retired: ["This comparison is over.", "No more votes are needed."],
   full: ["This link accepts no more votes.", "It has reached its maximum."],
 };
@@ -250,7 +254,7 @@ function thank({ done, answered }) {
   place("thanks-title").textContent = title;
   place("thanks-words").textContent = words;
   place("more").hidden = done !== "goal";
-  place("undo-last").hidden = !["goal", "full"].includes(done) || !undoable;
+  place("undo-last").hidden = !["goal", "full", "everything", "asked"].includes(done) || !undoable;
   place("news").textContent = `${title} ${words}`;
   place("thanks").focus({ preventScroll: true });
 }
