@@ -1,4 +1,4 @@
-"""Answers after the lease are kept and shown, and do not count; what people said does not choose what they are asked."""
+"""Answers after the lease are kept and do not count; what people said does not choose what they are asked."""
 
 import json
 import random

@@ -141,7 +141,7 @@ def test_it_is_the_last_certain_arm_of_all_prefixes(seed, about, now):
             number = told.pop(luck.randrange(len(told)))
             study.undo(number)
             literal.undo(number, now[0])
-        elif what < 0.9 and not (about in ("new-items", "these-answers")) and seed % 3 == 1:
+        elif what < 0.9 and about not in ("new-items", "these-answers") and seed % 3 == 1:
             first, second = luck.sample(arms, 2)
             counts = luck.randint(1, 5), luck.randint(0, 2), luck.randint(0, 2)
             row = dict(zip(("wins_left", "wins_right", "ties"), counts))
