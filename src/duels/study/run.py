@@ -423,13 +423,11 @@ class Run:
         return task if wanted else None
 
     def _begin_in(self, connection: sa.Connection, *, task: Task, undo: bool) -> bool:
+        wanted = True
         if task.second or task.repeats is not None:
             wanted = self._may_repeat(connection, task)
-        elif task.confirms is None:
-            wanted = self._reopen_in(connection, task.duel.id, undo)
-            wanted = wanted and not self._tell_identical(connection, task.duel, task.judge)
-        else:
-            wanted = True
+        elif task.confirms is None and (wanted := self._reopen_in(connection, task.duel.id, undo)):
+            wanted = not tell_identical(connection, self.study, task.duel, task.judge)
         if not wanted:
             return False
         item = {} if task.duel.item is None else {"item": task.duel.item.number}
@@ -468,7 +466,7 @@ class Run:
             return False
         if answer == SKIP or (undo and answer != OPEN):
             self.study.undo_in(connection, duel=duel, blind=True)
-        return answer in (OPEN, SKIP) or undo
+        return undo or answer in (OPEN, SKIP)
 
 
 async def run_async(
