@@ -12,7 +12,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from ..checks import check_int
-from ..errors import Conflict, InvalidInput, LackingOutputs
+from ..errors import InvalidInput, LackingOutputs
 from ..storage.storage import Write
 from ..votes.item_files import KINDS, Item, ItemSource, Output, read_items
 from .asked_items import ItemSet
