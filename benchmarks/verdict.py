@@ -238,7 +238,8 @@ def oracle_study(problem):
 
 def planned(problem, at_once=1):
     goal = {"confidence": 1 - DELTA, "margin": problem.margin, "ties": problem.ties, "items": None}
-    return _Plan(problem.matrix, **goal, about="these-items", parallel=at_once, budget=None, studies=problem.studies, limit=LIMIT, seed=0)
+    goal["about"] = "these-items"
+    return _Plan(problem.matrix, **goal, parallel=at_once, budget=None, studies=problem.studies, limit=LIMIT, seed=0)
 
 
 class World(NamedTuple):
