@@ -50,8 +50,8 @@ class VoterProgress(NamedTuple):
 
     answered: int  # by this voter
     total: int
-    # goal; winner; full; everything if this voter was asked all there is, asked if somebody else has the last questions;
-    # or retired for everything else that ends a study
+    # goal; winner; full; everything if this voter was asked all there is; asked if somebody else has the last
+    # questions; or retired for everything else that ends a study
     done: str | None
 
 
