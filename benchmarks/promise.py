@@ -1,9 +1,9 @@
 """How often is a named winner wrong for the question printed? A/A studies: a table, and benchmarks/out/promise.json.
 
-    python benchmarks/promise.py                     all cells, and the tables of docs/study/promise.md
+    python benchmarks/promise.py                     all cells
     python benchmarks/promise.py new-items delay     the cells whose names have one of these texts in them
     python benchmarks/promise.py --studies 200       fewer studies per cell
-    python benchmarks/promise.py --draw              draws docs/pictures/promise.png from the last run
+    python benchmarks/promise.py --draw              the tables and the figure of docs/study/promise.md, of the last run
 
 Everything is arranged so that nobody should be named: arms are level in the population, or a set of items has every
 ranking together with its reverse. Studies are simulated with a look after every answer, until the items are used up or
@@ -579,12 +579,13 @@ def play_delayed(
     by: int,
     received: Test,
     printed: Test,
+    line: Line,
     limit: int,
     luck: np.random.Generator,
     log: np.ndarray,
     out: np.ndarray,
 ) -> None:
-    """Kernel: level arms, and answers that take longer if the first arm has not won.
+    """Kernel: level arms, and answers that take longer if the first arm has not won. Each question is of somebody new.
 
     Args:
         at_once: How many questions are open at any time.
@@ -592,6 +593,7 @@ def play_delayed(
         by: Who chooses the pairs, from the answers received.
         received: The test of the answers received, which is the naive reading.
         printed: The test of the questions in asking order.
+        line: About other people, by the questions in asking order too.
         limit: How many answers.
         luck: Of everything.
         log: (4, limit + at_once): left, right, the outcome for the left, and 1 if it was received.
@@ -621,6 +623,10 @@ def play_delayed(
         if take_answer(received, i, j, log[2, number]) >= 0:
             note_named(out, 2, t, False)
     read_in_order(printed, log[:, :questions], out)
+    for number in range(questions if len(line.seen) > 0 else 0):  # what is open at the end would only count against it
+        i, j = int(log[0, number]), int(log[1, number])
+        if log[3, number] == 1.0 and out[4] == 0 and extend_line(line, number, i, j, log[2, number]):
+            out[4] = number + 1
 
 
 def draw_pair(arms: int, luck: np.random.Generator) -> tuple[int, int]:
@@ -865,7 +871,8 @@ def study_delays(arms: int, at_once: int, slow: float, by: int, rng: Any) -> Fou
     """One study with questions that wait for their answers."""
     out, log = np.zeros(len(Found._fields), np.int64), np.zeros((4, ANSWERS + at_once))
     make = new_test(rule_of(arms, THESE_ITEMS))
-    kernel(play_delayed)(at_once, slow, by, make(arms), make(arms), ANSWERS, rng, log, out)
+    line = new_line(arms, log.shape[1])
+    kernel(play_delayed)(at_once, slow, by, make(arms), make(arms), line, ANSWERS, rng, log, out)
     return Found(*out.tolist())
 
 
@@ -1074,7 +1081,7 @@ def list_delays() -> Iterator[Cell]:
             for slow in (1.0, 1.5, 3.0, 10.0):
                 name = f"{at_once} open, one side {slow:g} times as slow"
                 study = partial(study_delays, arms, at_once, slow, by)
-                yield Cell("late answers", name, arms, 0, study, BEFORE_RECEIVED)
+                yield Cell("late answers", name, arms, 0, study, BEFORE_RECEIVED, OTHER_PEOPLE if arms == 2 else "")
 
 
 def list_api() -> Iterator[Cell]:
@@ -1189,12 +1196,97 @@ def run_cells(cells: list[Cell], studies: int) -> list[Row]:
     return rows
 
 
+# Tables and figure of docs/study/promise.md
+
+
+def share_text(wrong: int, studies: int) -> str:
+    """Return a share as text, such as `3.1`, in percent."""
+    share = 100 * wrong / studies
+    return "0" if not wrong else f"{share:.2g}" if share < 1 else f"{share:.1f}" if share < 20 else f"{share:.0f}"
+
+
+def write_tables(rows: list[Row]) -> str:
+    """Return a Markdown table per question: wrong now and before in percent, by number of arms."""
+    parts = []
+    for question in dict.fromkeys(row.question for row in rows):
+        here = [row for row in rows if row.question == question]
+        arms = sorted({row.arms for row in here})
+        lines = dict.fromkeys((row.name, row.items) for row in here)
+        parts += [f"### {question}", f"| cell | N | {' | '.join(f'K = {k}' for k in arms)} |"]
+        parts += ["| --- | --- |" + " --- |" * len(arms)]
+        for name, items in lines:
+            found = {row.arms: row for row in here if (row.name, row.items) == (name, items)}
+            shares = [cell_text(found[k]) if k in found else "" for k in arms]
+            parts.append(f"| {name} | {items or ''} | {' | '.join(shares)} |")
+        parts.append("")
+    return "\n".join(parts)
+
+
+def cell_text(row: Row) -> str:
+    """Return what a cell of a Markdown table has."""
+    before = "" if row.wrong_before is None else f" / {share_text(row.wrong_before, row.studies)}"
+    return f"{share_text(row.wrong, row.studies)}{before}"
+
+
+def list_worst(rows: list[Row]) -> list[dict[str, Any]]:
+    """Return the largest shares over K and N of each cell that has a naive reading, for the figure."""
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        if row.wrong_before is not None and row.question not in (OTHER_ITEMS, OTHER_PEOPLE):
+            name = f"{row.question}: {row.name}".replace(
+                " ∝ 1/place", ", more often near the top"
+            )  # not every font has ∝
+            one = found.setdefault(name, {"cell": name, "now": 0.0, "before": 0.0})
+            one["now"] = max(one["now"], row.wrong / row.studies)
+            one["before"] = max(one["before"], row.wrong_before / row.studies)
+    return list(found.values())
+
+
+def draw_figure(rows: list[Row]) -> Any:
+    """Return the chart of wrong winners per cell, before and now, with the promise as a line."""
+    import altair as alt
+
+    from duels.figures import charts
+
+    worst = list_worst(rows)
+    axis = alt.Axis(format=".0%", values=[0.05, 0.25, 0.5, 0.75, 1])
+    x = alt.X("share:Q", title="studies that name a wrong winner", axis=axis, scale=alt.Scale(domain=[0, 1]))
+    label = alt.Axis(labelLimit=420, title=None)
+    y = alt.Y("cell:N", sort=[one["cell"] for one in worst], axis=label)
+    readings = {"before": "naive reading of the same answers", "now": "Duels"}
+    points = [{"cell": one["cell"], "share": one[key], "what": readings[key]} for one in worst for key in readings]
+    colour = alt.Color(
+        "what:N",
+        title=None,
+        scale=alt.Scale(domain=list(readings.values()), range=[charts.ORANGE, charts.BLUE]),
+        legend=alt.Legend(orient="bottom"),
+    )
+    lines = alt.Chart(charts.values(worst)).mark_rule(color="#CCCCCC")
+    layers = [
+        lines.encode(x=alt.X("now:Q"), x2="before:Q", y=y),
+        alt.Chart(charts.values([{"share": DELTA}])).mark_rule(color=charts.GREY, strokeDash=[4, 4]).encode(x=x),
+        alt.Chart(charts.values(points)).mark_point(filled=True, size=50, opacity=1).encode(x=x, y=y, color=colour),
+    ]
+    notes = ["A/A studies: nobody should be named. The largest share over all K and N", "dashed: the promise, 5 %"]
+    return charts.titled(charts.layered(*layers, width=360, height=16 * len(worst)), "Wrong winners", notes)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("cells", nargs="*", help="parts of names of cells; by default all")
     parser.add_argument("--studies", type=int, default=STUDIES, help="per cell; %(default)s by default")
+    parser.add_argument("--draw", action="store_true", help="draw the figure of the last run, and print its tables")
     options = parser.parse_args()
-    chosen = [one for one in list_cells() if not options.cells or any(text in one.title for text in options.cells)]
+    if options.draw:
+        rows = [Row(**row) for row in json.loads((OUT / "promise.json").read_text())["rows"]]
+        print(write_tables(rows))
+        from duels.figures import charts
+
+        print(charts.save(draw_figure(rows), PICTURE, scale=1.5))
+        return
+    chosen = list(list_cells())
+    if options.cells:
+        chosen = [one for one in chosen if any(text in one.title for text in options.cells)]
     started = time.perf_counter()
     rows = run_cells(chosen, options.studies)
     seconds = time.perf_counter() - started

@@ -26,16 +26,17 @@ with open("asked", "a") as file:
 print("left" if len(question["left"]) < len(question["right"]) else "right")
 """
 ARMS = ("terse", "wordy", "very wordy")
+PROMPTS = 40
 JUDGE = f"{sys.executable} -S judge.py"
 
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """A folder with ten prompts in wide format and a judge."""
+    """A folder with forty prompts in wide format and a judge."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("DUELS_STORAGE", raising=False)
-    write("wide.csv", ["prompt", *ARMS], [[f"prompt {k}", *(output(arm, k) for arm in ARMS)] for k in range(10)])
+    write("wide.csv", ["prompt", *ARMS], [[f"prompt {k}", *(output(arm, k) for arm in ARMS)] for k in range(PROMPTS)])
     (tmp_path / "judge.py").write_text(PROGRAM)
     return tmp_path
 
@@ -68,12 +69,12 @@ def asked():
 def test_a_program_finds_the_winner_and_a_resumed_study_asks_nothing_twice(folder):
     first = judged("wide.csv", "--command", JUDGE, "--max-calls", "6", "--criteria", "Short.")
     assert first.returncode == 3, first.stderr
-    assert "On these 10 items: No verdict yet" in first.stdout
+    assert "On prompts like these 40: no verdict yet" in first.stdout
     assert "Stopped at max_calls: raise it to go on." in first.stdout
     assert first.stdout.endswith("\n6 calls.\n")
     second = process("wide.csv", "--command", JUDGE, "--criteria", "Short.")
     assert (second.returncode, second.stderr) == (0, "")
-    assert "On these 10 items: terse is the winner" in second.stdout
+    assert "On prompts like these 40: terse is the winner" in second.stdout
     assert re.search(r"\nrank  score  rating  arm\n   1   100%   1,\d{3}  terse\n", second.stdout)
     questions = asked()
     assert {one["criteria"] for one in questions} == {"Short."}
@@ -82,7 +83,9 @@ def test_a_program_finds_the_winner_and_a_resumed_study_asks_nothing_twice(folde
     again = len(questions) - len(unique)  # one in ten is asked a second time
     assert again > 1
     assert f"\nThe judge gave the same answer in {again} of {again} repeated questions." in second.stdout
-    assert f"\n{len(questions)} calls, {again} of them repeats. All pairs on all items take 30 calls: " in second.stdout
+    assert (
+        f"\n{len(questions)} calls, {again} of them repeats. All pairs on all items take 120 calls: " in second.stdout
+    )
     again = judged("wide.csv", "--command", JUDGE, "--criteria", "Short.")
     assert (again.returncode, again.stdout, len(asked())) == (0, second.stdout, len(questions))
 
@@ -101,10 +104,28 @@ def test_json_says_it_all(folder):
     assert repeated == {"judge": None, "repeats": found["repeats"], "same": found["repeats"]}
     left_or_right = position["left"] + position["right"]
     assert (position["judge"], left_or_right, position["biased"]) == (None, calls - found["repeats"], False)
-    assert (found["saved"], found["unanswered"], found["identical"]) == (pytest.approx(1 - calls / 30), 0, 0)
+    assert (found["saved"], found["unanswered"], found["identical"]) == (pytest.approx(1 - calls / 120), 0, 0)
     assert found["words"] == str(study.verdict())
     rows = judged("wide.csv", "--command", JUDGE, "-f", "csv", "--study", "mine", "--storage", "sqlite:///own.db")
     assert rows.stdout.splitlines()[1].startswith("1,terse,")
+
+
+def test_what_is_to_be_found_out(folder):
+    """On prompts like these, ten are too few to ask anything; by these answers they are enough."""
+    write("few.csv", ["prompt", *ARMS], [[f"prompt {k}", *(output(arm, k) for arm in ARMS)] for k in range(10)])
+    few = judged("few.csv", "--command", JUDGE)
+    assert (few.returncode, few.stderr) == (3, "")
+    assert "\nWith 10 prompts no winner can be shown: 14 at least.\n" in few.stdout
+    assert few.stdout.endswith("\nNo question that is left can bring a verdict.\n0 calls.\n")
+    assert not Path("asked").exists()
+    final = judged("few.csv", "--command", JUDGE, "--about", "these-answers")
+    assert (final.returncode, final.stderr) == (0, "")
+    assert "By the answers given on these 10 prompts: terse is the winner" in final.stdout
+    count = len(asked())
+    these = judged("few.csv", "--command", JUDGE, "--about", "these-items", "--max-calls", "60", "-f", "json")
+    found = json.loads(these.stdout)
+    assert (these.returncode, found["winner"], found["verdict"]["about"]) == (0, "terse", "these-items")
+    assert len(asked()) == count + found["calls"]  # another study
 
 
 @pytest.mark.parametrize("name", ["long.csv", "results.json"])
@@ -124,9 +145,9 @@ def test_other_files(folder, name):
         for p, arm in enumerate(ARMS)
     ]
     (folder / "results.json").write_text(json.dumps({"results": {"version": 3, "results": results}}))
-    done = judged(name, "--command", JUDGE, "--max-calls", "1")
+    done = judged(name, "--command", JUDGE, "--max-calls", "1", "--about", "these-answers")
     assert done.returncode == 3, done.stderr
-    assert "On these 3 items" in done.stdout
+    assert "By the answers given on these 3 prompts: no verdict yet" in done.stdout
     assert {asked()[0][side].split(" ")[0] for side in ("left", "right")} <= {"terse", "wordy", "very"}
 
 
@@ -215,7 +236,7 @@ def test_a_key_in_place_of_its_name_is_not_shown():
 
 def test_changed_outputs_are_refused():
     assert judged("wide.csv", "--command", JUDGE, "--study", "mine", "--max-calls", "1").returncode == 3
-    write("wide.csv", ["prompt", *ARMS], [[f"prompt {k}", "new", *map(str, ARMS[1:])] for k in range(10)])
+    write("wide.csv", ["prompt", *ARMS], [[f"prompt {k}", "new", *map(str, ARMS[1:])] for k in range(PROMPTS)])
     done = judged("wide.csv", "--command", JUDGE, "--study", "mine")
     assert done.returncode == 2
     assert "study 'mine' exists, but the output of 'terse' for prompt 1 has changed" in done.stderr

@@ -11,7 +11,7 @@ import time
 
 import duels
 
-ARMS, PROMPTS = ("terse", "plain", "wordy"), [f"Question {n}?" for n in range(40)]
+ARMS, PROMPTS = ("terse", "plain", "wordy"), [f"Question {n}?" for n in range(100)]
 CONCURRENCY = 4
 
 
@@ -34,6 +34,7 @@ def main(database, judge, calls=None):
         {arm: [f"{arm} answer to {prompt}" for prompt in PROMPTS] for arm in ARMS},
         judge_of(judge),
         prompts=PROMPTS,
+        about="new-items",
         storage=database,
         study_name="killed",
         concurrency=CONCURRENCY,

@@ -167,7 +167,9 @@ def test_about_can_be_changed_until_the_first_question(url):
     assert load_study("s", url).goal.about == "new-items"
     study.tell(study.ask(), "left")
     study.set_about("new-items")
-    with pytest.raises(Conflict, match=r"is about new-items and has asked questions: .* create another study about the"):
+    with pytest.raises(
+        Conflict, match=r"is about new-items and has asked questions: .* create another study about the"
+    ):
         study.set_about("these-items")
     with pytest.raises(Conflict, match="exists with about new-items, not these-answers"):
         create_study(ARMS, "s", url, about="these-answers", load_if_exists=True)

@@ -83,11 +83,13 @@ def test_a_judge_that_always_says_left_has_no_winner(arms, concurrency):
         study.check()
 
 
-def test_on_items_like_these_it_has_none_either():
+@pytest.mark.parametrize("about", ["new-items", "these-items"])
+def test_on_items_like_these_and_on_these_it_has_none_either(about):
     for seed in range(2):
-        study = study_of(3, seed, about="items like these")
+        study = study_of(3, seed, prompts=60, about=about)
         result = study.run(Judge(), max_calls=100)
         assert (result.winner, study.tally().wins.sum()) == (None, 0)
+        assert any("confirms" in entry.note for entry in study.events())
         study.check()
 
 
@@ -300,7 +302,8 @@ def test_a_skip_in_the_other_order_is_a_skip():
 def test_no_usable_answer_in_the_other_order_is_asked_for_again():
     """It is asked for three times, at the end three times in both orders, and by the next run in both orders.
 
-    At the end nine such questions follow on one another: after the third, none is asked again at once.
+    At the end nine such questions follow on one another: after the third, none is asked again at once. After the fifth
+    it is over: the four that are left are no majority of the nine, and the 16 others are ties.
     """
     study = study_of(2, seed=1)
     study.run(Judge(), concurrency=1, max_calls=17)
@@ -308,13 +311,13 @@ def test_no_usable_answer_in_the_other_order_is_asked_for_again():
     bad = [item for item in range(1, PROMPTS + 1) if item % 3 == 1]  # numbered from 1
     judge = Judge(lambda left, right: "left" if int(left.split()[-1]) % 3 else "no idea")
     result = study.run(judge, concurrency=1)
-    assert (result.ended, result.unconfirmed, result.unanswered) == ("all asked", 0, len(bad))
+    assert (result.ended, result.unconfirmed, result.unanswered) == ("exhausted", 0, len(bad))
     assert result.answers_to_go is None
     assert f"{len(bad)} questions without a usable answer: run it again to ask them once more." in str(result)
     assert len(bad) == 9
     confirmed = len(before - set(bad)) + 3 * len(before & set(bad))
     new = 2 * (8 - len(set(bad) - before)) + 3 * len(set(bad) - before)
-    assert judge.calls == confirmed + new + 3 * 3 + 6
+    assert judge.calls == confirmed + new + 3 * 3 + 2
     judge = Judge()
     result = study.run(judge)
     assert (result.verdict.kind, judge.calls, result.unanswered) == ("practically tied", 2 * len(bad), 0)

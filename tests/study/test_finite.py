@@ -300,7 +300,9 @@ def test_the_verdict_when_everything_was_asked():
     )
     level = verdict(on_items(5, {(0, 1): (2, 2, 1), (0, 2): (1, 0, 4), (1, 2): (2, 3, 0)}))
     assert (level.kind, level.leader, level.tied_with, level.final) == ("practically tied", "a", ("b",), True)
-    assert str(level).startswith("By the answers given on these 5 prompts: no arm beats a, which is level with b. 15 answers so far.")
+    assert str(level).startswith(
+        "By the answers given on these 5 prompts: no arm beats a, which is level with b. 15 answers so far."
+    )
     assert headline(level.as_dict()) == "Level: a and b"
     none = verdict(on_items(5, {(0, 1): (3, 2, 0), (0, 2): (0, 1, 4), (1, 2): (3, 2, 0)}))
     assert (none.kind, none.final) == ("no condorcet winner", True)

@@ -38,6 +38,7 @@ def outputs_of(same, arms=ARMS, prompts=N):
 def best(judge, same, storage=None, prompts=N, arms=ARMS, **options):
     given = {
         "prompts": [f"p{n}" for n in range(prompts)],
+        "about": "these-answers",
         "study_name": "s",
         "storage": storage or Storage("sqlite://"),
     }
@@ -121,7 +122,7 @@ def test_after_a_kill_nothing_is_missing():
 
 def test_a_question_that_was_open_is_a_tie_too():
     """As an older version has left it: its call was begun, and lost."""
-    study = duels.create_study(["a", "b"], "s", Storage("sqlite://"), about="these items")
+    study = duels.create_study(["a", "b"], "s", Storage("sqlite://"), about="these-answers")
     add_items(study, [{"prompt": "p", "outputs": {"a": "same", "b": "same"}}])
     ask = partial(study.ask_in, allow_self=False, about=lambda connection, duel: {"calls": 1})
     study.storage.write(Write(ask, study.id))
@@ -134,7 +135,7 @@ def test_a_question_that_was_open_is_a_tie_too():
 
 
 def test_another_kind_of_the_same_text_is_asked_about():
-    study = duels.create_study(["a", "b"], "s", Storage("sqlite://"), about="these items")
+    study = duels.create_study(["a", "b"], "s", Storage("sqlite://"), about="these-answers")
     add_items(study, [{"prompt": "p", "outputs": {"a": "same", "b": {"kind": "markdown", "content": "same"}}}])
     asked = []
     result = study.run(lambda prompt, left, right: (asked.append(prompt), "tie")[1])

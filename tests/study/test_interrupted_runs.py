@@ -137,7 +137,7 @@ def check_after(url, server, kills, end):
     assert calls - unstored <= made <= calls - unstored + kills * CONCURRENCY * (RETRIES + 1)
     assert study.check() == len(events)
     assert study.open_duels() == [] or reason == "verdict"
-    assert reason in ("verdict", "all asked")
+    assert reason in ("verdict", "exhausted")
 
 
 def test_kill_and_resume(url, server):
@@ -160,7 +160,7 @@ def test_two_programs_at_once(request, url, server, database):
     url = url if database == "sqlite" else request.getfixturevalue("postgres")
     programs = [started(url, server) for _ in range(2)]
     ends = [ended(program) for program in programs]
-    assert {end[0] for end in ends} <= {"verdict", "all asked"}
+    assert {end[0] for end in ends} <= {"verdict", "exhausted"}
     study = duels.load_study("killed", url)
     events = study.events()
     ledger = folded(events)

@@ -88,8 +88,8 @@ def vote(study, answers):
     """Answers by item: each is given about that item, whatever the study asks."""
     while any(answers.values()):
         duel = study.ask(allow_self=False)
-        left = answers.get(duel.item.number)
-        study.tell(duel, left.pop(0) if left else "skip")
+        if left := answers.get(duel.item.number):  # others stay open: what is skipped is asked again first
+            study.tell(duel, left.pop(0))
 
 
 def test_pages_in_every_order(study):

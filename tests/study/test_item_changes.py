@@ -42,12 +42,11 @@ def answered(study):
 
 
 def ask_about(study, number):
-    """A question about an item; others are skipped."""
+    """A question about an item; others stay open."""
     while True:
-        duel = study.ask(voter="ann", allow_self=False)
+        duel = study.ask(allow_self=False)
         if duel.item.number == number:
             return duel
-        study.tell(duel, "skip", voter="ann")
 
 
 def test_answers_stay_when_their_item_goes(study):
@@ -115,13 +114,17 @@ def test_new_tags_keep_the_number_and_the_answers(study):
     words = Item("B", {"x": Output("text", "9"), "y": Output("code", "2")})
     more = Item("B", words.outputs | {"z": Output("text", "3")})
     number = 2
-    for other in (item("B"), kinds, words, more):  # voters would see something else
+    for other in (item("B"), kinds, words):  # voters would see something else
         ask_about(study, number)
-        if other == more:
-            study.add_arm("z")
         new = replace_item(study, number, other)
         assert new == max(4, number + 1)
         number = new
+    ask_about(study, number)
+    study.add_arm("z")
+    assert replace_item(study, number, more) == number  # what voters saw of it is as it was
+    assert item_of(study, number) == more
+    fewer = Item("B", {arm: more.outputs[arm] for arm in "xz"})
+    assert replace_item(study, number, fewer) == number + 1
     study.check()
 
 
@@ -165,27 +168,45 @@ def test_a_study_on_these_items_keeps_them_after_its_first_question(url):
     study = duels.create_study(["x", "y"], "these", url, about="these-answers")
     add_items(study, [item(str(k)) for k in range(4)])
     assert replace_item(study, 2, item("another")) == 2
-    with pytest.raises(Conflict, match=r"item 3 cannot be removed: .* must have consecutive numbers"):
-        remove_item(study, 3)
     remove_item(study, 1)
     remove_item(study, 4)
     add_items(study, [item("e")])
     assert numbers(study) == [2, 3, 5]
     with pytest.raises(NotFound, match="has no item 4"):
         remove_item(study, 4)
-    with pytest.raises(Conflict, match="some between were removed: remove all of them"):
-        study.ask()
-    remove_item(study, 5)
-    assert numbers(study) == [2, 3]
-    asked = study.ask()
-    with pytest.raises(Conflict, match="cannot be removed: study 'these' is about exactly the 2 items"):
+    asked = study.ask(2)  # numbers need not be consecutive
+    with pytest.raises(Conflict, match="cannot be removed: study 'these' counts the answers about exactly the 3 items"):
         remove_item(study, 3)
-    with pytest.raises(Conflict, match="cannot be replaced: study 'these' is about exactly the 2 items"):
+    with pytest.raises(Conflict, match="cannot be replaced: study 'these' counts the answers about exactly the 3 item"):
         replace_item(study, 3, item("z"))
+    with pytest.raises(Conflict, match="cannot be added: study 'these' counts the answers about exactly the 3 items"):
+        add_items(study, [item("z")])
     assert replace_item(study, 3, item_of(study, 3)._replace(tags=("late",))) == 3
     assert item_of(study, 3).tags == ("late",)
-    study.tell(asked, "x")
-    assert numbers(study) == [2, 3]
+    for duel in [*asked, study.ask()]:
+        study.tell(duel, "x")
+    assert numbers(study) == [2, 3, 5]
+    found = study.verdict()
+    assert (found.winner, found.items, found.final, found.void) == ("x", 3, True, None)
+    study.check()
+
+
+def test_what_changes_after_the_first_question_is_in_the_log_and_in_the_verdict(study):
+    """Items that are added make the answers those of the comparisons made; that some are removed voids the promise."""
+    study.ask()
+    add_items(study, [item("d")])
+    assert (study.verdict().strength, study.verdict().void) == ("comparisons made", None)
+    assert str(study.verdict()).startswith("On the comparisons made: no verdict yet")
+    remove_item(study, 2)
+    assert study.verdict().void == "prompts were removed"
+    assert [entry.note["items"] for entry in study.events() if "items" in entry.note] == [
+        [[1, 3]],
+        [[1, 4]],
+        [[1, 1], [3, 4]],
+    ]
+    again = duels.load_study("changed", study.storage)
+    assert (again.verdict().strength, again.verdict().void) == ("comparisons made", "prompts were removed")
+    study.check()
 
 
 def test_many_remove_and_replace_at_once(study):

@@ -232,12 +232,12 @@ def test_the_leader_of_an_item_has_the_most_wins_minus_losses():
 
 
 def test_answers_of_a_real_study_and_its_comments():
-    study = duels.create_study(["a", "b"], "real", "sqlite://")
+    study = duels.create_study(["a", "b"], "real", "sqlite://", seed=1)
     add_items(study, [{"prompt": str(k), "outputs": {"a": "x", "b": "y"}} for k in range(3)])
     wins = Counter()
     for k in range(12):
-        duel = study.ask(voter="ann", allow_self=False)
-        study.tell(duel, "a" if k % 2 else "b", voter="ann", note=f"note {k}")
+        duel = study.ask(voter=f"ann {k}", allow_self=False)
+        study.tell(duel, "a" if k % 2 else "b", voter=f"ann {k}", note=f"note {k}")
         wins[duel.item.number] += k % 2
     tie = study.ask(voter="bob", allow_self=False)
     study.tell(tie, "tie", voter="bob", note="equal")

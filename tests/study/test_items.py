@@ -440,7 +440,7 @@ def test_arms_are_asked_about_once_they_have_all_outputs(study):
 
 
 def test_items_without_outputs_are_refused_with_what_to_do(study):
-    add_items(study, [plain("a", gpt="1"), plain("b", gpt="1", llama="2")])
+    add_items(study, [plain("a", gpt="1", qwen="3"), plain("b", gpt="1", llama="2")])
     with pytest.raises(
         Conflict, match=r"item 1 of study 'answers' has no output of arm 'llama': .* add its outputs \(1 "
     ):

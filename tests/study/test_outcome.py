@@ -30,7 +30,7 @@ def test_a_winner():
     result = found()
     verdict, *table, costs, repeated = str(result).split("\n")
     assert verdict == str(result.verdict)
-    assert verdict.startswith("On these 12 items: terse is the winner")
+    assert verdict.startswith("By the answers given on these 12 prompts: terse is the winner")
     # The other two never met, which counts as a half each: (0 + ½) / 2.
     assert [line.split() for line in table] == [
         ["rank", "score", "rating", "arm"],
@@ -77,7 +77,37 @@ def test_many_arms():
 
 
 def test_items_like_these():
-    assert str(found(population=True, max_calls=3)).startswith("On items like these 12: No verdict yet")
+    """14 prompts can show a winner of three arms, see `fewest_wins`; 12 cannot, and nothing is asked."""
+    prompts = [f"prompt {k}" for k in range(14)]
+    outputs = {arm: [f"{arm} {k}" for k in range(14)] for arm in OUTPUTS}
+    result = found(outputs=outputs, prompts=prompts, about="new-items", max_calls=3)
+    assert str(result).startswith("On prompts like these 14: no verdict yet: terse ranks first")
+    few = found(about="new-items")
+    verdict, power, reason, calls = str(few).split("\n")
+    assert verdict.startswith("No verdict yet: these arms have not met. 0 answers so far.")
+    assert power == "With 12 prompts no winner can be shown: 14 at least."
+    assert (reason, calls) == ("No question that is left can bring a verdict.", "0 calls.")
+
+
+def test_why_no_question_that_is_left_can_help():
+    """On prompts like these 14, where it takes as many wins: each arm has tied once, and not with each other one."""
+    prompts = [f"prompt {k}" for k in range(14)]
+    outputs = {arm: [f"{arm} {k}" for k in range(14)] for arm in OUTPUTS}
+    result = found(lambda left, right: "tie", outputs=outputs, prompts=prompts, about="new-items", margin=0.1)
+    verdict, reason, *_ = str(result).split("\n")
+    why = result.verdict.exhausted
+    assert (result.ended, why.won, why.lost, why.tied) == ("exhausted", 0, 0, 1)
+    assert reason == "No question that is left can bring a verdict."
+    assert f"{why.arm} won 0 of 1 and tied 1 against {why.other}; a coin does that too." in verdict
+    assert result.answers_to_go is None
+
+
+def test_these_items():
+    result = found(about="these-items", max_calls=3)
+    assert str(result).startswith("On these 12 prompts: no verdict yet")
+    ended = found(lambda left, right: "tie", about="these-items")
+    assert (ended.ended, ended.calls) == ("max_calls", 36)  # as many as there are questions: 3 pairs, 12 prompts
+    assert str(ended).split("\n")[1] == "Stopped at max_calls: raise it to go on."
 
 
 def test_position_bias_keeps_the_judge_s_name():

@@ -227,7 +227,7 @@ def test_which_verdicts_are_wrong():
     verdicts = np.array([NOT_YET, NO_WINNER, 0, 1, TIED, TIED - 1])
     for ties, b_is_far in ((0.0, True), (0.5, False)):
         settings = {"confidence": 0.95, "margin": 0.05, "parallel": 1, "budget": None, "studies": 1, "limit": 1}
-        settings |= {"items": None}
+        settings |= {"items": None, "about": "these-items"}
         wrong = module._is_wrong(module._Plan(matrix, ties=ties, seed=0, **settings), verdicts)
         assert wrong.tolist() == [False, True, False, True, False, b_is_far]
 

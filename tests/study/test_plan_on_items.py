@@ -13,6 +13,7 @@ from duels.engine import loop
 from duels.errors import InvalidInput
 from duels.policies.evidence import margin_level, winner_level
 from duels.storage.storage import StudyRow
+from duels.study.asked_items import ItemSet
 from duels.study.finite import log_closeness_on_items, log_evidence_on_items
 from duels.study.goal import new_goal
 from duels.study.history import History
@@ -105,7 +106,7 @@ def literal(wins, ties, items, policy, number, confidence=0.95, margin=0.0, seed
             T[j, i] += 1
         else:
             W[(i, j) if outcome else (j, i)] += 1
-        said = verdict(as_tally(names, W, T, items=items), confidence=confidence, margin=margin)
+        said = verdict(as_tally(names, W, T, items=items, about="these-answers"), confidence=confidence, margin=margin)
         if said.kind != "not yet":
             return answers, code_of(said)
 
@@ -186,11 +187,11 @@ def test_looks_are_those_of_a_live_study(ties, margin):
 
 def new_history(items, number, margin=0.0, policy="verdict"):
     chosen = duels.policy(policy).with_goal(0.95, margin)
-    goal = new_goal(0.95, margin, "stop", "these items", ties=chosen.live_ties)
+    goal = new_goal(0.95, margin, "stop", "these-answers", ties=chosen.live_ties)
     history = History(StudyRow(0, "s", 0.0, str(chosen), None, number, 600.0, {"goal": goal._asdict()}), chosen)
     history.take(next_event(history, "create", 0.0, note=json.dumps({"arms": ["0", "1", "2"]})))
     history.player()
-    history.items.fix(1, items)
+    history.items.fix(ItemSet(tuple(range(1, items + 1)), frozenset(range(3))))
     return history
 
 
@@ -198,7 +199,7 @@ def asked_and_told(history, bags):
     """Ask and answer the next question; returns the arms and the outcome of the left one."""
     left, right, swapped = history.question(0.0, allow_self=False)
     low, high = min(left, right), max(left, right)
-    duel, note = len(history.left), json.dumps({"item": history.next_item(left, right, 0.0)})
+    duel, note = len(history.left), json.dumps({"item": history.next_place(left, right, 0.0)[1]})
     shown = {"left_arm": left, "right_arm": right, "swapped": swapped, "note": note}
     history.take(next_event(history, "ask", 0.0, duel=duel, attempt=0, **shown))
     outcome = bags[low, high].pop()
@@ -271,20 +272,34 @@ def interpreted(monkeypatch):
 def test_a_plan_worked_by_hand(interpreted):
     # Arm 0 wins all items: when it has more than half, nothing can change that. It takes 13 wins without items.
     for items, answers in ((1, 1), (2, 2), (10, 6), (11, 6)):
-        (row,) = plan(arms=2, gap=0.5, policies="verdict", studies=3, items=items)
+        (row,) = plan(arms=2, gap=0.5, policies="verdict", studies=3, items=items, about="these-answers")
         assert (row.duels_median, row.duels_90, row.undecided, row.wrong) == (answers, answers, 0.0, 0.0)
         assert row.regret_median == answers / 4
     # Nearly level arms win one each of two items, but for a chance of 1 %, and that is the verdict.
-    (row,) = plan(arms=2, gap=0.005, policies="verdict", studies=3, items=2)
+    (row,) = plan(arms=2, gap=0.005, policies="verdict", studies=3, items=2, about="these-answers")
     assert (row.duels_median, row.undecided, row.wrong) == (2, 0.0, 0.0)
-    (row,) = plan(arms=2, gap=0.5, policies="verdict", studies=3, items=10, budget=5)
+    (row,) = plan(arms=2, gap=0.5, policies="verdict", studies=3, items=10, budget=5, about="these-answers")
     assert row.within_budget == 0
-    (row,) = plan(arms=2, gap=0.5, policies="verdict", studies=3, items=10, limit=5)
+    (row,) = plan(arms=2, gap=0.5, policies="verdict", studies=3, items=10, limit=5, about="these-answers")
     assert row.undecided == 1
 
 
+def test_a_plan_on_new_items_worked_by_hand(interpreted):
+    # The verdict is about items like these: it takes 13 wins in a row whatever the number of items, or it ends without.
+    for items, undecided in ((12, 1.0), (13, 0.0), (40, 0.0)):
+        (row,) = plan(arms=2, gap=0.5, policies="verdict", studies=3, items=items)
+        assert (row.undecided, row.wrong) == (undecided, 0.0)
+        assert row.duels_median == (math.inf if undecided else 13)
+    # Of three arms, 0.5 + 2·3/(3·0.05) = 40.5: 14 wins over each of two.
+    (row,) = plan(arms=3, gap=0.5, policies="verdict", studies=3, items=14)
+    assert (row.undecided, row.wrong) == (0.0, 0.0)
+    assert 28 <= row.duels_median <= 42
+    (row,) = plan(arms=3, gap=0.5, policies="verdict", studies=3, items=13)
+    assert (row.undecided, row.wrong) == (1.0, 0.0)
+
+
 def test_several_at_once_end_when_all_was_asked():
-    (row,) = plan(NEARLY_LEVEL, policies="random", studies=3, items=4, parallel=5)
+    (row,) = plan(NEARLY_LEVEL, policies="random", studies=3, items=4, parallel=5, about="these-answers")
     assert (row.undecided, row.wrong) == (0, 0)
     assert row.duels_90 <= 12
 

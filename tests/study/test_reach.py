@@ -69,7 +69,7 @@ def test_reach_is_its_definition():
         answer = np.where(rng.random(n) < 0.1, rng.integers(2, 4, n), (rng.random(n) >= for_left).astype(int))
         log = [*zip(left, right, answer, rng.integers(-1, clusters, n) * 7)]
         found = find_reach(*columns(log), winner=winner, active=active, started_with=start, delta=delta)
-        assert found[:3] == transcribe(log, winner, active, start, delta)
+        assert (found.holds, found.clusters, found.prefer) == transcribe(log, winner, active, start, delta)
         assert found.needed is None or (not found.holds and found.clusters < found.needed <= IN_SIGHT * found.clusters)
         held.add((found.holds, bool(active.all())))
     assert len(held) == 4
@@ -115,7 +115,7 @@ def test_examples():
     assert enough == 11
     for n in range(21):
         found = find_reach(*columns(log[:n]), winner=0, active=[True] * 2, started_with=2)
-        assert found[:3] == (n >= enough, n, n)
+        assert (found.holds, found.clusters, found.prefer) == (n >= enough, n, n)
         assert (found.needed is None) == (n in (0, *range(enough, 21)))
     other = find_reach(*columns(log), winner=1, active=[True] * 2, started_with=2)
     assert other == Reach(False, 20, 0, None)
@@ -123,7 +123,31 @@ def test_examples():
 
 def test_answers_of_one_cluster_count_once():
     one = [(0, 1, LEFT, 3)] * 1000
-    assert find_reach(*columns(one), winner=0, active=[True] * 2, started_with=2)[:3] == (False, 1, 1)
+    found = find_reach(*columns(one), winner=0, active=[True] * 2, started_with=2)
+    assert (found.holds, found.clusters, found.prefer) == (False, 1, 1)
+
+
+def test_open_questions_count_as_lost_and_as_no_cluster():
+    """A late answer may be a loss: whatever it is, the line only gains by it."""
+    log = [(0, 1, LEFT, k) for k in range(20)]
+    late = [(0, 1, -1, k) for k in range(20, 26)]
+    before = find_reach(*columns(late + log), winner=0, active=[True] * 2, started_with=2)
+    assert before == find_reach(*columns(late + log), winner=0, active=[True] * 2, started_with=2)
+    assert (before.clusters, before.prefer) == (20, 20)
+    lost = find_reach(
+        *columns([(0, 1, RIGHT, k) for k in range(20, 26)] + log), winner=0, active=[True] * 2, started_with=2
+    )
+    assert before.holds == lost.holds
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        n = int(rng.integers(1, 200))
+        answer, cluster = rng.integers(0, 3, n), rng.integers(0, 12, n)
+        is_open = rng.random(n) < 0.2
+        settled, waiting = (
+            find_reach(np.zeros(n), np.ones(n), said, cluster, winner=0, active=[True] * 2, started_with=2, delta=0.9)
+            for said in (answer, np.where(is_open, -1, answer))
+        )
+        assert settled.holds >= waiting.holds
 
 
 def test_what_comes_after_the_last_size_changes_nothing():

@@ -12,7 +12,7 @@ import duels
 from duels.judges import Answer
 from duels.judges.questions import as_judge
 from duels.judges.terminal import TerminalJudge
-from duels.storage.storage import Storage
+from duels.storage.storage import Storage, Write
 from duels.study.budget import Limits
 from duels.study.judge_log import activity_of, follow
 from duels.study.ledger import Ledger
@@ -20,8 +20,8 @@ from duels.study.repeatability import Repeatability, is_drawn
 from duels.study.run import Run
 
 SEED = 0  # of which 5, 10, 13, 17, 19, 35, 37, 44 and 46 are drawn of the first 50 duels
-PROMPTS = [f"prompt {n}" for n in range(20)]
-OUTPUTS = {arm: [f"{arm} {n:02}" for n in range(20)] for arm in ("a", "bb", "ccc")}
+PROMPTS = [f"prompt {n}" for n in range(60)]
+OUTPUTS = {arm: [f"{arm} {n:02}" for n in range(60)] for arm in ("a", "bb", "ccc")}
 
 
 def best(judge, **options):
@@ -96,7 +96,7 @@ def test_repeats_count_for_nothing_else():
 
 
 def test_contradictions_are_counted_and_marked_in_single_events():
-    for judge, same in ((Unsteady(), False), (clear(3, 20), True)):
+    for judge, same in ((Unsteady(), False), (clear(3, 60), True)):
         outputs, prompts = (OUTPUTS, PROMPTS) if same is False else (judge.outputs, judge.prompts)
         result = duels.find_best(outputs, judge, prompts=prompts, storage=Storage("sqlite://"))
         ledger = follow(result.study, Ledger())
@@ -104,6 +104,81 @@ def test_contradictions_are_counted_and_marked_in_single_events():
         assert marked == ledger.contradictions == (0 if same else len(repeats_of(result)))
         assert activity_of(ledger).repeatability == list(result.repeatability)
         assert len(repeats_of(result)) > 1
+
+
+class Contradicting:
+    """Prefers the shorter output, and the longer one when it is asked the same question again."""
+
+    def __init__(self, again="longer"):
+        self.again, self.asked, self.lock = again, Counter(), threading.Lock()
+
+    def __call__(self, prompt, left, right):
+        with self.lock:
+            self.asked[prompt, frozenset((left, right))] += 1
+            is_first = self.asked[prompt, frozenset((left, right))] == 1
+        return "left" if (len(left) < len(right)) == (is_first or self.again == "shorter") else "right"
+
+
+def few(judge, count, storage=None, **options):
+    """Find the best on so many prompts."""
+    outputs = {arm: texts[:count] for arm, texts in OUTPUTS.items()}
+    given = {"prompts": PROMPTS[:count], "about": "these-answers", "storage": storage or Storage("sqlite://")}
+    return duels.find_best(outputs, judge, **given | {"study_name": "s", "concurrency": 1} | options)
+
+
+def test_answers_of_a_judge_that_contradicts_itself_are_not_final():
+    """On these 13 prompts: a winner by the answers given, and none on prompts like these, which takes 14 wins."""
+    steady, unsteady = (few(Contradicting(again), 13) for again in ("shorter", "longer"))
+    assert (steady.ended, steady.winner, steady.verdict.about) == ("verdict", "a", "these-answers")
+    assert (steady.verdict.strength, steady.verdict.contradictions) == ("answers given", 0)
+    assert str(steady).startswith("By the answers given on these 13 prompts: a is the winner")
+    assert "contradicted" not in str(steady)
+    assert (unsteady.ended, unsteady.winner, unsteady.verdict.about) == ("exhausted", None, "new-items")
+    assert (unsteady.verdict.strength, unsteady.verdict.contradictions) == ("independent answers", 1)
+    assert unsteady.repeatability == [Repeatability(None, 1, 0)]
+    assert str(unsteady).startswith("On prompts like these 13: no verdict yet")
+    why = "The judge contradicted itself 1 time, so that its answers are not final: this is about new prompts."
+    assert why in str(unsteady)
+    assert unsteady.calls < steady.calls  # it ends at the repeat of duel 5, of seed 0
+
+
+def test_after_a_contradiction_the_same_answers_are_evidence_about_new_items():
+    """None of the 60 prompts is asked about again: 14 straight wins against each other arm are enough."""
+    judge, storage = Contradicting(), Storage("sqlite://")
+    for limit in (5, 7, 9, None):  # the seventh call repeats duel 5
+        result = few(judge, 60, storage, max_calls=limit)
+        expected = 0 if limit in (5,) else len(repeats_of(result))
+        assert result.verdict.contradictions == expected
+        assert result.verdict.about == ("new-items" if expected else "these-answers")
+        assert (judge.asked.total(), result.verdict.duels) == (result.calls, result.calls - result.spent.repeats)
+    assert (result.ended, result.winner) == ("verdict", "a")
+    wins = result.study.tally().wins
+    assert wins[0, 1:].tolist() == [14, 14]
+    assert str(result).startswith("On prompts like these 60: a is the winner")
+    times = f"{len(repeats_of(result))} times"
+    assert f"The judge contradicted itself {times}, so that its answers are not final: this is about new" in str(result)
+    repeated = {entry.duel for entry in repeats_of(result)}
+    assert Counter(judge.asked.values()) == Counter({1: result.verdict.duels - len(repeated), 2: len(repeated)})
+    again = few(judge, 60, storage)
+    assert (again.calls, again.winner, judge.asked.total()) == (result.calls, "a", result.calls)
+    loaded = duels.load_study("s", storage)
+    assert (str(loaded.verdict()), loaded.check()) == (str(result.verdict), len(loaded.events()))
+
+
+def test_a_contradiction_takes_a_verdict_back_that_was_named_by_final_answers():
+    """A judge whose repeats were lost: the verdict stands until one of them comes, and then nothing else is asked."""
+    storage = Storage("sqlite://")
+    study = few(Contradicting("shorter"), 13, storage).study
+    assert study.verdict().winner == "a"
+    duel = next(entry.duel for entry in study.events() if entry.kind == "tell" and not is_drawn(SEED, entry.duel))
+    note = {"calls": 1, "repeats": "left", "contradicts": True}
+    noting = functools.partial(study.note_in, kind="repeat", duel=duel, voter=None, answer="right", note=note)
+    study.storage.write(Write(noting, study.id))
+    found = study.verdict()
+    assert (found.kind, found.about, found.contradictions) == ("not yet", "new-items", 1)
+    judge = Contradicting("shorter")
+    result = few(judge, 13, storage)
+    assert (result.ended, result.winner, judge.asked.total()) == ("exhausted", None, 0)
 
 
 def test_a_repeat_without_an_answer_says_nothing_and_is_asked_again_by_the_next_run():
@@ -177,10 +252,12 @@ def test_the_limit_is_kept_and_what_is_missing_is_repeated_by_the_next_run():
     assert max(judge.asked.values()) == 2
 
 
-def test_every_repeat_is_made_if_everything_is_asked():
+def test_every_repeat_is_made_if_everything_is_asked(monkeypatch):
+    """As in studies of many arms, where it is not looked for whether any question that is left can help."""
+    monkeypatch.setattr("duels.study.look.FEW_ARMS", 2)
     judge = cyclic(3, 20, seed=1)
     result = duels.find_best(
-        judge.outputs, lambda p, a, b: "tie", prompts=judge.prompts, storage=Storage("sqlite://"), population=True
+        judge.outputs, lambda p, a, b: "tie", prompts=judge.prompts, storage=Storage("sqlite://"), about="new-items"
     )
     drawn = [duel for duel in range(60) if is_drawn(SEED, duel)]
     assert result.ended == "all asked"
@@ -206,7 +283,6 @@ def test_each_judge_is_measured_by_itself():
         "storage": Storage("sqlite://"),
         "orders": "one",
         "max_calls": 80,
-        "population": True,
     }
     result = duels.find_best(outputs, judges, concurrency=1, **options)
     found = {one.judge: one for one in result.repeatability}

@@ -12,6 +12,7 @@ import duels
 from duels.errors import Conflict, InvalidInput
 from duels.judges import Answer, JudgeError, retries
 from duels.judges.questions import Undo
+from duels.storage.storage import Storage
 from duels.study import add_items
 from duels.study.budget import Limits
 from duels.study.ledger import Ledger
@@ -129,33 +130,83 @@ def test_a_judge_without_prices_cannot_keep_max_cost(url):
         assert best(Shorter(), url, max_cost=0.01).winner == "a"
 
 
-@pytest.mark.parametrize("population", [False, True])
-def test_every_question_is_asked_once_of_a_judge_that_cannot_decide(url, population):
+@pytest.mark.parametrize("concurrency", [1, 5])
+@pytest.mark.parametrize(("about", "most"), [("these-answers", 20), ("new-items", 7)])
+def test_no_question_is_asked_twice_of_a_judge_that_cannot_decide(url, about, most, concurrency):
+    """By these answers, it ends when an arm is level with both others on all 20 prompts.
+
+    A winner on prompts like these must win 14 of the 20 against each other arm, which it cannot after seven ties. Then
+    it ends when there are so many in two pairs, so that each arm is in one of them.
+    """
     judge = Shorter()
     judge_all = lambda p, a, b: (judge(p, a, b), "tie")[1]  # noqa: E731
-    result = best(judge_all, url, population=population, concurrency=5)
+    result = best(judge_all, url, about=about, concurrency=concurrency)
     check_questions(result, judge)
-    assert result.calls == judge.calls <= 3 * 20 + result.spent.repeats
-    if population:
-        drawn = sum(is_drawn(0, duel) for duel in range(60))
-        assert (result.ended, result.calls, result.spent.repeats) == ("all asked", 3 * 20 + drawn, drawn)
+    asked = Counter(frozenset((one.left, one.right)) for one in result.study.events() if one.kind == "ask")
+    drawn = sum(is_drawn(0, duel) for duel in range(asked.total()))
+    assert result.calls == judge.calls == asked.total() + result.spent.repeats
+    assert drawn - concurrency <= result.spent.repeats <= drawn
+    assert asked.most_common()[1][1] >= most
+    assert asked.total() <= 3 * most + concurrency
+    if about == "these-answers":
+        assert (result.ended, result.verdict.kind) == ("verdict", "practically tied")
+    else:
+        assert (result.ended, result.verdict.kind) == ("exhausted", "not yet")
+        if concurrency == 1:
+            assert asked.most_common()[1][1] == most
+
+
+@pytest.mark.parametrize("about", ["these-answers", "new-items"])
+def test_with_many_arms_every_question_is_asked_once(url, about, monkeypatch):
+    """Then it is not looked for whether any question that is left can help."""
+    monkeypatch.setattr("duels.study.look.FEW_ARMS", 2)
+    judge = Shorter()
+    answers = lambda p, a, b: (judge(p, a, b), "skip" if p == PROMPTS[0] else "tie")[1]  # noqa: E731
+    result = best(answers, url, about=about, prompts=PROMPTS, concurrency=5)
+    assert result.ended == "all asked"
+    assert "\nEvery question there is has been asked.\n" in str(result)
+    asked = [entry.duel for entry in result.study.events() if entry.kind == "ask"]
+    answered = [entry.duel for entry in result.study.events() if entry.kind == "tell" and entry.answer != "skip"]
+    drawn = [duel for duel in answered if is_drawn(0, duel)]
+    assert (len(asked), len(answered)) == (60, 57)
+    assert result.calls == judge.calls == 60 + len(drawn)
+    check_questions(result, judge)
+
+
+def with_items(url, **options):
+    """A study of three arms with items."""
+    study = duels.create_study(ARMS, "s", url, **options)
+    add_items(study, [{"prompt": p, "outputs": {arm: OUTPUTS[arm][n] for arm in ARMS}} for n, p in enumerate(PROMPTS)])
+    return study
 
 
 def test_a_study_with_items_that_exists_asks_each_judge_once(url, no_repeats):
-    study = duels.create_study(ARMS, "s", url)
-    add_items(study, [{"prompt": p, "outputs": {arm: OUTPUTS[arm][n] for arm in ARMS}} for n, p in enumerate(PROMPTS)])
+    study = with_items(url, about="these-answers")
     judges = {"x": Shorter(), "y": Shorter()}
     ties = {name: (lambda p, a, b, judge=judge: (judge(p, a, b), "tie")[1]) for name, judge in judges.items()}
     result = study.run(ties, concurrency=4)
-    assert result.ended == "all asked"
+    assert (result.ended, result.verdict.kind) == ("verdict", "practically tied")
     assert {judge.most for judge in judges.values()} == {1}
     assert sum(judge.calls for judge in judges.values()) == result.calls >= 2 * 20
 
 
-def test_a_study_on_its_items_without_items_is_refused(url):
-    study = duels.create_study(ARMS, "s", url, about="these-answers")
-    with pytest.raises(Conflict, match="add them with add_items"):
-        study.run(Shorter())
+@pytest.mark.parametrize(("orders", "calls"), [("one", 60), ("both", 120)])
+def test_about_these_items_it_ends_after_as_many_calls_as_there_are_questions(url, orders, calls):
+    """There is always a further question. Items are drawn with replacement, so that some are asked about again."""
+    study, judge = with_items(url), Shorter()
+    ties = lambda p, a, b: (judge(p, a, b), "tie")[1]  # noqa: E731
+    for _ in range(2):
+        result = study.run(ties, concurrency=1, orders=orders)
+        assert (result.ended, result.calls, judge.calls) == ("max_calls", calls, calls)
+    assert judge.most > 2
+    with_limit = study.run(ties, concurrency=1, orders=orders, max_calls=calls + 6)
+    assert (with_limit.ended, with_limit.calls) == ("max_calls", calls + 6)
+
+
+def test_without_items_there_is_no_end_but_a_verdict(url):
+    """Also about these answers: items were not added, and each answer is one of a new question."""
+    result = duels.create_study(ARMS, "s", url, about="these-answers").run(lambda a, b: min(a, b, key=len))
+    assert (result.ended, result.winner, result.items) == ("verdict", "a", 0)
 
 
 def test_names_only(url):
@@ -416,32 +467,45 @@ def test_a_final_error_ends_it_at_once(url):
 
 
 def test_a_question_that_cannot_be_answered_is_skipped_and_not_asked_again(url, no_repeats):
+    """With 18 ties and the other question to come, an arm can no more win; it may with 17. It ends when none can.
+
+    The next run asks again.
+    """
     asked = Counter()
 
     def judge(prompt, left, right):
-        asked[prompt, frozenset((left, right))] += 1
+        asked[prompt, frozenset(text.split()[0] for text in (left, right))] += 1
         if prompt == PROMPTS[3]:
             raise JudgeError("too long", can_retry=False, this_question=True)
         return "tie"
 
-    result = best(judge, url, population=True, concurrency=1)
-    assert result.ended == "all asked"
-    assert asked.total() == 60
-    assert result.spent.failed == 3
+    result = best(judge, url, concurrency=1)
+    assert (result.ended, result.verdict.kind) == ("exhausted", "not yet")
+    assert set(asked.values()) == {1}
+    assert sorted(Counter(pair for _, pair in asked).values())[1:] == [19, 19]
+    left = [question for question in asked if question[0] == PROMPTS[3]]
+    assert result.spent.failed == result.unanswered == len(left) >= 2
+    again = best(judge, url, concurrency=1)
+    assert (again.calls, again.unanswered) == (result.calls + len(left), len(left))
+    assert {question for question, times in asked.items() if times == 2} == set(left)
 
 
-def test_skips_are_not_asked_again(url):
+@pytest.mark.parametrize(("about", "wins"), [("these-answers", 8), ("new-items", 14)])
+def test_skips_are_not_asked_again(url, about, wins):
+    """It takes that many straight wins of 20. Without so many questions left, the run is over."""
     asked = Counter()
 
     def judge(prompt, left, right):
-        asked[prompt, frozenset((left, right))] += 1
+        asked[prompt, frozenset(text.split()[0] for text in (left, right))] += 1
         return "skip"
 
     for _ in range(2):
-        result = best(judge, url, concurrency=4)
-        assert (result.ended, result.error) == ("all asked", None)
+        result = best(judge, url, about=about, concurrency=1)
+        assert (result.ended, result.error, result.calls) == ("exhausted", None, len(asked))
+        assert "\nNo question that is left can bring a verdict.\n" in str(result)
         assert set(asked.values()) == {1}
-        assert len(asked) == 60
+        pairs = Counter(pair for _, pair in asked)
+        assert [20 - count for count in pairs.values()] == [wins - 1, wins - 1]
 
 
 @pytest.mark.parametrize(("concurrency", "calls"), [(1, 10 + 6), (8, 17 + 6)])
@@ -502,7 +566,7 @@ def test_an_error_is_said_where_there_are_answers_too(url):
 
     few = {arm: OUTPUTS[arm][:3] for arm in ("a", "bb")}
     result = best(judge, url, few, prompts=PROMPTS[:3], concurrency=1)
-    assert result.ended == "all asked"
+    assert (result.ended, result.calls) == ("exhausted", 2 + 2 * 5)
     assert "The judge failed last with: ValueError: too odd.\n" in str(result)
 
 
@@ -585,39 +649,70 @@ def test_no_warnings_from_threads_that_were_left(url):
         assert best(clear(arms=3, prompts=20), url, clear(arms=3, prompts=20).outputs, prompts=clear(3, 20).prompts)
 
 
-def test_on_an_existing_study_every_question_is_asked_before_it_ends(no_repeats):
-    """Where the policy wants a pair that the judge was asked everything about, another one is asked."""
-    study = duels.create_study(["a", "b", "c"], storage="sqlite://")
+def test_on_an_existing_study_every_question_is_asked_before_it_ends(no_repeats, monkeypatch):
+    """Where the policy wants a pair that the judge was asked everything about, another one is asked.
+
+    As in studies of many arms, it goes on though the answer that is skipped leaves no verdict in reach.
+    """
+    monkeypatch.setattr("duels.study.look.FEW_ARMS", 2)
+    study = duels.create_study(["a", "b", "c"], storage="sqlite://", about="these-answers")
     add_items(study, [{"prompt": f"p{k}", "outputs": {arm: f"{arm}{k}" for arm in "abc"}} for k in range(4)])
     seen = Counter()
 
     def judge(prompt, left, right):
         seen[prompt, frozenset((left[0], right[0]))] += 1
-        return "tie"
+        return "skip" if prompt == "p0" else "tie"
 
     result = study.run(judge, concurrency=2)
     assert (result.ended, len(seen), set(seen.values())) == ("all asked", 12, {1})
     study.check()
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_items_without_outputs_of_some_arms(seed, no_repeats):
-    """Every question that can be asked is asked once, though no pair has outputs for all items."""
-    study = duels.create_study(["a", "b", "c"], storage="sqlite://", seed=seed)
-    having = ["ab", "bc", "abc", "ab", "ca", "ab"]
-    add_items(study, [{"prompt": f"p{k}", "outputs": {arm: f"{arm}{k}" for arm in having[k]}} for k in range(6)])
-    seen = Counter()
+def lacking_outputs(having, about):
+    """A study of which each item has outputs of these arms."""
+    study = duels.create_study(["a", "b", "c"], storage="sqlite://", about=about)
+    outputs = [{arm: f"{arm}{k}" for arm in arms} for k, arms in enumerate(having)]
+    add_items(study, [{"prompt": f"p{k}", "outputs": one} for k, one in enumerate(outputs)])
+    return study
 
-    def judge(prompt, left, right):
-        seen[frozenset((left, right))] += 1
-        return "tie"
 
-    result = study.run(judge, concurrency=1)
-    assert result.ended == "all asked"
-    assert seen == Counter(
-        frozenset((f"{a}{k}", f"{b}{k}")) for k in range(6) for a, b in ("ab", "bc", "ca") if {a, b} <= set(having[k])
+@pytest.mark.parametrize("about", ["these-answers", "new-items", "these-items"])
+def test_without_two_arms_with_all_outputs_nothing_is_asked(about):
+    asked, study = [], lacking_outputs(["ab", "bc", "abc", "ab", "ca", "ab"] * 3, about)
+    words = (
+        r"item 2 of study 'study' has no output of arm 'a': arms are compared on the same items; .*\(3 are missing\)"
     )
-    study.check()
+    with pytest.raises(Conflict, match=words):
+        study.run(lambda prompt, left, right: asked.append(prompt))
+    assert asked == []
+    assert len(study.events()) == 1
+
+
+@pytest.mark.parametrize("about", ["these-answers", "new-items"])
+def test_where_each_item_is_asked_about_once_every_arm_must_have_all_outputs(about):
+    study = lacking_outputs(["abc"] * 21 + ["ab"], about)
+    with pytest.raises(Conflict, match="item 22 of study 'study' has no output of arm 'c'"):
+        study.run(Shorter())
+    study.retire_arm("c")
+    assert study.run(lambda left, right: "left" if left < right else "right").winner == "a"
+
+
+@pytest.mark.parametrize(("prompts", "end"), [(21, ("exhausted", 0, None)), (22, ("verdict", 22, "a"))])
+def test_a_retired_arm_that_cannot_be_beaten_any_more_takes_more_prompts(prompts, end, no_repeats):
+    """The winner needs the evidence of all pairs, 22 straight wins: see `Certainty`."""
+    study = lacking_outputs(["abc"] * prompts, "new-items")
+    study.retire_arm("c")
+    result = study.run(lambda left, right: "left" if left < right else "right", concurrency=1)
+    assert (result.ended, result.calls, result.winner) == end
+    assert ("With 21 prompts no winner can be shown: 22 at least." in str(result)) == (prompts == 21)
+
+
+def test_about_these_items_arms_without_all_outputs_are_left_out():
+    """Until they have them. So there is no winner yet, and it ends after as many calls as there will be questions."""
+    study = lacking_outputs(["abc"] * 5 + ["ab"], "these-items")
+    result = study.run(lambda left, right: "left" if left < right else "right", concurrency=1)
+    asked = Counter(frozenset((one.left, one.right)) for one in study.events() if one.kind == "ask")
+    assert (result.ended, result.calls, result.winner, set(asked)) == ("max_calls", 18, None, {frozenset("ab")})
 
 
 @pytest.mark.parametrize("orders", ["one", "both"])
@@ -656,3 +751,77 @@ def test_retries_and_questions_share_the_limit():
     assert run.allow_reply()
     assert run.budget.limit_of(1) is None
     assert run.budget.limit_of(2) == "max_calls"
+
+
+# leases
+
+
+@pytest.fixture
+def hours(now, monkeypatch):
+    """Let so many hours pass, for runs too."""
+    monkeypatch.setattr("duels.study.run.clock", lambda: now[0])
+
+    def later(count):
+        now[0] += 3600 * count
+
+    return later
+
+
+def ties_of_two(judge, storage, **options):
+    """Two arms on three prompts, by answers that are ties: every question must be asked."""
+    few = {arm: OUTPUTS[arm][:3] for arm in ("a", "bb")}
+    return best(judge, storage, few, prompts=PROMPTS[:3], concurrency=1, **options)
+
+
+def test_an_answer_after_its_lease_does_not_count_and_its_question_is_asked_again(hours, no_repeats):
+    asked = []
+
+    def judge(prompt, left, right):
+        asked.append(prompt)
+        hours(1 if len(asked) == 2 else 0)
+        return "tie"
+
+    result = ties_of_two(judge, Storage("sqlite://"))
+    assert (result.ended, result.verdict.kind, result.verdict.duels) == ("verdict", "practically tied", 3)
+    assert result.calls == len(asked) == 4
+    assert asked[3] == asked[1]  # after everything else
+    assert sorted(asked[0:1] + asked[2:]) == PROMPTS[:3]
+    assert [entry.duel for entry in result.study.events() if entry.kind == "tell"] == [0, 1, 2, 3]
+    result.study.check()
+
+
+def test_late_answers_of_a_winner_are_said(hours, no_repeats):
+    shorter, late = Shorter(), []
+
+    def judge(prompt, left, right):
+        late.append(prompt)
+        hours(1 if len(late) == 1 else 0)
+        return shorter(prompt, left, right)
+
+    few = {arm: OUTPUTS[arm] for arm in ("a", "bb")}
+    result = best(judge, Storage("sqlite://"), few, about="new-items", concurrency=1)
+    assert (result.winner, result.verdict.duels, result.calls) == ("a", result.calls - 1, len(late))
+    assert (result.verdict.missing.skipped, result.verdict.missing.expired) == (0, 1)
+    assert "1 question has no answer that counts: the verdict would" in str(result)
+
+
+def test_a_judge_that_is_asked_again_has_a_lease_of_its_own(hours, no_repeats):
+    """A run was killed, and the next one comes after the lease of its questions: their answers count."""
+    storage, asked = Storage("sqlite://"), []
+
+    def judge(prompt, left, right):
+        asked.append(prompt)
+        hours(0.9)
+        return "tie"
+
+    study = ties_of_two(judge, storage, max_calls=1).study
+    killed = Run(study, {None: judge}, Limits(None, None), "one", print, threading.Event())
+    killed.start()
+    (lost,) = killed.next([None])
+    hours(2)
+    result = ties_of_two(judge, storage)
+    assert [entry.duel for entry in result.study.events() if entry.kind == "again"] == [lost.duel.id]
+    assert (result.verdict.kind, result.verdict.duels, len(asked)) == ("practically tied", 3, 3)
+    assert (result.calls, result.spent.unstored, result.study.open_duels()) == (4, 1, [])
+    assert sorted(asked) == PROMPTS[:3]
+    result.study.check()

@@ -108,12 +108,12 @@ def test_ties_take_more_answers():
 
 
 def on_items(items, wins, ties=None, margin=0.0):
-    tally = as_tally([*"abcdefg"[: len(wins)]], wins, ties, items=items)
+    tally = as_tally([*"abcdefg"[: len(wins)]], wins, ties, items=items, about="these-answers")
     return standing(tally, confidence=0.95, margin=margin)
 
 
 @pytest.mark.parametrize("margin", [0.0, 0.05])
-def test_on_these_items_no_more_is_needed_than_is_left(margin):
+def test_on_these_answers_no_more_is_needed_than_is_left(margin):
     """Of three arms, 30 questions are asked and 3N − 30 are left."""
     wins = [[0, 6, 5], [4, 0, 5], [5, 5, 0]]
     for items in (10, 11, 15, 40, 1000):
@@ -124,7 +124,7 @@ def test_on_these_items_no_more_is_needed_than_is_left(margin):
     assert on_items(40, wins, margin=margin).answers_median > 0
 
 
-def test_on_these_items_fewer_are_needed():
+def test_on_these_answers_fewer_are_needed():
     """38 to 20 is enough on 60 items and on 100, and far from enough without items; many items are as good as none."""
     wins = [[0, 38], [20, 0]]
     assert on_items(60, wins).answers_median == 0

@@ -65,7 +65,7 @@ def find_exhausted(tally: Tally, left: Ints, confidence: float, margin: float) -
     test = certainty_of(tally, confidence)
     if len(active) < 2 or _can_end(tally, test, left, margin):
         return None
-    arm, other = _closest(tally, test)
+    arm, other = _closest(tally, test, left)
     won, lost, tied = int(tally.wins[arm, other]), int(tally.wins[other, arm]), int(tally.ties[arm, other])
     prompts = _more_prompts(tally, test, arm, other)
     names, smallest = tally.names, _smallest_margin(tally, test, margin)
@@ -100,6 +100,12 @@ def _can_end(tally: Tally, test: Certainty, left: Ints, margin: float) -> bool:
 
 def possible_winners(tally: Tally, test: Certainty, left: Ints) -> Bools:
     """Return (K,) bool: which active arms are the winner if they win all questions that are left."""
+    hopeful = _possible_wins(tally, test, left)[:, tally.active].all(axis=1) & tally.active
+    return np.asarray(hopeful & ~test.wins.any(axis=0))
+
+
+def _possible_wins(tally: Tally, test: Certainty, left: Ints) -> Bools:
+    """(K, K) bool: whether i beats j, as a winner must, if it wins all that is left to ask; true on the diagonal."""
     arms = len(tally.names)
     first, second = (side.ravel() for side in np.indices((arms, arms)))
     won, lost, tied = (
@@ -111,17 +117,25 @@ def possible_winners(tally: Tally, test: Certainty, left: Ints) -> Bools:
     ahead = won > lost
     if ahead.any():
         known[ahead] = test.weigh(won[ahead], lost[ahead], tied[ahead])
-    beats = (known >= test.winner_level(first, second)).reshape(arms, arms) | np.eye(arms, dtype=bool)
-    hopeful = beats.all(axis=1) & tally.active
-    return np.asarray(hopeful & ~test.wins.any(axis=0))
+    itself = np.eye(arms, dtype=bool)
+    beats = np.asarray((known >= test.winner_level(first, second)).reshape(arms, arms) | itself)
+    firm = np.asarray((known >= test.all_pairs_level(first, second)).reshape(arms, arms) | itself)
+    # An arm that does not beat the retired ones needs the evidence of all pairs.
+    beats_retired: Bools = np.asarray(beats[:, ~tally.active].all(axis=1))
+    return np.where(beats_retired[:, None], beats, firm)
 
 
-def _closest(tally: Tally, test: Certainty) -> tuple[int, int]:
-    """The first arm that no other one clearly beats, and the arm over which its lead is the weakest."""
+def _closest(tally: Tally, test: Certainty, left: Ints) -> tuple[int, int]:
+    """The first arm that no other one clearly beats, and the arm over which its lead is the weakest.
+
+    Of those that it cannot be shown to beat any more, if there are such.
+    """
     order = [arm for _, arm in ranked(tally).ranks if tally.active[arm]]
     beaten = np.asarray(test.wins.any(axis=0))
     arm = next((one for one in order if not beaten[one]), order[0])
     others = [one for one in order if one != arm and not test.wins[arm, one]] or [one for one in order if one != arm]
+    possible = _possible_wins(tally, test, left)[arm]
+    others = [one for one in others if not possible[one]] or others
     lead = (tally.wins[arm] - tally.wins[:, arm]) / np.sqrt(np.maximum(tally.wins[arm] + tally.wins[:, arm], 1))
     return arm, min(others, key=lambda one: float(lead[one]))
 
@@ -155,8 +169,7 @@ def _coin_does(won: int, lost: int) -> bool:
 def least_prompts(tally: Tally, confidence: float) -> int:
     """Return how many prompts a winner needs at least: that many straight wins over another arm."""
     test, wins = certainty_of(tally._replace(items=None) if tally.is_finite else tally, confidence), 1
-    one = np.zeros(1, np.int64)
-    level = float(test.winner_level(one, one + 1)[0])
+    level = _needed(tally, test)
     while float(test.weigh(np.array([wins]), np.array([0]), np.array([0]))[0]) < level:
         wins += 1
     return wins
@@ -165,12 +178,19 @@ def least_prompts(tally: Tally, confidence: float) -> int:
 def fewest_wins(tally: Tally, confidence: float) -> int | None:
     """Return of how many of the study's prompts an arm must win to be the winner; None if all are not enough."""
     items, test = tally.items or 0, certainty_of(tally, confidence)
-    won, one = np.arange(items // 2 + 1, items + 1), np.zeros(1, np.int64)
+    won = np.arange(items // 2 + 1, items + 1)
     if not len(won):
         return None
     known = test.weigh(won, items - won, np.zeros(len(won), np.int64))
-    enough = won[known >= test.winner_level(one, one + 1)[0]]
+    enough = won[known >= _needed(tally, test)]
     return int(enough[0]) if len(enough) else None
+
+
+def _needed(tally: Tally, test: Certainty) -> float:
+    """The evidence that a pair of a winner needs; more where retired arms can no longer be beaten."""
+    one = np.zeros(1, np.int64)
+    level = test.winner_level if tally.active.all() else test.all_pairs_level
+    return float(level(one, one + 1)[0])
 
 
 def describe_power(tally: Tally, confidence: float) -> str:

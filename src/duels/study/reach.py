@@ -79,9 +79,10 @@ def find_reach(
     The promise covers all arms at all times, so `winner` may be any arm, chosen after looking.
 
     Args:
-        left: (n,) int: Arms, of the answers that count, in the order of the answers.
+        left: (n,) int: Arms, of the answers that count and of open questions, in the order in which they were asked.
         right: (n,) int: Arms.
-        answer: (n,) int: LEFT, RIGHT, TIE or BOTH_BAD of `record`; both kinds of ties are half a win.
+        answer: (n,) int: LEFT, RIGHT, TIE or BOTH_BAD of `record`, where both kinds of ties are half a win; negative
+            for an open question, which counts as lost: how late answers come may depend on who wins.
         cluster: (n,) int: The number of the item, or of the voter; negative for none, which leaves the answer out.
         winner: The index of the arm.
         active: (K,) bool: False for a retired arm.
@@ -135,12 +136,15 @@ def _group(
     first, said = left[chosen] == winner, answer[chosen]
     opponent = np.where(first, right[chosen], left[chosen]).astype(np.int64)
     twice = np.where(said == LEFT, 2 * first, np.where(said == RIGHT, 2 * ~first, 1)).astype(np.int64)
+    answered = said >= 0
+    twice[~answered] = 0
     # Clusters are few or many and their numbers may have gaps, so they are renumbered.
     code = cluster[chosen].astype(np.int64)
     seen = np.bincount(code) > 0 if len(code) else np.zeros(0, bool)
     code = (np.cumsum(seen) - 1)[code] if len(code) else code
     clusters = int(seen.sum())
-    lead = np.bincount(code, twice - 1, minlength=clusters)
+    compared = int((np.bincount(code[answered], minlength=clusters) > 0).sum())
+    lead = np.bincount(code[answered], twice[answered] - 1, minlength=clusters)
 
     key = opponent * clusters + code
     order = np.argsort(key, kind="stable")
@@ -148,7 +152,7 @@ def _group(
     begin = np.flatnonzero(np.append(True, key[1:] != key[:-1])) if len(key) else key
     size = np.diff(np.append(begin, len(key)))
     total = np.concatenate([[0], np.cumsum(twice[order])])
-    return _Groups(key[begin] // max(clusters, 1), size, begin, order, total), clusters, int((lead > 0).sum())
+    return _Groups(key[begin] // max(clusters, 1), size, begin, order, total), compared, int((lead > 0).sum())
 
 
 def _weigh(groups: _Groups, m: int, arms: int) -> _Evidence:

@@ -153,6 +153,7 @@ class Verdict:
             self.exhausted,
             _seen(self),
             _missing(self),
+            _unsteady(self),
             *_beyond(self),
             _promise(self),
         ]
@@ -481,7 +482,7 @@ def _missing(verdict: Verdict) -> str:
 
 def _unsteady(verdict: Verdict) -> str:
     """Why a study about these answers is read as one about new items."""
-    if not verdict.contradictions:
+    if not verdict.contradictions or not verdict.items:
         return ""
     times = counted(verdict.contradictions, "time")
     return f"The judge contradicted itself {times}, so that its answers are not final: this is about new prompts."
