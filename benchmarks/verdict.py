@@ -238,6 +238,7 @@ def oracle_study(problem):
 
 def planned(problem, at_once=1):
     goal = {"confidence": 1 - DELTA, "margin": problem.margin, "ties": problem.ties, "items": None}
+    goal["about"] = "these-items"
     return _Plan(problem.matrix, **goal, parallel=at_once, budget=None, studies=problem.studies, limit=LIMIT, seed=0)
 
 

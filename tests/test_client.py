@@ -254,8 +254,9 @@ def test_errors_are_those_of_a_study(client, server, pair):
     with pytest.raises(Conflict, match="already"):
         client.create_study(ARMS, remote.name)
     assert client.create_study(ARMS, remote.name, seed=5, load_if_exists=True).events() == local.events()
-    with pytest.raises(Conflict, match=r"exists with margin 0\.0, not 0\.1"):
-        client.create_study(ARMS, remote.name, margin=0.1, load_if_exists=True)
+    with pytest.raises(Conflict, match=r"exists with confidence 0\.95, not 0\.9"):
+        client.create_study(ARMS, remote.name, confidence=0.9, load_if_exists=True)
+    assert client.create_study(ARMS, remote.name, margin=0.1, load_if_exists=True).verdict().margin == 0.1
     with pytest.raises(InvalidInput, match="unknown policy"):
         client.create_study(ARMS, "fresh", "mine.py")
     with pytest.raises(InvalidInput):

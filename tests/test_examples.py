@@ -29,7 +29,7 @@ def test_search_online_runs():
     )
     assert done.returncode == 0, done.stderr
     assert re.findall(r"^ +(\d+–\d+)  ", done.stdout, re.MULTILINE) == ["1–20", "21–40", "41–50"]
-    assert re.search(r"^No verdict yet: .* (\d+) duels so far", done.stdout, re.MULTILINE) or "winner" in done.stdout
+    assert re.search(r"^No verdict yet: .* (\d+) answers so far", done.stdout, re.MULTILINE) or "winner" in done.stdout
     assert done.stderr == ""
 
 

@@ -180,7 +180,7 @@ def test_ask_for_several_in_every_format(tmp_path):
     ]
     asked = study.events()[1:]
     assert [entry.voter for entry in asked] == ["ann", "ann", None, None, None]
-    assert [entry.note for entry in asked] == [{}, {}] + [{"allow_self": False}] * 3
+    assert [entry.note for entry in asked] == [{}, {"person": True}] + [{"allow_self": False}] * 3
 
 
 def test_no_self_is_heeded(tmp_path):
@@ -210,8 +210,10 @@ def test_load_if_exists(logo):
     assert len(loaded(logo).votes()) == 4
     assert "other arms" in refusal("create-study", "logo", "fox", "owl", "--load-if-exists", cwd=logo)
     assert "policy verdict" in refusal("create-study", "logo", *ARMS, "-p", "random", "--load-if-exists", cwd=logo)
-    said = refusal("create-study", "logo", *ARMS, "--margin", "0.05", "--load-if-exists", cwd=logo)
-    assert said == "study 'logo' exists with margin 0.0, not 0.05: leave margin out, or choose another name"
+    said = refusal("create-study", "logo", *ARMS, "--confidence", "0.9", "--load-if-exists", cwd=logo)
+    assert said == "study 'logo' exists with confidence 0.95, not 0.9: leave confidence out, or choose another name"
+    output("create-study", "logo", *ARMS, "--margin", "0.05", "--load-if-exists", cwd=logo)
+    assert loaded(logo).goal.margin == 0.05
 
 
 def test_studies(logo):
@@ -260,7 +262,9 @@ def test_verdict_and_leaderboard_agree_on_who_is_first(tmp_path):
     """Of a cycle of three and an arm that never met them, the last row is not said to be first."""
     study = duels.create_study([*"abcd"], "logo", Storage(f"sqlite:///{tmp_path / 'duels.db'}"))
     study.import_votes([("a", "b", "left"), ("b", "c", "left"), ("c", "a", "left")] * 60)
-    assert output("verdict", "logo", cwd=tmp_path).startswith("No verdict yet: a, b and c share the first rank, but")
+    assert output("verdict", "logo", cwd=tmp_path).startswith(
+        "On the comparisons made: no verdict yet: a, b and c share the first rank, but"
+    )
     rows = json.loads(output("leaderboard", "logo", "-f", "json", cwd=tmp_path))
     assert [(row["rank"], row["arm"]) for row in rows] == [(1, "a"), (1, "b"), (1, "c"), (4, "d")]
     found = json.loads(output("verdict", "logo", "-f", "json", cwd=tmp_path))
@@ -271,8 +275,10 @@ def test_verdict(tmp_path):
     """Two arms at 95 % need 13 wins in a row: 4/(3δ) = 26.7, and the evidence is 25.4 after 12, 39.2 after 13."""
     study = duels.create_study(["fox", "owl"], "logo", Storage(f"sqlite:///{tmp_path / 'duels.db'}"))
     study.import_votes([("fox", "owl", "left")] * 12)
-    assert output("verdict", "logo", cwd=tmp_path).startswith("No verdict yet: fox ranks first")
-    assert "fox is the winner" in output("verdict", "logo", "--confidence", "0.9", cwd=tmp_path)
+    assert output("verdict", "logo", cwd=tmp_path).startswith("On the comparisons made: no verdict yet: fox ranks")
+    said = output("verdict", "logo", "--confidence", "0.9", cwd=tmp_path)
+    assert "fox is the winner" in said
+    assert "Nothing is promised about errors: a confidence of 0.9 was chosen afterwards" in said
     study.import_votes([("owl", "fox", "right")])
     found = json.loads(output("verdict", "logo", "-f", "json", cwd=tmp_path))
     assert (found["kind"], found["winner"], found["duels"], found["void"]) == ("winner", "fox", 13, None)
@@ -305,7 +311,7 @@ def test_a_new_study_without_a_margin_says_so_once(tmp_path):
     assert duels_command(*made, cwd=tmp_path).stderr == ""
     assert duels_command("create-study", "b", *ARMS, "--margin", "0.05", cwd=tmp_path).stderr == ""
     assert duels_command("create-study", "c", *ARMS, "-f", "json", cwd=tmp_path).stderr == ""
-    assert duels_command("create-study", "e", *ARMS, "--these-items", cwd=tmp_path).stderr == ""
+    assert duels_command("create-study", "e", *ARMS, "--about", "new-items", cwd=tmp_path).stderr == ""
     goal = ("--confidence", "0.9", "--margin", "0.02", "--after", "rank")
     output("create-study", "d", *ARMS, *goal, cwd=tmp_path)
     assert loaded(tmp_path, "d").goal[:3] == (0.9, 0.02, "rank")
@@ -343,7 +349,7 @@ def test_lists_of_a_verdict_are_json_in_csv(logo):
 def test_a_margin(tmp_path):
     study = duels.create_study(["old", "new"], "logo", Storage(f"sqlite:///{tmp_path / 'duels.db'}"))
     study.import_votes([("old", "new", "tie")] * 500)
-    assert output("verdict", "logo", cwd=tmp_path).startswith("No verdict yet")
+    assert output("verdict", "logo", cwd=tmp_path).startswith("On the comparisons made: no verdict yet")
     found = json.loads(output("verdict", "logo", "--margin", "0.2", "-f", "json", cwd=tmp_path))
     assert (found["kind"], found["margin"]) == ("practically tied", 0.2)
 

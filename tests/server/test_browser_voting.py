@@ -11,7 +11,8 @@ from .test_browser import DESKTOP, PHONE, api, browser, live, make_study, so_far
 LONG = "\n\n".join(
     f"Paragraph {number}. " + "The quick brown fox jumps over the lazy dog. " * 6 for number in range(15)
 )
-ITEMS = [{"prompt": "Explain foxes.", "outputs": {"long": LONG, "short": "A fox is a small wild dog."}}]
+# Nobody is asked about the same prompt twice, so there are a few that look alike.
+ITEMS = [{"prompt": "Explain foxes.", "outputs": {"long": LONG, "short": "A fox is a small wild dog."}}] * 3
 ZOOMED = {"width": 320, "height": 256}  # 1280 × 1024 at 400 %
 
 
@@ -217,8 +218,8 @@ def spoken(page):
 
 def test_zoomed_by_keyboard_with_the_accessibility_tree(browser, live, api):  # noqa: F811
     """At 400 %, without a mouse: what has which role and name, what is announced, where the focus goes."""
-    items = [{"prompt": "Which logo?", "outputs": {"long": picture("red"), "short": {"kind": "text", "content": LONG}}}]
-    link = make_study(api, "foxes", ["long", "short"], items, title="")
+    item = {"prompt": "Which logo?", "outputs": {"long": picture("red"), "short": {"kind": "text", "content": LONG}}}
+    link = make_study(api, "foxes", ["long", "short"], [item] * 3, title="")
     api.patch("/api/studies/foxes/settings", json={"instructions": "Read **both**.", "comments": True})
     page = browser.open(link, viewport=ZOOMED, reduced_motion="reduce", forced_colors="active")
     so_far(page, "0 of 25")

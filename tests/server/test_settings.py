@@ -11,7 +11,7 @@ from .test_voting import Visitor, browser, patient, refused  # noqa: F401
 AT = "/api/studies/zoo"
 USUAL = {
     **{"question": "Which is better?", "instructions": "", "ties": True, "both_bad": True, "comments": False},
-    **{"votes": 25, "after": "stop"},
+    **{"votes": 25, "after": "stop", "margin": 0.0, "about": "these-items"},
 }
 
 
@@ -131,3 +131,17 @@ def test_the_one_who_created_a_study_is_noted(admin):
     admin.post("/api/studies", json={"name": "new", "arms": ["a", "b"], "load_if_exists": True})
     found = admin.get("/api/studies/new/changes").json()["changes"]
     assert [(one["who"], one["what"]) for one in found] == [("test", "Created the study with 2 arms.")]
+
+
+def test_the_margin_may_change_at_any_time_and_what_it_is_about_until_the_first_question(admin, zoo):
+    changed = admin.patch(f"{AT}/settings", json={"margin": 0.05, "about": "new-items"})
+    assert (changed.json()["margin"], changed.json()["about"]) == (0.05, "new-items")
+    zoo.tell(zoo.ask(), "left")
+    assert admin.patch(f"{AT}/settings", json={"margin": 0.1}).json()["margin"] == 0.1
+    refused = admin.patch(f"{AT}/settings", json={"about": "these-items"})
+    assert refused.status_code == 409
+    assert "is about new-items and has asked questions" in refused.json()["error"]["message"]
+    assert admin.patch(f"{AT}/settings", json={"about": "all"}).status_code == 422
+    whats = [one["what"] for one in admin.get(f"{AT}/changes").json()["changes"]]
+    assert whats[:3] == ["The margin is now 10 %.", "The margin is now 5 %.", "The verdict is now about new-items."]
+    assert (zoo.goal.margin, zoo.goal.about) == (0.1, "new-items")

@@ -109,8 +109,8 @@ def test_a_batch_counts_as_its_votes_one_by_one(url):
     for row in rows:
         arms = {"left_arm": ARMS.index(row["left"]), "right_arm": ARMS.index(row["right"])}
         number = len(single.left)
-        fields = {"duel": number, "attempt": 0, "swapped": 0, "answer": row["winner"], **arms}
-        single.take(next_event(single, "vote", 1.0, **fields))
+        single.take(next_event(single, "ask", 1.0, duel=number, attempt=0, swapped=0, **arms))
+        single.take(next_event(single, "tell", 1.0, duel=number, attempt=0, answer=row["winner"]))
     single.take(next_event(single, "tell", 2.0, duel=0, attempt=0, answer="left"))
     whole = study.history()
     for name in ("left", "right", "swapped", "answer", "attempt", "answered"):

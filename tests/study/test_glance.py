@@ -10,6 +10,7 @@ import duels
 from duels.errors import InvalidInput, UnknownName
 from duels.study.duels import iso_time
 from duels.study.glance import MAPPED, MOST_ARMS, as_of, glance, pair_history
+from duels.study.pace import measure_pace
 from duels.study.standing import TOO_EARLY, Standing, is_too_early
 
 ARMS = ["ada", "bob", "cy", "dee"]
@@ -158,12 +159,12 @@ def test_past_votes_are_no_pace(study, now):
     vote(study, now, 20, 60)
     play(study, *VOTES)
     vote(study, now, 20, 60)
-    assert study.history().pace(now[0]).answers_an_hour == pytest.approx(60)
-    assert study.history().pace(now[0]).last == now[0]
+    assert measure_pace(study.history(), now[0]).answers_an_hour == pytest.approx(60)
+    assert measure_pace(study.history(), now[0]).last == now[0]
     skipped = study.ask(voter="late")
     now[0] += 100
     study.tell(skipped, "skip", voter="late")
-    assert study.history().pace(now[0]).last == now[0] - 100  # a skip is no answer
+    assert measure_pace(study.history(), now[0]).last == now[0] - 100  # a skip is no answer
 
 
 def test_when_it_is_too_early():

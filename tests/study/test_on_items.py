@@ -310,7 +310,7 @@ def test_snapshots_keep_what_was_asked(url, now):
         assert (restored.tally.wins == history.tally.wins).all()
         assert (restored.tally.ties == history.tally.ties).all()
         assert restored.tally.items == (6 if history.left else None)
-        who = restored.person_of("Voter 1")
+        who = restored.people.find("Voter 1")
         question = restored.question(now[0], False, who)
         item = restored.next_place(*question[:2], now[0], who)[1]
         (asked,) = vote(study, opinion, most=1)

@@ -254,7 +254,7 @@ def test_the_limit_is_kept_and_what_is_missing_is_repeated_by_the_next_run():
 
 def test_every_repeat_is_made_if_everything_is_asked(monkeypatch):
     """As in studies of many arms, where it is not looked for whether any question that is left can help."""
-    monkeypatch.setattr("duels.study.record.FEW_ARMS", 2)
+    monkeypatch.setattr("duels.study.look.FEW_ARMS", 2)
     judge = cyclic(3, 20, seed=1)
     result = duels.find_best(
         judge.outputs, lambda p, a, b: "tie", prompts=judge.prompts, storage=Storage("sqlite://"), about="new-items"

@@ -159,7 +159,7 @@ def test_no_question_is_asked_twice_of_a_judge_that_cannot_decide(url, about, mo
 @pytest.mark.parametrize("about", ["these-answers", "new-items"])
 def test_with_many_arms_every_question_is_asked_once(url, about, monkeypatch):
     """Then it is not looked for whether any question that is left can help."""
-    monkeypatch.setattr("duels.study.record.FEW_ARMS", 2)
+    monkeypatch.setattr("duels.study.look.FEW_ARMS", 2)
     judge = Shorter()
     answers = lambda p, a, b: (judge(p, a, b), "skip" if p == PROMPTS[0] else "tie")[1]  # noqa: E731
     result = best(answers, url, about=about, prompts=PROMPTS, concurrency=5)
@@ -654,7 +654,7 @@ def test_on_an_existing_study_every_question_is_asked_before_it_ends(no_repeats,
 
     As in studies of many arms, it goes on though the answer that is skipped leaves no verdict in reach.
     """
-    monkeypatch.setattr("duels.study.record.FEW_ARMS", 2)
+    monkeypatch.setattr("duels.study.look.FEW_ARMS", 2)
     study = duels.create_study(["a", "b", "c"], storage="sqlite://", about="these-answers")
     add_items(study, [{"prompt": f"p{k}", "outputs": {arm: f"{arm}{k}" for arm in "abc"}} for k in range(4)])
     seen = Counter()

@@ -882,11 +882,11 @@ def test_abandoned_duels_are_not_looked_at_again(url, now):
     study.ask(500)
     now[0] += 3601
     study.ask()
-    assert len(study.history()._fresh) == 1
+    assert len(study.history().fresh) == 1
     assert len(study.open_duels()) == 501
     now[0] -= 300  # a clock put back: they count again
     study.ask()
-    assert len(study.history()._fresh) == 502
+    assert len(study.history().fresh) == 502
 
 
 def test_a_policy_that_may_never_end_says_so_once(url):

@@ -7,8 +7,6 @@ import pytest
 from duels.errors import Conflict, InvalidInput
 from duels.server.keys import make_key
 from duels.storage.storage import Storage
-from duels.study import answering, catalogue
-from duels.study import study as studies
 from duels.study.catalogue import create_study, delete_study, list_studies, load_study
 from duels.study.items import add_items, list_items
 from duels.votes.names import arm_names, composed, label, place_of, study_name, voter_name
@@ -25,19 +23,6 @@ DOORS = {
 @pytest.fixture
 def storage():
     return Storage("sqlite://")
-
-
-@pytest.fixture
-def old(storage, monkeypatch):
-    """A study from before there were rules: its own name, an arm's and a voter's have what is refused now."""
-    with monkeypatch.context() as patch:
-        patch.setattr(catalogue, "arm_names", lambda arms: list(arms))
-        patch.setattr(catalogue, "checked_name", lambda name: name)
-        patch.setattr(studies, "voter_name", lambda voter: voter)
-        patch.setattr(answering, "voter_name", lambda voter: voter)
-        study = create_study([TAKEN_APART, "a\u200bb", "ab"], TAKEN_APART, storage)
-        study.tell(study.ask(voter="v\u202ew", allow_self=False), "left", voter="v\u202ew")
-    return study
 
 
 @pytest.mark.parametrize("what", DOORS)
@@ -124,29 +109,6 @@ def test_a_study_and_its_arms_are_found_in_either_form(storage):
     study.retire_arm(TAKEN_APART)
     delete_study(TAKEN_APART, storage)
     assert list_studies(storage) == []
-
-
-def test_a_study_from_before_still_works(old, storage):
-    for name in (TAKEN_APART, COMPOSED):
-        assert load_study(name, storage).arms == [TAKEN_APART, "a\u200bb", "ab"]
-        with pytest.raises(Conflict, match="already"):
-            create_study(["x", "y"], name, storage)
-    again = create_study([TAKEN_APART, "a\u200bb", "ab"], TAKEN_APART, storage, load_if_exists=True)
-    assert again.id == old.id
-    with pytest.raises(InvalidInput, match=r"arm is .* U\+200B"):
-        create_study(["a\u200bb", "ab"], TAKEN_APART, storage, load_if_exists=True)
-    with pytest.raises(Conflict, match="exists already"):
-        old.add_arm(COMPOSED)
-    assert old.import_votes([("a\u200bb", "ab", "left"), (COMPOSED, "ab", "left")]) == 2
-    duel = old.ask(allow_self=False)
-    old.tell(duel, duel.right)
-    assert "v\u202ew" in {vote.voter for vote in old.votes()}
-    assert old.check() == len(old.events())
-    assert old.forget("v\u202ew") == 1
-    old.retire_arm("a\u200bb")
-    assert sum(old.tally().active) == 2
-    with pytest.raises(InvalidInput, match=r"voter is .* U\+202E \(right-to-left override\)"):
-        old.ask(voter="v\u202ew")
 
 
 def test_labels_of_tokens(storage):

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import DamagedStudy, DuelsError, UnknownName
+from ..errors import DamagedStudy, DuelsError, NothingToAsk, UnknownName
 from ..storage.storage import Storage
 from ..study.catalogue import create_study, list_studies, load_study
 from ..study.duels import Duel
@@ -25,13 +25,16 @@ from .keys import make_key
 
 logger = logging.getLogger("duels.server")
 NAME = "demo"
-STRENGTHS = {"concise": 6.0, "friendly": 1.3, "thorough": 1.2, "formal": 0.6, "vague": 0.25}
-ON_CODE = {"concise": 2.4, "friendly": 0.7, "thorough": 3.2, "formal": 0.6, "vague": 0.1}
+STRENGTHS = {"concise": 12.0, "friendly": 1.3, "thorough": 1.2, "formal": 0.6, "vague": 0.25}
+ON_CODE = {"concise": 2.9, "friendly": 0.7, "thorough": 3.2, "formal": 0.6, "vague": 0.1}
 ITEMS = Path(__file__).with_name("demo.jsonl")
 FIRST = 30  # answers that are there from the beginning
 SLOWDOWN = 20  # factor of the pauses between answers once there is a winner
 ALWAYS_LEFT = "Gus"
-SECONDS = {"Ada": 2.0, "Ben": 3.5, "Chen": 3.0, "Dina": 4.0, "Emre": 3.0, "Fay": 5.0, ALWAYS_LEFT: 3.0}  # per answer
+SECONDS = {  # per answer; each voter is asked the same only once, so a few could not decide it
+    **{"Ada": 3.0, "Ben": 5.0, "Chen": 5.0, "Dina": 6.0, "Emre": 5.0, "Fay": 7.0, ALWAYS_LEFT: 3.0, "Hana": 6.0},
+    **{"Ivo": 7.0, "Jun": 6.0, "Kim": 7.0, "Lea": 6.0, "Mia": 8.0, "Noa": 7.0, "Omar": 8.0, "Pia": 7.0},
+}
 COMMENTS = {
     "concise": ("Says it and stops.", "All I need.", "Short and right."),
     "friendly": ("Made me smile.", "Warm, and still useful."),
@@ -110,7 +113,10 @@ class Demo:
             return None, 0.2 * thinking * (SLOWDOWN if study.verdict().kind != "not yet" else 1)
         if study.retired:
             return None, thinking
-        duel = study.ask(voter=turn.voter, allow_self=False)
+        try:
+            duel = study.ask(voter=turn.voter, allow_self=False)
+        except NothingToAsk:  # this voter has seen everything
+            return None, SLOWDOWN * thinking
         return duel, thinking if study.history().total >= FIRST else 0.0
 
     def _answer(self, voter: str, duel: Duel) -> tuple[str, str | None]:

@@ -32,6 +32,7 @@ from ..study.item_results import ItemCounts, item_counts
 from ..study.items import count_items
 from ..study.judge_log import Judges, activity_of, follow
 from ..study.ledger import Ledger
+from ..study.pace import measure_pace
 from ..study.standing import Standing
 from ..study.study import Study
 from ..study.voters import Voters, voters_of
@@ -234,7 +235,7 @@ class Service:
             if cached is None or cached[0] != key:
                 cached = (key, study.standing())
                 self._standings[study.id] = cached
-            if study.history().pace(log.clock()).answers_an_hour is None:
+            if measure_pace(study.history(), log.clock()).answers_an_hour is None:
                 return cached[1]._replace(answers_an_hour=None, hours_median=None)
             return cached[1]
 

@@ -11,8 +11,10 @@ from ..errors import Conflict, InvalidInput
 from ..judges.questions import Answer, Judge, Question, as_judge
 from ..judges.retries import Attempted, answered
 from ..votes.names import voter_name
+from .answering import Answering
 from .duels import Duel
 from .item_rows import rows
+from .log import Log
 
 ATTEMPTS = 5  # at a question, while the judge fails
 TURNED = {"left": "right", "right": "left"}
@@ -175,6 +177,19 @@ def has_identical_outputs(connection: sa.Connection, study_id: int, duel: Duel) 
         "WHERE one.study_id = ? AND one.item = ? AND one.arm = ? AND other.arm = ?"
     )
     return bool(rows(connection, same, (study_id, duel.item.number, duel.left, duel.right)))
+
+
+def note_calls(study: Log, orders: int, connection: sa.Connection, duel: Duel) -> dict[str, object]:
+    """Return what the log keeps of a question to a judge: how many calls it takes."""
+    return {"calls": 0 if has_identical_outputs(connection, study.id, duel) else orders}
+
+
+def tell_identical(connection: sa.Connection, study: Answering, duel: Duel, judge: str | None) -> bool:
+    """Answer a question about identical outputs, which takes no call; returns whether it was one."""
+    if not has_identical_outputs(connection, study.id, duel):
+        return False
+    study.tell_in(connection, duel=duel.id, winner="tie", voter=judge, more={"calls": 0, "identical": True})
+    return True
 
 
 def _turned(question: Question) -> Question:

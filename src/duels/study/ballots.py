@@ -261,7 +261,7 @@ def _all_asked(connection: sa.Connection, study: Answering, history: History, vo
     if history.retired:
         return "retired"
     now = log.clock()
-    if not history.left or history.can_ask(now, history.person_of(voter)) or not history.has_outputs:
+    if not history.left or history.can_ask(now, history.people.find(voter)) or not history.has_outputs:
         return None
     if voter is not None and _unanswered(connection, study, history, voter) is not None:
         return None

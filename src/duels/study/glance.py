@@ -21,7 +21,8 @@ from .duels import iso_time
 from .given import Basis, basis_of
 from .goal import Goal
 from .leaderboard import certain_ranks
-from .record import LEFT, RIGHT, Pace
+from .pace import Pace, measure_pace
+from .record import LEFT, RIGHT
 from .standing import FEW_EACH, MOST_SHOWN, TOO_EARLY, Standing, is_too_early, standing
 from .study import Study
 from .tally import Bools, Floats, Ranking, Tally, met, ranked, ranked_words
@@ -81,7 +82,7 @@ def look_at(study: Study, estimated: Standing | None = None) -> Glance:
             history.total,
             len(history.open),
             history.retired,
-            history.pace(log.clock()),
+            measure_pace(history, log.clock()),
             basis_of(history),
         )
     )

@@ -24,9 +24,10 @@ from ..storage.storage import StudyRow
 from .about import THESE_ANSWERS
 from .asked_items import AskedItems, ItemSet, Place, item_set_of
 from .goal import Goal
+from .people import NOBODY
 from .player import Player, SavedState
 from .questions import Questions
-from .record import COLUMNS, NOBODY, NONE, Record
+from .record import COLUMNS, NONE, Record
 
 OUTCOME = np.array([1.0, 0.0, 0.5, 0.5])  # of the arm on the left, by answer
 LARGE = 2**25  # bytes: a larger policy state is not saved in snapshots
@@ -280,8 +281,8 @@ class History(Record):
         """
         if person < 0 or self.goal.about == THESE_ANSWERS:
             return False
-        mine = self._answers_of[person]
-        return 0 < mine <= self.by_people - mine
+        mine = self.people.given[person]
+        return 0 < mine <= self.people.by_people - mine
 
     def _question_of(self, person: int, now: float) -> tuple[int, int]:
         """The places of the next pair for a person whose own answers are left out."""
@@ -353,8 +354,9 @@ class History(Record):
         arrays |= {"active": np.array(self.active, bool), "wins": self.wins.copy(), "ties": self.ties.copy()}
         arrays |= {"skips": self.skips.copy(), "lates": self.lates.copy()}
         plain |= {"margin": self.goal.margin, "about": self.goal.about, "contradictions": self.contradictions}
-        plain |= {"imports": self.imports.copy(), "people": len(self._answers_of)}
-        plain |= {"asked_again": sorted(self._asked_again), "unknown": self.unknown, "by_judges": self.by_judges}
+        plain |= {"imports": self.imports.copy(), "people": len(self.people.given)}
+        plain |= {"asked_again": sorted(self.asked_again), "unknown": self.people.unknown}
+        plain["by_judges"] = self.people.by_judges
         if self.count:
             arrays |= {"count": np.array(self.count, np.int64), "counted": np.array(self.counted, np.int64)}
         if self.items is not None:
@@ -397,14 +399,8 @@ class History(Record):
         self.last_told = plain["last_told"]
         self.goal = self.goal._replace(**{name: plain[name] for name in ("after", "margin", "about")})
         self.contradictions, self.imports = plain["contradictions"], [tuple(span) for span in plain["imports"]]
-        self._asked_again, self.unknown, self.by_judges = (
-            set(plain["asked_again"]),
-            plain["unknown"],
-            plain["by_judges"],
-        )
-        self._answers_of = _answers_of(self.person, self.counting, plain["people"])
-        self.people = sum(given > 0 for given in self._answers_of)
-        self.returned = sum(given > 1 for given in self._answers_of)
+        self.asked_again = set(plain["asked_again"])
+        self.people.restore(self.person, self.counting, *(plain[name] for name in ("people", "unknown", "by_judges")))
         if self.items is not None:
             self.items = AskedItems(self.row.seed, self.goal.about)
             self.items.sets = [(duels, item_set_of(note)) for duels, note in plain["sets"]]
@@ -436,13 +432,6 @@ class History(Record):
         duels = len(self.left) * columns + 8 * len(self.count)
         notes = 0 if not self.notes else (100 + len(self.notes[0])) * len(self.notes)
         return self.wins.nbytes + self.ties.nbytes + duels + notes + 100 * len(self.open) + player
-
-
-def _answers_of(person: Sequence[int], counting: Sequence[int], people: int) -> list[int]:
-    """How many answers of each person count."""
-    who = np.array(person, np.int64)[np.array(counting, np.int8) == 1]
-    found: list[int] = np.bincount(who[who >= 0], minlength=people).tolist()
-    return found
 
 
 def _mixed(shares: np.ndarray, imports: np.ndarray) -> np.ndarray:

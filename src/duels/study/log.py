@@ -20,8 +20,9 @@ from ..votes.names import place_of
 from .asked_items import item_set_of
 from .duels import Asked, LogEntry, duel_number, iso_time
 from .history import History
+from .people import NOBODY
 from .player import Player
-from .record import NOBODY, TIE, chained, next_event
+from .record import TIE, chained, next_event
 
 SNAPSHOT_EVERY = 20_000  # events, and a twenty-fifth of the log
 PAGE = 4_000  # events to apply while others wait …
@@ -394,7 +395,7 @@ class Log:
 
 def _asks_the_same(history: History, event: Event, note: Mapping[str, Any]) -> bool:
     """Whether a question is the one that follows from what was before it."""
-    person = NOBODY if "calls" in note else history.person_of(event.voter)
+    person = NOBODY if "calls" in note else history.people.find(event.voter)
     asked = history.question(event.time, note.get("allow_self", True), person)
     if asked != (event.left_arm, event.right_arm, event.swapped):
         return False

@@ -1,7 +1,7 @@
 """A look at a study: what its verdict depends on at one moment, copied so that nobody waits while it is computed."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -9,10 +9,16 @@ from .about import THESE_ITEMS
 from .certainty import certainty_of
 from .exhausted import find_exhausted
 from .goal import Goal
-from .moments import Answered, Moments
+from .moments import LOST, TIED, UNANSWERED, WON, Answered, Moments
 from .reach import Reach, find_reach
 from .tally import Ints, Tally
 from .verdict import Answerers, Missing, Verdict
+
+if TYPE_CHECKING:
+    from .record import Record
+
+OUTCOMES = np.array([WON, LOST, TIED, TIED])  # by answer: left, right, tie and both bad
+FEW_ARMS = 100  # with more, it is not looked for whether any question that is left can help
 
 
 class Columns(NamedTuple):
@@ -82,6 +88,12 @@ class Look(NamedTuple):
             return _with(found, exhausted=find_exhausted(tally, self.left, self.goal.confidence, margin))
         return found
 
+    def before_first(self, items: int) -> "Look":
+        """Return the same look with so many items to ask each pair of active arms about, before the first question."""
+        left = np.where(np.outer(self.tally.active, self.tally.active), items, 0)
+        np.fill_diagonal(left, 0)
+        return self._replace(tally=self.tally._replace(items=items), left=left)
+
     def _reaches(self, winner: int) -> dict[str, Reach]:
         """Whether the winner also wins on other items, and with other people, where the verdict does not say so."""
         if self.answers is None or self.tally.is_finite:
@@ -113,6 +125,71 @@ class Look(NamedTuple):
         return Missing(
             skipped=int(skipped.sum()), expired=int(expired.sum()), stands=bool(test.beats[winner, others].all())
         )
+
+
+def read_columns(record: "Record") -> Columns:
+    """Return who answered what, and who is asked now, in the order of the questions."""
+    number = np.sort(np.concatenate([np.array(record.answered, np.int64), np.array(list(record.fresh), np.int64)]))
+    item = np.zeros(len(record.left), np.int64) if record.items is None else np.array(record.items.of, np.int64)
+    return Columns(
+        np.array(record.left, np.int64)[number],
+        np.array(record.right, np.int64)[number],
+        np.array(record.answer, np.int64)[number],
+        np.where(item > 0, item, -1)[number],
+        np.array(record.person, np.int64)[number],
+    )
+
+
+def find_expired(record: "Record", leased: Sequence[int]) -> list[int]:
+    """Return the open duels past their lease whose question no other duel asks."""
+    known = {*leased, *record.asked_again}
+    return [duel for duel in record.open if duel not in known]
+
+
+def count_questions(record: "Record", duels: Sequence[int]) -> Ints:
+    """Return (K, K) int64: how many of these duels each pair has."""
+    found = np.zeros(record.wins.shape, np.int64)
+    for duel in duels:
+        left, right = record.left[duel], record.right[duel]
+        if left != right:
+            found[left, right] += 1
+            found[right, left] += 1
+    return found
+
+
+def read_questions(record: "Record", begin: int, first_open: int) -> Answered:
+    """Return the questions from one on, of which those before the first open one will not change any more."""
+    number = np.arange(begin, len(record.left))
+    answer = np.array(record.answer[begin:], np.int8)
+    counting = np.array(record.counting[begin:], np.int8) == 1
+    outcome = np.where(counting, OUTCOMES[np.clip(answer, 0, len(OUTCOMES) - 1)], -1)
+    still_open = [duel - begin for duel in record.fresh if duel >= begin]
+    outcome[still_open] = UNANSWERED
+    moment = number.copy()
+    for first, end in record.imports:
+        if end > begin:
+            moment[max(first - begin, 0) : end - begin] = end - 1
+    return Answered(
+        begin,
+        max(first_open - begin, 0),
+        np.array(record.left[begin:], np.int64),
+        np.array(record.right[begin:], np.int64),
+        outcome,
+        record.votes_of(number) if record.count else np.ones(len(number), np.int64),
+        moment,
+    )
+
+
+def count_left(record: "Record") -> Ints | None:
+    """Return (K, K) int64: how many items each pair of active arms can still get answers about; None without an end."""
+    if record.items is None or not record.items.asks_once or len(record.names) > FEW_ARMS:
+        return None
+    found = np.zeros(record.wins.shape, np.int64)
+    ready = [arm for arm in record.places if arm in record.items.ready]
+    for place, i in enumerate(ready):
+        for j in ready[place + 1 :]:
+            found[i, j] = found[j, i] = record.items.count_left(i, j)
+    return found
 
 
 def _with(verdict: Verdict, **more: Any) -> Verdict:

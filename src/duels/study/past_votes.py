@@ -43,7 +43,7 @@ def exported_votes(study: Log, items: bool = False) -> Votes:
             shown[event.duel or 0] = item
         if event.kind == "import":
             found.add_import(event.duel or 0, study.imported(event.seq, event.note), iso_time(event.time))
-        elif event.kind in ("tell", "vote"):
+        elif event.kind == "tell":
             note = json.loads(event.note) if event.note else {}
             time = note.get("voted", iso_time(event.time))
             if found.add(event.duel or 0, event.attempt, ANSWERS.index(event.answer), event.voter, time):

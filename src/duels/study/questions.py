@@ -18,8 +18,10 @@ from .asked_items import Pair, Place, pair_of
 from .certainty import Order, Settled, certainty_of
 from .exhausted import possible_winners
 from .finite import SettledOnAnswers
+from .look import count_left
+from .people import NOBODY
 from .player import rival_alpha
-from .record import NOBODY, NONE, OPEN, Record
+from .record import NONE, OPEN, Record
 
 
 class Questions:
@@ -227,7 +229,7 @@ class Questions:
         """(K, K) bool: which pairs have an arm that can still win, if the items that are left limit the answers."""
         record = self._record
         every = np.ones((len(record.arms), len(record.arms)), bool)
-        left = record.questions_left()
+        left = count_left(record)
         if left is None:
             return every
         tally = record.tally

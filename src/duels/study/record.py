@@ -7,7 +7,6 @@ import hashlib
 import json
 import math
 from array import array
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -20,18 +19,14 @@ from ..votes.columns import ANSWERS
 from .about import COMPARISONS, INDEPENDENT, NEW_ITEMS, THESE_ANSWERS, THESE_ITEMS, THESE_PEOPLE, About, Strength
 from .asked_items import AskedItems, Pair, item_set_of, pair_of
 from .goal import Goal, goal_of
-from .look import Columns, Look
-from .moments import LOST, TIED, UNANSWERED, WON, Answered, Moments
-from .tally import Ints, Tally
-from .verdict import Answerers, Verdict
+from .look import Look, count_left, count_questions, find_expired, read_questions
+from .moments import Moments
+from .people import JUDGE, NOBODY, People
+from .tally import Tally
+from .verdict import Verdict
 
 LEFT, RIGHT, TIE, BOTH_BAD, SKIP = range(5)
 OPEN = -1
-NOBODY, JUDGE = -1, -2  # instead of a person's number: a name is not known, or a judge answered
-OUTCOMES = np.array([WON, LOST, TIED, TIED])  # by answer
-FEW_ARMS = 100  # with more, it is not looked for whether any question that is left can help
-LATELY = 100  # answers that tell how fast they come
-QUIET, PAUSES = 600.0, 10  # nobody answers any more: after so many seconds, and so many usual pauses between answers
 SAMPLE = 100_000  # votes of counts that the policy's state takes in, in addition to one per row
 NONE = np.zeros(0, np.int64)
 EVENT_FIELDS = Event._fields[2:-1]
@@ -69,20 +64,6 @@ class Answers(NamedTuple):
         return np.asarray(counts[duels] & (self.attempts[duels] == attempts))
 
 
-class Pace(NamedTuple):
-    """How fast answers come.
-
-    Attributes:
-        answers_an_hour: How fast those came lately; None before two of them, and where nobody answers any more.
-        last: When the last one came; None before the first.
-        quiet: After how many seconds without an answer nobody answers any more; None where a rate is not known.
-    """
-
-    answers_an_hour: float | None
-    last: float | None
-    quiet: float | None
-
-
 class Record:
     """The arms, duels and answers of a study after some of its events."""
 
@@ -107,7 +88,7 @@ class Record:
         self.counted = array("q")  # the numbers of the first duels of imports with counts
         self.repeated = 0  # votes in addition to one per entry of `answered`
         self.open: dict[int, None] = {}  # numbers of the duels without an answer, in the order they were asked
-        self._fresh: dict[int, None] = {}  # the open duels, except those known to be past their lease
+        self.fresh: dict[int, None] = {}  # the open duels, except those known to be past their lease
         self._stale = -math.inf  # when the latest of those was asked
         self.last_told: float | None = None  # when the last answer came that is no skip
         self.retired = False  # whether it asks no more questions
@@ -119,13 +100,10 @@ class Record:
         self.imports: list[tuple[int, int]] = []  # their first duels, and those after their last ones
         self.items = None if row.is_tuning else AskedItems(row.seed, self.goal.about)
         self.contradictions = 0  # questions that a judge answered in another way when it was asked again
-        self._people: dict[str, int] = {}  # their numbers by name; names are not in snapshots, since they can be erased
-        self._answers_of: list[int] = []  # how many answers of each person count
-        self.people = self.returned = 0  # how many people gave any, and more than one
-        self.by_judges = self.unknown = 0  # answers of judges, and of people whose names are not known
+        self.people = People()
         self.skips = np.zeros((0, 0), np.int32)  # questions that were skipped, and not asked again …
         self.lates = np.zeros((0, 0), np.int32)  # … or answered after their lease
-        self._asked_again: set[int] = set()  # duels without an answer whose question another duel asks
+        self.asked_again: set[int] = set()  # duels without an answer whose question another duel asks
         self.notes: list[str] | None = [] if row.is_tuning else None  # of each duel, what was asked: its settings
         self._places: dict[int, int] | None = None  # see `places` …
         self._arms: np.ndarray | None = None  # … `arms` …
@@ -191,7 +169,7 @@ class Record:
             _KINDS[kind](self, event)
 
     def _ask(self, left: int, right: int, swapped: int, time: float) -> None:
-        self.open[len(self.left)] = self._fresh[len(self.left)] = None
+        self.open[len(self.left)] = self.fresh[len(self.left)] = None
         self.left.append(left)
         self.right.append(right)
         self.swapped.append(swapped)
@@ -205,11 +183,11 @@ class Record:
         left, right = self.left[duel], self.right[duel]
         self.answer[duel] = answer
         self.open.pop(duel, None)
-        self._fresh.pop(duel, None)
+        self.fresh.pop(duel, None)
         if self._moments is not None and duel < self._moments.read:  # its lease had ended, and it was opened again
             self._moments = None
         if self.items is not None and (answer == SKIP or is_late):
-            if duel not in self._asked_again:
+            if duel not in self.asked_again:
                 self._count_missing(self.skips if answer == SKIP else self.lates, duel, 1)
             return
         if answer == SKIP or (self.items is not None and not self.items.answer(duel, left, right)):
@@ -221,9 +199,9 @@ class Record:
 
     def _supersede(self, before: int | None) -> None:
         """Another duel asks what a skipped or expired one has asked."""
-        if before is None or before in self._asked_again:
+        if before is None or before in self.asked_again:
             return
-        self._asked_again.add(before)
+        self.asked_again.add(before)
         if self.answer[before] != OPEN:
             self._count_missing(self.skips if self.answer[before] == SKIP else self.lates, before, -1)
 
@@ -239,30 +217,15 @@ class Record:
             return JUDGE
         if name is None or self.row.is_tuning:
             return NOBODY
-        if name not in self._people:
-            self._people[name] = len(self._answers_of)
-            self._answers_of.append(0)
-        return self._people[name]
+        return self.people.admit(name)
 
     def name_people(self, duels: Mapping[str, int]) -> None:
         """Take in the names of people, each with a duel that was asked of them, after a snapshot was read."""
-        self._people = {name: self.person[duel] for name, duel in duels.items() if self.person[duel] >= 0}
-
-    def person_of(self, name: str | None) -> int:
-        """Return the number of a person by name; NOBODY if nothing was asked of that person."""
-        return NOBODY if name is None else self._people.get(name, NOBODY)
+        self.people.rename({name: self.person[duel] for name, duel in duels.items() if self.person[duel] >= 0})
 
     def _count_person(self, duel: int, by: int) -> None:
         who, before = self.person[duel], self.strength
-        if who >= 0:
-            given = self._answers_of[who]
-            self._answers_of[who] = given + by
-            self.people += (given + by > 0) - (given > 0)
-            self.returned += (given + by > 1) - (given > 1)
-        elif who == JUDGE:
-            self.by_judges += by
-        else:
-            self.unknown += by
+        self.people.count(who, by)
         if self.strength != before:
             self._change_levels()
 
@@ -288,7 +251,7 @@ class Record:
         before, counted = answers[number], np.frombuffer(self.counting, np.int8)[number] == 1
         if self.items is not None:
             for duel, answer, counts in zip(duels, before.tolist(), counted.tolist()):
-                if not counts and duel not in self._asked_again:
+                if not counts and duel not in self.asked_again:
                     self._count_missing(self.skips if answer == SKIP else self.lates, duel, -1)
                 self.items.take_back(duel, self.left[duel], self.right[duel])
         answers[number] = becomes
@@ -316,8 +279,8 @@ class Record:
         """Begin the lease of open duels again."""
         for duel in duels:
             self.asked[duel] = time
-            self._fresh.pop(duel, None)
-            self._fresh[duel] = None
+            self.fresh.pop(duel, None)
+            self.fresh[duel] = None
 
     def _create(self, event: EventRow) -> None:
         self._add(json.loads(event[10])["arms"])
@@ -363,7 +326,7 @@ class Record:
             votes = batch.count
         self._count_all(batch.left, batch.right, batch.answer, votes)
         before = self.strength
-        self.unknown += int(np.sum(votes) if batch.count is not None else count)
+        self.people.count(NOBODY, int(np.sum(votes) if batch.count is not None else count))
         self.imported += count
         self.imports.append((first, first + count))
         if self.items is not None:
@@ -388,8 +351,7 @@ class Record:
         duels = json.loads(event[10])["duels"]
         self._withdraw(duels, SKIP, event[9])
         self.forgotten.update(duels)
-        gone = {self.person[duel] for duel in duels}
-        self._people = {name: who for name, who in self._people.items() if who not in gone}
+        self.people.forget({self.person[duel] for duel in duels})
 
     def _ask_again(self, event: EventRow) -> None:
         """A judge is asked once more: an open question then has a lease of its own."""
@@ -460,14 +422,14 @@ class Record:
         """Return the open duels within their lease, in the order they were asked."""
         if now - self._stale < self.row.lease:  # a clock was set back
             self._see_all_open()
-        expired = [duel for duel in self._fresh if now - self.asked[duel] >= self.row.lease]
+        expired = [duel for duel in self.fresh if now - self.asked[duel] >= self.row.lease]
         for duel in expired:
-            del self._fresh[duel]
+            del self.fresh[duel]
             self._stale = max(self._stale, self.asked[duel])
-        return list(self._fresh)
+        return list(self.fresh)
 
     def _see_all_open(self) -> None:
-        self._fresh, self._stale = dict(self.open), -math.inf
+        self.fresh, self._stale = dict(self.open), -math.inf
 
     @property
     def weight(self) -> int:
@@ -503,7 +465,7 @@ class Record:
         extended = self.items is not None and self.items.was_extended and self.goal.about == THESE_ITEMS
         if self.imported or extended:
             return COMPARISONS
-        return THESE_PEOPLE if self.returned else INDEPENDENT
+        return THESE_PEOPLE if self.people.returned else INDEPENDENT
 
     def counts(self, duel: int, attempt: int, skips: bool = False) -> bool:
         """Return whether an answer in the log counts, as `Answers.include` does for many.
@@ -519,11 +481,6 @@ class Record:
     def total(self) -> int:
         """How many votes count: one for each answer, or as many as an imported row stands for."""
         return len(self.answered) + self.repeated
-
-    @property
-    def by_people(self) -> int:
-        """How many answers people gave whose names are known."""
-        return self.total - self.by_judges - self.unknown
 
     @property
     def is_sampled(self) -> bool:
@@ -558,7 +515,7 @@ class Record:
     def look(self, now: float) -> Look:
         """Copy what a verdict at this time depends on, so that nobody waits while it is computed."""
         leased = self.leased(now)
-        tally = self.tally._replace(open=self._open_questions(leased))
+        tally = self.tally._replace(open=count_questions(self, leased))
         if self._moments is None:
             self._moments = Moments(tally, self.goal.confidence)
         moments = self._moments
@@ -566,17 +523,12 @@ class Record:
             goal=self.goal,
             tally=tally,
             moments=moments,
-            answered=self._answered_after(moments.read, min(leased, default=len(self.left))),
+            answered=read_questions(self, moments.read, min(leased, default=len(self.left))),
             void=self.void,
-            answerers=Answerers(
-                people=self.people,
-                by_people=self.by_people,
-                by_judges=self.by_judges,
-                unknown=self.unknown,
-            ),
+            answerers=self.people.as_answerers(),
             skipped=self.skips.astype(np.int64),
-            expired=self.lates + self._open_questions(self._expired(leased)),
-            left=self.questions_left(),
+            expired=self.lates + count_questions(self, find_expired(self, leased)),
+            left=count_left(self),
             contradictions=self.contradictions if self.goal.about == THESE_ANSWERS else 0,
         )
 
@@ -588,80 +540,6 @@ class Record:
                 if self.items.of[duel]:
                     found.setdefault(pair_of(self.left[duel], self.right[duel]), set()).add(self.items.of[duel])
         return found
-
-    def columns(self) -> Columns:
-        """Return who answered what, and who is asked now, in the order of the questions."""
-        number = np.sort(np.concatenate([np.array(self.answered, np.int64), np.array(list(self._fresh), np.int64)]))
-        item = np.zeros(len(self.left), np.int64) if self.items is None else np.array(self.items.of, np.int64)
-        return Columns(
-            np.array(self.left, np.int64)[number],
-            np.array(self.right, np.int64)[number],
-            np.array(self.answer, np.int64)[number],
-            np.where(item > 0, item, -1)[number],
-            np.array(self.person, np.int64)[number],
-        )
-
-    def _expired(self, leased: Sequence[int]) -> list[int]:
-        """The open duels past their lease whose question no other duel asks."""
-        known = {*leased, *self._asked_again}
-        return [duel for duel in self.open if duel not in known]
-
-    def _open_questions(self, duels: Sequence[int]) -> Ints:
-        """(K, K) int64: how many of these duels each pair has."""
-        found = np.zeros(self.wins.shape, np.int64)
-        for duel in duels:
-            left, right = self.left[duel], self.right[duel]
-            if left != right:
-                found[left, right] += 1
-                found[right, left] += 1
-        return found
-
-    def _answered_after(self, begin: int, first_open: int) -> Answered:
-        """The questions from one on, of which those before the first open one will not change any more."""
-        number = np.arange(begin, len(self.left))
-        answer = np.array(self.answer[begin:], np.int8)
-        counting = np.array(self.counting[begin:], np.int8) == 1
-        outcome = np.where(counting, OUTCOMES[np.clip(answer, 0, BOTH_BAD)], -1)
-        still_open = [duel - begin for duel in self._fresh if duel >= begin]
-        outcome[still_open] = UNANSWERED
-        moment = number.copy()
-        for first, end in self.imports:
-            if end > begin:
-                moment[max(first - begin, 0) : end - begin] = end - 1
-        return Answered(
-            begin,
-            max(first_open - begin, 0),
-            np.array(self.left[begin:], np.int64),
-            np.array(self.right[begin:], np.int64),
-            outcome,
-            self.votes_of(number) if self.count else np.ones(len(number), np.int64),
-            moment,
-        )
-
-    def questions_left(self) -> Ints | None:
-        """(K, K) int64: how many items each pair of active arms can still have an answer about; None without an end."""
-        if self.items is None or not self.items.asks_once or len(self.names) > FEW_ARMS:
-            return None
-        found = np.zeros(self.wins.shape, np.int64)
-        ready = [arm for arm in self.places if arm in self.items.ready]
-        for place, i in enumerate(ready):
-            for j in ready[place + 1 :]:
-                found[i, j] = found[j, i] = self.items.count_left(i, j)
-        return found
-
-    def pace(self, now: float) -> Pace:
-        """Return how fast the last answered duels were asked, without past votes."""
-        lately = [self.asked[duel] for duel in self.answered[-LATELY:] if not self._is_imported(duel)]
-        seconds = max(lately) - min(lately) if len(lately) > 1 else 0.0
-        if seconds <= 0 or self.last_told is None:
-            return Pace(None, self.last_told, None)
-        pause = seconds / (len(lately) - 1)
-        quiet = max(QUIET, PAUSES * pause)
-        return Pace(3600 / pause if now - self.last_told < quiet else None, self.last_told, quiet)
-
-    def _is_imported(self, duel: int) -> bool:
-        place = bisect_right(self.imports, (duel, len(self.left)))
-        return place > 0 and duel < self.imports[place - 1][1]
 
     @property
     def tally(self) -> Tally:

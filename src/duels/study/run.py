@@ -18,7 +18,6 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-import numpy as np
 import sqlalchemy as sa
 
 from ..checks import check_int
@@ -30,7 +29,7 @@ from ..judges.threads import Threads, in_thread
 from ..storage.storage import NotReady, Write
 from ..votes.columns import ANSWERS
 from .about import NEW_ITEMS, THESE_ITEMS
-from .asking import Reply, Task, ask_judge, has_identical_outputs, judges_of, refuse_others
+from .asking import Reply, Task, ask_judge, judges_of, note_calls, refuse_others, tell_identical
 from .budget import Budget, Limits, check_limits
 from .confirming import store_confirmation, unconfirmed
 from .duels import Duel
@@ -125,9 +124,7 @@ class Run:
         if look.goal.about != NEW_ITEMS or not items.items or self.study.history().left:
             return
         self._say(self.study.describe_power(len(items.items)))
-        left = np.where(np.outer(look.tally.active, look.tally.active), len(items.items), 0)
-        np.fill_diagonal(left, 0)
-        look = look._replace(tally=look.tally._replace(items=len(items.items)), left=left)
+        look = look.before_first(len(items.items))
         self._is_hopeless = self.study.is_exhausted(look, look.verdict())
 
     @property
@@ -396,7 +393,7 @@ class Run:
         orders, tasks, ties = self._orders(), list[Task](), 0
         while len(tasks) < most and self.ended is None and ties < TOGETHER:
             judge = min(self.judges, key=self._begun.__getitem__)
-            about = partial(self._note_question, orders)
+            about = partial(note_calls, self.study, orders)
             try:
                 (duel,) = self.study.ask_in(connection, voter=judge, allow_self=False, about=about, by_judge=True)
             except NotReady:
@@ -406,7 +403,7 @@ class Run:
             except NothingToAsk:
                 self.ended = "all asked"
                 break
-            if self._tell_identical(connection, duel, judge):
+            if tell_identical(connection, self.study, duel, judge):
                 ties += 1
                 self.ended = self._reason_to_end(self.study.current(connection))
             else:
@@ -414,17 +411,6 @@ class Run:
                 tasks.append(Task(duel, judge, orders))
         self._has_more = ties > 0
         return tasks
-
-    def _note_question(self, orders: int, connection: sa.Connection, duel: Duel) -> dict[str, object]:
-        """What the log keeps of a question: how many calls it takes."""
-        return {"calls": 0 if has_identical_outputs(connection, self.study.id, duel) else orders}
-
-    def _tell_identical(self, connection: sa.Connection, duel: Duel, judge: str | None) -> bool:
-        """Answer a question about identical outputs, which takes no call; returns whether it was one."""
-        if not has_identical_outputs(connection, self.study.id, duel):
-            return False
-        self.study.tell_in(connection, duel=duel.id, winner="tie", voter=judge, more={"calls": 0, "identical": True})
-        return True
 
     def _follow_in(self, connection: sa.Connection) -> None:
         for entry in self.study.events_in(connection, self.ledger.seq):
@@ -437,13 +423,11 @@ class Run:
         return task if wanted else None
 
     def _begin_in(self, connection: sa.Connection, *, task: Task, undo: bool) -> bool:
+        wanted = True
         if task.second or task.repeats is not None:
             wanted = self._may_repeat(connection, task)
-        elif task.confirms is None:
-            wanted = self._reopen_in(connection, task.duel.id, undo)
-            wanted = wanted and not self._tell_identical(connection, task.duel, task.judge)
-        else:
-            wanted = True
+        elif task.confirms is None and (wanted := self._reopen_in(connection, task.duel.id, undo)):
+            wanted = not tell_identical(connection, self.study, task.duel, task.judge)
         if not wanted:
             return False
         item = {} if task.duel.item is None else {"item": task.duel.item.number}
@@ -482,7 +466,7 @@ class Run:
             return False
         if answer == SKIP or (undo and answer != OPEN):
             self.study.undo_in(connection, duel=duel, blind=True)
-        return answer in (OPEN, SKIP) or undo
+        return undo or answer in (OPEN, SKIP)
 
 
 async def run_async(

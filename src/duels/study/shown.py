@@ -14,8 +14,9 @@ from .goal import Goal
 from .history import History
 from .leaderboard import RankRow
 from .log import Log
-from .look import Look
+from .look import Look, read_columns
 from .moments import Moments
+from .pace import measure_pace
 from .standing import MOST_SHOWN, Standing, standing
 from .tally import LeaderboardRow, PairRow, Tally
 from .verdict import Verdict
@@ -95,7 +96,7 @@ class Shown(Log):
     def look_in(self, connection: sa.Connection, history: History) -> Look:
         """As `look`, while nobody can write."""
         look = history.look(log.clock())
-        return look._replace(answers=lambda: self.read(lambda _, history: history.columns()))
+        return look._replace(answers=lambda: self.read(lambda _, history: read_columns(history)))
 
     def is_exhausted(self, look: Look, verdict: Verdict) -> bool:
         """Return whether no question that is left can bring what the study is to find out.
@@ -115,7 +116,7 @@ class Shown(Log):
 
         These are estimates under a model, see `duels.study.standing`; only the verdict is a promise.
         """
-        tally, pace = self.read(lambda connection, history: (history.tally, history.pace(log.clock())))
+        tally, pace = self.read(lambda connection, history: (history.tally, measure_pace(history, log.clock())))
         rate = pace.answers_an_hour
         return standing(tally, confidence=self.goal.confidence, margin=self.goal.margin, answers_an_hour=rate)
 

@@ -36,7 +36,8 @@ from .invitations import refuse_imported, refuse_invited
 from .items import find_item_set, with_items
 from .past_votes import MOST_VOTES, checked_batch, exported_votes, too_many
 from .paths import find_paths_in
-from .record import NOBODY, next_event
+from .people import NOBODY
+from .record import next_event
 from .shown import Shown
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ class Study(Shown, Answering):
         self.player(history)
         now, new, duels = log.clock(), list[Event](), list[Duel]()
         for _ in range(n):
-            person = NOBODY if by_judge else history.person_of(voter)
+            person = NOBODY if by_judge else history.people.find(voter)
             with history.preview_items(None if history.left else find_item_set(connection, self)):
                 if not history.can_ask(now, person):
                     break
