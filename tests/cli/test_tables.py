@@ -151,7 +151,7 @@ def template(tmp_path_factory):
     battles = [f'"{a}","{b}",left' for a in ARMS for b in ARMS if a != b] + [f'"{ARMS[0]}","{ARMS[1]}",left'] * 5
     (folder / "battles.csv").write_text("\n".join(["left,right,winner", *battles]))
     (folder / "train.txt").write_text(LETOR)
-    outputs = [",".join([f"prompt {k}", f"good {k}", "poor", "poor"]) for k in range(5)]
+    outputs = [",".join([f"prompt {k}", f"good {k}", "poor", "poor"]) for k in range(20)]
     arms = ",".join(f'"{arm}"' for arm in ARMS[1:4])
     (folder / "outputs.csv").write_text("\n".join([f"prompt,{arms}", *outputs]))
     (folder / "judge.sh").write_text("#!/bin/sh\ngrep -q 'left\": \"good' && echo left || echo right\n")

@@ -365,6 +365,19 @@ def test_times_are_the_reader_s_own_and_forecasts_have_a_date(browser, live, api
         sent["next"]["until"] = until.isoformat()
         assert api.post("/api/studies/race/import", content="left,right,winner\nant,bee,tie\n").status_code == 200
         expect(board.locator("#next-until")).to_have_text(re.compile(shown))
+    # Nothing is forecast for a time that has passed, and where nobody votes any more it says since when.
+    ago = datetime.now(ZoneInfo("Asia/Tokyo"))
+    for minutes, silence, shown in (
+        (-1, 5, r"^$"),
+        (60, 25, r"^Nobody has voted for 2[56]\sminutes\.$"),
+        (60, 5 * 60, r"^Nobody has voted for 5\shours\.$"),
+        (60, 3 * 24 * 60, r"^Nobody has voted for 3\sdays\.$"),
+    ):
+        sent |= api.get("/api/studies/race/results").json() | {"seq": 10**6}
+        following = {"until": ago + timedelta(minutes=minutes), "last": ago - timedelta(minutes=silence)}
+        sent["next"] |= {name: time.isoformat() for name, time in following.items()} | {"quiet": 600.0}
+        assert api.post("/api/studies/race/import", content="left,right,winner\nant,bee,tie\n").status_code == 200
+        expect(board.locator("#next-until")).to_have_text(re.compile(shown))
     assert api.post("/api/studies/race/arms", json={"name": "cat"}).status_code == 201
     assert api.post("/api/studies/race/results-links", json={}).status_code == 201
     for path, place in (("settings", "#changes time"), ("advanced", "#progress time"), ("share", "main time")):

@@ -18,9 +18,11 @@ from duels.server.keys import csrf_token, make_key
 from duels.server.middleware import POLICY
 from duels.server.page_files import place
 from duels.server.pages import progress_of
+from duels.study import log
 from duels.study.board import board
 from duels.study.board_charts import plot_progress
 from duels.study.catalogue import create_study
+from duels.study.duels import iso_time
 from duels.study.standing import MOST_SHOWN
 from duels.study.study import Study
 from duels.study.verdict import Verdict
@@ -490,9 +492,8 @@ def test_the_page_says_where_a_study_stands_before_the_verdict(people, admin, st
     # Past votes may come from people who came back, so that each pair of a winner is certain on its own.
     text = people.page("/studies/search/advanced").text
     assert "some pairs of a winner may not be certain yet" not in text
-    assert {row["certain"] for row in admin.get(f"{study}/board").json()["pairs"] if "bm25" in row.values()} == {
-        "first"
-    }
+    pairs = admin.get(f"{study}/board").json()["pairs"]
+    assert [row["certain"] for row in pairs if "bm25" in row.values()] == ["first", "first"]
 
 
 def test_the_page_says_how_far_the_ranking_is(people, admin):
@@ -566,3 +567,44 @@ def test_progress_is_the_share_of_the_answers_that_are_likely_needed():
     assert progress(median=None) is None
     assert progress(retired=True) is None
     assert progress(answers=20) is None  # fewer than ten per arm are too early
+
+
+def test_what_time_alone_changes_is_seen(people, admin, storage, monkeypatch):
+    """An open question counts as lost until its lease has ended: then there may be a winner without another answer."""
+    now = [log.clock()]
+    monkeypatch.setattr(log, "clock", lambda: now[0])
+    study = create_study(["x", "y"], "waits", storage)
+    study.ask(voter="somebody who leaves", allow_self=False)
+    for k in range(13):
+        now[0] += 60
+        duel = study.ask(voter=f"person {k}", allow_self=False)
+        study.tell(duel, "left" if duel.left == "x" else "right", voter=f"person {k}")
+    seq = admin.get("/api/studies/waits").json()["seq"]
+
+    def kinds():
+        shown = [admin.get(f"/api/studies/waits/{what}").json()["verdict"]["kind"] for what in ("results", "board")]
+        return [*shown, re.search(r'data-kind="([^"]*)"', people.get("/").text)[1]]
+
+    assert set(kinds()) == {"not yet"}
+    now[0] += 3600
+    assert set(kinds()) == {"winner"}
+    assert admin.get("/api/studies/waits").json()["seq"] == seq
+
+
+def test_a_rate_that_is_over_is_not_shown(people, admin, storage, monkeypatch):
+    now = [log.clock()]
+    monkeypatch.setattr(log, "clock", lambda: now[0])
+    study = create_study(["x", "y", "z"], "idle", storage)
+    study.import_votes([*(("x", other) for other in "yz"), ("y", "z"), ("y", "x"), ("z", "y")] * 8)
+    study.import_votes([("x", "y")] * 20)
+    for k in range(6):
+        now[0] += 60
+        study.tell(study.ask(voter=f"person {k}", allow_self=False), "tie", voter=f"person {k}")
+    result = admin.get("/api/studies/idle/results").json()["next"]
+    assert (result["until"] > iso_time(now[0]), result["last"], result["quiet"]) == (True, iso_time(now[0]), 600)
+    assert "At the present rate that takes" in people.page("/studies/idle/advanced").text
+    now[0] += 20 * 60
+    later = admin.get("/api/studies/idle/results").json()["next"]
+    assert later == result | {"until": None}
+    assert "present rate" not in people.page("/studies/idle/advanced").text
+    assert admin.get("/api/studies/idle/standing").json()["answers_an_hour"] is None

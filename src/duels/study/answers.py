@@ -16,7 +16,6 @@ import sqlalchemy as sa
 from ..errors import StorageError
 from ..storage.tables import events
 from ..votes.columns import ANSWERS
-from ..votes.rows import moment_of
 from ..votes.votes import NEVER
 from .history import History
 from .log import Imported, Log
@@ -26,7 +25,7 @@ NOBODY = -1  # the voter of an answer that names none
 NO_ITEM = -1
 PAGE = 20_000  # events to read at once
 Row = tuple[Any, ...]  # of the database: seq, kind, duel, answer, voter, time and note of an event
-READ = ("ask", "tell", "vote", "import", "again", "repeat")  # kinds of events that say something about answers
+READ = ("ask", "tell", "import", "again", "repeat")  # kinds of events that say something about answers
 
 
 class SecondAnswers(NamedTuple):
@@ -151,14 +150,14 @@ class AnswerLog:
             if kind == "import":
                 self._take_import(study.imported(seq, note), time)
                 continue
-            if kind in ("ask", "vote"):
-                past = kind == "vote" or (study.row.is_tuning and json.loads(note).get("imported", False))
+            if kind == "ask":
+                past = study.row.is_tuning and json.loads(note).get("imported", False)
                 item.append(len(item) if study.row.is_tuning else _item_in(note) if note else NO_ITEM)
                 voter.append(NOBODY)
                 times.append(time)
                 self._imported.append(past)
                 self._coin.append(not past)
-            if kind in ("tell", "vote"):
+            if kind == "tell":
                 voter[duel], times[duel] = self._code(name), time
                 self._comments.pop(duel, None)  # of an answer that was taken back
             if kind == "repeat" and answer not in (None, "skip"):
@@ -169,10 +168,8 @@ class AnswerLog:
     def _take_note(self, duel: int, kind: str, note: dict[str, Any]) -> None:
         if "first" in note or "replies" in note:
             self._coin[duel] = False
-        if kind not in ("tell", "vote"):
+        if kind != "tell":
             return
-        if "voted" in note:
-            self._time[duel] = moment_of(note["voted"]) / 1e6
         if isinstance(note.get("note"), str):
             self._comments[duel] = note["note"]
 

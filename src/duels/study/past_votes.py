@@ -45,8 +45,8 @@ def exported_votes(study: Log, items: bool = False) -> Votes:
             found.add_import(event.duel or 0, study.imported(event.seq, event.note), iso_time(event.time))
         elif event.kind == "tell":
             note = json.loads(event.note) if event.note else {}
-            time = note.get("voted", iso_time(event.time))
-            if found.add(event.duel or 0, event.attempt, ANSWERS.index(event.answer), event.voter, time):
+            answer = ANSWERS.index(event.answer)
+            if found.add(event.duel or 0, event.attempt, answer, event.voter, iso_time(event.time)):
                 said |= {event.duel or 0: note["note"]} if "note" in note else {}
     votes = found.votes(f"study {study.name!r}")
     return dataclasses.replace(votes, extra=_further(study, votes, shown, said, items)) if shown or said else votes

@@ -31,7 +31,7 @@ def answers_by(connection: sa.Connection, study: int, history: Record, name: str
     """
     chosen = sa.select(events.c.kind, events.c.duel, events.c.attempt).where(_theirs(study, name))
     rows = connection.execute(chosen).all()
-    given = [(duel, attempt) for kind, duel, attempt in rows if kind in ("tell", "vote")]
+    given = [(duel, attempt) for kind, duel, attempt in rows if kind == "tell"]
     has_imported = False
     for event, found in stored_voters(connection, study, history.seq):
         numbers = [number for number, one in enumerate(found.names) if one in _forms(name)]
