@@ -128,14 +128,14 @@ def test_an_open_question_counts_as_lost_until_its_lease_ends(now):
 def test_whose_answers_are_left_out():
     study = new_study("abc")
     history = study.history()
-    assert not history.leaves_out(history.person_of("ada"))  # nobody has asked for her
+    assert not history.leaves_out(history.people.find("ada"))  # nobody has asked for her
     for voter in ("ada", "bob"):
         duel = ask(study, voter=voter)
         history = study.history()
-        assert not history.leaves_out(history.person_of(voter))  # no answer is hers
+        assert not history.leaves_out(history.people.find(voter))  # no answer is hers
         study.tell(duel, "left", voter=voter)
     history = study.history()
-    ada, bob = map(history.person_of, ("ada", "bob"))
+    ada, bob = map(history.people.find, ("ada", "bob"))
     assert (history.leaves_out(ada), history.leaves_out(bob), history.leaves_out(-1)) == (True, True, False)
     study.tell(ask(study, voter="ada"), "left", voter="ada")
     history = study.history()
@@ -149,7 +149,7 @@ def test_a_count_of_answers_leaves_nobody_out():
     for voter in ("ada", "bob", "ada", "bob"):
         study.tell(ask(study, voter=voter), "left", voter=voter)
     history = study.history()
-    assert not any(history.leaves_out(history.person_of(voter)) for voter in ("ada", "bob"))
+    assert not any(history.leaves_out(history.people.find(voter)) for voter in ("ada", "bob"))
 
 
 def answered(policy, items, given):
@@ -162,7 +162,7 @@ def answered(policy, items, given):
     luck = random.Random(5)
     for number in range(60):
         voter, (left, right) = ("ada", "bob", "cem")[number % 3], luck.sample(range(4), 2)
-        place = history.next_place(left, right, 0.0, history.person_of(voter))
+        place = history.next_place(left, right, 0.0, history.people.find(voter))
         note = {"person": True} | ({} if place is None else {"place": place[0], "item": place[1]})
         shown = {"left_arm": left, "right_arm": right, "swapped": 0, "voter": voter, "note": json.dumps(note)}
         history.take(next_event(history, "ask", 0.0, duel=number, attempt=0, **shown))
@@ -182,7 +182,7 @@ def test_what_a_person_said_does_not_choose_what_that_person_is_asked(policy, it
     for given in ("left", "right", "tie", "a", "b", "d"):
         history = answered(policy, items, given)
         for voter, found in asked.items():
-            person = history.person_of(voter)
+            person = history.people.find(voter)
             assert history.leaves_out(person) == (voter is not None)
             question = history.question(0.0, False, person)
             found.add((question, history.next_place(*question[:2], 0.0, person)))
