@@ -135,7 +135,7 @@ def test_whose_answers_are_left_out():
         assert not history.leaves_out(history.people.find(voter))  # no answer is hers
         study.tell(duel, "left", voter=voter)
     history = study.history()
-    ada, bob = map(history.person_of, ("ada", "bob"))
+    ada, bob = map(history.people.find, ("ada", "bob"))
     assert (history.leaves_out(ada), history.leaves_out(bob), history.leaves_out(-1)) == (True, True, False)
     study.tell(ask(study, voter="ada"), "left", voter="ada")
     history = study.history()
