@@ -99,6 +99,20 @@ def test_a_skipped_place_is_asked_of_somebody_else(url, now):
     assert study.look().skipped.sum() == 0  # the question has an answer now
 
 
+def test_what_everybody_skips_is_asked_three_times(url):
+    """Without an end, a question that nobody can answer must not stop its pair."""
+    study = create_study(["a", "b"], "s", url)
+    add_items(study, [item(number, ["a", "b"]) for number in range(1, 7)])
+    asked = []
+    for _ in range(12):
+        duel = study.ask()
+        asked.append(study.history().items.place[duel.id])
+        study.tell(duel, "skip")
+    assert asked == [place for place in (1, 2, 3, 4) for _ in range(3)]
+    assert study.look().skipped[0, 1] == 4
+    study.check()
+
+
 @pytest.mark.parametrize("about", ["new-items", "these-items", "these-answers"])
 def test_every_replay_and_snapshot_agree(url, about):
     study, luck = new_study(url, 8, about, seed=3), random.Random(5)

@@ -16,6 +16,7 @@ from .about import THESE_ITEMS
 Pair = tuple[int, int]  # of arms, the smaller index first
 Place = tuple[int, int]  # in a sequence: its number, or on once-only orders the item; and the item
 Items = tuple[int, ...]
+MOST_TRIES = 3  # times that the question at a place of an endless sequence is asked, if it is skipped or expires
 MOST_PASSED = 100_000  # places that one question may pass over: more means that a voter has seen nearly everything
 
 
@@ -66,6 +67,7 @@ class AskedItems:
         self._reached: dict[Pair, int] = {}  # how many places of its sequence a pair has come to
         self._waiting: dict[Pair, dict[Place, int]] = {}  # places without an answer, and the last duel of each
         self._passed: dict[Pair, dict[Place, None]] = {}  # places that were passed over
+        self._tries: dict[tuple[Pair, int], int] = {}  # how often the question at a place was asked
         self._counting: dict[tuple[Pair, int], int] = {}  # the duel whose answer counts, for a pair and a place
 
     @property
@@ -128,6 +130,7 @@ class AskedItems:
         waiting = self._waiting.setdefault(pair, {})
         before = waiting.pop(place, None)
         waiting[place] = duel
+        self._tries[pair, place[0]] = self._tries.get((pair, place[0]), 0) + 1
         return before
 
     def _pass_up_to(self, pair: Pair, place: Place) -> None:
@@ -214,6 +217,8 @@ class AskedItems:
             return None
         waiting = self._waiting.get(pair, {})
         again = [place for place, duel in waiting.items() if is_free(duel)]
+        if self._repeats:  # else a place that everybody skips would be asked for ever
+            again = [place for place in again if self._tries[pair, place[0]] < MOST_TRIES]
         open_places = [*self._passed.get(pair, {}), *again] if self._repeats else list(self._passed.get(pair, {}))
         for place in sorted(open_places):
             if place[1] in known and place[1] not in seen:

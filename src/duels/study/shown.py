@@ -12,7 +12,7 @@ from .duels import Duel, DuelItem, duel_number, iso_time
 from .exhausted import describe_power
 from .goal import Goal
 from .history import History
-from .leaderboard import RankRow
+from .leaderboard import RankRow, rank_rows
 from .log import Log
 from .look import Look, read_columns
 from .moments import Moments
@@ -138,7 +138,8 @@ class Shown(Log):
         A study with `after="rank"` asks on until all are. The first rank keeps the promise of the verdict, the others
         that about all pairs: each holds with the study's confidence, however often you look.
         """
-        return self.goal.ranking(self.tally())
+        look = self.look()
+        return rank_rows(look.tally._replace(open=None), look.verdict().winner, look.goal.confidence)
 
     def tally(self) -> Tally:
         """Return the answers that count, as wins and ties of each pair."""
