@@ -60,12 +60,12 @@ def asked_by_hand(study):
     """What each question should be, by a literal reading of the log: no code of studies is used.
 
     Answered duels count in the order of their answers; then as ties, within the lease, those that were skipped, in
-    their order, and the open ones in the order in which they were opened.
+    their order, and the open ones in the order in which they were opened. A duel that is opened again has a new lease.
     """
     expected, settings, times, opened, answered, skipped = [], {}, {}, {}, {}, set()
     for entry in study.events():
+        time = np.datetime64(entry.time[:-6]).astype("datetime64[ms]").astype(float) / 1000
         if entry.kind == "ask":
-            time = np.datetime64(entry.time[:-6]).astype("datetime64[ms]").astype(float) / 1000
             rows = [(*settings[duel], outcome) for duel, outcome in answered.items()]
             waiting = [*sorted(skipped), *opened]
             rows += [(*settings[duel], None) for duel in waiting if time - times[duel] < study.row.lease]
@@ -83,7 +83,7 @@ def asked_by_hand(study):
         elif entry.kind == "undo":
             answered.pop(entry.duel, None)
             skipped.discard(entry.duel)
-            opened[entry.duel] = times[entry.duel]
+            opened[entry.duel] = times[entry.duel] = time
     return expected
 
 
@@ -395,7 +395,7 @@ def test_each_kind_of_study_has_its_own_function(url):
     with pytest.raises(InvalidInput, match=r"'voice' tunes 3 parameters .* load it with duels\.load_tuning"):
         duels.load_study("voice", url)
     with pytest.raises(InvalidInput, match=r"'voice' tunes 3 parameters"):
-        duels.create_study(["left", "right"], "voice", url, load_if_exists=True)
+        duels.create_study(["a", "b"], "voice", url, load_if_exists=True)
     with pytest.raises(InvalidInput, match=r"'logo' compares arms .* load it with duels\.load_study"):
         duels.load_tuning("logo", url)
     with pytest.raises(InvalidInput, match=r"'logo' compares arms"):

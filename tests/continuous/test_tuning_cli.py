@@ -121,7 +121,7 @@ COMMANDS = {
     "forget": ("voice ann", WORKS),
     "export": ("voice --out out.csv", WORKS),
     "import": ("voice answers.csv --again", WORKS),
-    "create-study": ("voice left right --load-if-exists", REFUSES),
+    "create-study": ("voice a b --load-if-exists", REFUSES),
     "judge": ("outputs.csv --command true --study voice", REFUSES),
     "add-arm": ("voice c", REFUSES),
     "retire-arm": ("voice left", REFUSES),
