@@ -10,6 +10,7 @@ import duels
 from duels.errors import InvalidInput, UnknownName
 from duels.study.duels import iso_time
 from duels.study.glance import MAPPED, MOST_ARMS, as_of, glance, pair_history
+from duels.study.items import add_items
 from duels.study.pace import measure_pace
 from duels.study.standing import TOO_EARLY, Standing, is_too_early
 
@@ -281,3 +282,17 @@ def test_a_long_history_is_thinned(study):
     history = pair_history(study, "ada", "bob")["history"]
     assert len(history) == 200
     assert (history[0]["answers"], history[-1]["answers"]) == (1, 5000)
+
+
+def test_a_study_that_is_exhausted_says_so(now):
+    """Two prompts, each asked about once: whatever is answered, that is not enough for a winner."""
+    study = duels.create_study(["x", "y"], "few", "sqlite://", about="new-items")
+    add_items(study, [{"prompt": f"p{k}", "outputs": {"x": "yes", "y": "no"}} for k in range(2)])
+    for k in range(2):
+        duel = study.ask(voter=f"person {k}", allow_self=False)
+        study.tell(duel, "left" if duel.left == "x" else "right", voter=f"person {k}")
+    words = glance(study)["next"]["words"]
+    assert words.startswith(
+        "No question that is left can bring a verdict. x won 2 of 2 against y; a coin does that too."
+    )
+    assert "Go on" not in words
