@@ -243,7 +243,8 @@ class OnComparisons(Certainty):
     def _margin_level(self) -> float:
         arms = self._tally.started_with
         pairs = max(arms * (arms - 1), 1)  # any arm may be close to any other by mistake
-        return math.log(16.0 * pairs / self._delta)
+        # The cells of the tables take δ(1 − 1/K), so that at most δ/K is left.
+        return math.log(max(16.0, arms) * pairs / self._delta)
 
     @property
     def _is_one_pair(self) -> bool:
