@@ -287,11 +287,16 @@ def test_create_from_a_file_of_items(browser, live, api, tmp_path):
     voter = browser.open(urlsplit(page.locator("#link-made .secret").inner_text()).path)
     expect(voter.get_by_role("heading", level=1)).to_have_text("Which is better?")
     seen = set()
-    for n in range(8):
+    for n in range(2):
         so_far(voter, f"{n} of 25")
         seen.add(voter.locator("#prompt").inner_text())
         voter.keyboard.press("b")
     assert seen == {"What is\n2 + 2?", "2 + 3?"}
+    expect(voter.locator("#thanks-words")).to_have_text("You gave 2 votes. You have seen everything there is to compare.")
+    expect(voter.get_by_role("button", name="Keep voting")).to_be_hidden()
+    voter.get_by_role("button", name="Undo the last answer").click()
+    so_far(voter, "1 of 25")
+    expect(voter.locator("#question")).to_be_visible()
 
     page.get_by_role("link", name="Items", exact=True).click()
     page.get_by_role("button", name="Remove all 2").click()
@@ -307,12 +312,13 @@ def test_create_from_a_file_of_items(browser, live, api, tmp_path):
     expect(page.locator("#live-hint")).to_be_hidden()
     page.get_by_label("Policy").select_option("scb")
     expect(page.locator("#live-hint")).to_contain_text("A study may never end with scb: it may stop asking")
-    page.get_by_label("The verdict is about").select_option("these items")
+    page.get_by_label("The verdict is about").select_option("these-answers")
     expect(page.locator("#live-hint")).to_be_hidden()  # when all was asked, it ends
     page.get_by_role("button", name="Create the study").click()
     page.wait_for_url("**/studies/exactly%20these")
-    assert api.get("/api/studies/exactly%20these").json()["goal"]["about"] == "these items"
-    expect(page.locator("#about")).to_have_text("these items")
+    assert api.get("/api/studies/exactly%20these").json()["goal"]["about"] == "these-answers"
+    to_tab(page, "Settings")
+    expect(page.locator("[name=about]")).to_have_value("these-answers")
 
 
 def test_a_verdict_is_seen_live_and_voters_are_thanked(browser, live, api):
@@ -637,7 +643,7 @@ def test_a_question_answered_in_another_tab_and_outputs_that_are_still_missing(b
     api.post("/api/studies/tabs/items", content=items("ant", "bee"))
     voter.reload()
     expect(voter.get_by_role("heading", name="There is nothing to compare yet: more outputs")).to_be_visible()
-    api.post("/api/studies/tabs/items", content=items("cat", "dog"))
+    assert api.put("/api/studies/tabs/items/1", content=items("cat", "dog")).is_success
     voter.get_by_role("button", name="Try again").click()
     expect(voter.locator("#question")).to_be_visible()
 
