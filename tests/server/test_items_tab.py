@@ -187,7 +187,7 @@ def test_missing_outputs_are_said(zoo, admin, signed_in):
     assert "bat has none for 1 of 7 items, cat has none for 2 of 7 items, &lt;dog&gt; has none for any item." in page
     page = signed_in.get("/studies/zoo/settings").text
     assert "No item has an output of &lt;dog&gt; yet" in page
-    assert 'href="/studies/zoo/items">Add items with these outputs</a>, or retire the arm.' in page
+    assert 'href="/studies/zoo/items">Replace the items by ones with these outputs</a>, or retire the arm.' in page
     admin.post(f"{AT}/arms/<dog>/retire")
     assert "No item has an output" not in signed_in.get("/studies/zoo/settings").text
 

@@ -380,6 +380,24 @@ def test_the_last_question_that_another_gets_first(storage, browser, patient, mo
     assert (ann.ask()["done"], "p0" in bob.seen) == ("asked", True)
 
 
+def test_a_new_arm_does_not_stop_voting(storage, browser, patient):
+    """It is not asked about until each item has its output."""
+    study, secret = small(storage, "grows", 5)
+    ann = Visitor(browser(), secret)
+    ann.tell(ann.ask()["duel"], "a")
+    study.add_arm("z")
+    for _ in range(2):
+        question = ann.ask()
+        assert question["done"] is None
+        ann.tell(question["duel"], "a")
+    for number in range(1, 6):
+        add_output(study, number, "z", Output("text", "maybe"))
+    while (question := ann.ask())["done"] is None:
+        ann.tell(question["duel"], "a")
+    assert (question["done"], question["answered"]) == ("everything", 15)
+    assert {row.duels for row in study.leaderboard()} == {10}
+
+
 def test_while_outputs_are_missing_voting_is_not_over(storage, browser, patient):
     study, secret = small(storage, "grows", 2)
     ann = Visitor(browser(), secret)
