@@ -20,7 +20,6 @@ from duels.client import (
     Again,
     Change,
     Client,
-    Impression,
     NotFound,
     RemoteStudy,
     RemoteTuning,
@@ -30,6 +29,7 @@ from duels.client import (
 from duels.errors import Conflict, DuelsError, InvalidInput, StorageError, UnknownName
 from duels.server.keys import make_key
 from duels.storage.registry import open_storage
+from duels.study import Impression
 from duels.study.items import list_items
 from duels.study.judge_log import activity_of, follow
 from duels.study.ledger import Ledger

@@ -12,7 +12,6 @@ _HOMES = {
     "connect": "client",
     "Client": "client",
     "RemoteStudy": "studies",
-    "Impression": ".study.impressions",
     "RemoteTuning": "tunings",
     "Change": "connection",
     "Again": "connection",
@@ -23,7 +22,6 @@ _HOMES = {
 __all__ = [name for name in _HOMES if name != "PAUSES"]
 
 if TYPE_CHECKING:
-    from ..study.impressions import Impression
     from .client import Client, connect
     from .connection import PAUSES, Again, Change, NotFound
     from .studies import RemoteStudy
