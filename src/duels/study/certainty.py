@@ -111,13 +111,13 @@ class Certainty:
 
     def evidence(self, first: Ints, second: Ints) -> Floats:
         """Return the evidence that the first arms of these pairs beat the second ones, as a logarithm."""
-        return self.weigh(*self._decided(first, second), self._tally.ties[first, second])
+        return self.weigh(*self._count_decided(first, second), self._tally.ties[first, second])
 
     def weigh(self, won: npt.ArrayLike, lost: npt.ArrayLike, tied: npt.ArrayLike) -> Floats:
         """Return the evidence of pairs with these counts, as a logarithm."""
         return log_mixture(won, lost)
 
-    def _decided(self, first: Ints, second: Ints) -> tuple[Ints, Ints]:
+    def _count_decided(self, first: Ints, second: Ints) -> tuple[Ints, Ints]:
         """What the first arms won and lost, where questions without an answer count as lost."""
         return self._tally.wins[first, second], losses_of(self._tally, first, second)
 
@@ -157,7 +157,7 @@ class Certainty:
 
     def closeness(self, first: Ints, second: Ints, margin: float) -> Floats:
         """Return the evidence that the first arms of these pairs are close to the second ones, as a logarithm."""
-        return self.closeness_of(*self._decided(first, second), self._tally.ties[first, second], margin)
+        return self.closeness_of(*self._count_decided(first, second), self._tally.ties[first, second], margin)
 
     def closeness_of(self, won: Ints, lost: Ints, tied: Ints, margin: float) -> Floats:
         """As `closeness`, of pairs with these counts."""

@@ -169,7 +169,7 @@ def _coin_does(won: int, lost: int) -> bool:
 def least_prompts(tally: Tally, confidence: float) -> int:
     """Return how many prompts a winner needs at least: that many straight wins over another arm."""
     test, wins = certainty_of(tally._replace(items=None) if tally.is_finite else tally, confidence), 1
-    level = _needed(tally, test)
+    level = _find_level(tally, test)
     while float(test.weigh(np.array([wins]), np.array([0]), np.array([0]))[0]) < level:
         wins += 1
     return wins
@@ -182,11 +182,11 @@ def fewest_wins(tally: Tally, confidence: float) -> int | None:
     if not len(won):
         return None
     known = test.weigh(won, items - won, np.zeros(len(won), np.int64))
-    enough = won[known >= _needed(tally, test)]
+    enough = won[known >= _find_level(tally, test)]
     return int(enough[0]) if len(enough) else None
 
 
-def _needed(tally: Tally, test: Certainty) -> float:
+def _find_level(tally: Tally, test: Certainty) -> float:
     """The evidence that a pair of a winner needs; more where retired arms can no longer be beaten."""
     one = np.zeros(1, np.int64)
     level = test.winner_level if tally.active.all() else test.all_pairs_level

@@ -179,7 +179,7 @@ def _meets_again(steps: _Steps) -> _Trace:
     return _compare(steps, chosen, (low < high)[chosen].astype(np.float64), _pairs(steps)[chosen])
 
 
-def _shared(steps: _Steps) -> tuple[np.ndarray, np.ndarray]:
+def _find_shared_arm(steps: _Steps) -> tuple[np.ndarray, np.ndarray]:
     """(n,) bool each: whether the next pair has the arms `low` and `high`, for votes that another one follows."""
     low, high = np.roll(steps.low, -1), np.roll(steps.high, -1)
     has_low, has_high = ((arm == low) | (arm == high) for arm in (steps.low, steps.high))
@@ -187,7 +187,7 @@ def _shared(steps: _Steps) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _stays(steps: _Steps) -> _Trace:
-    has_low, has_high = _shared(steps)
+    has_low, has_high = _find_shared_arm(steps)
     chosen = np.flatnonzero(steps.decided & (has_low != has_high))
     return _compare(steps, chosen, has_low[chosen].astype(np.float64), _pairs(steps)[chosen])
 
@@ -215,7 +215,7 @@ def _next_pair(steps: _Steps) -> _Trace:
 
 def _left_out(steps: _Steps) -> _Trace:
     n, arms = len(steps.voter), int(steps.high.max()) + 1
-    has_low, has_high = _shared(steps)
+    has_low, has_high = _find_shared_arm(steps)
     chosen = np.flatnonzero(steps.decided & (has_low != has_high))
     stays = np.where(has_low, steps.low, steps.high)[chosen]
     beaten = (steps.low + steps.high)[chosen] - stays  # or not: the arm that does not stay

@@ -151,10 +151,10 @@ class Verdict:
         parts = [
             f"{scope}: {found}" if scope else found,
             self.exhausted,
-            _seen(self),
-            _missing(self),
-            _unsteady(self),
-            *_beyond(self),
+            _describe_answers(self),
+            _describe_missing(self),
+            _describe_contradictions(self),
+            *_describe_reaches(self),
             _promise(self),
         ]
         return " ".join(str(part) for part in parts if part)
@@ -462,7 +462,7 @@ def _how_long(verdict: Verdict) -> str:
     return f"That takes about {_about(verdict.duels_to_go)} more duels between them if it goes on as it has."
 
 
-def _seen(verdict: Verdict) -> str:
+def _describe_answers(verdict: Verdict) -> str:
     """How many answers there are, and whose."""
     who, found = verdict.answerers, counted(verdict.duels, "answer")
     if who is not None and who.by_people and who.by_people >= verdict.duels:
@@ -470,7 +470,7 @@ def _seen(verdict: Verdict) -> str:
     return f"{found} so far."
 
 
-def _missing(verdict: Verdict) -> str:
+def _describe_missing(verdict: Verdict) -> str:
     """What questions without an answer would have changed."""
     missing = verdict.missing
     if missing is None or verdict.kind != "winner" or verdict.void is not None:
@@ -480,7 +480,7 @@ def _missing(verdict: Verdict) -> str:
     return f"{found} no answer that counts: the verdict {would} had all of them gone the other way."
 
 
-def _unsteady(verdict: Verdict) -> str:
+def _describe_contradictions(verdict: Verdict) -> str:
     """Why a study about these answers is read as one about new items."""
     if not verdict.contradictions or not verdict.items:
         return ""
@@ -488,15 +488,17 @@ def _unsteady(verdict: Verdict) -> str:
     return f"The judge contradicted itself {times}, so that its answers are not final: this is about new prompts."
 
 
-def _beyond(verdict: Verdict) -> list[str]:
+def _describe_reaches(verdict: Verdict) -> list[str]:
     """How far the winner goes: other items, and other people."""
     found = (("prompts", verdict.other_items), ("people", verdict.other_people))
     return [
-        f"Other {what} like these: {_reaches(verdict.winner, reach)}." for what, reach in found if reach is not None
+        f"Other {what} like these: {_describe_reach(verdict.winner, reach)}."
+        for what, reach in found
+        if reach is not None
     ]
 
 
-def _reaches(winner: str | None, reach: Reach) -> str:
+def _describe_reach(winner: str | None, reach: Reach) -> str:
     prefer = f"{reach.prefer:,} of {reach.clusters:,} prefer it"
     if reach.holds:
         return f"{winner} too ({prefer})"
