@@ -47,7 +47,15 @@ from duels.ranking.interleaving import (
     clear,
     judge_by_worth,
 )
-from duels.study.about import INDEPENDENT, NEW_ITEMS, THESE_ANSWERS, THESE_ITEMS, THESE_PEOPLE
+from duels.study.about import (
+    A_PERSON,
+    INDEPENDENT,
+    NEW_ITEMS,
+    PAST_VOTES,
+    THESE_ANSWERS,
+    THESE_ITEMS,
+    THESE_PEOPLE,
+)
 from duels.study.certainty import certainty_of
 from duels.study.items import add_items
 from duels.study.looks_on_items import evidence_on_items
@@ -79,11 +87,13 @@ class Test(NamedTuple):
     rule: np.ndarray  # (3,) float64: PLAIN, TABLES or FINITE; the level; how many items
 
 
-def rule_of(arms: int, about: str, strength: str = INDEPENDENT, items: int | None = None) -> np.ndarray:
+def rule_of(
+    arms: int, about: str, strength: str = INDEPENDENT, items: int | None = None, first: str = PAST_VOTES
+) -> np.ndarray:
     """Return `Test.rule` as the package has it: which evidence, and how much of it a winner needs."""
     none = np.zeros((arms, arms), np.int64)
     names, active = tuple(f"arm {k}" for k in range(arms)), np.ones(arms, bool)
-    tally = Tally(names, none, none, active, arms, items, about, strength)  # type: ignore[arg-type]
+    tally = Tally(names, none, none, active, arms, items, about, strength, first)  # type: ignore[arg-type]
     level = certainty_of(tally, CONFIDENCE).winner_level(np.array([0]), np.array([1]))
     kind = FINITE if tally.is_finite else TABLES if tally.returning and arms > 2 else PLAIN
     return np.array([kind, np.max(level), items or 0], np.float64)
@@ -825,8 +835,9 @@ def study_voters(
 ) -> Found:
     """One study of people who give so many answers each; ten of them are there at any time."""
     out = np.zeros(len(Found._fields), np.int64)
-    first = rule_of(arms, THESE_ITEMS)
-    later = rule_of(arms, THESE_ITEMS, level if each > 1 else INDEPENDENT)  # type: ignore[arg-type]
+    naive, by_name = rule_of(arms, THESE_ITEMS), A_PERSON if level == THESE_PEOPLE else PAST_VOTES
+    once = rule_of(arms, THESE_ITEMS, first=by_name)
+    later = rule_of(arms, THESE_ITEMS, level, first=by_name) if each > 1 else once  # type: ignore[arg-type]
     kernel(play_with_voters)(
         items,
         each,
@@ -837,9 +848,9 @@ def study_voters(
         asking.init(arms, None, PARAMS),
         PARAMS,
         new_crowd(arms, items, 10),
-        new_test(first if late else later)(arms),
+        new_test(once if late else later)(arms),
         later,
-        new_test(first)(arms),
+        new_test(naive)(arms),
         new_line(arms, ANSWERS + 10),
         ANSWERS,
         rng,

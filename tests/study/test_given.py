@@ -101,7 +101,7 @@ def test_a_retired_winner_is_named(storage, now):
 
 
 def test_people_who_come_back_are_a_reason(storage, now):
-    study = duels.create_study(["a", "b", "c"], "three", storage)
+    study = duels.create_study(list("abcdef"), "six", storage)
     answers = 0
     while study.verdict().kind == "not yet":
         answer(study, f"person {answers}", "a", wins=answers % 4 != 3)

@@ -16,7 +16,16 @@ import pytest
 from scipy import stats
 
 import duels
-from duels.study.about import COMPARISONS, INDEPENDENT, NEW_ITEMS, THESE_ANSWERS, THESE_ITEMS, THESE_PEOPLE
+from duels.study.about import (
+    A_PERSON,
+    COMPARISONS,
+    INDEPENDENT,
+    NEW_ITEMS,
+    PAST_VOTES,
+    THESE_ANSWERS,
+    THESE_ITEMS,
+    THESE_PEOPLE,
+)
 from duels.study.asked_items import AskedItems, ItemSet, draw_item
 from duels.study.certainty import certainty_of
 from duels.study.moments import LOST, UNANSWERED, WON, Answered, Moments
@@ -61,36 +70,36 @@ def test_the_false_alarm_rate():
 # The kernels are the package's own tests
 
 
-def tally_of(arms, about, strength, items):
+def tally_of(arms, about, strength, items, first=PAST_VOTES):
     names = tuple(f"arm {k}" for k in range(arms))
     wins, ties = np.zeros((2, arms, arms), np.int64)
-    return Tally(names, wins, ties, np.ones(arms, bool), arms, items, about, strength)
+    return Tally(names, wins, ties, np.ones(arms, bool), arms, items, about, strength, first)
 
 
 @pytest.mark.parametrize("arms", [2, 3, 6])
 @pytest.mark.parametrize(
-    ("about", "strength", "items"),
+    ("about", "strength", "items", "first"),
     [
-        (THESE_ITEMS, INDEPENDENT, None),
-        (THESE_ITEMS, INDEPENDENT, 20),
-        (NEW_ITEMS, INDEPENDENT, 200),
-        (THESE_ITEMS, THESE_PEOPLE, 20),
-        (THESE_ITEMS, COMPARISONS, None),
-        (THESE_ANSWERS, INDEPENDENT, 60),
+        (THESE_ITEMS, INDEPENDENT, None, PAST_VOTES),
+        (THESE_ITEMS, INDEPENDENT, 20, A_PERSON),
+        (NEW_ITEMS, INDEPENDENT, 200, PAST_VOTES),
+        (THESE_ITEMS, THESE_PEOPLE, 20, A_PERSON),
+        (THESE_ITEMS, COMPARISONS, None, PAST_VOTES),
+        (THESE_ANSWERS, INDEPENDENT, 60, PAST_VOTES),
     ],
 )
-def test_what_is_certain_is_what_the_package_says(promise, arms, about, strength, items):
+def test_what_is_certain_is_what_the_package_says(promise, arms, about, strength, items, first):
     """Random logs in which some arm becomes certain and loses it again, looked at after every answer."""
     changes = 0
     for seed in range(3):
-        rng, tally = np.random.default_rng(seed), tally_of(arms, about, strength, items)
-        test = promise.new_test(promise.rule_of(arms, about, strength, items))(arms)
+        rng, tally = np.random.default_rng(seed), tally_of(arms, about, strength, items, first)
+        test = promise.new_test(promise.rule_of(arms, about, strength, items, first))(arms)
         best = rng.permutation(arms)
-        for t in range(50 * arms):
+        for t in range(80 * arms):
             i, j = map(int, rng.permutation(arms)[:2])
             if items and about != THESE_ITEMS and (tally.wins + tally.wins.T + tally.ties)[i, j] >= items:
                 continue
-            better = (best[i] < best[j]) == (t < 30 * arms)
+            better = (best[i] < best[j]) == (t < 60 * arms)
             outcome = 0.5 if rng.random() < 0.1 else float(rng.random() < (0.95 if better else 0.05))
             if outcome == 0.5:
                 tally.ties[i, j] += 1

@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tallies import assert_adds_up, empty, refused, table, tallies, verdict_of
 
+import duels
 from duels.policies.evidence import BETS, evidence
 from duels.study.certainty import Certainty, certainly_beats, certainty_of, log_mixture
 from duels.study.exhausted import Exhausted
+from duels.study.history import History
 from duels.study.leaderboard import leaderboard, preferences
 from duels.study.reach import Reach
 from duels.study.tally import as_tally
@@ -449,6 +451,7 @@ def test_as_data():
         "arms": 3,
         "duels": 300,
         "confidence": 0.95,
+        "risk": 0.05,
         "margin": 0.0,
         "winner": None,
         "leader": None,
@@ -516,3 +519,50 @@ def test_speed():
             verdict(tally, confidence=1 - 1e-15, margin=0.02)
             least = min(least, time.perf_counter() - start)
         assert least < 2 * bar
+
+
+def answer_as(study, voter, times=1):
+    for _ in range(times):
+        study.tell(study.ask(voter=voter, allow_self=False), "left", voter=voter)
+
+
+def test_people_who_are_known_by_name_share_one_promise():
+    study = duels.create_study(["a", "b", "c"], "study 0", storage="sqlite://")
+    answer_as(study, "ann")
+    assert study.tally().first == "a person"
+    answer_as(study, None, 3)
+    answer_as(study, "ann")
+    found = study.verdict()
+    assert (found.strength, found.risk) == ("these people", 0.05)
+    assert "is at most 5 %, however often you look" in str(found)
+    fresh = History(study.row)
+    fresh.restore(study.history().snapshot()())
+    assert fresh.tally.first == "a person"
+
+
+def test_people_who_come_back_to_a_study_that_somebody_unknown_began():
+    study = duels.create_study(["a", "b", "c"], "study 1", storage="sqlite://", confidence=0.9)
+    answer_as(study, None)
+    answer_as(study, "ann")
+    assert (study.verdict().risk, study.tally().first) == (0.1, "somebody unknown")
+    answer_as(study, "ann")
+    found = study.verdict()
+    assert (found.strength, found.risk, found.confidence) == ("these people", 0.2, 0.9)
+    assert str(found).endswith(
+        "The chance that this study ever gives a wrong verdict is at most 20 %, however often you look: 10 % before "
+        "people came back, and 10 % since."
+    )
+
+
+PAST = [{"arm_a": "a", "arm_b": "b", "winner": "a"}] * 3
+
+
+def test_past_votes_that_come_first_are_one_test():
+    study = duels.create_study(["a", "b", "c"], "study 2", storage="sqlite://")
+    study.import_votes(PAST)
+    assert (study.verdict().strength, study.verdict().risk) == ("comparisons made", 0.05)
+    study = duels.create_study(["a", "b", "c"], "study 3", storage="sqlite://")
+    answer_as(study, None)
+    study.import_votes(PAST)
+    assert study.verdict().risk == 0.1
+    assert "5 % before votes were imported or prompts added, and 5 % since" in str(study.verdict())

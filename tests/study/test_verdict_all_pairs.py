@@ -9,17 +9,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tallies import assert_adds_up, refused, table, tallies, verdict_of
 
-from duels.policies.evidence import BETS
-from duels.study.certainty import OnComparisons, certainly_beats
+from duels.policies.evidence import BETS, winner_level
+from duels.study.about import A_PERSON, COMPARISONS, INDEPENDENT, PAST_VOTES, UNKNOWN
+from duels.study.certainty import OnComparisons, certainly_beats, certainty_of
 from duels.study.intervals import interval, log_evidence
 from duels.study.leaderboard import leaderboard, preferences
-from duels.study.tally import as_tally
+from duels.study.tally import Tally, as_tally
 
+FIRST = (A_PERSON, UNKNOWN, PAST_VOTES)
 verdict = functools.partial(verdict_of, strength="comparisons made")
 
 
 def test_two_arms_are_one_pair_and_take_no_more_than_for_independent_answers():
-    # 4/(3δ) = 26.7, and M is 25.4 after 12 wins in a row, 39.2 after 13.
+    # ½ + 4/(3δ) = 27.2, and M is 25.4 after 12 wins in a row, 39.2 after 13.
     assert verdict(table("ab", {"ab": (12, 0)})).kind == "not yet"
     found = verdict(table("ab", {"ab": (13, 0)}))
     assert (found.kind, found.winner, found.leader, found.arms, found.duels) == ("winner", "a", "a", 2, 13)
@@ -37,11 +39,58 @@ def test_a_winner_of_three_takes_nine_in_a_row():
 
 
 def test_a_later_arm_takes_longer():
-    # Arm number 3 after K₀ = 2: δ′ = 0.05/(3·2²) = 1/240; M(½) is 180.4 after 10 wins in a row, 344.4 after 11.
-    # The first pair keeps its 1/40.
-    assert verdict(table("abc", {"ab": (8, 0), "ac": (10, 0)}, started_with=2)).kind == "not yet"
-    assert verdict(table("abc", {"ab": (8, 0), "ac": (11, 0)}, started_with=2)).winner == "a"
-    assert verdict(table("abc", {"ca": (11, 0), "cb": (11, 0)}, started_with=2)).winner == "c"
+    # Arm number 3 after K₀ = 2: M ≥ ½ + 4·3·2²/0.05 = 960.5; it is 672.2 after 19 wins in a row, 1,112.5 after 20.
+    # The first pair keeps its 27.2.
+    assert verdict(table("abc", {"ab": (13, 0), "ac": (19, 0)}, started_with=2)).kind == "not yet"
+    assert verdict(table("abc", {"ab": (13, 0), "ac": (20, 0)}, started_with=2)).winner == "a"
+    assert verdict(table("abc", {"ca": (20, 0), "cb": (20, 0)}, started_with=2)).winner == "c"
+    # Arm number 4 after K₀ = 3: δ′ = 2·3/(4·8) · 0.05/(4·3²) = 1/3,840; M(½) is 2,448.5 after 14, 4,733.8 after 15.
+    three = {"ab": (9, 0), "ac": (9, 0)}
+    assert verdict(table("abcd", three | {"ad": (14, 0)}, started_with=3)).kind == "not yet"
+    assert verdict(table("abcd", three | {"ad": (15, 0)}, started_with=3)).winner == "a"
+
+
+def chance(level, pairs, sides=2):
+    """The most with which one of so many pairs, alike, ever is above a level of M by mistake, as in verdict.md."""
+    return pairs * sides / (2 * level - 1)
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
+@pytest.mark.parametrize("start", [2, 3, 4, 7, 8, 9, 20, 100])
+def test_all_that_may_be_wrong_is_within_delta(start, confidence):
+    """One and both tests, with 30 later arms: winners and no winner, and ties, where each may be wrong."""
+    delta, later = 1 - confidence, np.arange(start + 1, start + 31)
+    none, active = np.zeros((start + 30, start + 30), np.int64), np.ones(start + 30, bool)
+    names = tuple(f"arm {k}" for k in range(start + 30))
+    given = {first: Tally(names, none, none, active, start, strength=COMPARISONS, first=first) for first in FIRST}
+    levels = {}
+    for first, tally in given.items():
+        found = certainty_of(tally, confidence)
+        zero = np.zeros(len(later), np.int64)
+        pair = math.exp(found.winner_level(zero[:1], zero[:1] + 1)[0])
+        added = np.exp(found.winner_level(zero, later - 1))
+        tied = math.exp(found.close_level(zero[:1], zero[:1] + 1)[0])
+        tied_later = np.exp(found.close_level(zero, later - 1))
+        levels[first] = pair
+        apart = start * (start - 1) / 2
+        cells = chance(pair, apart)
+        more = sum(chance(added, later - 1)) + 2 * apart / tied + sum((later - 1) / tied_later)
+        if first != A_PERSON:
+            assert 0.75 * delta <= cells + more <= delta * (1 + 1e-12)
+            continue
+        # The test of independent answers has a quarter, and the one pair of two arms is the same in both.
+        once = certainty_of(tally._replace(strength=INDEPENDENT), confidence)
+        level = once.winner_level(zero[:1], zero[:1] + 1)[0]
+        assert level == pytest.approx(
+            math.log(0.5 + 4 / (3 * delta)) if start == 2 else winner_level(delta / 4, start)
+        )
+        assert cells + more <= (delta if start == 2 else 0.75 * delta) * (1 + 1e-12)
+        assert once.winner_level(zero, later - 1) == pytest.approx(
+            np.log(0.5 + 8 * (later - start) * (later - start + 1) / (delta / 4))
+        )
+        if start == 2:
+            assert cells + more + delta / 4 * (1 / 8 + 1 / 16 + 1 / 32 + 1 / 32) <= delta
+    assert levels[UNKNOWN] == levels[PAST_VOTES]
 
 
 def test_less_confidence_takes_less():
@@ -219,31 +268,33 @@ def test_the_only_arm_left():
 def literal(tally, delta, margin):
     """The definition, pair by pair in plain Python: kind, and the arms that may be named as what the kind is about.
 
-    Retired arms must have been beaten too, or the pairs with the others need more. Two arms that nobody joined or left
-    are a single pair.
+    Retired arms must have been beaten too, or the pairs with the others need more. A study of two arms has the test of
+    a single pair.
     """
     names, start = tally.names, tally.started_with
     everyone = range(len(names))
     active = [k for k in everyone if tally.active[k]]
     unchanged = len(active) == len(names) == start
-    one_pair = len(names) == start == 2
+    from_two = start == 2
+    spare = 1 / (4 * max(start + 1, 8))
 
     def winner_level(i, j):
         m = max(i, j) + 1
-        if one_pair:
-            return math.log(4 / (3 * delta))
-        return -math.log(2 * delta / start**2 if m <= start else delta / (m * (m - 1) ** 2))
+        if from_two:
+            return math.log(0.5 + 4 / (3 * delta) if m <= 2 else 0.5 + 4 * m * (m - 1) ** 2 / delta)
+        return -math.log(2 * delta / start**2 if m <= start else 2 * spare * start * delta / (m * (m - 1) ** 2))
 
     def pairs_level(i, j):
-        m = max(i, j) + 1
-        return math.log(16 * start**2 / delta if m <= start else 32 * m * (m - 1) ** 2 / delta)
+        m, share = max(i, j) + 1, min(1 / 32, spare)
+        return -math.log(share * (2 * delta / start**2 if m <= start else delta / (m * (m - 1) ** 2)))
 
     def close_level(i, j):
-        return math.log(16 * start * (start - 1) / delta) if max(i, j) < start else pairs_level(i, j)
+        share = 1 / 16 if from_two else spare
+        return math.log(max(start * (start - 1), 1) / (share * delta)) if max(i, j) < start else pairs_level(i, j)
 
     def beats(i, j, level):
         w, l = int(tally.wins[i, j]), int(tally.wins[j, i])  # noqa: E741
-        prior, log_prior = (5, math.log(630)) if one_pair else (0.5, -math.log(math.pi))
+        prior, log_prior = (5, math.log(630)) if from_two else (0.5, -math.log(math.pi))
         log_m = math.lgamma(w + prior) + math.lgamma(l + prior) - math.lgamma(w + l + 2 * prior) + log_prior
         return w > l and log_m + (w + l) * math.log(2) >= level(i, j)
 

@@ -12,6 +12,10 @@ INDEPENDENT: Strength = "independent answers"
 THESE_PEOPLE: Strength = "these people"
 COMPARISONS: Strength = "comparisons made"
 GIVEN: Strength = "answers given"
+First = Literal["a person", "somebody unknown", "past votes"]
+A_PERSON: First = "a person"
+UNKNOWN: First = "somebody unknown"
+PAST_VOTES: First = "past votes"
 MEANINGS = {
     NEW_ITEMS: "which arm is best on prompts like these, of which yours are examples",
     THESE_ITEMS: "which arm is best on exactly these prompts, whoever answers",

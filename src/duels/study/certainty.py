@@ -25,11 +25,14 @@ from ..policies.evidence import (
 )
 from ..policies.evidence import evidence as evidence_of
 from ..policies.evidence import log_closeness as log_closeness_of
-from .about import NEW_ITEMS
+from .about import A_PERSON, NEW_ITEMS
 from .intervals import log_evidence
 from .tally import Bools, Floats, Ints, Tally, met
 
 LATER_SHARE, RARE_SHARE = 1 / 8, 1 / 32  # of δ: for arms added later, and for all pairs where arms have changed
+# Of δ, where people are known by name: for answers that are independent, and on the comparisons made once people come
+# back. One of the two may be used after the other.
+INDEPENDENT_SHARE, COMPARISONS_SHARE = 1 / 4, 3 / 4
 
 
 def share(delta: float, tally: Tally) -> Floats:
@@ -90,8 +93,8 @@ class Certainty:
 
     _least = -math.inf  # the evidence of an arm that does not lead, where `missing` needs a number
 
-    def __init__(self, tally: Tally, confidence: float) -> None:
-        self._tally, self._delta = tally, 1 - confidence
+    def __init__(self, tally: Tally, confidence: float, part: float = 1.0) -> None:
+        self._tally, self._confidence, self._delta = tally, confidence, part * (1 - confidence)
         arms, start = len(tally.names), tally.started_with
         first, second = self._leading()
         known = self.evidence(first, second)
@@ -127,11 +130,11 @@ class Certainty:
 
     def certain(self) -> Bools:
         """Return (K, K) bool: whether i beats j for certain by the promise about all pairs; retired arms included."""
-        return certainly_beats(self._tally, 1 - self._delta)
+        return certainly_beats(self._tally, self._confidence)
 
     def excess(self) -> Floats:
         """Return (K, K) float64: the evidence above what `certain` needs, as a logarithm."""
-        return _excess(self._tally, 1 - self._delta)
+        return _excess(self._tally, self._confidence)
 
     @property
     def only_arm_wins(self) -> bool:
@@ -189,7 +192,11 @@ class Certainty:
 
     def _start_level(self) -> float:
         """The evidence that pairs of the arms at the start need, for a winner."""
-        return winner_level(self._delta, self._tally.started_with)
+        tally = self._tally
+        if tally.started_with == 2 and (tally.returning or tally.first == A_PERSON):
+            # One test of the pair, before and after people come back: on each side M⁺ has half of ¾δ.
+            return math.log(0.5 + 4 / (3 * (1 - self._confidence)))
+        return winner_level(self._delta, tally.started_with)
 
     def _margin_level(self) -> float:
         """The same for an arm that is practically tied."""
@@ -208,34 +215,45 @@ class OnSharedItems(Certainty):
         return self._start_level()
 
     def _start_level(self) -> float:
-        return dependent_level(self._delta, self._tally.started_with)
+        start = self._tally.started_with
+        return super()._start_level() if start == 2 else dependent_level(self._delta, start)
 
 
 class OnComparisons(Certainty):
     """Where people come back, nothing is assumed about who answers what.
 
     i beats j if its chance to win, averaged over the comparisons of the two that were made, is above ½. An adversary
-    who chooses what each person is asked may make any pair look certain, so every pair counts alone: its level is that
-    of the tables. Two arms are a single pair, which needs no more than for independent answers.
+    who chooses what each person is asked may make any pair look certain, so every pair counts alone: the levels are
+    those of the tables, and stricter for arms that are added later. Two arms are a single pair, which needs no more
+    than for independent answers.
     """
 
     def no_winner_level(self) -> float:
         return self._start_level()
 
     def weigh(self, won: npt.ArrayLike, lost: npt.ArrayLike, tied: npt.ArrayLike) -> Floats:
-        return super().weigh(won, lost, tied) if self._is_one_pair else log_evidence(won, lost)
+        return super().weigh(won, lost, tied) if self._began_as_pair else log_evidence(won, lost)
 
     def weigh_pair(self, won: int, lost: int) -> float:
-        return super().weigh_pair(won, lost) if self._is_one_pair else float(log_evidence(won, lost))
+        return super().weigh_pair(won, lost) if self._began_as_pair else float(log_evidence(won, lost))
 
     def winner_level(self, first: Ints, second: Ints) -> Floats:
-        if self._is_one_pair:
-            return super().winner_level(first, second)
-        levels: Floats = -np.log(share_of(self._delta, self._tally, first, second))
+        is_later = np.maximum(first, second) >= self._tally.started_with
+        if self._began_as_pair:  # later arms have `LATER_SHARE`: each pair, on both sides, its part of all pairs
+            alone = share_of(2 * LATER_SHARE * self._delta, self._tally, first, second)
+            return np.where(is_later, np.log(0.5 + 1 / alone), self._start_level())
+        alone = share_of(self._delta, self._tally, first, second)
+        part = 2 * self._spare * self._tally.started_with  # of the δ/K₀ that `share` has for later arms
+        levels: Floats = -np.log(np.where(is_later, part * alone, alone))
         return levels
 
+    def all_pairs_level(self, first: Ints, second: Ints) -> Floats:
+        part = min(RARE_SHARE, self._spare)
+        level: Floats = -np.log(share_of(part * self._delta, self._tally, first, second))
+        return level
+
     def _start_level(self) -> float:
-        if self._is_one_pair:
+        if self._began_as_pair:
             return super()._start_level()
         one = np.zeros(1, np.int64)
         return float(-np.log(share_of(self._delta, self._tally, one, one + 1)[0]))
@@ -243,12 +261,16 @@ class OnComparisons(Certainty):
     def _margin_level(self) -> float:
         arms = self._tally.started_with
         pairs = max(arms * (arms - 1), 1)  # any arm may be close to any other by mistake
-        # The cells of the tables take δ(1 − 1/K), so that at most δ/K is left.
-        return math.log(max(16.0, arms) * pairs / self._delta)
+        return math.log(pairs / (self._delta * (1 / 16 if self._began_as_pair else self._spare)))
 
     @property
-    def _is_one_pair(self) -> bool:
-        return len(self._tally.names) == self._tally.started_with == 2
+    def _spare(self) -> float:
+        """A quarter of the share of δ that the cells leave, which is at most 1/K₀: two for later arms, two for ties."""
+        return 1 / (4 * max(self._tally.started_with + 1, 8))
+
+    @property
+    def _began_as_pair(self) -> bool:
+        return self._tally.started_with == 2
 
 
 class Settled:
@@ -340,16 +362,19 @@ class Order:
 
 
 def certainty_of(tally: Tally, confidence: float) -> Certainty:
-    """Return the test of a verdict: which answers may depend on each other decides how much evidence a pair needs."""
+    """Return the test of a verdict: which answers may depend on each other decides how much evidence a pair needs.
+
+    People who are known by name may come back at any time. So two tests share δ in a study whose first answer is from
+    such a person: one as long as everybody has answered once, and one from then on.
+    """
     if tally.is_finite:
         from .finite import OnTheseAnswers
 
         return OnTheseAnswers(tally, confidence)
     if tally.returning:
-        return OnComparisons(tally, confidence)
-    return (
-        OnSharedItems(tally, confidence) if tally.about == NEW_ITEMS and tally.items else Certainty(tally, confidence)
-    )
+        return OnComparisons(tally, confidence, COMPARISONS_SHARE if tally.first == A_PERSON else 1.0)
+    test = OnSharedItems if tally.about == NEW_ITEMS and tally.items else Certainty
+    return test(tally, confidence, INDEPENDENT_SHARE if tally.first == A_PERSON else 1.0)
 
 
 def losses_of(tally: Tally, first: Ints | slice, second: Ints | slice) -> Ints:

@@ -356,7 +356,7 @@ class History(Record):
         plain |= {"margin": self.goal.margin, "about": self.goal.about, "contradictions": self.contradictions}
         plain |= {"imports": self.imports.copy(), "people": len(self.people.given)}
         plain |= {"asked_again": sorted(self.asked_again), "unknown": self.people.unknown}
-        plain["by_judges"] = self.people.by_judges
+        plain |= {"by_judges": self.people.by_judges, "first": self.people.first}
         if self.count:
             arrays |= {"count": np.array(self.count, np.int64), "counted": np.array(self.counted, np.int64)}
         if self.items is not None:
@@ -400,7 +400,8 @@ class History(Record):
         self.goal = self.goal._replace(**{name: plain[name] for name in ("after", "margin", "about")})
         self.contradictions, self.imports = plain["contradictions"], [tuple(span) for span in plain["imports"]]
         self.asked_again = set(plain["asked_again"])
-        self.people.restore(self.person, self.counting, *(plain[name] for name in ("people", "unknown", "by_judges")))
+        people = ("people", "unknown", "by_judges", "first")
+        self.people.restore(self.person, self.counting, *(plain[name] for name in people))
         if self.items is not None:
             self.items = AskedItems(self.row.seed, self.goal.about)
             self.items.sets = [(duels, item_set_of(note)) for duels, note in plain["sets"]]

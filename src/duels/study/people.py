@@ -4,6 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
+from .about import A_PERSON, PAST_VOTES, UNKNOWN, First
 from .verdict import Answerers
 
 NOBODY, JUDGE = -1, -2  # instead of a person's number: a name is not known, or a judge answered
@@ -19,9 +20,11 @@ class People:
         by_people: How many answers they gave.
         by_judges: How many answers judges gave.
         unknown: How many answers nobody's name is known of.
+        first: Whom the first answer was from; None before it.
     """
 
     def __init__(self) -> None:
+        self.first: First | None = None
         self._numbers: dict[str, int] = {}  # by name
         self.given: list[int] = []
         self.known = self.returned = self.by_people = self.by_judges = self.unknown = 0
@@ -47,6 +50,7 @@ class People:
 
     def count(self, who: int, by: int) -> None:
         """Count so many more answers of a person, a judge, or nobody who is known."""
+        self.first = self.first or (A_PERSON if who >= 0 else UNKNOWN)
         if who >= 0:
             before, after = self.given[who], self.given[who] + by
             self.given[who] = after
@@ -58,8 +62,19 @@ class People:
         else:
             self.unknown += by
 
+    def count_past_votes(self, votes: int) -> None:
+        """Count imported votes, whose voters are not looked at."""
+        self.first = self.first or PAST_VOTES
+        self.count(NOBODY, votes)
+
     def restore(
-        self, person: Sequence[int], counting: Sequence[int], people: int, unknown: int, by_judges: int
+        self,
+        person: Sequence[int],
+        counting: Sequence[int],
+        people: int,
+        unknown: int,
+        by_judges: int,
+        first: First | None,
     ) -> None:
         """Count the answers of a snapshot.
 
@@ -69,7 +84,9 @@ class People:
             people: How many people there are.
             unknown: See `People`.
             by_judges: See `People`.
+            first: See `People`.
         """
+        self.first = first
         who = np.array(person, np.int64)[np.array(counting, np.int8) == 1]
         self.given = np.bincount(who[who >= 0], minlength=people).tolist()
         self.known, self.returned = (sum(given > least for given in self.given) for least in (0, 1))

@@ -16,7 +16,18 @@ from ..errors import DamagedStudy
 from ..storage.batches import Batch, unpack
 from ..storage.storage import Event, EventRow, StudyRow
 from ..votes.columns import ANSWERS
-from .about import COMPARISONS, INDEPENDENT, NEW_ITEMS, THESE_ANSWERS, THESE_ITEMS, THESE_PEOPLE, About, Strength
+from .about import (
+    COMPARISONS,
+    INDEPENDENT,
+    NEW_ITEMS,
+    PAST_VOTES,
+    THESE_ANSWERS,
+    THESE_ITEMS,
+    THESE_PEOPLE,
+    About,
+    First,
+    Strength,
+)
 from .asked_items import AskedItems, Pair, item_set_of, pair_of
 from .goal import Goal, goal_of
 from .look import Look, count_left, count_questions, find_expired, read_questions
@@ -224,10 +235,15 @@ class Record:
         self.people.rename({name: self.person[duel] for name, duel in duels.items() if self.person[duel] >= 0})
 
     def _count_person(self, duel: int, by: int) -> None:
-        who, before = self.person[duel], self.strength
-        self.people.count(who, by)
-        if self.strength != before:
+        before = self._sharing
+        self.people.count(self.person[duel], by)
+        if self._sharing != before:
             self._change_levels()
+
+    @property
+    def _sharing(self) -> tuple[Strength, First | None]:
+        """What decides how much evidence a verdict needs, and answers can change."""
+        return self.strength, self.people.first
 
     def _change_levels(self) -> None:
         """Called when a verdict needs more or less evidence than before."""
@@ -325,13 +341,13 @@ class Record:
             self.repeated += int((batch.count - 1).sum())
             votes = batch.count
         self._count_all(batch.left, batch.right, batch.answer, votes)
-        before = self.strength
-        self.people.count(NOBODY, int(np.sum(votes) if batch.count is not None else count))
+        before = self._sharing
+        self.people.count_past_votes(int(np.sum(votes) if batch.count is not None else count))
         self.imported += count
         self.imports.append((first, first + count))
         if self.items is not None:
             self.items.skip_to(len(self.left))
-        if self.strength != before:
+        if self._sharing != before:
             self._change_levels()
 
     def _count_all(self, left: np.ndarray, right: np.ndarray, answer: np.ndarray, votes: np.ndarray | int) -> None:
@@ -553,6 +569,7 @@ class Record:
             None if self.items is None else self.items.size or None,
             self.about,
             self.strength,
+            self.people.first or PAST_VOTES,
         )
 
 

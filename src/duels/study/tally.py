@@ -8,7 +8,19 @@ import numpy.typing as npt
 
 from ..errors import InvalidInput
 from ..rating.simple import simple_ratings
-from .about import COMPARISONS, INDEPENDENT, THESE_ANSWERS, THESE_ITEMS, THESE_PEOPLE, About, Strength, check_about
+from .about import (
+    COMPARISONS,
+    INDEPENDENT,
+    PAST_VOTES,
+    THESE_ANSWERS,
+    THESE_ITEMS,
+    THESE_PEOPLE,
+    UNKNOWN,
+    About,
+    First,
+    Strength,
+    check_about,
+)
 
 # What `ranked` does.
 RANKED = "ranked by leads, the number of arms that an arm is ahead of, then by score"
@@ -34,6 +46,8 @@ class Tally(NamedTuple):
         items: How many items there are; None without items.
         about: What a verdict on these counts is about.
         strength: What a verdict on these counts holds for, see `Verdict`.
+        first: Whom the first answer is from: a person who is known by name, somebody unknown (a judge included), or
+            past votes. It decides how tests share δ if people come back later, see `certainty_of`.
         open: (K, K) int64: Questions about i and j that wait for an answer. Whoever is to be certain counts them as
             lost. None if there are none.
     """
@@ -46,6 +60,7 @@ class Tally(NamedTuple):
     items: int | None = None
     about: About = "these-items"
     strength: Strength = INDEPENDENT
+    first: First = PAST_VOTES
     open: Ints | None = None
 
     @property
@@ -57,6 +72,11 @@ class Tally(NamedTuple):
     def returning(self) -> bool:
         """Whether answers may depend on who was asked what, so that a verdict holds on the comparisons made only."""
         return self.strength in (THESE_PEOPLE, COMPARISONS)
+
+    @property
+    def has_two_tests(self) -> bool:
+        """Whether two tests, each with all of δ, have been used: people came back to a study that somebody unknown began."""
+        return self.returning and self.first == UNKNOWN and not self.is_finite
 
 
 class LeaderboardRow(NamedTuple):

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import InvalidInput, counted
 from ..theory import kl
-from .about import GIVEN, INDEPENDENT, About, Strength, describe_scope
+from .about import GIVEN, INDEPENDENT, THESE_PEOPLE, About, Strength, describe_scope
 from .certainty import Certainty, certainty_of, checked_confidence, checked_margin
 from .exhausted import Exhausted
 from .reach import Reach
@@ -63,7 +63,9 @@ class Verdict:
         kind: winner, no condorcet winner, practically tied or not yet.
         arms: How many active arms there are.
         duels: How many duels of two different arms there were, including ties and retired arms.
-        confidence: The probability that no verdict of the study is ever wrong.
+        confidence: Of the test that it is by. With probability `confidence` no verdict by this test is ever wrong.
+        risk: The chance that the study ever gives a wrong verdict: one minus the confidence, or twice that if people
+            came back to a study that somebody unknown began, since two tests were then used.
         margin: See `Study.verdict`.
         winner: The arm that beats all other active arms.
         leader: The winner, the arm that is practically tied, or the leaderboard's first; None before the first duel.
@@ -99,6 +101,7 @@ class Verdict:
     arms: int
     duels: int
     confidence: float
+    risk: float
     margin: float
     winner: str | None = None
     leader: str | None = None
@@ -208,6 +211,7 @@ def verdict(
         raise InvalidInput("every arm is retired: expected at least one active arm; take one back")
     known = {
         "confidence": confidence,
+        "risk": float(f"{(1 - confidence) * (2 if tally.has_two_tests else 1):.9g}"),
         "margin": margin,
         "void": void,
         "arms": len(active),
@@ -511,11 +515,14 @@ def _promise(verdict: Verdict) -> str:
         return f"Nothing is promised about errors: {verdict.void.rstrip('.')}."
     if verdict.final:
         return "Every pair was asked about every prompt, so this is final."
-    risk = _percent(1 - verdict.confidence)
+    each, risk = _percent(1 - verdict.confidence), _percent(verdict.risk)
     who = verdict.answerers
     taken = ""
     if verdict.strength == INDEPENDENT and (who is None or who.unknown):
         taken = "; every answer counts as one from somebody new"
+    if risk != each:
+        what = "people came back" if verdict.strength == THESE_PEOPLE else "votes were imported or prompts added"
+        taken = f": {each} before {what}, and {each} since"
     return f"The chance that this study ever gives a wrong verdict is at most {risk}, however often you look{taken}."
 
 
