@@ -13,6 +13,7 @@ import httpx2 as httpx
 import numpy as np
 import pytest
 from server.conftest import Live
+from voter_paths import as_rows, voter_log
 
 import duels
 from duels.client import (
@@ -144,6 +145,14 @@ def test_verdicts_of_every_kind_are_those_of_the_study(client, server):
     assert tied.verdict(margin=0.2).tied_with == ("b",)
     assert tied.verdict(margin=0.2) == duels.load_study("tied", server.storage).verdict(margin=0.2)
     assert hash(tied.verdict()) == hash(duels.load_study("tied", server.storage).verdict())
+
+
+def test_an_import_warns_where_voters_go_on_by_their_own_answers(client):
+    study = client.create_study(list("abcdef"), "sorted")
+    with pytest.warns(UserWarning, match=r"seems to depend on that voter's last answer.* 60 voters") as warned:
+        assert study.import_votes(as_rows(voter_log("bracket", 6, 60, 1))) == 300
+    assert warned[0].filename == __file__
+    assert study.import_votes(as_rows(voter_log("random", 6, 60, 1))) == 600
 
 
 def test_votes_and_items_go_both_ways(pair, tmp_path):
@@ -332,6 +341,7 @@ def failed(kind):
 
 DUEL = {"id": 0, "left": "a", "right": "b", "study": "s", "time": "t", "is_self": False}
 ASKED, TOLD, ADDED = (200, {"duels": [DUEL]}), (200, {"duel": 0, "answer": "left"}), (201, {"items": 1})
+IMPORTED = {"imported": 1, "note": None}
 SHOWN = (200, {"impression": 0, "documents": [], "duel": 0, "left": "a", "right": "b", "is_self": False})
 TUNING = {"name": "s", "policy": "eubo", "space": {"x": {"low": 0.0, "high": 1.0}}, "goal": {"confidence": 0.95}}
 PAST = ({"x": 0.1}, {"x": 0.2}, "left")
@@ -347,9 +357,17 @@ CALLS = {
     "undo": (lambda study: study.undo(0), (200, {"duel": 0}), Again.UNSENT),
     "forget": (lambda study: study.forget("v"), (200, {"answers": 1}), Again.UNSENT),
     "add_arm": (lambda study: study.add_arm("c"), (201, {}), Again.UNSENT),
-    "import": (lambda study: study.import_votes([("a", "b", "left")]), (200, {"imported": 1}), Again.UNSENT),
+    "import": (
+        lambda study: study.import_votes([("a", "b", "left")]),
+        (200, {"imported": 1, "note": None}),
+        Again.UNSENT,
+    ),
     "ask tuning": (lambda study: tuning(study).ask(), ASKED, Again.REFUSED),
-    "import duels": (lambda study: tuning(study).import_duels([PAST]), (200, {"imported": 1}), Again.UNSENT),
+    "import duels": (
+        lambda study: tuning(study).import_duels([PAST]),
+        (200, {"imported": 1, "note": None}),
+        Again.UNSENT,
+    ),
     "template": (lambda study: tuning(study).set_template("{{ x }}"), (200, {"html": "{{ x }}"}), Again.ALWAYS),
     "items": (lambda study: study.add_items([{"prompt": "p", "outputs": {"a": "x", "b": "y"}}]), ADDED, Again.UNSENT),
 }

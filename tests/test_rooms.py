@@ -98,6 +98,6 @@ def test_imports_are_found_wherever_they_hide(tmp_path, monkeypatch):
 
 
 def test_files_stay_small():
-    """A file past 600 lines is probably two."""
+    """A file past 700 lines is probably two."""
     for path in SOURCE.rglob("*.py"):
-        assert len(path.read_text().splitlines()) <= 600, path
+        assert len(path.read_text().splitlines()) <= 700, path

@@ -166,14 +166,14 @@ def test_a_retired_study_asks_nothing_and_still_listens(admin, study):
 def test_import_and_export(admin, study):
     votes = b"left,right,winner,voter\nbm25,dense,left,ann\nhybrid,bm25,tie,bob\n"
     sent = admin.post(f"{study}/import", content=votes, headers={"Content-Type": "text/csv"})
-    assert sent.json() == {"imported": 2}
+    assert sent.json() == {"imported": 2, "note": None}
     for form, kind in (("csv", "text/csv"), ("jsonl", "application/x-ndjson")):
         out = admin.get(f"{study}/export?format={form}")
         assert out.headers["content-type"].startswith(kind)
         assert out.headers["content-disposition"] == f'attachment; filename="search-votes.{form}"'
         again = admin.post("/api/studies", json={"name": form, "arms": ["bm25", "dense", "hybrid"]})
         assert again.status_code == 201
-        assert admin.post(f"/api/studies/{form}/import", content=out.content).json() == {"imported": 2}
+        assert admin.post(f"/api/studies/{form}/import", content=out.content).json() == {"imported": 2, "note": None}
         assert admin.get(f"/api/studies/{form}/export?format={form}").content == out.content
     before = admin.get(study).json()
     bad = admin.post(f"{study}/import", content=b"left,right,winner\nbm25,dense,left\nbm25,dense,maybe\n")

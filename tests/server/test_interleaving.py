@@ -51,7 +51,7 @@ def settled(admin):
     """A study of two arms whose policy has found its champion: from now on it mostly asks self-duels."""
     admin.post("/api/studies", json={"name": "settled", "arms": ["good", "bad"], "policy": "rucb:alpha=0.51"})
     lines = "left,right,winner\n" + "good,bad,left\n" * 400
-    assert admin.post("/api/studies/settled/import", content=lines).json() == {"imported": 400}
+    assert admin.post("/api/studies/settled/import", content=lines).json() == {"imported": 400, "note": None}
     return "/api/studies/settled"
 
 

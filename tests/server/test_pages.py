@@ -548,7 +548,7 @@ def test_the_form_says_what_policies_are_for(people):
 def test_a_winner_and_a_retired_study_are_marked_in_the_list(people, admin, study):
     votes = "left,right,winner\n" + "bm25,dense,left\nbm25,hybrid,left\n" * 40
     sent = admin.post(f"{study}/import", content=votes, headers={"Content-Type": "text/csv"})
-    assert sent.json() == {"imported": 80}
+    assert sent.json() == {"imported": 80, "note": None}
     admin.post(f"{study}/retire")
     text = people.page("/").text
     assert "search retired Winner: bm25 3 arms · 80 answers" in text

@@ -164,7 +164,7 @@ def test_files_of_answers_go_out_and_in(admin, page, tmp_path):
         name = f"copy {number}"
         assert admin.post("/api/tunings", json={"name": name, "space": SPACE}).status_code == 201
         sent = admin.post(f"/api/studies/{name}/import", content=content)
-        assert (sent.status_code, sent.json()) == (200, {"imported": 3}), (kind, sent.text)
+        assert (sent.status_code, sent.json()) == (200, {"imported": 3, "note": None}), (kind, sent.text)
         again = pl.read_ndjson(admin.get(f"/api/studies/{name}/export?format=jsonl").content)
         assert again.drop("time", "comment").equals(pl.read_ndjson(out["jsonl"]).drop("time", "comment"))
     for wrong in (b"left,right,winner\na,b,left\n", out["csv"].replace(b"serif", b"gothic"), b"PAR1 and nothing", b"{"):
@@ -291,7 +291,7 @@ def test_caps_and_invitations_hold(app, admin, page, storage):
     assert all(known_duels(study, parsed(study.space, study.votes())))  # votes through links are recognised
     assert admin.post(f"{page}/import", content=votes).status_code == 409  # and neither can files
     assert admin.post("/api/tunings", json={"name": "copy", "space": SPACE}).status_code == 201
-    assert admin.post("/api/studies/copy/import", content=votes).json() == {"imported": 5}
+    assert admin.post("/api/studies/copy/import", content=votes).json() == {"imported": 5, "note": None}
     names = {one["voter"] for one in admin.get("/api/studies/copy/voters").json()["voters"]}
     assert names == {"Voter 1 (imported)", "Ursula"}  # Voter 1 of another study is somebody else
 
@@ -303,7 +303,7 @@ def test_voters_are_counted_but_not_compared(admin, page):
     rows = [{"left": {"gap": 5, "size": 12, "font": "serif"}, "right": {"gap": 9, "size": 12, "font": "serif"}}]
     flat = {f"{side}.{name}": value for row in rows for side in row for name, value in row[side].items()}
     sent = admin.post(f"{page}/import", content=json.dumps(flat | {"winner": "left", "voter": "cleo"}))
-    assert sent.json() == {"imported": 1}, sent.text
+    assert sent.json() == {"imported": 1, "note": None}, sent.text
     found = admin.get(f"{page}/voters").json()
     facts = {one["voter"]: (one["answers"], one["compared"], one["left"] + one["right"]) for one in found["voters"]}
     assert facts == {"ann": (3, 0, 3), "ben": (2, 0, 2), "cleo": (1, 0, 0)}  # no coin decided the sides of a past duel

@@ -302,7 +302,7 @@ def test_counts_and_parquet_are_imported(server):
     for content in (csv, file.getvalue()):
         before = server.study.history().total
         response = server.post("/api/studies/s/import", content=content)
-        assert response.json() == {"imported": 1000}, response.text
+        assert response.json() == {"imported": 1000, "note": None}, response.text
         assert server.study.history().total == before + 1000
     refused = server.post("/api/studies/s/import", content=b"PAR1" + bytes(100))
     assert refused.status_code == 400

@@ -192,7 +192,7 @@ def test_programs_and_files_cannot_be_voters_of_links(farm, link, admin, person)
     lists = {"rankings": {arm: [1, 2] for arm in ARMS}, "voter": "Voter 1"}
     assert admin.post(f"{at}/interleave", json=lists).status_code == 400
     votes = "left,right,winner,voter\nant,bee,left,Voter 1\nant,bee,right,ann\nbee,cat,tie,voter 7\n"
-    assert admin.post(f"{at}/import", content=votes).json() == {"imported": 3}
+    assert admin.post(f"{at}/import", content=votes).json() == {"imported": 3, "note": None}
     assert [vote.voter for vote in farm.votes()] == ["Voter 1", "Voter 1 (imported)", "ann", "voter 7 (imported)"]
     assert farm.forget("Voter 1 (imported)") == 1
     assert len(farm.votes()) == 3

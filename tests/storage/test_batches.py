@@ -217,7 +217,7 @@ def test_large_files_are_read_by_a_child_process():
     lines = ["left,right,winner,voter"] + [f"a,b,left,rater {k % 7}" for k in range(20_000)]
     content = "\n".join(lines).encode()
     assert len(content) > LARGE
-    assert read_packed(content) == pack(read_votes(content))
+    assert read_packed(content).packed == pack(read_votes(content))
     with pytest.raises(InvalidInput) as child:
         read_packed(content + b"\na,a,left,x")
     with pytest.raises(InvalidInput) as here:
@@ -244,7 +244,7 @@ def test_a_small_parquet_file_with_many_rows_is_refused():
 
 def test_a_parquet_file_is_read_by_a_child_process():
     counts = VOTE.with_columns(count=pl.lit(10**9))
-    assert read_packed(parquet(counts)) == pack(read_votes(counts))
+    assert read_packed(parquet(counts)).packed == pack(read_votes(counts))
     with pytest.raises(InvalidInput, match="cannot be read as Parquet"):
         read_packed(b"PAR1" + bytes(range(256)) + b"PAR1")
 
@@ -277,7 +277,7 @@ def test_a_child_process_takes_no_code_from_the_folder_one_is_in(tmp_path, monke
     (tmp_path / "numpy.py").write_text("raise SystemExit('a stranger')")
     monkeypatch.chdir(tmp_path)
     lines = ["left,right,winner"] + ["first,second,left"] * 20_000
-    assert read_packed("\n".join(lines).encode()).size == 20_000
+    assert read_packed("\n".join(lines).encode()).packed.size == 20_000
 
 
 def test_an_imported_voter_can_always_be_forgotten(url):

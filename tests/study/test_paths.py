@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import duels_command
-from voter_paths import PATHS, interleave, voter_log
+from voter_paths import PATHS, as_rows, interleave, voter_log
 
 import duels
 from duels.engine import compiling
@@ -132,7 +132,7 @@ def test_without_strata_strong_arms_would_look_like_a_path():
     log = np.array(rows).T
     assert find_paths(*log) is None
     steps = paths._steps_of(*log)
-    has_low, has_high = paths._shared(steps)
+    has_low, has_high = paths._find_shared_arm(steps)
     chosen = np.flatnonzero(has_low != has_high)
     together = paths._compare(steps, chosen, has_low[chosen].astype(float), np.zeros(len(chosen), int))
     assert together.size > LARGE
@@ -188,14 +188,6 @@ def test_left_out_is_its_definition(path):
 
 
 # ----- where votes are read -----
-
-
-def as_rows(log, names="abcdefgh"):
-    said = ("left", "right", "tie")
-    return [
-        {"left": names[a], "right": names[b], "winner": said[w], "voter": f"v{voter}"}
-        for voter, a, b, w in log.T.tolist()
-    ]
 
 
 def write_csv(file, log):

@@ -81,9 +81,7 @@ def test_all_that_may_be_wrong_is_within_delta(start, confidence):
         # The test of independent answers has a quarter, and the one pair of two arms is the same in both.
         once = certainty_of(tally._replace(strength=INDEPENDENT), confidence)
         level = once.winner_level(zero[:1], zero[:1] + 1)[0]
-        assert level == pytest.approx(
-            math.log(0.5 + 4 / (3 * delta)) if start == 2 else winner_level(delta / 4, start)
-        )
+        assert level == pytest.approx(math.log(0.5 + 4 / (3 * delta)) if start == 2 else winner_level(delta / 4, start))
         assert cells + more <= (delta if start == 2 else 0.75 * delta) * (1 + 1e-12)
         assert once.winner_level(zero, later - 1) == pytest.approx(
             np.log(0.5 + 8 * (later - start) * (later - start + 1) / (delta / 4))

@@ -108,3 +108,12 @@ def interleave(log: np.ndarray, seed: int) -> np.ndarray:
     mixed = np.empty_like(log)
     mixed[:, places] = log[:, order]
     return mixed
+
+
+def as_rows(log, names="abcdefgh"):
+    """The votes of a log, as `read_votes` takes them."""
+    said = ("left", "right", "tie")
+    return [
+        {"left": names[a], "right": names[b], "winner": said[w], "voter": f"v{voter}"}
+        for voter, a, b, w in log.T.tolist()
+    ]

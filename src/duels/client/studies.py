@@ -1,6 +1,7 @@
 """Studies that compare arms, on a server."""
 
 import tempfile
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, overload
@@ -72,6 +73,8 @@ class RemoteStudy(Remote[Duel]):
     def import_votes(self, votes: VoteSource) -> int:
         """Add past votes, from anything that `read_votes` reads: all of them or, after an error, none.
 
+        Warns if the next pair of voters depends on their own answers, see `Study.import_votes`.
+
         Returns:
             How many votes were added.
         """
@@ -80,7 +83,10 @@ class RemoteStudy(Remote[Duel]):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "votes.jsonl"
             write_votes(past, path)
-            return int(self._post("/import", content=path.read_bytes())["imported"])
+            made = self._post("/import", content=path.read_bytes())
+        if made["note"] is not None:
+            warnings.warn(made["note"], stacklevel=2)
+        return int(made["imported"])
 
     def votes(self) -> Votes:
         """Return the answers that count as votes, for `write_votes`; self-duels are left out."""

@@ -297,6 +297,10 @@ class Events(BaseModel):
 
 class Imported(BaseModel):
     imported: int
+    note: Annotated[
+        str | None,
+        Field(description="Why no promise holds for these votes, if the next pair of voters depends on their answers."),
+    ]
 
 
 class ItemsAdded(BaseModel):

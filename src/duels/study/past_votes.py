@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 MOST_VOTES = 10**12  # of a study: with more, rounding errors of the evidence are no longer small
 
 
+class PastVotes(NamedTuple):
+    """The votes of a file, to be imported."""
+
+    packed: Packed
+    note: str | None  # if the next pair of voters depends on their own answers, see `paths`
+
+
 def exported_votes(study: Log, items: bool = False) -> Votes:
     """Return the answers of a study that count; self-duels are left out.
 

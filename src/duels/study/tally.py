@@ -75,7 +75,7 @@ class Tally(NamedTuple):
 
     @property
     def has_two_tests(self) -> bool:
-        """Whether two tests, each with all of δ, have been used: people came back to a study that somebody unknown began."""
+        """Whether two tests with all of δ each were used: people came back to a study that somebody unknown began."""
         return self.returning and self.first == UNKNOWN and not self.is_finite
 
 

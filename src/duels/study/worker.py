@@ -19,10 +19,13 @@ from ..engine import compiling
 from ..errors import DuelsError, InvalidInput
 from ..policies import Policy
 from ..policies import policy as find_policy
-from ..storage.batches import Packed, pack
+from ..storage.batches import pack
 from ..votes.files import read_votes
 from ..votes.frames import MAGIC, scan
 from ..votes.names import imported_name
+from ..votes.votes import Votes
+from .past_votes import PastVotes
+from .paths import find_paths_in
 from .player import Player, is_built_in
 
 LARGE = 300_000  # bytes of votes that are worth a process
@@ -42,7 +45,7 @@ class ChildFailed(DuelsError):
     """A child process ended without an answer."""
 
 
-def read_packed(content: bytes) -> Packed:
+def read_packed(content: bytes) -> PastVotes:
     """Read the votes of a file and pack them; a child process does it for large files, and for all Parquet files.
 
     A small Parquet file may hold billions of rows, or gigabytes of text. Its number of rows, and the memory and time of
@@ -54,13 +57,13 @@ def read_packed(content: bytes) -> Packed:
     """
     if content.startswith(MAGIC):
         try:
-            return cast(Packed, _run("parquet", content))
+            return cast(PastVotes, _run("parquet", content))
         except ChildFailed:
             raise InvalidInput(
                 f"the votes take more than {MOST_MEMORY >> 30} GiB of memory or {MOST_SECONDS} seconds to read: send "
                 "fewer of them, or counts of wins"
             ) from None
-    return _votes(content) if len(content) <= LARGE else cast(Packed, _run("votes", content))
+    return _votes(content) if len(content) <= LARGE else cast(PastVotes, _run("votes", content))
 
 
 def compile_policy(policy: Policy) -> None:
@@ -112,11 +115,15 @@ def _main() -> None:
     sys.stdout.buffer.write(pickle.dumps(answer))
 
 
-def _votes(content: bytes) -> Packed:
-    return pack(read_votes(content), imported_name)
+def _votes(content: bytes) -> PastVotes:
+    return _pack(read_votes(content))
 
 
-def _parquet(content: bytes) -> Packed:
+def _pack(votes: Votes) -> PastVotes:
+    return PastVotes(pack(votes, imported_name), find_paths_in(votes))
+
+
+def _parquet(content: bytes) -> PastVotes:
     _limit_resources()
     import polars as pl
 
@@ -134,7 +141,7 @@ def _parquet(content: bytes) -> Packed:
     names = [*votes.names, *(votes.voters.names if votes.voters is not None else ())]
     if sum(map(len, names)) > MOST_TEXT:
         raise InvalidInput(f"the names in the votes have more than {MOST_TEXT:,} characters: send fewer votes at once")
-    return pack(votes, imported_name)
+    return _pack(votes)
 
 
 def _limit_resources() -> None:

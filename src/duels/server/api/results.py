@@ -181,7 +181,7 @@ def chart(
 
 
 @router.post("/api/studies/{study}/import", response_model=Imported, openapi_extra=UPLOAD)
-async def import_votes(study: StudyPath, request: Request, service: ServiceDep, key: Caller) -> dict[str, int]:
+async def import_votes(study: StudyPath, request: Request, service: ServiceDep, key: Caller) -> dict[str, object]:
     """Import past votes from CSV, JSON lines or Parquet. If one of them has an error, none is imported.
 
     A row may stand for many votes: with a column `count`, or with `wins_left`, `wins_right` and `ties`. Of a study that
@@ -189,19 +189,20 @@ async def import_votes(study: StudyPath, request: Request, service: ServiceDep, 
     """
     content = plain(await request.body())
 
-    def work() -> Write[int]:
+    def work() -> tuple[Write[int], str | None]:
         found = service.any_study(study)
         if isinstance(found, Tuning):
-            return found.importing(parsed_duels(found.space, content))
-        votes = read_packed(content)
+            return found.importing(parsed_duels(found.space, content)), None
+        votes, note = read_packed(content)
         if not votes.size:
             raise Refused(400, "the upload holds no votes: send the rows as CSV or JSON lines in the body")
-        return found.importing(votes)
+        return found.importing(votes), note
 
-    ready = await service.background.upload(work)
+    ready, note = await service.background.upload(work)
     found = await service.cached_study(study)
     with changing(found, key, "Imported past votes."):
-        return {"imported": await service.write(None if service.open_to_all else key, study, lambda found: ready)}
+        imported = await service.write(None if service.open_to_all else key, study, lambda found: ready)
+        return {"imported": imported, "note": note}
 
 
 @router.get("/api/studies/{study}/stream", response_class=StreamingResponse)

@@ -100,7 +100,7 @@ onForm("import", "import-said", async () => {
   const made = await call("POST", at(study, "import"), input.files[0]);
   input.value = "";
   await refresh();
-  say(place("import-said"), `${count(made.imported, "vote")} imported.`);
+  say(place("import-said"), [`${count(made.imported, "vote")} imported.`, made.note].filter(Boolean).join(" "));
 });
 
 const SAID = { link: "link-said", invitation: "invite-said", results: "results-said" };
