@@ -9,6 +9,7 @@ import io
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -126,14 +127,23 @@ def simple_csv(called: str, text: str, delimiter: str) -> Table | None:
     return frame_table(called, frame.lazy(), "line", 2)
 
 
-def votes_of_frame(table: Table, roles: dict[str, int], extra: Sequence[str], grouped: bool = False) -> Votes:
+class Kept(Enum):
+    """What is kept of votes, beyond arms, winner and further columns."""
+
+    all = "voters, times and duels"
+    voters = "voters"
+    counts = "how many equal votes there are"
+
+
+def votes_of_frame(table: Table, roles: dict[str, int], extra: Sequence[str], kept: Kept = Kept.all) -> Votes:
     """Read the votes of a data frame.
 
     Args:
         table: From `frame_table`.
         roles: What its columns are for.
         extra: Names of further columns to keep.
-        grouped: Whether equal votes become one row with a count, without voters, times and duels.
+        kept: What else to keep. With counts, equal votes become one row; so they do if there are no voters to keep and
+            no further columns.
 
     Raises:
         InvalidInput: If any row cannot be read, or the file is damaged.
@@ -141,7 +151,7 @@ def votes_of_frame(table: Table, roles: dict[str, int], extra: Sequence[str], gr
     import polars as pl
 
     try:
-        return _read(table, roles, extra, grouped) or _by_rows(table, roles, extra)
+        return _read_kept(table, roles, extra, kept) or _by_rows(table, roles, extra)
     except pl.exceptions.PolarsError as error:
         raise InvalidInput(f"{table.source} cannot be read: {_first_line(error)}") from None
 
@@ -166,8 +176,21 @@ class _Combinations(NamedTuple):
     faults: list[str]  # (m,): what is wrong with each, empty if nothing
 
 
-def _read(table: Table, roles: dict[str, int], extra: Sequence[str], grouped: bool) -> Votes | None:
+def _read_kept(table: Table, roles: dict[str, int], extra: Sequence[str], kept: Kept) -> Votes | None:
     """The votes; None if they must be read row by row."""
+    if kept is not Kept.voters:
+        return _read(table, roles, extra, kept is Kept.counts)
+    if "voter" not in roles and not extra:
+        return _read(table, roles, extra, grouped=True)
+    fewer = {role: at for role, at in roles.items() if role not in ("time", "duel")}
+    votes = _read(table, fewer, extra, grouped=False)
+    if votes is None or "voter" not in roles or votes.count is not None:
+        return votes
+    return replace(votes, said=columns_said(table.header, roles), first=_first(table, roles))
+
+
+def _read(table: Table, roles: dict[str, int], extra: Sequence[str], grouped: bool) -> Votes | None:
+    """As `_read_kept`: equal votes together, or with all columns that have a role."""
     import polars as pl
 
     frame = _selected(table, roles, extra)
@@ -177,7 +200,8 @@ def _read(table: Table, roles: dict[str, int], extra: Sequence[str], grouped: bo
     keys = [*KEYS, *further] if grouped else list(KEYS)
     count = pl.col("count").sum() if "count" in roles else pl.len()
     if not grouped:
-        frame = frame.collect().lazy()
+        texts = [name for name in (*KEYS, "voter") if frame.collect_schema().get(name) == pl.String]
+        frame = frame.with_columns(pl.col(texts).cast(pl.Categorical)).collect().lazy()
     counted = (
         frame.with_row_index(FIRST)
         .group_by(keys)
