@@ -12,7 +12,7 @@ few have most of the votes:
   Steigerwald 2017).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -41,7 +41,7 @@ class Clusters(NamedTuple):
         cluster: (N,) int32: From 0.
         cell: (N,) int32: Where the votes are counted: indices of cells.
         outcome: (N,) int8: Whether the cell's first arm won, it lost, or neither.
-        count: (N,) float64: How many equal votes a row stands for.
+        count: (N,) float64: How many equal votes a row stands for; None if that is 1 for all.
     """
 
     name: str
@@ -49,12 +49,12 @@ class Clusters(NamedTuple):
     cluster: npt.NDArray[np.int32]
     cell: npt.NDArray[np.int32]
     outcome: npt.NDArray[np.int8]
-    count: Floats
+    count: Floats | None
 
     @property
     def total(self) -> int:
         """How many votes there are."""
-        return int(self.count.sum())
+        return len(self.cell) if self.count is None else int(self.count.sum())
 
 
 class Sums(NamedTuple):
@@ -88,7 +88,7 @@ def cluster_codes(votes: Votes, cluster: str) -> tuple[Ints, int]:
             f"{votes.source} does not say who voted (columns: {votes.said}): expected a column such as voter, judge or "
             "annotator; say which: columns={'voter': '…'} (--column voter=…), or name another column as the cluster"
         )
-    return _number(votes.voters.codes.astype(np.int64))
+    return _number(votes.voters.codes)
 
 
 def _codes_of_column(votes: Votes, cluster: str) -> tuple[Ints, int]:
@@ -105,10 +105,9 @@ def _codes_of_column(votes: Votes, cluster: str) -> tuple[Ints, int]:
 
 def _number(codes: Ints) -> tuple[Ints, int]:
     """Number the codes that occur from 0; each that is negative by itself."""
-    known, alone = codes >= 0, np.flatnonzero(codes < 0)
-    used = np.bincount(codes[known]) > 0
-    size = int(used.sum())
-    number = np.append(np.cumsum(used) - 1, -1)[codes]
+    used = np.bincount(codes + 1)[1:] > 0
+    size, alone = int(used.sum()), np.flatnonzero(codes < 0)
+    number = np.append(np.cumsum(used) - 1, -1).astype(np.int32)[codes]
     number[alone] = size + np.arange(len(alone))
     return number, size + len(alone)
 
@@ -130,15 +129,16 @@ def clusters_of(votes: Votes, cells: Cells, cluster: str) -> Clusters:
         place[cells.first, cells.second] = place[cells.second, cells.first] = np.arange(len(cells.first))
         cell = place[votes.left, votes.right]
         outcome = outcome ^ ((votes.left > votes.right) & (outcome < TIED))  # the first arm of a pair is the smaller
-    count = np.broadcast_to(1.0, len(votes)) if votes.count is None else votes.count.astype(np.float64)
-    return Clusters(cluster, size, codes.astype(np.int32), cell, outcome.astype(np.int8), count)
+    count = None if votes.count is None else votes.count.astype(np.float64)
+    return Clusters(cluster, size, codes, cell, outcome.astype(np.int8), count)
 
 
 def effective_clusters(clusters: Clusters, cells: Cells) -> Floats:
     """Return (K,) float64: the effective number of clusters with votes on each arm; 0 for one without votes."""
     squares = np.zeros(cells.arms)
     for part in _parts(clusters, cells.arms):
-        squares += _squares(_sum_by_cluster(part, cells, 0, np.tile(part.count, 2)))
+        count = _counts(part)
+        squares += _sum_by_cluster(part, cells, [count, count]).squares()
     return _effective(_votes_of_arms(clusters, cells), squares)
 
 
@@ -153,20 +153,20 @@ def sum_slopes(clusters: Clusters, cells: Cells, by_delta: Floats, by_extra: Flo
     """
     extra = by_extra.shape[2]
     width = cells.arms + extra
-    votes = np.append(_votes_of_arms(clusters, cells), np.full(extra, clusters.count.sum()))
+    votes = np.append(_votes_of_arms(clusters, cells), np.full(extra, clusters.total))
     products, squares = np.zeros((width, width)), np.zeros(width)
     for part in _parts(clusters, width):
-        slope = by_delta[part.outcome, part.cell] * part.count
-        further = (by_extra[part.outcome, part.cell] * part.count[:, None]).T
-        sums = _sum_by_cluster(part, cells, extra, np.concatenate([slope, -slope, *further]))
-        counts = _sum_by_cluster(part, cells, extra, np.tile(part.count, 2 + extra))
-        rest = 1 - counts.data / votes[counts.indices]
+        count = _counts(part)
+        slope = by_delta[part.outcome, part.cell] * count
+        further = (by_extra[part.outcome, part.cell] * count[:, None]).T
+        sums = _sum_by_cluster(part, cells, [slope, -slope, *further])
+        counts = _sum_by_cluster(part, cells, [count] * (2 + extra))
+        rest = 1 - counts.values / np.maximum(votes, 1)[counts.columns]
         # A parameter that only this cluster knows fits its votes exactly: the slope is 0, but for rounding.
-        sums.data = np.divide(sums.data, rest, out=np.zeros(len(rest)), where=rest > 0)
-        matrix = sums.toarray() if sums.nnz > DENSE * sums.shape[0] * width else sums
-        product = matrix.T @ matrix
-        products += product if isinstance(product, np.ndarray) else product.toarray()
-        squares += _squares(counts)
+        np.divide(sums.values, rest, out=sums.values, where=rest > 0)
+        sums.values[rest <= 0] = 0
+        products += sums.products()
+        squares += counts.squares()
     return Sums(products * (clusters.size - 1) / clusters.size, _effective(votes, squares))
 
 
@@ -174,17 +174,53 @@ def count_by_cluster(clusters: Clusters, cells: int) -> "csr_array":
     """Return (3 · cells, G): how many votes of each cluster each cell has, all that were won first, then lost, tied."""
     from scipy.sparse import coo_array
 
-    row = clusters.outcome.astype(np.int64) * cells + clusters.cell
-    return coo_array((clusters.count, (row, clusters.cluster)), shape=(3 * cells, clusters.size)).tocsr()
+    row = clusters.outcome.astype(np.int32) * cells + clusters.cell
+    return coo_array((_counts(clusters), (row, clusters.cluster)), shape=(3 * cells, clusters.size)).tocsr()
+
+
+class _Table(NamedTuple):
+    """A (G, P) matrix, sparse or dense."""
+
+    matrix: "csr_array | Floats"
+
+    @property
+    def values(self) -> Floats:
+        """Its entries; of a sparse one, those that are stored."""
+        return self.matrix if isinstance(self.matrix, np.ndarray) else self.matrix.data
+
+    @property
+    def columns(self) -> "Ints | slice":
+        """The columns of the entries."""
+        return slice(None) if isinstance(self.matrix, np.ndarray) else self.matrix.indices
+
+    def squares(self) -> Floats:
+        """(P,): The sum of squares of each column."""
+        if isinstance(self.matrix, np.ndarray):
+            return np.einsum("gp,gp->p", self.matrix, self.matrix)
+        return np.bincount(self.matrix.indices, self.matrix.data**2, self.matrix.shape[1])
+
+    def products(self) -> Floats:
+        """(P, P): The sums of products of columns."""
+        found = self.matrix.T @ self.matrix
+        return np.asarray(found if isinstance(found, np.ndarray) else found.toarray())
+
+
+def _counts(part: Clusters) -> Floats:
+    return np.ones(len(part.cell)) if part.count is None else part.count
 
 
 def _parts(clusters: Clusters, width: int) -> Iterator[Clusters]:
     """The clusters in parts that fit into memory, each numbered from 0."""
-    if len(clusters.cell) <= MOST_RECORDS and clusters.size * width <= MOST_SUMS:
+    from scipy.sparse import csc_array
+
+    n = len(clusters.cell)
+    if n <= MOST_RECORDS and clusters.size * width <= MOST_SUMS:
         yield clusters
         return
-    order = np.argsort(clusters.cluster)
-    ends = np.cumsum(np.bincount(clusters.cluster, minlength=clusters.size))
+    # Rows by cluster: a matrix with one entry per row of votes, stored by columns and then by rows, is a counting sort.
+    entries = np.ones(n, np.int8), clusters.cluster, np.arange(n + 1, dtype=np.int32)
+    sorted_rows = csc_array(entries, shape=(clusters.size, n)).tocsr()
+    order, ends = sorted_rows.indices, sorted_rows.indptr[1:]
     first, begin, most = 0, 0, max(1, MOST_SUMS // width)
     while first < clusters.size:
         last = min(first + most, int(np.searchsorted(ends, begin + MOST_RECORDS, side="right")), clusters.size)
@@ -197,24 +233,27 @@ def _parts(clusters: Clusters, width: int) -> Iterator[Clusters]:
             clusters.cluster[rows] - np.int32(first),
             clusters.cell[rows],
             clusters.outcome[rows],
-            clusters.count[rows],
+            None if clusters.count is None else clusters.count[rows],
         )
         first, begin = last, end
 
 
-def _sum_by_cluster(part: Clusters, cells: Cells, extra: int, values: Floats) -> "csr_array":
+def _sum_by_cluster(part: Clusters, cells: Cells, values: Sequence[Floats]) -> _Table:
     """(G, K + F): the sums of values over each cluster's votes, of the first arms, the second ones, and the others."""
     from scipy.sparse import coo_array
 
-    others = np.repeat(np.arange(cells.arms, cells.arms + extra, dtype=np.int32), len(part.cell))
-    first, second = (side.astype(np.int32)[part.cell] for side in (cells.first, cells.second))
-    places = np.tile(part.cluster, 2 + extra), np.concatenate([first, second, others])
-    return coo_array((values, places), shape=(part.size, cells.arms + extra)).tocsr()
-
-
-def _squares(counts: "csr_array") -> Floats:
-    """The sum over clusters of the squares of each column."""
-    return np.bincount(counts.indices, counts.data**2, counts.shape[1])
+    extra, n = len(values) - 2, len(part.cell)
+    shape = part.size, cells.arms + extra
+    columns = [side.astype(np.int32)[part.cell] for side in (cells.first, cells.second)]
+    columns += [np.full(n, cells.arms + k, np.int32) for k in range(extra)]
+    if n < DENSE * shape[0] * shape[1]:
+        places = np.tile(part.cluster, len(values)), np.concatenate(columns)
+        return _Table(coo_array((np.concatenate(values), places), shape=shape).tocsr())
+    found = np.zeros(shape[0] * shape[1])
+    row = part.cluster.astype(np.int64) * shape[1]
+    for column, value in zip(columns, values):
+        found += np.bincount(row + column, value, len(found))
+    return _Table(found.reshape(shape))
 
 
 def _votes_of_arms(clusters: Clusters, cells: Cells) -> Floats:

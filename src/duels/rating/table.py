@@ -273,10 +273,7 @@ def choose_cluster(votes: Votes, cluster: str | None) -> tuple[str | None, list[
         if votes.first is None or votes.first.voters is None:
             return None, []
         return None, ["The intervals take votes to be independent: they were read without voters."]
-    counts = np.bincount(votes.voters.codes[votes.voters.codes >= 0], minlength=len(votes.voters.names))
-    if votes.count is not None:
-        known = votes.voters.codes >= 0
-        counts = np.bincount(votes.voters.codes[known], votes.count[known], len(votes.voters.names))
+    counts = np.bincount(votes.voters.codes + 1, votes.count, len(votes.voters.names) + 1)[1:]
     if counts.max() <= 1:
         return None, []
     if len(counts) >= FEW:
