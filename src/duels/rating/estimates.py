@@ -134,7 +134,7 @@ def _estimates(
         tail = (1 - intervals.confidence) / 2
         usual = normal_quantile(intervals.confidence) * rounds.std(axis=1, ddof=1)
         more = np.divide(half, usual, out=np.ones(len(half)), where=usual > 0)
-        below, above = np.quantile(rounds, [tail, 1 - tail], axis=1) - strength
+        below, above = np.quantile(rounds, [tail, 1 - tail], axis=1, method="weibull") - strength
         finite = np.isfinite(half)
         lower = np.where(finite, strength + np.where(finite, more, 0) * below, -np.inf)
         upper = np.where(finite, strength + np.where(finite, more, 0) * above, np.inf)
