@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from duels.rating import bradley_terry, rao_kupper
+from duels.rating import bradley_terry, fitting, rao_kupper
 from duels.rating.counts import cells_of_pairs
 from duels.rating.estimates import Intervals, estimate
+from duels.rating.fitting import _slope_products as right_products
 from duels.rating.fitting import fit
 
 THETA = np.array([0.6, 0.3, 0.1, -0.2, -0.8])
@@ -76,18 +77,23 @@ def test_the_sandwich_covers(case):
     check(case, "sandwich", 300, 1)
 
 
-WRONG = [
-    pytest.param(
-        lambda *args, right=bradley_terry.score_squares: [part / 2 for part in right(*args)], 300, 1, id="half"
-    ),
-    pytest.param(bradley_terry.curvature, 4000, 2, id="information", marks=pytest.mark.deep),
-]
+def half(fitted, clusters):
+    found = right_products(fitted, clusters)
+    return found._replace(products=found.products / 2)
 
 
-@pytest.mark.parametrize(("squares", "runs", "seed"), WRONG)
-def test_wrong_errors_would_fail(squares, runs, seed, monkeypatch):
+def curvature(fitted, clusters):
+    found = right_products(fitted, clusters)
+    return found._replace(products=fitting.information(fitted.model, fitted.cells, fitted.solution))
+
+
+WRONG = [pytest.param(half, 300, 1), pytest.param(curvature, 4000, 2, marks=pytest.mark.deep)]
+
+
+@pytest.mark.parametrize(("products", "runs", "seed"), WRONG)
+def test_wrong_errors_would_fail(products, runs, seed, monkeypatch):
     """Half of the variance covers in 83 % of the runs. With many ties, the information alone is far too wide."""
-    monkeypatch.setattr(bradley_terry, "score_squares", squares)
+    monkeypatch.setattr(fitting, "_slope_products", products)
     with pytest.raises(AssertionError):
         check("bradley-terry, many ties", "sandwich", runs, seed)
 

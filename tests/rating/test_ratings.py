@@ -84,7 +84,7 @@ def test_ranges_of_ranks_are_those_of_differences():
     wins, ties = tables(5, *rows)
     tally = as_tally(NAMES, wins, ties)
     table = duels.ratings(tally, scale="logit")
-    z = normal_quantile(0.95, 4)
+    z = normal_quantile(1 - 0.05 / 4)
     assert_allclose(z, 2.497705, atol=1e-6)  # of 1 − 0.05/8
     above = {}
     for anchor in NAMES:  # relative to the anchor, an interval is that of a difference

@@ -42,12 +42,11 @@ def curvature(cells: Cells, x: Floats) -> tuple[Floats, Floats, Floats]:
     return curve, curve[:, None] * z, z.T @ (curve[:, None] * z) + 2 * RIDGE * np.eye(z.shape[1])
 
 
-def score_squares(cells: Cells, x: Floats) -> tuple[Floats, Floats, Floats]:
-    """As `curvature`: sums over single votes of the products of their slopes, without the penalty."""
-    p, z = sigmoid(_logits(cells, x)), cells.features
-    won, lost, tied = cells.counts
-    square = won * (1 - p) ** 2 + lost * p**2 + tied * (0.5 - p) ** 2
-    return square, square[:, None] * z, z.T @ (square[:, None] * z)
+def vote_slopes(cells: Cells, x: Floats) -> tuple[Floats, Floats]:
+    """(3, m) by Δ and (3, m, F) by γ: the slopes of a single vote of each cell that was won, lost or tied."""
+    p = sigmoid(_logits(cells, x))
+    by_delta = np.stack([1 - p, -p, 0.5 - p])
+    return by_delta, by_delta[..., None] * cells.features
 
 
 def chance(delta: Floats, x: Floats, arms: int) -> Floats:

@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 
+from .clusters import Clusters
 from .counts import TIED, Floats, Ints
 
 FIRST = 1000.0  # every arm's rating at the start
@@ -26,11 +27,26 @@ def elo(arms: int, left: Ints, right: Ints, winner: Ints) -> Floats:
     return found
 
 
-def elo_rounds(arms: int, left: Ints, right: Ints, winner: Ints, rounds: int, rng: np.random.Generator) -> Floats:
-    """Return (K, rounds) float64: the ratings from votes drawn at random, with replacement, in the original order."""
+def elo_rounds(
+    arms: int,
+    left: Ints,
+    right: Ints,
+    winner: Ints,
+    rounds: int,
+    rng: np.random.Generator,
+    clusters: Clusters | None = None,
+) -> Floats:
+    """Return (K, rounds) float64: the ratings from votes drawn at random, with replacement, in the original order.
+
+    With clusters, these are drawn, each with all of its votes.
+    """
     play, outcome, found = _compiled(), _outcomes(winner), np.empty((arms, rounds))
     for k in range(rounds):
-        drawn = np.sort(rng.integers(len(left), size=len(left)))
+        if clusters is None:
+            drawn = np.sort(rng.integers(len(left), size=len(left)))
+        else:
+            times = np.bincount(rng.integers(clusters.size, size=clusters.size), minlength=clusters.size)
+            drawn = np.repeat(np.arange(len(left)), times[clusters.cluster])
         found[:, k] = play(arms, left[drawn], right[drawn], outcome[drawn])
     return found
 

@@ -1,12 +1,18 @@
 """The maximum of a model's likelihood, by Newton's method, and how uncertain it is."""
 
-from typing import NamedTuple, Protocol
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
 from ..errors import DuelsError
 from . import bradley_terry
+from .clusters import Clusters, Sums, count_by_cluster, sum_slopes
 from .counts import TIED, Bools, Cells, Floats, main_group, reaches, with_average_arm
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 TOLERANCE = 1e-9  # of the last step, in logits
 NO_GAIN = 1e-23  # of the likelihood, relatively: where counts are very uneven, rounding alone makes larger steps
@@ -17,6 +23,8 @@ MOST_UNEVEN = 1e14  # the condition number at which an inverse is rounding only
 CHORD_STEPS = 25  # after these, a round of the bootstrap is fitted by itself
 MOST_NUMBERS = 4_000_000  # counts that the bootstrap holds at once
 
+Draw = Callable[[int, np.random.Generator], Floats]  # so many rounds → (3, m, rounds) counts
+
 
 class Model(Protocol):
     """A model of votes: the modules `bradley_terry` and `rao_kupper`. Its parameters are θ of K arms, then others."""
@@ -26,7 +34,7 @@ class Model(Protocol):
     def value(self, cells: Cells, x: Floats) -> float: ...
     def slopes(self, cells: Cells, x: Floats) -> tuple[Floats, Floats]: ...
     def curvature(self, cells: Cells, x: Floats) -> tuple[Floats, Floats, Floats]: ...
-    def score_squares(self, cells: Cells, x: Floats) -> tuple[Floats, Floats, Floats]: ...
+    def vote_slopes(self, cells: Cells, x: Floats) -> tuple[Floats, Floats]: ...
     def chance(self, delta: Floats, x: Floats, arms: int) -> Floats: ...
 
 
@@ -56,6 +64,11 @@ class Fit(NamedTuple):
     def regularised(self) -> bool:
         """Whether there is an average arm."""
         return self.cells.arms > self.arms
+
+    @property
+    def virtual(self) -> int:
+        """How many cells, the last ones, are votes against the average arm."""
+        return self.arms if self.regularised else 0
 
     @property
     def x(self) -> Floats:
@@ -160,8 +173,25 @@ def information(model: Model, cells: Cells, x: Floats) -> Floats:
     return _assembled(cells, *model.curvature(cells, x))
 
 
-def sandwich(fitted: Fit) -> Floats:
-    """Return the covariance of `fitted.x`, which holds even if the model is wrong (White 1982).
+class Spread(NamedTuple):
+    """How uncertain the parameters of a fit are.
+
+    Attributes:
+        covariance: (K + extra, K + extra) float64: Of `Fit.x`.
+        effective: (K + extra,) float64: The effective number of clusters that each was estimated from; ∞ for votes that
+            do not depend on one another.
+    """
+
+    covariance: Floats
+    effective: Floats
+
+
+def sandwich(fitted: Fit, clusters: Clusters | None = None) -> Spread:
+    """Estimate the covariance of `fitted.x`, which holds even if the model is wrong (White 1982).
+
+    Args:
+        fitted: The fit.
+        clusters: Which of its votes depend on one another.
 
     Raises:
         LinAlgError: If the counts are so uneven that rounding hides the small ones.
@@ -171,18 +201,40 @@ def sandwich(fitted: Fit) -> Floats:
     inverse = np.linalg.inv(matrix)
     if not np.abs(matrix).max() * np.abs(inverse).max() < MOST_UNEVEN:
         raise np.linalg.LinAlgError("singular")
-    spread = inverse @ _assembled(whole, *fitted.model.score_squares(whole, x)) @ inverse
+    products, effective = _slope_products(fitted, clusters)
+    spread = inverse @ products @ inverse
     kept = np.r_[0:arms, whole.arms : len(spread)]
     shift = np.eye(len(kept))
     shift[:arms, :arms] -= fitted.reference / fitted.reference.sum()
-    return np.asarray(shift @ spread[np.ix_(kept, kept)] @ shift.T)
+    return Spread(np.asarray(shift @ spread[np.ix_(kept, kept)] @ shift.T), effective[kept])
 
 
-def bootstrap(fitted: Fit, rounds: int, rng: np.random.Generator) -> Floats:
-    """Return (K + extra, rounds): the parameters fitted to votes drawn at random from the votes."""
-    whole = fitted.cells.counts[0].size
+def _slope_products(fitted: Fit, clusters: Clusters | None) -> Sums:
+    """The sums of products of slopes: of single votes, or of clusters and of the votes against the average arm."""
+    cells = fitted.cells
+    by_delta, by_extra = fitted.model.vote_slopes(cells, fitted.solution)
+    counts = cells.counts
+    if clusters is not None:
+        counts = counts.copy()
+        counts[:, : counts.shape[1] - fitted.virtual] = 0
+    square = np.sum(counts * by_delta**2, axis=0)
+    cross = np.einsum("km,kmf->mf", counts * by_delta, by_extra)
+    products = _assembled(cells, square, cross, np.einsum("km,kmf,kmg->fg", counts, by_extra, by_extra))
+    if clusters is None:
+        return Sums(products, np.full(len(products), np.inf))
+    found = sum_slopes(clusters, cells, by_delta, by_extra)
+    return Sums(products + found.products, found.effective)
+
+
+def bootstrap(fitted: Fit, rounds: int, rng: np.random.Generator, clusters: Clusters | None = None) -> Floats:
+    """Return (K + extra, rounds): the parameters fitted to votes, or clusters, drawn at random from the given ones."""
+    whole = max(fitted.cells.counts[0].size, 0 if clusters is None else clusters.size)
     at_once = max(1, min(rounds, MOST_NUMBERS // max(whole, 1)))
-    parts = [_rounds(fitted, min(at_once, rounds - begin), rng) for begin in range(0, rounds, at_once)]
+    if clusters is None:
+        draw = partial(_draw_votes, fitted.cells, fitted.virtual)
+    else:
+        draw = partial(_draw_clusters, fitted.cells, count_by_cluster(clusters, fitted.cells.counts.shape[1]))
+    parts = [_rounds(fitted, min(at_once, rounds - begin), rng, draw) for begin in range(0, rounds, at_once)]
     return np.concatenate(parts, axis=1)
 
 
@@ -192,12 +244,12 @@ def centred(x: Floats, reference: Bools, arms: int) -> Floats:
     return np.concatenate([theta - theta[reference].mean(axis=0), x[arms:]])
 
 
-def _rounds(fitted: Fit, rounds: int, rng: np.random.Generator) -> Floats:
+def _rounds(fitted: Fit, rounds: int, rng: np.random.Generator, draw: Draw) -> Floats:
     """Rounds together: from the fit, by steps with the curvature of all votes, which is close to that of each round."""
     from scipy.linalg import cho_factor, cho_solve
 
     cells, model = fitted.cells, fitted.model
-    drawn = cells._replace(counts=_drawn(cells, fitted.arms if fitted.regularised else 0, rounds, rng))
+    drawn = cells._replace(counts=draw(rounds, rng))
     begin = fitted.solution
     factor = cho_factor(_fixed(information(model, cells, begin), cells.arms))
     x = np.repeat(begin[:, None], rounds, axis=1)
@@ -222,7 +274,7 @@ def _by_itself(fitted: Fit, cells: Cells) -> Floats:
     return centred(x, fitted.reference, used.arms)
 
 
-def _drawn(cells: Cells, virtual: int, rounds: int, rng: np.random.Generator) -> Floats:
+def _draw_votes(cells: Cells, virtual: int, rounds: int, rng: np.random.Generator) -> Floats:
     """(3, m, rounds) counts: each vote is counted a Poisson(1) number of times; those against the average arm, once.
 
     The number of votes of a round is random then, on which the fit does not depend.
@@ -234,6 +286,14 @@ def _drawn(cells: Cells, virtual: int, rounds: int, rng: np.random.Generator) ->
     tables = drawn.reshape(*counts.shape, rounds)
     kept = np.repeat(cells.counts[:, counts.shape[1] :, None], rounds, axis=2)
     return np.concatenate([tables, kept], axis=1) if virtual else tables
+
+
+def _draw_clusters(cells: Cells, votes: "csr_array", rounds: int, rng: np.random.Generator) -> Floats:
+    """(3, m, rounds) counts: as `_draw_votes`, but all votes of a cluster are counted equally often."""
+    weights = rng.poisson(1, (votes.shape[1], rounds)).astype(np.float64)
+    drawn = np.asarray(votes @ weights).reshape(*cells.counts.shape, rounds)
+    whole = np.asarray(votes.sum(axis=1)).reshape(cells.counts.shape)
+    return drawn + (cells.counts - whole)[..., None]  # those against the average arm belong to no cluster
 
 
 def _simplest(model: Model, cells: Cells) -> Model:

@@ -70,15 +70,11 @@ def curvature(cells: Cells, x: Floats) -> tuple[Floats, Floats, Floats]:
     return up + down, (down - up)[:, None], np.array([[(up + down).sum() + of_ties]])
 
 
-def score_squares(cells: Cells, x: Floats) -> tuple[Floats, Floats, Floats]:
-    """As `curvature`: sums over single votes of the products of their slopes."""
+def vote_slopes(cells: Cells, x: Floats) -> tuple[Floats, Floats]:
+    """(3, m) by Δ and (3, m, 1) by η: the slopes of a single vote of each cell that was won, lost or tied."""
     delta, eta = _deltas(cells, x)
     up, down = sigmoid(eta - delta), sigmoid(eta + delta)
-    by_delta = np.stack([up, -down, up - down])  # of a vote that the first arm won, lost, tied
-    by_eta = np.stack([-up, -down, _tie_slope(eta) - up - down])
-    products = (by_delta**2, by_delta * by_eta, by_eta**2)
-    square, cross, of_eta = (np.sum(cells.counts * product, axis=0) for product in products)
-    return square, cross[:, None], np.array([[of_eta.sum()]])
+    return np.stack([up, -down, up - down]), np.stack([-up, -down, _tie_slope(eta) - up - down])[..., None]
 
 
 def chance(delta: Floats, x: Floats, arms: int) -> Floats:

@@ -9,22 +9,32 @@ import numpy as np
 
 from ..checks import check_int
 from ..errors import InvalidInput, UnknownName, counted, cut
+from ..votes.columns import Columns
 from ..votes.files import VoteSource, count_votes, read_votes
 from ..votes.votes import Votes
 from . import bradley_terry, rao_kupper
+from .clusters import FEW, VOTER, Clusters, clusters_of
 from .counts import LOST, WON, Bools, Cells, Floats, Ints, cells_of_pairs, cells_of_votes
 from .covariates import Covariate, columns_of, covariate_columns, features
 from .elo import FIRST, POINTS
-from .estimates import Estimates, Intervals, estimate, estimate_elo, normal_quantile
+from .estimates import Estimates, Intervals, estimate, estimate_elo, half_widths
 from .fitting import Fit, Model, fit, sandwich
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from .noted_frame import NotedFrame
+
 MODELS: dict[str, Model | None] = {"bradley-terry": bradley_terry, "rao-kupper": rao_kupper, "elo": None}
 SCALES = {"elo": (POINTS, FIRST), "logit": (1.0, 0.0)}  # rating = factor · strength + value of the anchor
 INTERVALS = ("sandwich", "bootstrap")
+AUTO = "auto"  # as a cluster: by voter, if that is known, matters and is possible
 MOST_BOARDS = 1_000  # tables, one for each value of a column
+ENOUGH = 50  # duels of an arm: with fewer, the bootstrap is too narrow
+CHOSEN = (
+    "The study chose its pairs by earlier votes, so the intervals are longer than those of finished votes, and hold "
+    "whenever it is looked at."
+)
 MOST_ARMS = 5_000  # the fit takes the cube of their number
 
 
@@ -42,7 +52,10 @@ class Counted(Protocol):
 class HasTally(Protocol):
     """A `Study`."""
 
+    @property
+    def chooses_pairs(self) -> bool: ...
     def tally(self) -> Counted: ...
+    def votes(self) -> Votes: ...
 
 
 RatedSource = VoteSource | Counted | HasTally
@@ -58,13 +71,14 @@ def ratings(
     interval: str | None = None,
     covariates: Sequence[Covariate] | None = None,
     by: str | None = None,
+    cluster: str | None = AUTO,
     rounds: int = 100,
     seed: int = 0,
-) -> "pl.DataFrame":
+) -> "NotedFrame":
     """Rate the arms of finished votes.
 
-    The intervals are for votes that are complete, looked at once. To stop a study by them would be wrong; its verdict
-    is made for that.
+    The intervals are for votes that are complete, looked at once; those of a `Study` that chose its own pairs are
+    longer, and hold whenever it is looked at. To stop a study by them would be wrong; its verdict is made for that.
 
     Args:
         votes: Anything that `read_votes` reads, a `Tally`, or a `Study`.
@@ -81,13 +95,16 @@ def ratings(
             of columns, one of the left arm and one of the right.
         by: A column, such as a language: one table of ratings for each of its values. If its cells are lists, such as
             tags, a vote counts for each value in its list; if they are objects of flags, for each that is true.
+        cluster: Whose votes may depend on one another, so that each counts as one observation in the intervals:
+            `voter`, or a column, such as `item`; None if all votes are independent. By default, `auto`, that is by
+            voter if the votes say who voted, some voted more than once, and there are at least 10 voters.
         rounds: How many rounds the bootstrap has.
         seed: Of the bootstrap.
 
     Returns:
         A polars data frame with one row per arm, best first: arm, rating, lower, upper, rank, best_rank, worst_rank and
         duels. Arms without duels are left out. With `by`, its column comes first. A limit is infinite if the votes do
-        not give one.
+        not give one. Its `notes` say what the intervals take for granted, and what is doubtful.
 
     Raises:
         InvalidInput: If the votes cannot be read, or an option does not fit.
@@ -96,7 +113,7 @@ def ratings(
     Warns:
         UserWarning: If there is no finite maximum of the likelihood: some arms only won, only lost, or were never
             compared with the others. Then every arm has half a win and half a loss more, against an average arm. Also
-            if an arm has nothing but ties, whose interval is too narrow then.
+            if an arm has nothing but ties, whose interval is too narrow then; and if there are few clusters.
 
     Example:
         >>> votes = [("cat", "dog", "left")] * 3 + [("cat", "dog", "right"), ("dog", "fox", "tie")]
@@ -109,26 +126,35 @@ def ratings(
     wanted = covariate_columns(covariates)
     if wanted and model != "bradley-terry":
         raise InvalidInput(f"covariates with model {model!r}: expected 'bradley-terry', the only one that has them")
+    boards, notes = _boards(votes, wanted, by, _checked_cluster(cluster), in_order=model == "elo")
+    if getattr(votes, "chooses_pairs", False):
+        options = options._replace(intervals=options.intervals._replace(always=True))
+        notes.append(CHOSEN)
     tables = []
-    for value, board in _boards(votes, wanted, by, in_order=model == "elo"):
-        table, note = _rated(board, options, anchor)
-        if note:
-            warnings.warn(note if by is None else f"{by} = {value}: {note}", stacklevel=2)
+    for value, board in boards:
+        table, remarks, doubts = _rated(board, options, anchor)
+        before = "" if by is None else f"{by} = {value}: "
+        if doubts:
+            warnings.warn(before + "; ".join(doubts), stacklevel=2)
+        notes += [before + note for note in (*remarks, *doubts)]
         tables.append((value, table))
-    return _stacked(tables, by)
+    return _noted(_stacked(tables, by), notes)
 
 
-def effects(votes: VoteSource, covariates: Sequence[Covariate], *, confidence: float = 0.95) -> "pl.DataFrame":
+def effects(
+    votes: VoteSource, covariates: Sequence[Covariate], *, confidence: float = 0.95, cluster: str | None = AUTO
+) -> "NotedFrame":
     """Estimate how much covariates moved the votes.
 
     Args:
         votes: Anything that `read_votes` reads.
         covariates: As in `ratings`.
         confidence: Of each interval by itself.
+        cluster: As in `ratings`.
 
     Returns:
         A polars data frame with one row per covariate: covariate, effect, lower and upper, by how many logits a vote
-        moves towards left if the covariate grows by its root mean square.
+        moves towards left if the covariate grows by its root mean square. It has `notes`, as in `ratings`.
 
     Raises:
         InvalidInput: If the votes cannot be read, or a covariate is not numeric.
@@ -137,14 +163,17 @@ def effects(votes: VoteSource, covariates: Sequence[Covariate], *, confidence: f
     import polars as pl
 
     wanted = covariate_columns(covariates)
-    ((_, board),) = _boards(votes, wanted, None)
+    ((_, board),), notes = _boards(votes, wanted, None, _checked_cluster(cluster))
     fitted = fit(bradley_terry, board.cells)
-    if note := unlimited(fitted, board.names):
-        warnings.warn(note, stacklevel=2)
-    effect = fitted.x[fitted.arms :]
-    half = normal_quantile(_checked(confidence)) * np.sqrt(np.diag(sandwich(fitted))[fitted.arms :])
+    doubts = [*filter(None, [unlimited(fitted, board.names), few_clusters(board.clusters)])]
+    if doubts:
+        warnings.warn("; ".join(doubts), stacklevel=2)
+    spread, effect = sandwich(fitted, board.clusters), fitted.x[fitted.arms :]
+    variance, clusters = np.diag(spread.covariance)[fitted.arms :], spread.effective[fitted.arms :]
+    half = half_widths(variance, _checked(confidence), clusters)
     names = [one if isinstance(one, str) else ", ".join(one) for one in wanted]
-    return pl.DataFrame({"covariate": names, "effect": effect, "lower": effect - half, "upper": effect + half})
+    found = pl.DataFrame({"covariate": names, "effect": effect, "lower": effect - half, "upper": effect + half})
+    return _noted(found, [*notes, *doubts])
 
 
 class _Options(NamedTuple):
@@ -159,6 +188,7 @@ class _Board(NamedTuple):
     names: Sequence[str]
     cells: Cells
     votes: Votes | None  # None if they are counted already
+    clusters: Clusters | None = None  # None if all votes are independent
 
 
 def _options(model: str, scale: str, interval: str | None, confidence: float, rounds: int, seed: int) -> _Options:
@@ -181,18 +211,78 @@ def _checked(confidence: object) -> float:
     return float(confidence)
 
 
+def _checked_cluster(cluster: object) -> str | None:
+    if cluster is not None and (not isinstance(cluster, str) or not cluster):
+        raise InvalidInput(f"cluster is {cluster!r}: expected 'voter', a column such as 'item', or None")
+    return cluster
+
+
 def _boards(
-    source: RatedSource, covariates: Sequence[Covariate], by: str | None, in_order: bool = False
-) -> list[tuple[object, _Board]]:
-    """The votes of each table, with the value of its column; one by one, if covariates or their order matter."""
-    found: object = source.tally() if hasattr(source, "tally") else source
+    source: RatedSource, covariates: Sequence[Covariate], by: str | None, cluster: str | None, in_order: bool = False
+) -> tuple[list[tuple[object, _Board]], list[str]]:
+    """The votes of each table, with the value of its column, and what is to be said about their dependence."""
+    wanted = [*columns_of(covariates), *([] if by is None else [by])]
+    found: object = source
+    if hasattr(source, "tally"):  # counts are quicker, but they do not say who voted
+        found = source.votes() if cluster or wanted or in_order else source.tally()
     if all(hasattr(found, field) for field in ("names", "wins", "ties")):
-        if covariates or by is not None:
-            raise InvalidInput(f"{'covariates' if covariates else 'by'} needs single votes, but these are counts")
-        return [(None, _board_of_counts(found))]  # type: ignore[arg-type]
-    read = read_votes if covariates or in_order else count_votes
-    votes = read(found, extra=[*columns_of(covariates), *([] if by is None else [by])])  # type: ignore[arg-type]
-    return [(value, _board_of(part, covariates)) for value, part in _parts(votes, by)]
+        if covariates or by is not None or cluster not in (None, AUTO):
+            what = "covariates" if covariates else "cluster" if by is None else "by"
+            raise InvalidInput(f"{what} needs single votes, but these are counts")
+        return [(None, _board_of_counts(found))], []  # type: ignore[arg-type]
+    votes = read_rated(found, wanted, cluster, single=bool(covariates) or in_order)  # type: ignore[arg-type]
+    cluster, notes = choose_cluster(votes, cluster)
+    return [(value, _board_of(part, covariates, cluster)) for value, part in _parts(votes, by)], notes
+
+
+def read_rated(
+    votes: VoteSource,
+    extra: Sequence[str] = (),
+    cluster: str | None = None,
+    columns: Columns | None = None,
+    single: bool = False,
+) -> Votes:
+    """Read votes for `ratings`, without what it does not need.
+
+    Args:
+        votes: Anything that `read_votes` reads.
+        extra: Further columns.
+        cluster: As in `ratings`.
+        columns: As in `read_votes`.
+        single: Whether each row must be one vote, in the order of the source.
+
+    Returns:
+        The votes. Equal ones are one row with a count, if their clusters do not matter.
+    """
+    names = [*extra, *([cluster] if cluster not in (None, AUTO, VOTER) else [])]
+    if single:
+        return read_votes(votes, columns=columns, extra=names)
+    return count_votes(votes, columns=columns, extra=names, voters=cluster is not None)
+
+
+def choose_cluster(votes: Votes, cluster: str | None) -> tuple[str | None, list[str]]:
+    """Return what the clusters of votes are, and what is to be said about their dependence.
+
+    Args:
+        votes: The votes.
+        cluster: As in `ratings`.
+    """
+    if cluster != AUTO:
+        return cluster, []
+    if votes.voters is None:
+        if votes.first is None or votes.first.voters is None:
+            return None, []
+        return None, ["The intervals take votes to be independent: they were read without voters."]
+    counts = np.bincount(votes.voters.codes + 1, votes.count, len(votes.voters.names) + 1)[1:]
+    if counts.max() <= 1:
+        return None, []
+    if len(counts) >= FEW:
+        return VOTER, []
+    each = f"{counted(len(counts), 'voter')} with {counts.mean():,.0f} votes each on average"
+    return None, [
+        f"The intervals take votes to be independent, and are about these voters: {each} do not show how much voters "
+        "differ."
+    ]
 
 
 def _board_of_counts(tally: Counted) -> _Board:
@@ -202,12 +292,13 @@ def _board_of_counts(tally: Counted) -> _Board:
     return _board(names, cells_of_pairs(tally.wins[those], tally.ties[those]), None, "the tally")
 
 
-def _board_of(votes: Votes, covariates: Sequence[Covariate]) -> _Board:
+def _board_of(votes: Votes, covariates: Sequence[Covariate], cluster: str | None) -> _Board:
     if covariates:
         cells = cells_of_votes(votes, features(votes, covariates))
     else:
         cells = cells_of_pairs(*votes.pair_counts())
-    return _board(votes.names, cells, votes if votes.count is None else None, votes.source)
+    board = _board(votes.names, cells, votes if votes.count is None else None, votes.source)
+    return board if cluster is None else board._replace(clusters=clusters_of(votes, cells, cluster))
 
 
 def _board(names: Sequence[str], cells: Cells, votes: Votes | None, source: str) -> _Board:
@@ -250,45 +341,40 @@ def _lists(column: "pl.Series") -> "pl.Series":
 
 def _those(votes: Votes, kept: Bools) -> Votes:
     """Some of the votes, with the arms that they are about."""
-    sides = np.stack([votes.left[kept], votes.right[kept]])
+    some = votes.only(kept)
+    sides = np.stack([some.left, some.right])
     arms, codes = np.unique(sides, return_inverse=True)
     left, right = codes.reshape(sides.shape)
-    extra = {name: column.filter(kept) for name, column in votes.extra.items()}
-    return replace(
-        votes,
-        names=tuple(votes.names[arm] for arm in arms),
-        left=left,
-        right=right,
-        winner=votes.winner[kept],
-        count=None if votes.count is None else votes.count[kept],
-        lines=votes.lines[kept],
-        voters=None,
-        times=None,
-        duels=None,
-        extra=extra,
-    )
+    return replace(some, names=tuple(votes.names[arm] for arm in arms), left=left, right=right)
 
 
-def _rated(board: _Board, options: _Options, anchor: object) -> "tuple[pl.DataFrame, str]":
-    """The table, and a note if there is no finite maximum, or if arms have nothing but ties."""
+def _rated(board: _Board, options: _Options, anchor: object) -> "tuple[pl.DataFrame, list[str], list[str]]":
+    """The table, remarks on its intervals, and what is doubtful about them."""
     import polars as pl
 
     arm, worth = _anchor(anchor, options.scale, board.names)
     if options.model is not None:
-        found = estimate(options.model, board.cells, arm, options.intervals)
+        found = estimate(options.model, board.cells, arm, options.intervals, board.clusters)
     elif board.votes is not None:
-        found = estimate_elo(board.votes, arm, options.intervals)
+        found = estimate_elo(board.votes, board.cells, arm, options.intervals, board.clusters)
     else:
         raise InvalidInput("model 'elo' depends on the order of the votes, but these are counts: expected votes")
     rank, best, worst = _ranks(found)
     scaled = [_scaled(found, x, options.scale, worth) for x in (found.strength, found.lower, found.upper)]
-    order = np.lexsort([np.arange(len(rank)), rank])
+    order, duels = np.lexsort([np.arange(len(rank)), rank]), _duels(board.cells)
     columns = {"rating": scaled[0], "lower": scaled[1], "upper": scaled[2], "rank": rank, "best_rank": best}
-    columns |= {"worst_rank": worst, "duels": _duels(board.cells)}
+    columns |= {"worst_rank": worst, "duels": duels}
     arms = {"arm": [board.names[k] for k in order]}
-    notes = ["" if found.fitted is None else unlimited(found.fitted, board.names), only_tied(board.cells, board.names)]
-    note = "; ".join(filter(None, notes))
-    return pl.DataFrame(arms | {name: column[order] for name, column in columns.items()}), note
+    table = pl.DataFrame(arms | {name: column[order] for name, column in columns.items()})
+    remarks = [describe_clusters(board.clusters), _few_per_arm(found, board)]
+    if options.intervals.kind == "bootstrap":
+        remarks.append(_few_duels(duels, board.names))
+    doubts = [
+        "" if found.fitted is None else unlimited(found.fitted, board.names, arm is not None),
+        only_tied(board.cells, board.names),
+        few_clusters(board.clusters),
+    ]
+    return table, [*filter(None, remarks)], [*filter(None, doubts)]
 
 
 def _anchor(anchor: object, scale: str, names: Sequence[str]) -> tuple[int | None, float]:
@@ -321,7 +407,47 @@ def _duels(cells: Cells) -> Ints:
     return np.bincount(np.append(cells.first, cells.second), per_cell, cells.arms).astype(np.int64)
 
 
-def unlimited(fitted: Fit, names: Sequence[str]) -> str:
+def describe_clusters(clusters: Clusters | None) -> str:
+    """Return what the intervals take to depend on one another; empty if nothing."""
+    if clusters is None:
+        return ""
+    each = f"{clusters.total / clusters.size:,.1f}".removesuffix(".0")
+    name = clusters.name
+    return (
+        f"Each {name} counts as one observation in the intervals: {counted(clusters.size, name)} with {each} votes "
+        "each on average."
+    )
+
+
+def few_clusters(clusters: Clusters | None) -> str:
+    """Return that there are few clusters; empty if there are enough."""
+    if clusters is None or clusters.size >= FEW:
+        return ""
+    return (
+        f"{counted(clusters.size, clusters.name)} hardly show how much they differ: below {FEW}, such intervals are "
+        "rough, and usually long"
+    )
+
+
+def _few_per_arm(found: Estimates, board: _Board) -> str:
+    """That some arms have most of their votes from few clusters, although there are enough; else empty."""
+    few = np.flatnonzero(found.effective < FEW - 1e-9)
+    if board.clusters is None or board.clusters.size < FEW or not len(few):
+        return ""
+    names = _listed([board.names[int(arm)] for arm in few])
+    return f"Fewer than {FEW} {board.clusters.name}s have nearly all votes on {names}: these intervals are rough."
+
+
+def _few_duels(duels: Ints, names: Sequence[str]) -> str:
+    """That the bootstrap is too narrow for some arms; else empty."""
+    few = np.flatnonzero(duels < ENOUGH)
+    if not len(few):
+        return ""
+    listed = _listed([names[int(arm)] for arm in few])
+    return f"The bootstrap is too narrow for fewer than {ENOUGH} duels, which {listed} had; the sandwich is not."
+
+
+def unlimited(fitted: Fit, names: Sequence[str], has_anchor: bool = False) -> str:
     """Return why a fit needed the average arm; empty if it did not."""
     if not fitted.regularised:
         return ""
@@ -336,7 +462,11 @@ def unlimited(fitted: Fit, names: Sequence[str]) -> str:
         f"of {_listed([names[int(k)] for k in np.flatnonzero(arms)])} {side}" for side, arms in groups if arms.any()
     ]
     reason = f"the votes do not limit the rating {', '.join(listed)}" if listed else "all votes are ties"
-    return f"{reason}: for finite ratings, every arm was given half a win and half a loss against an average arm"
+    text = f"{reason}: for finite ratings, every arm was given half a win and half a loss against an average arm"
+    others = int(fitted.reference.sum())
+    if has_anchor or others == fitted.arms:
+        return text
+    return f"{text}; ratings are relative to the mean of the other {others} arms, so give an anchor to compare tables"
 
 
 def only_tied(cells: Cells, names: Sequence[str]) -> str:
@@ -353,6 +483,12 @@ def only_tied(cells: Cells, names: Sequence[str]) -> str:
 
 def _listed(names: list[str], most: int = 3) -> str:
     return " and ".join(names[:most] if len(names) <= most else [", ".join(names[:most]), f"{len(names) - most} more"])
+
+
+def _noted(table: "pl.DataFrame", notes: Sequence[str]) -> "NotedFrame":
+    from .noted_frame import NotedFrame
+
+    return NotedFrame.with_notes(table, notes)
 
 
 def _stacked(tables: "list[tuple[object, pl.DataFrame]]", by: str | None) -> "pl.DataFrame":

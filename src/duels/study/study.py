@@ -67,6 +67,11 @@ class Study(Shown, Answering):
         'not yet'
     """
 
+    @property
+    def chooses_pairs(self) -> bool:
+        """Whether pairs were chosen by earlier answers; not if all votes were imported."""
+        return self.read(lambda connection, history: len(history.left) > history.imported)
+
     def prepare(self) -> None:
         """Load the study and compile its policy now, rather than when the first question is asked."""
         self.read(lambda connection, history: self.player(history))

@@ -18,7 +18,7 @@ from ..files import read_cell
 from .columns import OPTIONAL, Columns, Rows, Table, columns_said, roles_of, split_header
 from .extra import checked_extra, place_of_field
 from .formats import Format, columns_needed, format_of, reshaped, reshaped_roles, scored_pairs
-from .frames import frame_table, is_parquet, scan, simple_csv, votes_of_frame
+from .frames import Kept, frame_table, is_parquet, scan, simple_csv, votes_of_frame
 from .promptfoo import results_of, scores_of
 from .rows import votes_of_rows
 from .text_files import Row, csv_rows, first_line, json_rows, read_text, suffix_of
@@ -57,11 +57,16 @@ def read_votes(
         >>> len(votes), votes.names
         (2, ('cat', 'dog', 'fox'))
     """
-    return _read(source, columns or {}, format, extra, grouped=False)
+    return _read(source, columns or {}, format, extra, Kept.all)
 
 
 def count_votes(
-    source: VoteSource, *, columns: Columns | None = None, format: str | None = None, extra: Iterable[str] = ()
+    source: VoteSource,
+    *,
+    columns: Columns | None = None,
+    format: str | None = None,
+    extra: Iterable[str] = (),
+    voters: bool = False,
 ) -> Votes:
     """Read votes as `read_votes` does, but without voters, times and ids, and equal ones as one row with a count.
 
@@ -72,6 +77,7 @@ def count_votes(
         columns: As in `read_votes`.
         format: As in `read_votes`.
         extra: Further columns to keep; votes that differ in them are not equal.
+        voters: Whether to keep who voted, and one row per vote, if the source says so.
 
     Returns:
         The votes, see `Votes.count`.
@@ -80,10 +86,10 @@ def count_votes(
         InvalidInput: As in `read_votes`.
         UnknownName: As in `read_votes`.
     """
-    return _read(source, columns or {}, format, extra, grouped=True)
+    return _read(source, columns or {}, format, extra, Kept.voters if voters else Kept.counts)
 
 
-def _read(source: VoteSource, columns: Columns, format: str | None, extra: Iterable[str], grouped: bool) -> Votes:
+def _read(source: VoteSource, columns: Columns, format: str | None, extra: Iterable[str], wanted: Kept) -> Votes:
     kept = checked_extra(extra)
     if isinstance(source, Votes):
         if missing := [name for name in kept if name not in source.extra]:
@@ -96,7 +102,7 @@ def _read(source: VoteSource, columns: Columns, format: str | None, extra: Itera
         return _votes_in(known, table, columns, kept)
     roles = roles_of(table, columns)
     if table.frame is not None:
-        return votes_of_frame(table, roles, kept, grouped)
+        return votes_of_frame(table, roles, kept, wanted)
     return votes_of_rows(table, roles, kept)
 
 

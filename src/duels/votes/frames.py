@@ -9,6 +9,7 @@ import io
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,7 +18,7 @@ import numpy as np
 from ..errors import InvalidInput
 from .columns import SKIP, Table, columns_said
 from .extra import field_of, numbers_or_text, place_of_field
-from .rows import SHOWN, Fault, Judge, judge_of, moment_of, refuse, used_names, voter_of, votes_of_rows
+from .rows import SHOWN, Fault, Judge, first_rows, judge_of, moment_of, refuse, used_names, voter_of, votes_of_rows
 from .votes import NEVER, Names, Times, Votes
 
 if TYPE_CHECKING:
@@ -126,14 +127,23 @@ def simple_csv(called: str, text: str, delimiter: str) -> Table | None:
     return frame_table(called, frame.lazy(), "line", 2)
 
 
-def votes_of_frame(table: Table, roles: dict[str, int], extra: Sequence[str], grouped: bool = False) -> Votes:
+class Kept(Enum):
+    """What is kept of votes, beyond arms, winner and further columns."""
+
+    all = "voters, times and duels"
+    voters = "voters"
+    counts = "how many equal votes there are"
+
+
+def votes_of_frame(table: Table, roles: dict[str, int], extra: Sequence[str], kept: Kept = Kept.all) -> Votes:
     """Read the votes of a data frame.
 
     Args:
         table: From `frame_table`.
         roles: What its columns are for.
         extra: Names of further columns to keep.
-        grouped: Whether equal votes become one row with a count, without voters, times and duels.
+        kept: What else to keep. With counts, equal votes become one row; so they do if there are no voters to keep and
+            no further columns.
 
     Raises:
         InvalidInput: If any row cannot be read, or the file is damaged.
@@ -141,7 +151,7 @@ def votes_of_frame(table: Table, roles: dict[str, int], extra: Sequence[str], gr
     import polars as pl
 
     try:
-        return _read(table, roles, extra, grouped) or _by_rows(table, roles, extra)
+        return _read_kept(table, roles, extra, kept) or _by_rows(table, roles, extra)
     except pl.exceptions.PolarsError as error:
         raise InvalidInput(f"{table.source} cannot be read: {_first_line(error)}") from None
 
@@ -166,8 +176,21 @@ class _Combinations(NamedTuple):
     faults: list[str]  # (m,): what is wrong with each, empty if nothing
 
 
-def _read(table: Table, roles: dict[str, int], extra: Sequence[str], grouped: bool) -> Votes | None:
+def _read_kept(table: Table, roles: dict[str, int], extra: Sequence[str], kept: Kept) -> Votes | None:
     """The votes; None if they must be read row by row."""
+    if kept is not Kept.voters:
+        return _read(table, roles, extra, kept is Kept.counts)
+    if "voter" not in roles and not extra:
+        return _read(table, roles, extra, grouped=True)
+    fewer = {role: at for role, at in roles.items() if role not in ("time", "duel")}
+    votes = _read(table, fewer, extra, grouped=False)
+    if votes is None or "voter" not in roles or votes.count is not None:
+        return votes
+    return replace(votes, said=columns_said(table.header, roles), first=_first(table, roles))
+
+
+def _read(table: Table, roles: dict[str, int], extra: Sequence[str], grouped: bool) -> Votes | None:
+    """As `_read_kept`: equal votes together, or with all columns that have a role."""
     import polars as pl
 
     frame = _selected(table, roles, extra)
@@ -177,21 +200,54 @@ def _read(table: Table, roles: dict[str, int], extra: Sequence[str], grouped: bo
     keys = [*KEYS, *further] if grouped else list(KEYS)
     count = pl.col("count").sum() if "count" in roles else pl.len()
     if not grouped:
-        frame = frame.collect().lazy()
-    counted = (
-        frame.with_row_index(FIRST)
-        .group_by(keys)
-        .agg(pl.col(FIRST).min(), pl.len().alias(ROWS), count.cast(pl.Int64).alias("count"))
-        .sort(FIRST)
-        .collect(engine="streaming" if grouped else "auto")
-    )
+        texts = [name for name in (*KEYS, "voter") if frame.collect_schema().get(name) == pl.String]
+        frame = frame.with_columns(pl.col(texts).cast(pl.Categorical)).collect().lazy()
+    numbered = None if grouped else _number_combinations(frame.collect())
+    if numbered is not None:
+        counted, number = numbered
+    else:
+        number = None
+        counted = (
+            frame.with_row_index(FIRST)
+            .group_by(keys)
+            .agg(pl.col(FIRST).min(), pl.len().alias(ROWS), count.cast(pl.Int64).alias("count"))
+            .sort(FIRST)
+            .collect(engine="streaming" if grouped else "auto")
+        )
     found = _judged(counted, judge_of(table, roles))
     _refuse(table, frame, found)
     said = columns_said(table.header, roles)
     if grouped:
         votes = _grouped(table, found, said, dict(zip(further, extra)))
         return replace(votes, first=_first(table, roles)) if "voter" in roles and "count" not in roles else votes
-    return _whole(table, frame.collect(), found, said, dict(zip(further, extra)))
+    return _whole(table, frame.collect(), found, number, said, dict(zip(further, extra)))
+
+
+def _number_combinations(frame: "pl.DataFrame") -> "tuple[pl.DataFrame, np.ndarray] | None":
+    """The different combinations of cells, and (n,) which of them each row has; None if a join is needed for that."""
+    import polars as pl
+
+    size, number, n = 1, np.zeros(len(frame), np.int64), len(frame)
+    for key in KEYS:
+        column = frame[key]
+        if column.dtype != pl.Categorical or column.null_count() or not n:
+            return None
+        codes = column.to_physical().to_numpy()
+        used = np.flatnonzero(np.bincount(codes))
+        place = np.zeros(int(used[-1]) + 1, np.int64)
+        place[used] = np.arange(len(used))
+        size *= len(used)
+        if size > n + 1_000_000:  # most of them do not occur
+            return None
+        number *= len(used)
+        number += place[codes]
+    first = first_rows(number, size)
+    rows = np.bincount(number, minlength=size)
+    order = np.argsort(first)[: np.count_nonzero(rows)]
+    place = np.zeros(size, np.int32)
+    place[order] = np.arange(len(order))
+    counts = pl.DataFrame({FIRST: first[order], ROWS: rows[order]})
+    return pl.concat([frame.select(KEYS)[first[order]], counts], how="horizontal"), place[number]
 
 
 def _first(table: Table, roles: dict[str, int]) -> Votes | None:
@@ -283,16 +339,25 @@ def _grouped(table: Table, found: _Combinations, said: str, extra: dict[str, str
     )
 
 
-def _whole(table: Table, frame: "pl.DataFrame", found: _Combinations, said: str, extra: dict[str, str]) -> Votes | None:
+def _whole(
+    table: Table,
+    frame: "pl.DataFrame",
+    found: _Combinations,
+    number: np.ndarray | None,
+    said: str,
+    extra: dict[str, str],
+) -> Votes | None:
     """One row per row of the table; None if voters or times must be read row by row."""
     import polars as pl
 
-    numbered = found.frame.select(KEYS).with_row_index("combination")
-    which = frame.select(KEYS).join(numbered, on=KEYS, how="left", nulls_equal=True, maintain_order="left")
-    number = which["combination"].to_numpy()
-    winner = found.winner[number]
-    kept = winner != SKIP
-    shown = frame.filter(kept) if not kept.all() else frame
+    if number is None:
+        numbered = found.frame.select(KEYS).with_row_index("combination")
+        which = frame.select(KEYS).join(numbered, on=KEYS, how="left", nulls_equal=True, maintain_order="left")
+        number = which["combination"].to_numpy()
+    rows, shown = np.arange(table.first, table.first + len(frame)), frame
+    kept = found.winner[number] != SKIP
+    if not kept.all():
+        number, rows, shown = number[kept], rows[kept], frame.filter(kept)
     voters = _voters(shown["voter"]) if "voter" in shown.columns else None
     times = _times(shown["time"]) if "time" in shown.columns else None
     if isinstance(voters, bool) or isinstance(times, bool):
@@ -301,10 +366,10 @@ def _whole(table: Table, frame: "pl.DataFrame", found: _Combinations, said: str,
     duels = shown["duel"].cast(pl.String).str.strip_chars().replace("", None) if "duel" in shown.columns else None
     return Votes(
         found.names,
-        found.left[number][kept],
-        found.right[number][kept],
-        winner[kept],
-        np.flatnonzero(kept) + table.first,
+        found.left[number],
+        found.right[number],
+        found.winner[number],
+        rows,
         voters,
         times,
         tuple(duels) if duels is not None and duels.null_count() < len(duels) else None,
@@ -327,6 +392,15 @@ def _voters(column: "pl.Series") -> "Names | bool | None":
         return False
     names = list(dict.fromkeys(name for name in known.values() if name is not None))
     number = {name: k for k, name in enumerate(names)}
+    if column.dtype == pl.Categorical:
+        code = np.array([-1 if (name := known[cell]) is None else number[name] for cell in different.to_list()])
+        cells = different.to_physical().fill_null(0).to_numpy()
+        codes_of = np.full(int(cells.max(initial=0)) + 1, -1, np.int32)
+        codes_of[cells[different.is_not_null().to_numpy()]] = code[different.is_not_null().to_numpy()]
+        given_codes = codes_of[column.to_physical().fill_null(0).to_numpy()]
+        if column.null_count():
+            given_codes[column.is_null().to_numpy()] = -1
+        return used_names(names, given_codes)
     codes = pl.DataFrame(
         {"cell": different, "code": [-1 if (name := known[cell]) is None else number[name] for cell in different]},
         schema_overrides={"code": pl.Int32},

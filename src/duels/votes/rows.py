@@ -236,10 +236,23 @@ def _whole(column: "array[int]") -> np.ndarray:
 
 def used_names(names: list[str], codes: np.ndarray) -> Names | None:
     """Return voters without those who only skipped; None if nobody is left."""
-    used, first = np.unique(codes[codes >= 0], return_index=True)
-    used = used[np.argsort(first)]  # in the order of their first votes
+    first = first_rows(np.where(codes < 0, len(names), codes), len(names) + 1)[:-1]
+    used = np.flatnonzero(first < len(codes))
+    used = used[np.argsort(first[used])]  # in the order of their first votes
     if used.tolist() != list(range(len(names))):
         renumbered = np.full(len(names) + 1, -1, np.int32)  # the last entry is for votes without a voter
         renumbered[used] = np.arange(len(used))
         names, codes = [names[k] for k in used], renumbered[codes]
     return Names(names, codes) if names else None
+
+
+def first_rows(codes: np.ndarray, size: int) -> np.ndarray:
+    """Return (size,) int64: the first row with each code; for a code that does not occur, the number of rows.
+
+    Args:
+        codes: (n,) int: From 0 to size − 1.
+        size: How many codes there may be.
+    """
+    first = np.full(size, len(codes))
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # of equal indices the last one counts
+    return first
