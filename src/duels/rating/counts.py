@@ -10,6 +10,7 @@ from ..votes.votes import Votes
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
+FEW = 60  # arms: with more, sparse matrices are quicker
 WON, LOST, TIED = range(3)  # outcomes of a cell: the first arm won, it lost, or neither
 
 
@@ -80,9 +81,17 @@ def with_average_arm(cells: Cells) -> Cells:
 
 def is_connected(cells: Cells) -> bool:
     """Return whether every arm has beaten or tied every other, itself or through a chain of arms."""
+    return bool((groups(cells) == 0).all())
+
+
+def groups(cells: Cells) -> Ints:
+    """Return (K,) int64: the group of each arm, from 0. The arms of a group reach one another, see `reaches`."""
+    if cells.arms <= FEW:
+        found = _closure(cells)
+        return np.unique((found & found.T).argmax(axis=1), return_inverse=True)[1]
     from scipy.sparse.csgraph import connected_components
 
-    return bool(connected_components(_beats(cells), directed=True, connection="strong")[0] == 1)
+    return np.asarray(connected_components(_beats(cells), directed=True, connection="strong")[1], np.int64)
 
 
 def reaches(cells: Cells) -> Bools:
@@ -91,6 +100,8 @@ def reaches(cells: Cells) -> Bools:
     If i does not reach j, the likelihood grows forever as i gets worse compared with j: the votes have no lower limit
     for i's rating minus j's.
     """
+    if cells.arms <= FEW:
+        return _closure(cells)
     if is_connected(cells):
         return np.ones((cells.arms, cells.arms), dtype=bool)
     from scipy.sparse.csgraph import shortest_path
@@ -98,11 +109,22 @@ def reaches(cells: Cells) -> Bools:
     return np.asarray(np.isfinite(shortest_path(_beats(cells), unweighted=True)))
 
 
-def main_group(reach: Bools) -> Bools:
-    """Return (K,) bool: the largest group of arms that all reach one another, the first of several; all if none do."""
-    both = reach & reach.T
-    sizes = both.sum(axis=1)
-    return both[np.argmax(sizes)] if sizes.max() > 1 else np.ones(len(reach), dtype=bool)
+def main_group(cells: Cells) -> Bools:
+    """Return (K,) bool: the largest of the `groups`, the one with the first arm of several; all if each has one arm."""
+    group = groups(cells)
+    size = np.bincount(group)[group]
+    return group == group[np.argmax(size)] if size.max() > 1 else np.ones(cells.arms, dtype=bool)
+
+
+def _closure(cells: Cells) -> Bools:
+    """As `reaches`, by squaring the matrix of who beat whom."""
+    won, lost, tied = cells.counts > 0
+    found = np.eye(cells.arms, dtype=bool)
+    found[cells.first[won | tied], cells.second[won | tied]] = True
+    found[cells.second[lost | tied], cells.first[lost | tied]] = True
+    while not np.array_equal(further := found @ found, found):
+        found = further
+    return found
 
 
 def _beats(cells: Cells) -> object:

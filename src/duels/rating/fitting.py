@@ -1,12 +1,13 @@
 """The maximum of a model's likelihood, by Newton's method, and how uncertain it is."""
 
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from ..errors import DuelsError
+from ..errors import InvalidInput
 from . import bradley_terry
 from .clusters import Clusters, Sums, count_by_cluster, sum_slopes
 from .counts import TIED, Bools, Cells, Floats, main_group, reaches, with_average_arm
@@ -18,6 +19,7 @@ TOLERANCE = 1e-9  # of the last step, in logits
 NO_GAIN = 1e-23  # of the likelihood, relatively: where counts are very uneven, rounding alone makes larger steps
 ROUND_TOLERANCE = 1e-6  # the same in rounds of the bootstrap
 MOST_STEPS = 100
+FEW = 60  # parameters that elimination finds quicker than conjugate gradients
 SOLVED = 1e-10  # what conjugate gradients leave of the right side
 MOST_UNEVEN = 1e14  # the condition number at which an inverse is rounding only
 CHORD_STEPS = 25  # after these, a round of the bootstrap is fitted by itself
@@ -38,27 +40,35 @@ class Model(Protocol):
     def chance(self, delta: Floats, x: Floats, arms: int) -> Floats: ...
 
 
-class Fit(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Fit:
     """A fitted model.
 
     Attributes:
         model: The model.
-        cells: What it was fitted to, with the average arm if it was needed.
+        votes: What it was fitted to …
+        cells: … and the same with the average arm, if it was needed.
         solution: The parameters with the largest likelihood, θ of the average arm included.
-        reach: (K, K) bool: See `reaches`.
         reference: (K,) bool: The arms whose mean θ is 0 in `x`.
     """
 
     model: Model
+    votes: Cells
     cells: Cells
     solution: Floats
-    reach: Bools
     reference: Bools
+
+    @cached_property
+    def reach(self) -> Bools:
+        """(K, K) bool: See `reaches`."""
+        found = reaches(self.votes)
+        # If only Rao and Kupper's η has no limit, no difference of θ has one.
+        return np.eye(self.arms, dtype=bool) if self.regularised and found.all() else found
 
     @property
     def arms(self) -> int:
         """K, without the average arm."""
-        return len(self.reach)
+        return self.votes.arms
 
     @property
     def regularised(self) -> bool:
@@ -89,12 +99,9 @@ def fit(model: Model, cells: Cells, anchor: int | None = None) -> Fit:
             beaten every other, itself or through a chain; that is usually all arms.
     """
     model = _simplest(model, cells)
-    used, reach = (cells if model.has_maximum(cells) else with_average_arm(cells)), reaches(cells)
-    if used is not cells and reach.all():  # Rao and Kupper's η has no limit, and so no difference of θ has one
-        reach = np.eye(cells.arms, dtype=bool)
-    reference = main_group(reach) if anchor is None else np.arange(cells.arms) == anchor
-    x = maximise(model, used, model.start(used))
-    return Fit(model, used, x, reach, reference)
+    used = cells if model.has_maximum(cells) else with_average_arm(cells)
+    reference = main_group(cells) if anchor is None else np.arange(cells.arms) == anchor
+    return Fit(model, cells, used, maximise(model, used, model.start(used)), reference)
 
 
 def maximise(model: Model, cells: Cells, x: Floats) -> Floats:
@@ -102,26 +109,37 @@ def maximise(model: Model, cells: Cells, x: Floats) -> Floats:
     now = model.value(cells, x)
     for _ in range(MOST_STEPS):
         slope = gradient(model, cells, x)
-        step = _step(information(model, cells, x), slope, cells.arms)
+        step = _step(model, cells, x, slope)
         size = 1.0
         while not (after := model.value(cells, x + size * step)) >= now - 1e-12 * abs(now):
             size /= 2
         x, now = x + size * step, after
         if size == 1.0 and (np.abs(step).max() < TOLERANCE or slope @ step <= NO_GAIN * abs(now)):
             return x
-    raise DuelsError(f"the ratings of {cells.arms} arms did not converge in {MOST_STEPS} steps; please report this")
+    raise InvalidInput(
+        f"the ratings of {cells.arms} arms cannot be computed: the counts of their pairs are so uneven that rounding "
+        "hides the small ones; leave out pairs with few votes, or arms that nearly always win or lose"
+    )
 
 
-def _step(matrix: Floats, slope: Floats, arms: int) -> Floats:
+def _step(model: Model, cells: Cells, x: Floats, slope: Floats) -> Floats:
     """Newton's step, with a mean θ of 0."""
+    parts, arms = model.curvature(cells, x), cells.arms
+    if len(slope) <= FEW:  # elimination is quicker
+        matrix = _fixed(_assembled(cells, *parts), arms)
+        try:
+            return np.asarray(np.linalg.solve(matrix, slope))
+        except np.linalg.LinAlgError:
+            return np.asarray(np.linalg.lstsq(matrix, slope)[0])
     theta = np.arange(len(slope)) < arms
-    step = conjugate_gradients(matrix, slope - theta * slope[:arms].mean())  # a mean that is not 0 is rounding
+    right = slope - theta * slope[:arms].mean()  # a mean that is not 0 is rounding
+    step = conjugate_gradients(_sparse(cells, *parts), right)
     if step is not None:
         return np.asarray(step - theta * step[:arms].mean())
-    return np.asarray(np.linalg.lstsq(_fixed(matrix, arms), slope)[0])
+    return np.asarray(np.linalg.lstsq(_fixed(_assembled(cells, *parts), arms), slope)[0])
 
 
-def conjugate_gradients(matrix: Floats, right: Floats) -> Floats | None:
+def conjugate_gradients(matrix: "csr_array", right: Floats) -> Floats | None:
     """Solve a symmetric system by conjugate gradients; None if they do not converge.
 
     A dozen of steps are enough for most tables. BLAS would use threads, which wait for one another on a busy machine.
@@ -130,11 +148,10 @@ def conjugate_gradients(matrix: Floats, right: Floats) -> Floats | None:
         matrix: (n, n): Its eigenvalues are 0 or more, and `right` has no part in the directions of those that are 0.
         right: (n,): The right side.
     """
-    from scipy.sparse import csr_array
-
-    if not np.diag(matrix).all():
+    diagonal = matrix.diagonal()
+    if not diagonal.all():
         return None
-    product, scale = csr_array(matrix), 1 / np.diag(matrix)
+    scale = 1 / diagonal
     found, rest = np.zeros(len(right)), right.copy()
     direction = scaled = scale * rest
     size = rest @ scaled
@@ -142,7 +159,7 @@ def conjugate_gradients(matrix: Floats, right: Floats) -> Floats | None:
     for _ in range(10 * len(right)):
         if np.abs(rest).max() <= enough:
             return found
-        image = product @ direction
+        image = matrix @ direction
         if not (curve := direction @ image) > 0:
             return None
         length = size / curve
@@ -312,6 +329,19 @@ def _assembled(cells: Cells, pairs: Floats, cross: Floats, extra: Floats) -> Flo
         matrix[:arms, arms + k] = matrix[arms + k, :arms] = column
     matrix[arms:, arms:] = extra
     return matrix
+
+
+def _sparse(cells: Cells, pairs: Floats, cross: Floats, extra: Floats) -> "csr_array":
+    """As `_assembled`, where only a few of all pairs of many arms have met."""
+    from scipy.sparse import coo_array, csr_array
+
+    if len(extra):
+        return csr_array(_assembled(cells, pairs, cross, extra))
+    first, second, arms = cells.first, cells.second, cells.arms
+    both = np.bincount(first, pairs, arms) + np.bincount(second, pairs, arms)
+    itself = np.arange(arms)
+    rows, columns = np.concatenate([itself, first, second]), np.concatenate([itself, second, first])
+    return coo_array((np.concatenate([both, -pairs, -pairs]), (rows, columns)), shape=(arms, arms)).tocsr()
 
 
 def _fixed(matrix: Floats, arms: int) -> Floats:
