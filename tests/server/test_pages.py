@@ -5,7 +5,6 @@ import re
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import vl_convert
@@ -398,7 +397,7 @@ def test_every_input_has_a_label_and_every_table_a_caption(people, admin):
         assert len(ids) == len(set(ids)), path
 
 
-NOT_YET = {"kind": "not yet", "leader": "a", "level_with": [], "arms": 4, "duels": 9, "duels_to_go": None}
+NOT_YET = {"kind": "not yet", "leader": "a", "level_with": [], "arms": 4, "duels": 9, "answers_to_go": None}
 NOT_YET |= {"open_pairs": [["a", "b"]]}
 
 
@@ -415,8 +414,8 @@ NOT_YET |= {"open_pairs": [["a", "b"]]}
         ({"leader": None, "duels": 0}, "Not yet: no two arms have met"),
         ({"leader": None}, "Not yet: no two active arms have met"),
         ({}, "Not yet: a leads"),
-        ({"duels_to_go": 1280}, "Not yet: a leads, about 1,300 duels to go"),
-        ({"level_with": ["b"], "duels_to_go": 9}, "Not yet: a and b share the first rank, about 9 duels to go"),
+        ({"answers_to_go": 1280}, "Not yet: a leads, about 1,300 answers to go"),
+        ({"level_with": ["b"], "answers_to_go": 9}, "Not yet: a and b share the first rank, about 9 answers to go"),
         ({"open_pairs": [["d", "a"]]}, "Not yet: a leads, d may still win"),
     ],
 )
@@ -430,21 +429,19 @@ def test_a_retired_study_does_not_look_ahead(people, admin, study):
     early = admin.post(f"{study}/import", content="left,right,winner\n" + "\n".join(votes * 2))
     assert early.status_code == 200
     for path in ("", "/studies/search", "/studies/search/advanced"):
-        assert "duels to go" not in people.page(path or "/").text
+        assert "answers to go" not in people.page(path or "/").text
         assert "Not yet: bm25 leads" in people.page(path or "/").text
     for path in ("/studies/search", "/studies/search/advanced"):
         assert "It is too early to say how many more answers are needed." in people.page(path).text
     assert admin.post(f"{study}/import", content=content).status_code == 200
     text, answers = people.page("/studies/search").text, admin.get(f"{study}/standing").json()["answers_median"]
-    assert f"Not yet: bm25 leads, about {float(f'{answers:.2g}'):,.0f} duels to go" in text
-    assert "That takes about" not in text  # the verdict's own estimate, which is more hopeful
-    assert admin.get(f"{study}/verdict").json()["duels_to_go"] < answers
+    assert f"Not yet: bm25 leads, about {float(f'{answers:.2g}'):,.0f} answers to go" in text
+    assert admin.get(f"{study}/verdict").json()["answers_to_go"] == answers
     admin.post(f"{study}/retire")
     text = people.page("/studies/search").text
     assert "No verdict: bm25 led" in text
     assert "The study is retired: it asks nothing more. Late answers still count." in text
-    assert "duels to go" not in text + people.page("/").text
-    assert "That takes about" not in text
+    assert "answers to go" not in text + people.page("/").text
     nobody = NOT_YET | {"leader": None, "duels": 0}
     assert pages.headline(nobody, retired=True) == "No verdict: no two arms have met"
     level = NOT_YET | {"level_with": ["b"]}
@@ -556,17 +553,13 @@ def test_a_winner_and_a_retired_study_are_marked_in_the_list(people, admin, stud
 
 
 def test_progress_is_the_share_of_the_answers_that_are_likely_needed():
-    def progress(kind="not yet", median=300, answers=100, retired=False):
-        verdict = {"kind": kind, "duels": answers, "arms": 3, "items": None, "about": "these-items"}
-        estimate = SimpleNamespace(answers_median=median, answers_90=2 * (median or 0))
-        return progress_of(verdict, estimate, {"answers": answers, "retired": retired})
+    def progress(kind="not yet", median=300, answers=100):
+        return progress_of({"kind": kind, "answers_to_go": median}, {"answers": answers})
 
     assert progress() == 25  # 100 of 400
     assert progress(answers=10**6, median=1) == 99  # not before the verdict
     assert progress("winner", None) == 100
-    assert progress(median=None) is None
-    assert progress(retired=True) is None
-    assert progress(answers=20) is None  # fewer than ten per arm are too early
+    assert progress(median=None) is None  # nothing is forecast
 
 
 def test_what_time_alone_changes_is_seen(people, admin, storage, monkeypatch):

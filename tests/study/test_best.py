@@ -110,7 +110,7 @@ def test_a_margin_chosen_afterwards_needs_no_new_calls(url):
         return "tie"
 
     first = best(outputs, url, judge, **more)
-    assert (first.ended, first.winner, first.answers_to_go) == ("exhausted", None, None)
+    assert (first.ended, first.winner, first.verdict.answers_to_go) == ("exhausted", None, None)
     assert first.verdict.exhausted.margin == 0.04
     calls = asked.total()
     second = best(outputs, url, judge, **more, margin=0.2)

@@ -312,7 +312,7 @@ def test_no_usable_answer_in_the_other_order_is_asked_for_again():
     judge = Judge(lambda left, right: "left" if int(left.split()[-1]) % 3 else "no idea")
     result = study.run(judge, concurrency=1)
     assert (result.ended, result.unconfirmed, result.unanswered) == ("exhausted", 0, len(bad))
-    assert result.answers_to_go is None
+    assert result.verdict.answers_to_go is None
     assert f"{len(bad)} questions without a usable answer: run it again to ask them once more." in str(result)
     assert len(bad) == 9
     confirmed = len(before - set(bad)) + 3 * len(before & set(bad))

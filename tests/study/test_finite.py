@@ -320,8 +320,8 @@ def test_the_verdict_before_everything_was_asked():
     assert verdict(on_items(59, {(0, 1): (30, 20, 0)})).winner == "a"  # nothing can change that
     open = verdict(on_items(100, {(0, 1): (30, 20, 0), (0, 2): (40, 0, 0)}))
     assert (open.kind, open.open_pairs) == ("not yet", (("a", "b"),))
-    assert 0 < open.duels_to_go <= 50
-    assert verdict(on_items(20, {(0, 1): (7, 6, 6)})).duels_to_go == 1
+    assert 0 < open.answers_to_go <= 50 + 60 + 100
+    assert verdict(on_items(20, {(0, 1): (7, 6, 6)})).answers_to_go == 1
     with pytest.raises(InvalidInput, match="one answer per item"):
         on_items(56, {(0, 1): (37, 20, 0)})
 

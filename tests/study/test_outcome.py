@@ -99,7 +99,7 @@ def test_why_no_question_that_is_left_can_help():
     assert (result.ended, why.won, why.lost, why.tied) == ("exhausted", 0, 0, 1)
     assert reason == "No question that is left can bring a verdict."
     assert f"{why.arm} won 0 of 1 and tied 1 against {why.other}; a coin does that too." in verdict
-    assert result.answers_to_go is None
+    assert result.verdict.answers_to_go is None
 
 
 def test_these_items():

@@ -416,4 +416,4 @@ def test_all_cells(promise):
     """False alarms have a probability of 10⁻⁴ per cell whose winners are wrong in 3.2 % of studies."""
     cells = [one for one in promise.list_cells() if not one.studies]
     rows = promise.run_cells(cells, 400)
-    assert not [promise.describe_row(row) for row in rows if row.wrong > most_wrong(400)]
+    assert not [promise.describe_row(row) for row in rows if row.wrong > most_wrong(row.studies)]

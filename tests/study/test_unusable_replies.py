@@ -170,7 +170,7 @@ def test_what_is_left_is_asked_first_by_the_next_run_and_once_in_a_run(no_repeat
     """A first arm has 4 ties of 6 and a question without an answer with each other one: it cannot win any more."""
     storage, judge = Storage("sqlite://"), Scripted(lambda prompt, times: "?" if prompt == "p0" else "tie")
     first = best(judge, storage)
-    assert (first.ended, first.unanswered, first.answers_to_go) == ("exhausted", 2, None)
+    assert (first.ended, first.unanswered, first.verdict.answers_to_go) == ("exhausted", 2, None)
     assert first.spent.bad == 2 * 6
     text = str(first)
     assert "\nNo question that is left can bring a verdict.\n" in text
@@ -199,7 +199,7 @@ def test_a_skip_that_the_judge_wants_is_not_asked_again(no_repeats):
     for _ in range(2):
         result = best(judge, storage)
         assert (result.ended, result.calls, result.unanswered, result.spent.bad) == ("exhausted", 14, 0, 0)
-        assert result.answers_to_go is None
+        assert result.verdict.answers_to_go is None
         assert "without a usable answer" not in str(result)
 
 

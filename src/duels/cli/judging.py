@@ -192,7 +192,7 @@ def _print(result: "RunResult", format: Format) -> None:
             "study": result.study.name,
             "winner": result.winner,
             "verdict": result.verdict.as_dict(),
-            "words": result.verdict.text(result.answers_to_go),
+            "words": str(result.verdict),
             "leaderboard": rows,
             "ended": result.ended,
             "error": result.error,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..errors import Conflict, DuelsError, InvalidInput, StorageError, UnknownName, counted
+from ..errors import Conflict, DuelsError, InvalidInput, StorageError, UnknownName, counted, percent
 from .planning import plan
 from .printing import (
     AboutOption,
@@ -266,16 +266,14 @@ def leaderboard(
 ) -> None:
     """Show the arms, best first."""
     from ..study.catalogue import load_study
-    from ..study.tally import ranked_words
 
-    one = load_study(study, storage)
-    rows = [row._asdict() for row in one.leaderboard(confidence)]
-    met = any(row["duels"] for row in rows)  # before the first answer there are no ranks
+    found = load_study(study, storage).ranked_leaderboard(confidence)
+    met = any(row.answers for row in found.rows)  # before the first answer there are no ranks
     print_rows(
-        rows,
+        [row._asdict() for row in found.rows],
         format,
         LEADERBOARD_COLUMNS if met else LEADERBOARD_COLUMNS[1:],
-        note=ranked_words(one.tally()) if met else "",
+        note=found.ranked if met else "",
     )
 
 
@@ -301,7 +299,7 @@ def verdict(
             facts = {key: _json_of(value) if isinstance(value, list) else value for key, value in facts.items()}
         print_record(facts, format)
     else:
-        print_text(found.text(one.answers_to_go(found)))
+        print_text(str(found))
 
 
 def standing(study: StudyArgument, storage: StorageOption = STORAGE, format: FormatOption = Format.table) -> None:
@@ -532,6 +530,10 @@ def _create_with(votes: "Votes", study: str, storage: str, policy: str | None, h
         raise
 
 
+def _format_limits(lower: float | None, upper: float | None) -> str:
+    return "" if lower is None or upper is None else f"{percent(lower)} – {percent(upper)} %"
+
+
 STUDIES_COLUMNS = (
     column("name"),
     column("policy", spare=2),
@@ -546,16 +548,12 @@ OPEN_COLUMNS = (column("duel"), column("left"), column("right"), column("asked",
 ALLOCATION_COLUMNS = (column("left"), column("right"), column("times", show=","))
 RANKING_COLUMNS = (column("rank"), column("arm"), column("certain"))
 LEADERBOARD_COLUMNS = (
-    Column("rank", ("rank", "active"), lambda rank, active: str(rank) if active else ""),
+    Column("rank", ("rank",), lambda rank: "–" if rank is None else str(rank)),
     Column("arm", ("arm", "active"), lambda arm, active: arm if active else f"{arm} (retired)"),
-    column("score", show=".3f"),
-    Column("between", ("lower", "upper"), lambda lower, upper: f"{lower:.2f} – {upper:.2f}", 1),
-    Column("rating", ("rating",), lambda rating: "" if rating is None else f"{rating:,.0f}", 3),
-    column("duels", show=",", spare=2),
-    column("wins", show=",", spare=5),
-    column("losses", show=",", spare=5),
-    column("ties", show=",", spare=6),
-    column("beats", "leads", ","),
+    Column("wins", ("share",), lambda share: "–" if share is None else f"{percent(share)} %"),
+    Column("between", ("lower", "upper"), _format_limits, 1),
+    Column("rating", ("rating",), lambda rating: "–" if rating is None else f"{rating:,.0f}", 3),
+    Column("won–lost–tied", ("wins", "losses", "ties"), lambda *counts: "–".join(f"{n:,}" for n in counts), 2),
     column("certain_wins", show=",", spare=4),
     column("certain_losses", show=",", spare=4),
 )

@@ -23,7 +23,8 @@ def plan(
     problem: Annotated[str | None, typer.Argument(help="A matrix or problem, instead of --arms and --gap.")] = None,
     arms: Annotated[int | None, typer.Option(help="How many alternatives.")] = None,
     gap: Annotated[
-        float | None, typer.Option(help="How far the best one's win rate is above one half, e.g. 0.05.")
+        float | None,
+        typer.Option(help="How far the best one's win rate is above one half, e.g. 0.05; 0 for equal ones."),
     ] = None,
     policy: Annotated[list[str] | None, typer.Option("--policy", "-p", help="A policy; repeatable.")] = None,
     confidence: ConfidenceOption = 0.95,
@@ -65,7 +66,10 @@ def plan(
     found = [{key: _finite(value) for key, value in row._asdict().items()} for row in rows]
     if budget is None:
         found = [{key: value for key, value in row.items() if key != "within_budget"} for row in found]
-    print_rows(found, format, COLUMNS if budget is None else (*COLUMNS, WITHIN_BUDGET))
+    columns = [one for one in COLUMNS if rows[0].regret_median is not None or not one.fields[0].startswith("regret")]
+    columns += [TIED] if any(row.tied for row in rows) else []
+    columns += [] if budget is None else [WITHIN_BUDGET]
+    print_rows(found, format, columns)
     if budget is not None and format is Format.table:
         for row in rows:
             known = f"{row.within_budget:.2f}"
@@ -89,4 +93,5 @@ COLUMNS = (
     column("undecided", "no verdict", ".1%", spare=1),
     column("wrong", "wrong verdict", ".1%", spare=1),
 )
+TIED = column("tied", "practically tied", ".1%", spare=4)
 WITHIN_BUDGET = column("within_budget", "within budget", ".1%")

@@ -16,10 +16,7 @@ from starlette.exceptions import HTTPException
 
 from ..errors import DamagedStudy, DuelsError, NotFound, UnknownName, hundredths, percent
 from ..policies import BUILT_IN, policy
-from ..study.about import THESE_ITEMS
 from ..study.items import Output
-from ..study.standing import MOST_SHOWN, Standing, is_too_early
-from ..study.study import Study
 from ..study.verdict import headline
 from ..study.voter_settings import VoterSettings
 from .api.tokens import KINDS, token_out
@@ -202,9 +199,8 @@ def studies_page(request: Request, service: ServiceDep) -> Response:
         elif shown["damaged"] is None:
             study = service.study(shown["name"])
             verdict = service.verdict(study)
-            estimate = standing_of(service, study, verdict)
-            kind, words = verdict["kind"], headline_of(verdict, estimate, shown["retired"])
-            progress = progress_of(verdict, estimate, shown)
+            kind, words = verdict["kind"], headline(verdict, shown["retired"])
+            progress = progress_of(verdict, shown)
         found.append(shown | {"kind": kind, "headline": words, "progress": progress})
     return page(
         request,
@@ -223,32 +219,12 @@ def tokens_page(request: Request, service: ServiceDep) -> Response:
     return page(request, service, "tokens.html", tokens=[token_out(key) for key in list_keys(service.storage, KINDS)])
 
 
-def standing_of(service: Service, study: Study, verdict: Json) -> Standing | None:
-    """Return the estimates before the verdict; None where they say nothing, or take too long. Blocks."""
-    waiting = verdict["kind"] == "not yet" and verdict["leader"] is not None and not study.retired
-    return service.standing(study) if waiting and verdict["arms"] <= MOST_SHOWN else None
-
-
-def progress_of(verdict: Json, estimate: Standing | None, study: Json) -> int | None:
+def progress_of(verdict: Json, study: Json) -> int | None:
     """Return how far a study is on the way to its verdict, in percent; None if that cannot be said."""
     if verdict["kind"] != "not yet":
         return 100
-    if estimate is None or estimate.answers_median is None or study["retired"] or is_early(verdict, estimate):
-        return None
-    answers = int(study["answers"])
-    return min(99, round(100 * answers / (answers + estimate.answers_median)))
-
-
-def is_early(verdict: Json, estimate: Standing) -> bool:
-    """Return whether it is too early to say how many more answers a study needs."""
-    limit = None if verdict["about"] == THESE_ITEMS else verdict["items"]
-    return is_too_early(estimate, verdict["duels"], verdict["arms"], limit)
-
-
-def headline_of(verdict: Json, estimate: Standing | None, retired: bool) -> str:
-    """Return the headline, with the estimate in place of the verdict's own, which early on is too hopeful."""
-    answers = None if estimate is None or is_early(verdict, estimate) else estimate.answers_median
-    return headline(verdict | {"duels_to_go": answers or None}, retired)
+    answers, to_go = int(study["answers"]), verdict["answers_to_go"]
+    return min(99, round(100 * answers / (answers + int(to_go)))) if to_go else None
 
 
 @router.get("/vote/{link}")

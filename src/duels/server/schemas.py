@@ -250,11 +250,17 @@ class StandingOut(BaseModel):
     """Estimates under a model; only the verdict is a promise."""
 
     chances: list[ChanceOut]
-    answers_median: Annotated[int | None, Field(description="Half of such studies need at most this many more.")]
-    answers_90: Annotated[int | None, Field(description="Nine in ten need at most this many more.")]
+    answers_median: Annotated[
+        int | None,
+        Field(description="Half of such studies need at most this many more; 0 with a verdict, null without forecast."),
+    ]
+    answers_90: Annotated[
+        int | None, Field(description="Nine in ten need at most this many more; null if that is not in sight.")
+    ]
     answers_an_hour: Annotated[float | None, Field(description="How many answers came lately; null if none do.")]
     hours_median: Annotated[float | None, Field(description="How long the median takes at that rate.")]
     hint: Annotated[str, Field(description="What to change if no verdict is in sight.")]
+    reason: Annotated[str, Field(description="Why nothing is forecast; empty otherwise.")]
     words: str
 
 

@@ -12,13 +12,14 @@ from fastapi.responses import Response
 from ..continuous.tuning import Tuning
 from ..study.item_browser import missing_outputs
 from ..study.outcome import alarm_line, money
+from ..study.standing import MOST_SHOWN
 from ..study.study import Study
-from ..study.verdict import Verdict
+from ..study.verdict import Verdict, headline
 from .api.invitations import invitations_out
 from .api.links import links_out, results_links
 from .api.settings import changes_of, settings
 from .api.tunings import template
-from .pages import PageRoute, headline_of, is_early, page, sentence, signed_in, standing_of, to_signin
+from .pages import PageRoute, page, sentence, signed_in, to_signin
 from .pictures import PICTURES
 from .security import ServiceDep
 from .service import AnyStudy, Json, Service
@@ -132,8 +133,9 @@ def advanced_page(request: Request, study: str, service: ServiceDep, at: PageNum
     found = service.study(study)
     shown, retired = service.board(found), service.described(found)["retired"]
     verdict = shown["verdict"]
-    estimate = standing_of(service, found, verdict)
-    said = estimate and f"An estimate, which allows for luck so far. {estimate.words(is_early(verdict, estimate))}"
+    said = None
+    if verdict["kind"] == "not yet" and verdict["leader"] is not None and not retired and verdict["arms"] <= MOST_SHOWN:
+        said = f"An estimate, which allows for luck so far. {service.standing(found)}"
     most_met = sorted(shown["pairs"], key=lambda pair: -pair["duels"])
     pages, on_page = pages_of(len(shown["leaderboard"]), at)
     return tab_page(
@@ -146,8 +148,8 @@ def advanced_page(request: Request, study: str, service: ServiceDep, at: PageNum
         leaderboard=shown["leaderboard"][on_page],
         champions=(shown["champions"] or [])[on_page],
         pages=pages,
-        headline=headline_of(verdict, estimate, retired),
-        words=Verdict.from_dict(verdict).text(None),
+        headline=headline(verdict, retired),
+        words=Verdict.from_dict(verdict).text(forecast=False),
         standing=said or ranks_of(found, shown),
         figures={name: figure(chart) for name, chart in service.charts(shown).items()},
         pairs=most_met[:MAX_PAIRS],

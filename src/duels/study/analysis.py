@@ -8,9 +8,9 @@ from ..errors import InvalidInput, counted
 from ..votes.files import VoteSource, count_votes
 from ..votes.votes import MOST_ARMS
 from .about import COMPARISONS
-from .leaderboard import leaderboard, preferences
+from .leaderboard import format_rating, format_record, format_share, leaderboard, preferences
 from .paths import find_paths_in
-from .tally import RANKED, LeaderboardRow, PairRow, Tally, ranked_words
+from .tally import LeaderboardRow, PairRow, Tally
 from .verdict import Verdict, verdict
 
 
@@ -35,7 +35,7 @@ class Analysis(NamedTuple):
     votes: int
     ties: int
     said: str
-    ranked: str = RANKED
+    ranked: str
     skipped: int = 0
     notes: tuple[str, ...] = ()
 
@@ -45,12 +45,12 @@ class Analysis(NamedTuple):
         return f"{counted(self.votes, 'vote')}, {self.ties:,} of them ties{skipped}"
 
     def __str__(self) -> str:
-        heads = ("rank", "arm", "rating", "leads", "score", "duels", "wins", "losses", "ties")
+        heads = ("rank", "arm", "wins", "rating", "won–lost–tied")
         rows = [
-            (r.rank, r.arm, "" if r.rating is None else f"{r.rating:.0f}", r.beats, f"{r.score:.3f}", *counts)
-            for r, counts in ((r, [f"{n:,}" for n in (r.duels, r.wins, r.losses, r.ties)]) for r in self.leaderboard)
+            ("–" if row.rank is None else row.rank, row.arm, format_share(row), format_rating(row), format_record(row))
+            for row in self.leaderboard
         ]
-        form = f"{{:>4}}  {{:<{max(3, *(len(row.arm) for row in self.leaderboard))}}}" + " {:>6}" * 7
+        form = f"{{:>4}}  {{:<{max(3, *(len(row.arm) for row in self.leaderboard))}}}  {{:>12}}  {{:>6}}  {{:>13}}"
         head = f"{self.counts()} ({self.said})"
         table = [form.format(*row) for row in [heads, *rows]]
         return "\n".join([head, "", *table, self.ranked, "", str(self.verdict), *self.notes])
@@ -94,14 +94,16 @@ def analyse(source: VoteSource, *, confidence: float = 0.95, margin: float = 0.0
     votes = count_votes(source)
     tally = tally_of(votes)
     note = find_paths_in(votes)
+    found = verdict(tally, confidence=confidence, margin=margin)
+    table = leaderboard(tally, confidence, found.named)
     return Analysis(
-        leaderboard=leaderboard(tally, confidence),
+        leaderboard=table.rows,
         preferences=preferences(tally, confidence),
-        verdict=verdict(tally, confidence=confidence, margin=margin),
+        verdict=found,
         votes=votes.total,
         ties=int(tally.ties.sum()) // 2,
         said=votes.said,
-        ranked=ranked_words(tally),
+        ranked=table.ranked,
         skipped=votes.skipped,
         notes=() if note is None else (note,),
     )

@@ -21,7 +21,7 @@ from .history import History
 from .intervals import interval
 from .look import Look
 from .study import Study
-from .tally import LeaderboardRow, Tally, estimates, leaders, met, ranked_words, ranking
+from .tally import LeaderboardRow, Tally, estimates, met, rank_arms
 from .verdict import Verdict
 
 PROGRESS_POINTS, REGRET_POINTS, VOTERS, PAIRS = 120, 60, 50, 10_000  # the most that are shown
@@ -77,8 +77,9 @@ def board(study: Study, confidence: float | None = None, log: AnswerLog | None =
     tally = moment.tally
     verdict = moment.look.verdict()
     confidence = verdict.confidence if confidence is None else checked_confidence(confidence)
-    leaderboard = tables.leaderboard(tally, confidence)
-    leader = _leader(tally, verdict)
+    table = tables.leaderboard(tally, confidence, verdict.named)
+    leaderboard = table.rows
+    leader = _leader(tally, leaderboard, verdict)
     answers = int(given.votes.sum())
     voters, voters_total, named = _voters(given)
     champions, note = champions_of(moment, leaderboard)
@@ -100,7 +101,7 @@ def board(study: Study, confidence: float | None = None, log: AnswerLog | None =
         "leader": None if leader is None else tally.names[leader],
         "leaderboard": [one._asdict() for one in leaderboard],
         "order": [one.arm for one in leaderboard],
-        "ranked": ranked_words(tally),
+        "ranked": table.ranked,
         "pairs": [pair._asdict() for pair in tables.pair_rows(tally, *_pairs_shown(tally), confidence)],
         "pairs_total": len(tally.names) * (len(tally.names) - 1) // 2,
         "pairs_met": int(np.count_nonzero(met(tally))) // 2,
@@ -130,7 +131,7 @@ def _pairs_shown(tally: Tally) -> tuple[np.ndarray, np.ndarray]:
     n = met(tally)
     first, second = np.nonzero(np.triu(n, 1))
     most = np.argsort(-n[first, second], kind="stable")[:PAIRS]
-    best = sorted(arm for _, arm in ranking(tally)[:BEST])
+    best = sorted(arm for _, arm in rank_arms(tally).ranks[:BEST])
     i, j = np.triu_indices(len(best), 1)
     numbers = np.union1d(first[most] * arms + second[most], np.array(best)[i] * arms + np.array(best)[j])
     return numbers // arms, numbers % arms
@@ -164,7 +165,7 @@ def champions_of(moment: Moment, leaderboard: Sequence[LeaderboardRow]) -> tuple
         i = place[one.arm]
         j = int(upper[i].argmin())
         least = float(upper[i, j]) if math.isfinite(upper[i, j]) else None
-        row = {"arm": one.arm, "champion": champion[i], "upper": least, "against": names[j], "duels": one.duels}
+        row = {"arm": one.arm, "champion": champion[i], "upper": least, "against": names[j], "duels": one.answers}
         rows.append(row)
     note = f"{sum(champion)} of {len(rows)} active arms may still be the best by the bounds of {policy} at t = {t:,}."
     return rows, note
@@ -237,9 +238,10 @@ def _moment(study: Study, connection: sa.Connection, history: History) -> Moment
     )
 
 
-def _leader(tally: Tally, verdict: Verdict) -> int | None:
+def _leader(tally: Tally, leaderboard: Sequence[LeaderboardRow], verdict: Verdict) -> int | None:
     """The leaderboard's first arm, or the only arm left; None before two active arms have met."""
-    return next(iter(leaders(tally)), None if verdict.winner is None else tally.names.index(verdict.winner))
+    first = leaderboard[0].arm if leaderboard[0].rank == 1 else verdict.winner
+    return None if first is None else tally.names.index(first)
 
 
 def _spread(count: int, points: int) -> np.ndarray:

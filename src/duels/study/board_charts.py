@@ -6,11 +6,10 @@ from typing import Any, cast
 import altair as alt
 import polars as pl
 
-from ..errors import InvalidInput, counted, hundredths
+from ..errors import InvalidInput, counted, percent
 from ..figures import charts, legends
 from ..figures.charts import BLUE, GREY, NUMBER, VERMILION
 from ..figures.legends import OUTLINES, Key
-from .tally import RANKED
 from .verdict import listed
 
 Options = dict[str, Any]  # keyword arguments of Altair's classes
@@ -51,7 +50,7 @@ def shown(board: Board) -> set[str]:
     answered = board["study"]["answers"] > 0
     met = bool(_met(board))
     has = {
-        "leaderboard": any(row["duels"] for row in board["leaderboard"]),
+        "leaderboard": any(row["share"] is not None for row in board["leaderboard"]),
         "beats": met,
         "duels": met or bool(_self_duels(board)),
         "champions": answered and any(row["upper"] is not None for row in board["champions"] or ()),
@@ -62,26 +61,27 @@ def shown(board: Board) -> set[str]:
 
 
 def plot_leaderboard(board: Board) -> alt.LayerChart:
-    """Plot the score of every arm with its interval, best first."""
+    """Plot the share of comparisons that every arm is expected to win, with its interval, best first."""
     _must_show("leaderboard", board)
-    wanted = ("arm", "score", "lower", "upper", "duels")
+    wanted = ("arm", "share", "lower", "upper", "answers")
     rows = [
         {field: row[field] for field in wanted} | _marked(STATES, ACTIVE if row["active"] else RETIRED)
         for row in board["leaderboard"][:DRAWN]
+        if row["share"] is not None
     ]
-    key, x, y = _key(STATES), _probability("score"), _names(board["order"][:DRAWN])
+    key, x, y = _key(STATES), _probability("wins against the others"), _names([row["arm"] for row in rows])
     all_active = rows[-1]["state"] == ACTIVE
     colour = alt.value(BLUE) if all_active else key.colour("state")
     base = alt.Chart(charts.table(pl.DataFrame(rows))).encode(y, color=colour)
-    tooltip = ["arm:N", *_figures("score", "lower", "upper"), "duels:Q"]
+    tooltip = ["arm:N", *_figures("share", "lower", "upper"), "answers:Q"]
     layers = [
         _half(),
         base.mark_rule(strokeWidth=2).encode(alt.X("lower:Q", **x), alt.X2("upper")),
-        base.mark_point(**POINT).encode(alt.X("score:Q", **x), SHAPE, tooltip=tooltip),
+        base.mark_point(**POINT).encode(alt.X("share:Q", **x), SHAPE, tooltip=tooltip),
     ]
     layers += [] if all_active else [key.layer(WIDTH)]
-    order = board["ranked"] if board["ranked"] != RANKED else "ranked by active arms led, then by score"
-    notes = ["chance of beating another active arm drawn at random", order, _interval_note(board)]
+    notes = ["expected share of comparisons with the others that an arm wins", board["ranked"]]
+    notes += [f"lines: {_percent(board)} intervals that hold, about, whenever you look"]
     notes += _cut_note(board, DRAWN)
     return _finished(board, _sized(layers, len(rows)), "Leaderboard", notes, _first(board))
 
@@ -94,8 +94,8 @@ def _first(board: Board) -> str:
     if board["leader"] is None:
         return "No two active arms have met"
     first = [_cut(row["arm"]) for row in active if row["rank"] == 1]
-    ranks = "ranks first" if len(first) == 1 else "share the first rank"
-    return f"{listed(first)} {ranks} with a score of {hundredths(active[0]['score'])}"
+    ranks = "ranks first and wins" if len(first) == 1 else "share the first rank and win"
+    return f"{listed(first)} {ranks} {percent(active[0]['share'])} % against the others"
 
 
 def plot_beats(board: Board) -> alt.LayerChart:
@@ -302,10 +302,6 @@ def _outlined(board: Board) -> str:
 def _cut_note(board: Board, most: int, total: int | None = None) -> list[str]:
     arms = len(board["order"]) if total is None else total
     return [f"the best {most} of {arms:,} arms"] if arms > most else []
-
-
-def _interval_note(board: Board) -> str:
-    return f"bars: {_percent(board)} intervals that hold at all times"
 
 
 def _percent(board: Board) -> str:

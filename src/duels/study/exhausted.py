@@ -8,7 +8,7 @@ import numpy as np
 from ..errors import counted
 from ..theory import kl
 from .certainty import Certainty, certainty_of
-from .tally import Bools, Ints, Tally, met, ranked
+from .tally import Bools, Ints, Tally, met, rank_arms
 
 MARGINS = tuple(percent / 100 for percent in range(1, 26))  # that are suggested
 MOST_PROMPTS = 1_000_000  # beyond, more prompts are no advice
@@ -130,7 +130,7 @@ def _closest(tally: Tally, test: Certainty, left: Ints) -> tuple[int, int]:
 
     Of those that it cannot be shown to beat any more, if there are such.
     """
-    order = [arm for _, arm in ranked(tally).ranks if tally.active[arm]]
+    order = [arm for _, arm in rank_arms(tally).ranks if tally.active[arm]]
     beaten = np.asarray(test.wins.any(axis=0))
     arm = next((one for one in order if not beaten[one]), order[0])
     others = [one for one in order if one != arm and not test.wins[arm, one]] or [one for one in order if one != arm]

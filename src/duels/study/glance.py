@@ -4,36 +4,32 @@ It is small and quick, because every viewer gets it after every vote.
 """
 
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import InvalidInput, UnknownName, counted, percent
-from ..rating import bradley_terry
-from ..rating.counts import cells_of_pairs
-from ..rating.elo import FIRST, POINTS
-from ..rating.estimates import Intervals, estimate
+from ..errors import InvalidInput, UnknownName, percent
 from . import log
 from .about import describe_about
 from .certainty import certainly_beats
 from .duels import iso_time
 from .given import Basis, basis_of
 from .goal import Goal
-from .leaderboard import certain_ranks
+from .leaderboard import certain_ranks, leaderboard
 from .pace import Pace, measure_pace
 from .record import LEFT, RIGHT
-from .standing import FEW_EACH, MOST_SHOWN, TOO_EARLY, Standing, is_too_early, standing
+from .standing import MOST_SHOWN, TOO_EARLY, Standing
 from .study import Study
-from .tally import Bools, Floats, Ranking, Tally, met, ranked, ranked_words
+from .tally import Bools, LeaderboardRow, Tally, met
 from .verdict import Verdict, headline, listed
 
 MOST_ARMS = 200  # that are listed; the API has tables of all
-MOST_RATED = 300  # arms: with more, ratings take too long
 MAPPED = 30  # arms of the map of pairs
 MOST_NAMED = 5  # certain ranks, one by one
+SURE = 0.9  # a chance that makes people ask why there is no verdict
 POINTS_SHOWN = 200  # of the history of a pair
-INTERVALS = Intervals("sandwich", 0.95, 0, 0)
 Json = dict[str, Any]
 
 
@@ -62,10 +58,8 @@ def glance(study: Study, estimated: Standing | None = None) -> Json:
         - `next`: what to do, as `words`; `answers` that are likely needed and `until` when, if that is known; when the
           `last` answer came, and after how many seconds without one nobody answers any more, `quiet`, if answers are
           needed. Both change with time: see `as_of`.
-        - `arms`: the best first, each with rank (None before two arms have met), chance to be the best (None if
-          unknown), rating and its fixed-sample 95 % interval (None if there is none), duels, wins, losses and ties;
-          at most 200 of `arms_total`. `ranked` says by what. `certain` says whether a rank is certain, and `ranks`
-          which ones are, in words.
+        - `arms`: the rows of the leaderboard, at most 200 of `arms_total`; `ranked` says by what they are ranked.
+          `certain` says whether a rank is certain, and `ranks` which ones are, as text.
         - `map`: the names of up to 30 active arms, the best first, and `cells` (i, j, wins of i, wins of j, ties,
           certain) of those of their pairs that have met; certain is 1 if i certainly beats j, −1 if j beats i, else 0.
     """
@@ -89,17 +83,13 @@ def look_at(study: Study, estimated: Standing | None = None) -> Glance:
     goal = study.goal
     verdict = look.verdict()
     if estimated is None and 1 < tally.active.sum() <= MOST_SHOWN and met(tally).any():
-        estimated = standing(
-            tally, confidence=goal.confidence, margin=goal.margin, answers_an_hour=pace.answers_an_hour
-        )
-    limit = verdict.items if goal.asks_once else None
-    early = estimated is not None and is_too_early(estimated, verdict.duels, verdict.arms, limit)
-    to_go = estimated.answers_median if estimated is not None and verdict.kind == "not yet" and not early else None
-    shown = verdict.as_dict() | {"duels_to_go": to_go or None}
-    order, sure = ranked(tally), certainly_beats(tally, goal.confidence)
-    in_order = [(rank, arm) for rank, arm in order.ranks if tally.active[arm]]
+        estimated = look.standing(pace.answers_an_hour)
+    shown = verdict.as_dict()
+    table, sure = leaderboard(tally, goal.confidence, verdict.named), certainly_beats(tally, goal.confidence)
+    places = {name: arm for arm, name in enumerate(tally.names)}
+    in_order = [(row.rank, places[row.arm]) for row in table.rows if row.active]
     certain = certain_ranks(tally, in_order, sure, verdict.winner)
-    known = {arm for (_, arm), is_certain in zip(in_order, certain) if is_certain}
+    known = {tally.names[arm] for (_, arm), is_certain in zip(in_order, certain) if is_certain}
     shown_now = {
         "seq": seq,
         "answers": answers,
@@ -114,11 +104,11 @@ def look_at(study: Study, estimated: Standing | None = None) -> Glance:
             "headline": headline(shown, retired),
             "words": _sure(verdict, estimated),
         },
-        "next": _next(certain, verdict, goal, retired, answers, estimated, early, pace),
-        "arms": _arms(tally, order, known, estimated),
+        "next": _next(certain, verdict, goal, retired, answers, estimated, pace),
+        "arms": _arms(table.rows, known),
         "arms_total": len(tally.names),
-        "ranked": ranked_words(tally),
-        "ranks": _ranks([rank for rank, _ in in_order], certain) if order.leaders else "",
+        "ranked": table.ranked,
+        "ranks": _ranks([rank for rank, _ in in_order], certain),
         "map": _map(tally, [arm for _, arm in in_order[:MAPPED]], sure),
     }
     return Glance(shown_now, basis, verdict.void is not None)
@@ -138,10 +128,10 @@ def _seconds(time: str) -> float:
     return datetime.fromisoformat(time).timestamp()
 
 
-def _ranks(ranks: list[int], certain: list[bool]) -> str:
+def _ranks(ranks: list[int | None], certain: list[bool]) -> str:
     """Which ranks are certain, as a sentence."""
     known = [rank for rank, is_certain in zip(ranks, certain) if is_certain]
-    if len(ranks) < 2:
+    if len(ranks) < 2 or ranks[0] is None:
         return ""
     if len(known) == len(ranks):
         return "All ranks are certain."
@@ -156,35 +146,8 @@ def _ranks(ranks: list[int], certain: list[bool]) -> str:
     return f"Only {len(known):,} of {len(ranks):,} ranks are certain."
 
 
-def _arms(tally: Tally, order: Ranking, certain: set[int], estimated: Standing | None) -> list[Json]:
-    chances = {} if estimated is None else {one.arm: one.chance for one in estimated.chances}
-    rating, lower, upper = _ratings(tally)
-    counts = [met(tally).sum(axis=1), tally.wins.sum(axis=1), tally.wins.sum(axis=0), tally.ties.sum(axis=1)]
-    rows = []
-    for rank, arm in order.ranks[:MOST_ARMS]:
-        active, name = bool(tally.active[arm]), tally.names[arm]
-        duels, wins, losses, ties = (int(column[arm]) for column in counts)
-        row: Json = {"arm": name, "active": active, "rank": rank if active and order.leaders else None}
-        row["certain"] = arm in certain
-        row |= {"chance": chances.get(name), "rating": _number(rating[arm])}
-        row |= {"lower": _number(lower[arm]), "upper": _number(upper[arm])}
-        rows.append(row | {"duels": duels, "wins": wins, "losses": losses, "ties": ties})
-    return rows
-
-
-def _ratings(tally: Tally) -> tuple[Floats, Floats, Floats]:
-    """(K,) each: ratings on the scale of Elo, and their limits; nan for arms without duels."""
-    found = np.full((3, len(tally.names)), np.nan)
-    those = np.flatnonzero(met(tally).any(axis=1))
-    if 2 <= len(those) <= MOST_RATED:
-        pairs = np.ix_(those, those)
-        fitted = estimate(bradley_terry, cells_of_pairs(tally.wins[pairs], tally.ties[pairs]), None, INTERVALS)
-        found[:, those] = FIRST + POINTS * np.stack([fitted.strength, fitted.lower, fitted.upper])
-    return found[0], found[1], found[2]
-
-
-def _number(value: float) -> float | None:
-    return round(float(value), 1) if np.isfinite(value) else None
+def _arms(rows: Sequence[LeaderboardRow], certain: set[str]) -> list[Json]:
+    return [row._asdict() | {"certain": row.arm in certain} for row in rows[:MOST_ARMS]]
 
 
 def _map(tally: Tally, best: list[int], sure: Bools) -> Json:
@@ -204,7 +167,6 @@ def _next(
     retired: bool,
     answers: int,
     estimated: Standing | None,
-    early: bool,
     pace: Pace,
 ) -> Json:
     """What to do now, in sentences for people who do not know statistics."""
@@ -228,10 +190,10 @@ def _next(
         return _said("Nobody has voted yet. Create a voting link under Share, and send it to people.")
     if estimated is None:
         return _said("Go on: the verdict needs more answers.")
-    if early:
-        return _said(f"Go on. {TOO_EARLY} {_about_margin(estimated, verdict)}".strip())
-    if estimated.answers_median is None:
-        return _said(f"No verdict is in sight. {_about_margin(estimated, verdict)}".strip())
+    if not estimated.answers_median:
+        early = "Go on. " if estimated.reason == TOO_EARLY else ""
+        why = estimated.reason or "Go on: the verdict needs more answers."
+        return _said(f"{early}{why} {_about_margin(estimated)}".strip())
     most = estimated.answers_90
     needed = (
         f"{_rounded(estimated.answers_median)} more {'answer is' if estimated.answers_median == 1 else 'answers are'}"
@@ -240,15 +202,13 @@ def _next(
     words += f", and fewer than {_rounded(most)} in nine of ten studies like this." if most else "."
     hours = estimated.hours_median
     until = None if hours is None or hours > 24 * 3650 else iso_time(log.clock() + 3600 * hours)
-    words = f"{words} {_about_margin(estimated, verdict)}".strip()
+    words = f"{words} {_about_margin(estimated)}".strip()
     last = None if pace.last is None else iso_time(pace.last)
     return {"words": words, "answers": estimated.answers_median, "until": until, "last": last, "quiet": pace.quiet}
 
 
-def _about_margin(estimated: Standing, verdict: Verdict) -> str:
+def _about_margin(estimated: Standing) -> str:
     """The hint about a margin, for people who look at a page: there it cannot be changed."""
-    if verdict.duels < FEW_EACH * verdict.arms:
-        return ""  # so few answers do not tell which arms are close
     margin = re.search(r"with margin=([\d.]*\d)", estimated.hint)
     if margin is None:
         return estimated.hint
@@ -310,22 +270,22 @@ def pair_history(study: Study, first: str, second: str) -> Json:
 def _sure(verdict: Verdict, estimated: Standing | None) -> str:
     """How sure that is, in a sentence or two. Before the verdict this is the model's, not a promise."""
     if verdict.kind != "not yet" or verdict.leader is None or verdict.arms < 2:
-        return verdict.text(None)
+        return verdict.text(forecast=False)
     void = "" if verdict.void is None else f" Nothing is promised about errors: {verdict.void.rstrip('.')}."
     return f"{_leads(verdict, verdict.leader, estimated)}{void}"
 
 
 def _leads(verdict: Verdict, leader: str, estimated: Standing | None) -> str:
-    if estimated is None:
-        first = [leader, *verdict.level_with]
-        ranks = f"{listed(first)} {'ranks first' if len(first) == 1 else 'share the first rank'}"
-        return f"{ranks} so far, but that may still change. {counted(verdict.duels, 'answer')} so far."
-    chances = {one.arm: one.chance for one in estimated.chances}
-    sure = f"{leader} is the best with a chance of {_percent(chances[leader])}"
-    likeliest = estimated.chances[0]
-    if likeliest.chance > chances[leader]:
-        sure += f", {likeliest.arm} with one of {_percent(likeliest.chance)}"
-    return f"{sure}, as far as {counted(verdict.duels, 'answer')} can tell."
+    if verdict.level_with:
+        ranks = f"{listed([leader, *verdict.level_with])} share the first rank so far, but that may still change."
+    else:
+        ranks = f"{leader} ranks first so far, but that may still change."
+    chance = None if estimated is None else {one.arm: one.chance for one in estimated.chances}.get(leader)
+    if chance is not None and not verdict.level_with:
+        ranks = f"{leader} is the best with a chance of {_percent(chance)}, as far as these answers can tell."
+        if chance > SURE:
+            ranks += " A verdict takes more than such an estimate: it holds however often you look."
+    return f"{ranks} {verdict.effect_text()} {verdict.answers_text()}".replace("  ", " ")
 
 
 def _percent(chance: float) -> str:

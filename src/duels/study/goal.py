@@ -52,7 +52,8 @@ class Goal(NamedTuple):
 
     def ranking(self, tally: Tally) -> list[RankRow]:
         """Return the ranking by these counts."""
-        return rank_rows(tally, self.verdict(tally).winner, self.confidence)
+        verdict = self.verdict(tally)
+        return rank_rows(tally, verdict.named, verdict.winner, self.confidence)
 
     def is_reached(self, verdict: Verdict, tally: Callable[[], Tally]) -> bool:
         """Return whether nothing is left to find out: the verdict, and the ranking if that is wanted.
@@ -63,7 +64,7 @@ class Goal(NamedTuple):
         """
         if verdict.kind == "winner":
             return self.after == "stop" or all(
-                row.certain for row in rank_rows(tally(), verdict.winner, self.confidence)
+                row.certain for row in rank_rows(tally(), verdict.named, verdict.winner, self.confidence)
             )
         return verdict.kind != "not yet"
 

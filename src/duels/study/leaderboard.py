@@ -3,30 +3,26 @@
 import html
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..rating.simple import simple_ratings
+from ..errors import percent
+from ..rating.connected import Shares, expected_shares
 from .certainty import certainly_beats, checked_confidence, share_of
 from .intervals import distinct_intervals, log_evidence
 from .tally import (
     Bools,
-    Floats,
     Ints,
     LeaderboardRow,
     PairRow,
+    Ranking,
     Tally,
-    beaten,
     met,
-    over_others,
-    ranked_words,
-    ranking,
-    scores,
+    rank_arms,
 )
 
 PAGES = 2**20  # more than the number of arms: a pair's number is first · PAGES + second
-MOST_RATED = 1000  # arms: the fit takes the cube of their number
 TABLE_ROWS = 10  # arms in a notebook's table
 
 
@@ -34,39 +30,42 @@ class RankRow(NamedTuple):
     """The place of one active arm.
 
     Attributes:
-        rank: From 1; arms that are equal by the leaderboard share one.
+        rank: From 1; equal arms share one. None for an arm that is not compared with the others.
         arm: Its name.
         certain: Whether every arm above certainly beats it, and it certainly beats every arm below. A rank that arms
             share is not certain.
     """
 
-    rank: int
+    rank: int | None
     arm: str
     certain: bool
 
 
-def rank_rows(tally: Tally, winner: str | None, confidence: float = 0.95) -> list[RankRow]:
-    """Return the active arms in the order of `ranking`, and which ranks are certain.
+def rank_rows(tally: Tally, named: str | None, winner: str | None, confidence: float = 0.95) -> list[RankRow]:
+    """Return the active arms in the order of the leaderboard, and which ranks are certain.
 
     With probability `confidence`, no rank below the first is ever marked as certain and wrong: this is the promise
     about all pairs. That the winner is first is the promise of the verdict.
 
     Args:
         tally: The counts.
-        winner: The winner by the verdict, if there is one.
+        named: The arm that the verdict names, see `rank_arms`.
+        winner: The same, if it is a winner.
         confidence: Of the promise about all pairs.
     """
-    ranked = [(rank, arm) for rank, arm in ranking(tally) if tally.active[arm]]
+    ranked = [(rank, arm) for rank, arm in rank_arms(tally, named).ranks if tally.active[arm]]
     certain = certain_ranks(tally, ranked, certainly_beats(tally, confidence), winner)
     return [RankRow(rank, tally.names[arm], sure) for (rank, arm), sure in zip(ranked, certain)]
 
 
-def certain_ranks(tally: Tally, ranked: Sequence[tuple[int, int]], sure: Bools, winner: str | None) -> list[bool]:
+def certain_ranks(
+    tally: Tally, ranked: Sequence[tuple[int | None, int]], sure: Bools, winner: str | None
+) -> list[bool]:
     """Return which ranks are certain.
 
     Args:
         tally: The counts.
-        ranked: (rank, arm) of the active arms, in the order of `ranking`.
+        ranked: (rank, arm) of the active arms, in the order of `rank_arms`.
         sure: (K, K): Who certainly beats whom, by `certainly_beats`.
         winner: As in `rank_rows`.
     """
@@ -76,62 +75,95 @@ def certain_ranks(tally: Tally, ranked: Sequence[tuple[int, int]], sure: Bools, 
     place = np.arange(len(order))
     known = np.where(place[:, None] < place, beats, beats.T) | np.eye(len(order), dtype=bool)
     shared = Counter(rank for rank, _ in ranked)
-    alone = [shared[rank] == 1 and (len(order) > 1 or winner is not None) for rank, _ in ranked]
+    alone = [rank is not None and shared[rank] == 1 and (len(order) > 1 or winner is not None) for rank, _ in ranked]
     return [bool(row.all()) and only for row, only in zip(known, alone)]
 
 
-def leaderboard(tally: Tally, confidence: float = 0.95) -> list[LeaderboardRow]:
-    """Return one row per arm, best first, in the order of `ranking`; retired arms come last."""
+class Leaderboard(NamedTuple):
+    """The arms of a study, best first.
+
+    Attributes:
+        rows: One row per arm; those without a rank after the others, and retired ones last.
+        ranked: By what they are ranked, as text.
+    """
+
+    rows: list[LeaderboardRow]
+    ranked: str
+
+
+def leaderboard(tally: Tally, confidence: float = 0.95, named: str | None = None) -> Leaderboard:
+    """Return the arms in the order of `rank_arms`.
+
+    Args:
+        tally: The counts.
+        confidence: Of the certain wins and losses, for all pairs together, and of each share's interval.
+        named: The arm that the verdict names, which is first.
+    """
+    ranking = rank_arms(tally, named)
+    return Leaderboard(_rows(tally, ranking, checked_confidence(confidence)), ranking.describe(tally.names))
+
+
+def _rows(tally: Tally, ranking: Ranking, confidence: float) -> list[LeaderboardRow]:
     sure = certainly_beats(tally, confidence)
-    lower, upper = _intervals(tally, confidence)
+    shares = find_shares(tally, ranking, confidence)
     columns = {
-        "duels": met(tally).sum(axis=1),
+        "rating": ranking.rated.ratings(len(tally.names)).round(1),
+        "share": shares.share,
+        "lower": shares.lower,
+        "upper": shares.upper,
+        "answers": met(tally).sum(axis=1),
         "wins": tally.wins.sum(axis=1),
         "losses": tally.wins.sum(axis=0),
         "ties": tally.ties.sum(axis=1),
-        "score": scores(tally),
-        "lower": over_others(tally, lower),
-        "upper": over_others(tally, upper),
-        "beats": beaten(tally),
         "certain_wins": np.sum(sure & tally.active, axis=1),
         "certain_losses": np.sum(sure & tally.active[:, None], axis=0),
         "active": tally.active,
     }
-    plain = {key: values.tolist() for key, values in columns.items()} | {"rating": _ratings(tally)}
+    plain: dict[str, list[Any]] = {
+        key: [None if one != one else one for one in values.tolist()] for key, values in columns.items()
+    }
     return [
         LeaderboardRow(rank=rank, arm=tally.names[arm], **{key: values[arm] for key, values in plain.items()})
-        for rank, arm in ranking(tally)
+        for rank, arm in ranking.ranks
     ]
 
 
-def _ratings(tally: Tally) -> list[float | None]:
-    """Rounded ratings; None for arms without duels, and for all if too many have some."""
-    if np.count_nonzero(met(tally).any(axis=1)) > MOST_RATED:
-        return [None] * len(tally.names)
-    found = simple_ratings(tally.wins, tally.ties)
-    return [None if one != one else one for one in found.round(1).tolist()]
+def find_shares(tally: Tally, ranking: Ranking, confidence: float = 0.95) -> Shares:
+    """Return what share of its comparisons with the others each arm is expected to win, see `LeaderboardRow.share`."""
+    return expected_shares(ranking.rated, tally.active, confidence)
 
 
-def rating_text(row: LeaderboardRow) -> str:
+def format_rating(row: LeaderboardRow) -> str:
     """Return an arm's rating as it is shown to people."""
     return "–" if row.rating is None else f"{row.rating:,.0f}"
 
 
-def leaderboard_html(tally: Tally, confidence: float = 0.95) -> str:
+def format_share(row: LeaderboardRow) -> str:
+    """Return the share that an arm is expected to win as it is shown to people, such as `74 % (68–79)`."""
+    if row.share is None:
+        return "–"
+    between = "" if row.lower is None or row.upper is None else f" ({percent(row.lower)}–{percent(row.upper)})"
+    return f"{percent(row.share)} %{between}"
+
+
+def format_record(row: LeaderboardRow) -> str:
+    """Return what an arm won, lost and tied as it is shown to people, such as `32–57–3`."""
+    return f"{row.wins:,}–{row.losses:,}–{row.ties:,}"
+
+
+def leaderboard_html(found: Leaderboard) -> str:
     """Return the first rows of a leaderboard as a table for notebooks, and by what it ranks."""
-    rows = leaderboard(tally, confidence)
     cells = [
-        f"<tr><td>{row.rank}</td><td style='text-align: left'>{html.escape(row.arm)}</td>"
-        f"<td>{rating_text(row)}</td><td>{row.beats}</td>"
-        f"<td>{row.score:.3f}</td><td>{row.duels:,}</td><td>{row.wins:,}</td><td>{row.losses:,}</td>"
-        f"<td>{row.ties:,}</td></tr>"
-        for row in rows[:TABLE_ROWS]
+        f"<tr><td>{'–' if row.rank is None else row.rank}</td><td style='text-align: left'>{html.escape(row.arm)}</td>"
+        f"<td>{format_share(row)}</td><td>{format_rating(row)}</td><td>{format_record(row)}</td></tr>"
+        for row in found.rows[:TABLE_ROWS]
     ]
-    names = ("rank", "arm", "rating", "leads", "score", "duels", "wins", "losses", "ties")
+    names = ("rank", "arm", "wins of comparisons", "rating", "won–lost–tied")
     head = "".join(f"<th>{name}</th>" for name in names)
-    more = f"<p>… and {len(rows) - TABLE_ROWS:,} more arms</p>" if len(rows) > TABLE_ROWS else ""
+    left = len(found.rows) - TABLE_ROWS
+    more = f"<p>… and {left:,} more arms</p>" if left > 0 else ""
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(cells)}</tbody></table>"
-    return f"{table}{more}<p>{ranked_words(tally)}</p>"
+    return f"{table}{more}<p>{found.ranked}</p>"
 
 
 def preferences(tally: Tally, confidence: float = 0.95) -> list[PairRow]:
@@ -178,13 +210,3 @@ def pair_rows(tally: Tally, first: Ints, second: Ints, confidence: float = 0.95)
     names = ([tally.names[arm] for arm in arms] for arms in (first, second))
     columns = (wins, losses, ties, n, share_of_wins, lower, upper, certain_winner)
     return [PairRow(*row) for row in zip(*names, *(column.tolist() for column in columns))]
-
-
-def _intervals(tally: Tally, confidence: float) -> tuple[Floats, Floats]:
-    """(K, K) lower and upper limits of all pairs, a tie counted as a half; 0 and 1 on the diagonal."""
-    lower, upper = np.zeros(tally.wins.shape), np.ones(tally.wins.shape)
-    pair = np.nonzero(met(tally))  # the interval of a pair that never met is (0, 1)
-    delta = share_of(1 - checked_confidence(confidence), tally, *pair)
-    won, lost, tied = tally.wins[pair], tally.wins.T[pair], tally.ties[pair]
-    lower[pair], upper[pair] = distinct_intervals(won + tied / 2, lost + tied / 2, delta)
-    return lower, upper

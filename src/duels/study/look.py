@@ -11,8 +11,9 @@ from .exhausted import find_exhausted
 from .goal import Goal
 from .moments import LOST, TIED, UNANSWERED, WON, Answered, Moments
 from .reach import Reach, find_reach
-from .tally import Ints, Tally
-from .verdict import Answerers, Missing, Verdict
+from .standing import Standing, standing
+from .tally import Bools, Floats, Ints, Tally
+from .verdict import Answerers, Missing, Verdict, with_effect
 
 if TYPE_CHECKING:
     from .record import Record
@@ -46,6 +47,7 @@ class Look(NamedTuple):
         left: (K, K) int64: Questions that can still be answered; None if there is no end of them.
         contradictions: How often a judge whose answers were to be final contradicted itself.
         answers: Returns who answered what, which takes a while; None where only the verdict itself is wanted.
+        asked: (K,) bool: Which arms can be asked about now; None if all.
     """
 
     goal: Goal
@@ -59,6 +61,7 @@ class Look(NamedTuple):
     left: Ints | None
     contradictions: int = 0
     answers: Callable[[], Columns] | None = None
+    asked: Bools | None = None
 
     def verdict(self, margin: float | None = None, void: str | None = None) -> Verdict:
         """Return the verdict.
@@ -73,20 +76,45 @@ class Look(NamedTuple):
         named = None if tally.returning else self.moments.look(self.answered)
         reasons = " and ".join(filter(None, (self.void, void))) or None
         known: dict[str, Any] = {"void": reasons, "answerers": self.answerers, "contradictions": self.contradictions}
-        found = self.goal.verdict(tally, margin, named=None if named is None else tally.names[named], **known)
+        named_arm = None if named is None else tally.names[named]
+        found = self.goal.verdict(tally, margin, named=named_arm, left=self.questions_left(), **known)
         if found.kind == "not yet" and not tally.returning and tally.open is not None and tally.open.any():
             # What was certain before the first open question was asked is certain now.
             wins, ties = self.moments.counts()
             before = tally._replace(wins=wins, ties=ties, open=None)
             earlier = self.goal.verdict(before, margin, duels=found.duels, **known)
-            found = earlier if earlier.kind != "not yet" else found
+            found = found if earlier.kind == "not yet" else with_effect(earlier, tally)
         if found.kind == "winner":
             winner = tally.names.index(found.winner or "")
             return _with(found, missing=self._missing(winner), **self._reaches(winner))
         if found.kind == "not yet" and self.left is not None:
             margin = self.goal.margin if margin is None else margin
-            return _with(found, exhausted=find_exhausted(tally, self.left, self.goal.confidence, margin))
+            exhausted = find_exhausted(tally, self.left, self.goal.confidence, margin)
+            return found if exhausted is None else _with(found, exhausted=exhausted, _answers_to_go=dict)
         return found
+
+    def standing(self, answers_an_hour: float | None = None) -> Standing:
+        """Return the estimates before the verdict.
+
+        Args:
+            answers_an_hour: How fast answers come.
+        """
+        verdict = self.verdict()
+        return standing(
+            self.tally,
+            confidence=self.goal.confidence,
+            margin=self.goal.margin,
+            left=self.questions_left() if verdict.exhausted is None else np.zeros(self.tally.wins.shape),
+            known=verdict.kind != "not yet",
+            answers_an_hour=answers_an_hour,
+        )
+
+    def questions_left(self) -> Floats | None:
+        """Return (K, K) float64: how many questions about each pair can be asked, see `standing`."""
+        if self.asked is None:
+            return None if self.left is None else self.left.astype(np.float64)
+        both = np.outer(self.asked, self.asked) & ~np.eye(len(self.asked), dtype=bool)
+        return np.where(both, np.inf if self.left is None else self.left, 0.0)
 
     def before_first(self, items: int) -> "Look":
         """Return the same look with so many items to ask each pair of active arms about, before the first question."""
@@ -178,6 +206,17 @@ def read_questions(record: "Record", begin: int, first_open: int) -> Answered:
         record.votes_of(number) if record.count else np.ones(len(number), np.int64),
         moment,
     )
+
+
+def find_asked_arms(record: "Record") -> Bools | None:
+    """Return (K,) bool: which arms can be asked about now; None if all. A retired study asks nothing."""
+    limited = record.items is not None and record.items.size > 0
+    if not record.retired and not limited:
+        return None
+    found = np.zeros(len(record.names), bool)
+    if not record.retired and record.items is not None:
+        found[[arm for arm in record.places if arm in record.items.ready]] = True
+    return found
 
 
 def count_left(record: "Record") -> Ints | None:

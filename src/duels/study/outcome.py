@@ -9,7 +9,7 @@ from ..errors import counted
 from .agreement import Agreement
 from .confirming import one_order_text
 from .items import count_items
-from .leaderboard import rating_text
+from .leaderboard import format_record, format_share
 from .ledger import Ledger, Spent
 from .positions import Position
 from .repeatability import Repeatability
@@ -47,8 +47,6 @@ class RunResult(NamedTuple):
         agreements: How often the judges agree, if there are several.
         items: How many items the study has.
         study: The study.
-        answers_to_go: How many more answers are likely needed for the verdict; None if that is not known, or nothing is
-            left to ask.
         unconfirmed: How many answers of judges that prefer a side were given in one order only, where both are wanted.
             Until it is 0 there is no winner, and nothing is promised.
         unanswered: How many questions have no usable answer, and are asked again by the next run.
@@ -65,7 +63,6 @@ class RunResult(NamedTuple):
     agreements: list[Agreement]
     items: int
     study: Study
-    answers_to_go: int | None = None
     unconfirmed: int = 0
     unanswered: int = 0
     orders: int = 1
@@ -94,7 +91,6 @@ class RunResult(NamedTuple):
             ledger.agreements(),
             count_items(study),
             study,
-            None if ended == "all asked" else study.answers_to_go(verdict),
             unconfirmed,
             unanswered,
             orders,
@@ -128,7 +124,7 @@ class RunResult(NamedTuple):
 
     def __str__(self) -> str:
         reason = REASONS[self.ended].format(error=ended_once(self.error or ""))
-        parts = [self.verdict.text(self.answers_to_go), self._power(), reason]
+        parts = [str(self.verdict), self._power(), reason]
         if self.error is not None and self.ended not in ("failed", "verdict"):
             parts.append(f"The judge failed last with: {ended_once(self.error)}")
         parts += [*self._rows(), self._costs(), self._identical_text(), self._unanswered_text()]
@@ -149,12 +145,18 @@ class RunResult(NamedTuple):
         if not self.verdict.duels:
             return []
         shown = self.leaderboard[:SHOWN]
+        records = [format_record(row) for row in shown]
+        wide = max(len("won–lost–tied"), *map(len, records))
         rows = [
-            f"{row.rank if row.active else '–':>4}  {row.score:>5.0%}  {rating_text(row):>6}  {_name(row)}"
-            for row in shown
+            f"{'–' if row.rank is None else row.rank:>4}  {format_share(row):>12}  {record:>{wide}}  {_name(row)}"
+            for row, record in zip(shown, records)
         ]
         more = len(self.leaderboard) - len(shown)
-        return ["rank  score  rating  arm", *rows, *([f"   …  {counted(more, 'more arm')}"] if more else [])]
+        return [
+            f"rank  {'wins':>12}  {'won–lost–tied':>{wide}}  arm",
+            *rows,
+            *([f"   …  {counted(more, 'more arm')}"] if more else []),
+        ]
 
     def _costs(self) -> str:
         text, saved = costs_text(self.spent), self.saved or 0.0

@@ -45,21 +45,23 @@ class PlanRow(NamedTuple):
         policy: The policy.
         duels_median: Half of the studies need at most this many duels; infinite if fewer than half end.
         duels_90: Nine in ten need at most this many.
-        regret_median: The median of the regret.
-        regret_90: Nine in ten have at most this regret.
+        regret_median: The median of the regret; None if no arm beats all others, since it is not defined then.
+        regret_90: Nine in ten have at most this regret; None as above.
         undecided: The share of studies without a verdict at the limit.
         wrong: The share of studies whose verdict is not true.
         within_budget: The share of studies with a verdict within the budget, if there is one.
+        tied: The share of studies that end as practically tied.
     """
 
     policy: str
     duels_median: float
     duels_90: float
-    regret_median: float
-    regret_90: float
+    regret_median: float | None
+    regret_90: float | None
     undecided: float
     wrong: float
     within_budget: float | None = None
+    tied: float = 0.0
 
 
 def until_verdict(
@@ -127,7 +129,7 @@ def plan(
     Args:
         problem: A preference matrix or a problem's name.
         arms: The number of arms, of which one beats each of the others with probability ½ + gap; the others are equal.
-        gap: See `arms`.
+        gap: See `arms`. With 0 all arms are equal, and a margin says when that is known: they are practically tied.
         policies: One or several names, files or modules.
         confidence: Of the verdict.
         margin: Of the verdict, see `create_study`.
@@ -155,6 +157,8 @@ def plan(
         >>> rows = duels.plan(arms=4, gap=0.2, policies="rucb", studies=20)  # doctest: +SKIP
     """
     matrix = _matrix(problem, arms, gap)
+    if items is None and checked_margin(margin) == 0:
+        _refuse_endless(matrix, gap)
     plan = _Plan(
         matrix,
         confidence=checked_confidence(confidence),
@@ -211,11 +215,25 @@ def _matrix(problem: str | PreferenceMatrix | None, arms: int | None, gap: float
     if problem is not None:
         return as_matrix(problem)
     arms = check_int("arms", arms, 2, 1000)
-    if not (isinstance(gap, int | float) and 0 < gap <= 0.5):
-        raise InvalidInput(f"gap is {gap!r}: expected how far above ½ the best arm wins, above 0 and at most 0.5")
+    if not (isinstance(gap, int | float) and 0 <= gap <= 0.5):
+        raise InvalidInput(f"gap is {gap!r}: expected how far above ½ the best arm wins, at least 0 and at most 0.5")
     array = np.full((arms, arms), 0.5)
     array[0, 1:], array[1:, 0] = 0.5 + gap, 0.5 - gap
     return PreferenceMatrix(array, name=f"{arms} arms, gap {gap:g}")
+
+
+def _refuse_endless(matrix: PreferenceMatrix, gap: float | None) -> None:
+    """Raise an error if no verdict without a margin is true of the matrix."""
+    unbeaten = np.flatnonzero(~matrix.beats.any(axis=0))
+    if matrix.condorcet_winner is None and len(unbeaten):
+        arm = matrix.names[int(unbeaten[0])]
+        found = "gap is 0" if gap is not None else f"no arm beats all others, and none beats {arm!r}"
+        raise InvalidInput(f"{found}: such a study has no verdict without a margin; say one, such as margin=0.02")
+
+
+def _gaps(matrix: PreferenceMatrix) -> np.ndarray:
+    """(K,) float64: what the regret of a duel is computed from; 0 where regret is not defined."""
+    return np.zeros(matrix.arms) if matrix.condorcet_winner is None else matrix.gaps
 
 
 def _row(plan: _Plan, policy: Policy, jobs: int, progress: bool | None) -> PlanRow:
@@ -234,17 +252,18 @@ def _row(plan: _Plan, policy: Policy, jobs: int, progress: bool | None) -> PlanR
             share(1.0)
 
     in_threads(one, plan.studies, jobs, progress, f"{policy} until a verdict")
-    undecided = verdicts == NOT_YET
+    undecided, has_regret = verdicts == NOT_YET, plan.matrix.condorcet_winner is not None
     until = np.where(undecided, np.inf, duels)
     return PlanRow(
         str(policy),
         float(np.quantile(until, 0.5, method="higher")),
         float(np.quantile(until, 0.9, method="higher")),
-        float(np.quantile(regret, 0.5)),
-        float(np.quantile(regret, 0.9)),
+        float(np.quantile(regret, 0.5)) if has_regret else None,
+        float(np.quantile(regret, 0.9)) if has_regret else None,
         float(undecided.mean()),
         float(_is_wrong(plan, verdicts).mean()),
         None if plan.budget is None else float((until <= plan.budget).mean()),
+        float((verdicts <= TIED).mean()),
     )
 
 
@@ -285,7 +304,7 @@ Result = tuple[int, float, int]  # duels, regret and verdict of a study
 
 def _study_one_by_one(plan: _Plan, policy: Policy) -> Callable[[int], Result]:
     """Studies in which each question waits for the answer to the one before."""
-    arms, gaps, delta = plan.matrix.arms, plan.matrix.gaps, 1 - plan.confidence
+    arms, gaps, delta = plan.matrix.arms, _gaps(plan.matrix), 1 - plan.confidence
     told, alpha = _goal(plan, policy).ties == "halves", rival_alpha(policy)
     redirects = not policy.asks_for(plan.confidence, plan.margin)
 
@@ -306,7 +325,7 @@ def _study_on_items(plan: _Plan, policy: Policy) -> Callable[[int], Result]:
     def study(number: int, most: int, play: Callable[..., Result]) -> Result:
         state, (coin, luck) = policy.start(plan.matrix.arms, plan.limit), loop.streams(plan.seed, number)
         known, doubt = _item_looks(plan, number), np.random.default_rng([plan.seed, number])
-        return play(state, policy.params, known, told, plan.matrix.gaps, most, coin, luck, doubt)
+        return play(state, policy.params, known, told, _gaps(plan.matrix), most, coin, luck, doubt)
 
     compiled = loop.compiled_for(policy, until_verdict_on_items, lambda call: study(0, 0, call))
     return lambda number: study(number, plan.limit, compiled)
@@ -351,7 +370,7 @@ class _World:
 
 def _study_at_once(plan: _Plan, policy: Policy) -> Callable[[int], Result]:
     """Studies with several open questions, of which any is answered next, asked as in a live study."""
-    gaps, goal = plan.matrix.gaps, _goal(plan, policy)
+    gaps, goal = _gaps(plan.matrix), _goal(plan, policy)
     note = json.dumps({"arms": list(plan.matrix.names)})
 
     def study(number: int) -> Result:

@@ -12,12 +12,12 @@ from .duels import Duel, DuelItem, duel_number, iso_time
 from .exhausted import describe_power
 from .goal import Goal
 from .history import History
-from .leaderboard import RankRow, rank_rows
+from .leaderboard import Leaderboard, RankRow, rank_rows
 from .log import Log
-from .look import Look, read_columns
+from .look import Look, find_asked_arms, read_columns
 from .moments import Moments
 from .pace import measure_pace
-from .standing import MOST_SHOWN, Standing, standing
+from .standing import Standing
 from .tally import LeaderboardRow, PairRow, Tally
 from .verdict import Verdict
 
@@ -54,16 +54,22 @@ class Shown(Log):
         verdict = self.verdict()
         about = [self.policy, counted(int(tally.active.sum()), "arm"), counted(answers, "answer")]
         title = f"<strong>{html.escape(self.name)}</strong> · {html.escape(' · '.join(about))}"
-        table = tables.leaderboard_html(tally) if answers else ""
+        table = tables.leaderboard_html(tables.leaderboard(tally, named=verdict.named)) if answers else ""
         return f"<p>{title}</p>{verdict._repr_html_()}{table}"
 
     def leaderboard(self, confidence: float | None = None) -> list[LeaderboardRow]:
         """Return one row per arm, best first.
 
         Args:
-            confidence: Of the intervals, which hold for all pairs together; by default the study's.
+            confidence: Of the intervals, one by one, and of certain wins, all together; by default the study's.
         """
-        return tables.leaderboard(self.tally(), confidence or self.goal.confidence)
+        return self.ranked_leaderboard(confidence).rows
+
+    def ranked_leaderboard(self, confidence: float | None = None) -> Leaderboard:
+        """As `leaderboard`, and by what the arms are ranked."""
+        look = self.look()
+        tally = look.tally._replace(open=None)
+        return tables.leaderboard(tally, confidence or look.goal.confidence, look.verdict().named)
 
     def preferences(self, confidence: float | None = None) -> list[PairRow]:
         """Return one row per pair of arms: wins, counts, estimate and interval.
@@ -96,7 +102,9 @@ class Shown(Log):
     def look_in(self, connection: sa.Connection, history: History) -> Look:
         """As `look`, while nobody can write."""
         look = history.look(log.clock())
-        return look._replace(answers=lambda: self.read(lambda _, history: read_columns(history)))
+        return look._replace(
+            answers=lambda: self.read(lambda _, history: read_columns(history)), asked=find_asked_arms(history)
+        )
 
     def is_exhausted(self, look: Look, verdict: Verdict) -> bool:
         """Return whether no question that is left can bring what the study is to find out.
@@ -116,21 +124,10 @@ class Shown(Log):
 
         These are estimates under a model, see `duels.study.standing`; only the verdict is a promise.
         """
-        tally, pace = self.read(lambda connection, history: (history.tally, measure_pace(history, log.clock())))
-        rate = pace.answers_an_hour
-        return standing(tally, confidence=self.goal.confidence, margin=self.goal.margin, answers_an_hour=rate)
-
-    def answers_to_go(self, verdict: Verdict) -> int | None:
-        """Return how many more answers a verdict of this study likely needs, as the median of `standing`.
-
-        None if there is nothing to say: it is known, no two arms have met, none is in sight or can be asked for, the
-        study was retired, or there are so many arms that an estimate takes long.
-        """
-        if verdict.kind != "not yet" or verdict.leader is None or verdict.arms > MOST_SHOWN or self.retired:
-            return None
-        if verdict.exhausted is not None:
-            return None
-        return standing(self.tally(), confidence=verdict.confidence, margin=verdict.margin).answers_median
+        look, pace = self.read(
+            lambda connection, history: (self.look_in(connection, history), measure_pace(history, log.clock()))
+        )
+        return look.standing(pace.answers_an_hour)
 
     def ranking(self) -> list[RankRow]:
         """Return the active arms in the order of the leaderboard, and which ranks are certain.
@@ -139,7 +136,8 @@ class Shown(Log):
         that about all pairs: each holds with the study's confidence, however often you look.
         """
         look = self.look()
-        return rank_rows(look.tally._replace(open=None), look.verdict().winner, look.goal.confidence)
+        verdict = look.verdict()
+        return rank_rows(look.tally._replace(open=None), verdict.named, verdict.winner, look.goal.confidence)
 
     def tally(self) -> Tally:
         """Return the answers that count, as wins and ties of each pair."""

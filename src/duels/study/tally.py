@@ -1,13 +1,13 @@
 """Who beat whom so far: the counts of a study, and the ranking by them, without any statement of certainty."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import InvalidInput
-from ..rating.simple import simple_ratings
+from ..rating.connected import Rated, rate_connected
 from .about import (
     COMPARISONS,
     INDEPENDENT,
@@ -22,11 +22,7 @@ from .about import (
     check_about,
 )
 
-# What `ranked` does.
-RANKED = "ranked by leads, the number of arms that an arm is ahead of, then by score"
-RANKED_BY_RATING = "ranked by rating, since many pairs of arms have not met"
-SPARSE = 0.75  # pairs are sparse if fewer than this share of them have met,
-SPARSE_ARMS = range(10, 301)  # and there are so many arms: leads of fewer say enough, and more take long to rate
+TOLD_APART = 1e-6  # points on the scale of Elo: ratings that differ by less are equal, but for rounding
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -80,40 +76,41 @@ class Tally(NamedTuple):
 
 
 class LeaderboardRow(NamedTuple):
-    """One arm. Its duels are counted against all arms; the fields after `ties` are about the other active arms.
+    """One arm.
 
     Attributes:
-        rank: From 1; equal arms share a rank.
+        rank: From 1, by rating, but an arm that the verdict names is first; equal arms share a rank. None for a retired
+            arm, and for one that is not compared with the others, directly or through other arms.
         arm: Its name.
-        duels: How many duels it had.
-        wins: How many it won.
+        rating: Its Bradley–Terry rating on the scale of Elo, as in `duels.ratings`, rounded to tenths; None if it is
+            not compared with the others.
+        share: The share of comparisons with the other active arms that it is expected to win by that model, each arm
+            counting alike and a tie being half a win; None without a rating.
+        lower: The lower limit of the share; the 95 % interval holds, about, whenever you look. None if more than 300
+            arms have ratings.
+        upper: The upper limit of the share.
+        answers: How many answers there are about it and another arm.
+        wins: How many of them it won.
         losses: How many it lost.
         ties: How many were ties, "both bad" included.
-        score: Estimated probability of beating an active arm drawn at random; a pair that never met counts as ½.
-        lower: The lower limit of the score; the interval holds at all times at once.
-        upper: The upper limit of the score.
-        beats: How many active arms it leads.
         certain_wins: How many active arms it beats for certain.
         certain_losses: How many active arms beat it for certain.
         active: False for a retired arm.
-        rating: Its Bradley–Terry rating on the scale of Elo, as in `duels.ratings`, rounded to tenths; None if it had
-            no duels, or if more than 1,000 arms had some.
     """
 
-    rank: int
+    rank: int | None
     arm: str
-    duels: int
+    rating: float | None
+    share: float | None
+    lower: float | None
+    upper: float | None
+    answers: int
     wins: int
     losses: int
     ties: int
-    score: float
-    lower: float
-    upper: float
-    beats: int
     certain_wins: int
     certain_losses: int
     active: bool
-    rating: float | None = None
 
 
 class PairRow(NamedTuple):
@@ -197,11 +194,6 @@ def met(tally: Tally) -> Ints:
     return tally.wins + tally.wins.T + tally.ties
 
 
-def leads(tally: Tally) -> Bools:
-    """Return (K, K) bool: whether i has won more of its duels with j than it lost."""
-    return np.greater(tally.wins, tally.wins.T)
-
-
 def estimates(tally: Tally) -> Floats:
     """Return (K, K) float64: the estimated probability that i beats j; a tie is half a win, no duel is ½."""
     n = met(tally)
@@ -210,120 +202,65 @@ def estimates(tally: Tally) -> Floats:
     return halves
 
 
-def over_others(tally: Tally, pairs: Floats) -> Floats:
-    """Return (K,) float64: each arm's mean entry over the active arms other than itself; ½ if there are none."""
-    others = tally.active[None, :] & ~np.eye(len(tally.names), dtype=bool)
-    count = others.sum(axis=1)
-    return np.where(count > 0, np.sum(pairs, axis=1, where=others) / np.maximum(count, 1), 0.5)
-
-
-def scores(tally: Tally) -> Floats:
-    """Return (K,) float64: each arm's estimated probability of beating another active arm drawn at random (Borda)."""
-    return over_others(tally, estimates(tally))
-
-
-def beaten(tally: Tally) -> Ints:
-    """Return (K,) int64: how many active arms each arm leads (Copeland)."""
-    return np.asarray(np.sum(leads(tally) & tally.active, axis=1))
-
-
-def compared(n: Ints, active: Bools) -> Bools:
-    """Return (K,) bool: whether an arm has met an active arm other than itself.
-
-    Args:
-        n: (K, K) int64: How often they have met.
-        active: (K,) bool.
-    """
-    return np.asarray(_over_active(n, active) > 0)
-
-
-def _over_active(pairs: np.ndarray, active: Bools) -> np.ndarray:
-    """The sum of each row over the active arms. A product of matrices would wait for threads on a busy machine."""
-    return np.asarray((pairs if active.all() else pairs[:, active]).sum(axis=1))
-
-
 class Ranking(NamedTuple):
     """The arms in the order of the leaderboard.
 
     Attributes:
-        ranks: Rank and index of each arm, best first.
-        leaders: The active arms that share the first rank; none before two active arms have met. An arm that is said to
-            lead or to rank first is one of these; the first one is the leaderboard's first row.
+        ranks: Rank and index of each arm, best first: those with a rank, then the other active arms, then the retired
+            ones; the rank is None for these.
+        leaders: The active arms that share the first rank; none before two active arms are compared. An arm that is
+            said to lead or to rank first is one of these; the first one is the leaderboard's first row.
+        rated: The ratings.
+        overruled: The arm with the highest rating, where the verdict names another one; else None.
     """
 
-    ranks: list[tuple[int, int]]
+    ranks: list[tuple[int | None, int]]
     leaders: list[int]
+    rated: Rated
+    overruled: int | None
+
+    def describe(self, names: Sequence[str]) -> str:
+        """Return by what the arms are ranked."""
+        if self.overruled is None:
+            return "ranked by Bradley–Terry rating"
+        first, other = names[self.leaders[0]], names[self.overruled]
+        return (
+            f"{first} is first by the verdict, though {other} has a higher rating; the others by Bradley–Terry rating"
+        )
 
 
-def ranked(tally: Tally) -> Ranking:
-    """Rank the arms: active arms before retired ones, by how many they lead, then by score.
+def rank_arms(tally: Tally, named: str | None = None) -> Ranking:
+    """Rank the active arms by their Bradley–Terry ratings.
 
-    Leads come first so that an arm that leads all others is on top, which a score alone does not ensure. If pairs are
-    sparse, see `is_sparse`, the order is by rating instead, after an arm that leads all others. Equal arms share a
-    rank, in the order of their indices; but an arm that was not compared ranks below its equals, so that it is never
-    first where others have met.
-    """
-    n, lead = met(tally), tally.wins - tally.wins.T
-    if _sparse(n, tally.active):
-        leads_all = _over_active(lead > 0, tally.active) == tally.active.sum() - 1
-        rating = np.nan_to_num(simple_ratings(tally.wins, tally.ties), nan=-np.inf)
-        return ranked_by(rating.round(6), leads_all.astype(np.int64), compared(n, tally.active), tally.active)
-    # As `scores`: a share is ½ + lead/2n, so that pairs that never met need no mask. Dividing integers is slow.
-    share = lead.astype(np.float64) / np.maximum(n, 1).astype(np.float64)
-    score = 0.5 + _over_active(share, tally.active) / (2 * np.maximum(tally.active.sum() - tally.active, 1))
-    return ranked_by(score, _over_active(lead > 0, tally.active), compared(n, tally.active), tally.active)
-
-
-def is_sparse(pairs: int, arms: int) -> bool:
-    """Return whether so few pairs have met that leads and scores mislead.
+    An arm that is not compared with the others, directly or through other arms, has no rank. Equal arms share one, in
+    the order of their indices.
 
     Args:
-        pairs: How many pairs of active arms have met.
-        arms: How many arms are active.
+        tally: The counts.
+        named: The arm that the verdict names, which is first.
     """
-    return arms in SPARSE_ARMS and pairs < SPARSE * arms * (arms - 1) / 2
+    arms = len(tally.names)
+    rated = rate_connected(tally.wins, tally.ties, tally.active)
+    rating = (rated.ratings(arms) / TOLD_APART).round()
+    compared = np.flatnonzero(~np.isnan(rating) & tally.active)
+    if len(compared) < min(2, tally.active.sum()):  # only retired arms have met
+        compared = np.zeros(0, np.int64)
+    first = -1 if named is None else tally.names.index(named)
+    order = compared[np.lexsort((compared, -rating[compared], compared != first))]
+    ranks = _share_ranks(rating[order], order == first)
+    leaders = order[ranks == 1].tolist()
+    highest = int(compared[rating[compared].argmax()]) if len(compared) else -1
+    overruled = highest if first in leaders and rating[highest] > rating[first] else None
+    alone = np.isin(np.arange(arms), compared, invert=True)
+    rest = np.flatnonzero(alone & tally.active).tolist() + np.flatnonzero(~tally.active).tolist()
+    listed: list[tuple[int | None, int]] = list(zip(ranks.tolist(), order.tolist()))
+    return Ranking(listed + [(None, arm) for arm in rest], leaders, rated, overruled)
 
 
-def ranked_words(tally: Tally) -> str:
-    """Return by what `ranked` ranks the arms."""
-    return RANKED_BY_RATING if is_ranked_by_rating(tally) else RANKED
-
-
-def is_ranked_by_rating(tally: Tally) -> bool:
-    """Return whether `ranked` ranks by rating, which takes longer than leads."""
-    return _sparse(met(tally), tally.active)
-
-
-def _sparse(n: Ints, active: Bools) -> bool:
-    among = n if active.all() else n[np.ix_(active, active)]
-    return len(among) in SPARSE_ARMS and is_sparse(int(np.count_nonzero(among)) // 2, len(among))
-
-
-def ranked_by(score: Floats, led: Ints, is_compared: Bools, active: Bools) -> Ranking:
-    """Rank the arms by what `ranked` computes from the counts.
-
-    Args:
-        score: (K,) float64: See `scores`.
-        led: (K,) int64: See `beaten`.
-        is_compared: (K,) bool: See `compared`.
-        active: (K,) bool.
-    """
-    keys = np.stack([~is_compared, -score.round(12), -led, ~active])
-    order = np.lexsort(keys)  # by the last key first, and by index where all are equal
-    differs = np.append(True, (keys[:, order[1:]] != keys[:, order[:-1]]).any(axis=0))
-    rank = np.maximum.accumulate(np.where(differs, np.arange(1, len(order) + 1), 0))
-    first = order[rank == 1].tolist() if (active & is_compared).any() else []
-    return Ranking(list(zip(rank.tolist(), order.tolist())), first)
-
-
-def ranking(tally: Tally) -> list[tuple[int, int]]:
-    """Return rank and index of each arm, best first, see `ranked`."""
-    return ranked(tally).ranks
-
-
-def leaders(tally: Tally) -> list[int]:
-    """Return the active arms that share the first rank, see `ranked`."""
-    return ranked(tally).leaders
+def _share_ranks(rating: Floats, is_named: Bools) -> Ints:
+    """(n,) int64: the rank of each of these arms, which are in order."""
+    differs = np.append(True, (rating[1:] != rating[:-1]) | is_named[:-1])[: len(rating)]
+    return np.maximum.accumulate(np.where(differs, np.arange(1, len(rating) + 1), 0))
 
 
 def _counts(what: str, given: npt.ArrayLike, arms: int) -> Ints:

@@ -4,23 +4,27 @@ import dataclasses
 import html
 import itertools
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 
-from ..errors import InvalidInput, counted
-from ..theory import kl
+from ..errors import InvalidInput, counted, percent
 from .about import GIVEN, INDEPENDENT, THESE_PEOPLE, About, Strength, describe_scope
 from .certainty import Certainty, certainty_of, checked_confidence, checked_margin
 from .exhausted import Exhausted
+from .leaderboard import find_shares
 from .reach import Reach
-from .tally import Bools, Floats, Tally, estimates, leaders, met, ranked, ranking
+from .standing import MOST_SHOWN, standing
+from .tally import Bools, Floats, Tally, estimates, met, rank_arms
 
 Kind = Literal["winner", "no condorcet winner", "practically tied", "not yet"]
-LATER = ("leader", "level_with", "open_pairs", "duels_to_go")  # what depends on the ranking, see `_pending`
+# What is computed when it is first looked at, by the function that the verdict keeps under this name: to rank takes
+# long, and to forecast far longer.
+LATER = dict.fromkeys(("leader", "level_with", "open_pairs"), "_still_open")
+LATER |= {"answers_to_go": "_answers_to_go", "effect": "_effect"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +60,26 @@ class Missing:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Effect:
+    """By how much an arm wins, see `LeaderboardRow.share`.
+
+    Attributes:
+        share: The share of comparisons with the other active arms that it is expected to win.
+        lower: The lower limit of the share; None if there are too many arms.
+        upper: The upper limit of the share.
+    """
+
+    share: float
+    lower: float | None = None
+    upper: float | None = None
+
+    def __str__(self) -> str:
+        if self.lower is None or self.upper is None:
+            return f"{percent(self.share)} %"
+        return f"{percent(self.share)} % ({percent(self.lower)} to {percent(self.upper)} %)"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Verdict:
     """What is known about the best of a study's active arms; `str` gives it as text, `as_dict` as plain data.
 
@@ -77,7 +101,8 @@ class Verdict:
             last beats the first.
         open_pairs: Not yet: the undecided (arm, other), the least certain first. The arm is the first in the ranking
             that no other one clearly beats. If it is the only arm left, the others are retired.
-        duels_to_go: Not yet: an estimate of how many more duels the open pairs need; None if unknown.
+        answers_to_go: Not yet: how many more answers are likely needed, the median of `Study.standing`; None if nothing
+            is forecast, as with more than 50 active arms.
         void: Why nothing is promised about errors, such as answers that were undone.
         about: What it is about: `new-items`, `these-items` or `these-answers`, see `create_study`.
         strength: What it holds for. `independent answers`: it takes each answer as an independent draw, such as one of
@@ -95,6 +120,8 @@ class Verdict:
             is about new items anyway, or there are none. This and the next are promises of their own.
         other_people: Whether it also wins with other people like these, on the same items; None if every answer is of
             somebody new anyway, or it is not known whose they are.
+        effect: By how much the leader wins; None without one, if several share the first rank, or if it is not compared
+            with the others. It is an estimate by the model of the ratings, and no part of the promise.
     """
 
     kind: Kind
@@ -110,7 +137,7 @@ class Verdict:
     losses: tuple[tuple[str, str], ...] = ()
     cycle: tuple[str, ...] = ()
     open_pairs: tuple[tuple[str, str], ...] = ()
-    duels_to_go: int | None = None
+    answers_to_go: int | None = dataclasses.field(default=None, compare=False)
     void: str | None = None
     about: About = "these-items"
     strength: Strength = INDEPENDENT
@@ -122,45 +149,63 @@ class Verdict:
     exhausted: Exhausted | None = None
     other_items: Reach | None = None
     other_people: Reach | None = None
+    effect: Effect | None = None
 
     def __getattribute__(self, name: str) -> Any:
-        if name in LATER:
+        if (function := LATER.get(name)) is not None:
             fields = super().__getattribute__("__dict__")
-            if (compute := fields.get("_later")) is not None:
+            if (compute := fields.get(function)) is not None:
                 fields.update(compute())  # a thread that comes here meanwhile computes the same
-                fields["_later"] = None
+                fields[function] = None
         return super().__getattribute__(name)
+
+    @property
+    def named(self) -> str | None:
+        """The arm that it names: the winner, or the one that is practically as good as any."""
+        return self.leader if self.kind in ("winner", "practically tied") else None
 
     def __getstate__(self) -> dict[str, Any]:
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     def __str__(self) -> str:
-        return self._text(_how_long(self))
+        return self.text()
 
-    def text(self, answers: int | None) -> str:
-        """Return the verdict as text, with a better estimate than its own of how long it takes.
+    def text(self, forecast: bool = True) -> str:
+        """Return the verdict as text.
 
         Args:
-            answers: How many more answers are likely needed, such as `Standing.answers_median`; None to say nothing.
+            forecast: Whether to say how many more answers are likely needed.
         """
-        return self._text(f"About {_about(answers)} more answers are likely needed." if answers else "")
-
-    def _text(self, how_long: str) -> str:
         kinds = {"winner": _winner, "no condorcet winner": _no_winner, "practically tied": _tied}
-        found = kinds[self.kind](self) if self.kind in kinds else _not_yet(self, how_long)
+        found = kinds[self.kind](self) if self.kind in kinds else _not_yet(self, _how_long(self) if forecast else "")
         scope = describe_scope(self.about, self.strength, self.items)
         if scope and found.startswith("No "):  # other sentences begin with an arm's name
             found = f"n{found[1:]}"
         parts = [
             f"{scope}: {found}" if scope else found,
+            self.effect_text(),
             self.exhausted,
-            _describe_answers(self),
+            self.answers_text(),
             _describe_missing(self),
             _describe_contradictions(self),
             *_describe_reaches(self),
             _promise(self),
         ]
         return " ".join(str(part) for part in parts if part)
+
+    def effect_text(self) -> str:
+        """Return by how much the leader wins, as a sentence; empty if that is not known."""
+        if self.effect is None:
+            return ""
+        others = "the other arm" if self.arms == 2 else "the others"
+        return f"{self.leader} wins {self.effect} against {others}{' so far' if self.kind == 'not yet' else ''}."
+
+    def answers_text(self) -> str:
+        """Return how many answers there are, of whom and about how many prompts, as a sentence."""
+        who, found = self.answerers, counted(self.duels, "answer")
+        if who is not None and who.by_people and who.by_people >= self.duels:
+            found += f" by {counted(who.people, 'person', 'people')}"
+        return f"{found} so far."
 
     def _repr_html_(self) -> str:
         return f"<p><strong>{html.escape(headline(self.as_dict()))}</strong><br>{html.escape(str(self))}</p>"
@@ -188,6 +233,7 @@ def verdict(
     margin: float = 0.0,
     void: str | None = None,
     named: str | None = None,
+    left: Floats | None = None,
     **known: Any,
 ) -> Verdict:
     """Return the verdict on the active arms: a winner, no Condorcet winner, practically tied, or not yet.
@@ -200,6 +246,7 @@ def verdict(
         margin: At least 0 and below ½. An arm is declared practically tied only if this is above 0.
         void: Why that promise does not hold, such as answers that were undone after a look.
         named: An active arm that was certain to win at an earlier moment, see `moments`.
+        left: (K, K) float64: How many questions about each pair can still be asked, see `standing`; for the forecast.
         **known: Further fields of `Verdict`.
 
     Raises:
@@ -226,14 +273,44 @@ def verdict(
     if (wins[active] == len(active) - 1).any() and (len(active) > 1 or found.only_arm_wins):
         named = tally.names[active[wins[active].argmax()]]
     if named is not None:
-        return Verdict(kind="winner", winner=named, leader=named, **known)
+        return with_effect(Verdict(kind="winner", winner=named, leader=named, **known), tally)
     if len(active) > 1 and found.losses[:, active].any(axis=0).all():
         return Verdict(kind="no condorcet winner", **_losses(tally, found), **known)
     may_tie = len(active) > 1 and (margin > 0 or tally.is_finite)
     tied = _practically_tied(tally, found, margin) if may_tie else None
     if tied is not None:
-        return Verdict(kind="practically tied", **tied, **known)
-    return _pending(known, partial(_still_open, tally, found))
+        return with_effect(Verdict(kind="practically tied", **tied, **known), tally)
+    pending = Verdict(kind="not yet", **known)
+    pending.__dict__["_still_open"] = partial(_still_open, tally, found)
+    pending.__dict__["_answers_to_go"] = partial(_answers_to_go, tally, confidence, margin, left)
+    return with_effect(pending, tally)
+
+
+def with_effect(verdict: Verdict, tally: Tally) -> Verdict:
+    """Have a verdict say by how much its leader wins, once it is asked for that.
+
+    Args:
+        verdict: The verdict, which is changed.
+        tally: The counts.
+    """
+    verdict.__dict__["_effect"] = partial(_find_effect, verdict, tally)
+    return verdict
+
+
+def _find_effect(verdict: Verdict, tally: Tally) -> dict[str, Any]:
+    if verdict.leader is None or verdict.level_with or verdict.arms < 2:
+        return {}
+    found = find_shares(tally, rank_arms(tally, verdict.named), verdict.confidence)
+    values = [float(column[tally.names.index(verdict.leader)]) for column in found]
+    share, lower, upper = (None if value != value else round(value, 6) for value in values)
+    return {} if share is None else {"effect": Effect(share=share, lower=lower, upper=upper)}
+
+
+def _answers_to_go(tally: Tally, confidence: float, margin: float, left: Floats | None) -> dict[str, Any]:
+    if not 1 < tally.active.sum() <= MOST_SHOWN:
+        return {"answers_to_go": None}
+    found = standing(tally, confidence=confidence, margin=margin, left=left, known=False)
+    return {"answers_to_go": found.answers_median}
 
 
 def _is_complete(tally: Tally, active: np.ndarray) -> bool:
@@ -248,18 +325,12 @@ PARTS: dict[str, Any] = {
     "exhausted": Exhausted,
     "other_items": Reach,
     "other_people": Reach,
+    "effect": Effect,
 }
 
 
 def _as_tuples(value: Any) -> Any:
     return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
-
-
-def _pending(known: dict[str, Any], still_open: Callable[[], dict[str, Any]]) -> Verdict:
-    """A verdict whose fields in `LATER` are computed when one of them is first looked at, since ranking takes long."""
-    verdict = Verdict(kind="not yet", **known)
-    verdict.__dict__["_later"] = still_open
-    return verdict
 
 
 def _losses(tally: Tally, found: Certainty) -> dict[str, Any]:
@@ -271,7 +342,7 @@ def _losses(tally: Tally, found: Certainty) -> dict[str, Any]:
     names, excess = tally.names, found.excess()
     beaten_by = np.where(found.losses, excess, -np.inf).argmax(axis=0).tolist()
     certain = np.asarray(found.certain() & found.losses)
-    cycle = _some_cycle(certain, np.where(certain, excess, -np.inf), leaders(tally)[0])
+    cycle = _some_cycle(certain, np.where(certain, excess, -np.inf), rank_arms(tally).leaders[0])
     for k, arm in enumerate(cycle):
         beaten_by[arm] = cycle[k - 1]
     losses = tuple((names[arm], names[beaten_by[arm]]) for arm in np.flatnonzero(tally.active))
@@ -312,7 +383,7 @@ def _practically_tied(tally: Tally, found: Certainty, margin: float) -> dict[str
     """The arm that no active arm beats by more than the margin; if several, the first without a certain loss."""
     above = np.asarray((estimates(tally) >= 0.5 - margin) | np.eye(len(tally.names), dtype=bool))
     close = found.close(margin, np.asarray(above[:, tally.active].all(axis=1)))  # others score too little to be close
-    fit = [arm for _, arm in ranking(tally) if tally.active[arm] and close[arm, tally.active].all()]
+    fit = [arm for _, arm in rank_arms(tally).ranks if tally.active[arm] and close[arm, tally.active].all()]
     if not fit:
         return None
     leader = min(fit, key=lambda arm: found.wins[:, arm].any())
@@ -321,7 +392,7 @@ def _practically_tied(tally: Tally, found: Certainty, margin: float) -> dict[str
 
 
 def _still_open(tally: Tally, found: Certainty) -> dict[str, Any]:
-    """Who leads, which pairs are open, and how many duels these need.
+    """Who leads, and which pairs are open.
 
     The open pairs are those of the first arm in the ranking that no other one clearly beats, by the verdict's test and,
     where that leaves a choice, by that of the tables. If every arm is clearly beaten, but there is not yet the evidence
@@ -332,7 +403,7 @@ def _still_open(tally: Tally, found: Certainty) -> dict[str, Any]:
         (left,) = active.tolist()
         others = [k for k in range(len(names)) if k != left and not found.beats[left, k]]
         return {"open_pairs": tuple((names[left], names[k]) for k in others)}
-    order, first = ranked(tally)
+    order, first, *_ = rank_arms(tally)
     if not first:
         return {"open_pairs": tuple(itertools.combinations([names[k] for k in active], 2))}
     in_order = np.array([arm for _, arm in order[: len(active)]])  # retired arms come last
@@ -351,27 +422,7 @@ def _still_open(tally: Tally, found: Certainty) -> dict[str, Any]:
         "leader": names[first[0]],
         "level_with": tuple(names[k] for k in first[1:]),
         "open_pairs": tuple((names[arm], names[j]) for j in undecided),
-        "duels_to_go": _duels_to_go(tally, arm, undecided, found.missing(arm)),
     }
-
-
-def _duels_to_go(tally: Tally, arm: int, undecided: np.ndarray, missing: np.ndarray) -> int | None:
-    """How many duels an arm needs against the undecided ones, if it keeps winning as it has.
-
-    If the next duel is won with probability q = (w+½)/(n+1), ln M(½) is expected to grow by kl(q, ½), and q to stay.
-    An arm that it never met is assumed to be as strong as those it met. None if it does not lead all of them.
-    """
-    counts = np.stack([tally.wins[arm], tally.wins[:, arm], tally.ties[arm]])
-    total = counts[:, tally.active].sum(axis=1, keepdims=True)
-    counts = np.where(counts.sum(axis=0) > 0, counts, total)[:, undecided]
-    won, lost = counts[:2]
-    if (won <= lost).any():
-        return None
-    growth = kl((won + 0.5) / (won + lost + 1), 0.5) * (won + lost) / counts.sum(axis=0)
-    needed = np.ceil(missing[undecided] / growth)
-    if tally.is_finite:
-        needed = np.minimum(needed, (tally.items or 0) - met(tally)[arm, undecided])
-    return int(needed.sum())
 
 
 def headline(verdict: Mapping[str, Any], retired: bool = False) -> str:
@@ -382,14 +433,16 @@ def headline(verdict: Mapping[str, Any], retired: bool = False) -> str:
         retired: Whether the study was retired; then nothing is said about duels to come.
     """
     kind, leader = verdict["kind"], verdict["leader"]
+    effect = "" if verdict["effect"] is None else f" {Effect(**verdict['effect'])}"
+    wins = f", wins{effect}" if effect else ""
     if kind == "winner":
-        return f"{'Only arm left' if verdict['arms'] == 1 else 'Winner'}: {leader}"
+        return f"{'Only arm left' if verdict['arms'] == 1 else 'Winner'}: {leader}{wins}"
     if kind == "no condorcet winner":
         return "No winner: no arm beats all others"
     if kind == "practically tied":
         if not verdict["margin"]:
             return f"Level: {listed([leader, *verdict['tied_with']])}"
-        return f"Practically as good as any: {leader}"
+        return f"Practically as good as any: {leader}{wins}"
     nothing = "No verdict" if retired else "Not yet"
     if verdict["arms"] == 1 and not verdict["open_pairs"]:
         return f"{nothing}: there is only one arm"
@@ -400,11 +453,12 @@ def headline(verdict: Mapping[str, Any], retired: bool = False) -> str:
     first = [leader, *verdict["level_with"]]
     if retired:
         return f"No verdict: {listed(first)} {'led' if len(first) == 1 else 'shared the first rank'}"
-    ranks = f"Not yet: {listed(first)} {'leads' if len(first) == 1 else 'share the first rank'}"
-    arm, to_go = verdict["open_pairs"][0][0], verdict["duels_to_go"]
+    by = f" with{effect}" if effect else ""
+    ranks = f"Not yet: {listed(first)} {f'leads{by}' if len(first) == 1 else 'share the first rank'}"
+    arm, to_go = verdict["open_pairs"][0][0], verdict["answers_to_go"]
     if arm not in first:
         return f"{ranks}, {arm} may still win"
-    return ranks if to_go is None else f"{ranks}, about {_about(to_go)} duels to go"
+    return ranks if to_go is None else f"{ranks}, about {_about(to_go)} {'answer' if to_go == 1 else 'answers'} to go"
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:
@@ -459,19 +513,10 @@ def _not_yet(verdict: Verdict, how_long: str) -> str:
 
 
 def _how_long(verdict: Verdict) -> str:
-    if verdict.leader is None or not verdict.open_pairs:
+    if not verdict.answers_to_go:
         return ""
-    if verdict.duels_to_go is None:
-        return f"{verdict.open_pairs[0][0]} does not lead all of them, so how long it takes cannot be told yet."
-    return f"That takes about {_about(verdict.duels_to_go)} more duels between them if it goes on as it has."
-
-
-def _describe_answers(verdict: Verdict) -> str:
-    """How many answers there are, and whose."""
-    who, found = verdict.answerers, counted(verdict.duels, "answer")
-    if who is not None and who.by_people and who.by_people >= verdict.duels:
-        found += f" by {counted(who.people, 'person', 'people')}"
-    return f"{found} so far."
+    likely = "answer is" if verdict.answers_to_go == 1 else "answers are"
+    return f"About {_about(verdict.answers_to_go)} more {likely} likely needed."
 
 
 def _describe_missing(verdict: Verdict) -> str:

@@ -15,7 +15,6 @@ from ...storage.storage import Write
 from ...study.board import verdict_data
 from ...study.glance import pair_history
 from ...study.leaderboard import preferences_page
-from ...study.tally import ranked_words
 from ...study.worker import read_packed
 from ...votes.written import write_votes
 from ..downloads import attachment
@@ -61,8 +60,8 @@ def plain(content: bytes) -> bytes:
 @router.get("/api/studies/{study}/leaderboard", response_model=Leaderboard)
 def leaderboard(study: Found, confidence: Confidence | None = None) -> dict[str, object]:
     """List the arms, best first."""
-    rows = [row._asdict() for row in study.leaderboard(confidence)]
-    return {"leaderboard": rows, "ranked": ranked_words(study.tally())}
+    found = study.ranked_leaderboard(confidence)
+    return {"leaderboard": [row._asdict() for row in found.rows], "ranked": found.ranked}
 
 
 @router.get("/api/studies/{study}/preferences", response_model=Preferences)

@@ -10,6 +10,7 @@ const own = base ?? at(study);
 const place = (id) => document.getElementById(id);
 const whole = (number) => number.toLocaleString("en");
 const NUMBERED = 12; // arms: with more, the cells of the map have no numbers
+const FEW = 5; // answers: a cell with fewer is grey
 const AGAIN = 15_000; // milliseconds until a forecast is looked at again
 const SEARCHED = 15; // arms: with more, there is a field to search them
 
@@ -61,44 +62,37 @@ function until(time) {
 }
 
 function drawArms(glance) {
-  const rated = glance.arms.filter((arm) => arm.rating !== null);
-  const ends = rated.flatMap((arm) => [arm.lower ?? arm.rating, arm.upper ?? arm.rating, arm.rating]);
-  const [low, high] = [Math.min(...ends), Math.max(...ends)];
-  const position = (value) => (high > low ? (100 * (value - low)) / (high - low) : 50);
   const wanted = place("arms-search").value.trim().toLowerCase();
   const found = glance.arms.filter((arm) => arm.arm.toLowerCase().includes(wanted));
-  place("arms").classList.toggle("no-chance", glance.arms.every((arm) => arm.chance === null));
   place("arms-tools").hidden = glance.arms_total <= SEARCHED;
-  place("arms").tBodies[0].replaceChildren(...found.map((arm) => armRow(arm, position)));
+  place("arms").tBodies[0].replaceChildren(...found.map(armRow));
   const left = glance.arms_total - glance.arms.length;
   place("arms-more").textContent = left ? `${whole(left)} more arms${base ? "" : " are in the tables under Advanced, and in the API"}.` : "";
   const ranked = glance.ranked[0].toUpperCase() + glance.ranked.slice(1);
   place("ranks").textContent = glance.ranks;
   place("ranked").textContent = glance.answers
-    ? `${ranked}. A rating is on the scale of Elo, with its 95 % interval: 400 points are odds of 10 to 1.`
+    ? `${ranked}. Wins are the share of comparisons with the others that an arm is expected to win, with an interval of 95\u00a0% that holds, about, whenever you look. A rating is on the scale of Elo: 400 points are odds of 10 to 1.`
     : "";
 }
 
 /** Roles are explicit, because on narrow screens the rows are laid out as grids, which have none. */
-function armRow(arm, position) {
+function armRow(arm) {
   const name = element("th", { scope: "row", role: "rowheader" }, element("span", { class: "name" }, arm.arm));
   if (!arm.active) name.append(" ", element("span", { class: "chip quiet" }, "retired"));
   const row = element("tr", { role: "row", class: arm.active ? "" : "off" }, rankCell(arm), name);
-  const chance = element("td", { class: "chance", role: "cell" });
-  if (arm.chance !== null) {
-    const percent = arm.chance < 0.005 ? "<1 %" : arm.chance > 0.995 ? ">99 %" : `${percentOf(arm.chance)} %`;
-    chance.append(track(bar("bar", 0, 100 * arm.chance)), element("span", { class: "figure" }, percent));
+  const share = element("td", { class: "share", role: "cell" });
+  if (arm.share !== null) {
+    const limited = arm.lower !== null;
+    const interval = limited ? [bar("interval", 100 * arm.lower, 100 * (arm.upper - arm.lower))] : [];
+    share.append(track(...interval, bar("dot", 100 * arm.share, 0)));
+    share.append(element("span", { class: "figure" }, `${percentOf(arm.share)}\u00a0%`));
+    if (limited) {
+      const [comma, limits] = [element("span", { class: "comma" }, ", "), `${percentOf(arm.lower)} to ${percentOf(arm.upper)}\u00a0%`];
+      share.append(element("span", { class: "between" }, comma, limits));
+    }
   }
-  const rating = element("td", { class: "rating", role: "cell" });
-  if (arm.rating !== null) {
-    const [from, to] = [position(arm.lower ?? arm.rating), position(arm.upper ?? arm.rating)];
-    const dot = bar("dot", position(arm.rating), 0);
-    const open = arm.lower === null || arm.upper === null;
-    const interval = open ? "" : `, ${whole(Math.round(arm.lower))} to ${whole(Math.round(arm.upper))}`;
-    rating.append(track(bar("interval", from, to - from), dot), element("span", { class: "figure" }, whole(Math.round(arm.rating))));
-    rating.append(element("span", { class: "between" }, interval));
-  }
-  row.append(chance, rating, ...[arm.wins, arm.losses, arm.ties].map((number) => cell(whole(number), "n count")));
+  const rating = cell(arm.rating === null ? "–" : whole(Math.round(arm.rating)), "n rating");
+  row.append(share, rating, ...[arm.wins, arm.losses, arm.ties].map((number) => cell(whole(number), "n count")));
   return row;
 }
 
@@ -167,8 +161,8 @@ function mapCell(names, i, j, pair, size) {
   const sure = pair.certain === 0 ? "not certain" : "certain";
   const label = `${names[i]} wins ${percent} of ${whole(met)} against ${names[j]}, ${sure}`;
   const button = element("button", { type: "button", "aria-label": label, title: label, "data-pair": `${i} ${j}` });
-  if (size <= NUMBERED) button.append(String(rounded));
-  const made = element("td", { class: pair.certain === 0 ? "pale" : "sure" }, button);
+  if (size <= NUMBERED) button.append(String(rounded), element("small", {}, whole(met)));
+  const made = element("td", { class: met < FEW ? "few" : pair.certain === 0 ? "pale" : "sure" }, button);
   const shade = pair.certain === 0 ? (share * met + 2) / (met + 4) : share; // few answers are no strong colour
   made.style.setProperty("--share", `${Math.round(100 * Math.abs(2 * shade - 1))}%`);
   made.dataset.side = share >= 0.5 ? "wins" : "loses";
