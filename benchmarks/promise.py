@@ -64,12 +64,14 @@ from duels.study.tally import Tally
 
 CONFIDENCE, DELTA = 0.95, 0.05
 STUDIES, ANSWERS = 2000, 5000
+LEASE = 10.0  # mean times of an answer of the quicker side
 AGAIN = 4  # times as many studies decide where the first ones leave it open
 LOG_PI = math.log(math.pi)
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "promise.png"
 PLAIN, TABLES, FINITE = range(3)  # evidence: of the verdict, of the tables, and on a set of final answers
 BY_POLICY, BY_HUNTER, BY_CHANCE = range(3)  # who chooses the pairs
 LOSER_MEETS, WINNER_MEETS, INSERTION = range(3)  # paths of voters
+WAITING, RECEIVED, EXPIRED = 0.0, 1.0, 2.0  # what became of a question
 
 arrange: Any = None  # placeholder for an interleaving method's kernel
 
@@ -269,6 +271,7 @@ def note_named(out: np.ndarray, place: int, t: int, is_right: bool) -> None:
 def play_on_items(
     chance: np.ndarray,
     is_final: bool,
+    ties: float,
     orders: np.ndarray,
     by: int,
     state: asking.State,
@@ -286,6 +289,7 @@ def play_on_items(
     Args:
         chance: (N, K, K): the chance that i wins over j on each item; if answers are final, the outcome.
         is_final: Whether answers are final.
+        ties: How often an answer that is not final is a tie.
         orders: (K, K, N): the items in the order of each pair; empty to draw them with replacement.
         by: Who chooses the pairs.
         state: Of the policy.
@@ -309,7 +313,8 @@ def play_on_items(
         asked[low, high] += 1
         outcome = chance[item, i, j]
         if not is_final:
-            outcome = 1.0 if luck.random() < outcome else 0.0
+            is_tie = ties > 0.0 and luck.random() < ties
+            outcome = 0.5 if is_tie else 1.0 if luck.random() < outcome else 0.0
         if by == BY_POLICY:
             note_answer(state, params, t, i, j, outcome)
         out[6] = t
@@ -587,8 +592,10 @@ def play_delayed(
     at_once: int,
     slow: float,
     by: int,
+    lease: float,
     received: Test,
     printed: Test,
+    standing: Test,
     line: Line,
     limit: int,
     luck: np.random.Generator,
@@ -597,21 +604,25 @@ def play_delayed(
 ) -> None:
     """Kernel: level arms, and answers that take longer if the first arm has not won. Each question is of somebody new.
 
+    With a lease, only winners count that would stand had all questions without an answer gone the other way.
+
     Args:
         at_once: How many questions are open at any time.
         slow: How many times as long such answers take.
         by: Who chooses the pairs, from the answers received.
+        lease: After what time an answer does not count any more; 0 if it always does.
         received: The test of the answers received, which is the naive reading.
         printed: The test of the questions in asking order.
+        standing: The test of the answers that count, where all other questions count as lost.
         line: About other people, by the questions in asking order too.
         limit: How many answers.
         luck: Of everything.
-        log: (4, limit + at_once): left, right, the outcome for the left, and 1 if it was received.
+        log: (4, limit + at_once): left, right, the outcome for the left, and RECEIVED, WAITING or EXPIRED.
         out: See `Found`.
     """
     arms = len(received.ahead)
     due, question = np.zeros(at_once), np.full(at_once, -1, np.int64)
-    questions, now = 0, 0.0
+    questions, now, missing = 0, 0.0, np.zeros((arms, arms))
     for t in range(1, limit + 1):
         for place in range(at_once):
             if question[place] < 0:
@@ -620,22 +631,38 @@ def play_delayed(
                     i, j = hunt(received) if by == BY_HUNTER and luck.random() < 0.9 else draw_pair(arms, luck)
                 i, j = min(i, j), max(i, j)
                 outcome = 1.0 if luck.random() < 0.5 else 0.0
-                takes = slow if i == 0 and outcome == 0.0 else 1.0
-                due[place] = now - takes * math.log(1.0 - luck.random())
+                takes = -(slow if i == 0 and outcome == 0.0 else 1.0) * math.log(1.0 - luck.random())
+                due[place] = now + takes
+                if lease > 0.0 and takes > lease:
+                    due[place], log[3, questions] = now + lease, EXPIRED
                 question[place] = questions
+                missing[i, j] += 1.0
+                missing[j, i] += 1.0
                 log[0, questions], log[1, questions], log[2, questions] = i, j, outcome
                 questions += 1
         place = int(due.argmin())
         now, number = due[place], question[place]
-        question[place], log[3, number] = -1, 1.0
-        out[6] = t
+        question[place], out[6] = -1, t
+        if log[3, number] == EXPIRED:
+            continue
+        log[3, number] = RECEIVED
         i, j = int(log[0, number]), int(log[1, number])
         if take_answer(received, i, j, log[2, number]) >= 0:
             note_named(out, 2, t, False)
+        if lease > 0.0:
+            missing[i, j] -= 1.0
+            missing[j, i] -= 1.0
+            take_answer(standing, i, j, log[2, number])
+            review(standing, i, j, missing[i, j])
+            review(standing, j, i, missing[i, j])
+            if find_named(standing, i, j) >= 0:
+                note_named(out, 0, t, False)
+    if lease > 0.0:
+        return
     read_in_order(printed, log[:, :questions], out)
     for number in range(questions if len(line.seen) > 0 else 0):  # what is open at the end would only count against it
         i, j = int(log[0, number]), int(log[1, number])
-        if log[3, number] == 1.0 and out[4] == 0 and extend_line(line, number, i, j, log[2, number]):
+        if log[3, number] == RECEIVED and out[4] == 0 and extend_line(line, number, i, j, log[2, number]):
             out[4] = number + 1
 
 
@@ -654,7 +681,7 @@ def read_in_order(printed: Test, log: np.ndarray, out: np.ndarray) -> None:
     waiting = np.zeros((arms, arms))
     for number in range(log.shape[1]):
         i, j = int(log[0, number]), int(log[1, number])
-        if log[3, number] == 0.0:
+        if log[3, number] == WAITING:
             waiting[i, j] += 1.0
             waiting[j, i] += 1.0
         else:
@@ -801,7 +828,13 @@ NO_ORDERS = np.zeros((1, 1, 0), np.int64)
 
 
 def study_items(
-    about: str, draw: Callable[[np.random.Generator], np.ndarray], arms: int, by: int, has_line: bool, rng: Any
+    about: str,
+    draw: Callable[[np.random.Generator], np.ndarray],
+    arms: int,
+    by: int,
+    has_line: bool,
+    rng: Any,
+    ties: float = 0.0,
 ) -> Found:
     """One study on items: of a judge, or of people who answer once."""
     chance = draw(rng)
@@ -815,6 +848,7 @@ def study_items(
     kernel(play_on_items)(
         chance,
         about == THESE_ANSWERS,
+        ties,
         orders,
         by,
         asking.init(arms, None, PARAMS),
@@ -878,12 +912,12 @@ def study_hunter(arms: int, rng: Any, level: str = THESE_PEOPLE) -> Found:
     return found[0]._replace(named_before=found[1].named, wrong_before=found[1].wrong)
 
 
-def study_delays(arms: int, at_once: int, slow: float, by: int, rng: Any) -> Found:
+def study_delays(arms: int, at_once: int, slow: float, by: int, rng: Any, lease: float = 0.0) -> Found:
     """One study with questions that wait for their answers."""
     out, log = np.zeros(len(Found._fields), np.int64), np.zeros((4, ANSWERS + at_once))
-    make = new_test(rule_of(arms, THESE_ITEMS))
-    line = new_line(arms, log.shape[1])
-    kernel(play_delayed)(at_once, slow, by, make(arms), make(arms), line, ANSWERS, rng, log, out)
+    tests = [new_test(rule_of(arms, THESE_ITEMS))(arms) for _ in range(3)]
+    line = new_line(arms, 0 if lease else log.shape[1])
+    kernel(play_delayed)(at_once, slow, by, lease, *tests, line, ANSWERS, rng, log, out)
     return Found(*out.tolist())
 
 
@@ -906,20 +940,33 @@ def study_clicks(method: str, falling: bool, rng: Any) -> Found:
 
 
 def run_judge(
-    about: str, arms: int, items: int, rng: Any, *, is_final: bool = False, calls: int | None = None
+    about: str,
+    arms: int,
+    items: int,
+    rng: Any,
+    *,
+    is_final: bool = False,
+    calls: int | None = None,
+    orders: str = "one",
+    biased: float = 0.0,
 ) -> Found:
-    """Call `find_best` with a judge that tosses coins, or whose answers are final and exactly level."""
+    """Call `find_best` with a judge that tosses coins, or whose answers are final and exactly level.
+
+    On a share of the items, `biased`, it prefers the left side.
+    """
     names, luck = [f"arm {k}" for k in range(arms)], random.Random(int(rng.integers(1 << 62)))
     answers = draw_answers(arms, items, 0.2, 0, rng)
 
     def judge(prompt: str, left: str, right: str) -> str:
+        if int(prompt) < biased * items:
+            return "left"
         if not is_final:
             return "left" if luck.random() < 0.5 else "right"
         said = answers[int(prompt), names.index(left.partition(" on ")[0]), names.index(right.partition(" on ")[0])]
         return {1.0: "left", 0.0: "right", 0.5: "tie"}[float(said)]
 
     outputs = {name: [f"{name} on {number}" for number in range(items)] for name in names}
-    options: dict[str, Any] = {"about": about, "max_calls": calls, "concurrency": 1, "orders": "one"}
+    options: dict[str, Any] = {"about": about, "max_calls": calls, "concurrency": 1, "orders": orders}
     prompts = list(map(str, range(items)))
     result = duels.find_best(outputs, judge, prompts=prompts, storage="sqlite://", progress=False, **options)
     return found_through(result.winner is not None, result.winner is not None, result.verdict.duels)
@@ -1016,6 +1063,9 @@ def list_cells() -> Iterator[Cell]:
                 draw = partial(draw_chances, how, arms, items, has_reverses=False)
                 study = partial(study_items, NEW_ITEMS, draw_by(draw), arms, policy, False)
                 yield Cell(NEW_ITEMS, name, arms, items, study, BEFORE_FINAL)
+            draw = partial(draw_chances, "repeats 80 %", arms, items, has_reverses=False)
+            study = partial(study_items, NEW_ITEMS, draw_by(draw), arms, policy, False, ties=0.4)
+            yield Cell(NEW_ITEMS, f"{JUDGES['repeats 80 %']}, 40 % ties", arms, items, study, BEFORE_FINAL)
             for ties, more, name in (
                 (0.0, 0, "level"),
                 (0.2, 0, "level, 20 % ties"),
@@ -1044,6 +1094,9 @@ def list_cells() -> Iterator[Cell]:
                 study = partial(study_items, THESE_ITEMS, draw_by(draw), arms, policy, True)
                 name = f"sampled items, people who agree on {agree} %"
                 yield Cell(THESE_ITEMS, name, arms, items, study, BEFORE_DRAWS, OTHER_ITEMS)
+            draw = partial(draw_chances, "agree 60 %", arms, items, has_reverses=True)
+            study = partial(study_items, THESE_ITEMS, draw_by(draw), arms, hunter, False, ties=0.4)
+            yield Cell(THESE_ITEMS, "level items, people who agree on 60 %, 40 % ties", arms, items, study)
     yield from list_people()
     yield from list_delays()
     for method in METHODS:
@@ -1093,6 +1146,10 @@ def list_delays() -> Iterator[Cell]:
                 name = f"{at_once} open, one side {slow:g} times as slow"
                 study = partial(study_delays, arms, at_once, slow, by)
                 yield Cell("late answers", name, arms, 0, study, BEFORE_RECEIVED, OTHER_PEOPLE if arms == 2 else "")
+            for slow in (1.0, 3.0, 10.0):
+                name = f"{at_once} open, one side {slow:g} times as slow, a lease of 10 mean times"
+                study = partial(study_delays, arms, at_once, slow, by, lease=LEASE)
+                yield Cell("winners that would stand", name, arms, 0, study, BEFORE_RECEIVED)
 
 
 def list_api() -> Iterator[Cell]:
@@ -1101,6 +1158,10 @@ def list_api() -> Iterator[Cell]:
     for arms, items in ((2, 60), (3, 20)):
         study = partial(run_judge, NEW_ITEMS, arms, items)
         yield Cell(NEW_ITEMS, "find_best, a judge that tosses coins", arms, items, study, **few)
+    for orders in ("both", "auto"):
+        study = partial(run_judge, NEW_ITEMS, 2, 60, orders=orders, biased=0.4)
+        name = f"find_best, orders={orders}, a coin that prefers a side on 40 % of the items"
+        yield Cell(NEW_ITEMS, name, 2, 60, study, **few)
     study = partial(run_judge, THESE_ITEMS, 2, 20, calls=200)
     yield Cell(THESE_ITEMS, "find_best, a judge that tosses coins, 200 calls", 2, 20, study, **few)
     study = partial(run_judge, THESE_ANSWERS, 3, 20, is_final=True)
