@@ -342,9 +342,10 @@ def test_conjugate_gradients_say_if_they_fail():
     assert solve(np.eye(2), [0.0, 0.0]).tolist() == [0.0, 0.0]
 
 
-@pytest.mark.parametrize(("arms", "digits"), [(40, 12), (80, 12)])
-def test_counts_that_are_too_uneven_are_refused(arms, digits):
-    wins, ties = uneven(np.random.default_rng(3), arms, digits)
+@pytest.mark.parametrize("arms", [40, 80])
+def test_counts_that_are_too_uneven_are_refused(arms):
+    """From 1 to 10¹⁵, of which float64 keeps 16 digits."""
+    wins, ties = uneven(np.random.default_rng(2), arms, digits=16)
     tally = Tally(tuple(map(str, range(arms))), wins, ties, np.ones(arms, dtype=bool), arms)
-    with pytest.raises(duels.InvalidInput, match="the counts of their pairs are so uneven"):
+    with pytest.raises(duels.InvalidInput, match="the counts of the(ir)? pairs are so uneven"):
         duels.ratings(tally)

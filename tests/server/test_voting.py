@@ -395,7 +395,7 @@ def test_a_new_arm_does_not_stop_voting(storage, browser, patient):
     while (question := ann.ask())["done"] is None:
         ann.tell(question["duel"], "a")
     assert (question["done"], question["answered"]) == ("everything", 15)
-    assert {row.duels for row in study.leaderboard()} == {10}
+    assert {row.answers for row in study.leaderboard()} == {10}
 
 
 def test_while_outputs_are_missing_voting_is_not_over(storage, browser, patient):

@@ -117,8 +117,8 @@ def maximise(model: Model, cells: Cells, x: Floats) -> Floats:
         if size == 1.0 and (np.abs(step).max() < TOLERANCE or slope @ step <= NO_GAIN * abs(now)):
             return x
     raise InvalidInput(
-        f"the ratings of {cells.arms} arms cannot be computed: the counts of their pairs are so uneven that rounding "
-        "hides the small ones; leave out pairs with few votes, or arms that nearly always win or lose"
+        "the ratings cannot be computed: the counts of the pairs are so uneven that rounding hides the small ones; "
+        "leave out pairs with few votes, or arms that nearly always win or lose"
     )
 
 
