@@ -347,5 +347,5 @@ def test_counts_that_are_too_uneven_are_refused(arms):
     """From 1 to 10¹⁵, of which float64 keeps 16 digits."""
     wins, ties = uneven(np.random.default_rng(2), arms, digits=16)
     tally = Tally(tuple(map(str, range(arms))), wins, ties, np.ones(arms, dtype=bool), arms)
-    with pytest.raises(duels.InvalidInput, match="counts of the.* pairs are so uneven"):
+    with pytest.raises(duels.InvalidInput, match=r"counts of the.* pairs are so uneven"):
         duels.ratings(tally)
