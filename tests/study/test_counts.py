@@ -157,7 +157,7 @@ def test_a_billion_votes_are_an_import_of_a_few_rows(url, tmp_path):
     assert (found.kind, found.winner) == ("winner", "arm 00")
     assert took < 1
     assert "1,001,300,000 answers" in study._repr_html_()
-    assert sum(row.duels for row in study.leaderboard()) == 2 * 1_001_300_000
+    assert sum(row.answers for row in study.leaderboard()) == 2 * 1_001_300_000
     assert study.ask(allow_self=False).id == 570
     assert (tmp_path / "duels.db").stat().st_size < 200_000
     write_votes(study.votes(), tmp_path / "out.csv")

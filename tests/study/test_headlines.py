@@ -31,11 +31,24 @@ def claimed(text):
 
 
 def expected(rows, pairs):
-    """Who may be called first: the active arms of rank 1, if any two active arms have met; by the tables alone."""
-    active = {row["arm"] for row in rows if row["active"]}
-    met = [pair for pair in pairs if pair["duels"] and {pair["first"], pair["second"]} <= active]
-    compared = {arm for pair in met for arm in (pair["first"], pair["second"])}
-    return [row["arm"] for row in rows if row["rank"] == 1 and row["arm"] in compared] if met else []
+    """Who may be called first: the arms of rank 1, where these are compared with one another; not the only one."""
+    ranked = {row["arm"] for row in rows if row["rank"] is not None}
+    assert all(row["active"] for row in rows if row["arm"] in ranked)
+    if ranked:
+        part = compared_with(min(ranked), pairs)
+        assert ranked == {row["arm"] for row in rows if row["active"] and row["arm"] in part}
+        assert len(part) > 1
+    active = sum(row["active"] for row in rows)
+    return [row["arm"] for row in rows if row["rank"] == 1] if active > 1 else []
+
+
+def compared_with(arm, pairs):
+    """The arms that are compared with an arm, itself included, directly or through others."""
+    found = {arm}
+    met = [{pair["first"], pair["second"]} for pair in pairs if pair["duels"]]
+    while more := [both for both in met if len(both & found) == 1]:
+        found.update(*more)
+    return found
 
 
 def clearly_beaten(pairs, active, confidence):
@@ -115,7 +128,8 @@ def plain(rows):
 )
 def test_verdict_and_headline_name_the_arm_that_the_leaderboard_has_first(tally, margin, test, retired):
     found = verdict_of(tally, margin=margin, strength=test)
-    rows, pairs = plain(leaderboard(tally)), plain(preferences(tally))
+    rows = plain(leaderboard(tally, named=found.named).rows)
+    pairs = plain(preferences(tally))
     check(found.as_dict(), str(found), pages.headline(found.as_dict(), False), rows, pairs)
     if retired:
         first = expected(rows, pairs)
@@ -175,7 +189,7 @@ def test_the_page_agrees(study):
     assert re.findall(r'<span class="name">(.)</span>', table) == shown["order"]
     first = expected(rows, pairs)
     ranks = re.findall(r'<td class="n">(\d+|–)</td><th scope="row">', table)
-    assert ranks == [str(row["rank"]) if row["active"] and first else "–" for row in rows]
+    assert ranks == ["–" if row["rank"] is None else str(row["rank"]) for row in rows]
     assert f'data-leader="{first[0] if first else ""}"' in text
     assert glance["verdict"]["headline"] == html.unescape(headline)
     assert f'<h2 id="headline">{headline}</h2>' in at_a_glance
@@ -183,7 +197,7 @@ def test_the_page_agrees(study):
     if found := re.match(r"([a-f]) is the best with a chance of", glance["verdict"]["words"]):
         assert found[1] == first[0]
     assert [row["arm"] for row in glance["arms"]] == shown["order"]
-    assert [row["rank"] for row in glance["arms"]] == [row["rank"] if row["active"] and first else None for row in rows]
+    assert [row["rank"] for row in glance["arms"]] == [row["rank"] for row in rows]
 
 
 CYCLE = [("a", "b"), ("b", "c"), ("c", "a")] * 60
@@ -193,7 +207,7 @@ def test_an_arm_that_never_met_another_does_not_rank_first():
     """a beats b beats c beats a, and d never met anybody: the leaderboard has d last, and only d may still win."""
     study = create_study([*"abcd"], "zoo", Storage("sqlite://"))
     study.import_votes([(winner, loser, "left") for winner, loser in CYCLE])
-    assert [(row.rank, row.arm) for row in study.leaderboard()] == [(1, "a"), (1, "b"), (1, "c"), (4, "d")]
+    assert [(row.rank, row.arm) for row in study.leaderboard()] == [(1, "a"), (1, "b"), (1, "c"), (None, "d")]
     found = study.verdict()
     assert (found.kind, found.leader, found.level_with) == ("not yet", "a", ("b", "c"))
     assert found.open_pairs == (("d", "a"), ("d", "b"), ("d", "c"))

@@ -1,11 +1,14 @@
 """What a run of judges prints."""
 
+import re
+
 import pytest
 from rich.cells import cell_len
 
 import duels
 from duels.judges import Answer
 from duels.storage.storage import Storage
+from duels.study.leaderboard import format_record, format_share
 from duels.study.outcome import alarm_line, money
 from duels.study.positions import Position
 from duels.study.progress import _fitted
@@ -31,16 +34,14 @@ def test_a_winner():
     verdict, *table, costs, repeated = str(result).split("\n")
     assert verdict == str(result.verdict)
     assert verdict.startswith("By the answers given on these 12 prompts: terse is the winner")
-    # The other two never met, which counts as a half each: (0 + ½) / 2.
-    assert [line.split() for line in table] == [
-        ["rank", "score", "rating", "arm"],
-        *([str(row.rank), f"{row.score:.0%}", f"{row.rating:,.0f}", row.arm] for row in result.leaderboard),
+    assert [re.split(r"\s{2,}", line.strip()) for line in table] == [
+        ["rank", "wins", "won–lost–tied", "arm"],
+        *([str(row.rank), format_share(row), format_record(row), row.arm] for row in result.leaderboard),
     ]
-    assert [(row.rank, row.score, row.arm) for row in result.leaderboard] == [
-        (1, 1.0, "terse"),
-        (2, 0.25, "wordy"),
-        (2, 0.25, "日本語"),
-    ]
+    # The other two never met, and lost to the first equally often.
+    assert [(row.rank, row.arm) for row in result.leaderboard] == [(1, "terse"), (2, "wordy"), (2, "日本語")]
+    assert result.leaderboard[0].share > 0.9
+    assert result.leaderboard[1].share == pytest.approx(result.leaderboard[2].share, abs=1e-6)
     assert {line.index(row.arm) for line, row in zip(table[1:], result.leaderboard)} == {table[0].index("arm")}
     saved = 100 * (36 - result.calls) // 36  # 3 pairs, 12 prompts
     assert result.cost == pytest.approx(0.004 * result.calls)

@@ -15,7 +15,7 @@ from duels.study.verdict import verdict
 
 def rows(wins, winner=None, active=None):
     tally = as_tally([*"abcd"][: len(wins)], wins, active=active)
-    return [tuple(row) for row in rank_rows(tally, winner)]
+    return [tuple(row) for row in rank_rows(tally, winner, winner)]
 
 
 def test_ranks_by_hand():
@@ -24,7 +24,7 @@ def test_ranks_by_hand():
     assert rows([[0, 9, 9], [0, 0, 8], [0, 0, 0]]) == [(1, "a", True), (2, "b", False), (3, "c", False)]
     assert rows([[0, 8, 9], [0, 0, 9], [0, 0, 0]]) == [(1, "a", False), (2, "b", False), (3, "c", True)]
     assert rows([[0, 9, 0], [0, 0, 9], [9, 0, 0]]) == [(1, "a", False), (1, "b", False), (1, "c", False)]
-    assert rows(np.zeros((2, 2))) == [(1, "a", False), (1, "b", False)]
+    assert rows(np.zeros((2, 2))) == [(None, "a", False), (None, "b", False)]
 
 
 def test_the_winner_is_first_by_the_verdict():

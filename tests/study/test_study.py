@@ -19,6 +19,7 @@ from duels.study.board import board
 from duels.study.catalogue import create_study, delete_study, list_studies, load_study
 from duels.study.history import History
 from duels.study.items import add_items
+from duels.study.leaderboard import format_share
 from duels.study.record import COLUMNS
 from duels.study.study import Study
 
@@ -964,13 +965,13 @@ def test_notebooks_show_a_study_and_its_verdict_escaped(url):
     assert "x &lt;script&gt;" in shown
     assert "<td style='text-align: left'>&lt;b&gt;</td>" in shown
     assert "3 arms · 1 answer<" in shown
-    assert "<th>arm</th><th>rating</th><th>leads</th>" in shown
+    assert "<th>arm</th><th>wins of comparisons</th><th>rating</th>" in shown
     rows = study.leaderboard()
-    assert sorted(row.duels for row in rows) == [0, 1, 1]
+    assert sorted(row.answers for row in rows) == [0, 1, 1]
     for row in rows:
-        rating = f"{row.rating:,.0f}" if row.duels else "–"
-        assert f"{html.escape(row.arm)}</td><td>{rating}</td><td>{row.beats}</td>" in shown
-    assert "<p>ranked by leads, the number of arms that an arm is ahead of, then by score</p>" in shown
+        rating = f"{row.rating:,.0f}" if row.answers else "–"
+        assert f"{html.escape(row.arm)}</td><td>{format_share(row)}</td><td>{rating}</td>" in shown
+    assert "<p>ranked by Bradley–Terry rating</p>" in shown
     assert not any(raw in shown for raw in ("<script>", "<b>", ">&<"))
 
 

@@ -152,7 +152,7 @@ def test_a_winner_may_have_cells_that_are_not_certain():
     assert verdict(tally).winner == "a"
     assert verdict_of(tally, strength="comparisons made").kind == "not yet"
     assert not any(row.certain for row in preferences(tally))
-    assert leaderboard(tally)[0].certain_wins == 0
+    assert leaderboard(tally).rows[0].certain_wins == 0
 
 
 def test_no_winner_with_and_without_a_cycle():
@@ -308,7 +308,7 @@ def test_before_any_duel(test):
 def test_an_arm_that_is_certainly_beaten_in_the_tables_is_not_told_about():
     # b beat a 10 to 0: certain in the tables (180 > 90), while M is 11 of 41. So b may still win, not a.
     found = verdict(table("abc", {"ba": (10, 0), "ac": (90, 10), "bc": (5, 6)}))
-    assert leaderboard(table("abc", {"ba": (10, 0), "ac": (90, 10), "bc": (5, 6)}))[0].arm == "b"
+    assert leaderboard(table("abc", {"ba": (10, 0), "ac": (90, 10), "bc": (5, 6)})).rows[0].arm == "b"
     assert found.open_pairs == (("b", "c"), ("b", "a"))
 
 
@@ -333,7 +333,8 @@ PROMISE = (
         (
             table("abc", {"ab": (500, 100), "ac": (600, 0)}),
             0,
-            "a is the winner: against each of the 2 others it wins more often than it loses. 1,200 answers so far.",
+            "a is the winner: against each of the 2 others it wins more often than it loses. a wins 92 % of its "
+            "comparisons with the others (89 to 94 %). 1,200 answers so far.",
         ),
         (table("ab", {"ab": (13, 0)}), 0, "a is the winner: against the other arm it wins more often than it loses."),
         (
@@ -346,18 +347,21 @@ PROMISE = (
             table("ab", {"ab": (5000, 5000)}),
             0.025,
             "a is practically as good as any: no arm wins more than 52.5 % of its duels with it, "
-            "a tie counted as a half. It is not shown to beat b. 10,000 answers so far.",
+            "a tie counted as a half. It is not shown to beat b. a wins 50 % of its comparisons with the other arm "
+            "(48 to 52 %). 10,000 answers so far.",
         ),
         (
             table("abc", {"ab": (60, 40), "ac": (70, 30), "bc": (70, 30)}),
             0,
             "No verdict yet: a ranks first, and has still to show that it beats b. "
-            "About 380 more answers are likely needed. 300 answers so far.",
+            "About 380 more answers are likely needed. a wins 65 % of its comparisons with the others so far "
+            "(54 to 75 %). 300 answers so far.",
         ),
         (
             table("abc", {"ab": (1, 0), "ca": (0, 0)}, {"ac": 1}),
             0,
-            "No verdict yet: a ranks first, and has still to show that it beats c and b. 2 answers so far.",
+            "No verdict yet: a ranks first, and has still to show that it beats c and b. a wins 68 % of its comparisons "
+            "with the others so far (13 to 100 %). 2 answers so far.",
         ),
         (
             table("abc", {"ac": (3, 1), "bc": (3, 1)}),
@@ -366,7 +370,7 @@ PROMISE = (
             "8 answers so far.",
         ),
         (
-            table("abcd", {"ab": (60, 40), "ac": (60, 40), "da": (99, 1), "bd": (6, 5)}),
+            table("abcd", {"ab": (990, 10), "ac": (990, 10), "da": (20, 0), "bd": (30, 20)}),
             0,
             "No verdict yet: a ranks first, but it is clearly beaten by another arm. d may still win, and has still to "
             "show that it beats b and c.",
@@ -435,6 +439,7 @@ def test_as_data():
         "exhausted": None,
         "other_items": None,
         "other_people": None,
+        "effect": None,
     }
 
 

@@ -178,18 +178,18 @@ def test_an_arm_without_a_certain_loss_goes_first_among_the_tied():
     results = {"ab": (510_000, 490_000), "ac": (1, 0), "bc": (900, 100)}
     found = verdict(table("abc", results), margin=0.05)
     assert (found.kind, found.leader, found.tied_with) == ("practically tied", "b", ("a",))
-    # The leads of r over c, c over s and s over r go round; r scores highest, but only s has no certain loss.
-    results = {"rc": (5700, 4300), "cs": (5010, 4990), "sr": (510_000, 490_000)}
-    assert leaderboard(table("rcs", results))[0].arm == "r"
+    # The leads of r over c, c over s and s over r go round; r is rated highest, but only s has no certain loss.
+    results = {"rc": (5700, 4300), "cs": (5010, 4990), "sr": (5300, 4700)}
+    assert leaderboard(table("rcs", results)).rows[0].arm == "r"
     found = verdict(table("rcs", results), margin=0.1)
     assert (found.kind, found.leader, found.tied_with) == ("practically tied", "s", ("c",))
 
 
 def test_open_pairs_are_those_of_the_first_arm_without_a_certain_loss():
-    # a leads two arms and ranks first, but lost to d for certain; b and d lead one each, and d scores higher.
-    results = {"ab": (60, 40), "ac": (60, 40), "da": (99, 1), "bd": (6, 5)}
+    # a beats two arms by far and ranks first, but lost to d for certain; d lost to b too, which lost to a.
+    results = {"ab": (990, 10), "ac": (990, 10), "da": (20, 0), "bd": (30, 20)}
     found = verdict(table("abcd", results))
-    assert [row.arm for row in leaderboard(table("abcd", results))][:2] == ["a", "d"]
+    assert [row.arm for row in leaderboard(table("abcd", results)).rows][:2] == ["a", "d"]
     assert (found.leader, found.level_with, found.open_pairs) == ("a", (), (("d", "b"), ("d", "c")))
     assert str(found).startswith(
         "On the comparisons made: no verdict yet: a ranks first, but it is clearly beaten by another arm. d may still "
@@ -199,8 +199,10 @@ def test_open_pairs_are_those_of_the_first_arm_without_a_certain_loss():
 
 def test_open_pairs_least_certain_first():
     # Leads in standard errors: b 20/√100 = 2, c 1/√17 = 0.24, d −5/√115 = −0.47, f, never met, 0, g 30/√400 = 1.5.
-    results = {"ab": (60, 40), "ac": (9, 8), "ad": (55, 60), "ae": (100, 0), "ag": (215, 185)}
+    # That e beat d often puts d below a.
+    results = {"ab": (60, 40), "ac": (9, 8), "ad": (55, 60), "ae": (100, 0), "ag": (215, 185), "ed": (90, 10)}
     found = verdict(table("abcdefg", results))
+    assert found.leader == "a"
     assert [other for _, other in found.open_pairs] == list("dfcgb")
 
 
@@ -213,7 +215,8 @@ def test_retired_arms_do_not_count():
     found = verdict(table("abc", {"ab": (99, 1), "ac": (99, 1), "bc": (8, 7)}, active=[False, True, True]))
     assert (found.kind, found.leader, found.open_pairs) == ("not yet", "b", (("b", "c"),))
     found = verdict(table("abc", {"ab": (0, 0), "ac": (99, 1), "bc": (99, 1)}, active=[True, True, False]), margin=0.1)
-    assert (found.kind, found.leader, found.open_pairs) == ("not yet", None, (("a", "b"),))
+    assert (found.kind, found.leader, found.level_with) == ("not yet", "a", ("b",))  # c compares them
+    assert found.open_pairs == (("a", "b"),)
 
 
 def test_retiring_does_not_change_the_shares():

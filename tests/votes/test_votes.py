@@ -916,26 +916,31 @@ def test_analysis_of_a_clear_case():
     assert lines == [
         "42 votes, 2 of them ties (column 0 → left, column 1 → right, column 2 → winner)",
         "",
-        "rank  arm rating  leads  score  duels   wins losses   ties",
-        "   1  a     1323      1  0.976     42     40      0      2",  # (40 + 2/2) / 42; 1000 + 200 · log10(41)
-        "   2  b      677      0  0.024     42      0     40      2",
-        "ranked by leads, the number of arms that an arm is ahead of, then by score",
+        "rank  arm           wins  rating  won–lost–tied",
+        "   1  a    98 % (81–100)   1,323         40–0–2",  # (40 + 2/2) / 42; 1000 + 200 · log10(41)
+        "   2  b       2 % (0–19)     677         0–40–2",
+        "ranked by Bradley–Terry rating",
         "",
         str(found.verdict),
     ]
 
 
 def test_an_analysis_shows_what_it_ranks_by():
-    """x beats y and z 6 to 4, and y beats z 10 to 0: y has the higher score, 0.7, and x ranks first with 0.6."""
+    """x beats y and z 6 to 4, and y beats z 10 to 0: y has the highest rating, and ranks first."""
     wins = {("x", "y"): (6, 4), ("x", "z"): (6, 4), ("y", "z"): (10, 0)}
     votes = [(a, b, side) for (a, b), won in wins.items() for side, n in zip(("left", "right"), won) for _ in range(n)]
-    head, *rows = [line.split() for line in str(analyse(votes)).splitlines()[2:6]]
+    found = analyse(votes)
+    assert [row.arm for row in found.leaderboard] == ["y", "x", "z"]
+    head, *rows = [re.split(r"\s{2,}", line.strip()) for line in str(found).splitlines()[2:6]]
     table = [dict(zip(head, row)) for row in rows]
-    assert [(row["arm"], row["leads"], row["score"]) for row in table] == [
-        ("x", "2", "0.600"),
-        ("y", "1", "0.700"),
-        ("z", "0", "0.200"),
+    assert [(row["rank"], row["arm"], row["won–lost–tied"]) for row in table] == [
+        ("1", "y", "14–6–0"),
+        ("2", "x", "12–8–0"),
+        ("3", "z", "4–16–0"),
     ]
+    ratings = [float(row["rating"].replace(",", "")) for row in table]
+    assert ratings == sorted(ratings, reverse=True)
+    assert str(found).splitlines()[6] == "ranked by Bradley–Terry rating"
 
 
 def test_analysis_uses_confidence_and_margin():

@@ -8,7 +8,15 @@ from ..errors import InvalidInput, counted
 from ..votes.files import VoteSource, count_votes
 from ..votes.votes import MOST_ARMS
 from .about import COMPARISONS
-from .leaderboard import format_rating, format_record, format_share, leaderboard, preferences
+from .leaderboard import (
+    align_columns,
+    format_rank,
+    format_rating,
+    format_record,
+    format_share,
+    leaderboard,
+    preferences,
+)
 from .paths import find_paths_in
 from .tally import LeaderboardRow, PairRow, Tally
 from .verdict import Verdict, verdict
@@ -47,12 +55,11 @@ class Analysis(NamedTuple):
     def __str__(self) -> str:
         heads = ("rank", "arm", "wins", "rating", "won–lost–tied")
         rows = [
-            ("–" if row.rank is None else row.rank, row.arm, format_share(row), format_rating(row), format_record(row))
+            (format_rank(row), row.arm, format_share(row), format_rating(row), format_record(row))
             for row in self.leaderboard
         ]
-        form = f"{{:>4}}  {{:<{max(3, *(len(row.arm) for row in self.leaderboard))}}}  {{:>12}}  {{:>6}}  {{:>13}}"
         head = f"{self.counts()} ({self.said})"
-        table = [form.format(*row) for row in [heads, *rows]]
+        table = align_columns([heads, *rows], left=1)
         return "\n".join([head, "", *table, self.ranked, "", str(self.verdict), *self.notes])
 
 

@@ -69,7 +69,7 @@ def plot_leaderboard(board: Board) -> alt.LayerChart:
         for row in board["leaderboard"][:DRAWN]
         if row["share"] is not None
     ]
-    key, x, y = _key(STATES), _probability("wins against the others"), _names([row["arm"] for row in rows])
+    key, x, y = _key(STATES), _probability("wins against the others"), _names(board["order"][:DRAWN])
     all_active = rows[-1]["state"] == ACTIVE
     colour = alt.value(BLUE) if all_active else key.colour("state")
     base = alt.Chart(charts.table(pl.DataFrame(rows))).encode(y, color=colour)
@@ -83,7 +83,7 @@ def plot_leaderboard(board: Board) -> alt.LayerChart:
     notes = ["expected share of comparisons with the others that an arm wins", board["ranked"]]
     notes += [f"lines: {_percent(board)} intervals that hold, about, whenever you look"]
     notes += _cut_note(board, DRAWN)
-    return _finished(board, _sized(layers, len(rows)), "Leaderboard", notes, _first(board))
+    return _finished(board, _sized(layers, len(board["order"][:DRAWN])), "Leaderboard", notes, _first(board))
 
 
 def _first(board: Board) -> str:

@@ -23,7 +23,7 @@ from .record import LEFT, RIGHT
 from .standing import MOST_SHOWN, TOO_EARLY, Standing
 from .study import Study
 from .tally import Bools, LeaderboardRow, Tally, met
-from .verdict import Verdict, headline, listed
+from .verdict import Verdict, describe_answers, headline, listed
 
 MOST_ARMS = 200  # that are listed; the API has tables of all
 MAPPED = 30  # arms of the map of pairs
@@ -54,7 +54,8 @@ def glance(study: Study, estimated: Standing | None = None) -> Json:
 
         - `seq`, `answers`, `open`, `retired`: the moment, answers so far, open questions, whether it asks no more.
         - `verdict`: kind, winner, leader, the number of items that it is about (None if on items like these),
-          `headline` in a few words, `words` as text.
+          `headline` in a few words, with the share of comparisons that the leader wins; `facts`, how many answers of
+          how many people about how many prompts that rests on; `words` as text.
         - `next`: what to do, as `words`; `answers` that are likely needed and `until` when, if that is known; when the
           `last` answer came, and after how many seconds without one nobody answers any more, `quiet`, if answers are
           needed. Both change with time: see `as_of`.
@@ -102,6 +103,7 @@ def look_at(study: Study, estimated: Standing | None = None) -> Glance:
             "items": verdict.items,
             "about": describe_about(verdict.about, verdict.items),
             "headline": headline(shown, retired),
+            "facts": describe_answers(shown),
             "words": _sure(verdict, estimated),
         },
         "next": _next(certain, verdict, goal, retired, answers, estimated, pace),
@@ -270,7 +272,7 @@ def pair_history(study: Study, first: str, second: str) -> Json:
 def _sure(verdict: Verdict, estimated: Standing | None) -> str:
     """How sure that is, in a sentence or two. Before the verdict this is the model's, not a promise."""
     if verdict.kind != "not yet" or verdict.leader is None or verdict.arms < 2:
-        return verdict.text(forecast=False)
+        return verdict.text(forecast=False, facts=False)
     void = "" if verdict.void is None else f" Nothing is promised about errors: {verdict.void.rstrip('.')}."
     return f"{_leads(verdict, verdict.leader, estimated)}{void}"
 
@@ -285,7 +287,7 @@ def _leads(verdict: Verdict, leader: str, estimated: Standing | None) -> str:
         ranks = f"{leader} is the best with a chance of {_percent(chance)}, as far as these answers can tell."
         if chance > SURE:
             ranks += " A verdict takes more than such an estimate: it holds however often you look."
-    return f"{ranks} {verdict.effect_text()} {verdict.answers_text()}".replace("  ", " ")
+    return ranks
 
 
 def _percent(chance: float) -> str:

@@ -133,6 +133,11 @@ def find_shares(tally: Tally, ranking: Ranking, confidence: float = 0.95) -> Sha
     return expected_shares(ranking.rated, tally.active, confidence)
 
 
+def format_rank(row: LeaderboardRow) -> str:
+    """Return an arm's rank as it is shown to people."""
+    return "–" if row.rank is None else f"{row.rank:,}"
+
+
 def format_rating(row: LeaderboardRow) -> str:
     """Return an arm's rating as it is shown to people."""
     return "–" if row.rating is None else f"{row.rating:,.0f}"
@@ -151,10 +156,25 @@ def format_record(row: LeaderboardRow) -> str:
     return f"{row.wins:,}–{row.losses:,}–{row.ties:,}"
 
 
+def align_columns(rows: Sequence[Sequence[str]], left: int) -> list[str]:
+    """Return the rows of a table as lines of text.
+
+    Args:
+        rows: Their cells, as text.
+        left: Which column is aligned to the left; the others are to the right.
+    """
+    wide = [max(map(len, column)) for column in zip(*rows)]
+    wide[-1] *= left != len(wide) - 1  # nothing follows it
+    return [
+        "  ".join(f"{cell:{'<' if k == left else '>'}{size}}" for k, (cell, size) in enumerate(zip(row, wide)))
+        for row in rows
+    ]
+
+
 def leaderboard_html(found: Leaderboard) -> str:
     """Return the first rows of a leaderboard as a table for notebooks, and by what it ranks."""
     cells = [
-        f"<tr><td>{'–' if row.rank is None else row.rank}</td><td style='text-align: left'>{html.escape(row.arm)}</td>"
+        f"<tr><td>{format_rank(row)}</td><td style='text-align: left'>{html.escape(row.arm)}</td>"
         f"<td>{format_share(row)}</td><td>{format_rating(row)}</td><td>{format_record(row)}</td></tr>"
         for row in found.rows[:TABLE_ROWS]
     ]

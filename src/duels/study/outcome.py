@@ -9,7 +9,7 @@ from ..errors import counted
 from .agreement import Agreement
 from .confirming import one_order_text
 from .items import count_items
-from .leaderboard import format_record, format_share
+from .leaderboard import align_columns, format_rank, format_record, format_share
 from .ledger import Ledger, Spent
 from .positions import Position
 from .repeatability import Repeatability
@@ -145,18 +145,10 @@ class RunResult(NamedTuple):
         if not self.verdict.duels:
             return []
         shown = self.leaderboard[:SHOWN]
-        records = [format_record(row) for row in shown]
-        wide = max(len("won–lost–tied"), *map(len, records))
-        rows = [
-            f"{'–' if row.rank is None else row.rank:>4}  {format_share(row):>12}  {record:>{wide}}  {_name(row)}"
-            for row, record in zip(shown, records)
-        ]
+        heads = ("rank", "wins", "won–lost–tied", "arm")
+        rows = [(format_rank(row), format_share(row), format_record(row), _name(row)) for row in shown]
         more = len(self.leaderboard) - len(shown)
-        return [
-            f"rank  {'wins':>12}  {'won–lost–tied':>{wide}}  arm",
-            *rows,
-            *([f"   …  {counted(more, 'more arm')}"] if more else []),
-        ]
+        return [*align_columns([heads, *rows], left=3), *([f"   …  {counted(more, 'more arm')}"] if more else [])]
 
     def _costs(self) -> str:
         text, saved = costs_text(self.spent), self.saved or 0.0

@@ -18,7 +18,7 @@ from .exhausted import Exhausted
 from .leaderboard import find_shares
 from .reach import Reach
 from .standing import MOST_SHOWN, standing
-from .tally import Bools, Floats, Tally, estimates, met, rank_arms
+from .tally import Bools, Floats, Ranking, Tally, estimates, met, rank_arms
 
 Kind = Literal["winner", "no condorcet winner", "practically tied", "not yet"]
 # What is computed when it is first looked at, by the function that the verdict keeps under this name: to rank takes
@@ -74,9 +74,22 @@ class Effect:
     upper: float | None = None
 
     def __str__(self) -> str:
+        return self.describe()
+
+    def describe(self, of: str = "") -> str:
+        """Return the share and its limits as text.
+
+        Args:
+            of: What it is a share of, such as `its comparisons`.
+
+        Example:
+            >>> Effect(share=0.74, lower=0.68, upper=0.79).describe("its comparisons")
+            '74 % of its comparisons (68 to 79 %)'
+        """
+        share = f"{percent(self.share)} %{of and f' of {of}'}"
         if self.lower is None or self.upper is None:
-            return f"{percent(self.share)} %"
-        return f"{percent(self.share)} % ({percent(self.lower)} to {percent(self.upper)} %)"
+            return share
+        return f"{share} ({percent(self.lower)} to {percent(self.upper)} %)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,11 +183,12 @@ class Verdict:
     def __str__(self) -> str:
         return self.text()
 
-    def text(self, forecast: bool = True) -> str:
+    def text(self, forecast: bool = True, facts: bool = True) -> str:
         """Return the verdict as text.
 
         Args:
             forecast: Whether to say how many more answers are likely needed.
+            facts: Whether to say by how much the leader wins, and how many answers there are; a page says so above.
         """
         kinds = {"winner": _winner, "no condorcet winner": _no_winner, "practically tied": _tied}
         found = kinds[self.kind](self) if self.kind in kinds else _not_yet(self, _how_long(self) if forecast else "")
@@ -183,9 +197,9 @@ class Verdict:
             found = f"n{found[1:]}"
         parts = [
             f"{scope}: {found}" if scope else found,
-            self.effect_text(),
+            self.effect_text() if facts else "",
             self.exhausted,
-            self.answers_text(),
+            f"{self._describe_answers(items=not scope)} so far." if facts else "",
             _describe_missing(self),
             _describe_contradictions(self),
             *_describe_reaches(self),
@@ -198,14 +212,12 @@ class Verdict:
         if self.effect is None:
             return ""
         others = "the other arm" if self.arms == 2 else "the others"
-        return f"{self.leader} wins {self.effect} against {others}{' so far' if self.kind == 'not yet' else ''}."
+        so_far = " so far" if self.kind == "not yet" else ""
+        return f"{self.leader} wins {self.effect.describe(f'its comparisons with {others}{so_far}')}."
 
-    def answers_text(self) -> str:
-        """Return how many answers there are, of whom and about how many prompts, as a sentence."""
-        who, found = self.answerers, counted(self.duels, "answer")
-        if who is not None and who.by_people and who.by_people >= self.duels:
-            found += f" by {counted(who.people, 'person', 'people')}"
-        return f"{found} so far."
+    def _describe_answers(self, items: bool) -> str:
+        who = None if self.answerers is None else dataclasses.asdict(self.answerers)
+        return describe_answers({"duels": self.duels, "answerers": who, "items": self.items}, items)
 
     def _repr_html_(self) -> str:
         return f"<p><strong>{html.escape(headline(self.as_dict()))}</strong><br>{html.escape(str(self))}</p>"
@@ -281,7 +293,7 @@ def verdict(
     if tied is not None:
         return with_effect(Verdict(kind="practically tied", **tied, **known), tally)
     pending = Verdict(kind="not yet", **known)
-    pending.__dict__["_still_open"] = partial(_still_open, tally, found)
+    pending.__dict__["_still_open"] = partial(_still_open, pending, tally, found)
     pending.__dict__["_answers_to_go"] = partial(_answers_to_go, tally, confidence, margin, left)
     return with_effect(pending, tally)
 
@@ -300,10 +312,17 @@ def with_effect(verdict: Verdict, tally: Tally) -> Verdict:
 def _find_effect(verdict: Verdict, tally: Tally) -> dict[str, Any]:
     if verdict.leader is None or verdict.level_with or verdict.arms < 2:
         return {}
-    found = find_shares(tally, rank_arms(tally, verdict.named), verdict.confidence)
+    found = find_shares(tally, _rank(verdict, tally), verdict.confidence)
     values = [float(column[tally.names.index(verdict.leader)]) for column in found]
     share, lower, upper = (None if value != value else round(value, 6) for value in values)
     return {} if share is None else {"effect": Effect(share=share, lower=lower, upper=upper)}
+
+
+def _rank(verdict: Verdict, tally: Tally) -> Ranking:
+    """The ranking, which is computed once: the rating of many arms takes long."""
+    known: Ranking = verdict.__dict__.get("_ranking") or rank_arms(tally, verdict.named)
+    verdict.__dict__["_ranking"] = known
+    return known
 
 
 def _answers_to_go(tally: Tally, confidence: float, margin: float, left: Floats | None) -> dict[str, Any]:
@@ -391,7 +410,7 @@ def _practically_tied(tally: Tally, found: Certainty, margin: float) -> dict[str
     return {"leader": tally.names[leader], "tied_with": tuple(tally.names[k] for k in others if k != leader)}
 
 
-def _still_open(tally: Tally, found: Certainty) -> dict[str, Any]:
+def _still_open(verdict: Verdict, tally: Tally, found: Certainty) -> dict[str, Any]:
     """Who leads, and which pairs are open.
 
     The open pairs are those of the first arm in the ranking that no other one clearly beats, by the verdict's test and,
@@ -403,7 +422,7 @@ def _still_open(tally: Tally, found: Certainty) -> dict[str, Any]:
         (left,) = active.tolist()
         others = [k for k in range(len(names)) if k != left and not found.beats[left, k]]
         return {"open_pairs": tuple((names[left], names[k]) for k in others)}
-    order, first, *_ = rank_arms(tally)
+    order, first, *_ = _rank(verdict, tally)
     if not first:
         return {"open_pairs": tuple(itertools.combinations([names[k] for k in active], 2))}
     in_order = np.array([arm for _, arm in order[: len(active)]])  # retired arms come last
@@ -433,8 +452,8 @@ def headline(verdict: Mapping[str, Any], retired: bool = False) -> str:
         retired: Whether the study was retired; then nothing is said about duels to come.
     """
     kind, leader = verdict["kind"], verdict["leader"]
-    effect = "" if verdict["effect"] is None else f" {Effect(**verdict['effect'])}"
-    wins = f", wins{effect}" if effect else ""
+    effect = None if verdict["effect"] is None else Effect(**verdict["effect"])
+    wins = "" if effect is None else f" wins {effect.describe('its comparisons')}"
     if kind == "winner":
         return f"{'Only arm left' if verdict['arms'] == 1 else 'Winner'}: {leader}{wins}"
     if kind == "no condorcet winner":
@@ -453,12 +472,31 @@ def headline(verdict: Mapping[str, Any], retired: bool = False) -> str:
     first = [leader, *verdict["level_with"]]
     if retired:
         return f"No verdict: {listed(first)} {'led' if len(first) == 1 else 'shared the first rank'}"
-    by = f" with{effect}" if effect else ""
+    by = "" if effect is None else f" with {effect}"
     ranks = f"Not yet: {listed(first)} {f'leads{by}' if len(first) == 1 else 'share the first rank'}"
     arm, to_go = verdict["open_pairs"][0][0], verdict["answers_to_go"]
     if arm not in first:
         return f"{ranks}, {arm} may still win"
     return ranks if to_go is None else f"{ranks}, about {_about(to_go)} {'answer' if to_go == 1 else 'answers'} to go"
+
+
+def describe_answers(verdict: Mapping[str, Any], items: bool = True) -> str:
+    """Return how many answers a verdict rests on, of how many people and about how many prompts, in a few words.
+
+    Args:
+        verdict: From `Verdict.as_dict`.
+        items: Whether to say about how many prompts they are.
+
+    Example:
+        >>> describe_answers({"duels": 216, "answerers": {"people": 8, "by_people": 216}, "items": 20})
+        '216 answers by 8 people about 20 prompts'
+    """
+    duels, who = verdict["duels"], verdict["answerers"] or {}
+    found, by_people = counted(duels, "answer"), who.get("by_people", 0)
+    if by_people:
+        those = "" if by_people >= duels else f", {by_people:,} of them"
+        found += f"{those} by {counted(who['people'], 'person', 'people')}"
+    return found + (f" about {counted(verdict['items'], 'prompt')}" if items and verdict["items"] else "")
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:
