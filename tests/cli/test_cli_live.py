@@ -15,11 +15,13 @@ from duels.storage.database_errors import shown, without_password
 from duels.storage.storage import Storage
 from duels.study import catalogue
 from duels.study.duels import duel_number
+from duels.study.standing import TOO_EARLY
 from duels.study.study import Study
 from duels.votes.files import read_votes
 from duels.votes.names import arm_names, study_name, voter_name
 
 ARMS = ["fox", "owl", "wren"]
+PAIRS = (("fox", "owl"), ("fox", "wren"), ("owl", "wren"))
 
 
 def duels_command(*arguments, cwd, storage=None, stdin=""):
@@ -239,23 +241,32 @@ def test_no_studies(tmp_path):
 
 
 def test_leaderboard(logo):
-    """fox: 2 wins over owl, a tie with wren: score (1 + ½)/2. owl: (0 + 1)/2. wren: (½ + 0)/2. Each leads: 1, 1, 0."""
+    """fox: 2 wins over owl, a tie with wren. owl: 1 win over wren. wren: ½ of 2, one against each: expects ½ / 2.
+
+    The likelihood is largest where each arm is expected to win as often as it did, a tie being half a win.
+    """
     rows = json.loads(output("leaderboard", "logo", "-f", "json", cwd=logo))
-    assert [
-        (row["rank"], row["arm"], row["duels"], row["wins"], row["losses"], row["ties"], row["score"], row["beats"])
-        for row in rows
-    ] == [(1, "fox", 3, 2, 0, 1, 0.75, 1), (2, "owl", 3, 1, 2, 0, 0.5, 1), (3, "wren", 2, 0, 1, 1, 0.25, 0)]
+    assert [(row["rank"], row["arm"], row["answers"], row["wins"], row["losses"], row["ties"]) for row in rows] == [
+        (1, "fox", 3, 2, 0, 1),
+        (2, "owl", 3, 1, 2, 0),
+        (3, "wren", 2, 0, 1, 1),
+    ]
+    fox, owl, wren = (row["rating"] for row in rows)
+    over_owl, over_wren = (1 / (1 + 10 ** ((other - fox) / 400)) for other in (owl, wren))
+    assert 2 * over_owl + over_wren == pytest.approx(2.5, abs=1e-3)
+    assert rows[0]["share"] == pytest.approx((over_owl + over_wren) / 2, abs=1e-3)
+    assert rows[2]["share"] == pytest.approx(0.25, abs=1e-6)
     table = rows_of(output("leaderboard", "logo", "-f", "csv", cwd=logo))
     assert [float(row["lower"]) for row in table] == [row["lower"] for row in rows]
     narrower = json.loads(output("leaderboard", "logo", "--confidence", "0.5", "-f", "json", cwd=logo))
-    assert all(row["upper"] < wide["upper"] for row, wide in zip(narrower[1:], rows[1:]))
+    assert all(row["upper"] < wide["upper"] for row, wide in zip(narrower, rows))
     loaded(logo).retire_arm("wren")
     shown = output("leaderboard", "logo", cwd=logo).splitlines()
-    assert shown[0].split()[:4] == ["rank", "arm", "score", "between"]
-    assert shown[2].split()[:3] == ["1", "fox", "1.000"]
-    assert shown[4].split()[:2] == ["wren", "(retired)"]
-    assert "leads" in shown[0].split()
-    assert shown[5] == "ranked by leads, the number of arms that an arm is ahead of, then by score"
+    assert shown[0].split()[:4] == ["rank", "arm", "wins", "between"]
+    assert shown[2].split()[:2] == ["1", "fox"]
+    assert shown[4].split()[:3] == ["–", "wren", "(retired)"]
+    assert "won–lost–tied" in shown[0].split()
+    assert shown[5] == "ranked by Bradley–Terry rating"
 
 
 def test_verdict_and_leaderboard_agree_on_who_is_first(tmp_path):
@@ -266,7 +277,7 @@ def test_verdict_and_leaderboard_agree_on_who_is_first(tmp_path):
         "On the comparisons made: no verdict yet: a, b and c share the first rank, but"
     )
     rows = json.loads(output("leaderboard", "logo", "-f", "json", cwd=tmp_path))
-    assert [(row["rank"], row["arm"]) for row in rows] == [(1, "a"), (1, "b"), (1, "c"), (4, "d")]
+    assert [(row["rank"], row["arm"]) for row in rows] == [(1, "a"), (1, "b"), (1, "c"), (None, "d")]
     found = json.loads(output("verdict", "logo", "-f", "json", cwd=tmp_path))
     assert (found["leader"], found["level_with"]) == ("a", ["b", "c"])
 
@@ -295,12 +306,19 @@ def test_standing_and_ranking(logo):
     assert output("standing", "logo", cwd=logo).startswith("Chance to be the best: fox ")
     assert " ".join(output("standing", "logo", cwd=logo).split()) == str(study.standing())
     assert json.loads(output("standing", "logo", "-f", "json", cwd=logo)) == study.standing().as_dict()
-    answers = float(f"{study.standing().answers_median:.2g}")
-    assert f"About {answers:,.0f} more answers are likely needed." in output("verdict", "logo", cwd=logo)
+    assert (study.standing().answers_median, study.standing().reason) == (None, TOO_EARLY)  # 4 answers, 3 arms
+    assert TOO_EARLY in output("standing", "logo", cwd=logo)
+    assert "likely needed" not in output("verdict", "logo", cwd=logo)
     chances = [(row["arm"], float(row["chance"])) for row in rows_of(output("standing", "logo", "-f", "csv", cwd=logo))]
     assert chances == [tuple(one) for one in study.standing().chances]
     assert json.loads(output("ranking", "logo", "-f", "json", cwd=logo)) == [one._asdict() for one in study.ranking()]
-    study.import_votes([tuple(pair) for pair in (("fox", "owl"), ("fox", "wren"), ("owl", "wren")) for _ in range(20)])
+    study.import_votes([(*pair, side) for pair in PAIRS for side in ["left"] * 7 + ["right"] * 4])
+    answers = study.standing().answers_median
+    about = f"About {float(f'{answers:.2g}'):,.0f} more answers are likely needed"
+    assert about in output("standing", "logo", cwd=logo)
+    assert about in output("verdict", "logo", cwd=logo)
+    assert json.loads(output("verdict", "logo", "-f", "json", cwd=logo))["answers_to_go"] == answers
+    study.import_votes([pair for pair in PAIRS for _ in range(20)])
     head, table = table_of(output("ranking", "logo", cwd=logo))
     assert (head, table[0]) == (["rank", "arm", "certain"], ["1", "fox", "yes"])
 
@@ -619,7 +637,8 @@ def test_plan(tmp_path):
     The regret of a duel between them is half the gap, ¼: 3.25 in all.
     """
     rows = json.loads(output(*PLAN, "-f", "json", cwd=tmp_path))
-    common = {"duels_median": 13, "duels_90": 13, "regret_median": 3.25, "regret_90": 3.25, "undecided": 0, "wrong": 0}
+    common = {"duels_median": 13, "duels_90": 13, "regret_median": 3.25, "regret_90": 3.25}
+    common |= {"undecided": 0, "wrong": 0, "tied": 0}
     assert rows == [{"policy": policy} | common for policy in ("verdict", "rucb", "random")]
     (row,) = rows_of(output(*PLAN, "-p", "rucb:alpha=0.6", "-f", "csv", cwd=tmp_path))
     assert (row["policy"], row["duels_90"], row["regret_90"]) == ("rucb:alpha=0.6", "13.0", "3.25")
@@ -655,9 +674,22 @@ def test_a_plan_that_ends_at_the_limit(tmp_path):
             "regret_90": 1.75,
             "undecided": 1.0,
             "wrong": 0.0,
+            "tied": 0.0,
         }
     ]
     assert output(*what, cwd=tmp_path).count("beyond the limit") == 2
+
+
+def test_a_plan_of_equal_arms(tmp_path):
+    """Each of few studies of equal arms ends as practically tied, and their regret is not defined: no arm is best."""
+    what = ["plan", "--arms", "2", "--gap", "0", "--margin", "0.2", "-p", "verdict", "--studies", "3", "-q"]
+    (row,) = json.loads(output(*what, "-f", "json", cwd=tmp_path))
+    assert (row["tied"], row["undecided"], row["regret_median"]) == (1.0, 0.0, None)
+    head, (shown,) = table_of(output(*what, cwd=tmp_path))
+    assert head[-2:] == ["practically", "tied"]
+    assert shown[-1] == "100.0%"
+    assert "regret" not in head
+    assert "gap is 0: such a study has no verdict without a margin" in refusal(*what[:5], cwd=tmp_path)
 
 
 def test_a_plan_of_a_problem(tmp_path):

@@ -75,7 +75,7 @@ def test_a_program_finds_the_winner_and_a_resumed_study_asks_nothing_twice(folde
     second = process("wide.csv", "--command", JUDGE, "--criteria", "Short.")
     assert (second.returncode, second.stderr) == (0, "")
     assert "On prompts like these 40: terse is the winner" in second.stdout
-    assert re.search(r"\nrank  score  rating  arm\n   1   100%   1,\d{3}  terse\n", second.stdout)
+    assert re.search(r"\nrank +wins  won–lost–tied  arm\n   1 +\d+ % \(\d+–\d+\) +\d+–0–0  terse\n", second.stdout)
     questions = asked()
     assert {one["criteria"] for one in questions} == {"Short."}
     unique = {(one["prompt"], *sorted((one["left"], one["right"]))) for one in questions}

@@ -98,7 +98,7 @@ FIELDS = {
     "most": ["most"],
     "between": ["lower", "upper"],
     "ranks": ["best_rank", "worst_rank"],
-    "leads": ["beats"],
+    "won–lost–tied": ["wins", "losses", "ties"],
     "ns per step": ["nanoseconds"],
     "duels (median)": ["duels_median"],
     "duels (90%)": ["duels_90"],
@@ -280,14 +280,16 @@ def agrees(parts, head, row):
         fields = [{"least": "regret_min", "most": "regret_max"}[head]]
     elif head == "regret" and "regret" not in row:
         return False
+    elif head == "wins" and "share" in row:
+        fields = ["share"]
     else:
         fields = FIELDS.get(head, [head.replace(" ", "_")])
     values = [row[field] for field in fields if row[field] is not None]
     cell = " ".join(parts)
     if not values:
-        return letters(cell) in ("", "beyondthelimit")
+        return letters(cell) in ("", "–", "beyondthelimit")
     if row.get("active") is False and head in ("rank", "arm"):
-        return letters(cell) == ("" if head == "rank" else letters(f"{row['arm']} (retired)"))
+        return letters(cell) == ("–" if head == "rank" else letters(f"{row['arm']} (retired)"))
     (first, *_) = values
     if isinstance(first, bool):
         return cell == ("yes" if first else "no")

@@ -40,7 +40,7 @@ def test_analyse(folder):
     assert [row["arm"] for row in data["leaderboard"]] == [row.arm for row in found.leaderboard]
     rows = output(folder, "analyse", "votes.parquet", "-f", "csv").splitlines()
     assert len(rows) == 4
-    assert rows[0].startswith("rank,arm,duels,wins")
+    assert rows[0].startswith("rank,arm,rating,share,lower,upper,answers,wins")
     assert "\\begin{tabular}" in output(folder, "analyse", "votes.parquet", "-f", "latex")
     certain = json.loads(
         output(folder, "analyse", "votes.parquet", "--confidence", "0.5", "--margin", "0.4", "-f", "json")

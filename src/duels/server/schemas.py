@@ -265,7 +265,7 @@ class StandingOut(BaseModel):
 
 
 class RankOut(BaseModel):
-    rank: int
+    rank: int | None
     arm: str
     certain: bool
 
