@@ -6,9 +6,9 @@ All waiting writes share a commit (see `Storage.post`). Loads, compilations and 
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from ..continuous.catalogue import newest_tuning
 from ..continuous.tuning import Tuning
@@ -32,7 +32,7 @@ class Background:
         self._settling = threading.Lock()
         self._slow = ThreadPoolExecutor(SLOW_THREADS, "duels-slow")
         self._uploads = ThreadPoolExecutor(UPLOAD_THREADS, "duels-upload")
-        self._preparing: dict[int, asyncio.Future[None]] = {}  # by the study's id
+        self._running: dict[Hashable, asyncio.Future[Any]] = {}  # work that several requests wait for
 
     async def write(self, write: Write[T]) -> T:
         """Write without blocking the loop; returns the value of the write after it is on disk.
@@ -40,13 +40,26 @@ class Background:
         A question that arrives while others wait for one waits behind them.
         """
         while True:
-            before = self._preparing.get(write.study) if write.last and write.study is not None else None
+            before = self._running.get(("prepare", write.study)) if write.last else None
             if before is not None:
                 await asyncio.shield(before)
             try:
                 return await self._post(write)
             except NotReady as slow:
                 await self._prepare(slow.study, slow.work)
+
+    async def once(self, what: Hashable, work: Callable[[], T]) -> T:
+        """Return the result of slow work that is done once for all requests that wait for it, in one thread.
+
+        Args:
+            what: Identifies the work while it is under way.
+            work: The work.
+        """
+        if what not in self._running:
+            future = asyncio.get_running_loop().run_in_executor(self._slow, work)
+            self._running[what] = future
+            future.add_done_callback(lambda done: self._running.pop(what, None))
+        return cast(T, await asyncio.shield(self._running[what]))
 
     async def upload(self, work: Callable[[], T]) -> T:
         """Process an upload, which may take long, in a thread of its own."""
@@ -98,11 +111,7 @@ class Background:
         if work is None:
             await asyncio.sleep(PAUSE)
             return
-        if study not in self._preparing:
-            future = asyncio.get_running_loop().run_in_executor(self._slow, work)
-            self._preparing[study] = future
-            future.add_done_callback(lambda done: self._preparing.pop(study, None))
-        await asyncio.shield(self._preparing[study])
+        await self.once(("prepare", study), work)
 
     def _compile_for(self, study: Study) -> None:
         assert self.storage.compile is not None
