@@ -6,7 +6,7 @@ import pytest
 
 import duels
 from duels import InvalidInput
-from duels.continuous.past_duels import Past, checked, known_duels, parsed_duels, read_duels, write_duels
+from duels.continuous.past_duels import Past, checked, known_duels, parse_duels, read_duels, write_duels
 from duels.storage.storage import Storage
 
 SPACE = duels.space(
@@ -46,7 +46,7 @@ def test_every_answer_survives_a_file(suffix, tmp_path, study):
     assert [type(left["size"]) for left, _ in settings[:4]] == [int, float, str, str]
     assert copy.votes()["voter"].to_list() == [None] * 160 + ["=ann", "Voter 7 (imported)", "bob"]
     assert copy.votes()["time"].to_list()[160:162] == [EARLY, LATE]
-    assert parsed_duels(SPACE, (tmp_path / f"votes.{suffix}").read_bytes()) == read_duels(SPACE, file)
+    assert parse_duels((tmp_path / f"votes.{suffix}").read_bytes(), SPACE) == read_duels(SPACE, file)
     assert copy.check() == 327
 
 

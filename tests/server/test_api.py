@@ -306,6 +306,16 @@ def test_a_study_made_elsewhere_is_seen_and_a_deleted_one_is_gone(admin, study, 
     assert duel["id"] == 0
 
 
+def test_the_description_is_written_once(app, anybody, monkeypatch):
+    written, write = [], app.fastapi.openapi
+    monkeypatch.setattr(app.fastapi, "openapi", lambda: written.append(1) or write())
+    plain, packed = (anybody.get("/openapi.json", headers={"Accept-Encoding": how}) for how in ("identity", "gzip"))
+    assert plain.json() == packed.json() == write()
+    assert packed.headers["content-encoding"] == "gzip"
+    assert int(packed.headers["content-length"]) < len(plain.content) / 5
+    assert written == [1]
+
+
 def test_every_operation_says_what_it_needs(app):
     """Whatever is not for voters or health checks asks for a key, in the documentation too."""
     spec = app.fastapi.openapi()

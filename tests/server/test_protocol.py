@@ -16,6 +16,7 @@ from duels.server import serving
 from duels.server.app import LOOPBACK, create_app
 from duels.server.keys import make_key
 from duels.server.limits import Limits, Rate, group_of
+from duels.server.protocol import WAITING
 from duels.server.serving import Server, configuration
 from duels.study.catalogue import create_study
 
@@ -345,6 +346,39 @@ def test_pipelined_requests_are_answered_in_order(run):
         connection.sendall(request() + request("GET", "/nothing") + request())
         said = received(connection, lambda said: said.count(b"HTTP/1.1") == 3)
     assert [part.split()[0] for part in said.split(b"HTTP/1.1")[1:]] == [b"200", b"404", b"200"]
+
+
+def test_requests_that_wait_for_a_response_are_few(run):
+    """A client that sends requests and reads no response takes no memory; what it sent first is answered."""
+    server = run(HURRY)
+    waiting = []
+    with server.connected() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(0.05)
+        began = time.monotonic()
+        with contextlib.suppress(OSError):  # the socket is full, or ended by the server
+            while time.monotonic() - began < 3:
+                connection.sendall(request("GET", "/nothing") * 1000)
+                waiting += [len(one.pipeline) for one in list(server.server.server_state.connections)]
+        waiting += [len(one.pipeline) for one in list(server.server.server_state.connections)]
+        connection.settimeout(5)
+        with contextlib.suppress(ConnectionError):
+            assert has_ended(connection)
+    assert max(waiting, default=0) <= WAITING
+    with server.connected() as connection:
+        connection.sendall(request("GET", "/nothing") * 100)
+        said = received(connection, lambda said: said.count(b"HTTP/1.1") == 1 + WAITING)
+        assert said.count(b" 404 ") == 1 + WAITING
+        with contextlib.suppress(ConnectionError):
+            assert has_ended(connection)
+
+
+def test_requests_in_pairs_keep_a_connection_open(run):
+    server = run()
+    with server.connected() as connection:
+        for _ in range(20):
+            connection.sendall(request("GET", "/nothing") * 2)
+            received(connection, lambda said: said.count(b"not_found") == 2)
 
 
 def test_head_is_get_without_a_body(run, storage):

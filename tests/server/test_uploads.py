@@ -1,7 +1,13 @@
 """Uploads of any bytes: never a failure of the server, and after a refusal nothing was taken."""
 
+import asyncio
 import io
 import json
+import os
+import signal
+import threading
+import time
+from types import SimpleNamespace
 
 import polars as pl
 import pytest
@@ -9,8 +15,11 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
+from duels.server import background
 from duels.server.app import create_app
+from duels.server.fast_path import LARGE_AT_ONCE
 from duels.server.keys import make_key, revoke_key
+from duels.study import worker
 from duels.study.items import count_items
 
 ARMS = ["bm25", "dense", "hybrid"]
@@ -141,7 +150,8 @@ def test_what_is_right_is_taken_whatever_it_is_called(server, where):
 @pytest.mark.parametrize("where", ["import", "items"])
 def test_what_is_strange_is_refused_or_taken_whole(server, where):
     for content in STRANGE:
-        for kind in ("text/csv", "application/json"):
+        kinds = ("text/csv", "application/json")
+        for kind in kinds[:1] if worker.is_large(content) else kinds:
             upload(server, where, content, kind)
     assert server.study.check() > 0
 
@@ -278,13 +288,13 @@ def test_a_token_revoked_while_its_votes_are_read_stores_nothing(admin, anybody,
     from duels.server.api import results
 
     key, token = make_key(storage, "api", "program")
-    read = results.read_packed
+    read = results.pack_votes
 
     def revoked(content):
         revoke_key(storage, key.id, ("api",))
         return read(content)
 
-    monkeypatch.setattr(results, "read_packed", revoked)
+    monkeypatch.setattr(results, "pack_votes", revoked)
     before = admin.get(study).json()["answers"]
     arms = [arm["name"] for arm in admin.get(study).json()["arms"]]
     votes = f"left,right,winner\n{arms[0]},{arms[1]},left\n"
@@ -307,3 +317,129 @@ def test_counts_and_parquet_are_imported(server):
     refused = server.post("/api/studies/s/import", content=b"PAR1" + bytes(100))
     assert refused.status_code == 400
     assert "cannot be read as Parquet" in refused.json()["error"]["message"]
+
+
+def many_keys(rows):
+    return "\n".join(json.dumps({"left": "bm25", "right": "dense", "winner": "left", f"k{k}": 1}) for k in range(rows))
+
+
+def test_rows_with_keys_of_their_own_are_refused(server):
+    """The work would be rows times keys: two minutes for 8 MB, and 40 s for 290 kB."""
+    for rows in (1_001, 5_000, 20_000):
+        said = upload(server, "import", many_keys(rows).encode()).json()["error"]["message"]
+        assert f"{rows + 4 - 1:,} different keys" in said
+        assert "expected at most 1,000" in said
+    lines = [json.dumps({"left": "bm25", "right": "dense", "winner": "left", f"k{k % 900}": 1}) for k in range(2_000)]
+    assert upload(server, "import", "\n".join(lines).encode()).is_success
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"p,\n" * 200_000, "the columns are p, ;"),
+        (b"1\n" * 300_000, "the columns are 1"),
+        (b"prompt,bm25,dense\n" + b"q\n" * 300_000, "at least 10,000 faults; the first 5"),
+        (b"[" + b"[]," * 200_000 + b"[]]", "at least 10,000 faults; the first 5"),
+        (b"{}\n" * 200_000, "at least 10,000 faults; the first 5"),
+    ],
+)
+def test_reading_items_stops_at_the_first_faults(server, content, words):
+    assert words in upload(server, "items", content).json()["error"]["message"]
+
+
+def test_reading_votes_stops_at_the_first_faults(server):
+    said = upload(server, "import", b"left,right,winner\n" + b"bm25,dense\n" * 100_000).json()["error"]["message"]
+    assert "10,000 of the first 10,000 rows cannot be read" in said
+
+
+def read_for_ever(content):
+    while True:
+        pass
+
+
+def take_memory(content):
+    return len([content * 100 for _ in range(10_000)])
+
+
+def test_what_takes_too_much_is_given_up(monkeypatch):
+    """By the processor's time and by memory, in whichever function; and the next one is run."""
+    children = worker.Children(1, 1)
+    for function in (read_for_ever, take_memory):
+        with pytest.raises(worker.ChildFailed, match=function.__name__):
+            children.run(function, b"x" * 10_000)
+    assert children.run(len, b"abc") == 3
+
+
+def test_a_child_that_is_kept_works_again():
+    children = worker.Children(1, 5, keeps=True)
+    first = children.run(os.getpid)
+    assert children.run(os.getpid) == first
+    os.kill(first, signal.SIGKILL)
+    children._idle[0].wait(10)
+    assert children.run(os.getpid) != first
+    children.end_idle()
+
+
+def test_work_ends_when_its_client_is_gone(server, monkeypatch):
+    """What it waits for, and what runs."""
+    monkeypatch.setattr(worker, "UPLOADS", worker.Children(1, 60))
+    running, waiting = (worker.Work(worker.UPLOADS, read_for_ever, b"") for _ in range(2))
+    ended = []
+
+    def run(work):
+        with pytest.raises(worker.ChildFailed):
+            work.run()
+        ended.append(work)
+
+    threads = [threading.Thread(target=run, args=(one,)) for one in (running, waiting)]
+    threads[0].start()
+    while not worker._running:
+        time.sleep(0.01)
+    threads[1].start()
+    waiting.stop()
+    running.stop()
+    for one in threads:
+        one.join(10)
+    assert set(ended) == {running, waiting}
+    messages = [{"type": "http.request"}, {"type": "http.disconnect"}]
+    stopped = []
+
+    async def receive():
+        return messages.pop(0)
+
+    request, work = SimpleNamespace(receive=receive), SimpleNamespace(stop=lambda: stopped.append(1))
+    asyncio.run(background._stop_when_gone(request, work))
+    assert (messages, stopped) == ([], [1])
+
+
+def test_a_token_has_few_large_requests_under_way(server):
+    """A body takes memory however slowly it arrives."""
+    app, bodies = server.app, asyncio.Event()
+    headers = [(b"host", b"localhost"), (b"authorization", server.headers["authorization"].encode())]
+    headers.append((b"content-length", b"1000000"))
+    scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "scheme": "http"}
+    scope |= {"path": "/api/studies/s/items", "raw_path": b"", "query_string": b"", "root_path": "", "state": {}}
+
+    async def upload_slowly(statuses):
+        async def receive():
+            await bodies.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message):
+            statuses.append(message.get("status"))
+
+        await app({**scope, "headers": headers, "client": ("1.2.3.4", 5)}, receive, send)
+
+    async def many():
+        statuses = []
+        under_way = [asyncio.create_task(upload_slowly(statuses)) for _ in range(LARGE_AT_ONCE + 3)]
+        while len([one for one in statuses if one]) < 3:
+            await asyncio.sleep(0.01)
+        assert [one for one in statuses if one] == [429] * 3
+        bodies.set()
+        await asyncio.gather(*under_way)
+        again = []
+        await upload_slowly(again)
+        assert again[0] != 429
+
+    server.portal.call(many)

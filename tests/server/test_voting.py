@@ -221,6 +221,25 @@ def test_only_ones_own_questions(zoo, visitor, browser):
     assert ann.output(question, "a").status_code == 200
 
 
+def test_a_vote_never_reads_the_whole_log(zoo, visitor, storage):
+    """Each statement of a vote finds the voter's own events by an index: SQLite would rather read all in order."""
+    add_items(zoo, [words()])
+    ann, statements = visitor(), []
+    ann.ask()
+    with storage.lock:
+        storage.connection().connection.driver_connection.set_trace_callback(statements.append)
+    ann.ask(), ann.tell(0, "a"), ann.undo(), ann.tell(0, "b"), ann.ask(), ann.progress()
+    with storage.lock:
+        driver = storage.connection().connection.driver_connection
+        driver.set_trace_callback(None)
+        about = [one for one in statements if one.startswith("SELECT") and "events" in one and "max(seq)" not in one]
+        assert len(about) > 5
+        for one in about:
+            for *_, how in driver.execute(f"EXPLAIN QUERY PLAN {one}"):
+                assert not how.startswith("SCAN events"), one
+                assert "(study_id=?)" not in how, one  # nothing but the study narrows it down
+
+
 def test_undo_shows_the_same_question_and_keeps_the_promise(zoo, visitor, admin):
     """It is blind: a voter has seen no results. The same by the API, which shows them, voids the verdict."""
     add_items(zoo, [words(f"prompt {k}") for k in range(5)])

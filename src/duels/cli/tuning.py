@@ -256,10 +256,10 @@ def import_duels(study: "Tuning", file: str, again: bool, new: bool) -> int:
 
     Duels that the study already has are refused, counted twice if `again`, or left out if `new`.
     """
-    from ..continuous.past_duels import checked, known_duels, parsed_duels, read_duels
+    from ..continuous.past_duels import checked, known_duels, parse_duels, read_duels
 
     if file == "-":
-        found = parsed_duels(study.space, sys.stdin.buffer.read(), "standard input")
+        found = parse_duels(sys.stdin.buffer.read(), study.space, "standard input")
     else:
         found = read_duels(study.space, file)
     past = checked(study.space, found)

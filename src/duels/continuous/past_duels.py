@@ -211,12 +211,12 @@ def _from_lines(space: Space, file: Path) -> Iterator[PastDuel]:
         yield _from_row(space, row)
 
 
-def parsed_duels(space: Space, content: bytes, called: str = "the upload") -> list[PastDuel]:
+def parse_duels(content: bytes, space: Space, called: str = "the upload") -> list[PastDuel]:
     """Return the past duels of a file's content, whose kind its first bytes tell.
 
     Args:
-        space: The parameters.
         content: The content.
+        space: The parameters.
         called: What errors call it.
 
     Raises:
@@ -293,7 +293,7 @@ def _from_row(space: Space, row: Mapping[str, Any]) -> PastDuel:
 
 
 def rows_of(duels: Iterable[Past]) -> Iterator[dict[str, object]]:
-    """Yield past duels as rows for JSON lines, which `parsed_duels` reads."""
+    """Yield past duels as rows for JSON lines, which `parse_duels` reads."""
     for one in duels:
         sides = {f"{side}.{name}": value for side in ("left", "right") for name, value in getattr(one, side).items()}
         yield sides | {"winner": one.winner, "voter": one.voter, "time": one.time}

@@ -1,10 +1,12 @@
 """The ASGI application."""
 
+import functools
+import json
 from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
-from fastapi import FastAPI, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.routing import APIRoute
 from starlette.types import Receive, Scope, Send
 
@@ -33,6 +35,7 @@ from .fast_path import FastPath
 from .health import HealthCheck
 from .limits import Limits, Rates
 from .middleware import Metrics, Middleware
+from .page_files import pack_file, packed_or_not
 from .schemas import Health
 from .security import Caller, ServiceDep
 from .service import Service
@@ -102,6 +105,7 @@ def create_app(
         description=ABOUT,
         docs_url=None,
         redoc_url=None,
+        openapi_url=None,  # `_add_description` serves it without writing it again for each request
         lifespan=lifespan,
         separate_input_output_schemas=False,
     )
@@ -127,6 +131,7 @@ def create_app(
         app.router.routes += router.routes  # `include_router` would build every route once more
     _add_health(app, metrics, health)
     _summarise(app)
+    _add_description(app, service)
     pages.add_files(app)
     names = {*hosts, urlsplit(public_url).hostname or ""} - {""} if hosts else ()
     secure = public_url.startswith("https:")
@@ -148,6 +153,15 @@ def _summarise(app: FastAPI) -> None:
             sentence, stop, more = first.partition(". ")
             route.summary = f"{sentence}." if stop else first
             route.description = f"{more}\n{rest}".strip()
+
+
+def _add_description(app: FastAPI, service: Service) -> None:
+    write = functools.cache(lambda: pack_file(json.dumps(app.openapi()).encode(), "application/json"))
+
+    @app.get("/openapi.json", include_in_schema=False)
+    async def openapi(request: Request) -> Response:
+        found = write() if write.cache_info().currsize else await service.background.once("openapi", write)
+        return packed_or_not(request, *found, {"Cache-Control": "no-cache", "Vary": "Accept-Encoding"})
 
 
 def _add_health(app: FastAPI, metrics: Metrics, health: HealthCheck) -> None:

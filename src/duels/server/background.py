@@ -6,9 +6,13 @@ All waiting writes share a commit (see `Storage.post`). Loads, compilations and 
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeVar, cast
+
+from starlette.requests import Request
 
 from ..continuous.catalogue import newest_tuning
 from ..continuous.tuning import Tuning
@@ -17,6 +21,7 @@ from ..storage.storage import PAUSE, NotReady, Storage, Write
 from ..study import worker
 from ..study.catalogue import list_policies
 from ..study.study import Study
+from .keys import Key
 
 SLOW_THREADS = 8  # studies that are loaded or compiled at the same time
 UPLOAD_THREADS = 4
@@ -32,7 +37,8 @@ class Background:
         self._settling = threading.Lock()
         self._slow = ThreadPoolExecutor(SLOW_THREADS, "duels-slow")
         self._uploads = ThreadPoolExecutor(UPLOAD_THREADS, "duels-upload")
-        self._preparing: dict[int, asyncio.Future[None]] = {}  # by the study's id
+        self._reading: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)  # by the key's id
+        self._running: dict[Hashable, asyncio.Future[Any]] = {}  # work that several requests wait for
 
     async def write(self, write: Write[T]) -> T:
         """Write without blocking the loop; returns the value of the write after it is on disk.
@@ -40,13 +46,56 @@ class Background:
         A question that arrives while others wait for one waits behind them.
         """
         while True:
-            before = self._preparing.get(write.study) if write.last and write.study is not None else None
+            before = self._running.get(("prepare", write.study)) if write.last else None
             if before is not None:
                 await asyncio.shield(before)
             try:
                 return await self._post(write)
             except NotReady as slow:
                 await self._prepare(slow.study, slow.work)
+
+    async def once(self, what: Hashable, work: Callable[[], T]) -> T:
+        """Return the result of slow work that is done once for all requests that wait for it, in one thread.
+
+        Args:
+            what: Identifies the work while it is under way.
+            work: The work.
+        """
+        if what not in self._running:
+            future = asyncio.get_running_loop().run_in_executor(self._slow, work)
+            self._running[what] = future
+            future.add_done_callback(lambda done: self._running.pop(what, None))
+        return cast(T, await asyncio.shield(self._running[what]))
+
+    async def read(
+        self, request: Request, key: Key, what: str, function: Callable[..., T], content: bytes, *more: object
+    ) -> T:
+        """Read an upload: a large one in a child process, which ends when the client is gone.
+
+        Each token has one such process at a time; its other uploads wait.
+
+        Args:
+            request: The request, whose body was read.
+            key: The caller's.
+            what: What the upload holds.
+            function: A function of a module.
+            content: Its first argument, the upload.
+            *more: Its other arguments.
+
+        Raises:
+            InvalidInput: If it cannot be read, or not within the limits of a child process.
+        """
+        if not worker.is_large(content):
+            return await self.upload(partial(function, content, *more))
+        work = worker.Work(worker.UPLOADS, function, content, *more)
+        gone = asyncio.create_task(_stop_when_gone(request, work))
+        try:
+            async with self._reading[key.id]:
+                return await self.upload(work.run)
+        except worker.ChildFailed:
+            raise worker.too_much(what) from None
+        finally:
+            gone.cancel()
 
     async def upload(self, work: Callable[[], T]) -> T:
         """Process an upload, which may take long, in a thread of its own."""
@@ -98,11 +147,7 @@ class Background:
         if work is None:
             await asyncio.sleep(PAUSE)
             return
-        if study not in self._preparing:
-            future = asyncio.get_running_loop().run_in_executor(self._slow, work)
-            self._preparing[study] = future
-            future.add_done_callback(lambda done: self._preparing.pop(study, None))
-        await asyncio.shield(self._preparing[study])
+        await self.once(("prepare", study), work)
 
     def _compile_for(self, study: Study) -> None:
         assert self.storage.compile is not None
@@ -117,3 +162,10 @@ class Background:
         for policy in list_policies(self.storage):
             assert self.storage.compile is not None
             self.storage.compile(policy)
+
+
+async def _stop_when_gone(request: Request, work: worker.Work[Any]) -> None:
+    """Stop work when the client of a request, whose body was read, disconnects."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    work.stop()

@@ -7,7 +7,9 @@ same handlers that document these routes, with the same authentication, validati
 import json
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 from pydantic import ValidationError
@@ -17,13 +19,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from .api.duels import ask, tell
 from .api.interleaving import clicks, interleaved
-from .errors import EXPECTED, invalid_body, respond
+from .errors import EXPECTED, Refused, invalid_body, respond
+from .keys import Key
 from .middleware import KEYED
 from .schemas import Ask, Clicks, Interleave, RequestBody, Tell
 from .security import fast_caller
 from .service import Service
 
 logger = logging.getLogger("duels.server")
+LARGE_AT_ONCE = 4  # of one key
 URL = re.compile(r"/api/studies/([^/]{1,200})/(ask|tell|interleave|clicks)")
 
 
@@ -53,6 +57,7 @@ class FastPath:
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
         self.app, self.service = app, service
+        self._large = Counter[int]()  # large requests under way, by the key's id
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -63,17 +68,18 @@ class FastPath:
             scope["route"] = ROUTES[found[2]]
         request = Request(scope, receive)
         response = None
-        try:
-            if found is not None:
-                response = await self._answer(request, found[1], ROUTES[found[2]])
-            elif self._is_large(request):
-                await fast_caller(request)  # FastAPI parses a body before it checks the key
-        except EXPECTED as error:
-            response = respond(request, error)
-        except Exception as error:
-            logger.exception("%s failed", "a request" if found is None else found[2])
-            response = respond(request, error)
-        await (self.app if response is None else response)(scope, receive, send)
+        with ExitStack() as places:
+            try:
+                if found is not None:
+                    response = await self._answer(request, found[1], ROUTES[found[2]])
+                elif self._is_large(request):  # FastAPI parses a body before it checks the key
+                    places.enter_context(self._hold_place(await fast_caller(request)))
+            except EXPECTED as error:
+                response = respond(request, error)
+            except Exception as error:
+                logger.exception("%s failed", "a request" if found is None else found[2])
+                response = respond(request, error)
+            await (self.app if response is None else response)(scope, receive, send)
 
     def _is_large(self, request: Request) -> bool:
         """Whether a request that needs a key has a body too large to parse for anybody without one."""
@@ -81,6 +87,19 @@ class FastPath:
             return False
         length = request.headers.get("content-length", "0")
         return int(length) > self.service.limits.anonymous or "transfer-encoding" in request.headers
+
+    @contextmanager
+    def _hold_place(self, key: Key | None) -> Iterator[None]:
+        """Count a large request of a key until it is answered: its body takes memory, however slowly it arrives."""
+        number = 0 if key is None else key.id
+        if self._large[number] >= LARGE_AT_ONCE:
+            words = f"this token has {LARGE_AT_ONCE} large requests under way: wait for one of them to end"
+            raise Refused(429, words, retry=5)
+        self._large[number] += 1
+        try:
+            yield
+        finally:
+            self._large[number] -= 1
 
     async def _answer(self, request: Request, study: str, route: Route) -> Response:
         key = await fast_caller(request)

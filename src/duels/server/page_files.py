@@ -60,6 +60,11 @@ def _paths() -> dict[str, Path]:
 def _file(name: str) -> PageFile:
     content = vega_bundle() if name == VEGA else _paths()[name].read_bytes()
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    return pack_file(content, kind)
+
+
+def pack_file(content: bytes, kind: str) -> PageFile:
+    """Return a file that is compressed once, and sent many times."""
     return PageFile(content, gzip.compress(content, 9, mtime=0), kind)
 
 

@@ -14,6 +14,7 @@ from .errors import error_response
 from .limits import Limits
 
 GRACE = 0.1  # seconds to read what arrived while the process was busy, before a connection counts as too slow
+WAITING = 16  # requests that may wait behind the one that is being answered; browsers and libraries send none
 FRAMING = 8  # allowed bytes of framing per byte of a chunked body; chunks of one byte need five
 
 
@@ -72,6 +73,9 @@ class Protocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
+        if len(self.pipeline) >= WAITING:
+            self.refusal = (429, f"more than {WAITING} requests wait for their responses: read those first")
+            raise ValueError  # stops the parser; uvicorn then calls `send_400_response`
         self.messages += 1
         self.in_head, self.in_body, self.body_size, self.extra = True, False, 0, 0
         if self.slow is not None:
@@ -169,6 +173,8 @@ class Protocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
+        if self.pipeline:  # uvicorn would read on after each response, and parse all that has arrived
+            self.flow.pause_reading()
         if self.in_body and not self.transport.is_closing():  # refused before the end of its body
             self._unset_slow()
             self._await_more()

@@ -34,7 +34,8 @@ events = sa.Table(
     sa.Column("note", sa.Text),  # JSON: fields that only some kinds have
     sa.Column("digest", sa.Text, nullable=False),  # of this event and all before it
     sa.UniqueConstraint("study_id", "duel", "kind", "attempt", name="one_event_of_a_kind"),
-    sa.Index("events_by_voter", "study_id", "voter", sqlite_where=_named, postgresql_where=_named),
+    # SQLite reads the whole log in order, rather than use an index without kind and seq for a voter's questions.
+    sa.Index("events_by_voter", "study_id", "voter", "kind", "seq", sqlite_where=_named, postgresql_where=_named),
 )
 snapshots = sa.Table(
     "snapshots",

@@ -25,6 +25,7 @@ from .text_files import Row, csv_rows, first_line, json_rows, read_text, suffix_
 from .votes import Votes
 
 KINDS = {".csv": ",", ".tsv": "\t", ".jsonl": "{", ".ndjson": "{"}  # the delimiter of cells; { for JSON Lines
+MOST_COLUMNS = 1_000  # of rows as dicts, which may have keys of their own: the work is rows times columns
 READ = (*(suffix[1:] for suffix in KINDS), "parquet")
 VoteSource = Votes | str | bytes | os.PathLike[str] | Iterable[object]
 
@@ -197,6 +198,12 @@ def _json_array(text: str, called: str) -> list[object] | None:
 def _unpacked(rows: list[tuple[int, object]]) -> tuple[Sequence[object], Rows]:
     """Header and rows of a list of dicts, or of tuples, whose header is their positions."""
     keys = list(dict.fromkeys(key for _, row in rows if isinstance(row, Mapping) for key in row))
+    if len(keys) > MOST_COLUMNS:
+        shown = ", ".join(cut(key, 20) for key in keys[:5])
+        raise InvalidInput(
+            f"the rows have {len(keys):,} different keys ({shown}, …): expected at most {MOST_COLUMNS:,}, the same in "
+            "each row"
+        )
     width = next((len(row) for _, row in rows if isinstance(row, tuple | list | np.ndarray)), 0)
     header = keys or list(range(width)) or ["left", "right", "winner"]
     return header, ((line, _cells(row, keys)) for line, row in rows)

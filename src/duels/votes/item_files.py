@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import InvalidInput, UnknownName, counted, cut
-from .item_tables import PROMPTS, Fault, Row, csv_items, frame_items, is_frame, listed
+from .item_tables import MOST_FAULTS, PROMPTS, Fault, Row, csv_items, frame_items, is_frame, listed
 from .item_tags import tags_of
 from .promptfoo import results_of, rows_of
 from .text_files import first_line, json_rows, read_text, suffix_of
@@ -154,7 +154,7 @@ def _read_file(source: bytes | str | os.PathLike[str], format: str | None, kind:
         unit, rows = "result", rows_of(results, faults)
     else:
         rows = _objects(json_rows(text, _unique), faults)
-    return _checked(called, unit, list(rows), faults, None if isinstance(source, bytes) else Path(source).parent, kind)
+    return _checked(called, unit, rows, faults, None if isinstance(source, bytes) else Path(source).parent, kind)
 
 
 def _format(called: str, text: str) -> str:
@@ -192,6 +192,8 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 def _objects(values: Iterable[tuple[int, object]], faults: list[Fault]) -> Iterator[Row]:
     for place, value in values:
+        if len(faults) >= MOST_FAULTS:
+            return
         if isinstance(value, ValueError):
             faults.append((place, str(value)))
             continue
@@ -228,7 +230,7 @@ def output_of(value: object, called: str) -> Output:
 def _checked(
     called: str,
     unit: str,
-    rows: list[Row],
+    rows: Iterable[Row],
     faults: list[Fault],
     folder: Path | None,
     kind: str = "text",
@@ -241,17 +243,20 @@ def _checked(
             found.append(_item(row, folder, fewest))
         except ValueError as error:
             faults.append((row.place, str(error)))
+        if len(faults) >= MOST_FAULTS or len(found) > MOST_ITEMS:
+            break
     if faults:
         faults.sort(key=lambda fault: fault[0])
         lines = "".join(f"\n  {unit} {place}: {fault}" for place, fault in faults[:SHOWN])
         more = f"; the first {SHOWN}" if len(faults) > SHOWN else ""
+        least = "at least " if len(faults) >= MOST_FAULTS else ""
         raise InvalidInput(
-            f"{called} cannot be used, so nothing was taken: {counted(len(faults), 'fault')}{more}:{lines}"
+            f"{called} cannot be used, so nothing was taken: {least}{counted(len(faults), 'fault')}{more}:{lines}"
         )
     if not found:
         raise InvalidInput(f"{called} holds no items: expected at least one prompt with two outputs")
     if len(found) > MOST_ITEMS:
-        raise InvalidInput(f"{called} holds {len(found):,} items: expected at most {MOST_ITEMS:,}; split it")
+        raise InvalidInput(f"{called} holds more than {MOST_ITEMS:,} items: split it")
     return found
 
 

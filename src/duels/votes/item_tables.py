@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 
 from ..errors import InvalidInput, counted, cut
 from .item_tags import split
+from .text_files import Row as TextRow
 from .text_files import cells_up_to, csv_rows
 
+MOST_FAULTS = 10_000  # after which nothing more is read
 LONGEST_CELL = 8 << 20  # characters; an image takes 5.6 million
 PROMPTS = ("prompt", "query")
 NAMES = {  # of columns that are not arms, besides those of prompts
@@ -63,13 +65,21 @@ def csv_items(called: str, text: str, delimiter: str, faults: list[Fault]) -> It
         InvalidInput: If the columns cannot be understood.
     """
     with cells_up_to(LONGEST_CELL):
-        found = list(csv_rows(text, delimiter))
-    rows = [(line, cells) for line, cells in found if not isinstance(cells, ValueError)]
-    faults += [(line, str(cells)) for line, cells in found if isinstance(cells, ValueError)]
-    if not rows:
-        return []
-    (line, first), *rest = rows
-    return _items(f"{called}, line {line}", "line", [cell.strip() for cell in first], rest, faults)
+        found = _readable(csv_rows(text, delimiter), faults)
+        line, first = next(found, (0, list[str]()))
+        if not line:
+            return []
+        header = _header_of(f"{called}, line {line}", [cell.strip() for cell in first])
+        rows = list(_complete(found, header.width, faults))
+    return _items(header, "line", rows, faults)
+
+
+def _readable(rows: Iterable[TextRow[list[str]]], faults: list[Fault]) -> Iterator[Cells]:
+    for line, cells in rows:
+        if isinstance(cells, ValueError):
+            faults.append((line, str(cells)))
+        else:
+            yield line, cells
 
 
 def is_frame(source: object) -> bool:
@@ -93,7 +103,8 @@ def frame_items(called: str, frame: Any, faults: list[Fault]) -> Iterable[Row]:
             rows.append((place, [_cell(name, value) for name, value in zip(names, record.values())]))
         except ValueError as error:
             faults.append((place, str(error)))
-    return _items(called, "row", names, rows, faults)
+    header = _header_of(called, names)
+    return _items(header, "row", list(_complete(rows, header.width, faults)), faults)
 
 
 def _cell(name: str, value: object) -> object:
@@ -106,20 +117,28 @@ def _cell(name: str, value: object) -> object:
     raise ValueError(f"column {cut(name, 40)} holds {cut(value, 40)}, expected text")
 
 
-def _items(called: str, unit: str, names: list[str], rows: list[Cells], faults: list[Fault]) -> Iterable[Row]:
+def _items(header: Header, unit: str, rows: Iterable[Cells], faults: list[Fault]) -> Iterable[Row]:
+    if header.arm is None:
+        return _by_prompt(rows, header)
+    return _by_output(rows, header, header.arm, unit, faults)
+
+
+def _complete(rows: Iterable[Cells], width: int, faults: list[Fault]) -> Iterator[Cells]:
+    """The rows with as many fields as the header, until too many have not."""
+    for place, cells in rows:
+        if len(cells) == width:
+            yield place, cells
+            continue
+        faults.append((place, f"{counted(len(cells), 'field')}, expected {width}"))
+        if len(faults) >= MOST_FAULTS:
+            return
+
+
+def _header_of(called: str, names: Sequence[str]) -> Header:
     try:
-        header = _header(names)
+        return _header(names)
     except ValueError as error:
         raise InvalidInput(f"{called}: the columns are {listed(names)}; {error}") from None
-    faults += [
-        (place, f"{counted(len(cells), 'field')}, expected {header.width}")
-        for place, cells in rows
-        if len(cells) != header.width
-    ]
-    complete = [(place, cells) for place, cells in rows if len(cells) == header.width]
-    if header.arm is None:
-        return _by_prompt(complete, header)
-    return _by_output(complete, header, header.arm, unit, faults)
 
 
 def _header(names: Sequence[str]) -> Header:

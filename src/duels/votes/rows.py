@@ -15,6 +15,7 @@ from .names import is_text, past_voter
 from .votes import NEVER, Names, Times, Votes, microseconds_of
 
 SHOWN = 5  # bad rows that an error lists
+MOST_FAULTS = 10_000  # bad rows after which the others are not read
 MOST = 2**53  # votes that one count may stand for
 EMPTY = ("", "None", "nan", "NaN", "NaT", "<NA>")  # cells without a number or a time
 FIELDS = ("left", "right", "winner", "voter", "time", "duel")
@@ -41,6 +42,8 @@ def votes_of_rows(table: Table, roles: dict[str, int], extra: Sequence[str]) -> 
     judge = judge_of(table, roles)
     found, faults, rows = _Found(), list[Fault](), 0
     for line, row in table.rows:
+        if len(faults) == MOST_FAULTS:
+            break
         rows += 1
         try:
             if isinstance(row, ValueError):
@@ -74,7 +77,8 @@ def refuse(source: str, unit: str, faults: Sequence[Fault], count: int, rows: in
     if count:
         listed = "".join(f"\n  {unit} {line}: {fault}" for line, fault in faults[:SHOWN])
         raise InvalidInput(
-            f"{source}: {count:,} of {rows:,} rows cannot be read, so nothing was taken"
+            f"{source}: {count:,} of {'the first ' * (len(faults) == MOST_FAULTS)}{rows:,} rows cannot be read, so "
+            "nothing was taken"
             f"{f'; the first {SHOWN}' if count > SHOWN else ''}:{listed}"
         )
 

@@ -126,9 +126,10 @@ async def replace(
     were about what was shown. If only its tags change, it keeps its number and its answers.
     """
     content = plain(await request.body())
+    items = await service.background.read(request, key, "the items", read_items, content)
 
     def work() -> dict[str, int]:
-        found, items = service.study(study), read_items(content)
+        found = service.study(study)
         before = [item for _, item in items_with(found, [number])]
         what = "Changed the tags of" if _shown(items) == _shown(before) else "Replaced"
         with changing(found, key, f"{what} item {number:,}."):

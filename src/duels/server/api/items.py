@@ -41,14 +41,20 @@ async def upload(
 ) -> dict[str, Any]:
     """Add items from JSON lines or CSV. If one of them has an error, none is added."""
     content = plain(await request.body())
+    items = await service.background.read(request, key, "the items", read_upload, content, kind)
 
     def work() -> dict[str, Any]:
-        found, items = service.study(study), read_items(content, kind=kind)
+        found = service.study(study)
         with changing(found, key, f"Added {counted(len(items), 'item')}."):
             added = add_items(found, items)
         return {"items": added, "total": count_items(found), "missing": missing_in(found, items)}
 
     return await service.background.upload(work)
+
+
+def read_upload(content: bytes, kind: str) -> list[Item]:
+    """Return the items of an upload."""
+    return read_items(content, kind=kind)
 
 
 def missing_in(study: Study, items: Sequence[Item]) -> dict[str, int]:

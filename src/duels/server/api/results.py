@@ -3,19 +3,19 @@
 import asyncio
 import json
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from ...continuous.past_duels import parsed_duels, write_duels
+from ...continuous.past_duels import parse_duels, write_duels
 from ...continuous.tuning import Tuning
-from ...storage.storage import Write
 from ...study.board import verdict_data
 from ...study.glance import pair_history
 from ...study.leaderboard import preferences_page
-from ...study.worker import read_packed
+from ...study.worker import pack_votes
 from ...votes.written import write_votes
 from ..downloads import attachment
 from ..errors import Refused, error_responses
@@ -188,17 +188,15 @@ async def import_votes(study: StudyPath, request: Request, service: ServiceDep, 
     """
     content = plain(await request.body())
 
-    def work() -> tuple[Write[int], str | None]:
-        found = service.any_study(study)
-        if isinstance(found, Tuning):
-            return found.importing(parsed_duels(found.space, content)), None
-        votes, note = read_packed(content)
+    found, note = await asyncio.to_thread(service.any_study, study), None
+    if isinstance(found, Tuning):
+        duels = await service.background.read(request, key, "the duels", parse_duels, content, found.space)
+        ready = await service.background.upload(partial(found.importing, duels))
+    else:
+        votes, note = await service.background.read(request, key, "the votes", pack_votes, content)
         if not votes.size:
             raise Refused(400, "the upload holds no votes: send the rows as CSV or JSON lines in the body")
-        return found.importing(votes), note
-
-    ready, note = await service.background.upload(work)
-    found = await service.cached_study(study)
+        ready = await service.background.upload(partial(found.importing, votes))
     with changing(found, key, "Imported past votes."):
         imported = await service.write(None if service.open_to_all else key, study, lambda found: ready)
         return {"imported": imported, "note": note}
