@@ -1,7 +1,8 @@
 """How fast the wider family is: a table, and benchmarks/out/policies.json. Exit code 1 if a bar is missed.
 
     python benchmarks/policies.py
-    python benchmarks/policies.py --table     # regret and time by the number of arms; about 40 minutes of one core
+    python benchmarks/policies.py --table                    # regret and time by the number of arms
+    python benchmarks/policies.py --table dts merge_dts      # of these policies only
 
 CPU time of one thread a step at K = 64 (samplers duel an arm with itself without being able to skip), horizon 10^6,
 best of two; DTS and its variant on 500 arms, as multiples of RUCB's time there; and MergeRUCB on 1,000 arms to 10^8
@@ -114,14 +115,14 @@ def show_time(found):
     return f"{mean:,.0f}" if mean >= 10 else f"{mean:.2g}"
 
 
-def table() -> Iterator[str]:
+def table(policies) -> Iterator[str]:
     """The table as Markdown, a row as soon as it is measured; all of it as JSON in the end."""
     columns = [(arms, family) for arms in RUNS for family in FAMILIES]
     names = [f"K = {arms:,}, {family.partition(':')[0]}" for arms, family in columns]
     yield "| " + " | ".join(["policy", *names, *(f"µs a step, K = {arms:,}" for arms in RUNS)]) + " |"
     yield "| --- " * (1 + len(columns) + len(RUNS)) + "|"
     measured = {}
-    for policy in COMPARED:
+    for policy in policies:
         found = {column: measure(policy, column[1], column[0]) for column in columns}
         times = [show_time([found[arms, family] for family in FAMILIES]) for arms in RUNS]
         measured[policy] = {name: found[column] for name, column in zip(names, columns, strict=True)}
@@ -131,8 +132,8 @@ def table() -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    if "--table" in sys.argv[1:]:
-        for line in table():
+    if sys.argv[1:2] == ["--table"]:
+        for line in table(sys.argv[2:] or COMPARED):
             print(line, flush=True)
     else:
         report("policies", rows())
