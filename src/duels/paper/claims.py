@@ -597,14 +597,16 @@ def _listed(words: Sequence[str]) -> str:
 
 def _share_text(one: Numbers, row: Numbers) -> str:
     """Write RUCB's and SAVAGE's time to an accuracy, if they got there, and the ratio; of draws the median ratio."""
-    spans = f", within {_span(one['between'])}" * (one["share"] is not None)
-    ratio = f"{_share_shown(one)}{spans}; 95 % interval {_span(one['interval'])}"
+    share, interval = _share_shown(one), f"95 % interval {_span(one['interval'])}"
+    spans = f"within {_span(one['between'])}; " * (one["share"] is not None)
     if "draws" in row:
-        said = [f"{CALLED[base]} in {count}" for base, count in one["arrived"].items() if count < len(row["draws"])]
-        short = f"; it is reached by {_listed(said)} of {len(row['draws'])} draws" if said else ""
-        return f"RUCB's is a share of Condorcet SAVAGE's (median of {len(row['draws'])} draws {ratio}{short})"
+        draws = len(row["draws"])
+        late = [f"{CALLED[base]} in {count}" for base, count in one["arrived"].items() if count < draws]
+        short = f"; it is reached by {_listed(late)} of {draws} draws" if late else ""
+        return f"RUCB takes {share} of Condorcet SAVAGE's time (median of {draws} draws; {spans}{interval}{short})"
     rucb, savage = (f"{one[base]:,}" if one[base] else f"none up to {row['t']:,}" for base in ("rucb", "savage"))
-    return f"{rucb} with RUCB, {savage} with Condorcet SAVAGE ({ratio})"
+    times = f"{rucb} with RUCB, {savage} with Condorcet SAVAGE"
+    return f"{times} ({share}, {spans}{interval})" if spans else f"{times} ({share}; {interval})"
 
 
 def _share_shown(one: Numbers) -> str:

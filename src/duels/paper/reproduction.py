@@ -62,7 +62,7 @@ class Scale(NamedTuple):
     draw_runs: tuple[int, int]  # on each further draw: of RUCB and SAVAGE, and of BTM, whose runs are almost equal
 
 
-FULL = Scale(4000, 100, tuple(1000 * k for k in DEEP_HORIZONS), (".png", ".svg", ".pdf"), (20, 4))
+FULL = Scale(4000, 100, tuple(1000 * k for k in DEEP_HORIZONS), (".png", ".svg", ".pdf"), (20, 2))
 QUICK = Scale(1000, 20, tuple(1000 * k for k in DEEP_HORIZONS if k <= 500), (".png",), (5, 2))
 
 
