@@ -231,7 +231,7 @@ def test_what_is_kept_is_what_would_be_computed_anew():
 def test_majorities_against_the_champion_are_not_questioned():
     """Conditions (a) and (b) and the plan are about pairs in which the champion is ahead, and pairs of other arms.
 
-    So a Condorcet winner that is behind some arms by bad luck stays behind, and the duels are chosen as if these beat it.
+    A Condorcet winner that is behind some arms by bad luck stays behind, and duels are chosen as if these beat it.
     """
     rng, seen = np.random.default_rng(2), 0
     for _ in range(60):
