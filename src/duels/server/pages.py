@@ -34,8 +34,8 @@ ABOUT = {  # hints in the form for a new study
     "verdict": "the fewest answers until a verdict",
     "rucb": "low regret while it runs",
     "dts": "if perhaps no arm beats all others",
-    "dts_plus": "lowest regret if one arm beats all others",
-    "rmed1": "lowest regret if one arm beats all others",
+    "dts_plus": "low regret if one arm beats all others",
+    "rmed1": "low regret if one arm beats all others",
     "merge_dts": "quick to compute with many arms",
     "ccb": "if perhaps no arm beats all others",
 }
