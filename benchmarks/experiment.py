@@ -62,7 +62,7 @@ def cost(arms, horizon, runs, jobs, policy):
 def rows():
     reproduction("--quick")  # compiles what the next one finds
     whole, _, _ = reproduction("--quick")
-    yield "duels reproduce --quick, warm", whole, "s", 30
+    yield "duels reproduce --quick, warm", whole, "s", 35
     if not QUICK:
         whole, experiment, memory = reproduction()
         yield "duels reproduce, warm", whole, "s", 300

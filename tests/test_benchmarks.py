@@ -1,6 +1,7 @@
 """The benchmarks run: what they use of the package is there, as they use it. Their figures are not looked at."""
 
 import importlib
+import json
 import sys
 from pathlib import Path
 
@@ -52,3 +53,22 @@ def test_a_long_study_grows(benchmark, tmp_path):
     study.grow(grown, 30)
     assert len(grown.events()) == 61
     assert grown.tally().wins.sum() == 30
+
+
+def test_the_table_of_regret_and_time(benchmark, monkeypatch, tmp_path):
+    """One row per policy, with a dash where a policy does not suit the problem; the same as JSON."""
+    policies = benchmark("policies")
+    monkeypatch.setattr(policies, "STEPS", 300)
+    monkeypatch.setattr(policies, "RUNS", {4: 2, 5: 2})
+    monkeypatch.setattr(policies, "OUT", tmp_path)
+    monkeypatch.setattr(policies, "FAMILIES", ("linear:arms={}", "cycle-with-winner:arms={}"))
+    head, rule, *rows = policies.table(["rucb", "btm"])
+    assert head.count("|") == rule.count("|") == rows[0].count("|") == 8
+    assert head.startswith("| policy | K = 4, linear | K = 4, cycle-with-winner | K = 5, linear |")
+    found = json.loads((tmp_path / "policies-table.json").read_text())
+    regret, error, accuracy, microseconds = found["rucb"]["K = 5, linear"]
+    last = duels.simulate("linear:arms=5", "rucb", horizon=300, runs=2).final().row(0, named=True)
+    assert (regret, error, accuracy) == (last["regret"], last["standard_error"], last["accuracy"])
+    assert microseconds > 0
+    assert found["btm"]["K = 5, cycle-with-winner"] is None
+    assert rows[1].split(" | ")[4] == "–"

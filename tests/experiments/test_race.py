@@ -68,6 +68,15 @@ def test_a_figure_of_the_best_six_and_the_baseline():
     assert found.plot(title="Mine", legend="bottom").to_dict()["title"]["text"] == "Mine"
 
 
+def test_the_default_of_studies_takes_part_with_and_without_a_winner(monkeypatch):
+    """Of four built-in policies, the rest left out to be quick; rucb needs a Condorcet winner."""
+    monkeypatch.setattr("duels.experiments.race.BUILT_IN", ("verdict", "rucb", "dts", "random"))
+    for problem, left_out in (("cyclic-4", set()), (CYCLE, {"rucb"})):
+        found = duels.race(problem, horizon=300, runs=2, check=False)
+        assert {row.policy for row in found.rows} == {"verdict", "rucb", "dts", "random"} - left_out
+        assert set(found.left_out) == left_out
+
+
 @pytest.mark.deep
 def test_a_wrong_policy_is_told_from_a_slow_one(tmp_path):
     (tmp_path / "deaf.py").write_text(DEAF)
@@ -93,7 +102,7 @@ def test_who_is_not_suited_is_left_out_and_said():
     assert duels.problem("arxiv-6")[3, 5] == 0.5  # which scb would compare for ever
     assert suited["arithmetic-8"] == set(BUILT_IN)
     assert suited["arxiv-6"] == set(BUILT_IN) - ordered - {"scb"}
-    assert suited["cycle"] == {"dts", "dts_plus", "ccb", "scb", "ecw_rmed", "borda_ucb", "random"}
+    assert suited["cycle"] == {"verdict", "dts", "dts_plus", "ccb", "scb", "ecw_rmed", "borda_ucb", "random"}
     assert unsuitable(duels.policy("btm"), matrices["cycle"]) == "needs a Condorcet winner"
     assert unsuitable(duels.policy("btm"), matrices["arxiv-6"]) == "needs a total order"
 

@@ -21,7 +21,7 @@ from duels.paper.gallery import misleading_problem
 from duels.preference import PreferenceMatrix
 
 module = sys.modules["duels.paper.reproduction"]
-TINY = module.Scale(comparisons=50, runs=3, horizons=(100, 1000), endings=(".json",))
+TINY = module.Scale(comparisons=50, runs=3, horizons=(100, 1000), endings=(".json",), draw_runs=(3, 2))
 
 
 @pytest.fixture
@@ -67,6 +67,38 @@ def test_it_writes_matrix_results_figures_and_report(tiny, pool, tmp_path, monke
     for claim in done.claims:
         assert claim.verdict in printed
     assert "report.html" in printed
+
+
+def test_the_claims_are_judged_over_further_draws(tiny, without_figures, pool, tmp_path):
+    """Twelve of 16 arms, of which the results and figures have the first; there is only one draw of all 20."""
+    said = []
+    done = command(tmp_path, matrix=pool, quick=True, say=said.append)
+    assert set(done.results.frame["problem"]) == {"16 arms", "20 arms"}
+    claims = {claim.key: claim for claim in done.claims}
+    kinds = claims["regret-savage"].numbers["problems"]
+    assert list(kinds) == ["16 arms", "20 arms"]
+    names = ["16 arms", *(f"16 arms, draw {place}" for place in range(2, 13))]
+    assert list(kinds["16 arms"]["draws"]) == names
+    assert "draws" not in kinds["20 arms"]
+    assert any(
+        "16 arms, 12 draws, by which the claims are judged; after the first, 3 runs (2 of" in one for one in said
+    )
+    both, btm = (duels.load_results(tmp_path / place) for place in module.DRAWS)
+    assert set(both.frame["policy"]) == {"rucb", "savage"}
+    assert set(btm.frame["policy"]) == {"btm:gamma=own"}
+    assert set(btm.frame["t"]) == {1000}
+    assert set(both.frame["problem"]) == set(btm.frame["problem"]) == set(names[1:])
+    # The interval is that between draws: from the third smallest of twelve ratios to the third largest.
+    final = duels.results.combine([done.results, both]).final().filter(t=1000)
+    regret = {(row["problem"], row["policy"]): row["regret"] for row in final.iter_rows(named=True)}
+    ratios = sorted(regret[name, "savage"] / regret[name, "rucb"] for name in names)
+    assert kinds["16 arms"]["savage"]["interval"] == pytest.approx([ratios[2], ratios[9]])
+    assert kinds["16 arms"]["savage"]["ratio"] == pytest.approx((ratios[5] + ratios[6]) / 2)
+    assert claims["regret-btm"].numbers["problems"]["16 arms"]["btm"]["ratio"] > 0
+    # The report of the finished folder judges by the same draws.
+    again = module.reported(tmp_path / "results", done.results, done.matrices)
+    assert again["claims"] == done.claims
+    assert again["facts"]["Draws of 16 arms"].startswith("12 draws")
 
 
 def test_each_problem_has_its_own_gamma(tiny, without_figures, pool, tmp_path):

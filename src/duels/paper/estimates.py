@@ -1,5 +1,7 @@
-"""Estimates with 95 % intervals: ratios of mean regrets, and of times to an accuracy."""
+"""Estimates with 95 % intervals: ratios of regrets and of times to an accuracy, shares of runs, medians of draws."""
 
+import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -55,6 +57,34 @@ def ratio_of_means(top: ArrayLike, bottom: ArrayLike) -> Ratio:
     freedom = np.where(spread, variance**2, 1) / np.where(spread, slack, 1)
     reach = np.exp(stdtrit(freedom, 0.975) * np.sqrt(variance))
     return Ratio(*(one.tolist() if one.ndim == 0 else one for one in (ratio, ratio / reach, ratio * reach)))
+
+
+def median_interval(lows: Sequence[float], highs: Sequence[float]) -> tuple[float, float] | None:
+    """Find the 95 % confidence interval for the median of the population that draws come from; None below six draws.
+
+    It goes from the k-th smallest value to the k-th largest, for the largest k for which that is right in 95 % of all
+    samples of any continuous distribution: the median is below the k-th smallest of n draws with the chance that fewer
+    than k of n coins show heads.
+
+    Args:
+        lows: The least value that each draw may have.
+        highs: The largest value that each draw may have; the same where a draw's value is known.
+    """
+    draws, k = len(lows), 0
+    missed = 1  # times 2^draws: the chance that fewer than k + 1 coins show heads
+    while 40 * missed <= 2**draws:
+        k += 1
+        missed += math.comb(draws, k)
+    return (sorted(lows)[k - 1], sorted(highs)[-k]) if k else None
+
+
+def share_interval(right: int, runs: int) -> tuple[float, float]:
+    """Find the 95 % confidence interval of Clopper and Pearson for a chance, from how many runs were right."""
+    from scipy.special import betaincinv
+
+    low = 0.0 if right == 0 else float(betaincinv(right, runs - right + 1, 0.025))
+    high = 1.0 if right == runs else float(betaincinv(right + 1, runs - right, 0.975))
+    return low, high
 
 
 def arrival(times: np.ndarray, accuracy: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:

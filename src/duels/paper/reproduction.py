@@ -3,15 +3,15 @@
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from ..checks import check_int
 from ..engine.progress import bar
 from ..errors import InvalidInput, NoCondorcetWinner, counted
-from ..experiments.folder import Folder
-from ..experiments.running import experiment, run_experiment
+from ..experiments.folder import Folder, folder_matrices
+from ..experiments.running import Experiment, experiment, run_experiment
 from ..experiments.subsets import draw_subset
 from ..figures import save
 from ..figures.listing import Figure
@@ -20,7 +20,7 @@ from ..policies import PolicyLike
 from ..preference import PreferenceMatrix
 from ..problems import as_matrix, load_matrix, problem, save_matrix
 from ..provenance import version
-from ..results import Results, prepare_folder
+from ..results import Results, combine, load_results, prepare_folder
 from ..simulation import ProblemLike
 from .claims import Claim, claims_text, paper_claims
 from .gallery import experiment_figures, proof_figures
@@ -34,6 +34,8 @@ SIZES = (16, 32, 64)
 INTERLEAVED, CLICKS = "probabilistic", "navigational"  # method and click model
 RECORD = "reproduction.json"  # what was asked for, and how the preferences were found
 MATRIX, RESULTS = "matrix.csv", "results"  # beside it: the matrix of all rankers, the experiment's folder
+DRAWS = ("draws/rucb-savage", "draws/btm")  # the folders of the further draws' experiments
+DRAW_COUNT = 12  # draws of each size, by which the claims are judged; the first one is in the figures
 DRAWN = 0.4  # of the time for figures goes into drawing them, the rest into writing their files
 DEEP_HORIZONS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 4500)  # thousands, up to the paper's 4.5 million
 
@@ -57,10 +59,11 @@ class Scale(NamedTuple):
     runs: int
     horizons: tuple[int, ...]
     endings: tuple[str, ...]  # of the figures' files
+    draw_runs: tuple[int, int]  # on each further draw: of RUCB and SAVAGE, and of BTM, whose runs are almost equal
 
 
-FULL = Scale(4000, 100, tuple(1000 * k for k in DEEP_HORIZONS), (".png", ".svg", ".pdf"))
-QUICK = Scale(1000, 20, tuple(1000 * k for k in DEEP_HORIZONS if k <= 500), (".png",))
+FULL = Scale(4000, 100, tuple(1000 * k for k in DEEP_HORIZONS), (".png", ".svg", ".pdf"), (20, 2))
+QUICK = Scale(1000, 20, tuple(1000 * k for k in DEEP_HORIZONS if k <= 500), (".png",), (5, 2))
 
 
 class Reproduction(NamedTuple):
@@ -136,16 +139,25 @@ def reproduce(
         )
         say(f"{pool.arms} arms, {_winner(pool)}")
         matrices, drawn = _subsets(pool, seed, say)
+        further, draws = _further_draws(pool, matrices, seed)
     facts = {"Preferences": origin, **{f"Subset of {size}": how for size, how in drawn.items()}}
+    facts |= {f"Draws of {kind}": _describe_draws(scale, len(problems)) for kind, problems in draws.items()}
     planned = experiment(matrices, raced, scale.horizons, runs=scale.runs, seed=seed)
     folder = Folder(target / RESULTS)
     folder.claim(planned.identity, planned.matrices)
-    _write_json(target / RECORD, {"asked": asked, "facts": facts, "pool": pool.name})
+    _write_json(target / RECORD, {"asked": asked, "facts": facts, "pool": pool.name, "draws": draws})
     save_matrix(pool, target / MATRIX)
     with clock.step("experiment"):
         say(f"{planned}, {counted(scale.runs, 'run')}, horizons {scale.horizons[0]:,} to {scale.horizons[-1]:,}")
         results = run_experiment(planned, executor=executor, jobs=jobs, out=folder.path, progress=progress)
-    claims = paper_claims(results, planned.matrices, pool)
+    judged = [results]
+    if further:
+        with clock.step("draws"):
+            for kind, problems in draws.items():
+                say(f"{kind}, {_describe_draws(scale, len(problems))}")
+            for place, part in zip(DRAWS, _draw_experiments(further, scale, seed)):
+                judged.append(run_experiment(part, executor=executor, jobs=jobs, out=target / place, progress=progress))
+    claims = paper_claims(combine(judged), planned.matrices | further, pool, draws)
     with clock.step("figures"), bar(progress, "figures") as show:
         drawn_figures = experiment_figures(results, planned.matrices, pool)
         show(DRAWN / 4)
@@ -183,7 +195,11 @@ def reported(folder: str | Path, results: Results, matrices: Mapping[str, Prefer
     record = _record(target)
     matrix = load_matrix(target / MATRIX)
     pool = PreferenceMatrix(matrix.array, matrix.names, record.get("pool", matrix.name))
-    claims = paper_claims(results, matrices, pool)
+    draws = record.get("draws", {})
+    places = [target / place for place in DRAWS] if draws else []
+    further = folder_matrices(places[0]) if draws else {}
+    judged = combine([results, *(load_results(place) for place in places)])
+    claims = paper_claims(judged, {**matrices, **further}, pool, draws)
     return {"pool": pool, "claims": claims, "title": _title(pool), "facts": record.get("facts", {})}
 
 
@@ -313,6 +329,42 @@ def _subsets(
             f"no subset of the {pool.arms} arms has a Condorcet winner, so there is nothing to race"
         )
     return found, notes
+
+
+def _further_draws(
+    pool: PreferenceMatrix, matrices: Mapping[str, PreferenceMatrix], seed: int
+) -> tuple[dict[str, PreferenceMatrix], dict[str, list[str]]]:
+    """Draw further problems of each size below the pool's.
+
+    Returns:
+        The problems by name, and the names of all draws of each size, the first one included.
+    """
+    found: dict[str, PreferenceMatrix] = {}
+    draws: dict[str, list[str]] = {}
+    for kind, first in matrices.items():
+        if first.arms == pool.arms:  # there is only one such draw
+            continue
+        draws[kind] = [kind]
+        for place in range(1, DRAW_COUNT):
+            with suppress(NoCondorcetWinner):
+                drawn = draw_subset(pool, first.arms, seed + place).matrix
+                draws[kind].append(f"{kind}, draw {place + 1}")
+                found[draws[kind][-1]] = drawn
+    return found, draws
+
+
+def _draw_experiments(further: Mapping[str, PreferenceMatrix], scale: Scale, seed: int) -> list[Experiment]:
+    """Plan RUCB and SAVAGE on further draws; and Beat the Mean, which takes most of the time, to the end only."""
+    both, few = (min(runs, scale.runs) for runs in scale.draw_runs)
+    return [
+        experiment(further, POLICIES[:2], scale.horizons, runs=both, seed=seed),
+        experiment(further, POLICIES[2:], scale.horizons[-1], runs=few, seed=seed, checkpoints=[]),
+    ]
+
+
+def _describe_draws(scale: Scale, count: int) -> str:
+    runs, few = (min(runs, scale.runs) for runs in scale.draw_runs)
+    return f"{count} draws, by which the claims are judged; after the first, {runs} runs ({few} of Beat the Mean)"
 
 
 def _write_figures(

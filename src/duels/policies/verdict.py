@@ -30,7 +30,7 @@ from .kernels import choose
 NAME = "Verdict"
 PAPER = "the asking rule of Duels; pairs proposed as by Sui, Zhuang, Burdick, Yue (UAI 2017)"
 NEEDS_HORIZON = False
-ASSUMES = "condorcet"
+ASSUMES = "nothing"
 GOAL = ("confidence", "margin")  # a study sets these to its own
 
 DOUBT = 0.1  # how often what seems certain is asked about nevertheless, and a draw decides which arm is met

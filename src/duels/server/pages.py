@@ -34,9 +34,9 @@ ABOUT = {  # hints in the form for a new study
     "verdict": "the fewest answers until a verdict",
     "rucb": "low regret while it runs",
     "dts": "if perhaps no arm beats all others",
-    "dts_plus": "lowest regret if one arm beats all others",
-    "rmed1": "lowest regret if one arm beats all others",
-    "merge_dts": "for fifty arms or more",
+    "dts_plus": "low regret if one arm beats all others",
+    "rmed1": "low regret if one arm beats all others",
+    "merge_dts": "quick to compute with many arms",
     "ccb": "if perhaps no arm beats all others",
 }
 HEADINGS = {404: "Page not found", 429: "Too many attempts", 503: "The database is unavailable"}
