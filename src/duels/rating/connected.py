@@ -7,7 +7,7 @@ import numpy as np
 from . import bradley_terry
 from .counts import LOST, TIED, WON, Bools, Floats, Ints, cells_of_pairs, sigmoid
 from .elo import FIRST, POINTS
-from .estimates import USUAL, half_widths
+from .estimates import USUAL, Intervals, estimate, half_widths
 from .fitting import Fit, fit, information, sandwich
 
 MOST_WITH_LIMITS = 300  # arms: with more, intervals take too long
@@ -33,6 +33,22 @@ class Rated(NamedTuple):
         if self.fitted is not None:
             found[self.connected] = FIRST + POINTS * self.fitted.x
         return found
+
+    def rating_limits(self, arms: int, confidence: float = 0.95) -> tuple[Floats, Floats]:
+        """Return (K,) float64 each: limits of the ratings, which hold at all times at once, about; see `half_widths`.
+
+        They are nan for arms that have no ratings, and infinite where the votes give none.
+
+        Args:
+            arms: K.
+            confidence: Of the limits of each arm.
+        """
+        lower, upper = np.full((2, arms), np.nan)
+        if self.fitted is not None:
+            intervals = Intervals("sandwich", confidence, 0, 0, always=True)
+            found = estimate(bradley_terry, self.fitted.votes, None, intervals)
+            lower[self.connected], upper[self.connected] = (FIRST + POINTS * end for end in (found.lower, found.upper))
+        return lower, upper
 
 
 class Shares(NamedTuple):
