@@ -25,6 +25,7 @@ from duels.rating.connected import rate_connected
 from duels.server.app import create_app
 from duels.study.board import board
 from duels.study.board_charts import charts_of
+from duels.study.catalogue import list_studies
 from duels.study.leaderboard import format_rank, format_rating, leaderboard, rating_table
 from duels.study.tally import as_tally, rank_arms
 from duels.study.verdict import describe_answers, headline, verdict
@@ -414,7 +415,7 @@ def test_everything_agrees_in_many_studies(client, seed, policy):
 @given(tally=tallies(most=6))
 def test_everything_that_shows_random_votes_agrees(client, tally):
     served, url = client
-    name = f"study-{len(duels.list_studies(url))}"
+    name = f"study-{len(list_studies(url))}"
     study = duels.create_study(tally.names, name, storage=url)
     rows = votes_of(tally)
     i, j = np.nonzero(np.triu(tally.ties))
