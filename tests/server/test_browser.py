@@ -169,9 +169,9 @@ def test_create_by_pasting_vote_and_watch(browser, live, api):
         board.get_by_role("button", name="concise wins 100 % of 1 against friendly, not certain").click()
         expect(board.locator("#pair")).to_contain_text("concise won 1, friendly won 0, and 0 were ties.")
         vote_by_mouse_and_keyboard(browser, link, api)
-        expect(board.locator("#answers")).to_have_text("5")
+        expect(board.locator("#evidence")).to_contain_text("5 answers")
         expect(board.locator("#arms tbody tr")).to_have_count(3)
-        expect(board.locator("#arms tbody .bar")).to_have_count(3)
+        expect(board.locator("#arms tbody .dot")).to_have_count(3)
         assert board.evaluate("() => document.activeElement.dataset.pair") is not None
     board.get_by_role("link", name="Voters").click()
     expect(board.locator("#voters tbody tr")).to_have_count(1)
@@ -330,8 +330,8 @@ def test_a_verdict_is_seen_live_and_voters_are_thanked(browser, live, api):
     with no_reload(board):
         votes = "left,right,winner\n" + "ant,bee,left\nant,cat,left\n" * 40
         assert api.post("/api/studies/race/import", content=votes).status_code == 200
-        expect(board.locator("#headline")).to_have_text("Winner: ant")
-        expect(board.locator("#news")).to_have_text("Winner: ant")
+        expect(board.locator("#headline")).to_contain_text("Winner: ant wins ")
+        expect(board.locator("#news")).to_contain_text("Winner: ant wins ")
         expect(board.locator("#arms tbody td:first-child")).to_have_text(["1", "2?", "2?"])
         expect(board.locator("#ranks")).to_have_text("Only the first rank is certain.")
         voter.keyboard.press("a")
@@ -411,7 +411,7 @@ def test_the_page_comes_back_by_itself_when_the_server_does(browser, live, serve
         again.token = live.token
         with again.client() as client:
             client.post("/api/studies/race/import", content="left,right,winner\nant,bee,left\n")
-        expect(board.locator("#answers")).to_have_text("1", timeout=15_000)
+        expect(board.locator("#evidence")).to_contain_text("1 answer", timeout=15_000)
         expect(board.locator("#live")).to_have_text("updates live")
 
 

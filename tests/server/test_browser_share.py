@@ -180,7 +180,7 @@ def test_people_are_invited_and_others_watch(browser, live, api, size, schemes):
     expect(ann.locator("#voter")).to_have_text("You vote as Ann Lee. Your votes have your name.")
     ann.get_by_role("button", name="A is better").click()
     so_far(ann, "1 of 25")
-    expect(viewer.locator("#answers")).to_have_text("1")  # without loading the page again
+    expect(viewer.locator("#evidence")).to_contain_text("1 answer")  # without loading the page again
     viewer.locator("#map button").first.click()
     expect(viewer.locator("#pair svg")).to_be_visible()
     other = browser.open(links[0].removeprefix(live.url), viewport=size)  # another device

@@ -10,6 +10,7 @@ import pytest
 import vl_convert
 from starlette.testclient import TestClient
 
+from duels.errors import percent
 from duels.policies import BUILT_IN
 from duels.server import pages
 from duels.server.app import create_app
@@ -331,8 +332,8 @@ def test_charts_of_pages_have_rows_since_the_policy_forbids_reading_csv(people, 
     rows = charts["leaderboard"]["chart"]["layer"][1]["data"]["values"]
     assert {row["arm"] for row in rows} == {"1", '2,"3"', "4"}
     board = admin.get("/api/studies/n/board").json()
-    expected = {row["arm"]: (row["score"], row["lower"], row["upper"]) for row in board["leaderboard"]}
-    assert {row["arm"]: pytest.approx((row["score"], row["lower"], row["upper"])) for row in rows} == expected
+    expected = {row["arm"]: (row["share"], row["lower"], row["upper"]) for row in board["leaderboard"]}
+    assert {row["arm"]: pytest.approx((row["share"], row["lower"], row["upper"])) for row in rows} == expected
 
 
 @pytest.fixture(scope="module")
@@ -370,15 +371,17 @@ def test_the_study_page_says_and_tabulates_the_board(people, admin, study):
         admin.post(f"{study}/tell", json={"duel": duel["id"], "winner": "left", "voter": voter})
     board = admin.get(f"{study}/board").json()
     text = people.page("/studies/search/advanced").text + people.page("/studies/search/voters").text
-    assert Verdict.from_dict(board["verdict"]).text(None) in text
+    assert Verdict.from_dict(board["verdict"]).text(None, facts=False) in text
     assert board["champions_note"] in text
     assert "Answers 3" in text
     for row in board["leaderboard"]:
         counts = f"{row['wins']} {row['losses']} {row['ties']} {row['certain_wins']}"
-        interval = f"{row['lower']:.2f} – {row['upper']:.2f}"
-        rating = f"{row['rating']:,.0f}" if row["duels"] else "–"
-        assert f"{row['arm']} {rating} {row['beats']} {row['score']:.2f} {interval} {counts}" in text
-    assert "Ranked by leads, the number of active arms that an arm is ahead of, then by score" in text
+        share, interval, rating = "–", "", "–"
+        if row["rating"] is not None:
+            share, rating = f"{percent(row['share'])} %", f"{row['rating']:,.0f}"
+            interval = f"{percent(row['lower'])} % – {percent(row['upper'])} %"
+        assert f"{row['arm']} {rating} {share} {interval} {counts}".replace("  ", " ") in text.replace("\xa0", " ")
+    assert "Ranked by Bradley–Terry rating." in text
     assert re.search(r"\bann 2 ", text), text[-2500:]
     assert "ben 1 " in text
 
@@ -398,13 +401,15 @@ def test_every_input_has_a_label_and_every_table_a_caption(people, admin):
 
 
 NOT_YET = {"kind": "not yet", "leader": "a", "level_with": [], "arms": 4, "duels": 9, "answers_to_go": None}
-NOT_YET |= {"open_pairs": [["a", "b"]]}
+NOT_YET |= {"open_pairs": [["a", "b"]], "effect": None}
+EFFECT = {"effect": {"share": 0.74, "lower": 0.68, "upper": 0.79}}
 
 
 @pytest.mark.parametrize(
     ("verdict", "words"),
     [
         ({"kind": "winner", "leader": "a"}, "Winner: a"),
+        ({"kind": "winner", "leader": "a"} | EFFECT, "Winner: a wins 74 % of its comparisons (68 to 79 %)"),
         ({"kind": "winner", "leader": "a", "arms": 1}, "Only arm left: a"),
         ({"kind": "no condorcet winner", "leader": None}, "No winner: no arm beats all others"),
         (
@@ -414,6 +419,8 @@ NOT_YET |= {"open_pairs": [["a", "b"]]}
         ({"leader": None, "duels": 0}, "Not yet: no two arms have met"),
         ({"leader": None}, "Not yet: no two active arms have met"),
         ({}, "Not yet: a leads"),
+        (EFFECT, "Not yet: a leads with 74 % (68 to 79 %)"),
+        ({"effect": {"share": 0.74, "lower": None, "upper": None}}, "Not yet: a leads with 74 %"),
         ({"answers_to_go": 1280}, "Not yet: a leads, about 1,300 answers to go"),
         ({"level_with": ["b"], "answers_to_go": 9}, "Not yet: a and b share the first rank, about 9 answers to go"),
         ({"open_pairs": [["d", "a"]]}, "Not yet: a leads, d may still win"),
@@ -435,7 +442,7 @@ def test_a_retired_study_does_not_look_ahead(people, admin, study):
         assert "It is too early to say how many more answers are needed." in people.page(path).text
     assert admin.post(f"{study}/import", content=content).status_code == 200
     text, answers = people.page("/studies/search").text, admin.get(f"{study}/standing").json()["answers_median"]
-    assert f"Not yet: bm25 leads, about {float(f'{answers:.2g}'):,.0f} answers to go" in text
+    assert re.search(rf"Not yet: bm25 leads with [^,]*, about {float(f'{answers:.2g}'):,.0f} answers to go", text)
     assert admin.get(f"{study}/verdict").json()["answers_to_go"] == answers
     admin.post(f"{study}/retire")
     text = people.page("/studies/search").text
@@ -466,7 +473,7 @@ def test_a_study_can_be_looked_at_again_and_again(people, admin, study):
 
 def test_the_page_says_where_a_study_stands_before_the_verdict(people, admin, study):
     page = people.page("/studies/search")
-    assert {row["chance"] for row in json.loads(page.code[0][1])["arms"]} == {None}  # nothing is known yet
+    assert {row["share"] for row in json.loads(page.code[0][1])["arms"]} == {None}  # nothing is known yet
     assert "Nobody has voted yet. Create a voting link under Share" in page.text
     assert "After the winner stop" in page.text
     assert "some pairs of a winner may not be certain yet" in people.page("/studies/search/advanced").text
@@ -478,10 +485,12 @@ def test_the_page_says_where_a_study_stands_before_the_verdict(people, admin, st
     assert "An estimate, which allows for luck so far. Chance to be the best: bm25" in advanced
     page = people.page("/studies/search")
     chance = f"{found['chances'][0]['chance']:.0%}".replace("%", " %")
-    assert f"bm25 is the best with a chance of {chance}, as far as 10 answers can tell." in page.text
+    assert f"bm25 is the best with a chance of {chance}, as far as these answers can tell." in page.text
+    assert "A verdict takes more than such an estimate: it holds however often you look." in page.text
+    assert re.search(r"Not yet: bm25 leads with \d+ % \(\d+ to \d+ %\) 10 answers bm25 is the best", page.text)
     assert "Go on. It is too early to say how many more answers are needed." in page.text  # 10 answers for 3 arms
-    shown = {row["arm"]: row["chance"] for row in json.loads(page.code[0][1])["arms"]}
-    assert shown == {row["arm"]: row["chance"] for row in found["chances"]}
+    shown = {row["arm"]: row["share"] for row in json.loads(page.code[0][1])["arms"]}
+    assert shown == {row["arm"]: row["share"] for row in admin.get(f"{study}/leaderboard").json()["leaderboard"]}
     admin.post(f"{study}/import", content="left,right,winner\n" + "bm25,dense,left\nbm25,hybrid,left\n" * 9, **send)
     text = people.page("/studies/search").text
     assert "Winner: bm25" in text
@@ -519,8 +528,8 @@ def test_many_arms_are_not_estimated_on_the_page(people, admin):
     votes = "left,right,winner\narm 0,arm 1,left\n"
     admin.post("/api/studies/many/import", content=votes, headers={"Content-Type": "text/csv"})
     page = people.page("/studies/many")
-    assert {row["chance"] for row in json.loads(page.code[0][1])["arms"]} == {None}
-    assert "Not yet: arm 0 leads arm 0 ranks first so far, but that may still change. 1 answer so far." in page.text
+    assert "is the best with a chance of" not in page.text
+    assert "Not yet: arm 0 leads 1 answer arm 0 ranks first so far, but that may still change." in page.text
     assert "Go on: the verdict needs more answers." in page.text
     assert "Chance to be the best:" not in people.page("/studies/many/advanced").text
 
@@ -548,7 +557,9 @@ def test_a_winner_and_a_retired_study_are_marked_in_the_list(people, admin, stud
     assert sent.json() == {"imported": 80, "note": None}
     admin.post(f"{study}/retire")
     text = people.page("/").text
-    assert "search retired Winner: bm25 3 arms · 80 answers" in text
+    assert re.search(
+        r"search retired Winner: bm25 wins \d+ % of its comparisons \(\d+ to 100 %\) 3 arms · 80 answers ·", text
+    )
     assert "Winner: bm25" in people.page("/studies/search").text
 
 

@@ -85,7 +85,7 @@ def test_all_that_a_link_opens_shows_only_results(app, admin, private, anybody):
     assert set(glance) == {
         *("seq", "answers", "retired", "verdict", "next", "arms", "arms_total", "ranked", "ranks", "map")
     }
-    assert set(glance["verdict"]) == {"kind", "winner", "leader", "headline", "words"}
+    assert set(glance["verdict"]) == {"kind", "winner", "leader", "headline", "facts", "words"}
     assert glance["verdict"]["words"] == with_items["verdict"]["words"]  # how many prompts there are may be shown
     assert glance["answers"] > 6
     assert [arm["arm"] for arm in glance["arms"]] == [arm["arm"] for arm in with_items["arms"]]

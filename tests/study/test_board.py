@@ -85,7 +85,7 @@ def test_the_numbers_of_a_small_study_by_hand(small):
     assert (a["answers"], a["wins"], a["losses"], a["ties"]) == (12, 11, 1, 0)
     # About the mean of the shares 3/4 and 1, which the model draws together a bit.
     assert a["share"] == pytest.approx(0.875, abs=0.03)
-    assert 0 < a["lower"] < a["share"] < a["upper"] < 1
+    assert 0 < a["lower"] < a["share"] < a["upper"] <= 1
     assert [(pair["first"], pair["second"], pair["estimate"]) for pair in shown["pairs"]] == [
         ("a", "b", 0.75),
         ("a", "c", 1.0),

@@ -19,7 +19,7 @@ from duels.study.board_charts import plot_leaderboard
 from duels.study.catalogue import create_study
 from duels.study.leaderboard import leaderboard, preferences
 from duels.study.tally import as_tally
-from duels.study.verdict import Verdict
+from duels.study.verdict import Verdict, describe_answers
 
 NAMES = tuple("abcdef")
 FIRST = re.compile(r"(?:: |\. |^)([a-f](?:(?:, | and )[a-f])*) (ranks first|leads|led|shares? the first rank|shared)\b")
@@ -182,8 +182,9 @@ def test_the_page_agrees(study):
     rows, pairs = shown["leaderboard"], shown["pairs"]
     (headline,) = re.findall(r'<h2 id="headline">(.*?)</h2>', text)
     assert f">{headline}</p>" in listed
-    (words,) = re.findall(r'<h2 id="headline">.*?</h2>\s*<p>(.*?)</p>', text)
-    assert words == Verdict.from_dict(shown["verdict"]).text(None)
+    ((facts, words),) = re.findall(r'<p class="soft" id="evidence">(.*?)</p>\s*<p>(.*?)</p>', text)
+    assert words == Verdict.from_dict(shown["verdict"]).text(None, facts=False)
+    assert facts == describe_answers(shown["verdict"]) == glance["verdict"]["facts"]
     check(shown["verdict"], words, headline, rows, pairs)
     table = re.search(r'<table id="leaderboard".*?</table>', text, re.DOTALL)[0]
     assert re.findall(r'<span class="name">(.)</span>', table) == shown["order"]

@@ -1,22 +1,36 @@
 """One order: by rating, after the arm that the verdict names; and everything that is shown of it agrees."""
 
 import copy
+import csv
 import dataclasses
+import html
+import io
+import json
 import pickle
+import re
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
-from hypothesis import given, settings
+from commands import duels_command
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from starlette.testclient import TestClient
 from tallies import tallies
 
 import duels
+from duels.errors import percent
 from duels.rating.connected import rate_connected
-from duels.study.leaderboard import leaderboard
+from duels.server.app import create_app
+from duels.study.board import board
+from duels.study.board_charts import charts_of
+from duels.study.catalogue import list_studies
+from duels.study.leaderboard import format_rank, format_rating, leaderboard, rating_table
 from duels.study.tally import as_tally, rank_arms
-from duels.study.verdict import headline, verdict
+from duels.study.verdict import describe_answers, headline, verdict
 
+FEW = max(settings.default.max_examples // 50, 2)
 CROWD = Path("/work/shared/data/votes/llmfao-crowd.csv.gz")
 
 
@@ -242,3 +256,173 @@ def votes_of(tally):
         {"left": tally.names[i], "right": tally.names[j], "wins_left": int(tally.wins[i, j]), "wins_right": 0}
         for i, j in zip(*np.nonzero(tally.wins))
     ]
+
+
+def text_of(page):
+    return html.unescape(page).replace("\xa0", " ")
+
+
+def assert_shown(study, client, url):
+    """Whatever shows the study ranks the same arms in the same order, with the same numbers."""
+    found, table = study.verdict(), study.ranked_leaderboard()
+    assert_agrees(found, table.rows, table.ranked)
+    rows, at = [row._asdict() for row in table.rows], f"/api/studies/{study.name}"
+    assert [row[:2] for row in study.ranking()] == [(row.rank, row.arm) for row in table.rows if row.active]
+    said, facts = headline(found.as_dict(), study.retired), describe_answers(found.as_dict())
+
+    assert client.get(f"{at}/leaderboard").json() == {"leaderboard": rows, "ranked": table.ranked}
+    assert client.get(f"{at}/verdict").json() == found.as_dict() | {"words": str(found)}
+    ranked = [{name: row[name] for name in ("rank", "arm")} for row in rows if row["active"]]
+    ranking = client.get(f"{at}/ranking").json()["ranking"]
+    assert [{name: row[name] for name in ("rank", "arm")} for row in ranking] == ranked
+    results = client.get(f"{at}/results").json()
+    assert [{name: value for name, value in arm.items() if name != "certain"} for arm in results["arms"]] == rows
+    assert results["map"]["arms"] == [row["arm"] for row in rows if row["active"]]
+    assert [results["verdict"][name] for name in ("headline", "facts")] == [said, facts]
+    everything = client.get(f"{at}/board").json()
+    assert everything["leaderboard"] == rows
+    assert everything["order"] == [row["arm"] for row in rows]
+    assert everything["verdict"] == found.as_dict()
+    assert_pictures(study, board(study), rows)
+    assert_pages(client, study, table, said, facts, results)
+    assert_commands(study, url, rows, found)
+    assert_tables(study, table, found)
+
+
+def assert_pictures(study, shown, rows):
+    charts, arms = charts_of(shown), [row["arm"] for row in rows]
+    if "leaderboard" in charts:
+        drawn = charts["leaderboard"]["layer"][1]
+        assert drawn["encoding"]["y"]["scale"]["domain"] == arms
+        lines = list(csv.DictReader(io.StringIO(drawn["data"]["values"])))
+        assert [(line["arm"], float(line["share"]), float(line["lower"]), float(line["upper"])) for line in lines] == [
+            (row["arm"], *(pytest.approx(row[name]) for name in ("share", "lower", "upper")))
+            for row in rows
+            if row["share"] is not None
+        ]
+    if "beats" in charts:
+        assert charts["beats"]["layer"][0]["encoding"]["y"]["scale"]["domain"] == arms
+    picture = rating_table(study.tally(), study.verdict().named)
+    assert picture["arm"].to_list() == [row["arm"] for row in rows if row["rating"] is not None]
+    assert picture["rating"].round(1).to_list() == [row["rating"] for row in rows if row["rating"] is not None]
+    assert (picture["lower"] <= picture["rating"]).all()
+    assert (picture["rating"] <= picture["upper"]).all()
+
+
+def assert_pages(client, study, table, said, facts, results):
+    page = text_of(client.get(f"/studies/{study.name}").text)
+    assert f'<h2 id="headline">{said}</h2>' in page
+    assert f'id="evidence">{facts}</p>' in page
+    assert f'<p id="words">{results["verdict"]["words"]}</p>' in page
+    assert json.loads(re.search(r'id="glance">(.*?)</script>', page, re.DOTALL)[1])["arms"] == results["arms"]
+    # One number says how sure it is, of the first arm only; where it is high, a sentence says why that is not enough.
+    chances = re.findall(r"(\S.*?) is the best with a chance of (more than )?(\d+) %", results["verdict"]["words"])
+    assert len(chances) <= 1
+    for arm, _, chance in chances:
+        assert arm == study.verdict().leader
+        assert (int(chance) > 90) <= ("A verdict takes more than such an estimate" in results["verdict"]["words"])
+    advanced = text_of(client.get(f"/studies/{study.name}/advanced").text)
+    assert f'<h2 id="headline">{said}</h2>' in advanced
+    cells = re.findall(
+        r'<td class="n">([^<]*)</td><th scope="row"><span class="name">(.*?)</span>.*?</th>\s*'
+        r'<td class="n">([^<]*)</td><td class="n">([^<]*)</td>',
+        re.search(r'<table id="leaderboard".*?</table>', advanced, re.DOTALL)[0],
+    )
+    assert cells == [
+        (format_rank(row), row.arm, format_rating(row), "–" if row.share is None else f"{percent(row.share)} %")
+        for row in table.rows
+    ]
+    listed = text_of(client.get("/").text)
+    assert f">{said}</p>" in listed
+    assert f"arms · {facts} · since" in listed
+
+
+def assert_commands(study, url, rows, found):
+    printed = {
+        form: duels_command("leaderboard", study.name, "--storage", url, "-f", form)
+        for form in ("json", "csv", "table")
+    }
+    assert [done.returncode for done in printed.values()] == [0, 0, 0]
+    assert json.loads(printed["json"].stdout) == rows
+    assert [row["arm"] for row in csv.DictReader(io.StringIO(printed["csv"].stdout))] == [row["arm"] for row in rows]
+    places = [printed["table"].stdout.index(f" {row['arm']} ") for row in rows]
+    assert places == sorted(places)
+    done = duels_command("verdict", study.name, "--storage", url, "-f", "json")
+    plain = json.loads(done.stdout)
+    assert {name: plain[name] for name in found.as_dict()} == found.as_dict()
+
+
+def assert_tables(study, table, found):
+    """Ratings and an analysis of its votes; the latter has no verdict of the study's own."""
+    if not any(row.rating is not None for row in table.rows):
+        return
+    rated = dict(duels.ratings(study, cluster=None)["arm", "rating"].rows())
+    compared = [row for row in table.rows if row.rating is not None]
+    if len(rated) == len(compared):  # else it rates groups that have not met, too
+        assert all(abs(rated[row.arm] - row.rating) < 0.051 for row in compared)
+    if all(row.active for row in table.rows):
+        votes = study.votes()
+        analyzed = duels.analyse([(vote.left, vote.right, vote.winner) for vote in votes])
+        if analyzed.verdict.named == found.named:
+            kept = {row.arm for row in analyzed.leaderboard}
+            assert [row.rating for row in analyzed.leaderboard] == [row.rating for row in table.rows if row.arm in kept]
+
+
+def simulate(url, client, seed, answers, arms=4, **settings):
+    """A study with answers by somebody, arms that come and go, and a look after every tenth answer."""
+    rng = np.random.default_rng(seed)
+    names = [f"arm {k}" for k in range(arms)]
+    study = duels.create_study(names, f"study-{seed}", storage=url, seed=seed, **settings)
+    strength = dict(zip([*names, "late"], rng.normal(0, 0.8, arms + 1)))
+    for number in range(answers):
+        if number == answers // 2:
+            study.add_arm("late")
+            study.retire_arm(names[int(rng.integers(arms))])
+        if number % 10 == 0:
+            assert_shown(study, client, url)
+        duel = study.ask(allow_self=False, voter=f"person {rng.integers(5)}" if seed % 2 else None)
+        wins = rng.random() < 1 / (1 + np.exp(strength[duel.right] - strength[duel.left]))
+        study.tell(duel, "tie" if rng.random() < 0.1 else "left" if wins else "right")
+    study.retire()
+    assert_shown(study, client, url)
+
+
+@pytest.fixture
+def client(tmp_path):
+    url = f"sqlite:///{tmp_path}/duels.db"
+    duels.create_study(["a", "b"], "first", storage=url)
+    with TestClient(create_app(url, open_to_all=True), "http://localhost") as found:
+        yield found, url
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_everything_that_shows_a_study_agrees(client):
+    simulate(client[1], client[0], seed=1, answers=30, policy="random")
+
+
+@pytest.mark.deep
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("policy", ["verdict", "rucb"])
+def test_everything_agrees_in_many_studies(client, seed, policy):
+    margin, confidence = [0.0, 0.1][seed // 2 % 2], [0.95, 0.6][seed // 4]
+    more = {"margin": margin, "confidence": confidence, "policy": policy}
+    simulate(client[1], client[0], seed, answers=200, arms=3 + seed % 4, **more)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@settings(max_examples=FEW, deadline=None, suppress_health_check=list(HealthCheck))
+@given(tally=tallies(most=6))
+def test_everything_that_shows_random_votes_agrees(client, tally):
+    served, url = client
+    name = f"study-{len(list_studies(url))}"
+    study = duels.create_study(tally.names, name, storage=url)
+    rows = votes_of(tally)
+    i, j = np.nonzero(np.triu(tally.ties))
+    rows += [{"left": tally.names[a], "right": tally.names[b], "ties": int(tally.ties[a, b])} for a, b in zip(i, j)]
+    if rows:
+        study.import_votes(pl.DataFrame(rows).fill_null(0))
+    for arm, active in zip(tally.names, tally.active):
+        if not active and sum(study.tally().active) > 2:
+            study.retire_arm(arm)
+    assert_shown(study, served, url)

@@ -360,8 +360,7 @@ PROMISE = (
         (
             table("abc", {"ab": (1, 0), "ca": (0, 0)}, {"ac": 1}),
             0,
-            "No verdict yet: a ranks first, and has still to show that it beats c and b. a wins 68 % of its comparisons "
-            "with the others so far (13 to 100 %). 2 answers so far.",
+            "No verdict yet: a ranks first, and has still to show that it beats c and b. 2 answers so far.",
         ),
         (
             table("abc", {"ac": (3, 1), "bc": (3, 1)}),

@@ -97,7 +97,8 @@ def test_a_study_and_its_arms_are_found_in_either_form(storage):
         study.tell(duel, name, voter=name)
         assert study.import_votes([(name, "tea", "left")]) == 1
         add_items(study, [{"prompt": "?", "outputs": {name: "x", "tea": "y"}}])
-    assert study.leaderboard()[0][:4] == (1, COMPOSED, 4, 4)
+    first = study.leaderboard()[0]
+    assert (first.rank, first.arm, first.answers, first.wins) == (1, COMPOSED, 4, 4)
     assert {vote.voter for vote in study.votes()} == {COMPOSED, None}
     assert {arm for _, item in list_items(study, 0, 9) for arm in item.outputs} == {COMPOSED, "tea"}
     with pytest.raises(InvalidInput, match=r"vote 2 compares .* with itself"):

@@ -917,8 +917,8 @@ def test_analysis_of_a_clear_case():
         "42 votes, 2 of them ties (column 0 → left, column 1 → right, column 2 → winner)",
         "",
         "rank  arm           wins  rating  won–lost–tied",
-        "   1  a    98 % (81–100)   1,323         40–0–2",  # (40 + 2/2) / 42; 1000 + 200 · log10(41)
-        "   2  b       2 % (0–19)     677         0–40–2",
+        "   1  a    98 % (85–100)   1,323         40–0–2",  # (40 + 2/2) / 42; 1000 + 200 · log10(41)
+        "   2  b       2 % (0–15)     677         0–40–2",
         "ranked by Bradley–Terry rating",
         "",
         str(found.verdict),

@@ -12,7 +12,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from ..errors import InvalidInput, cut, hundredths
+from ..errors import InvalidInput, cut, hundredths, percent
 from ..files import atomic_write
 from .look import PLAIN, Style
 
@@ -37,6 +37,9 @@ PALE = 0.35  # the opacity of faded cells
 GRADIENT = 160  # the width of a colour scale in a legend
 IS_POWER = "abs(log(datum.value) / LN10 - round(log(datum.value) / LN10)) < 1e-9"
 # 0.1, 1, 10, 1k, 10M, 1e9. (The format "~s" alone would print 100m for 0.1 and 1G for 1e9.)
+PERCENT = "round(100 * datum.value) + ' %'"  # labels of axes and legends
+FEW = 5  # answers: a cell with fewer is grey
+NO_COLOUR = "#E4E4E4"  # of cells that say too little
 NUMBER = (
     "datum.value > 999999999 ? replace(format(datum.value, '.0e'), '+', '') : "
     "datum.value >= 999.5 ? format(datum.value, '~s') : format(datum.value, '~g')"
@@ -102,7 +105,9 @@ class Cells(NamedTuple):
     dark: Callable[[float], bool]  # whether the colour is so dark that text on it must be white
 
 
-def probabilities(column: str, reach: float, title: Sequence[str], style: Style = PLAIN) -> Cells:
+def probabilities(
+    column: str, reach: float, title: Sequence[str], style: Style = PLAIN, in_percent: bool = False
+) -> Cells:
     """Show probabilities up to `reach` from ½: blue above ½, white at ½, vermilion below."""
     ends = [0.5 - reach, 0.5, 0.5 + reach]
     usual = [VERMILION, "#F7F7F7", BLUE]
@@ -110,9 +115,11 @@ def probabilities(column: str, reach: float, title: Sequence[str], style: Style 
         raise InvalidInput(f"colors is {cut(style.colors)}: expected three colours, for the least, ½ and the most")
     scale = alt.Scale(domain=ends, range=list(style.colors) or usual, interpolate="lab")
     shown = list(title) if style.width is None and style.legend != "bottom" else " ".join(title)
-    legend = alt.Legend(title=shown, values=ends, format=".2f", **_scale_legend(style))
+    labels: Options = {"labelExpr": PERCENT} if in_percent else {"format": ".2f"}
+    legend = alt.Legend(title=shown, values=ends, **labels, **_scale_legend(style))
     colour = alt.Color(f"{column}:Q", scale=scale, legend=legend)
-    return Cells(colour, hundredths, lambda p: abs(p - 0.5) > 0.65 * reach)
+    text = (lambda p: str(percent(p))) if in_percent else hundredths
+    return Cells(colour, text, lambda p: abs(p - 0.5) > 0.65 * reach)
 
 
 def _scale_legend(style: Style) -> Options:
@@ -146,11 +153,13 @@ def heat_map(
     style: Style = PLAIN,
     width: float = CELLS,
     faded: str = "",
+    met: str = "",
 ) -> alt.LayerChart:
     """Draw a column of numbers as cells at `row` and `column`, in the given order, with the best arm's row outlined.
 
     Up to a dozen arms have their numbers on them. Where there are too many arms to read their names, only the best
-    one's is there. If `faded` names a column, the cells where it is 1 are pale.
+    one's is there. If `faded` names a column, the cells where it is 1 are pale. If `met` names a column of counts, they
+    stand below the numbers, and cells with a count below `FEW` are grey.
     """
     step = max(4, min(44, width // len(order))) if style.width is None else max(1, min(44, width / len(order)))
     look: Options = {"ticks": False, "domain": False, "labelPadding": 5, "labelFontSize": style.text}
@@ -169,15 +178,22 @@ def heat_map(
         text = pl.Series("text", map(cells.text, rows[number]), dtype=pl.String)
         rows = rows.with_columns(text, ink=_inks(rows, number, cells, faded))
     chart = alt.Chart(table(rows)).encode(x, y)
-    drawn = chart.mark_rect().encode(cells.colour, tooltip=["row:N", "column:N", f"{number}:Q"])
+    few = f"datum.{met} < {FEW}" if met else "false"
+    colour = alt.condition(few, alt.value(NO_COLOUR), cells.colour) if met else cells.colour
+    tooltip = ["row:N", "column:N", f"{number}:Q", *([f"{met}:Q"] if met else [])]
+    drawn = chart.mark_rect().encode(color=colour, tooltip=tooltip)
     if faded:
-        drawn = drawn.encode(opacity=alt.condition(f"datum.{faded} == 1", alt.value(PALE), alt.value(1)))
+        pale = f"datum.{faded} == 1 && !({few})"
+        drawn = drawn.encode(opacity=alt.condition(pale, alt.value(PALE), alt.value(1)))
     layers = [drawn]
     if numbered:
         # The usual colours are known; of others Vega knows how dark they are.
         dark = f"luminance(scale('color', datum.{number})) < 0.18" if style.colors else "datum.ink == 'white'"
-        ink = alt.condition(dark, alt.value("white"), alt.value("black"))
-        layers.append(chart.mark_text(fontSize=style.text).encode(text="text:N", color=ink))
+        ink = alt.condition(f"{dark} && !({few})" if met else dark, alt.value("white"), alt.value("black"))
+        layers.append(chart.mark_text(fontSize=style.text, dy=-5 if met else 0).encode(text="text:N", color=ink))
+        if met:
+            small = chart.mark_text(fontSize=0.75 * style.text, dy=8)
+            layers.append(small.encode(text=alt.Text(f"{met}:Q", format=",.6~g"), color=ink))
     if best:
         outline = alt.Chart(values([{"row": best}])).mark_rect(fill=None, stroke="black", strokeWidth=min(2, step / 6))
         layers.append(outline.encode(y, x=alt.value(0), x2=alt.value("width")))

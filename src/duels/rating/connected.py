@@ -5,12 +5,14 @@ from typing import NamedTuple
 import numpy as np
 
 from . import bradley_terry
-from .counts import Bools, Floats, Ints, cells_of_pairs
+from .counts import LOST, TIED, WON, Bools, Floats, Ints, cells_of_pairs, sigmoid
 from .elo import FIRST, POINTS
-from .estimates import half_widths
-from .fitting import Fit, fit, sandwich
+from .estimates import USUAL, Intervals, estimate, half_widths
+from .fitting import Fit, fit, information, sandwich
 
 MOST_WITH_LIMITS = 300  # arms: with more, intervals take too long
+MOST_BY_LIKELIHOOD = 10  # arms: with more, intervals by the likelihood take too long
+LINE = 41  # points at which that is computed for each arm
 
 
 class Rated(NamedTuple):
@@ -31,6 +33,22 @@ class Rated(NamedTuple):
         if self.fitted is not None:
             found[self.connected] = FIRST + POINTS * self.fitted.x
         return found
+
+    def rating_limits(self, arms: int, confidence: float = 0.95) -> tuple[Floats, Floats]:
+        """Return (K,) float64 each: limits of the ratings, which hold at all times at once, about; see `half_widths`.
+
+        They are nan for arms that have no ratings, and infinite where the votes give none.
+
+        Args:
+            arms: K.
+            confidence: Of the limits of each arm.
+        """
+        lower, upper = np.full((2, arms), np.nan)
+        if self.fitted is not None:
+            intervals = Intervals("sandwich", confidence, 0, 0, always=True)
+            found = estimate(bradley_terry, self.fitted.votes, None, intervals)
+            lower[self.connected], upper[self.connected] = (FIRST + POINTS * end for end in (found.lower, found.upper))
+        return lower, upper
 
 
 class Shares(NamedTuple):
@@ -83,7 +101,8 @@ def expected_shares(rated: Rated, active: Bools, confidence: float = 0.95) -> Sh
     """Return what share of its comparisons with the active arms that have ratings each arm is expected to win.
 
     The limits of one arm hold at all times at once, about, while votes come in on pairs that earlier ones have chosen,
-    see `half_widths`. They need the logit of the share to be about normal, so they are rough for arms with few votes.
+    see `half_widths`. With more than ten arms they need the logit of the share to be about normal, so they are rough
+    for arms with few votes.
 
     Args:
         rated: The ratings.
@@ -106,21 +125,89 @@ def expected_shares(rated: Rated, active: Bools, confidence: float = 0.95) -> Sh
 
 
 def _limits(fitted: Fit, share: Floats, chance: Floats, weight: Floats, confidence: float) -> tuple[Floats, Floats]:
-    """(k,) each: limits of shares, by the errors of the logits of their means (delta method).
+    """(k,) each: limits of shares, by the likelihood if there are few arms, else by the errors of their logits.
 
-    What the votes do not limit, the chance against an arm that has never beaten the other one, is anything up to 1.
+    What the votes do not limit, the chance against an arm that has never beaten the other one, is anything up to 1. So
+    the lower limit is of the share against the arms that an arm has reached, the upper one against those that have
+    reached it.
     """
     try:
         spread = sandwich(fitted).covariance
     except np.linalg.LinAlgError:
         return np.zeros(len(share)), np.ones(len(share))
-    slope = -weight * chance * (1 - chance)  # of the share, by θ of the others; by its own it is minus their sum
-    np.fill_diagonal(slope, -slope.sum(axis=1) + np.diag(slope))
-    variance = np.einsum("ij,jk,ik->i", slope, spread, slope).clip(0) / np.maximum(share * (1 - share), 1e-300) ** 2
-    half = half_widths(variance, confidence, np.full(len(share), np.inf), always=True)
-    with np.errstate(divide="ignore"):
-        logit = np.log(share) - np.log1p(-share)
-    lower, upper = (1 / (1 + np.exp(-(logit + side * half))) for side in (-1, 1))
-    lower = lower - np.sum(weight * chance * ~fitted.reach, axis=1)
-    upper = upper + np.sum(weight * (1 - chance) * ~fitted.reach.T, axis=1)
-    return lower.clip(0), upper.clip(max=1)
+    few = len(share) <= MOST_BY_LIKELIHOOD
+    limits = []
+    for side, limited in ((-1, fitted.reach), (1, fitted.reach.T)):
+        part = weight * limited
+        whole = part.sum(axis=1)
+        part = part / np.where(whole > 0, whole, 1)[:, None]
+        of_part = np.sum(part * chance, axis=1)
+        slope = -part * chance * (1 - chance)  # by θ of the others; by its own it is minus their sum
+        np.fill_diagonal(slope, -slope.sum(axis=1) + np.diag(slope))
+        slope = slope / np.maximum(of_part * (1 - of_part), 1e-300)[:, None]  # of the logit
+        variance = np.einsum("ij,jk,ik->i", slope, spread, slope).clip(0)
+        if few:
+            found = _limit_by_likelihood(fitted, slope, part, variance, confidence, side)
+        else:
+            half = half_widths(variance, confidence, np.full(len(share), np.inf), always=True)
+            with np.errstate(divide="ignore"):
+                found = sigmoid(np.log(of_part) - np.log1p(-of_part) + side * half)
+        limits.append(whole * found + (weight.sum(axis=1) - whole if side > 0 else 0))
+    known = ~np.isnan(share)  # an arm without others has no share
+    return np.where(known, limits[0], np.nan), np.where(known, limits[1], np.nan)
+
+
+def _limit_by_likelihood(
+    fitted: Fit, slope: Floats, weight: Floats, variance: Floats, confidence: float, side: int
+) -> Floats:
+    """(k,): the shares on one side that a mixture of likelihoods does not reject at any time (Robbins 1970).
+
+    An arm's share is moved along one line through the ratings, on which it takes most votes to tell the difference. The
+    mixture is normal, as wide as `USUAL`, about the point that is to be rejected. Where votes vary more than the model
+    says, each counts for less. With two arms that is exact.
+
+    Args:
+        fitted: The fit.
+        slope: (k, k): Of the logit of each arm's share, by θ.
+        weight: (k, k): Of each other arm in the share of an arm.
+        variance: (k,): Of the logits, by the sandwich.
+        confidence: Of the limits of each arm.
+        side: −1 for the lower limits, 1 for the upper ones.
+    """
+    arms, votes, whole = len(slope), fitted.votes, fitted.cells.arms
+    matrix = information(fitted.model, fitted.cells, fitted.solution)[:whole, :whole]
+    along = np.linalg.pinv(matrix, hermitian=True)[:arms, :arms] @ slope.T
+    by_model = np.einsum("ij,ji->i", slope, along)
+    scale = np.where(by_model > 0, by_model, 1)
+    along = along / scale
+    reach = half_widths(np.maximum(variance, by_model), confidence, np.full(arms, np.inf), always=True)
+    steps = np.linspace(-1.5, 1.5, LINE) * reach[:, None]  # (k, LINE): of the logit
+    theta = fitted.solution[:arms] + steps[..., None] * along.T[:, None, :]
+    delta = theta[..., votes.first] - theta[..., votes.second]
+    ties = votes.counts[TIED] / 2
+    won, lost = votes.counts[WON] + ties, votes.counts[LOST] + ties
+    value = -np.sum(won * np.logaddexp(0, -delta) + lost * np.logaddexp(0, delta), axis=-1)
+    value = value / np.maximum(variance / scale, 1)[:, None]
+    apart = (steps[:, :, None] - steps[:, None, :]) / USUAL
+    width = np.maximum(np.diff(steps[:, :2], axis=1), 1e-300)[..., None] / (USUAL * np.sqrt(2 * np.pi))
+    mixed = np.logaddexp.reduce(value[:, None, :] - apart**2 / 2 + np.log(width), axis=2)
+    known = mixed - value + np.log(1 - confidence)  # above 0: rejected
+    found = np.full(arms, float(side > 0))
+    order = np.arange(LINE // 2, LINE) if side > 0 else np.arange(LINE // 2, -1, -1)
+    for arm in range(arms):
+        at = _first_crossing(known[arm, order], steps[arm, order])
+        if np.isfinite(at):
+            moved = fitted.solution[:arms] + at * along[:, arm]
+            found[arm] = weight[arm] @ sigmoid(moved[arm] - moved)
+    return found
+
+
+def _first_crossing(value: Floats, at: Floats) -> float:
+    """Where the line through these points first is above 0; infinite if nowhere."""
+    above = np.flatnonzero(value > 0)
+    if not len(above):
+        return float("inf")
+    k = int(above[0])
+    if k == 0:
+        return float(at[0])
+    return float(at[k - 1] + (at[k] - at[k - 1]) * -value[k - 1] / (value[k] - value[k - 1]))

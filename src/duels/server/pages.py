@@ -14,10 +14,10 @@ from fastapi.templating import Jinja2Templates
 from markupsafe import Markup
 from starlette.exceptions import HTTPException
 
-from ..errors import DamagedStudy, DuelsError, NotFound, UnknownName, hundredths, percent
+from ..errors import DamagedStudy, DuelsError, NotFound, UnknownName, counted, percent
 from ..policies import BUILT_IN, policy
 from ..study.items import Output
-from ..study.verdict import headline
+from ..study.verdict import describe_answers, headline
 from ..study.voter_settings import VoterSettings
 from .api.tokens import KINDS, token_out
 from .downloads import file_name
@@ -67,7 +67,6 @@ router = APIRouter(include_in_schema=False, route_class=PageRoute)
 templates = Jinja2Templates(HERE / "templates")
 templates.env.filters["sentence"] = sentence
 templates.env.filters["file_name"] = file_name
-templates.env.filters["hundredths"] = hundredths
 templates.env.filters["percent"] = percent
 templates.env.globals["files"] = place
 
@@ -194,14 +193,15 @@ def studies_page(request: Request, service: ServiceDep) -> Response:
     found = []
     for shown in service.listed():
         kind, words, progress = "damaged", "This study is damaged", None
+        facts = counted(shown["answers"] or 0, "answer")
         if shown["space"] is not None:
             kind, words = "tuning", f"Tunes {' · '.join(shown['space'])}"
         elif shown["damaged"] is None:
             study = service.study(shown["name"])
             verdict = service.verdict(study)
             kind, words = verdict["kind"], headline(verdict, shown["retired"])
-            progress = progress_of(verdict, shown)
-        found.append(shown | {"kind": kind, "headline": words, "progress": progress})
+            facts, progress = describe_answers(verdict), progress_of(verdict, shown)
+        found.append(shown | {"kind": kind, "headline": words, "facts": facts, "progress": progress})
     return page(
         request,
         service,

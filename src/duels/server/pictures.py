@@ -1,6 +1,5 @@
 """Charts of a study as pictures, for reports and slides. Drawing one takes a second, so the last ones are kept."""
 
-import math
 import threading
 from collections import OrderedDict
 
@@ -74,23 +73,19 @@ def _chart(service: Service, study: Study, title: str, name: str) -> Json | None
 
 
 def _ratings(service: Service, study: Study, title: str) -> Json | None:
-    """The chart of the ratings that the page of results shows; None if there are none."""
-    import polars as pl
-
+    """The chart of the ratings, in the order of the leaderboard; None if there are none."""
     from ..figures import ratings
     from ..study.board_charts import about_study
+    from ..study.leaderboard import rating_table
 
-    glance = service.glance(study)
-    rows = [arm for arm in glance["arms"] if arm["rating"] is not None]
-    if not rows:
+    look = study.look()
+    tally = look.tally._replace(open=None)
+    table = rating_table(tally, look.verdict().named, look.goal.confidence)
+    if not len(table):
         return None
-    rows.sort(key=lambda arm: -arm["rating"])
-    open_ends = {"rating": math.nan, "lower": -math.inf, "upper": math.inf}  # what JSON cannot say
-    ends = {name: [end if arm[name] is None else arm[name] for arm in rows] for name, end in open_ends.items()}
-    table = pl.DataFrame({"arm": [arm["arm"] for arm in rows], **ends, "rank": range(1, len(rows) + 1)})
     chart = dict(ratings(table).to_dict())
     below = chart["title"]["subtitle"]
-    about = about_study(title, glance["answers"])
+    about = about_study(title, service.glance(study)["answers"])
     chart["title"]["subtitle"] = [about, *([below] if isinstance(below, str) else below)]
     chart["description"] = f"{about}. {chart.get('description', '')}"
     return chart

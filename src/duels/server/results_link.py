@@ -74,7 +74,7 @@ def shown(service: Service, study: AnyStudy, key: Key) -> Json:
     if not isinstance(study, Study):
         shared = {name: value for name, value in glance.items() if name not in ("open", "next")}
         return with_frames(shared, study, lambda which: output_address(service, key, 0, BEST_SIDES.index(which)))
-    verdict = {name: glance["verdict"][name] for name in ("kind", "winner", "leader", "headline", "words")}
+    verdict = {name: glance["verdict"][name] for name in ("kind", "winner", "leader", "headline", "facts", "words")}
     following = dict(glance["next"])
     following["words"] = following["words"] if glance["answers"] else "Nobody has voted yet."
     kept = ("seq", "answers", "retired", "arms", "arms_total", "ranked", "ranks", "map")

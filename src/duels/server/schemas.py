@@ -265,7 +265,7 @@ class StandingOut(BaseModel):
 
 
 class RankOut(BaseModel):
-    rank: int | None
+    rank: Annotated[int | None, Field(description="From 1; none for an arm that is not compared with the others.")]
     arm: str
     certain: bool
 

@@ -14,7 +14,7 @@ from ..study.item_browser import missing_outputs
 from ..study.outcome import alarm_line, money
 from ..study.standing import MOST_SHOWN
 from ..study.study import Study
-from ..study.verdict import Verdict, headline
+from ..study.verdict import Verdict, describe_answers, headline
 from .api.invitations import invitations_out
 from .api.links import links_out, results_links
 from .api.settings import changes_of, settings
@@ -149,7 +149,8 @@ def advanced_page(request: Request, study: str, service: ServiceDep, at: PageNum
         champions=(shown["champions"] or [])[on_page],
         pages=pages,
         headline=headline(verdict, retired),
-        words=Verdict.from_dict(verdict).text(forecast=False),
+        facts=describe_answers(verdict),
+        words=Verdict.from_dict(verdict).text(forecast=False, facts=False),
         standing=said or ranks_of(found, shown),
         figures={name: figure(chart) for name, chart in service.charts(shown).items()},
         pairs=most_met[:MAX_PAIRS],

@@ -105,15 +105,18 @@ def plot_beats(board: Board) -> alt.LayerChart:
     """
     _must_show("beats", board)
     rows = _both_ways(board, "estimate", lambda estimate: 1 - estimate)
-    unsure = [int(pair["certain"] is None) for pair in _met(board)]
-    rows = rows.with_columns(unsure=pl.Series(unsure * 2, dtype=pl.Int8))
-    cells = charts.probabilities("estimate", 0.5, ["row beats", "column"])
+    unsure, answers = [int(pair["certain"] is None) for pair in _met(board)], [pair["duels"] for pair in _met(board)]
+    rows = rows.with_columns(
+        pl.Series("unsure", unsure * 2, dtype=pl.Int8), pl.Series("answers", answers * 2, dtype=pl.Int64)
+    )
+    cells = charts.probabilities("estimate", 0.5, ["row beats", "column"], in_percent=True)
     order = board["order"][:MAPPED]
-    chart = charts.heat_map(rows, order, "estimate", cells, _outlined(board), faded="unsure")
+    chart = charts.heat_map(rows, order, "estimate", cells, _outlined(board), faded="unsure", met="answers")
     total = board["pairs_total"]
     summary = f"{board['pairs_met']:,} of {total:,} {'pair' if total == 1 else 'pairs'} met so far"
-    notes = ["estimated from the answers, a tie counted as a half", f"{summary}; best arms first"]
+    notes = ["percent of the answers, a tie counted as a half; below: how many", f"{summary}; best arms first"]
     notes += ["pale: not certain yet"] if any(unsure) else []
+    notes += [f"grey: fewer than {charts.FEW} answers"] if min(answers) < charts.FEW else []
     notes += _cut_note(board, MAPPED)
     return _finished(board, chart, "Who beats whom", notes, summary)
 
@@ -247,7 +250,7 @@ def _names(order: Sequence[str]) -> alt.Y:
 
 def _probability(title: str) -> Options:
     """The arguments of an axis from 0 to 1."""
-    axis = alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], labelExpr=NUMBER)
+    axis = alt.Axis(values=[0, 0.25, 0.5, 0.75, 1], labelExpr=charts.PERCENT)
     return {"title": title, "scale": alt.Scale(domain=[0, 1]), "axis": axis}
 
 
@@ -268,7 +271,7 @@ def _sized(layers: Sequence[alt.Chart | alt.LayerChart], rows: int) -> alt.Layer
 
 
 def _figures(*fields: str) -> list[alt.Tooltip]:
-    return [alt.Tooltip(f"{field}:Q", format=".3f") for field in fields]
+    return [alt.Tooltip(f"{field}:Q", format=".1%") for field in fields]
 
 
 def _whole(most: int) -> alt.Axis:

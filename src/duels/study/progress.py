@@ -69,16 +69,17 @@ class Line(Shown):
     def _text(self, run: "Run", rate: float) -> Any:
         from rich.text import Text
 
-        spent, standing = run.ledger.spent(), run.study.standing()
-        best, left = standing.chances[0], self._left(run, standing.answers_median)
-        chance = ">99%" if best.chance > 0.99 else f"{best.chance:.0%}"
+        spent, standing, verdict = run.ledger.spent(), run.study.standing(), run.study.verdict()
+        chances, left = {one.arm: one.chance for one in standing.chances}, self._left(run, standing.answers_median)
+        name = verdict.leader or standing.chances[0].arm
+        chance = ">99%" if chances.get(name, 0.0) > 0.99 else f"{chances.get(name, 0.0):.0%}"
         sure, after = f" leads ({chance} sure)", [""]
         if left:
             each = spent.cost / max(spent.calls - spent.unstored, 1)  # those in progress have not said their cost
             cost = f"{money(each * left)}, " if spent.cost else ""
             rest = f"{cost}{_duration(left / max(rate, 1e-9))} left"
             after = [f" · about {counted(left, 'call')}, {rest}", f" · about {rest}"]
-        return Text(_fitted(f"{spent_text(spent)} · ", best.arm, sure, after, self._status.console.width - 3))
+        return Text(_fitted(f"{spent_text(spent)} · ", name, sure, after, self._status.console.width - 3))
 
     def _left(self, run: "Run", answers: int | None) -> int | None:
         """How many calls are left, likely until the verdict and at most until a limit."""

@@ -133,8 +133,9 @@ class Verdict:
             is about new items anyway, or there are none. This and the next are promises of their own.
         other_people: Whether it also wins with other people like these, on the same items; None if every answer is of
             somebody new anyway, or it is not known whose they are.
-        effect: By how much the leader wins; None without one, if several share the first rank, or if it is not compared
-            with the others. It is an estimate by the model of the ratings, and no part of the promise.
+        effect: By how much the leader wins; None without one, if several share the first rank, if it is not compared
+            with the others, or while the answers do not limit it at all. It is an estimate by the model of the ratings,
+            and no part of the promise.
     """
 
     kind: Kind
@@ -315,7 +316,9 @@ def _find_effect(verdict: Verdict, tally: Tally) -> dict[str, Any]:
     found = find_shares(tally, _rank(verdict, tally), verdict.confidence)
     values = [float(column[tally.names.index(verdict.leader)]) for column in found]
     share, lower, upper = (None if value != value else round(value, 6) for value in values)
-    return {} if share is None else {"effect": Effect(share=share, lower=lower, upper=upper)}
+    if share is None or (lower is not None and upper is not None and percent(upper) - percent(lower) == 100):
+        return {}
+    return {"effect": Effect(share=share, lower=lower, upper=upper)}
 
 
 def _rank(verdict: Verdict, tally: Tally) -> Ranking:

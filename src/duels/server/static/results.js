@@ -19,11 +19,11 @@ let shown = JSON.parse(place("glance").textContent);
 function draw(glance) {
   shown = glance;
   place("verdict").dataset.kind = glance.verdict.kind;
-  place("headline").textContent = glance.verdict.headline;
+  place("headline").textContent = unbroken(glance.verdict.headline);
+  place("evidence").textContent = glance.verdict.facts;
   place("words").textContent = unbroken(glance.verdict.words);
   place("next-words").textContent = unbroken(glance.next.words);
   drawForecast();
-  place("answers").textContent = whole(glance.answers);
   if (place("open")) place("open").textContent = whole(glance.open);
   if (glance.answers && place("steps")) place("steps").remove();
   drawArms(glance);
