@@ -1,8 +1,7 @@
 """Are the chances and the forecasts of `Study.standing` right? Two tables, and the plot of docs/study/standing.md.
 
-    python benchmarks/standing.py              both, about 25 minutes on one core
-    python benchmarks/standing.py chances      a minute
-    python benchmarks/standing.py forecasts
+    python benchmarks/standing.py
+    python benchmarks/standing.py chances | forecasts | live
 
 Chances: random studies of two to seven arms, from the model of `study/standing.py`, are played by the policy `verdict`
 for 3 to 1,000 answers. In each class of stated chances, the share of arms that are the best is compared with the mean
@@ -39,7 +38,7 @@ from duels.figures import charts  # noqa: E402
 from duels.study.standing import draw_strengths  # noqa: E402
 
 STUDIES, CLASSES = 4000, 10
-PRIOR, EACH, LIVE = 2600, 450, 300  # studies of a row: from the prior, of a clear winner, and live ones
+PRIOR, EACH, ITEMS, SETTINGS, LIVE = 1500, 470, 600, 500, 200  # studies of a row, of which some end before the look
 EARLIER = (  # of each truth in CLEAR: predicted and actual median, shares in which the two figures sufficed
     (1327, 116, 0.82, 1.00),
     (153, 76, 0.80, 0.98),
@@ -104,36 +103,37 @@ def from_prior(number, seed, **settings):
         yield from played(*truth, [study], seed, **settings)
 
 
-def forecast_rows():
+def compiled_rows():
     """(name, what was measured of the earlier forecast or None, function that plays the studies) of each row."""
-    yield "truths from the prior", None, lambda: forecasts(studies(PRIOR, seed=2))
     for (name, (strengths, answers)), earlier in zip(CLEAR.items(), EARLIER):
         yield name, earlier, lambda at=(strengths, answers): forecasts(played(*at, range(EACH), 7))
-    yield "prior, 30 % ties", None, lambda: forecasts(from_prior(1000, 3, ties=0.3))
-    yield "prior, margin 0.05", None, lambda: forecasts(from_prior(1000, 4, margin=0.05), margin=0.05)
+    yield "from the prior", None, lambda: forecasts(studies(PRIOR, seed=2))
     for about in ("new-items", "these-answers"):
         for items in (40, 200, 1000):
             given = {"items": items, "about": about}
-            yield (
-                f"prior, {about}, {items:,}",
-                None,
-                lambda given=given: forecasts(played_on_items(**given, number=800, seed=5), **given),
-            )
+            play = lambda given=given: forecasts(played_on_items(**given, number=ITEMS, seed=5), **given)  # noqa: E731
+            yield f"prior, {about}, {items:,}", None, play
+    yield "prior, 30 % ties", None, lambda: forecasts(from_prior(SETTINGS, 3, ties=0.3))
+    yield "prior, margin 0.05", None, lambda: forecasts(from_prior(SETTINGS, 4, margin=0.05), margin=0.05)
+    for policy in ("rucb", "random"):
+        yield f"prior, policy {policy}", None, lambda one=policy: forecasts(from_prior(SETTINGS, 8, chosen=one))
+
+
+def live_rows():
+    """As `compiled_rows`, of studies that are asked and told as live ones."""
+    name = "5 arms, 70 %, after 50"
+    for kind in KINDS:
+        yield f"{name}, {kind}", None, lambda kind=kind: live_forecasts(kind, [CLEAR[name]] * LIVE, 1)
     for kind in KINDS:
         yield f"prior, {kind}", None, lambda kind=kind: live_forecasts(kind, truths(LIVE, 6), 1)
-    for kind in KINDS:
-        for name in ("3 arms, 70 %, after 60", "5 arms, 70 %, after 50"):
-            yield f"{name}, {kind}", None, lambda at=CLEAR[name], kind=kind: live_forecasts(kind, [at] * EACH, 1)
-    for policy in ("rucb", "random"):
-        yield f"truths from the prior, {policy}", None, lambda one=policy: forecasts(from_prior(600, 8, chosen=one))
 
 
-def print_forecasts():
+def print_forecasts(table_rows):
     """Print a row for each kind of studies."""
     heads = ("studies", "said", "forecast", "actual", "ratio", "half", "most", "half, said", "most, said")
     print("| truth | " + " | ".join([*heads, "earlier ratio", "half", "most"]) + " |")
     print("| --- " * (len(heads) + 4) + "|", flush=True)
-    for name, earlier, play in forecast_rows():
+    for name, earlier, play in table_rows:
         began = time.process_time()
         rows = play()
         said = [row for row in rows if row.is_said]
@@ -147,9 +147,12 @@ def print_forecasts():
 
 
 if __name__ == "__main__":
-    if "forecasts" not in sys.argv:
+    parts = sys.argv[1:] or ["chances", "forecasts", "live"]
+    if "chances" in parts:
         found = table()
         print(found)
         print(charts.save(chart(found), ROOT / "docs" / "pictures" / "calibration.png"))
-    if "chances" not in sys.argv:
-        print_forecasts()
+    if "forecasts" in parts:
+        print_forecasts(compiled_rows())
+    if "live" in parts:
+        print_forecasts(live_rows())
