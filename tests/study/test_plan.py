@@ -263,7 +263,12 @@ def until_tied_or_won(share, margin, most):
 
 
 @pytest.mark.parametrize(
-    ("gap", "margin", "most"), [(0.0, 0.1, 500), pytest.param(0.1, 0.05, 500, marks=pytest.mark.deep)]
+    ("gap", "margin", "most"),
+    [
+        (0.0, 0.1, 500),
+        pytest.param(0.1, 0.05, 500, marks=pytest.mark.deep),
+        pytest.param(0.0, 0.05, 2000, marks=pytest.mark.deep),
+    ],
 )
 def test_how_long_until_practically_tied(gap, margin, most):
     """Against the exact distribution at the median and the 90 % quantile of 1,000 studies.

@@ -169,10 +169,22 @@ class Certainty:
     def missing(self, arm: int) -> Floats:
         """Return (K,) float64: how much more evidence an arm needs against each other one, as a logarithm."""
         others = np.arange(len(self._tally.names))
-        level = self.winner_level if self._beats_retired[arm] else self.all_pairs_level
         first = np.full(len(others), arm)
-        missing: Floats = level(first, others) - np.maximum(self.evidence(first, others), self._least)
+        missing: Floats = self.level_to_win(first, others) - np.maximum(self.evidence(first, others), self._least)
         return missing
+
+    def level_to_win(self, first: Ints, second: Ints) -> Floats:
+        """Return the evidence that the first arms need to win against the second ones, given the retired arms."""
+        levels = self.winner_level(first, second), self.all_pairs_level(first, second)
+        return np.where(self._beats_retired[first], *levels)
+
+    def level_to_be_close(self, first: Ints, second: Ints, margin: float) -> Floats:
+        """Return the evidence that the first arms need to be close to the second ones, given the retired arms."""
+        retired, arms = np.flatnonzero(~self._tally.active), np.arange(len(self._tally.names))
+        one, other = np.repeat(arms, len(retired)), np.tile(retired, len(arms))
+        near = (self.closeness(one, other, margin) >= self.close_level(one, other)) | (one == other)
+        near_all = near.reshape(len(arms), len(retired)).all(axis=1)
+        return np.where(near_all[first], self.close_level(first, second), self.all_pairs_level(first, second))
 
     def close_level(self, first: Ints, second: Ints) -> Floats:
         """Return the evidence that each pair needs of an arm that is close to all others, as a logarithm."""

@@ -326,7 +326,8 @@ def answers_needed(
         rng.random(chance.shape),
     )
     test = certainty_of(tally, confidence)
-    level, close, other = test.winner_level(first, second), test.close_level(first, second), first != second
+    level, other = test.level_to_win(first, second), first != second
+    close = test.level_to_be_close(first, second, margin) if margin > 0 else level
 
     def excess(won: Floats, lost: Floats, tied: Floats) -> Floats:
         return np.where(won > lost, test.weigh(won, lost, tied) - level, -np.inf)
@@ -403,7 +404,8 @@ def _needed_on_items(
     first, second = np.broadcast_arrays(arms[best][:, None], arms)
     won, lost, tied = tally.wins[first, second], losses_of(tally, first, second), tally.ties[first, second]
     test = certainty_of(tally, confidence)
-    winner, close = test.winner_level(first, second), test.close_level(first, second)
+    winner = test.level_to_win(first, second)
+    close = test.level_to_be_close(first, second, margin) if margin > 0 else winner
 
     def enough(more: Floats) -> Bools:
         decided = (1 - ties) * more
