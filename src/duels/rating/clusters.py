@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 VOTER = "voter"  # as a cluster: who voted, whatever the column is called
+Codes = npt.NDArray[np.int32]
 FEW = 10  # clusters: with fewer, how much they differ is hardly known
 MOST_RECORDS = 1_000_000  # votes that are summed at once …
 MOST_SUMS = 8_000_000  # … and the most sums
@@ -41,20 +42,20 @@ class Clusters(NamedTuple):
         cluster: (N,) int32: From 0.
         cell: (N,) int32: Where the votes are counted: indices of cells.
         outcome: (N,) int8: Whether the cell's first arm won, it lost, or neither.
-        count: (N,) float64: How many equal votes a row stands for; None if that is 1 for all.
+        weight: (N,) float64: How many equal votes a row stands for; None if that is 1 for all.
     """
 
     name: str
     size: int
-    cluster: npt.NDArray[np.int32]
-    cell: npt.NDArray[np.int32]
+    cluster: Codes
+    cell: Codes
     outcome: npt.NDArray[np.int8]
-    count: Floats | None
+    weight: Floats | None
 
     @property
     def total(self) -> int:
         """How many votes there are."""
-        return len(self.cell) if self.count is None else int(self.count.sum())
+        return len(self.cell) if self.weight is None else int(self.weight.sum())
 
 
 class Sums(NamedTuple):
@@ -69,7 +70,7 @@ class Sums(NamedTuple):
     effective: Floats
 
 
-def cluster_codes(votes: Votes, cluster: str) -> tuple[Ints, int]:
+def cluster_codes(votes: Votes, cluster: str) -> tuple[Codes, int]:
     """Return (n,) the cluster of each row of votes, from 0, and how many clusters there are.
 
     A vote without a voter, or with an empty cell, is a cluster of its own.
@@ -91,7 +92,7 @@ def cluster_codes(votes: Votes, cluster: str) -> tuple[Ints, int]:
     return _number(votes.voters.codes)
 
 
-def _codes_of_column(votes: Votes, cluster: str) -> tuple[Ints, int]:
+def _codes_of_column(votes: Votes, cluster: str) -> tuple[Codes, int]:
     import polars as pl
 
     column = votes.extra[cluster]
@@ -103,7 +104,7 @@ def _codes_of_column(votes: Votes, cluster: str) -> tuple[Ints, int]:
     return _number(codes.cast(pl.Int64).fill_null(-1).to_numpy())
 
 
-def _number(codes: Ints) -> tuple[Ints, int]:
+def _number(codes: npt.NDArray[np.integer]) -> tuple[Codes, int]:
     """Number the codes that occur from 0; each that is negative by itself."""
     used = np.bincount(codes + 1)[1:] > 0
     size, alone = int(used.sum()), np.flatnonzero(codes < 0)
@@ -129,8 +130,8 @@ def clusters_of(votes: Votes, cells: Cells, cluster: str) -> Clusters:
         place[cells.first, cells.second] = place[cells.second, cells.first] = np.arange(len(cells.first))
         cell = place[votes.left, votes.right]
         outcome = outcome ^ ((votes.left > votes.right) & (outcome < TIED))  # the first arm of a pair is the smaller
-    count = None if votes.count is None else votes.count.astype(np.float64)
-    return Clusters(cluster, size, codes, cell, outcome.astype(np.int8), count)
+    weight = None if votes.count is None else votes.count.astype(np.float64)
+    return Clusters(cluster, size, codes, cell, outcome.astype(np.int8), weight)
 
 
 def effective_clusters(clusters: Clusters, cells: Cells) -> Floats:
@@ -196,8 +197,8 @@ class _Table(NamedTuple):
     def squares(self) -> Floats:
         """(P,): The sum of squares of each column."""
         if isinstance(self.matrix, np.ndarray):
-            return np.einsum("gp,gp->p", self.matrix, self.matrix)
-        return np.bincount(self.matrix.indices, self.matrix.data**2, self.matrix.shape[1])
+            return np.asarray(np.einsum("gp,gp->p", self.matrix, self.matrix))
+        return np.asarray(np.bincount(self.matrix.indices, self.matrix.data**2, self.matrix.shape[1]), np.float64)
 
     def products(self) -> Floats:
         """(P, P): The sums of products of columns."""
@@ -206,7 +207,7 @@ class _Table(NamedTuple):
 
 
 def _counts(part: Clusters) -> Floats:
-    return np.ones(len(part.cell)) if part.count is None else part.count
+    return np.ones(len(part.cell)) if part.weight is None else part.weight
 
 
 def _parts(clusters: Clusters, width: int) -> Iterator[Clusters]:
@@ -233,7 +234,7 @@ def _parts(clusters: Clusters, width: int) -> Iterator[Clusters]:
             clusters.cluster[rows] - np.int32(first),
             clusters.cell[rows],
             clusters.outcome[rows],
-            None if clusters.count is None else clusters.count[rows],
+            None if clusters.weight is None else clusters.weight[rows],
         )
         first, begin = last, end
 
@@ -257,8 +258,9 @@ def _sum_by_cluster(part: Clusters, cells: Cells, values: Sequence[Floats]) -> _
 
 
 def _votes_of_arms(clusters: Clusters, cells: Cells) -> Floats:
-    per_cell = np.bincount(clusters.cell, clusters.count, len(cells.first))
-    return np.bincount(np.append(cells.first, cells.second), np.tile(per_cell, 2), cells.arms)
+    per_cell = np.bincount(clusters.cell, clusters.weight, len(cells.first))
+    both = np.append(cells.first, cells.second)
+    return np.asarray(np.bincount(both, np.tile(per_cell, 2), cells.arms), np.float64)
 
 
 def _effective(votes: Floats, squares: Floats) -> Floats:

@@ -310,7 +310,7 @@ def _draw_clusters(cells: Cells, votes: "csr_array", rounds: int, rng: np.random
     weights = rng.poisson(1, (votes.shape[1], rounds)).astype(np.float64)
     drawn = np.asarray(votes @ weights).reshape(*cells.counts.shape, rounds)
     whole = np.asarray(votes.sum(axis=1)).reshape(cells.counts.shape)
-    return drawn + (cells.counts - whole)[..., None]  # those against the average arm belong to no cluster
+    return np.asarray(drawn + (cells.counts - whole)[..., None])  # those against the average arm belong to no cluster
 
 
 def _simplest(model: Model, cells: Cells) -> Model:

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -222,15 +222,15 @@ def _boards(
 ) -> tuple[list[tuple[object, _Board]], list[str]]:
     """The votes of each table, with the value of its column, and what is to be said about their dependence."""
     wanted = [*columns_of(covariates), *([] if by is None else [by])]
-    found: object = source
-    if hasattr(source, "tally"):  # counts are quicker, but they do not say who voted
-        found = source.votes() if cluster or wanted or in_order else source.tally()
+    found: Any = source
+    if hasattr(found, "tally"):  # counts are quicker, but they do not say who voted
+        found = found.votes() if cluster or wanted or in_order else found.tally()
     if all(hasattr(found, field) for field in ("names", "wins", "ties")):
         if covariates or by is not None or cluster not in (None, AUTO):
             what = "covariates" if covariates else "cluster" if by is None else "by"
             raise InvalidInput(f"{what} needs single votes, but these are counts")
-        return [(None, _board_of_counts(found))], []  # type: ignore[arg-type]
-    votes = read_rated(found, wanted, cluster, single=bool(covariates) or in_order)  # type: ignore[arg-type]
+        return [(None, _board_of_counts(found))], []
+    votes = read_rated(found, wanted, cluster, single=bool(covariates) or in_order)
     cluster, notes = choose_cluster(votes, cluster)
     return [(value, _board_of(part, covariates, cluster)) for value, part in _parts(votes, by)], notes
 
