@@ -56,7 +56,7 @@ def batches():
     for arms, gap in PROBLEMS:
         what = f"{arms} arms, the best wins {50 + 100 * gap:.0f} %: duels to the verdict, median,"
         (row,) = duels.plan(arms=arms, gap=gap, policies="verdict", studies=5 * STUDIES)
-        yield f"{what} one at a time", row.duels_median, "", None
+        yield f"{what} one at a time", row.answers_median, "", None
         for batch in BATCHES:
             found = [duels_in_batches(arms, gap, batch, seed) for seed in range(STUDIES)]
             yield f"{what} batches of {batch:,}", statistics.median(found), "", None

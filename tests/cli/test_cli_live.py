@@ -637,11 +637,11 @@ def test_plan(tmp_path):
     The regret of a duel between them is half the gap, ¼: 3.25 in all.
     """
     rows = json.loads(output(*PLAN, "-f", "json", cwd=tmp_path))
-    common = {"duels_median": 13, "duels_90": 13, "regret_median": 3.25, "regret_90": 3.25}
+    common = {"answers_median": 13, "answers_90": 13, "regret_median": 3.25, "regret_90": 3.25}
     common |= {"undecided": 0, "wrong": 0, "tied": 0}
     assert rows == [{"policy": policy} | common for policy in ("verdict", "rucb", "random")]
     (row,) = rows_of(output(*PLAN, "-p", "rucb:alpha=0.6", "-f", "csv", cwd=tmp_path))
-    assert (row["policy"], row["duels_90"], row["regret_90"]) == ("rucb:alpha=0.6", "13.0", "3.25")
+    assert (row["policy"], row["answers_90"], row["regret_90"]) == ("rucb:alpha=0.6", "13.0", "3.25")
     shown = output(*PLAN, "-p", "random", cwd=tmp_path).splitlines()
     assert shown[2].split() == ["random", "13", "13", "3", "3", "0.0%", "0.0%"]
 
@@ -658,7 +658,7 @@ def test_a_plan_with_a_budget(tmp_path):
     assert row["within_budget"] == 0
     more = ("--ties", "0.5", "--parallel", "3", "--margin", "0.05", "--budget", "13")
     (row,) = json.loads(output(*PLAN, "-p", "verdict", *more, "-f", "json", cwd=tmp_path))
-    assert row["duels_median"] > 13
+    assert row["answers_median"] > 13
     assert row["within_budget"] < 1
     assert "ties is 1.5" in refusal("plan", "--arms", "2", "--gap", "0.1", "--ties", "1.5", cwd=tmp_path)
 
@@ -668,8 +668,8 @@ def test_a_plan_that_ends_at_the_limit(tmp_path):
     assert json.loads(output(*what, "-f", "json", cwd=tmp_path)) == [
         {
             "policy": "random",
-            "duels_median": None,
-            "duels_90": None,
+            "answers_median": None,
+            "answers_90": None,
             "regret_median": 1.75,
             "regret_90": 1.75,
             "undecided": 1.0,
@@ -695,7 +695,7 @@ def test_a_plan_of_equal_arms(tmp_path):
 def test_a_plan_of_a_problem(tmp_path):
     (tmp_path / "p.csv").write_text("0.5,1\n0,0.5\n")
     rows = json.loads(output("plan", "p.csv", "-p", "random", "--studies", "2", "-q", "-f", "json", cwd=tmp_path))
-    assert [row["duels_90"] for row in rows] == [13]
+    assert [row["answers_90"] for row in rows] == [13]
 
 
 NEEDING_A_STUDY = [("open",), ("forget", "ann"), ("delete-study",), ("add-arm", "hen"), ("retire-arm", "fox")]

@@ -158,7 +158,7 @@ def test_wrong_verdicts_are_those_of_the_literal_simulation(policy):
         assert kernel(array, policy, number, **more) == one
     (row,) = plan(arms=2, gap=0.02, policies=[policy], studies=100, **more)
     until = [math.inf if found == NOT_YET else t for t, _, found in said]
-    assert (row.duels_median, row.duels_90) == (quantile(until, 0.5), quantile(until, 0.9))
+    assert (row.answers_median, row.answers_90) == (quantile(until, 0.5), quantile(until, 0.9))
     assert row.regret_median == pytest.approx(np.median([regret for _, regret, _ in said]))
     assert row.regret_90 == pytest.approx(np.quantile([regret for _, regret, _ in said], 0.9))
     assert row.undecided == sum(found == NOT_YET for _, _, found in said) / 100
@@ -190,8 +190,8 @@ def test_worked_by_hand():
     ]
     # Three arms need 41: the fourteenth win over each of two arms gives 61.4. The even arms need not meet.
     row, blind = plan(arms=3, gap=0.5, policies=["verdict", "random"], studies=50)
-    assert 28 <= row.duels_median <= 34
-    assert row.duels_median < blind.duels_median <= 44
+    assert 28 <= row.answers_median <= 34
+    assert row.answers_median < blind.answers_median <= 44
 
 
 def test_undecided_studies_take_for_ever():
@@ -200,7 +200,7 @@ def test_undecided_studies_take_for_ever():
     assert row == PlanRow("verdict", math.inf, math.inf, pytest.approx(0.6), pytest.approx(0.6), 1.0, 0.0)
     # At a chance of 0.8 more than half of the studies, but not nine in ten, end within 40 duels.
     (row,) = plan(arms=2, gap=0.3, policies="verdict", limit=40, studies=200)
-    assert (row.duels_median < 40, row.duels_90) == (True, math.inf)
+    assert (row.answers_median < 40, row.answers_90) == (True, math.inf)
     assert 0.1 < row.undecided < 0.5
 
 
@@ -219,7 +219,7 @@ def test_a_budget():
 def test_ties_are_answers_too():
     """With half of the answers ties, a study of an arm that always wins takes 26 answers on average."""
     (row,) = plan(arms=2, gap=0.5, policies="verdict", studies=300, ties=0.5)
-    assert 24 <= row.duels_median <= 28  # 13 wins: the 13th success of a fair coin, with a standard deviation of 5.1
+    assert 24 <= row.answers_median <= 28  # 13 wins: the 13th success of a fair coin, with a standard deviation of 5.1
     assert row.wrong == 0
 
 
@@ -277,7 +277,7 @@ def test_how_long_until_practically_tied(gap, margin, most):
     """
     (row,) = plan(arms=2, gap=gap, margin=margin, policies="random", studies=1000, limit=most)
     exact = until_tied_or_won(0.5 + gap, margin, most)
-    for duels_needed, level in ((row.duels_median, 0.5), (row.duels_90, 0.9)):
+    for duels_needed, level in ((row.answers_median, 0.5), (row.answers_90, 0.9)):
         error = 4.5 * math.sqrt(level * (1 - level) / 1000) + 0.01
         assert exact[int(duels_needed)] == pytest.approx(level, abs=error)
         if gap == 0:  # the check sees a margin that is a tenth too large
@@ -319,7 +319,7 @@ def test_several_at_once(parallel):
     (row,) = plan(arms=3, gap=0.4, policies="verdict", studies=5, parallel=parallel)
     (alone,) = plan(arms=3, gap=0.4, policies="verdict", studies=5)
     assert (row.undecided, row.wrong) == (0, 0)
-    assert 28 <= row.duels_median < 2 * alone.duels_median
+    assert 28 <= row.answers_median < 2 * alone.answers_median
 
 
 @pytest.mark.parametrize(
@@ -336,8 +336,8 @@ def test_several_at_once(parallel):
 def test_orientation(policy, arms, expected):
     """A best arm that wins 60 %: the numbers of docs/study/plan.md, as medians of 200 studies."""
     (row,) = plan(arms=arms, gap=0.1, policies=[policy])
-    assert row.duels_median == pytest.approx(expected, rel=0.1)
-    assert row.duels_median < row.duels_90
+    assert row.answers_median == pytest.approx(expected, rel=0.1)
+    assert row.answers_median < row.answers_90
     assert (row.undecided, row.wrong <= 0.05) == (0, True)
 
 
@@ -349,7 +349,7 @@ def test_wrong_verdicts_are_rarer_than_promised(policy):
     assert row.wrong <= 0.25
     (careless,) = plan(arms=2, gap=0.02, policies=[policy], confidence=0.05, studies=1000)
     assert careless.wrong > 0.1  # so there are errors to be made
-    assert careless.duels_median < row.duels_median / 2
+    assert careless.answers_median < row.answers_median / 2
 
 
 def test_a_policy_is_told_the_limit_as_its_horizon(monkeypatch):

@@ -273,11 +273,11 @@ def test_a_plan_worked_by_hand(interpreted):
     # Arm 0 wins all items: when it has more than half, nothing can change that. It takes 13 wins without items.
     for items, answers in ((1, 1), (2, 2), (10, 6), (11, 6)):
         (row,) = plan(arms=2, gap=0.5, policies="verdict", studies=3, items=items, about="these-answers")
-        assert (row.duels_median, row.duels_90, row.undecided, row.wrong) == (answers, answers, 0.0, 0.0)
+        assert (row.answers_median, row.answers_90, row.undecided, row.wrong) == (answers, answers, 0.0, 0.0)
         assert row.regret_median == answers / 4
     # Nearly level arms win one each of two items, but for a chance of 1 %, and that is the verdict.
     (row,) = plan(arms=2, gap=0.005, policies="verdict", studies=3, items=2, about="these-answers")
-    assert (row.duels_median, row.undecided, row.wrong) == (2, 0.0, 0.0)
+    assert (row.answers_median, row.undecided, row.wrong) == (2, 0.0, 0.0)
     (row,) = plan(arms=2, gap=0.5, policies="verdict", studies=3, items=10, budget=5, about="these-answers")
     assert row.within_budget == 0
     (row,) = plan(arms=2, gap=0.5, policies="verdict", studies=3, items=10, limit=5, about="these-answers")
@@ -289,11 +289,11 @@ def test_a_plan_on_new_items_worked_by_hand(interpreted):
     for items, undecided in ((12, 1.0), (13, 0.0), (40, 0.0)):
         (row,) = plan(arms=2, gap=0.5, policies="verdict", studies=3, items=items)
         assert (row.undecided, row.wrong) == (undecided, 0.0)
-        assert row.duels_median == (math.inf if undecided else 13)
+        assert row.answers_median == (math.inf if undecided else 13)
     # Of three arms, 0.5 + 2·3/(3·0.05) = 40.5: 14 wins over each of two.
     (row,) = plan(arms=3, gap=0.5, policies="verdict", studies=3, items=14)
     assert (row.undecided, row.wrong) == (0.0, 0.0)
-    assert 28 <= row.duels_median <= 42
+    assert 28 <= row.answers_median <= 42
     (row,) = plan(arms=3, gap=0.5, policies="verdict", studies=3, items=13)
     assert (row.undecided, row.wrong) == (1.0, 0.0)
 
@@ -301,7 +301,7 @@ def test_a_plan_on_new_items_worked_by_hand(interpreted):
 def test_several_at_once_end_when_all_was_asked():
     (row,) = plan(NEARLY_LEVEL, policies="random", studies=3, items=4, parallel=5, about="these-answers")
     assert (row.undecided, row.wrong) == (0, 0)
-    assert row.duels_90 <= 12
+    assert row.answers_90 <= 12
 
 
 @pytest.mark.parametrize("items", [0, -1, 1.5, 10**6])

@@ -1,4 +1,4 @@
-"""`duels plan`: how many duels a verdict will need."""
+"""`duels plan`: how many answers a verdict will need."""
 
 from typing import Annotated
 
@@ -35,13 +35,13 @@ def plan(
     parallel: Annotated[int, typer.Option(help="How many questions are open at any time.")] = 1,
     budget: Annotated[int | None, typer.Option(help="How many answers there will be.")] = None,
     studies: Annotated[int, typer.Option(help="How many studies to simulate.")] = 200,
-    limit: Annotated[str, typer.Option(help="Duels after which a simulated study stops.")] = "1e6",
+    limit: Annotated[str, typer.Option(help="Answers after which a simulated study stops.")] = "1e6",
     seed: SeedOption = "0",
     jobs: JobsOption = None,
     format: FormatOption = Format.table,
     quiet: QuietOption = False,
 ) -> None:
-    """Estimate how many duels a verdict will need."""
+    """Estimate how many answers a verdict will need."""
     from ..study.plan import POLICIES
     from ..study.plan import plan as simulate
 
@@ -80,14 +80,14 @@ def _finite(value: object) -> object:
     return None if value == float("inf") else value
 
 
-def _duels(value: float | None) -> str:
+def _answers(value: float | None) -> str:
     return "beyond the limit" if value is None else f"{value:,.0f}"
 
 
 COLUMNS = (
     column("policy"),
-    column("duels_median", "duels (median)", _duels),
-    column("duels_90", "duels (90%)", _duels),
+    column("answers_median", "answers (median)", _answers),
+    column("answers_90", "answers (90%)", _answers),
     column("regret_median", "regret (median)", ",.0f", spare=2),
     column("regret_90", "regret (90%)", ",.0f", spare=3),
     column("undecided", "no verdict", ".1%", spare=1),

@@ -1,4 +1,4 @@
-"""How many duels a verdict takes, by simulating studies that look at the verdict after every answer."""
+"""How many answers a verdict takes, by simulating studies that look at the verdict after every answer."""
 
 import json
 import threading
@@ -43,8 +43,8 @@ class PlanRow(NamedTuple):
 
     Attributes:
         policy: The policy.
-        duels_median: Half of the studies need at most this many duels; infinite if fewer than half end.
-        duels_90: Nine in ten need at most this many.
+        answers_median: Half of the studies need at most this many answers; infinite if fewer than half end.
+        answers_90: Nine in ten need at most this many.
         regret_median: The median of the regret; None if no arm beats all others, since it is not defined then.
         regret_90: Nine in ten have at most this regret; None as above.
         undecided: The share of studies without a verdict at the limit.
@@ -54,8 +54,8 @@ class PlanRow(NamedTuple):
     """
 
     policy: str
-    duels_median: float
-    duels_90: float
+    answers_median: float
+    answers_90: float
     regret_median: float | None
     regret_90: float | None
     undecided: float
@@ -122,7 +122,7 @@ def plan(
     jobs: int | None = None,
     progress: bool | None = None,
 ) -> list[PlanRow]:
-    """Simulate how many duels and how much regret a study needs until its verdict.
+    """Simulate how many answers and how much regret a study needs until its verdict.
 
     Give either a problem, or `arms` and `gap`.
 
