@@ -509,15 +509,18 @@ def test_the_map_of_pairs_does_not_exaggerate(url):
     study.import_votes(votes(("a", "c", "right", 3)))
     (cells, text, *_) = charts_of(board(study), "beats")["beats"]["layer"]
     assert cells["encoding"]["color"]["scale"]["domain"] == [0, 0.5, 1]
-    assert cells["encoding"]["opacity"]["condition"] == {"test": "datum.unsure == 1", "value": 0.35}
+    assert cells["encoding"]["opacity"]["condition"] == {
+        "test": "datum.unsure == 1 && !(datum.answers < 5)",
+        "value": 0.35,
+    }
     rows = csv.DictReader(io.StringIO(cells["data"]["values"]))
     assert text["data"] == cells["data"]
     found = {(row["row"], row["column"]): (row["text"], row["unsure"], row["ink"]) for row in rows}
     assert found == {
-        ("a", "b"): ("0.90", "0", "white"),
-        ("b", "a"): ("0.10", "0", "white"),
-        ("a", "c"): ("0.63", "1", "black"),
-        ("c", "a"): ("0.37", "1", "black"),
+        ("a", "b"): ("90", "0", "white"),
+        ("b", "a"): ("10", "0", "white"),
+        ("a", "c"): ("63", "1", "black"),
+        ("c", "a"): ("37", "1", "black"),
     }
 
 

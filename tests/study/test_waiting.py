@@ -309,9 +309,9 @@ def test_where_numba_is_turned_off_nothing_waits_for_it(monkeypatch, switch, com
     monkeypatch.setenv("NUMBA_DISABLE_JIT", switch)
     monkeypatch.setattr(worker, "_compiled", set())
     tasks = []
-    monkeypatch.setattr(worker, "_run", lambda *task: tasks.append(task))
+    monkeypatch.setattr(worker.POLICIES, "run", lambda *task: tasks.append(task))
     worker.compile_policy(policy("rucb"))
-    assert tasks == ([("policy", b"rucb")] if compiles else [])
+    assert tasks == ([(worker.fill_cache, "rucb")] if compiles else [])
     player = Player(policy("rucb"), 300, None, 0)
     assert player.wants_compiling(at_once=True) == compiles
     assert player.look_ahead(np.zeros(0, np.int64), np.zeros(0, np.int64))

@@ -11,7 +11,7 @@ from .exhausted import find_exhausted
 from .goal import Goal
 from .moments import LOST, TIED, UNANSWERED, WON, Answered, Moments
 from .reach import Reach, find_reach
-from .standing import Standing, standing
+from .standing import Standing, count_questions_left, standing
 from .tally import Bools, Floats, Ints, Tally
 from .verdict import Answerers, Missing, Verdict, with_effect
 
@@ -114,7 +114,7 @@ class Look(NamedTuple):
         if self.asked is None:
             return None if self.left is None else self.left.astype(np.float64)
         both = np.outer(self.asked, self.asked) & ~np.eye(len(self.asked), dtype=bool)
-        return np.where(both, np.inf if self.left is None else self.left, 0.0)
+        return np.where(both, count_questions_left(self.tally) if self.left is None else self.left, 0.0)
 
     def before_first(self, items: int) -> "Look":
         """Return the same look with so many items to ask each pair of active arms about, before the first question."""

@@ -163,7 +163,7 @@ def _estimate(tally: Tally, confidence: float, margin: float, left: Floats | Non
     share = np.bincount(strengths.argmax(axis=1), minlength=len(arms)) / len(strengths)
     chances = dict(zip(arms.tolist(), share.tolist()))
     rows = sorted((Chance(tally.names[arm], chances.get(arm, 0.0)) for arm in ranked), key=lambda one: -one.chance)
-    left = _questions_left(tally) if left is None else left
+    left = count_questions_left(tally) if left is None else left
     if not left[np.ix_(arms, arms)].any():
         if tally.is_finite and len(arms) > 1:
             return Standing(tuple(rows), 0, 0, None, None, "")
@@ -180,7 +180,7 @@ def _asks_once(tally: Tally) -> bool:
     return tally.about in (NEW_ITEMS, THESE_ANSWERS) and bool(tally.items)
 
 
-def _questions_left(tally: Tally) -> Floats:
+def count_questions_left(tally: Tally) -> Floats:
     """(K, K) float64: how many questions about each pair can still be asked, as far as the number of items says it."""
     left = np.full(tally.wins.shape, np.inf)
     if _asks_once(tally):
@@ -306,7 +306,7 @@ def answers_needed(
         margin: Of the verdict.
         left: As in `standing`.
     """
-    left = (_questions_left(tally) if left is None else left)[np.ix_(arms, arms)]
+    left = (count_questions_left(tally) if left is None else left)[np.ix_(arms, arms)]
     ties = float(tally.ties.sum() / max(tally.ties.sum() + 2 * tally.wins.sum(), 1))
     if tally.is_finite:
         return _needed_on_items(

@@ -74,6 +74,7 @@ class Children:
                 if child.poll() is None:
                     _running.add(child)
                     return child, True
+                self.leave(child, works=False)  # it ended because nobody had needed it
         command = [sys.executable, "-P", "-m", __name__]
         child = subprocess.Popen(command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL)
         _running.add(child)
