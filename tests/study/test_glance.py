@@ -178,7 +178,7 @@ def test_a_margin_is_suggested_where_arms_look_equal():
     play(study, (("x", "y", "left"), 500), (("x", "y", "right"), 500))
     assert study.standing().hint.endswith("look at the verdict with margin=0.02.")
     words = glance(study)["next"]["words"]
-    assert "close to equal. A margin would end it sooner: consider a new study with a margin of 2 %." in words
+    assert "close to equal. A margin of 2 % would end it sooner: set it under Settings." in words
     assert "margin=" not in words
 
 

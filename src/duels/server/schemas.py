@@ -261,6 +261,7 @@ class StandingOut(BaseModel):
     hours_median: Annotated[float | None, Field(description="How long the median takes at that rate.")]
     hint: Annotated[str, Field(description="What to change if no verdict is in sight.")]
     reason: Annotated[str, Field(description="Why nothing is forecast; empty otherwise.")]
+    margin: Annotated[float | None, Field(description="The margin that the hint names; null if it names none.")]
     words: str
 
 

@@ -3,7 +3,6 @@
 It is small and quick, because every viewer gets it after every vote.
 """
 
-import re
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -210,13 +209,11 @@ def _next(
 
 
 def _about_margin(estimated: Standing) -> str:
-    """The hint about a margin, for people who look at a page: there it cannot be changed."""
-    margin = re.search(r"with margin=([\d.]*\d)", estimated.hint)
-    if margin is None:
+    """The hint about a margin, for people who look at a page."""
+    if estimated.margin is None:
         return estimated.hint
-    close = "The first arms are close to equal."
-    sooner = f"A margin would end it sooner: consider a new study with a margin of {100 * float(margin[1]):g} %."
-    return f"{close} {sooner}"
+    sooner = f"A margin of {100 * estimated.margin:g} % would end it sooner: set it under Settings."
+    return f"The first arms are close to equal. {sooner}"
 
 
 def pair_history(study: Study, first: str, second: str) -> Json:

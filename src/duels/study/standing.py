@@ -69,6 +69,7 @@ class Standing(NamedTuple):
         hint: What to change if no verdict is in sight; empty otherwise.
         reason: Why nothing is forecast: it is too early, no verdict is in sight, or no question can be asked; empty
             otherwise.
+        margin: The margin that the hint names; None if it names none.
     """
 
     chances: tuple[Chance, ...]
@@ -78,6 +79,7 @@ class Standing(NamedTuple):
     hours_median: float | None
     hint: str
     reason: str = ""
+    margin: float | None = None
 
     def __str__(self) -> str:
         first = ", ".join(f"{one.arm} {one.chance:.0%}" for one in self.chances[:5] if one.chance >= 0.005)
@@ -125,7 +127,7 @@ def standing(
     found = _remembered(_Counts(tally, left), confidence, margin) if len(tally.names) <= MOST_SHOWN else None
     found = found or _estimate(tally, confidence, margin, left)
     if known:
-        found = found._replace(answers_median=0, answers_90=0, hint="", reason="")
+        found = found._replace(answers_median=0, answers_90=0, hint="", reason="", margin=None)
     elif found.answers_median == 0 and known is not None:
         found = found._replace(answers_median=1, answers_90=max(found.answers_90 or 1, 1))
     median = found.answers_median
@@ -172,8 +174,8 @@ def _estimate(tally: Tally, confidence: float, margin: float, left: Floats | Non
     needed = answers_needed(tally, arms, strengths, confidence, margin, left)
     median, most, reason = _forecast(needed, tally, len(arms))
     equal = not tally.is_finite and float(np.median(needed)) > EQUAL
-    hint = _hint(tally, arms, strengths, confidence, margin, left) if equal else ""
-    return Standing(tuple(rows), median, most, None, None, hint, reason)
+    hint, larger = _hint(tally, arms, strengths, confidence, margin, left) if equal else ("", None)
+    return Standing(tuple(rows), median, most, None, None, hint, reason, larger)
 
 
 def _asks_once(tally: Tally) -> bool:
@@ -442,10 +444,12 @@ def _items_left(
     return best, chance, left[best], least
 
 
-def _hint(tally: Tally, arms: Ints, strengths: Floats, confidence: float, margin: float, left: Floats) -> str:
-    """Which margin to set where the first arms look equal."""
+def _hint(
+    tally: Tally, arms: Ints, strengths: Floats, confidence: float, margin: float, left: Floats
+) -> tuple[str, float | None]:
+    """What to change where the first arms look equal, and which margin to set."""
     if _count_duels(tally) < FEW_EACH * len(arms) or not tally.wins.any():
-        return ""
+        return "", None
     equal = "The first arms are close to equal."
     if _asks_once(tally):
         equal = ""  # the items are too few, which says nothing about how close the arms are
@@ -456,10 +460,9 @@ def _hint(tally: Tally, arms: Ints, strengths: Floats, confidence: float, margin
             median = float(np.median(answers_needed(tally, arms, strengths[:FEWER], confidence, larger, left)))
             if median <= EQUAL / 2:
                 needs = f"it needs about {_rounded(int(median))} more answers" if median else "it has a verdict now"
-                return (
-                    f"{equal} With a margin of {larger:g} {needs}: look at the verdict with margin={larger:g}.".strip()
-                )
-    return equal
+                hint = f"{equal} With a margin of {larger:g} {needs}: look at the verdict with margin={larger:g}."
+                return hint.strip(), larger
+    return equal, None
 
 
 def _count_duels(tally: Tally) -> int:
