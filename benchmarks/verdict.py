@@ -5,9 +5,9 @@
 
 Studies are simulated with a look after every answer, at 95 %. Three ways to ask, on the same seeds:
 
-- the default: the policy `verdict` and the test of new studies;
-- version 0.1.0: RUCB, with ties as halves, and a test that is a union over all pairs, both as they were then;
-- the oracle: it knows the best arm, and plays it against each other one until that is certain, by the new test.
+- the default: the policy `verdict` and the test of a live study;
+- RUCB, with ties as halves, and a test that is a union over all pairs;
+- the oracle: it knows the best arm, and plays it against each other one until that is certain, by the same test.
 
 Then the default with 10 and 100 open questions, asked and answered as in a live study. The data of three problems are
 read from $DUELS_DATA or ../shared/data; where they are absent these problems are left out.
@@ -116,11 +116,11 @@ def problems():
     yield "hard-8, 30 % ties", Problem(matrix(hard(8, 0.15)), 0.3)
 
 
-# Version 0.1.0, as it was
+# RUCB with a union bound over all pairs
 
 
 def log_martingale(wins, losses, p):
-    """Kernel: ln M(p) of version 0.1.0."""
+    """Kernel: ln M(p) for ties as halves."""
     known = math.lgamma(wins + 0.5) + math.lgamma(losses + 0.5) - math.lgamma(wins + losses + 1.0) - LOG_PI
     return known - wins * math.log(p) - losses * math.log(1.0 - p)
 
@@ -139,8 +139,8 @@ def close(wins, losses, ties, margin, level):
     return won > null * (won + lost) and log_martingale(won, lost, null) > level
 
 
-def until_old_verdict(state, params, world, share_of_ties, margin, level, wins, ties, halves, limit, coin, luck):
-    """Kernel: a study of version 0.1.0; returns duels and verdict."""
+def until_verdict_of_rucb(state, params, world, share_of_ties, margin, level, wins, ties, halves, limit, coin, luck):
+    """Kernel: a study of RUCB with a union bound over all pairs; returns duels and verdict."""
     arms = len(world)
     for t in range(1, limit + 1):
         i, j = select(state, params, t, coin)
@@ -189,7 +189,7 @@ def until_old_verdict(state, params, world, share_of_ties, margin, level, wins, 
     return limit, NOT_YET
 
 
-def old_study(problem):
+def rucb_study(problem):
     matrix, rucb = problem.matrix, duels.policy("rucb")
     level = math.log(matrix.arms**2 / (2 * DELTA))
 
@@ -199,7 +199,7 @@ def old_study(problem):
         told = (problem.ties, problem.margin, level, *counts, limit)
         return play(state, rucb.params, matrix.array, *told, *streams)
 
-    play = loop.compiled_for(rucb, until_old_verdict, lambda call: study(0, 0, call))
+    play = loop.compiled_for(rucb, until_verdict_of_rucb, lambda call: study(0, 0, call))
     return lambda number: study(number, 100 * LIMIT, play)
 
 
@@ -296,20 +296,20 @@ def rows():
     for name, problem in chosen.items():
         new = sample(problem, new_study(problem), problem.studies)
         oracle = sample(problem, oracle_study(problem), problem.studies)
-        old = sample(problem, old_study(problem), problem.studies // 4)
-        ratio, saved = new.duels.mean() / oracle.duels.mean(), new.duels.mean() / old.duels.mean()
-        for what, one in (("oracle", oracle), ("0.1.0", old), ("default", new)):
+        rucb = sample(problem, rucb_study(problem), problem.studies // 4)
+        ratio, saved = new.duels.mean() / oracle.duels.mean(), new.duels.mean() / rucb.duels.mean()
+        for what, one in (("oracle", oracle), ("RUCB", rucb), ("default", new)):
             yield f"{name}: {what}, mean", one.duels.mean(), "", None
             yield f"{name}: {what}, 90 % quantile", float(np.quantile(one.duels, 0.9)), "", None
             if one.errors or one.open:
                 yield f"{name}: {what}, wrong verdicts of {len(one.duels)}", one.errors, "", None
                 yield f"{name}: {what}, studies without a verdict", one.open, "", 0 if what == "default" else None
         yield f"{name}: default / oracle", ratio, "x", 1.25
-        yield f"{name}: default / 0.1.0", saved, "x", None
+        yield f"{name}: default / RUCB", saved, "x", None
         dear += saved > 0.5
         errors, studies = errors + new.errors, studies + problem.studies
         worst = max(worst, (name, new.errors / problem.studies), key=lambda one: one[1])
-    yield "problems on which the default takes more than half of 0.1.0's duels", dear, "", 2
+    yield "problems on which the default takes more than half of RUCB's duels", dear, "", 2
     yield f"wrong verdicts of the default, of {studies:,} studies", errors, "", None
     yield "  their chance is at most, at 99 %", bound(errors, studies), "", DELTA
     yield f"  the largest share, on {worst[0]}", worst[1], "", None

@@ -133,7 +133,7 @@ def test_the_command_line_works_without_the_extras(tmp_path):
 @pytest.mark.parametrize("arguments", [["report", "experiment"], ["reproduce", "--quick"]], ids=lambda words: words[0])
 def test_a_missing_extra_is_one_line_that_says_what_to_install(arguments, tmp_path):
     """`tests/test_missing_extras.py` has the other commands."""
-    (tmp_path / "experiment").symlink_to(ROOT / "tests" / "data" / "experiment-0.1.0")
+    duels.run_experiment(["cyclic-4"], ["random"], horizons=10, runs=1, out=tmp_path / "experiment")
     done = without_extras(command(*arguments), tmp_path, NUMBA_DISABLE_JIT="1")
     assert done.returncode == 2, done.stderr
     assert re.fullmatch(r"duels: .*duels\[plots\].*\n", done.stderr), done.stderr

@@ -1,8 +1,8 @@
 """Provenance: what was run, when and where, as plain data that JSON can hold.
 
 Simulations and experiments have one shape: `identity` describes what was run, a `Session` records when and where, and
-`build` puts them together. `upgrade` and the functions below it are the only code that reads this shape. Combined
-results keep the provenance of each part under the key `parts`.
+`build` puts them together. `parts` and the functions below it are the only code that reads this shape. Combined results
+keep the provenance of each part under the key `parts`.
 """
 
 import json
@@ -19,7 +19,6 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from .errors import counted
 from .files import atomic_write
 from .policies import Policy
 from .preference import PreferenceMatrix
@@ -194,29 +193,6 @@ def _distinct(records: Iterable[Mapping[str, Any]]) -> dict[str, str]:
         for key in SEVERAL:
             found[key] |= dict.fromkeys(record[key].split("; ") if key in record else ())
     return {key: "; ".join(values) for key, values in found.items() if values}
-
-
-def upgrade(provenance: Provenance) -> Provenance:
-    """Convert provenance that any version has written to today's shape.
-
-    Version 0.1.0 described a simulation by `problem`, `matrix`, `policy`, `parameters` and `horizon`.
-    """
-    if "parts" in provenance:
-        return {**provenance, "parts": [upgrade(part) for part in provenance["parts"]]}
-    if not provenance.keys() >= {"problem", "matrix", "policy"}:
-        return provenance
-    rest = dict(provenance)
-    problem, policy = rest.pop("problem"), rest.pop("policy")
-    facts: Provenance = {key: rest.pop(key) for key in ("matrix", "regret", "environment") if key in rest}
-    names, parameters = rest.pop("arms", None), rest.pop("parameters", {})
-    facts |= {} if names is None else {"arms": len(names), "names": names}
-    rest["problems"] = {problem: facts}
-    rest["policies"] = {policy: {"parameters": {problem: parameters}}}
-    if "horizon" in rest:
-        rest["horizons"] = [rest.pop("horizon")]
-    if "jobs" in rest:
-        rest["executor"] = counted(rest.pop("jobs"), "thread")
-    return rest
 
 
 def parts(provenance: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -250,7 +250,7 @@ def load_results(directory: str | Path) -> Results:
         provenance = json.loads((source / "provenance.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{source / 'provenance.json'} cannot be read: {error}") from None
-    digests = provenance.pop(DIGESTS, {}) if isinstance(provenance, dict) else None  # older results have none
+    digests = provenance.pop(DIGESTS, None) if isinstance(provenance, dict) else None
     if not isinstance(digests, dict):
         raise InvalidInput(f"{source / 'provenance.json'} is not a provenance: expected a file as `save` writes it")
     tables = {}
@@ -258,7 +258,7 @@ def load_results(directory: str | Path) -> Results:
         file = source / f"{name}.parquet"
         if file.is_file():
             tables[name] = read_parquet(file, columns, digests.get(file.name))
-    return Results(provenance=provenances.upgrade(provenance), **tables)
+    return Results(provenance=provenance, **tables)
 
 
 def as_results(results: object) -> Results:

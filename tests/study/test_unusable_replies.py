@@ -213,23 +213,6 @@ def test_a_question_that_the_judge_can_never_answer_waits_for_the_next_run(no_re
     assert (best(judge, storage).calls, best(judge, storage).calls) == (14, 16)
 
 
-def test_an_older_log_is_read_the_same_way(monkeypatch, no_repeats):
-    """Version 0.1.0 asked once, and said `bad` only."""
-    storage, judge = Storage("sqlite://"), Scripted(lambda prompt, times: "?" if prompt == "p0" else "tie")
-    monkeypatch.setattr("duels.judges.retries.REPLIES", 1)
-    note = duels.study.asking.Reply.note
-    monkeypatch.setattr("duels.study.asking.Reply.note", lambda reply: _without(note(reply), "unusable"))
-    assert best(judge, storage, max_calls=10).spent.bad == 1
-    monkeypatch.undo()
-    judge.answer = lambda prompt, times: "tie"
-    result = best(judge, storage)
-    assert (result.ended, result.spent.bad, result.unanswered) == ("verdict", 1, 0)
-
-
-def _without(note, name):
-    return {key: value for key, value in note.items() if key != name}
-
-
 @pytest.mark.parametrize("orders", ["one", "both"])
 @pytest.mark.parametrize("concurrency", [1, 4])
 def test_limits_are_exact(orders, concurrency):

@@ -74,7 +74,7 @@ class Client(Connection):
             InvalidInput: If the study tunes parameters.
         """
         found = self._found(study_name)
-        if found.get("space") is not None:  # an older server has no such field
+        if found["space"] is not None:
             parameters = counted(len(found["space"]), "parameter")
             raise InvalidInput(
                 f"study {found['name']!r} tunes {parameters} and has no arms to compare: load it with "

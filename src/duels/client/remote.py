@@ -30,10 +30,10 @@ class Remote(Generic[AnyDuel]):
         return self._client._send("GET", self._path + what, query=given).json()
 
     def _pages(self, what: str, after: int | None = 0, **query: float | None) -> Iterator[dict[str, Json]]:
-        while after is not None:  # an older server returns all of them at once
+        while after is not None:
             page = self._get(f"/{what}", after=after, limit=10_000, **query)
             yield from page[what]
-            after = page.get("next")
+            after = page["next"]
 
     def _post(self, what: str, again: Again = Again.UNSENT, content: bytes | None = None, **body: object) -> Json:
         return self._client._send("POST", self._path + what, body if content is None else content, again).json()
@@ -75,8 +75,8 @@ class Remote(Generic[AnyDuel]):
         Raises:
             Conflict: If the duel already has another answer.
         """
-        more: dict[str, Any] = checked_note(note, cost)  # an older server knows neither
-        self._post("/tell", Again.ALWAYS, duel=self._number(duel), winner=winner, voter=voter, **more)
+        noted: dict[str, Any] = checked_note(note, cost)
+        self._post("/tell", Again.ALWAYS, duel=self._number(duel), winner=winner, voter=voter, **noted)
 
     def undo(self, duel: Asked | int) -> None:
         """Take back the answer to a duel, which is then open again. This voids the promise of a verdict."""

@@ -149,6 +149,10 @@ class Folder:
         with atomic_write(_checksum(part)) as unfinished:
             unfinished.write_text(f"{digest}  {part.name}\n", encoding="utf-8")  # as `sha256sum --check` reads it
 
+    def has(self, number: int) -> bool:
+        """Return whether a task is finished. Its checksum is written last."""
+        return self.part(number).exists() and _checksum(self.part(number)).exists()
+
     def read(self, number: int) -> pl.DataFrame:
         """Read the table of a finished task.
 
@@ -158,15 +162,13 @@ class Folder:
         part = self.part(number)
         try:
             digest = _checksum(part).read_text(encoding="utf-8").partition(" ")[0]
-        except FileNotFoundError:
-            digest = None  # written by an early version
         except (OSError, UnicodeDecodeError) as error:
             raise InvalidInput(f"{_checksum(part)} cannot be read: {error}") from None
         return read_parquet(part, SCHEMA, digest)
 
     def kept(self, number: int) -> pl.DataFrame | None:
         """Read the table of a task; None if it is not finished, or with a warning if its file is damaged."""
-        if not self.part(number).exists():
+        if not self.has(number):
             return None
         try:
             return self.read(number)
@@ -259,7 +261,7 @@ def gather(folders: Sequence[Folder], numbers: Sequence[int], columns: Iterable[
     """
     frames, missing = [], []
     for number in numbers:
-        holder = next((folder for folder in folders if folder.part(number).exists()), None)
+        holder = next((folder for folder in folders if folder.has(number)), None)
         if holder is None:
             missing.append(number)
             continue

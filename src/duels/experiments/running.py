@@ -219,7 +219,7 @@ def run_experiment(
         try:
             _play(planned, waiting, keep_in_folder, executor, jobs, progress)
         except BaseException as error:
-            kept = sum(folder.part(task.number).exists() for task in mine)
+            kept = sum(folder.has(task.number) for task in mine)
             error.add_note(
                 f"{kept} of {len(mine)} tasks are kept in {folder.path}: the same command resumes the experiment"
             )

@@ -71,8 +71,7 @@ class LogEntry(NamedTuple):
     Attributes:
         seq: Its number in the log, from 1.
         kind: create, ask, tell, import, undo, forget, add_arm, retire_arm, retire, resume or goal; again and repeat for
-            calls of a judge that do not count for the verdict; vote for a single imported vote in a log of version
-            0.1.0.
+            calls of a judge that do not count for the verdict.
         duel: The id of its duel; of an import, of the first vote.
         left: The arm on the left.
         right: The arm on the right.

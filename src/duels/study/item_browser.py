@@ -9,7 +9,7 @@ from ..checks import check_int
 from ..votes.item_files import Item, Output
 from .answers import AnswerTable
 from .item_results import ItemCounts, answers_by_item, arm_counts, comments_by_item, item_counts, leader_of
-from .item_rows import LARGEST, marks, no_item, noted_number, read_tags, rows, stored_tags
+from .item_rows import LARGEST, last_number, marks, no_item, read_tags, rows, stored_tags
 from .log import Log
 
 Order = Literal["number", "answers", "disagreement", "comments"]
@@ -228,7 +228,7 @@ def removed_items(study: Log, table: AnswerTable) -> RemovedItems:
 def was_removed(study: Log, number: int) -> bool:
     """Return whether an item had this number and is not there any more."""
     with study.storage.reading() as connection:
-        last = noted_number(connection, study)
+        last = last_number(connection, study)
         there = rows(connection, "SELECT 1 FROM items WHERE study_id = ? AND number = ?", (study.id, number))
     return 1 <= number <= last and not there
 

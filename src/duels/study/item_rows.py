@@ -77,15 +77,6 @@ def remember_number(connection: sa.Connection, study: Log, number: int) -> None:
 
 def last_number(connection: sa.Connection, study: Log) -> int:
     """Return the largest number that an item has or had; 0 if there was none."""
-    if noted := noted_number(connection, study):
-        return noted
-    study.storage.flush(connection)  # items that an older version removed are known by their questions only
-    text = "SELECT DISTINCT note FROM events WHERE study_id = ? AND kind = 'ask' AND note IS NOT NULL"
-    return max((item_in(note) or 0 for (note,) in rows(connection, text, (study.id,))), default=0)
-
-
-def noted_number(connection: sa.Connection, study: Log) -> int:
-    """Return the largest number of an item that is there, or that was removed by this version; 0 if there is none."""
     there: int = rows(connection, "SELECT max(number) FROM items WHERE study_id = ?", (study.id,))[0][0] or 0
     removed: int = json.loads(rows(connection, SETTINGS, (study.id,))[0][0]).get(LAST, 0)
     return max(there, removed)

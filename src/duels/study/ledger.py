@@ -131,7 +131,7 @@ class Ledger:
         self.calls += note["calls"] - begun  # retries
         self._stored += note["calls"]
         self.cost += note.get("cost", 0.0)
-        self._bad += note.get("unusable", note.get("bad", False))  # version 0.1.0 has no `unusable`
+        self._bad += note.get("unusable", 0)
         self._failed += note.get("failed", False)
         if "judge" in note and answer != "skip":
             self.fingerprints.setdefault(entry.voter, set()).add(note["judge"])
