@@ -170,9 +170,10 @@ def test_votes_and_items_go_both_ways(pair, tmp_path):
     assert remote.votes() == local.votes()
     assert [vote.count for vote in remote.votes()] == [1, 1, 7 * 10**8, 3 * 10**8, 1]
     items = [{"prompt": "2 + 2?\n", "outputs": {"bm25": "4", "dense": {"kind": "code", "content": "four\u2028"}}}]
-    assert remote.add_items(items) == 1
-    assert remote.add_items(items * 2) == 2
-    assert [number for number, _ in list_items(local)] == [1, 2, 3]
+    assert remote.add_items(items) == (1, 0)
+    assert remote.add_items(items * 2) == (1, 0)  # a prompt that is there is not added again
+    assert [number for number, _ in list_items(local)] == [1, 2]
+    assert remote.add_items([{"prompt": "2 + 2?", "outputs": {"hybrid": "22"}}]) == (0, 1)
     assert list_items(local)[0][1].outputs["dense"] == ("code", "four\u2028")
 
 
@@ -340,7 +341,7 @@ def failed(kind):
 
 
 DUEL = {"id": 0, "left": "a", "right": "b", "study": "s", "time": "t", "is_self": False}
-ASKED, TOLD, ADDED = (200, {"duels": [DUEL]}), (200, {"duel": 0, "answer": "left"}), (201, {"items": 1})
+ASKED, TOLD, ADDED = (200, {"duels": [DUEL]}), (200, {"duel": 0, "answer": "left"}), (201, {"items": 1, "outputs": 0})
 IMPORTED = {"imported": 1, "note": None}
 SHOWN = (200, {"impression": 0, "documents": [], "duel": 0, "left": "a", "right": "b", "is_self": False})
 TUNING = {"name": "s", "policy": "eubo", "space": {"x": {"low": 0.0, "high": 1.0}}, "goal": {"confidence": 0.95}}

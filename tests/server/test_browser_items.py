@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 
 from duels.study.catalogue import load_study
 
-from .test_browser import DESKTOP, api, browser, live, make_study, no_reload, violations  # noqa: F401
+from .test_browser import DESKTOP, api, browser, live, make_study, no_reload, so_far, violations  # noqa: F401
 
 ARMS = ("concise", "friendly", "thorough")
 PHONE = {"width": 390, "height": 844}
@@ -188,3 +188,41 @@ def replace(page, live, number, becomes, schemes):  # noqa: F811
     page.wait_for_url(f"**/items/{becomes}")
     expect(page.locator(".output-card").filter(has_text="concise").first).to_contain_text("shorter")
     expect(page.locator("#item-panel .chip")).to_have_text(["Tag drinks, hot", "Tag edited"])
+
+
+def test_an_arm_is_added_while_people_vote(browser, live, api):  # noqa: F811
+    items = [{"prompt": f"Question {k}", "outputs": {arm: f"{arm} {k}" for arm in ARMS[:2]}} for k in range(4)]
+    link = make_study(api, "tea time", ARMS[:2], items)
+    voter = browser.open(link)
+    voter.get_by_role("button", name="A is better").click()
+    so_far(voter, "1 of 25")
+    page = browser.sign_in(live.token, "/studies/tea%20time/settings")
+    expect(page.locator("#arms-panel")).to_contain_text(
+        "Voters are asked about a new arm when each item has its output"
+    )
+    page.get_by_label("New arm").fill("thorough")
+    page.get_by_role("button", name="Add", exact=True).click()
+    expect(page.locator("#arms-lacking")).to_contain_text("Until then they compare the others.")
+    for number in (2, 3):
+        voter.get_by_role("button", name="A is better").click()
+        so_far(voter, f"{number} of 25")
+
+    page.goto(f"{live.url}/studies/tea%20time/items/1")
+    page.get_by_role("button", name="Edit or replace").click()
+    page.get_by_label("Output of thorough").and_(page.locator("textarea")).fill("thorough 0")
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("dialog")).to_contain_text("it keeps its number and its answers")
+    page.get_by_role("dialog").get_by_role("button", name="Add").click()
+    expect(page.locator(".output-card")).to_have_count(3)
+    page.get_by_role("link", name="All items").click()
+    expect(page.locator("#missing-outputs")).to_contain_text("thorough has none for 3 of 4 items.")
+    rows = "".join(f"Question {k},thorough {k}\n" for k in range(4))
+    file = {"name": "thorough.csv", "mimeType": "text/csv", "buffer": f"prompt,thorough\n{rows}".encode()}
+    page.get_by_label("JSON lines or CSV").set_input_files(file)
+    page.get_by_role("button", name="Upload items").click()
+    expect(page.locator("#items-said")).to_have_text("3 outputs added to items that were there.")
+    expect(page.locator("#found")).to_have_text("4 items")
+    expect(page.locator("#missing-outputs")).to_have_count(0)
+    study = load_study("tea time", live.storage)
+    duel = study.ask(20, allow_self=False)
+    assert any("thorough" in (one.left, one.right) for one in duel)

@@ -105,9 +105,9 @@ def test_an_item_is_removed_for_good(zoo, admin):
     refused(admin.delete(f"{AT}/items/4"), 404, "not_found", "may have been removed")
     assert (admin.get(AT).json()["items"], admin.get(AT).json()["answers"]) == (3, seen)
     added = admin.post(f"{AT}/items", content=json.dumps(item("New."))).json()
-    assert added == {"items": 1, "total": 4, "missing": {}}
+    assert added == {"items": 1, "outputs": 0, "total": 4, "missing": {}}
     assert [one["number"] for one in admin.get(f"{AT}/items").json()["items"]] == [1, 2, 3, 5]
-    assert whats(admin) == ["Added 1 item.", "Removed item 4."]
+    assert whats(admin) == ["Uploaded 1 item.", "Removed item 4."]
 
 
 def test_an_item_is_replaced(zoo, admin):
@@ -187,7 +187,8 @@ def test_missing_outputs_are_said(zoo, admin, signed_in):
     assert "bat has none for 1 of 7 items, cat has none for 2 of 7 items, &lt;dog&gt; has none for any item." in page
     page = signed_in.get("/studies/zoo/settings").text
     assert "No item has an output of &lt;dog&gt; yet" in page
-    assert 'href="/studies/zoo/items">Replace the items by ones with these outputs</a>, or retire the arm.' in page
+    assert 'href="/studies/zoo/items#items-panel">Upload its outputs</a>, or retire it.' in page
+    assert "Until then they compare the others." not in page  # fewer than two have all outputs
     admin.post(f"{AT}/arms/<dog>/retire")
     assert "No item has an output" not in signed_in.get("/studies/zoo/settings").text
 

@@ -67,7 +67,7 @@ def test_answers_stay_when_their_item_goes(study):
 
 def test_a_number_is_never_used_again(study):
     remove_item(study, 3)
-    assert add_items(study, [item("d")]) == 1
+    assert add_items(study, [item("d")]) == (1, 0)
     assert numbers(study) == [1, 2, 4]
     for number in (1, 2, 4):
         remove_item(study, number)

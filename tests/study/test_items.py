@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from duels.errors import Conflict, DuelsError, InvalidInput, NothingToAsk, StorageError, UnknownName
 from duels.study import item_rows, items
 from duels.study.catalogue import create_study, delete_study
+from duels.study.glance import glance
 from duels.study.items import (
     Item,
     Output,
@@ -332,8 +333,8 @@ def test_whatever_is_sent_is_read_or_refused(content, format):
 def test_items_are_kept_in_order_and_go_on_from_the_last(study):
     assert (count_items(study), list_items(study)) == (0, [])
     three = [TWO, plain("b", gpt="1", qwen="'%s?"), plain("c", gpt="", llama="2", qwen="💥")]
-    assert add_items(study, three) == 3
-    assert add_items(study, line("d").encode()) == 1
+    assert add_items(study, three) == (3, 0)
+    assert add_items(study, line("d").encode()) == (1, 0)
     every = [*three, plain("d", gpt="4", llama="four")]
     assert list_items(study) == list(enumerate(every, 1))
     assert list_items(study, after=1, limit=2) == list(enumerate(every, 1))[1:3]
@@ -359,7 +360,64 @@ def test_all_or_none(study):
     assert list_items(study) == [(1, TWO)]
     study.add_arm("mistral")
     study.retire_arm("llama")  # its outputs are still known by name
-    assert add_items(study, [TWO, plain("b", gpt="1", mistral="2")]) == 2
+    assert add_items(study, [TWO, plain("b", gpt="1", mistral="2")]) == (1, 0)
+
+
+def test_a_prompt_that_is_there_gets_the_outputs_that_it_lacks(study):
+    twice = plain("twice", gpt="1", llama="2")
+    add_items(study, [TWO, Item("Tea?\nOr not?", plain("", gpt="y", llama="n").outputs, ("tea",)), twice, twice])
+    study.ask(4, allow_self=False)
+    full = b"prompt,gpt,llama,qwen,tags\n2 + 2?,4,four,IV,sums\n" + b'"Tea?\r\nOr not? ",y,n,both,tea; hot\n'
+    assert add_items(study, full) == (0, 2)
+    assert add_items(study, full) == (0, 0)
+    assert study.verdict().strength == "independent answers"  # the items stay as they were
+    assert item_of(study, 1) == Item("2 + 2?", TWO.outputs | {"qwen": Output("text", "IV")}, ("sums",))
+    assert item_of(study, 2).outputs["qwen"] == Output("text", "both")
+    assert item_of(study, 2).tags == ("tea", "hot")
+    assert add_items(study, b"prompt,qwen\ntwice,first\ntwice,second\n") == (0, 2)
+    assert [item_of(study, number).outputs["qwen"].content for number in (3, 4)] == ["first", "second"]
+    assert any("qwen" in (duel.left, duel.right) for duel in study.ask(50, allow_self=False))
+    with pytest.raises(Conflict, match=r"item 1 of study 'answers', '2 [+] 2[?]', has another output of arm 'qwen'"):
+        add_items(study, b"prompt,qwen\ntwice,first\n2 + 2?,4\n")
+    with pytest.raises(InvalidInput, match="no item with the prompt 'new', so it needs outputs of at least two arms"):
+        add_items(study, b"prompt,qwen\nnew,1\n")
+    assert add_items(study, b"prompt,gpt,llama,qwen\nTwice,1,2,3\ntwice,1,2,first\n") == (1, 0)
+    assert study.verdict().strength == "comparisons made"  # items were added
+    assert count_items(study) == 5
+    study.check()
+
+
+def test_outputs_of_one_arm_are_no_items(study):
+    for source in (b"prompt,qwen\na,1\n", b"prompt,arm,output\na,qwen,1\n", [plain("a", qwen="1")]):
+        assert read_items(source, fewest=1) == [plain("a", qwen="1")]
+        with pytest.raises(InvalidInput, match="two arms"):
+            read_items(source)
+        with pytest.raises(InvalidInput, match="no item with the prompt 'a'"):
+            add_items(study, source)
+    with pytest.raises(InvalidInput, match="expected a column for each of one arm or more"):
+        add_items(study, b"prompt,tags\na,b\n")
+    assert count_items(study) == 0
+
+
+@pytest.mark.parametrize("about", ["these-items", "new-items"])
+@pytest.mark.parametrize("before", [0, 10])
+def test_an_arm_that_is_added_stops_no_questions(about, before, tmp_path):
+    study = create_study(["gpt", "llama"], "answers", f"sqlite:///{tmp_path}/duels.db", about=about)
+    add_items(study, [plain(f"p{number}", gpt="1", llama="2") for number in range(30)])
+    for _ in range(before):
+        study.tell(study.ask(allow_self=False), "gpt")
+    study.add_arm("qwen")
+    for _ in range(10):
+        duel = study.ask(allow_self=False)
+        assert {duel.left, duel.right} == {"gpt", "llama"}
+        study.tell(duel, "gpt")
+    words = glance(study)["next"]["words"]
+    assert words.startswith("qwen waits for its outputs: voters are asked about it when all items have its output.")
+    assert add_items(study, [plain(f"p{number}", qwen="3") for number in range(30)]) == (0, 30)
+    assert any("qwen" in (duel.left, duel.right) for duel in study.ask(20, allow_self=False))
+    assert "waits" not in glance(study)["next"]["words"]
+    assert study.verdict().strength == "independent answers"
+    study.check()
 
 
 def test_a_crash_between_prompts_and_outputs_leaves_nothing(study, monkeypatch):
@@ -375,16 +433,18 @@ def test_a_crash_between_prompts_and_outputs_leaves_nothing(study, monkeypatch):
         add_items(study, [TWO])
     monkeypatch.undo()
     assert count_items(study) == 0
-    assert add_items(study, [TWO]) == 1
+    assert add_items(study, [TWO]) == (1, 0)
 
 
 def test_many_add_at_once(study):
-    threads = [threading.Thread(target=add_items, args=(study, [TWO] * 5)) for _ in range(8)]
+    batches = [[TWO._replace(prompt=f"{one} {k}") for k in range(5)] for one in range(8)]
+    threads = [threading.Thread(target=add_items, args=(study, batch)) for batch in batches]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert list_items(study) == [(number, TWO) for number in range(1, 41)]
+    assert [number for number, _ in list_items(study)] == [*range(1, 41)]
+    assert sorted(item for _, item in list_items(study)) == sorted(item for batch in batches for item in batch)
 
 
 def test_studies_have_their_own_items(study):

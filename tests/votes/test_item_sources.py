@@ -126,7 +126,7 @@ def test_labels_that_are_whole_prompts_become_names_that_a_study_takes():
     assert names[0].startswith("You are an expert. Think step by step")
     assert (len(names[0]), names[0][-1]) == (90, "…")
     study = create_study(names, "prompts", "sqlite://")
-    assert add_items(study, found) == 1
+    assert add_items(study, found) == (1, 0)
     both = [
         result(0, 2 * a + b, provider={"id": "p" * 300 + str(a)}, prompt=long + str(b)) for a in (0, 1) for b in (0, 1)
     ]

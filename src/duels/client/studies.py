@@ -15,7 +15,7 @@ from ..study.standing import Chance, Standing
 from ..study.tally import LeaderboardRow, PairRow
 from ..study.verdict import Verdict
 from ..votes.files import VoteSource, read_votes
-from ..votes.item_files import ItemSource, Output, read_items
+from ..votes.item_files import AddedItems, ItemSource, Output, read_items
 from ..votes.votes import Votes
 from ..votes.written import write_votes
 from .connection import Again, Json, as_json, quoted, row_of
@@ -93,14 +93,15 @@ class RemoteStudy(Remote[Duel]):
         content = self._client._send("GET", f"{self._path}/export", query={"format": "jsonl"}).content
         return read_votes(content, format="jsonl") if content.strip() else read_votes([])
 
-    def add_items(self, items: ItemSource) -> int:
+    def add_items(self, items: ItemSource) -> AddedItems:
         """Add items, from anything that `read_items` reads: all of them or, after an error, none.
 
-        Returns:
-            How many items were added.
+        Items that the study has, by their prompts, get the outputs that they lack; see `duels.study.items.add_items`.
         """
-        rows = (one._asdict() | {"outputs": {a: o._asdict() for a, o in one[1].items()}} for one in read_items(items))
-        return int(self._post("/items", content=b"\n".join(map(as_json, rows)))["items"])
+        found = read_items(items, fewest=1)
+        rows = (one._asdict() | {"outputs": {a: o._asdict() for a, o in one[1].items()}} for one in found)
+        made = self._post("/items", content=b"\n".join(map(as_json, rows)))
+        return AddedItems(made["items"], made["outputs"])
 
     def leaderboard(self, confidence: float | None = None) -> list[LeaderboardRow]:
         """Return one row per arm, best first."""

@@ -13,7 +13,7 @@ from ..errors import NotFound
 from ..storage.tables import studies
 from ..study.item_browser import Order, known_item, missing_outputs, was_removed
 from ..study.item_results import comments_on
-from ..study.items import Output, scripts_allowed
+from ..study.items import Output, list_items, scripts_allowed
 from ..study.study import Study
 from .api.item_results import MOST_COMMENTS, details_of, results_of, tags_of_study
 from .pages import PageRoute, signed_in, to_signin
@@ -68,10 +68,17 @@ def items_page(
         more_tags=len(tags) - MOST_TAGS,
         tag_names=sorted({one["tag"] for one in tags} | {tag} - {""}),
         missing=missing_outputs(found),
+        usual_kind=usual_kind(found),
         most_missing=MOST_COLUMNS,
         columns=list(found.arms) if len(found.arms) <= MOST_COLUMNS else [],
         query=lambda **changed: query({**asked, **changed}),
     )
+
+
+def usual_kind(study: Study) -> str:
+    """Return what the outputs of a study are, if all of its first item are text of one kind; else nothing. Blocks."""
+    kinds = {output.kind for _, item in list_items(study, limit=1) for output in item.outputs.values()}
+    return kinds.pop() if len(kinds) == 1 and kinds <= {"text", "markdown", "code"} else ""
 
 
 @router.get("/studies/{study}/items/{number}")
@@ -100,6 +107,7 @@ def item_page(
         "items",
         "study_item.html",
         item=details,
+        active_arms=found.arms,
         cards=shown,
         total=len(cards),
         arms=arms,

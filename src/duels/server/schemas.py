@@ -311,10 +311,11 @@ class Imported(BaseModel):
 
 
 class ItemsAdded(BaseModel):
-    items: int
+    items: Annotated[int, Field(description="How many are new.")]
+    outputs: Annotated[int, Field(description="How many outputs were added to items that were there.")]
     total: int
     missing: Annotated[
-        dict[str, int], Field(description="How many of these items have no output of an active arm, if it lacks any.")
+        dict[str, int], Field(description="How many items have no output of an active arm, if it lacks any.")
     ]
 
 

@@ -26,7 +26,7 @@ from ..votes.item_files import Item, ItemSource, items_of, output_of, read_items
 from .about import NEW_ITEMS, About, check_about
 from .catalogue import create_study, load_study
 from .certainty import checked_confidence, checked_margin
-from .items import add_items, add_output, lacking, list_items, store_items
+from .items import add_output, append_items, lacking, list_items, store_items
 from .not_worse import NotWorse
 from .outcome import RunResult
 from .run import run_async
@@ -232,7 +232,7 @@ class _Given:
         if self.items and not store_items(study, self.items):
             known = _refuse_changes(study, self.items, may_grow=self.about == NEW_ITEMS)
             if known < len(self.items):
-                add_items(study, self.items[known:])
+                append_items(study, self.items[known:])
         if self.functions:
             keep = partial(_keep_functions, study=study, functions=self.functions)
             study.storage.write(Write(keep, study.id))

@@ -16,6 +16,7 @@ from .certainty import certainly_beats
 from .duels import iso_time
 from .given import Basis, basis_of
 from .goal import Goal
+from .history import History
 from .leaderboard import certain_ranks, leaderboard
 from .pace import Pace, measure_pace
 from .record import LEFT, RIGHT
@@ -68,7 +69,7 @@ def glance(study: Study, estimated: Standing | None = None) -> Json:
 
 def look_at(study: Study, estimated: Standing | None = None) -> Glance:
     """As `glance`, with what the verdict rests on."""
-    look, tally, seq, answers, pending, retired, pace, basis = study.read(
+    look, tally, seq, answers, pending, retired, pace, basis, waiting = study.read(
         lambda connection, history: (
             study.look_in(connection, history),
             history.tally,
@@ -78,6 +79,7 @@ def look_at(study: Study, estimated: Standing | None = None) -> Glance:
             history.retired,
             measure_pace(history, log.clock()),
             basis_of(history),
+            _waiting(history),
         )
     )
     goal = study.goal
@@ -105,7 +107,7 @@ def look_at(study: Study, estimated: Standing | None = None) -> Glance:
             "facts": describe_answers(shown),
             "words": _sure(verdict, estimated),
         },
-        "next": _next(certain, verdict, goal, retired, answers, estimated, pace),
+        "next": _next(certain, verdict, goal, retired, answers, estimated, pace, waiting),
         "arms": _arms(table.rows, known),
         "arms_total": len(tally.names),
         "ranked": table.ranked,
@@ -161,6 +163,14 @@ def _map(tally: Tally, best: list[int], sure: Bools) -> Json:
     return {"arms": [tally.names[arm] for arm in best], "cells": cells}
 
 
+def _waiting(history: History) -> list[str]:
+    """The active arms that nobody is asked about, since they lack outputs for some items."""
+    items = history.items
+    if items is None or not items.size:
+        return []
+    return [history.names[arm] for arm, on in enumerate(history.active) if on and arm not in items.ready]
+
+
 def _next(
     certain: list[bool],
     verdict: Verdict,
@@ -169,6 +179,7 @@ def _next(
     answers: int,
     estimated: Standing | None,
     pace: Pace,
+    waiting: list[str],
 ) -> Json:
     """What to do now, in sentences for people who do not know statistics."""
     if retired:
@@ -185,6 +196,15 @@ def _next(
         )
     if verdict.kind == "practically tied":
         return _said("You can stop: closer than your margin is as good as equal.")
+    if waiting:
+        others = len(certain) - len(waiting)
+        meanwhile = " Until then voters compare the other arms, and there is no winner." if others > 1 else ""
+        its, one = ("its", "it") if len(waiting) == 1 else ("their", "them")
+        return _said(
+            f"{listed(waiting, MOST_NAMED)} {'waits' if len(waiting) == 1 else 'wait'} for {its} outputs: voters are "
+            f"asked about {one} when all items have {its} output. Upload {its} outputs under Items, or retire "
+            f"{one} under Settings.{meanwhile}"
+        )
     if verdict.exhausted is not None:
         return _said(f"No question that is left can bring a verdict. {verdict.exhausted}")
     if not answers:

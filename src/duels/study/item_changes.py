@@ -17,8 +17,8 @@ from .item_rows import (
     LARGEST,
     delete_item,
     execute,
-    execute_many,
     insert_items,
+    insert_outputs,
     item_in,
     last_number,
     names_of_arms,
@@ -26,7 +26,7 @@ from .item_rows import (
     note_items,
     refuse_if_fixed,
     rows,
-    stored_tags,
+    write_tags,
 )
 from .log import Log
 
@@ -98,13 +98,11 @@ def _replace(connection: sa.Connection, *, study: Log, number: int, item: Item, 
     shown = sorted((names[arm], *output) for arm, output in item.outputs.items())
     outputs = rows(connection, "SELECT arm, kind, content FROM outputs WHERE study_id = ? AND item = ?", key)
     if there[0][0] == item.prompt and sorted(outputs) == shown:
-        tags = "UPDATE items SET tags = ? WHERE study_id = ? AND number = ?"
-        execute(connection, tags, (stored_tags(item.tags), *key))
+        write_tags(connection, study, {number: item.tags})
         return number
     if there[0][0] == item.prompt and set(outputs) < set(shown):
-        columns = "study_id, item, arm, kind, content"
-        more = [(*key, *output) for output in shown if output not in outputs]
-        execute_many(connection, f"INSERT INTO outputs ({columns}) VALUES (?, ?, ?, ?, ?)", more)
+        insert_outputs(connection, study, [(number, *output) for output in shown if output not in outputs])
+        write_tags(connection, study, {number: item.tags})
         note_items(connection, study)
         return number
     refuse_if_fixed(connection, study, "the item cannot be replaced")

@@ -1,6 +1,7 @@
 """Items in the database: statements, numbers, and how items are stored."""
 
 import json
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine.interfaces import DBAPICursor
 
-from ..errors import Conflict, InvalidInput, NotFound
+from ..errors import Conflict, InvalidInput, NotFound, cut
 from ..votes.item_files import Item
 from ..votes.item_tables import listed
 from ..votes.names import place_of
@@ -18,6 +19,7 @@ from .log import Log
 Row = tuple[Any, ...]  # of the database
 LARGEST = (1 << 31) - 1  # the largest number that the database can store
 SETTINGS = "SELECT settings FROM studies WHERE id = ?"
+PROMPTS = "SELECT number, prompt, tags FROM items WHERE study_id = ? ORDER BY number"
 LAST = "last_item"  # the setting with the largest number of an item that was removed
 
 
@@ -50,13 +52,81 @@ def insert_items(
     key = study.id
     prompts = [(key, number, item.prompt, stored_tags(item.tags)) for number, item in enumerate(items, start)]
     outputs = [
-        (key, number, names[arm], *output)
+        (number, names[arm], *output)
         for number, item in enumerate(items, start)
         for arm, output in item.outputs.items()
     ]
     execute_many(connection, "INSERT INTO items (study_id, number, prompt, tags) VALUES (?, ?, ?, ?)", prompts)
+    insert_outputs(connection, study, outputs)
+
+
+def match_items(
+    connection: sa.Connection, study: Log, items: Sequence[Item], names: Mapping[str, str]
+) -> tuple[list[Item], list[Row], dict[int, tuple[str, ...]]]:
+    """Find the items of a study with the same prompts, the first with the first, and what they lack.
+
+    Returns:
+        The items that are new; rows (item, arm, kind, content) of further outputs; and by number the tags of items that
+        get more.
+
+    Raises:
+        Conflict: If an item has another output of an arm.
+        InvalidInput: If a new item has outputs of fewer than two arms.
+    """
+    there = defaultdict[str, list[tuple[int, tuple[str, ...]]]](list)
+    for number, prompt, tags in rows(connection, PROMPTS, (study.id,)):
+        there[_plain(prompt)].append((number, read_tags(tags)))
+    met, new, more, tags_of = Counter[str](), list[Item](), list[Row](), dict[int, tuple[str, ...]]()
+    for item in items:
+        prompt = _plain(item.prompt)
+        met[prompt] += 1
+        if met[prompt] > len(there.get(prompt, ())):
+            new.append(item)
+            continue
+        number, tags = there[prompt][met[prompt] - 1]
+        more += _lacking(connection, study, number, item, names)
+        if further := [tag for tag in item.tags if tag not in tags]:
+            tags_of[number] = (*tags, *further)
+    for item in new:
+        if len(item.outputs) < 2:
+            raise InvalidInput(
+                f"study {study.name!r} has no item with the prompt {cut(item.prompt, 60)}, so it needs outputs of at "
+                f"least two arms: found that of {listed(item.outputs)}"
+            )
+    return new, more, tags_of
+
+
+def _lacking(connection: sa.Connection, study: Log, number: int, item: Item, names: Mapping[str, str]) -> list[Row]:
+    """The outputs of an item that the one with this number does not have yet."""
+    known: dict[str, str] = dict(
+        rows(connection, "SELECT arm, content FROM outputs WHERE study_id = ? AND item = ?", (study.id, number))
+    )
+    for arm, output in item.outputs.items():
+        if known.get(names[arm], output.content) != output.content:
+            raise Conflict(
+                f"item {number} of study {study.name!r}, {cut(item.prompt, 60)}, has another output of arm {arm!r}: "
+                "replace the item, or leave this output out"
+            )
+    return [(number, names[arm], *output) for arm, output in item.outputs.items() if names[arm] not in known]
+
+
+def _plain(prompt: str) -> str:
+    """A prompt without what programs for tables change: line ends, and spaces around it."""
+    return prompt.replace("\r\n", "\n").strip()
+
+
+def insert_outputs(connection: sa.Connection, study: Log, outputs: Sequence[Row]) -> None:
+    """Store outputs of items that are there: rows (item, arm, kind, content)."""
     columns = "study_id, item, arm, kind, content"
-    execute_many(connection, f"INSERT INTO outputs ({columns}) VALUES (?, ?, ?, ?, ?)", outputs)
+    values = [(study.id, *output) for output in outputs]
+    execute_many(connection, f"INSERT INTO outputs ({columns}) VALUES (?, ?, ?, ?, ?)", values)
+
+
+def write_tags(connection: sa.Connection, study: Log, tags: Mapping[int, Sequence[str]]) -> None:
+    """Replace the tags of items, by number."""
+    for number, some in tags.items():
+        text = "UPDATE items SET tags = ? WHERE study_id = ? AND number = ?"
+        execute(connection, text, (stored_tags(some), study.id, number))
 
 
 def delete_item(connection: sa.Connection, study: Log, number: int) -> None:

@@ -14,7 +14,8 @@ import sqlalchemy as sa
 from ..checks import check_int
 from ..errors import InvalidInput, LackingOutputs
 from ..storage.storage import Write
-from ..votes.item_files import KINDS, Item, ItemSource, Output, read_items
+from ..votes.item_files import KINDS, AddedItems, Item, ItemSource, Output, read_items
+from .about import THESE_ANSWERS
 from .asked_items import ItemSet
 from .duels import Duel, DuelItem
 from .item_changes import remove_item, replace_item
@@ -24,9 +25,11 @@ from .item_rows import (
     execute,
     has_any,
     insert_items,
+    insert_outputs,
     item_in,
     last_number,
     marks,
+    match_items,
     names_of_arms,
     note_items,
     read,
@@ -34,11 +37,13 @@ from .item_rows import (
     refuse_if_fixed,
     remember_number,
     rows,
+    write_tags,
 )
 from .log import Log
 
 __all__ = [
     "KINDS",
+    "AddedItems",
     "Item",
     "Output",
     "add_items",
@@ -59,8 +64,12 @@ NUMBERS = "SELECT number FROM items WHERE study_id = ?"
 OUTPUTS = "SELECT arm, count(*) FROM outputs WHERE study_id = ? GROUP BY arm"
 
 
-def add_items(study: Log, items: ItemSource) -> int:
+def add_items(study: Log, items: ItemSource) -> AddedItems:
     """Add items to a study: all of them or, after an error, none.
+
+    A prompt that the study has is not added again: its item gets the outputs that it lacks, as of an arm that was added
+    later, and further tags. These may be of a single arm. If several items have the same prompt, the first in the
+    source is the first in the study, and so on.
 
     Numbers continue from the last item. The number of an item that was removed is not used again.
 
@@ -69,16 +78,35 @@ def add_items(study: Log, items: ItemSource) -> int:
         items: Anything that `read_items` reads.
 
     Returns:
-        How many items were added.
+        How many items were added, and how many outputs to items that were there.
 
     Raises:
-        Conflict: If the study is about exactly the items that it had at its first question.
+        Conflict: If the study is about exactly the items that it had at its first question, and there are others; or if
+            an item has another output of an arm.
         InvalidInput: If they cannot be read, or have outputs of arms that the study does not have.
     """
-    return study.storage.write(Write(partial(_add_items, study=study, items=read_items(items)), study.id))
+    return study.storage.write(Write(partial(_merge_items, study=study, items=read_items(items, fewest=1)), study.id))
 
 
-def _add_items(connection: sa.Connection, *, study: Log, items: Sequence[Item]) -> int:
+def _merge_items(connection: sa.Connection, *, study: Log, items: Sequence[Item]) -> AddedItems:
+    names = names_of_arms(connection, study, items)
+    new, more, tags = match_items(connection, study, items, names)
+    if new:
+        refuse_if_fixed(connection, study, "items cannot be added")
+        insert_items(connection, study, new, names, last_number(connection, study) + 1)
+    insert_outputs(connection, study, more)
+    write_tags(connection, study, tags)
+    if new or more:
+        note_items(connection, study)
+    return AddedItems(len(new), len(more))
+
+
+def append_items(study: Log, items: Sequence[Item]) -> int:
+    """Add items, also with prompts that the study has; returns how many."""
+    return study.storage.write(Write(partial(_append_items, study=study, items=items), study.id))
+
+
+def _append_items(connection: sa.Connection, *, study: Log, items: Sequence[Item]) -> int:
     refuse_if_fixed(connection, study, "items cannot be added")
     names = names_of_arms(connection, study, items)
     insert_items(connection, study, items, names, last_number(connection, study) + 1)
@@ -92,7 +120,7 @@ def store_items(study: Log, items: Sequence[Item]) -> bool:
 
 
 def _store_items(connection: sa.Connection, *, study: Log, items: Sequence[Item]) -> bool:
-    return not has_any(connection, study.id) and bool(_add_items(connection, study=study, items=items))
+    return not has_any(connection, study.id) and bool(_append_items(connection, study=study, items=items))
 
 
 class Lacking(NamedTuple):
@@ -237,7 +265,7 @@ def find_item_set(connection: sa.Connection, study: Log) -> ItemSet:
     ready = frozenset(arm for arm, name in enumerate(history.names) if counts.get(name, 0) == len(numbers))
     lacking = [arm for arm, active in enumerate(history.active) if active and arm not in ready]
     able = [arm for arm, active in enumerate(history.active) if active and arm in ready]
-    if not history.left and lacking and (len(able) < 2 or history.goal.asks_once):
+    if not history.left and lacking and (len(able) < 2 or history.goal.about == THESE_ANSWERS):
         raise _lacking_output(connection, study, history.names[lacking[0]], numbers)
     return ItemSet(numbers, ready)
 

@@ -62,10 +62,22 @@ class Item(NamedTuple):
     tags: tuple[str, ...] = ()
 
 
+class AddedItems(NamedTuple):
+    """What `add_items` has added.
+
+    Attributes:
+        items: How many items.
+        outputs: How many outputs to items that were there.
+    """
+
+    items: int
+    outputs: int
+
+
 ItemSource = str | bytes | os.PathLike[str] | Iterable[object]
 
 
-def read_items(source: ItemSource, *, format: str | None = None, kind: str = "text") -> list[Item]:
+def read_items(source: ItemSource, *, format: str | None = None, kind: str = "text", fewest: int = 2) -> list[Item]:
     """Read items from a file, a data frame or a list. If any of them cannot be read, none is.
 
     Args:
@@ -75,6 +87,8 @@ def read_items(source: ItemSource, *, format: str | None = None, kind: str = "te
         format: jsonl, ndjson, json, csv or tsv; by default it is told from the file's name, or else from its first
             line.
         kind: The kind of outputs that do not state one: text, markdown, code, image or html.
+        fewest: How many outputs an item must have at least; 1 for those that `add_items` may add to items that a study
+            has.
 
     Returns:
         The items.
@@ -88,16 +102,17 @@ def read_items(source: ItemSource, *, format: str | None = None, kind: str = "te
     if kind not in KINDS:
         raise UnknownName("kind of outputs", kind, KINDS)
     if isinstance(source, bytes | str | os.PathLike):
-        return _read_file(source, format, kind)
+        return _read_file(source, format, kind, fewest)
     called, faults = f"the {type(source).__name__}", list[Fault]()
     if is_frame(source):
-        return _checked(called, "row", list(frame_items(called, source, faults)), faults, None, kind)
+        rows = list(frame_items(called, source, faults, fewest))
+        return _checked(called, "row", rows, faults, None, kind, fewest)
     if not isinstance(source, Iterable) or isinstance(source, Mapping):
         raise InvalidInput(
             f"{cut(source)} holds no items: expected a path, bytes, or a list of dicts, or a data frame; for outputs "
             "in a list per arm, use items_of(outputs, prompts)"
         )
-    return _checked(called, "item", list(_objects(enumerate(source, 1), faults)), faults, None, kind)
+    return _checked(called, "item", list(_objects(enumerate(source, 1), faults)), faults, None, kind, fewest)
 
 
 def items_of(outputs: Mapping[str, Iterable[object]], prompts: Iterable[str], *, fewest: int = 2) -> list[Item]:
@@ -141,20 +156,21 @@ def _listed(what: str, values: object) -> list[object]:
     return list(values)
 
 
-def _read_file(source: bytes | str | os.PathLike[str], format: str | None, kind: str) -> list[Item]:
+def _read_file(source: bytes | str | os.PathLike[str], format: str | None, kind: str, fewest: int) -> list[Item]:
     called = "the upload" if isinstance(source, bytes) else str(source)
     text = read_text(source, called, decompress_bytes=False)
     form, unit, faults = format or _format(called, text), "line", list[Fault]()
     rows: Iterable[Row]
     if form in ("csv", "tsv"):
-        rows = csv_items(called, text, "\t" if form == "tsv" else ",", faults)
+        rows = csv_items(called, text, "\t" if form == "tsv" else ",", faults, fewest)
     elif text.lstrip().startswith("["):
         unit, rows = "item", _objects(_json_list(called, text), faults)
     elif (results := _promptfoo(text)) is not None:
         unit, rows = "result", rows_of(results, faults)
     else:
         rows = _objects(json_rows(text, _unique), faults)
-    return _checked(called, unit, rows, faults, None if isinstance(source, bytes) else Path(source).parent, kind)
+    folder = None if isinstance(source, bytes) else Path(source).parent
+    return _checked(called, unit, rows, faults, folder, kind, fewest)
 
 
 def _format(called: str, text: str) -> str:
@@ -254,7 +270,9 @@ def _checked(
             f"{called} cannot be used, so nothing was taken: {least}{counted(len(faults), 'fault')}{more}:{lines}"
         )
     if not found:
-        raise InvalidInput(f"{called} holds no items: expected at least one prompt with two outputs")
+        raise InvalidInput(
+            f"{called} holds no items: expected at least one prompt with {'two outputs' if fewest > 1 else 'an output'}"
+        )
     if len(found) > MOST_ITEMS:
         raise InvalidInput(f"{called} holds more than {MOST_ITEMS:,} items: split it")
     return found
@@ -270,7 +288,8 @@ def _item(row: Row, folder: Path | None, fewest: int) -> Item:
         raise ValueError(f"outputs is {cut(row.outputs, 40)}, expected an object with an output for each arm")
     given = {arm: value for arm, value in row.outputs.items() if value is not None}
     if len(given) < fewest:
-        raise ValueError(f"{counted(len(given), 'output')}, expected those of at least two arms")
+        least = "those of at least two arms" if fewest > 1 else "that of at least one arm"
+        raise ValueError(f"{counted(len(given), 'output')}, expected {least}")
     outputs = {_arm(arm): _output(arm, value, row.kind, folder) for arm, value in given.items()}
     return Item(str(row.prompt), outputs, tags_of(row.tags))
 

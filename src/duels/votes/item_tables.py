@@ -58,7 +58,7 @@ class Header(NamedTuple):
 Cells = tuple[int, list[Any]]  # the place of a row, and its cells: texts, or a list of tags
 
 
-def csv_items(called: str, text: str, delimiter: str, faults: list[Fault]) -> Iterable[Row]:
+def csv_items(called: str, text: str, delimiter: str, faults: list[Fault], fewest: int = 2) -> Iterable[Row]:
     """Return the items of a CSV file; lines that cannot be used are added to the faults.
 
     Raises:
@@ -69,7 +69,7 @@ def csv_items(called: str, text: str, delimiter: str, faults: list[Fault]) -> It
         line, first = next(found, (0, list[str]()))
         if not line:
             return []
-        header = _header_of(f"{called}, line {line}", [cell.strip() for cell in first])
+        header = _header_of(f"{called}, line {line}", [cell.strip() for cell in first], fewest)
         rows = list(_complete(found, header.width, faults))
     return _items(header, "line", rows, faults)
 
@@ -87,7 +87,7 @@ def is_frame(source: object) -> bool:
     return hasattr(source, "to_dicts") or (hasattr(source, "to_dict") and hasattr(source, "columns"))
 
 
-def frame_items(called: str, frame: Any, faults: list[Fault]) -> Iterable[Row]:
+def frame_items(called: str, frame: Any, faults: list[Fault], fewest: int = 2) -> Iterable[Row]:
     """Return the items of a data frame. Numbers become text; missing values are empty cells.
 
     Raises:
@@ -103,7 +103,7 @@ def frame_items(called: str, frame: Any, faults: list[Fault]) -> Iterable[Row]:
             rows.append((place, [_cell(name, value) for name, value in zip(names, record.values())]))
         except ValueError as error:
             faults.append((place, str(error)))
-    header = _header_of(called, names)
+    header = _header_of(called, names, fewest)
     return _items(header, "row", list(_complete(rows, header.width, faults)), faults)
 
 
@@ -134,14 +134,14 @@ def _complete(rows: Iterable[Cells], width: int, faults: list[Fault]) -> Iterato
             return
 
 
-def _header_of(called: str, names: Sequence[str]) -> Header:
+def _header_of(called: str, names: Sequence[str], fewest: int) -> Header:
     try:
-        return _header(names)
+        return _header(names, fewest)
     except ValueError as error:
         raise InvalidInput(f"{called}: the columns are {listed(names)}; {error}") from None
 
 
-def _header(names: Sequence[str]) -> Header:
+def _header(names: Sequence[str], fewest: int) -> Header:
     """The header of one row per prompt, with a column per arm; or of one row per output, with an arm and an output.
 
     Columns of ids are left out.
@@ -162,8 +162,9 @@ def _header(names: Sequence[str]) -> Header:
     about = at.get("tags"), at.get("category")
     if by_output:
         return Header(len(names), at["prompt"], at.get("kind"), {}, at["arm"], at["output"], *about)
-    if len(arms) < 2 or "" in arms.values():
-        raise ValueError("expected a column for each of two arms or more, or the columns arm and output")
+    if len(arms) < fewest or "" in arms.values():
+        least = "two arms" if fewest > 1 else "one arm"
+        raise ValueError(f"expected a column for each of {least} or more, or the columns arm and output")
     return Header(len(names), at["prompt"], at.get("kind"), arms, None, 0, *about)
 
 

@@ -1,14 +1,12 @@
 """Items: prompts, and what the arms produced for them."""
 
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 
 from ...errors import counted
-from ...study.item_browser import find_items, items_with
+from ...study.item_browser import find_items, items_with, missing_outputs
 from ...study.items import (
     Item,
     add_items,
@@ -18,8 +16,6 @@ from ...study.items import (
     read_items,
     scripts_allowed,
 )
-from ...study.study import Study
-from ...votes.names import place_of
 from ..errors import error_responses
 from ..schemas import Items, ItemsAdded, Scripts
 from ..security import Admin, Caller, ServiceDep, changing
@@ -39,31 +35,25 @@ router = APIRouter(tags=["items"], responses=error_responses(400, 401, 403, 404,
 async def upload(
     study: StudyPath, request: Request, service: ServiceDep, key: Caller, kind: Kind = "text"
 ) -> dict[str, Any]:
-    """Add items from JSON lines or CSV. If one of them has an error, none is added."""
+    """Add items from JSON lines or CSV. If one of them has an error, none is added.
+
+    A prompt that the study has is not added again: its item gets the outputs that it lacks, such as those of a new arm.
+    """
     content = plain(await request.body())
     items = await service.background.read(request, key, "the items", read_upload, content, kind)
 
     def work() -> dict[str, Any]:
         found = service.study(study)
-        with changing(found, key, f"Added {counted(len(items), 'item')}."):
+        with changing(found, key, f"Uploaded {counted(len(items), 'item')}."):
             added = add_items(found, items)
-        return {"items": added, "total": count_items(found), "missing": missing_in(found, items)}
+        return {**added._asdict(), "total": count_items(found), "missing": missing_outputs(found)}
 
     return await service.background.upload(work)
 
 
 def read_upload(content: bytes, kind: str) -> list[Item]:
     """Return the items of an upload."""
-    return read_items(content, kind=kind)
-
-
-def missing_in(study: Study, items: Sequence[Item]) -> dict[str, int]:
-    """Return how many of these items lack an output of each active arm that lacks any."""
-    history, there = study.history(), Counter[int | None]()
-    for arm, outputs in Counter(arm for item in items for arm in item.outputs).items():
-        there[place_of(arm, history.names)] += outputs
-    active = ((place, name) for place, name in enumerate(history.names) if history.active[place])
-    return {name: len(items) - there[place] for place, name in active if there[place] < len(items)}
+    return read_items(content, kind=kind, fewest=1)
 
 
 @router.get("/api/studies/{study}/items", response_model=Items)

@@ -56,8 +56,10 @@ export function watchKind(input, select, hint) {
     const text = file ? await textOf(file).catch(() => "") : "";
     if (chosen || file !== input.files[0]) return;
     const found = looksLikeMarkdown(file?.name ?? "", text);
-    select.value = found ? "markdown" : "text";
-    hint.textContent = found ? "These outputs look like Markdown, so they are shown as Markdown." : "";
+    const { usual } = select.dataset; // of the outputs that are there: the sides of a question are shown alike
+    select.value = found ? "markdown" : (usual ?? "text");
+    const alike = file && usual && usual !== "text" ? `They are shown like the outputs that are there: as ${usual}.` : "";
+    hint.textContent = found ? "These outputs look like Markdown, so they are shown as Markdown." : alike;
   });
 }
 

@@ -36,7 +36,7 @@ place("find").addEventListener("submit", (event) => {
 
 watchKind(place("items-file"), place("items-kind"), place("items-kind-hint"));
 
-/** How many outputs of which arms an upload lacks, as text. */
+/** How many outputs of which arms the items lack, as text. */
 function lacks(missing) {
   const arms = Object.entries(missing);
   const total = arms.reduce((sum, [, number]) => sum + number, 0);
@@ -53,7 +53,9 @@ onForm("new-items", "items-said", async (values) => {
   input.value = "";
   place("items-kind-hint").textContent = "";
   await update();
-  say(place("items-said"), `${count(made.items, "item")} added, ${made.total.toLocaleString("en")} in total.${lacks(made.missing)}`);
+  const merged = made.outputs ? ` ${count(made.outputs, "output")} added to items that were there.` : "";
+  const added = made.items || !made.outputs ? `${count(made.items, "item")} added, ${made.total.toLocaleString("en")} in total.` : "";
+  say(place("items-said"), `${added}${merged}${lacks(made.missing)}`.trim());
 });
 
 onClick({
