@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 import duels
-from duels.errors import Conflict, DamagedStudy, InvalidInput
+from duels.errors import Conflict, DamagedStudy, InvalidInput, NothingToAsk
 from duels.storage.storage import StudyRow
 from duels.study import asked_items, ballots
 from duels.study.board import board
@@ -16,6 +16,7 @@ from duels.study.catalogue import create_study, load_study
 from duels.study.goal import new_goal
 from duels.study.history import History
 from duels.study.items import add_items, clear_items, count_items, remove_item
+from duels.study.questions import SHARED_AFTER
 from duels.study.record import next_event
 from duels.study.verdict import headline
 from duels.votes.item_files import Item, Output
@@ -181,6 +182,106 @@ def test_the_first_answer_about_an_item_counts_and_late_ones_do_not(url, now):
     assert study.verdict().winner == "a"
     study.check()
     assert load_study("prompts", url).tally().wins.tolist() == [[0, 1], [0, 0]]
+
+
+def test_what_nobody_answers_is_asked_of_somebody_else_when_nothing_else_is_left(url, now):
+    study = new_study(url, 2, arms=["a", "b"])
+    first, second = ask(study, "ada"), ask(study, "bob")
+    now[0] += SHARED_AFTER - 1
+    with pytest.raises(NothingToAsk):
+        ask(study, "cid")
+    assert ballots.voter_progress(study, "cid", 10, True).done == "asked"
+    now[0] += 1
+    assert ballots.voter_progress(study, "cid", 10, True).done is None
+    third = ask(study, "cid")
+    assert pairs_and_items([third]) == pairs_and_items([first])  # that was asked the longest ago
+    assert pairs_and_items([ask(study, "dan")]) == pairs_and_items([second])
+    with pytest.raises(NothingToAsk):  # each was asked again just now
+        ask(study, "eve")
+    with pytest.raises(NothingToAsk):  # programs are not asked what is open
+        study.ask()
+    assert study.verdict().duels == 0
+    study.check()
+    history, again = study.history(), load_study("prompts", url).history()
+    assert again.answer == history.answer
+
+
+def give(study, ballot, arm, voter):
+    tell(study, ballot, "a" if ballot.duel.left == arm else "b", voter)
+
+
+@pytest.fixture
+def shared(url, now):
+    """A question that was asked of ada, and a minute later of bob too."""
+    study = new_study(url, 1, arms=["a", "b"])
+    first = ask(study, "ada")
+    now[0] += SHARED_AFTER
+    return study, first, ask(study, "bob")
+
+
+def count_twice(study):
+    """Wins of a and b: in the tables, and as the verdict reads them; and the questions that it reads as open."""
+    wins, look = study.tally().wins, study.look()
+    read = look.tally.wins
+    return (wins[0, 1], wins[1, 0]), (read[0, 1], read[1, 0]), look.tally.open[0, 1], look.left[0, 1]
+
+
+def test_of_two_who_are_asked_the_same_the_first_one_asked_counts(shared, now, url):
+    """Whoever answers fast may prefer another arm: the first answer to come would not be a fair one."""
+    study, first, second = shared
+    assert count_twice(study) == ((0, 0), (0, 0), 1, 1)  # one question, though two were asked it
+    give(study, second, "b", "bob")
+    assert count_twice(study) == ((0, 1), (0, 0), 1, 1)  # it may still be ada's
+    give(study, first, "a", "ada")
+    assert count_twice(study) == ((1, 0), (1, 0), 0, 0)
+    assert (study.verdict().duels, study.history().people.given) == (1, [1, 0])
+    assert count_twice(load_study("prompts", url)) == count_twice(study)
+    study.check()
+    undo(study, "ada")
+    assert study.verdict().duels == 0
+
+
+def test_the_second_one_counts_when_the_lease_of_the_first_is_over(shared, now, url):
+    study, first, second = shared
+    give(study, second, "b", "bob")
+    now[0] += study.row.lease - SHARED_AFTER
+    assert count_twice(study) == ((0, 1), (0, 1), 0, 0)
+    give(study, first, "a", "ada")  # late
+    assert count_twice(study) == ((0, 1), (0, 1), 0, 0)
+    assert study.verdict().missing is None
+    restored = type(study.history())(study.row)
+    restored.restore(study.history().snapshot()())
+    assert restored.answered == study.history().answered
+    study.check()
+
+
+def test_the_second_one_counts_when_the_first_is_skipped(shared):
+    study, first, second = shared
+    give(study, second, "b", "bob")
+    tell(study, first, "skip", "ada")
+    assert count_twice(study) == ((0, 1), (0, 1), 0, 0)
+    study.check()
+
+
+def test_the_first_one_counts_at_once_and_the_second_is_not_waited_for(shared, now):
+    study, first, second = shared
+    give(study, first, "a", "ada")
+    assert count_twice(study) == ((1, 0), (1, 0), 0, 0)
+    tell(study, second, "skip", "bob")
+    assert (study.look().skipped.sum(), study.look().expired.sum()) == (0, 0)
+    now[0] += study.row.lease
+    assert study.look().expired.sum() == 0
+
+
+def test_a_skip_is_no_missing_answer_once_the_first_one_comes(shared):
+    study, first, second = shared
+    tell(study, second, "skip", "bob")
+    give(study, first, "a", "ada")
+    assert (study.look().skipped.sum(), study.look().expired.sum()) == (0, 0)
+    study.withdraw("Voter 1")
+    study.forget("Voter 2")
+    assert (study.look().skipped.sum(), study.look().expired.sum()) == (0, 0)
+    study.check()
 
 
 def test_skips_and_undone_answers_are_asked_again_at_the_end(url, now):

@@ -4,6 +4,9 @@ On new items and on these answers, a pair goes through the items once, in a rand
 has an endless sequence of them, drawn uniformly and with replacement. Either way the pair is chosen before the item is
 looked at, and no answer changes which item comes next. A place in a sequence whose question was skipped or expired, or
 that a voter passed over, stays open for others.
+
+When nothing else is left, somebody else may be asked the question at a place while it is open. Of the answers within
+their leases, the one counts that was asked for first, not the one that came first: who is fast may prefer another arm.
 """
 
 import hashlib
@@ -69,6 +72,7 @@ class AskedItems:
         self._passed: dict[Pair, dict[Place, None]] = {}  # places that were passed over
         self._tries: dict[tuple[Pair, int], int] = {}  # how often the question at a place was asked
         self._counting: dict[tuple[Pair, int], int] = {}  # the duel whose answer counts, for a pair and a place
+        self._asking: dict[tuple[Pair, int], list[int]] = {}  # the duels at a place, where there are several
 
     @property
     def size(self) -> int:
@@ -129,6 +133,8 @@ class AskedItems:
             self._pass_up_to(pair, place)
         waiting = self._waiting.setdefault(pair, {})
         before = waiting.pop(place, None)
+        if before is not None:
+            self._asking.setdefault((pair, place[0]), [before]).append(duel)
         waiting[place] = duel
         self._tries[pair, place[0]] = self._tries.get((pair, place[0]), 0) + 1
         return before
@@ -167,6 +173,19 @@ class AskedItems:
         first = self._counting.setdefault((pair, place), duel)
         self._waiting[pair].pop((place, item), None)
         return first == duel
+
+    def counting_at(self, duel: int, left: int, right: int) -> int | None:
+        """Return the duel that asks the same as this one, and whose answer counts; None if there is none."""
+        return self._counting.get((pair_of(left, right), self.place[duel])) if self.of[duel] else None
+
+    def give_way(self, duel: int, left: int, right: int) -> None:
+        """Take in that the answer of a duel does not count any more, since one that was asked before has come."""
+        self._counting.pop((pair_of(left, right), self.place[duel]), None)
+
+    def later(self, duel: int, left: int, right: int) -> list[int]:
+        """Return the duels that ask the same as this one, and were asked after it."""
+        same = self._asking.get((pair_of(left, right), self.place[duel]), []) if self.of[duel] else []
+        return [other for other in same if other > duel]
 
     def close(self, duel: int, left: int, right: int) -> None:
         """Take in that what a duel asked is not to be asked again, though it has no answer."""

@@ -261,7 +261,10 @@ def _all_asked(connection: sa.Connection, study: Answering, history: History, vo
     if history.retired:
         return "retired"
     now = log.clock()
-    if not history.left or history.can_ask(now, history.people.find(voter)) or not history.has_outputs:
+    person = history.people.find(voter)
+    if not history.left or history.can_ask(now, person) or not history.has_outputs:
+        return None
+    if history.can_ask(now, person, shared=True):
         return None
     if voter is not None and _unanswered(connection, study, history, voter) is not None:
         return None

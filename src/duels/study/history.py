@@ -239,7 +239,9 @@ class History(Record):
         arms = np.array(pair, np.int64)
         return arms[:1], arms[1:], np.array([won])
 
-    def question(self, now: float, allow_self: bool, person: int = NOBODY) -> tuple[int, int, int]:
+    def question(
+        self, now: float, allow_self: bool, person: int = NOBODY, shared: bool = False
+    ) -> tuple[int, int, int]:
         """Return the next duel; `is_ready` must be true.
 
         The policy knows of open duels within their lease, so that many questions at once spread out.
@@ -248,13 +250,14 @@ class History(Record):
             now: The time, in seconds since 1970.
             allow_self: Whether an arm may duel itself.
             person: Who is asked, if it is a person who is known.
+            shared: Whether it may be one that is open, see `Questions.can_ask`.
 
         Returns:
             The arms on the left and on the right, and 1 if the policy's first arm is on the right.
         """
         if self.leaves_out(person):
             self._asked_last = None
-            return self.turned(*self._question_of(person, now))
+            return self.turned(*self._question_of(person, now, shared))
         player = self._entered()
         last = self._asked_last
         # The scratch copy is extended while the same duels are open; a clock may have been set back.
@@ -268,7 +271,7 @@ class History(Record):
             self._looked, self._expiry = now, min((self.asked[duel] for duel in leased), default=now) + self.row.lease
             self._questions.look_ahead(len(leased), first, second)
         self._expiry = min(self._expiry, now + self.row.lease)
-        i, j = self._questions.choose(i, j, now, allow_self, self.policy, player.t, person)
+        i, j = self._questions.choose(i, j, now, allow_self, self.policy, player.t, person, shared)
         self._asked_last, self._asked_number = (i, j), len(self.left)
         return self.turned(i, j)
 
@@ -284,7 +287,7 @@ class History(Record):
         mine = self.people.given[person]
         return 0 < mine <= self.people.by_people - mine
 
-    def _question_of(self, person: int, now: float) -> tuple[int, int]:
+    def _question_of(self, person: int, now: float, shared: bool) -> tuple[int, int]:
         """The places of the next pair for a person whose own answers are left out."""
         others = copy.copy(self)
         others.wins, others.ties = self.wins.copy(), self.ties.copy()
@@ -294,7 +297,7 @@ class History(Record):
         questions = Questions(others)
         leased = self.leased(now)
         questions.look_ahead(len(leased), *self.pairs(leased)[:2])
-        return questions.choose_for(person, now)
+        return questions.choose_for(person, now, shared)
 
     @contextmanager
     def preview_items(self, found: ItemSet | None) -> Iterator[None]:
@@ -318,18 +321,20 @@ class History(Record):
         """Return the places of the pair, of those that may meet, that helps the verdict most."""
         return self._questions.pair_among(may_meet)
 
-    def can_ask(self, now: float, person: int = NOBODY) -> bool:
-        """Return whether there is a question: all may have been asked, of everybody or of this person."""
-        return self._questions.can_ask(now, person)
+    def can_ask(self, now: float, person: int = NOBODY, shared: bool = False) -> bool:
+        """Return whether there is a question, see `Questions.can_ask`."""
+        return self._questions.can_ask(now, person, shared)
 
     @property
     def has_outputs(self) -> bool:
         """Whether two active arms have outputs for all items; true in a study without items."""
         return self._questions.has_outputs
 
-    def next_place(self, left: int, right: int, now: float, person: int = NOBODY) -> Place | None:
+    def next_place(
+        self, left: int, right: int, now: float, person: int = NOBODY, shared: bool = False
+    ) -> Place | None:
         """Return the item of the next duel and its place, if it is of these arms; None in a study without items."""
-        return self._questions.next_place(left, right, now, person)
+        return self._questions.next_place(left, right, now, person, shared)
 
     def snapshot(self) -> Callable[[], bytes]:
         """Copy the whole state.

@@ -396,10 +396,11 @@ class Log:
 def _asks_the_same(history: History, event: Event, note: Mapping[str, Any]) -> bool:
     """Whether a question is the one that follows from what was before it."""
     person = NOBODY if "calls" in note else history.people.find(event.voter)
-    asked = history.question(event.time, note.get("allow_self", True), person)
+    shared = note.get("shared", False)
+    asked = history.question(event.time, note.get("allow_self", True), person, shared)
     if asked != (event.left_arm, event.right_arm, event.swapped):
         return False
-    place = history.next_place(*asked[:2], event.time, person)
+    place = history.next_place(*asked[:2], event.time, person, shared)
     return place is None or place == (note.get("place", note["item"]), note["item"])
 
 

@@ -1,6 +1,6 @@
 """A look at a study: what its verdict depends on at one moment, copied so that nobody waits while it is computed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -157,7 +157,9 @@ class Look(NamedTuple):
 
 def read_columns(record: "Record") -> Columns:
     """Return who answered what, and who is asked now, in the order of the questions."""
+    doubles = find_doubles(record)
     number = np.sort(np.concatenate([np.array(record.answered, np.int64), np.array(list(record.fresh), np.int64)]))
+    number = number[~np.isin(number, list(doubles))]
     item = np.zeros(len(record.left), np.int64) if record.items is None else np.array(record.items.of, np.int64)
     return Columns(
         np.array(record.left, np.int64)[number],
@@ -174,6 +176,44 @@ def find_expired(record: "Record", leased: Sequence[int]) -> list[int]:
     return [duel for duel in record.open if duel not in known]
 
 
+def find_doubles(record: "Record") -> set[int]:
+    """Return the duels that stand back, since another that asks the same counts, or may still count.
+
+    Exactly one of the duels that ask the same counts in the end. While the first is within its lease it is read as
+    open, whatever the others have brought.
+    """
+    found: set[int] = set()
+    if record.items is not None and record.items.size:
+        for duel in record.fresh:
+            later = record.later(duel)
+            found.update(later)
+            counting = record.items.counting_at(duel, record.left[duel], record.right[duel])
+            if counting is not None and counting not in later:
+                found.add(duel)
+    return found
+
+
+def without_early(record: "Record", tally: Tally, left: Ints | None, doubles: set[int]) -> tuple[Tally, Ints | None]:
+    """Return a tally without answers that stand back, see `find_doubles`, and with them the questions that are left."""
+    early = [duel for duel in doubles if record.counting[duel] and record.left[duel] != record.right[duel]]
+    if not early:
+        return tally, left
+    wins, ties = tally.wins.copy(), tally.ties.copy()
+    left = None if left is None else left.copy()
+    for duel in early:
+        i, j, outcome = record.left[duel], record.right[duel], int(OUTCOMES[record.answer[duel]])
+        if outcome == TIED:
+            ties[i, j] -= 1
+            ties[j, i] -= 1
+        else:
+            winner, loser = (i, j) if outcome == WON else (j, i)
+            wins[winner, loser] -= 1
+        if left is not None:
+            left[i, j] += 1
+            left[j, i] += 1
+    return tally._replace(wins=wins, ties=ties), left
+
+
 def count_questions(record: "Record", duels: Sequence[int]) -> Ints:
     """Return (K, K) int64: how many of these duels each pair has."""
     found = np.zeros(record.wins.shape, np.int64)
@@ -185,7 +225,7 @@ def count_questions(record: "Record", duels: Sequence[int]) -> Ints:
     return found
 
 
-def read_questions(record: "Record", begin: int, first_open: int) -> Answered:
+def read_questions(record: "Record", begin: int, first_open: int, doubles: Collection[int]) -> Answered:
     """Return the questions from one on, of which those before the first open one will not change any more."""
     number = np.arange(begin, len(record.left))
     answer = np.array(record.answer[begin:], np.int8)
@@ -193,6 +233,7 @@ def read_questions(record: "Record", begin: int, first_open: int) -> Answered:
     outcome = np.where(counting, OUTCOMES[np.clip(answer, 0, len(OUTCOMES) - 1)], -1)
     still_open = [duel - begin for duel in record.fresh if duel >= begin]
     outcome[still_open] = UNANSWERED
+    outcome[[duel - begin for duel in doubles if duel >= begin]] = -1
     moment = number.copy()
     for first, end in record.imports:
         if end > begin:

@@ -23,6 +23,8 @@ from .people import NOBODY
 from .player import rival_alpha
 from .record import NONE, OPEN, Record
 
+SHARED_AFTER = 60.0  # seconds after which a question that nobody has answered may be asked of somebody else too
+
 
 class Questions:
     """The rules that replace a policy's pair, on the counts of a record.
@@ -68,7 +70,15 @@ class Questions:
             self._unanswered[j, i] += 1.0
 
     def choose(
-        self, i: int, j: int, now: float, allow_self: bool, policy: Policy, t: int, person: int = NOBODY
+        self,
+        i: int,
+        j: int,
+        now: float,
+        allow_self: bool,
+        policy: Policy,
+        t: int,
+        person: int = NOBODY,
+        shared: bool = False,
     ) -> tuple[int, int]:
         """Return the places of the next pair.
 
@@ -80,15 +90,16 @@ class Questions:
             policy: What chose them.
             t: The policy's time step, without open duels.
             person: Who is asked, if that is known.
+            shared: Whether somebody else may be asked what is open, see `can_ask`.
         """
         if self._has_items:
-            return self._with_an_item(i, j, now, person)
+            return self._with_an_item(i, j, now, person, shared)
         if allow_self:
             return i, j
         i, j = self._useful(i, j) if self._redirects(policy) else (i, j)
         return i, self._rival(i, policy, t) if i == j else j
 
-    def choose_for(self, person: int, now: float) -> tuple[int, int]:
+    def choose_for(self, person: int, now: float, shared: bool = False) -> tuple[int, int]:
         """Return the places of the next pair for a person whose own answers the record leaves out.
 
         As the policy `verdict`: two arms proposed by Thompson sampling on their wins, or a pair that helps more.
@@ -99,7 +110,7 @@ class Questions:
         draws = luck.beta(1 + wins.sum(axis=1), 1 + wins.sum(axis=0), (2, len(arms)))
         i, j = map(int, draws.argmax(axis=1))
         if self._has_items:
-            return self._with_an_item(i, j, now, person)
+            return self._with_an_item(i, j, now, person, shared)
         i, j = self._useful(i, j)
         if i == j:
             leads = self._leads(arms[i], arms, self._unanswered_duels()[i])
@@ -213,13 +224,13 @@ class Questions:
             np.add.at(self._unanswered, (second, first), 1.0)
         return self._unanswered
 
-    def _with_an_item(self, i: int, j: int, now: float, person: int) -> tuple[int, int]:
+    def _with_an_item(self, i: int, j: int, now: float, person: int, shared: bool) -> tuple[int, int]:
         """As `_useful`, in a study with items: a pair that has an item left, for this person if one is known.
 
         If the pair of `_useful` has none, it is the weakest lead of an arm without a certain loss, else of a pair that
         is not settled, else of any.
         """
-        may_meet = self._pairs_with_items(now, person)
+        may_meet = self._pairs_with_items(now, person, shared)
         may_help = may_meet & self._pairs_that_help()
         may_meet = may_help if may_help.any() else may_meet
         i, j = self._useful(i, j, may_meet)
@@ -252,7 +263,7 @@ class Questions:
         i, j = divmod(int(np.where(wanted & may_meet, lead, np.inf).argmin()), len(arms))
         return i, j
 
-    def _pairs_with_items(self, now: float, person: int) -> np.ndarray:
+    def _pairs_with_items(self, now: float, person: int, shared: bool = False) -> np.ndarray:
         """(K, K) bool: which active arms can be asked about an item now."""
         items, places = self._record.items, self._record.places
         assert items is not None
@@ -260,7 +271,7 @@ class Questions:
         for arm, place in places.items():
             if arm not in items.ready:  # outputs are missing
                 found[place], found[:, place] = False, False
-        is_free = partial(self._is_free, now=now)
+        is_free = partial(self._is_free, now=now, person=person, shared=shared)
         used_up = set(items.used_up(is_free)) | self._seen_up(person)
         for pair in used_up:
             i, j = (places.get(arm) for arm in pair)
@@ -274,14 +285,23 @@ class Questions:
         seen = self._record.items_seen(person)
         return {pair for pair, some in seen.items() if items is not None and some.issuperset(items.items)}
 
-    def _is_free(self, duel: int, now: float) -> bool:
-        """Whether what a duel asked may be asked again: nobody is expected to answer it."""
+    def _is_free(self, duel: int, now: float, person: int, shared: bool) -> bool:
+        """Whether what a duel asked may be asked again: nobody is expected to answer it, or not soon."""
         record = self._record
-        return record.answer[duel] != OPEN or now - record.asked[duel] >= record.row.lease
+        if record.answer[duel] != OPEN:
+            return True
+        is_others = shared and record.person[duel] != person
+        return now - record.asked[duel] >= (min(SHARED_AFTER, record.row.lease) if is_others else record.row.lease)
 
-    def can_ask(self, now: float, person: int) -> bool:
-        """Return whether there is a question: all may have been asked, of everybody or of this person."""
-        return not self._has_items or bool(self._pairs_with_items(now, person).any())
+    def can_ask(self, now: float, person: int, shared: bool = False) -> bool:
+        """Return whether there is a question: all may have been asked, of everybody or of this person.
+
+        Args:
+            now: The time, in seconds since 1970.
+            person: Who is asked, if that is known.
+            shared: Whether it may be one that somebody else was asked `SHARED_AFTER` seconds ago, and has not answered.
+        """
+        return not self._has_items or bool(self._pairs_with_items(now, person, shared).any())
 
     @property
     def has_outputs(self) -> bool:
@@ -289,12 +309,13 @@ class Questions:
         items = self._record.items
         return not self._has_items or items is None or len(items.ready & self._record.places.keys()) > 1
 
-    def next_place(self, left: int, right: int, now: float, person: int) -> Place | None:
+    def next_place(self, left: int, right: int, now: float, person: int, shared: bool = False) -> Place | None:
         """Return the item of the next duel and its place, if it is of these arms; None in a study without items."""
         if not self._has_items or self._record.items is None:
             return None
         seen = self._record.items_seen(person).get(pair_of(left, right), set())
-        return self._record.items.next(left, right, partial(self._is_free, now=now), seen)
+        is_free = partial(self._is_free, now=now, person=person, shared=shared)
+        return self._record.items.next(left, right, is_free, seen)
 
     @property
     def order(self) -> Order:

@@ -30,7 +30,7 @@ from .about import (
 )
 from .asked_items import AskedItems, Pair, item_set_of, pair_of
 from .goal import Goal, goal_of
-from .look import Look, count_left, count_questions, find_expired, read_questions
+from .look import Look, count_left, count_questions, find_doubles, find_expired, read_questions, without_early
 from .moments import Moments
 from .people import JUDGE, NOBODY, People
 from .tally import Tally
@@ -93,7 +93,7 @@ class Record:
         self.attempt = array("i")  # how often its answer was undone
         self.asked = array("d")  # when it was asked, or opened again
         self.person = array("i")  # who was asked or answered: a number, NOBODY or JUDGE
-        self.counting = array("b")  # 1 where an answer counts: no skip, not late, and the first about what was asked
+        self.counting = array("b")  # 1 where an answer counts: no skip, not late, and the first asked for of the same
         self.answered = array("q")  # numbers of the duels whose answer counts, in the order of the answers
         self.count = array("q")  # how many votes a duel stands for; up to the last import with counts, 1 after it
         self.counted = array("q")  # the numbers of the first duels of imports with counts
@@ -114,7 +114,7 @@ class Record:
         self.people = People()
         self.skips = np.zeros((0, 0), np.int32)  # questions that were skipped, and not asked again …
         self.lates = np.zeros((0, 0), np.int32)  # … or answered after their lease
-        self.asked_again: set[int] = set()  # duels without an answer whose question another duel asks
+        self.asked_again: set[int] = set()  # duels whose question another duel asks or has answered
         self.notes: list[str] | None = [] if row.is_tuning else None  # of each duel, what was asked: its settings
         self._places: dict[int, int] | None = None  # see `places` …
         self._arms: np.ndarray | None = None  # … `arms` …
@@ -201,15 +201,44 @@ class Record:
             if duel not in self.asked_again:
                 self._count_missing(self.skips if answer == SKIP else self.lates, duel, 1)
             return
-        if answer == SKIP or (self.items is not None and not self.items.answer(duel, left, right)):
+        if answer == SKIP:
             return
+        if self.items is not None:
+            self._take_precedence(duel)
+            if not self.items.answer(duel, left, right):
+                return
         self.answered.append(duel)
         self.counting[duel] = 1
         self._count(duel, answer, 1)
         self._count_person(duel, 1)
 
+    def _take_precedence(self, duel: int) -> None:
+        """Let the answer of a duel count rather than those of duels that asked the same later."""
+        assert self.items is not None
+        left, right = self.left[duel], self.right[duel]
+        other = self.items.counting_at(duel, left, right)
+        if other is not None and other in self.later(duel):
+            self.items.give_way(other, left, right)
+            self.counting[other] = 0
+            self._count(other, self.answer[other], -1)
+            self._count_person(other, -1)
+            self.answered.remove(other)
+            self._start_again()
+        for later in self.later(duel):
+            if later not in self.asked_again:
+                self.asked_again.add(later)  # what it asks has an answer
+                if self.answer[later] == SKIP:
+                    self._count_missing(self.skips, later, -1)
+
+    def later(self, duel: int) -> list[int]:
+        """Return the duels that ask the same as this one, and were asked after it, or after it was opened again."""
+        if self.items is None:
+            return []
+        same = self.items.later(duel, self.left[duel], self.right[duel])
+        return [other for other in same if self.asked[other] > self.asked[duel]]
+
     def _supersede(self, before: int | None) -> None:
-        """Another duel asks what a skipped or expired one has asked."""
+        """Another duel asks what one without an answer has asked."""
         if before is None or before in self.asked_again:
             return
         self.asked_again.add(before)
@@ -531,7 +560,10 @@ class Record:
     def look(self, now: float) -> Look:
         """Copy what a verdict at this time depends on, so that nobody waits while it is computed."""
         leased = self.leased(now)
-        tally = self.tally._replace(open=count_questions(self, leased))
+        doubles = find_doubles(self)
+        waiting = [duel for duel in leased if duel not in doubles]
+        tally = self.tally._replace(open=count_questions(self, waiting))
+        tally, left = without_early(self, tally, count_left(self), doubles)
         if self._moments is None:
             self._moments = Moments(tally, self.goal.confidence)
         moments = self._moments
@@ -539,12 +571,12 @@ class Record:
             goal=self.goal,
             tally=tally,
             moments=moments,
-            answered=read_questions(self, moments.read, min(leased, default=len(self.left))),
+            answered=read_questions(self, moments.read, min(leased, default=len(self.left)), doubles),
             void=self.void,
             answerers=self.people.as_answerers(),
             skipped=self.skips.astype(np.int64),
             expired=self.lates + count_questions(self, find_expired(self, leased)),
-            left=count_left(self),
+            left=left,
             contradictions=self.contradictions if self.goal.about == THESE_ANSWERS else 0,
         )
 

@@ -20,7 +20,7 @@ from ..errors import Conflict, InvalidInput, LackingOutputs, NothingToAsk, Unkno
 from ..storage.batches import Batch, Packed, pack, store
 from ..storage.storage import Event, Write
 from ..votes.files import VoteSource, read_votes
-from ..votes.names import arm_names, imported_name, place_of, voter_name
+from ..votes.names import LinkVoter, arm_names, imported_name, place_of, voter_name
 from ..votes.votes import Votes
 from . import log
 from .about import THESE_ANSWERS, check_about
@@ -179,9 +179,10 @@ class Study(Shown, Answering):
         for _ in range(n):
             person = NOBODY if by_judge else history.people.find(voter)
             with history.preview_items(None if history.left else find_item_set(connection, self)):
-                if not history.can_ask(now, person):
+                shared = not history.can_ask(now, person)
+                if shared and not (isinstance(voter, LinkVoter) and history.can_ask(now, person, shared)):
                     break
-                event, duel = self._next_question(connection, history, now, voter, person, allow_self, about)
+                event, duel = self._next_question(connection, history, now, voter, person, allow_self, about, shared)
             history.take(event)
             new.append(event)
             duels.append(duel)
@@ -199,16 +200,18 @@ class Study(Shown, Answering):
         person: int,
         allow_self: bool,
         about: About | None,
+        shared: bool,
     ) -> tuple[Event, Duel]:
         """The next question as an event, which is not written yet, and as a duel."""
         assert history.items is not None
         has_items, number = history.items.size > 0, len(history.left)
-        left, right, swapped = history.question(now, allow_self and not has_items, person)
-        place = history.next_place(left, right, now, person)
+        left, right, swapped = history.question(now, allow_self and not has_items, person, shared)
+        place = history.next_place(left, right, now, person, shared)
         item = None if place is None else DuelItem(place[1])
         duel = Duel(number, history.names[left], history.names[right], self.name, iso_time(now), item)
         note: dict[str, object] = {} if allow_self else {"allow_self": False}
         note |= {"person": True} if person >= 0 else {}
+        note |= {"shared": True} if shared else {}
         if place is not None:
             note |= {"item": place[1]} | ({} if place[0] == place[1] else {"place": place[0]})
         if not number and has_items:
