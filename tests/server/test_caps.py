@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 from duels.server.app import create_app
 from duels.server.limits import Limits, Rate
 from duels.storage.registry import open_storage
+from duels.study import log
 from duels.study.catalogue import load_study
 
 FAST = Limits(address=Rate(10_000, 10_000), voter=Rate(10_000, 10_000))
@@ -82,10 +83,40 @@ def test_an_address_gives_no_more_votes_than_its_cap(app, admin, study, storage)
     assert all(len(address) == 64 and address[:3] != "192" for _, address in rows)
 
 
-def test_a_vote_that_was_asked_for_in_time_is_refused_too(app, admin, study):
+@pytest.fixture
+def leases_end(monkeypatch):
+    """After each question so much time passes that its lease is over, and another one may be asked."""
+    now = [2e9]
+
+    def end():
+        now[0] += 3600.0
+
+    monkeypatch.setattr(log, "clock", lambda: now[0])
+    return end
+
+
+def test_open_questions_count_against_caps(app, admin, study, leases_end):
+    """Else somebody without cookies could fill the log with questions that nobody answers."""
+    at = link_of(admin, study, max_votes=3, max_votes_per_address=2)
+    asked = [Voter(app, at, f"192.0.2.{number}") for number in (1, 1, 1, 2, 3)]
+    found = [voter.ask() for voter in asked]
+    assert [one["duel"] for one in found] == [0, 1, None, 2, None]
+    assert [one["done"] for one in found] == [None, None, "asked", None, "asked"]
+    assert asked[0].ask()["duel"] == 0  # the voter's own
+    assert admin.get(study).json()["open"] == 3
+    assert asked[0].tell(0, "skip").status_code == 200  # gives it back
+    assert Voter(app, at, "192.0.2.4").ask()["duel"] == 3
+    assert admin.get(f"{study}/links").json()["links"][0]["votes_taken"] == 0
+    leases_end()
+    assert Voter(app, at, "192.0.2.1").ask()["duel"] == 4  # what nobody answers does not count for ever
+
+
+def test_a_vote_that_was_asked_for_in_time_is_refused_too(app, admin, study, leases_end):
     at = link_of(admin, study, max_votes=1)
     first, second = Voter(app, at), Voter(app, at)
-    duel, late = first.ask()["duel"], second.ask()["duel"]
+    duel = first.ask()["duel"]
+    leases_end()
+    late = second.ask()["duel"]
     assert first.tell(duel).status_code == 200
     answer = second.tell(late)
     assert (answer.status_code, answer.json()["error"]["kind"]) == (403, "forbidden")
@@ -120,8 +151,8 @@ def test_a_skip_that_is_undone_gives_nothing_back(app, admin, study):
 
 
 def test_votes_at_the_same_time_do_not_slip_through(admin, study, storage):
-    """Ten voters who were asked in time answer at once, by two applications on one database: three are taken."""
-    at = link_of(admin, study, max_votes=3)
+    """Ten voters who were asked before the link had a cap answer at once, by two applications on one database."""
+    at = link_of(admin, study)
     statuses, barrier = [], threading.Barrier(10)
 
     def answer(client, cookie, duel):
@@ -138,6 +169,8 @@ def test_votes_at_the_same_time_do_not_slip_through(admin, study, storage):
             duel = client.post(f"{at}/ask", json={}).json()["duel"]
             asked.append((client, f"duels_ballot={client.cookies['duels_ballot']}", duel))
             client.cookies.clear()
+        (link,) = admin.get(f"{study}/links").json()["links"]
+        assert admin.patch(f"{study}/links/{link['id']}", json={"max_votes": 3}).status_code == 204
         threads = [threading.Thread(target=answer, args=one, daemon=True) for one in asked]
         for thread in threads:
             thread.start()

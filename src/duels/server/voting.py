@@ -266,12 +266,11 @@ async def ask(voter: Voting, body: MoreVotes | None = None) -> Response:
     if progress.done is None:
         try:
             ballot = await voter.service.write(
-                voter.key, voter.study, lambda found: ballots.asking(found, voter.key.id, voter.who)
+                voter.key, voter.study, lambda found: ballots.asking(found, voter.key.id, voter.who, voter.caps)
             )
         except NothingToAsk:
             progress = await asyncio.to_thread(voter.progress, more)  # somebody else was asked the last question
-            if progress.done is None:
-                raise
+            progress = progress._replace(done=progress.done or "asked")
     response = _json(await asyncio.to_thread(question, voter, ballot, progress))
     if voter.is_new and ballot is not None:
         voter.remember(response)

@@ -70,12 +70,13 @@ keys = sa.Table(
     sa.Column("settings", sa.Text, nullable=False),  # JSON
     sqlite_autoincrement=True,  # the id of a deleted key is never reused
 )
-link_votes = sa.Table(  # votes through links that have a cap
+link_votes = sa.Table(  # votes, and questions without a vote, of links that have a cap
     "link_votes",
     metadata,
     sa.Column("key_id", sa.Integer, sa.ForeignKey("keys.id", ondelete="CASCADE"), primary_key=True),
     sa.Column("duel", sa.Integer, primary_key=True),
     sa.Column("address", sa.Text),  # a keyed digest of the network address, if the link counts by address
+    sa.Column("asked", sa.Float),  # when the question was asked that has no vote yet; None for a vote
     sa.Index("link_votes_by_address", "key_id", "address"),
 )
 voters = sa.Table(  # who voted through a link: "Voter 7" of the study is number 7

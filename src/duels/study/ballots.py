@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from ..errors import CapReached, Conflict, InvalidInput, LackingOutputs, NotFound
+from ..errors import CapReached, Conflict, InvalidInput, LackingOutputs, NotFound, NothingToAsk
 from ..storage.storage import Storage, Write
 from ..storage.tables import events, link_votes, voters
 from ..votes.item_files import Output
@@ -56,7 +56,7 @@ class VoterProgress(NamedTuple):
 
 
 class Caps(NamedTuple):
-    """The caps that a vote through a link counts against."""
+    """The caps of a link on votes, and on votes and open questions together."""
 
     key: int  # the link's id
     total: int | None  # votes of the link
@@ -73,7 +73,7 @@ def voter_of(connection: sa.Connection, who: Who) -> LinkVoter | None:
     return None if number is None else link_voter(number)
 
 
-def asking(study: Answering, link: int, who: Who) -> Write[Ballot]:
+def asking(study: Answering, link: int, who: Who, caps: Caps | None = None) -> Write[Ballot]:
     """Return a write whose value is the voter's open question, or else the next one.
 
     Somebody who asks for the first time, with a cookie that the server has just made, becomes a voter of the link.
@@ -82,31 +82,42 @@ def asking(study: Answering, link: int, who: Who) -> Write[Ballot]:
         study: The study.
         link: The link's id.
         who: The voter.
+        caps: Those of the link, which its votes and its open questions together do not exceed.
+
+    Raises:
+        NothingToAsk: When it runs, if there is nothing left to ask, or others are asked as much as the caps allow.
     """
-    return Write(partial(_ask_voter, study=study, link=link, who=who), study.id, last=True)
+    return Write(partial(_ask_voter, study=study, link=link, who=who, caps=caps), study.id, last=True)
 
 
-def _ask_voter(connection: sa.Connection, *, study: Answering, link: int, who: Who) -> Ballot:
+def _ask_voter(connection: sa.Connection, *, study: Answering, link: int, who: Who, caps: Caps | None) -> Ballot:
     history = study.current(connection)
     study.storage.flush(connection)
     voter = voter_of(connection, who)
-    if voter is not None:
-        return _unanswered(connection, study, history, voter) or _ask(connection, study, voter)
-    if isinstance(who, Invited):
+    if voter is None and isinstance(who, Invited):
         raise NotFound("this invitation was withdrawn: ask the person who sent it")
+    ballot = None if voter is None else _unanswered(connection, study, history, voter)
+    if ballot is not None:
+        return ballot
+    if caps is not None and _is_full(connection, caps, log.clock() - study.row.lease):
+        raise NothingToAsk("others are asked the last questions of this link: come back in a few minutes")
+    if voter is not None:
+        return _ask(connection, study, voter, caps)
     most = sa.select(sa.func.max(voters.c.number)).where(voters.c.study_id == study.id)
     number = (connection.execute(most).scalar() or 0) + 1
-    ballot = _ask(connection, study, link_voter(number))
+    ballot = _ask(connection, study, link_voter(number), caps)
     values = {"study_id": study.id, "number": number, "key_id": link, "digest": who}
     connection.execute(sa.insert(voters).values(values))  # after everything that may be refused
     return ballot
 
 
-def _ask(connection: sa.Connection, study: Answering, voter: LinkVoter) -> Ballot:
+def _ask(connection: sa.Connection, study: Answering, voter: LinkVoter, caps: Caps | None) -> Ballot:
     try:
         (duel,) = study.ask_in(connection, voter=voter, allow_self=False)
     except LackingOutputs:  # its text names arms
         raise Conflict("there is nothing to show yet: outputs are still being uploaded") from None
+    if caps is not None:
+        _note_vote(connection, caps, duel.id, log.clock())
     item = duel.item.number if isinstance(study, Study) and duel.item is not None else None
     return Ballot(duel, item)
 
@@ -156,7 +167,9 @@ def _tell(
     caps: Caps | None,
     more: Mapping[str, object] | None,
 ) -> str:
-    caps = None if winner == "skip" else caps
+    if caps is not None and winner == "skip":
+        connection.execute(sa.delete(link_votes).where(_of_duel(caps, duel), link_votes.c.asked.is_not(None)))
+        caps = None
     counted = caps is not None and _is_counted(connection, caps, duel)  # an answer sent again does not count again
     if caps is not None and not counted and _is_full(connection, caps):
         raise CapReached("this link accepts no more votes: your answer was not saved")
@@ -170,7 +183,7 @@ def _tell(
         raise CapReached("this link accepts no more votes from you: your answer was not saved")
     answer = study.tell_in(connection, duel=duel, winner=winner, voter=voter, more=more)
     if caps is not None and not counted:
-        connection.execute(sa.insert(link_votes).values(key_id=caps.key, duel=duel, address=caps.address))
+        _note_vote(connection, caps, duel)
     return answer
 
 
@@ -201,8 +214,8 @@ def _undo(connection: sa.Connection, *, study: Answering, who: Who, caps: Caps |
         raise Conflict("what you compared has been removed since: your answer stays")
     comment = _comment(connection, study, voter, ballot.duel.id)
     study.undo_in(connection, duel=ballot.duel.id, blind=True)
-    if caps is not None:
-        connection.execute(sa.delete(link_votes).where(_counted_vote(caps, ballot.duel.id)))
+    if caps is not None and _is_counted(connection, caps, ballot.duel.id):
+        _note_vote(connection, caps, ballot.duel.id, log.clock())
     return ballot._replace(comment=comment)
 
 
@@ -299,14 +312,18 @@ def is_full(storage: Storage, caps: Caps | None) -> bool:
 
 def votes_taken(storage: Storage, links: Iterable[int]) -> dict[int, int]:
     """Return for each of these links how many votes count against its caps. Blocks."""
-    counts = sa.select(link_votes.c.key_id, sa.func.count()).group_by(link_votes.c.key_id)
+    counts = sa.select(link_votes.c.key_id, sa.func.count()).where(link_votes.c.asked.is_(None))
+    counts = counts.group_by(link_votes.c.key_id)
     with storage.lock, storage.translate_errors():
         found = storage.connection().execute(counts.where(link_votes.c.key_id.in_(list(links)))).all()
     return {row[0]: row[1] for row in found}
 
 
-def _is_full(connection: sa.Connection, caps: Caps) -> bool:
-    of_link = link_votes.c.key_id == caps.key
+def _is_full(connection: sa.Connection, caps: Caps, asked_after: float | None = None) -> bool:
+    """Whether the votes of a link have reached a cap, together with what was asked after a time, if one is given."""
+    taken = link_votes.c.asked.is_(None)
+    taken = taken if asked_after is None else taken | (link_votes.c.asked > asked_after)
+    of_link = (link_votes.c.key_id == caps.key) & taken
     for cap, chosen in ((caps.total, of_link), (caps.each, of_link & (link_votes.c.address == caps.address))):
         if cap is not None:
             count = sa.select(sa.func.count()).select_from(link_votes).where(chosen)
@@ -316,10 +333,24 @@ def _is_full(connection: sa.Connection, caps: Caps) -> bool:
 
 
 def _is_counted(connection: sa.Connection, caps: Caps, duel: int) -> bool:
-    return connection.execute(sa.select(link_votes.c.duel).where(_counted_vote(caps, duel))).first() is not None
+    vote = sa.select(link_votes.c.duel).where(_of_duel(caps, duel), link_votes.c.asked.is_(None))
+    return connection.execute(vote).first() is not None
 
 
-def _counted_vote(caps: Caps, duel: int) -> sa.ColumnElement[bool]:
+def _note_vote(connection: sa.Connection, caps: Caps, duel: int, asked: float | None = None) -> None:
+    """Note a vote that counts against caps, or a question that was asked and has none yet.
+
+    A vote keeps the address from which it came.
+    """
+    values = {"address": caps.address, "asked": asked}
+    if asked is not None:
+        values.pop("address")
+    if not connection.execute(sa.update(link_votes).where(_of_duel(caps, duel)).values(values)).rowcount:
+        values = {"key_id": caps.key, "duel": duel, "address": caps.address, "asked": asked}
+        connection.execute(sa.insert(link_votes).values(values))
+
+
+def _of_duel(caps: Caps, duel: int) -> sa.ColumnElement[bool]:
     return (link_votes.c.key_id == caps.key) & (link_votes.c.duel == duel)
 
 

@@ -20,14 +20,14 @@ const THANKS = {
   goal: "That is all we wanted to ask. You can keep voting if you like.",
   winner: "The result is known, so no more votes are needed.",
   everything: "You have seen everything there is to compare.",
-  asked: "Every question has been asked.",
+  asked: "Every question has been asked. Come back in a few minutes: what stays open is asked again.",
   retired: "This study has ended.",
   full: "This link accepts no more votes.",
 };
 const TOO_LATE = { // for voters who arrive after the end
   winner: ["This comparison is over: the result is known.", "No more votes are needed."],
   everything: ["You have seen everything there is to compare.", "There are no more questions for you."],
-  asked: ["Every question has been asked.", "Others have the last ones. Come back later: what stays open is asked again."],
+  asked: ["Every question has been asked.", "Others have the last ones. Come back in a few minutes: what stays open is asked again."],
   retired: ["This comparison is over.", "No more votes are needed."],
   full: ["This link accepts no more votes.", "It has reached its maximum."],
 };

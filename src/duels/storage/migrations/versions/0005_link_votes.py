@@ -13,6 +13,7 @@ def upgrade() -> None:
         sa.Column("key_id", sa.Integer, sa.ForeignKey("keys.id", ondelete="CASCADE"), primary_key=True),
         sa.Column("duel", sa.Integer, primary_key=True),
         sa.Column("address", sa.Text),
+        sa.Column("asked", sa.Float),
     )
     op.create_index("link_votes_by_address", "link_votes", ["key_id", "address"])
 
