@@ -321,7 +321,7 @@ def votes_taken(storage: Storage, links: Iterable[int]) -> dict[int, int]:
 
 def _is_full(connection: sa.Connection, caps: Caps, asked_after: float | None = None) -> bool:
     """Whether the votes of a link have reached a cap, together with what was asked after a time, if one is given."""
-    taken = link_votes.c.asked.is_(None)
+    taken: sa.ColumnElement[bool] = link_votes.c.asked.is_(None)
     taken = taken if asked_after is None else taken | (link_votes.c.asked > asked_after)
     of_link = (link_votes.c.key_id == caps.key) & taken
     for cap, chosen in ((caps.total, of_link), (caps.each, of_link & (link_votes.c.address == caps.address))):

@@ -330,9 +330,7 @@ class History(Record):
         """Whether two active arms have outputs for all items; true in a study without items."""
         return self._questions.has_outputs
 
-    def next_place(
-        self, left: int, right: int, now: float, person: int = NOBODY, shared: bool = False
-    ) -> Place | None:
+    def next_place(self, left: int, right: int, now: float, person: int = NOBODY, shared: bool = False) -> Place | None:
         """Return the item of the next duel and its place, if it is of these arms; None in a study without items."""
         return self._questions.next_place(left, right, now, person, shared)
 

@@ -179,7 +179,7 @@ def find_expired(record: "Record", leased: Sequence[int]) -> list[int]:
 def find_doubles(record: "Record") -> set[int]:
     """Return the duels that stand back, since another that asks the same counts, or may still count.
 
-    Exactly one of the duels that ask the same counts in the end. While the first is within its lease it is read as
+    At most one of the duels that ask the same counts in the end. While the first is within its lease it is read as
     open, whatever the others have brought.
     """
     found: set[int] = set()
