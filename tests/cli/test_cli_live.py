@@ -103,7 +103,7 @@ def test_what_was_done_as_json_and_csv(tmp_path):
     done = duels_command("export", "logo", "--out", "v.csv", "-f", "json", cwd=tmp_path)
     assert (json.loads(done.stdout), done.stderr) == ({"study": "logo", "votes": 1, "file": "v.csv"}, "")
     done = duels_command("import", "copy", "v.csv", "--create", "-f", "json", cwd=tmp_path)
-    said = {"study": "copy", "votes": 1, "skipped": 0, "columns": "left, right, winner, voter, time, duel"}
+    said = {"study": "copy", "votes": 1, "skipped": 0, "unread": 0, "columns": "left, right, winner, voter, time, duel"}
     assert (json.loads(done.stdout), done.stderr) == (said, "")
     assert json.loads(output("undo", "logo", "0", "-f", "json", cwd=tmp_path)) == {"study": "logo"} | asked
     (row,) = rows_of(output("tell", "logo", "0", "tie", "-f", "csv", cwd=tmp_path))

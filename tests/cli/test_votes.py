@@ -145,3 +145,43 @@ def test_the_same_counts_are_not_imported_twice(folder):
     assert "5,000,000 votes were imported" in output(folder, "import", "counted", "counts.csv", "--again")
     (folder / "counts.csv").write_text("left,right,wins_left,wins_right\nada,bob,3000000,2000001\n")
     assert "5,000,001 votes were imported" in output(folder, "import", "counted", "counts.csv")
+
+
+def test_rows_and_voters_are_left_out(folder):
+    rows = ["left,right,winner,voter,time", "a,b,left,ann,1700000000", "a,a,left,ann,1700000001"]
+    rows += ["b,a,left,bot,1700000002", "a,b,left,ann,1700000000"]
+    (folder / "faulty.csv").write_text("\n".join(rows))
+    notes = [
+        "1 row cannot be read, and was left out: line 3: 'a' is compared with itself, expected two different arms.",
+        "1 row repeats an earlier one in every cell, and was counted again: line 5 as line 2.",
+    ]
+    said = output(folder, "analyse", "faulty.csv", code=2)
+    assert "1 of 4 rows cannot be read, so nothing was taken" in said
+    assert said.endswith('; to leave such rows out: on_error="skip" (--on-error skip)\n')
+    options = ["--on-error", "skip", "--without", "bot"]
+    assert output(folder, "analyse", "faulty.csv", *options).startswith(
+        "2 votes, 0 of them ties; 1 vote of excluded voters left out"
+    )
+    for command in ("analyse", "ratings", "agreement"):
+        text = output(folder, command, "faulty.csv", *options[:2])
+        assert all(note in " ".join(text.split()) for note in notes), command
+        assert "unknown voter 'bott'" in output(folder, command, "faulty.csv", *options, "--without", "bott", code=2)
+    assert json.loads(output(folder, "analyse", "faulty.csv", *options, "-f", "json"))["left_out"] == 1
+    done = duels_command("import", "faulty", "faulty.csv", "--create", *options, cwd=folder)
+    assert done.stdout == "2 votes were imported into 'faulty'\n"
+    assert done.stderr.splitlines()[1:] == ["1 vote of excluded voters left out", *notes]
+    done = duels_command("matrix", "count", "faulty.csv", *options, cwd=folder)
+    assert done.stderr.splitlines() == notes
+
+
+def test_ratings_are_those_of_python_with_voters(folder):
+    frame = pl.DataFrame(ROWS * 3, schema=["left", "right", "winner"], orient="row")
+    frame.with_columns(voter="v" + (pl.int_range(pl.len()) % 15).cast(pl.String)).write_csv(folder / "crowd.csv")
+    expected = duels.ratings(folder / "crowd.csv")
+    assert expected.notes[0].startswith("Each voter counts as one observation")
+    rows = json.loads(output(folder, "ratings", "crowd.csv", "-f", "json"))
+    assert [row["lower"] for row in rows] == pytest.approx(expected["lower"].to_list())
+    assert expected.notes[0][:60] in output(folder, "ratings", "crowd.csv")
+    alone = json.loads(output(folder, "ratings", "crowd.csv", "--cluster", "none", "-f", "json"))
+    expected = duels.ratings(folder / "crowd.csv", cluster=None)
+    assert [row["lower"] for row in alone] == pytest.approx(expected["lower"].to_list())

@@ -18,14 +18,18 @@ from .printing import (
     Column,
     Format,
     FormatOption,
+    OnError,
+    OnErrorOption,
+    RolesOption,
     SeedOption,
     VotesArgument,
+    WithoutOption,
     column,
-    column_roles,
     number,
     print_record,
     print_rows,
     print_text,
+    read_options,
 )
 
 if TYPE_CHECKING:
@@ -327,10 +331,9 @@ def import_votes(
     study: StudyArgument,
     file: VotesArgument,
     create: Annotated[bool, typer.Option("--create", help="Create the study with the arms of the votes.")] = False,
-    column: Annotated[
-        list[str] | None,
-        typer.Option(help="The role of a column, e.g. left=system_x, or left=0 without a header; repeatable."),
-    ] = None,
+    roles: RolesOption = None,
+    without: WithoutOption = None,
+    on_error: OnErrorOption = OnError.stop,
     policy: Annotated[str | None, typer.Option("--policy", "-p", help="The policy, with --create.")] = None,
     horizon: Annotated[str | None, typer.Option(help="The number of duels, with --create.")] = None,
     again: Annotated[bool, typer.Option("--again", help="Also import votes that the study already has.")] = False,
@@ -338,24 +341,25 @@ def import_votes(
     storage: StorageOption = STORAGE,
     format: FormatOption = Format.table,
 ) -> None:
-    """Import past votes into a study. If one of them has an error, none is imported."""
+    """Import past votes into a study. If one of them has an error, none is imported, unless such rows are skipped."""
     from ..engine.progress import working
     from ..study.paths import find_paths_in
     from ..votes.files import read_votes
 
-    mapping, steps = column_roles(column), None if horizon is None else number("horizon", horizon)
+    reading, steps = read_options(roles, on_error, without), None if horizon is None else number("horizon", horizon)
     if again and new and not create:
         raise InvalidInput("--again counts known votes twice, and --new leaves them out: use one of them")
     if not create and (tuning := _tuning(study, storage)) is not None:
         from .tuning import import_duels
 
-        if column:
-            raise InvalidInput(f"--column is about arms, and study {study!r} tunes parameters: leave it out")
+        options = {"--column": roles, "--without": without, "--on-error": on_error is OnError.skip}
+        if option := next((option for option, value in options.items() if value), None):
+            raise InvalidInput(f"{option} is about votes on arms, and study {study!r} tunes parameters: leave it out")
         taken = import_duels(tuning, file, again, new)
         say(format, f"{counted(taken, 'duel')} imported into {study!r}", study=study, duels=taken)
         return
     with working(f"reading {'standard input' if file == '-' else file}", _is_large(file)):
-        votes = read_votes(file, columns=mapping)
+        votes = read_votes(file, **reading)
     with working(f"importing {counted(votes.total, 'vote')} into {study!r}", len(votes) > MANY):
         if create:
             taken = _create_with(votes, study, storage, policy, steps)
@@ -365,10 +369,14 @@ def import_votes(
         print(f"columns: {votes.said}", file=sys.stderr)
         if votes.skipped:
             print(f"{counted(votes.skipped, 'skip')} left out", file=sys.stderr)
+        if votes.left_out:
+            print(f"{counted(votes.left_out, 'vote')} of excluded voters left out", file=sys.stderr)
+    for noticed in votes.notes:
+        print(noticed, file=sys.stderr)
     if taken and (note := find_paths_in(votes)) is not None:
         print(note, file=sys.stderr)
     words = f"{taken:,} vote{'s were' if taken != 1 else ' was'} imported into {study!r}"
-    say(format, words, study=study, votes=taken, skipped=votes.skipped, columns=votes.said)
+    say(format, words, study=study, votes=taken, skipped=votes.skipped, unread=votes.unread.count, columns=votes.said)
 
 
 def export(

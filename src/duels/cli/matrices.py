@@ -12,14 +12,17 @@ from .printing import (
     Format,
     FormatOption,
     JobsOption,
+    OnError,
+    OnErrorOption,
     QuietOption,
     RolesOption,
     SeedOption,
     VotesArgument,
-    column_roles,
+    WithoutOption,
     number,
     print_record,
     print_text,
+    read_options,
 )
 
 if TYPE_CHECKING:
@@ -152,6 +155,8 @@ def matrix_count(
     file: VotesArgument,
     out: Annotated[Path | None, typer.Option(help="Matrix file to write: .csv, .txt or .npz.")] = None,
     roles: RolesOption = None,
+    without: WithoutOption = None,
+    on_error: OnErrorOption = OnError.stop,
     format: FormatOption = Format.table,
 ) -> None:
     """Count past votes: which arms beat which, and whether sampling error leaves the winner open."""
@@ -160,10 +165,13 @@ def matrix_count(
 
     if out is not None:
         check_matrix_path(out)
-    matrix = count_votes(file, columns=column_roles(roles)).matrix()
+    votes = count_votes(file, **read_options(roles, on_error, without))
+    matrix = votes.matrix()
     if out is not None:
         save_matrix(matrix, out)
     _print_matrix(matrix, format)
+    for note in votes.notes:
+        print(note, file=sys.stderr)
     if out is not None:
         print(f"saved in {out}", file=sys.stderr)
 

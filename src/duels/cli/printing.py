@@ -12,13 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from enum import StrEnum
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
 from ..errors import DuelsError, InvalidInput
 from ..files import latex_table, markdown_table, safe_cell
 from ..policies import display_name
+
+if TYPE_CHECKING:
+    from ..votes.files import Reading
 
 
 class Interrupted(DuelsError):
@@ -86,6 +89,22 @@ RolesOption = Annotated[
     list[str] | None,
     typer.Option("--column", help="The role of a column, e.g. left=system_x, or left=0 without a header; repeatable."),
 ]
+
+
+class OnError(StrEnum):
+    """What happens if a row of votes cannot be read."""
+
+    stop = "raise"
+    skip = "skip"
+
+
+OnErrorOption = Annotated[
+    OnError,
+    typer.Option(help="Rows that cannot be read: raise takes nothing, skip leaves them out and says how many."),
+]
+WithoutOption = Annotated[
+    list[str] | None, typer.Option("--without", metavar="VOTER", help="Leave out this voter's votes; repeatable.")
+]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress bar.")]
 
 
@@ -109,6 +128,11 @@ def column_roles(given: list[str] | None) -> dict[str, str | int]:
                 f"--column {what} is not of the form left=NAME: expected the role of a column, and its name"
             )
     return {what: int(name) if name.isdecimal() else name for what, _, name in pairs}
+
+
+def read_options(roles: list[str] | None, on_error: OnError, without: list[str] | None) -> "Reading":
+    """Return how votes are read, from the options of a command."""
+    return {"columns": column_roles(roles), "on_error": on_error.value, "without": without or ()}
 
 
 def plain(value: object) -> str:

@@ -15,12 +15,15 @@ from .printing import (
     ConfidenceOption,
     Format,
     FormatOption,
+    OnError,
+    OnErrorOption,
     RolesOption,
     VotesArgument,
+    WithoutOption,
     column,
-    column_roles,
     print_rows,
     print_text,
+    read_options,
 )
 
 
@@ -29,13 +32,14 @@ def analyse(
     confidence: ConfidenceOption = 0.95,
     margin: Annotated[float, typer.Option(help="Arms closer than this count as practically tied.")] = 0.0,
     roles: RolesOption = None,
+    without: WithoutOption = None,
+    on_error: OnErrorOption = OnError.stop,
     format: FormatOption = Format.table,
 ) -> None:
     """Show what past votes say: the arms, best first, and which is best as far as that is certain."""
     from ..study.analysis import analyse
-    from ..votes.files import count_votes
 
-    found = analyse(count_votes(file, columns=column_roles(roles)), confidence=confidence, margin=margin)
+    found = analyse(file, confidence=confidence, margin=margin, **read_options(roles, on_error, without))
     rows = [row._asdict() for row in found.leaderboard]
     if format is Format.table:
         print_text(f"{found.counts()} ({found.said})\n")
@@ -43,6 +47,7 @@ def analyse(
         print_text("\n".join(["", str(found.verdict), *found.notes]))
     elif format is Format.json:
         facts: dict[str, object] = {"votes": found.votes, "ties": found.ties, "skipped": found.skipped}
+        facts |= {"left_out": found.left_out}
         facts |= {"columns": found.said, "ranked": found.ranked}
         facts |= {"leaderboard": rows, "verdict": found.verdict.as_dict(), "notes": list(found.notes)}
         print(json.dumps(facts, indent=2, ensure_ascii=False))
@@ -63,19 +68,29 @@ def ratings(
         list[str] | None, typer.Option(help="What else moved the votes: a column, or LEFT,RIGHT; repeatable.")
     ] = None,
     by: Annotated[str | None, typer.Option(help="One table for each value of this column.")] = None,
+    cluster: Annotated[
+        str,
+        typer.Option(
+            help="Whose votes count as one observation in the intervals: voter, a column, or none; auto: by voter, if "
+            "the votes say who voted."
+        ),
+    ] = "auto",
     roles: RolesOption = None,
+    without: WithoutOption = None,
+    on_error: OnErrorOption = OnError.stop,
     format: FormatOption = Format.table,
 ) -> None:
     """Rate the arms of past votes, with intervals for votes that are complete."""
     from ..rating.table import ratings as rate
-    from ..votes.files import count_votes, read_votes
+    from ..rating.table import read_rated
 
     covariates = [tuple(one.split(",")) if "," in one else one for one in covariate or []]
     names = [name for one in covariates for name in ([one] if isinstance(one, str) else one)]
-    read = read_votes if covariates or model == "elo" else count_votes
-    votes = read(file, columns=column_roles(roles), extra=[*names, *([by] if by else [])])
-    with warnings.catch_warnings(record=True) as notes:
-        warnings.simplefilter("always")
+    single, chosen = bool(covariates) or model == "elo", None if cluster == "none" else cluster
+    extra = [*names, *([by] if by else [])]
+    votes = read_rated(file, extra, chosen, single, **read_options(roles, on_error, without))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # they are among the notes
         table = rate(
             votes,
             model=model,
@@ -85,16 +100,17 @@ def ratings(
             interval=interval,
             covariates=covariates,  # type: ignore[arg-type]  # checked by `rate`
             by=by,
+            cluster=chosen,
         )
     if format is Format.table:
         print(f"columns: {votes.said}", file=sys.stderr)
     show = ".3f" if scale in ("probability", "logit") else ",.0f"
     columns = [*([_by(by)] if by else []), *_columns(show)]
     rows = [{name: _finite(value) for name, value in row.items()} for row in table.rows(named=True)]
-    print_rows(rows, format, columns, note="; ".join(str(note.message) for note in notes))
+    print_rows(rows, format, columns, note="\n".join(table.notes))
     if format is not Format.table:
-        for note in notes:
-            warnings.warn(note.message, stacklevel=2)
+        for note in table.notes:
+            print(note, file=sys.stderr)
 
 
 def _anchor(given: str | None, names: tuple[str, ...]) -> str | tuple[str, float] | None:
@@ -144,13 +160,14 @@ def agreement(
         typer.Option(help="A column that says what was asked; repeatable.", show_default="question_id, prompt, …"),
     ] = None,
     roles: RolesOption = None,
+    without: WithoutOption = None,
+    on_error: OnErrorOption = OnError.stop,
     format: FormatOption = Format.table,
 ) -> None:
     """Measure how far voters agree, and list those who prefer a side or answer at random."""
-    from ..study.shared_questions import read_questions
-    from ..study.voter_agreement import agreement_of
+    from ..study.voter_agreement import agreement
 
-    found = agreement_of(*read_questions(file, question or None, column_roles(roles)))
+    found = agreement(file, question=question or None, **read_options(roles, on_error, without))
     if format is Format.json:
         print(json.dumps(found.as_dict(), indent=2, ensure_ascii=False))
     elif format.is_rows:

@@ -4,7 +4,7 @@ import tempfile
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, overload
+from typing import Literal, Unpack, overload
 
 from ..checks import check_int
 from ..study.allocation import MOST, Allocation
@@ -14,7 +14,7 @@ from ..study.leaderboard import RankRow
 from ..study.standing import Chance, Standing
 from ..study.tally import LeaderboardRow, PairRow
 from ..study.verdict import Verdict
-from ..votes.files import VoteSource, read_votes
+from ..votes.files import Reading, VoteSource, read_votes
 from ..votes.item_files import AddedItems, ItemSource, Output, read_items
 from ..votes.votes import Votes
 from ..votes.written import write_votes
@@ -70,15 +70,22 @@ class RemoteStudy(Remote[Duel]):
         """Take an arm out of the race. Its answers are kept, and no longer count for the verdict on the others."""
         self._post(f"/arms/{quoted(name)}/retire")
 
-    def import_votes(self, votes: VoteSource) -> int:
+    def import_votes(self, votes: VoteSource, **reading: Unpack[Reading]) -> int:
         """Add past votes, from anything that `read_votes` reads: all of them or, after an error, none.
 
-        Warns if the next pair of voters depends on their own answers, see `Study.import_votes`.
+        Warns as `Study.import_votes` does.
+
+        Args:
+            votes: Anything that `read_votes` reads.
+            **reading: As in `read_votes`: columns, on_error and without.
 
         Returns:
             How many votes were added.
         """
-        if not len(past := read_votes(votes)):
+        past = read_votes(votes, **reading)
+        for note in past.notes:
+            warnings.warn(note, stacklevel=2)
+        if not len(past):
             return 0
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "votes.jsonl"

@@ -3,14 +3,13 @@
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Unpack
 
 import numpy as np
 
 from ..checks import check_int
 from ..errors import InvalidInput, UnknownName, counted, cut
-from ..votes.columns import Columns
-from ..votes.files import VoteSource, count_votes, read_votes
+from ..votes.files import Reading, VoteSource, count_votes, read_votes
 from ..votes.votes import Votes
 from . import bradley_terry, rao_kupper
 from .clusters import FEW, VOTER, Clusters, clusters_of
@@ -74,6 +73,7 @@ def ratings(
     cluster: str | None = AUTO,
     rounds: int = 100,
     seed: int = 0,
+    **reading: Unpack[Reading],
 ) -> "NotedFrame":
     """Rate the arms of finished votes.
 
@@ -100,6 +100,7 @@ def ratings(
             voter if the votes say who voted, some voted more than once, and there are at least 10 voters.
         rounds: How many rounds the bootstrap has.
         seed: Of the bootstrap.
+        **reading: As in `read_votes`: columns, on_error and without.
 
     Returns:
         A polars data frame with one row per arm, best first: arm, rating, lower, upper, rank, best_rank, worst_rank and
@@ -126,7 +127,7 @@ def ratings(
     wanted = covariate_columns(covariates)
     if wanted and model != "bradley-terry":
         raise InvalidInput(f"covariates with model {model!r}: expected 'bradley-terry', the only one that has them")
-    boards, notes = _boards(votes, wanted, by, _checked_cluster(cluster), in_order=model == "elo")
+    boards, notes = _boards(votes, wanted, by, _checked_cluster(cluster), reading, in_order=model == "elo")
     if getattr(votes, "chooses_pairs", False):
         options = options._replace(intervals=options.intervals._replace(always=True))
         notes.append(CHOSEN)
@@ -142,7 +143,12 @@ def ratings(
 
 
 def effects(
-    votes: VoteSource, covariates: Sequence[Covariate], *, confidence: float = 0.95, cluster: str | None = AUTO
+    votes: VoteSource,
+    covariates: Sequence[Covariate],
+    *,
+    confidence: float = 0.95,
+    cluster: str | None = AUTO,
+    **reading: Unpack[Reading],
 ) -> "NotedFrame":
     """Estimate how much covariates moved the votes.
 
@@ -151,6 +157,7 @@ def effects(
         covariates: As in `ratings`.
         confidence: Of each interval by itself.
         cluster: As in `ratings`.
+        **reading: As in `read_votes`: columns, on_error and without.
 
     Returns:
         A polars data frame with one row per covariate: covariate, effect, lower and upper, by how many logits a vote
@@ -163,7 +170,7 @@ def effects(
     import polars as pl
 
     wanted = covariate_columns(covariates)
-    ((_, board),), notes = _boards(votes, wanted, None, _checked_cluster(cluster))
+    ((_, board),), notes = _boards(votes, wanted, None, _checked_cluster(cluster), reading)
     fitted = fit(bradley_terry, board.cells)
     doubts = [*filter(None, [unlimited(fitted, board.names), few_clusters(board.clusters)])]
     if doubts:
@@ -218,29 +225,35 @@ def _checked_cluster(cluster: object) -> str | None:
 
 
 def _boards(
-    source: RatedSource, covariates: Sequence[Covariate], by: str | None, cluster: str | None, in_order: bool = False
+    source: RatedSource,
+    covariates: Sequence[Covariate],
+    by: str | None,
+    cluster: str | None,
+    reading: Reading,
+    in_order: bool = False,
 ) -> tuple[list[tuple[object, _Board]], list[str]]:
     """The votes of each table, with the value of its column, and what is to be said about their dependence."""
     wanted = [*columns_of(covariates), *([] if by is None else [by])]
     found: Any = source
     if hasattr(found, "tally"):  # counts are quicker, but they do not say who voted
-        found = found.votes() if cluster or wanted or in_order else found.tally()
+        found = found.votes() if cluster or wanted or in_order or reading else found.tally()
     if all(hasattr(found, field) for field in ("names", "wins", "ties")):
-        if covariates or by is not None or cluster not in (None, AUTO):
-            what = "covariates" if covariates else "cluster" if by is None else "by"
+        if covariates or by is not None or cluster not in (None, AUTO) or reading:
+            what = "covariates" if covariates else "by" if by is not None else next(iter(reading), "cluster")
             raise InvalidInput(f"{what} needs single votes, but these are counts")
         return [(None, _board_of_counts(found))], []
-    votes = read_rated(found, wanted, cluster, single=bool(covariates) or in_order)
+    votes = read_rated(found, wanted, cluster, single=bool(covariates) or in_order, **reading)
     cluster, notes = choose_cluster(votes, cluster)
-    return [(value, _board_of(part, covariates, cluster)) for value, part in _parts(votes, by)], notes
+    boards = [(value, _board_of(part, covariates, cluster)) for value, part in _parts(votes, by)]
+    return boards, [*votes.notes, *notes]
 
 
 def read_rated(
     votes: VoteSource,
     extra: Sequence[str] = (),
     cluster: str | None = None,
-    columns: Columns | None = None,
     single: bool = False,
+    **reading: Unpack[Reading],
 ) -> Votes:
     """Read votes for `ratings`, without what it does not need.
 
@@ -248,16 +261,16 @@ def read_rated(
         votes: Anything that `read_votes` reads.
         extra: Further columns.
         cluster: As in `ratings`.
-        columns: As in `read_votes`.
         single: Whether each row must be one vote, in the order of the source.
+        **reading: As in `read_votes`.
 
     Returns:
         The votes. Equal ones are one row with a count, if their clusters do not matter.
     """
     names = [*extra, *([cluster] if cluster not in (None, AUTO, VOTER) else [])]
     if single:
-        return read_votes(votes, columns=columns, extra=names)
-    return count_votes(votes, columns=columns, extra=names, voters=cluster is not None)
+        return read_votes(votes, extra=names, **reading)
+    return count_votes(votes, extra=names, voters=cluster is not None, **reading)
 
 
 def choose_cluster(votes: Votes, cluster: str | None) -> tuple[str | None, list[str]]:

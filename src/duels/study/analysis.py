@@ -1,11 +1,11 @@
 """What past votes show: leaderboard, preferences and verdict."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Unpack
 
 import numpy as np
 
 from ..errors import InvalidInput, counted
-from ..votes.files import VoteSource, count_votes
+from ..votes.files import Reading, VoteSource, count_votes
 from ..votes.votes import MOST_ARMS
 from .about import COMPARISONS
 from .leaderboard import (
@@ -34,7 +34,9 @@ class Analysis(NamedTuple):
         said: Which column was taken for what.
         ranked: By what the leaderboard ranks.
         skipped: How many rows were left out because they are skips, such as errors of a judge.
-        notes: What makes the verdict doubtful: votes that look like a sort or a bracket.
+        notes: What makes the verdict doubtful: votes that look like a sort or a bracket, rows that repeat others, and
+            rows that were left out because they cannot be read.
+        left_out: How many votes of the voters in `without` were left out.
     """
 
     leaderboard: list[LeaderboardRow]
@@ -46,11 +48,13 @@ class Analysis(NamedTuple):
     ranked: str
     skipped: int = 0
     notes: tuple[str, ...] = ()
+    left_out: int = 0
 
     def counts(self) -> str:
         """Return how many votes, ties and skips there are, in words."""
         skipped = f"; {counted(self.skipped, 'skip')} left out" if self.skipped else ""
-        return f"{counted(self.votes, 'vote')}, {self.ties:,} of them ties{skipped}"
+        without = f"; {counted(self.left_out, 'vote')} of excluded voters left out" if self.left_out else ""
+        return f"{counted(self.votes, 'vote')}, {self.ties:,} of them ties{skipped}{without}"
 
     def __str__(self) -> str:
         heads = ("rank", "arm", "wins", "rating", "won–lost–tied")
@@ -63,16 +67,17 @@ class Analysis(NamedTuple):
         return "\n".join([head, "", *table, self.ranked, "", str(self.verdict), *self.notes])
 
 
-def tally_of(votes: VoteSource) -> Tally:
+def tally_of(votes: VoteSource, **reading: Unpack[Reading]) -> Tally:
     """Count votes; both_bad counts as a tie, and every arm is active from the start.
 
     Args:
         votes: Anything that `read_votes` reads.
+        **reading: As in `read_votes`: columns, on_error and without.
 
     Raises:
         InvalidInput: If they cannot be read, or have too few or too many arms.
     """
-    votes = count_votes(votes)
+    votes = count_votes(votes, **reading)
     arms = len(votes.names)
     if not 2 <= arms <= MOST_ARMS:
         raise InvalidInput(
@@ -81,13 +86,16 @@ def tally_of(votes: VoteSource) -> Tally:
     return Tally(votes.names, *votes.pair_counts(), np.ones(arms, dtype=bool), arms, strength=COMPARISONS)
 
 
-def analyse(source: VoteSource, *, confidence: float = 0.95, margin: float = 0.0) -> Analysis:
+def analyse(
+    source: VoteSource, *, confidence: float = 0.95, margin: float = 0.0, **reading: Unpack[Reading]
+) -> Analysis:
     """Analyse past votes.
 
     Args:
         source: Anything that `read_votes` reads.
         confidence: As in `Study.verdict`.
         margin: As in `Study.verdict`.
+        **reading: As in `read_votes`: columns, on_error and without.
 
     Returns:
         Leaderboard, preferences and verdict.
@@ -98,7 +106,7 @@ def analyse(source: VoteSource, *, confidence: float = 0.95, margin: float = 0.0
     Example:
         >>> print(duels.analyse("votes.csv").verdict)  # doctest: +SKIP
     """
-    votes = count_votes(source)
+    votes = count_votes(source, **reading)
     tally = tally_of(votes)
     note = find_paths_in(votes)
     found = verdict(tally, confidence=confidence, margin=margin)
@@ -112,5 +120,6 @@ def analyse(source: VoteSource, *, confidence: float = 0.95, margin: float = 0.0
         said=votes.said,
         ranked=table.ranked,
         skipped=votes.skipped,
-        notes=() if note is None else (note,),
+        notes=(*votes.notes, *([] if note is None else [note])),
+        left_out=votes.left_out,
     )

@@ -2,23 +2,20 @@
 
 import sys
 from collections.abc import Container, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import InvalidInput, UnknownName
-from ..votes.columns import Columns
-from ..votes.files import VoteSource, read_votes
+from ..votes.columns import QUESTIONS, TURN
+from ..votes.files import Reading, VoteSource, read_votes
 from ..votes.votes import Votes
 from .duels import LogEntry
 
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 
-# Usual names of columns that say what was asked; the first that a log has is used, and TURN if it has that.
-QUESTIONS = ("question_id", "question", "item", "item_id", "prompt_id", "prompt", "instruction")
-TURN = "turn"
 COIN = "coin"  # a column of answers of a study: whether a coin decided the sides
 CHOICES = ("first", "second", "tie", "both_bad")
 NEITHER = 2  # as a side
@@ -127,33 +124,33 @@ def _are_sparse(values: Ints) -> bool:
 
 
 def read_questions(
-    votes: VoteSource, question: str | Sequence[str] | None = None, columns: Columns | None = None
+    votes: VoteSource, question: str | Sequence[str] | None = None, **reading: Unpack[Reading]
 ) -> tuple[Votes, tuple[str, ...]]:
     """Read votes with the columns that say what was asked.
 
     Args:
         votes: Anything that `read_votes` reads.
         question: As in `agreement`.
-        columns: As in `read_votes`.
+        **reading: As in `read_votes`.
 
     Returns:
         The votes, and the columns, which are in `Votes.extra`.
     """
     if question is not None:
         names = (question,) if isinstance(question, str) else tuple(question)
-        return read_votes(votes, columns=columns, extra=names), names
+        return read_votes(votes, extra=names, **reading), names
     if isinstance(votes, Votes):
-        return votes, _usual(votes.extra)
+        return read_votes(votes, **reading), _usual(votes.extra)
     if isinstance(votes, str) and votes == "-":
         votes = sys.stdin.buffer.read()  # it may be read twice
     elif isinstance(votes, Iterator):
         votes = list(votes)
     names = (QUESTIONS[0], TURN)
     try:
-        return read_votes(votes, columns=columns, extra=names), names
+        return read_votes(votes, extra=names, **reading), names
     except UnknownName as error:
         names = _usual(error.known)
-        return read_votes(votes, columns=columns, extra=names), names
+        return read_votes(votes, extra=names, **reading), names
 
 
 def answers_of(votes: Votes, question: Sequence[str]) -> Answers:

@@ -11,7 +11,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import sqlalchemy as sa
 
@@ -19,7 +19,7 @@ from ..checks import check_int
 from ..errors import Conflict, InvalidInput, LackingOutputs, NothingToAsk, UnknownName
 from ..storage.batches import Batch, Packed, pack, store
 from ..storage.storage import Event, Write
-from ..votes.files import VoteSource, read_votes
+from ..votes.files import Reading, VoteSource, read_votes
 from ..votes.names import LinkVoter, arm_names, imported_name, place_of, voter_name
 from ..votes.votes import Votes
 from . import log
@@ -447,7 +447,7 @@ class Study(Shown, Answering):
             )
         self._write(history, "goal", note=json.dumps({"about": about}))
 
-    def import_votes(self, votes: VoteSource) -> int:
+    def import_votes(self, votes: VoteSource, **reading: Unpack[Reading]) -> int:
         """Add past votes as if they had been asked and answered here: all of them or, after an error, none.
 
         Votes with counts, see `Votes.count`, stay counts: a billion votes on a few pairs are a few rows. The verdict
@@ -456,10 +456,11 @@ class Study(Shown, Answering):
         "Voter 7" in a file, who voted through a link of another study, becomes "Voter 7 (imported)" here.
 
         Warns if the next pair of voters depends on their own answers, as in a sort or a bracket: no verdict's promise
-        holds for such votes.
+        holds for such votes. Also if rows were left out, or repeat earlier ones.
 
         Args:
             votes: Anything that `read_votes` reads.
+            **reading: As in `read_votes`: columns, on_error and without.
 
         Returns:
             How many votes were added.
@@ -467,10 +468,10 @@ class Study(Shown, Answering):
         Raises:
             InvalidInput: If they cannot be read, or are about arms that the study does not have.
         """
-        read = read_votes(votes)
+        read = read_votes(votes, **reading)
         note = find_paths_in(read)
-        if note is not None:
-            warnings.warn(note, stacklevel=2)
+        for one in (*read.notes, *([] if note is None else [note])):
+            warnings.warn(one, stacklevel=2)
         return self.import_packed(pack(read, imported_name))
 
     def import_packed(self, packed: Packed) -> int:

@@ -1,12 +1,12 @@
 """`agreement`: how far the voters of a log agree, and which of them do not look at what is shown."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
 from ..errors import InvalidInput, counted
-from ..votes.files import VoteSource
+from ..votes.files import Reading, VoteSource, read_votes
 from ..votes.votes import Votes
 from .agreement import Agreement, agreements, krippendorff
 from .positions import LEVEL, side_p_values
@@ -85,16 +85,20 @@ class VoterAgreement(NamedTuple):
     voters: list[VoterRow]
     left_out: int
     shuffled: bool = True
+    notes: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
         return self._asdict() | {
             "pairs": [one._asdict() for one in self.pairs],
             "voters": [one._asdict() for one in self.voters],
+            "notes": [*self.notes],
         }
 
     def __str__(self) -> str:
-        return "\n".join([self._overall(), *self._pairs(), self._sides(), *self._at_random(), *self._left_out()])
+        return "\n".join(
+            [self._overall(), *self._pairs(), self._sides(), *self._at_random(), *self._left_out(), *self.notes]
+        )
 
     def _overall(self) -> str:
         if self.raw is None or self.base is None:
@@ -133,7 +137,9 @@ class VoterAgreement(NamedTuple):
         return [f"{counted(self.left_out, 'vote')} left out: no voter, or no question."] if self.left_out else []
 
 
-def agreement(votes: VoteSource | HasEvents, *, question: str | Sequence[str] | None = None) -> VoterAgreement:
+def agreement(
+    votes: VoteSource | HasEvents, *, question: str | Sequence[str] | None = None, **reading: Unpack[Reading]
+) -> VoterAgreement:
     """Measure how far voters agree, and find those who do not look at what is shown.
 
     Voters are compared on questions that several of them answered; of several answers of one voter to one question the
@@ -146,6 +152,7 @@ def agreement(votes: VoteSource | HasEvents, *, question: str | Sequence[str] | 
         question: The columns that say what was asked about the two arms. By default the first that exists of
             question_id, question, item, item_id, prompt_id, prompt and instruction; and turn, if it exists. Without
             such a column, or with `[]`, each pair of arms is one question.
+        **reading: As in `read_votes`: columns, on_error and without.
 
     Returns:
         Raw agreement with its base rate and Krippendorff's α, Cohen's κ of pairs of voters, and one row per voter.
@@ -164,8 +171,9 @@ def agreement(votes: VoteSource | HasEvents, *, question: str | Sequence[str] | 
             f"{votes!r} asks each question once, so that voters cannot be compared: expected other votes"
         )
     if callable(getattr(votes, "events", None)):
-        return agreement_of(*votes_of_study(votes))  # type: ignore[arg-type]
-    return agreement_of(*read_questions(votes, question))  # type: ignore[arg-type]
+        answers, item = votes_of_study(votes)  # type: ignore[arg-type]
+        return agreement_of(read_votes(answers, **reading), item)
+    return agreement_of(*read_questions(votes, question, **reading))  # type: ignore[arg-type]
 
 
 def agreement_of(votes: Votes, question: Sequence[str]) -> VoterAgreement:
@@ -192,6 +200,7 @@ def agreement_of(votes: Votes, question: Sequence[str]) -> VoterAgreement:
         voters=_voters(every, sided, shared, shuffled),
         left_out=votes.total - int(every.weight.sum()),
         shuffled=shuffled,
+        notes=votes.notes,
     )
 
 

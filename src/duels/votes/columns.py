@@ -28,6 +28,9 @@ COLUMNS = {
 }
 # Columns of a table that has one row per pair: how often it ended in each way, and the word for that.
 COUNTED = {"wins_left": "left", "wins_right": "right", "ties": "tie", "both_bad": "both_bad"}
+# Usual names of columns that say what was asked; the first that a log has is used, and TURN if it has that.
+QUESTIONS = ("question_id", "question", "item", "item_id", "prompt_id", "prompt", "instruction")
+TURN = "turn"
 PAIRS = {*COLUMNS["winner"], *COLUMNS["loser"]}
 USUAL = {name for names in COLUMNS.values() for name in names}
 OPTIONAL = ("voter", "time", "duel", "count")
@@ -138,6 +141,23 @@ def roles_of(table: Table, columns: Columns) -> dict[str, int]:
     if missing := [role for role in needed if role not in roles]:
         raise _unclear(table.source, table.header, f"no column is known to be {' or '.join(missing)}")
     return {role: at for role, at in roles.items() if role in (*needed, *OPTIONAL) or (counted and role in COUNTED)}
+
+
+def tells_votes_apart(table: Table, roles: Mapping[str, int]) -> str:
+    """Return what makes rows that are equal in every cell hardly different votes; empty if nothing does.
+
+    That is when the vote was given, `time`; or the id of its duel, `duel`; or who gave it on what, `question`.
+
+    Args:
+        table: The table.
+        roles: What its columns are for.
+    """
+    if "count" in roles or not COUNTED.keys().isdisjoint(roles):
+        return ""
+    if "time" in roles or "duel" in roles:
+        return "time" if "time" in roles else "duel"
+    on_what = "voter" in roles and not {*QUESTIONS}.isdisjoint(map(plain, table.header))
+    return "question" if on_what else ""
 
 
 def is_counted(found: set[str], columns: Columns) -> bool:

@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypedDict, Unpack
 
 import numpy as np
 
@@ -27,47 +28,68 @@ from .votes import Votes
 KINDS = {".csv": ",", ".tsv": "\t", ".jsonl": "{", ".ndjson": "{"}  # the delimiter of cells; { for JSON Lines
 MOST_COLUMNS = 1_000  # of rows as dicts, which may have keys of their own: the work is rows times columns
 READ = (*(suffix[1:] for suffix in KINDS), "parquet")
+ON_ERROR = ("raise", "skip")
 VoteSource = Votes | str | bytes | os.PathLike[str] | Iterable[object]
 
 
+class Reading(TypedDict, total=False):
+    """How votes are read, wherever they are taken.
+
+    Attributes:
+        columns: What each column is for, such as `{"left": "model_x"}`, see `read_votes`.
+        on_error: `skip` leaves out the rows that cannot be read; `Votes.unread` has their number, and the first ones.
+        without: Names of voters whose votes are left out.
+    """
+
+    columns: Columns | None
+    on_error: str
+    without: Iterable[str]
+
+
 def read_votes(
-    source: VoteSource, *, columns: Columns | None = None, format: str | None = None, extra: Iterable[str] = ()
+    source: VoteSource,
+    *,
+    format: str | None = None,
+    extra: Iterable[str] = (),
+    **reading: Unpack[Reading],
 ) -> Votes:
     """Read votes from a CSV, TSV, JSON or JSON Lines file (.gz too), Parquet files, a data frame, or rows.
 
-    If any row cannot be read, nothing is. Skips are left out and counted.
+    If any row cannot be read, nothing is, unless `on_error="skip"`. Skips are left out and counted.
 
     Args:
         source: A path, `-` for standard input, the `bytes` of a file, a polars or pandas data frame, or an iterable of
             dicts or tuples. A folder, or a pattern such as `votes/*.parquet`, is all Parquet files in it.
-        columns: What each column is for, such as `{"left": "model_x", "voter": None}`: its name, its position from 0
-            if there is no header, or None for none. The others are found by their usual names; `Votes.said` says how.
         format: csv, tsv, jsonl or parquet; by default it is told from the file's name, or else from its first line.
         extra: Further columns to keep in `Votes.extra`, such as `["language"]`; `a.b` is the field b of the objects in
             column a.
+        **reading: How the votes are read, see `Reading`. `columns` says what each column is for, such as
+            `{"left": "model_x", "voter": None}`: its name, its position from 0 if there is no header, or None for
+            none. The others are found by their usual names; `Votes.said` says how. `on_error="skip"` leaves out the
+            rows that cannot be read, see `Votes.unread`. `without=["ann"]` leaves out the votes of voters.
 
     Returns:
         The votes.
 
     Raises:
         InvalidInput: If a row cannot be read, or it is not clear what the columns are for.
-        UnknownName: If the format, a key of `columns` or a name in `extra` is unknown.
+        UnknownName: If the format, a key of `columns`, a name in `extra` or a voter is unknown.
 
     Example:
         >>> votes = duels.read_votes([("cat", "dog", "left"), ("dog", "fox", "tie")])
         >>> len(votes), votes.names
         (2, ('cat', 'dog', 'fox'))
     """
-    return _read(source, columns or {}, format, extra, Kept.all)
+    return _read(source, format, extra, Kept.all, reading)
 
 
 def count_votes(
     source: VoteSource,
     *,
-    columns: Columns | None = None,
     format: str | None = None,
     extra: Iterable[str] = (),
     voters: bool = False,
+    **reading: Unpack[Reading],
 ) -> Votes:
     """Read votes as `read_votes` does, but without voters, times and ids, and equal ones as one row with a count.
 
@@ -75,10 +97,10 @@ def count_votes(
 
     Args:
         source: As in `read_votes`.
-        columns: As in `read_votes`.
         format: As in `read_votes`.
         extra: Further columns to keep; votes that differ in them are not equal.
         voters: Whether to keep who voted, and one row per vote, if the source says so.
+        **reading: As in `read_votes`. With `without`, voters are kept.
 
     Returns:
         The votes, see `Votes.count`.
@@ -87,12 +109,18 @@ def count_votes(
         InvalidInput: As in `read_votes`.
         UnknownName: As in `read_votes`.
     """
-    return _read(source, columns or {}, format, extra, Kept.voters if voters else Kept.counts)
+    return _read(source, format, extra, Kept.voters if voters else Kept.counts, reading)
 
 
-def _read(source: VoteSource, columns: Columns, format: str | None, extra: Iterable[str], wanted: Kept) -> Votes:
+def _read(source: VoteSource, format: str | None, extra: Iterable[str], wanted: Kept, reading: Reading) -> Votes:
+    columns, on_error, without = _checked(**reading)
+    if without:
+        wanted = Kept.voters if wanted is Kept.counts else wanted
+        return _read(source, format, extra, wanted, {"columns": columns, "on_error": on_error}).without(without)
     kept = checked_extra(extra)
     if isinstance(source, Votes):
+        if columns:
+            raise InvalidInput(f"columns with {source!r}, which are read already: give them to read_votes")
         if missing := [name for name in kept if name not in source.extra]:
             raise InvalidInput(f"{source!r} has no column {missing[0]!r}: read it with read_votes(…, extra={missing})")
         return source
@@ -100,14 +128,24 @@ def _read(source: VoteSource, columns: Columns, format: str | None, extra: Itera
         raise UnknownName("format of votes", format, READ)
     table = _table(source, columns, format)
     if (known := format_of(table.header, columns)) is not None:
-        return _votes_in(known, table, columns, kept)
+        return _votes_in(known, table, columns, kept, on_error == "skip")
     roles = roles_of(table, columns)
     if table.frame is not None:
-        return votes_of_frame(table, roles, kept, wanted)
-    return votes_of_rows(table, roles, kept)
+        return votes_of_frame(table, roles, kept, wanted, on_error == "skip")
+    return votes_of_rows(table, roles, kept, on_error == "skip")
 
 
-def _votes_in(known: Format, table: Table, columns: Columns, extra: tuple[str, ...]) -> Votes:
+def _checked(
+    columns: Columns | None = None, on_error: str = "raise", without: Iterable[str] = ()
+) -> tuple[Columns, str, tuple[str, ...]]:
+    if on_error not in ON_ERROR:
+        raise UnknownName("on_error", on_error, ON_ERROR)
+    if isinstance(without, str) or not isinstance(without, Iterable):
+        raise InvalidInput(f"without is {cut(without)}: expected a list of voters, such as ['bot 7']")
+    return columns or {}, on_error, tuple(without)
+
+
+def _votes_in(known: Format, table: Table, columns: Columns, extra: tuple[str, ...], skip: bool) -> Votes:
     """The votes of a file of a known evaluation."""
     if table.frame is not None:
         needed = {*columns_needed(known, table.header), *(str(place_of_field(table, name)[0]) for name in extra)}
@@ -116,7 +154,7 @@ def _votes_in(known: Format, table: Table, columns: Columns, extra: tuple[str, .
     roles = roles_of(table, reshaped_roles(columns))
     others = {role: at for role, at in roles.items() if role in OPTIONAL}
     said = f"{known.name}: {', '.join(filter(None, [known.said, columns_said(table.header, others)]))}"
-    return replace(votes_of_rows(table, roles, extra), said=said)
+    return replace(votes_of_rows(table, roles, extra, skip), said=said)
 
 
 def _table(source: VoteSource, columns: Columns, format: str | None) -> Table:

@@ -16,10 +16,23 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..errors import InvalidInput
-from .columns import SKIP, Table, columns_said
+from .columns import SKIP, Table, columns_said, tells_votes_apart
 from .extra import field_of, numbers_or_text, place_of_field
-from .rows import SHOWN, Fault, Judge, first_rows, judge_of, moment_of, refuse, used_names, voter_of, votes_of_rows
-from .votes import NEVER, Names, Times, Votes
+from .rows import (
+    EMPTY,
+    SHOWN,
+    Fault,
+    Judge,
+    first_rows,
+    judge_of,
+    moment_of,
+    repeated_rows,
+    unread_rows,
+    used_names,
+    voter_of,
+    votes_of_rows,
+)
+from .votes import NEVER, Names, RowList, Times, Votes
 
 if TYPE_CHECKING:
     import polars as pl
@@ -135,7 +148,9 @@ class Kept(Enum):
     counts = "how many equal votes there are"
 
 
-def votes_of_frame(table: Table, roles: dict[str, int], extra: Sequence[str], kept: Kept = Kept.all) -> Votes:
+def votes_of_frame(
+    table: Table, roles: dict[str, int], extra: Sequence[str], kept: Kept = Kept.all, skip: bool = False
+) -> Votes:
     """Read the votes of a data frame.
 
     Args:
@@ -144,25 +159,29 @@ def votes_of_frame(table: Table, roles: dict[str, int], extra: Sequence[str], ke
         extra: Names of further columns to keep.
         kept: What else to keep. With counts, equal votes become one row; so they do if there are no voters to keep and
             no further columns.
+        skip: Whether to leave out rows that cannot be read.
 
     Raises:
-        InvalidInput: If any row cannot be read, or the file is damaged.
+        InvalidInput: If any row cannot be read, or the file is damaged; with `skip`, if none can be read.
     """
     import polars as pl
 
     try:
-        return _read_kept(table, roles, extra, kept) or _by_rows(table, roles, extra)
+        votes = _read_kept(table, roles, extra, kept, skip)
+        if votes is None:
+            return replace(_by_rows(table, roles, extra, skip), repeats=_repeats(table, roles))
+        return replace(votes, repeats=_repeats(table, roles))
     except pl.exceptions.PolarsError as error:
         raise InvalidInput(f"{table.source} cannot be read: {_first_line(error)}") from None
 
 
-def _by_rows(table: Table, roles: dict[str, int], extra: Sequence[str]) -> Votes:
+def _by_rows(table: Table, roles: dict[str, int], extra: Sequence[str], skip: bool) -> Votes:
     """As `rows` reads them, without the columns that are not needed."""
     assert table.frame is not None
     named = {role: str(table.header[at]) for role, at in roles.items()}
     needed = list(dict.fromkeys([*named.values(), *(str(place_of_field(table, name)[0]) for name in extra)]))
     narrow = frame_table(table.source, table.frame.select(needed), table.unit, table.first)
-    return votes_of_rows(narrow, {role: needed.index(name) for role, name in named.items()}, extra)
+    return votes_of_rows(narrow, {role: needed.index(name) for role, name in named.items()}, extra, skip)
 
 
 class _Combinations(NamedTuple):
@@ -174,22 +193,33 @@ class _Combinations(NamedTuple):
     winner: np.ndarray  # (m,) int8
     names: tuple[str, ...]
     faults: list[str]  # (m,): what is wrong with each, empty if nothing
+    unread: RowList = RowList()  # the rows with faults
+
+    @property
+    def kept(self) -> np.ndarray:
+        """(m,) bool: Which are votes."""
+        return np.asarray(self.winner != SKIP)
+
+    @property
+    def skips(self) -> int:
+        """How many rows are skips."""
+        return int(self.frame[ROWS].to_numpy()[~self.kept].sum()) - self.unread.count
 
 
-def _read_kept(table: Table, roles: dict[str, int], extra: Sequence[str], kept: Kept) -> Votes | None:
+def _read_kept(table: Table, roles: dict[str, int], extra: Sequence[str], kept: Kept, skip: bool) -> Votes | None:
     """The votes; None if they must be read row by row."""
     if kept is not Kept.voters:
-        return _read(table, roles, extra, kept is Kept.counts)
+        return _read(table, roles, extra, kept is Kept.counts, skip)
     if "voter" not in roles and not extra:
-        return _read(table, roles, extra, grouped=True)
+        return _read(table, roles, extra, grouped=True, skip=skip)
     fewer = {role: at for role, at in roles.items() if role not in ("time", "duel")}
-    votes = _read(table, fewer, extra, grouped=False)
+    votes = _read(table, fewer, extra, grouped=False, skip=skip)
     if votes is None or "voter" not in roles or votes.count is not None:
         return votes
-    return replace(votes, said=columns_said(table.header, roles), first=_first(table, roles))
+    return replace(votes, said=columns_said(table.header, roles), first=_first(table, roles, skip))
 
 
-def _read(table: Table, roles: dict[str, int], extra: Sequence[str], grouped: bool) -> Votes | None:
+def _read(table: Table, roles: dict[str, int], extra: Sequence[str], grouped: bool, skip: bool) -> Votes | None:
     """As `_read_kept`: equal votes together, or with all columns that have a role."""
     import polars as pl
 
@@ -215,11 +245,11 @@ def _read(table: Table, roles: dict[str, int], extra: Sequence[str], grouped: bo
             .collect(engine="streaming" if grouped else "auto")
         )
     found = _judged(counted, judge_of(table, roles))
-    _refuse(table, frame, found)
+    found = found._replace(unread=_unread(table, frame, found, skip))
     said = columns_said(table.header, roles)
     if grouped:
         votes = _grouped(table, found, said, dict(zip(further, extra)))
-        return replace(votes, first=_first(table, roles)) if "voter" in roles and "count" not in roles else votes
+        return replace(votes, first=_first(table, roles, skip)) if "voter" in roles and "count" not in roles else votes
     return _whole(table, frame.collect(), found, number, said, dict(zip(further, extra)))
 
 
@@ -250,10 +280,13 @@ def _number_combinations(frame: "pl.DataFrame") -> "tuple[pl.DataFrame, np.ndarr
     return pl.concat([frame.select(KEYS)[first[order]], counts], how="horizontal"), place[number]
 
 
-def _first(table: Table, roles: dict[str, int]) -> Votes | None:
+def _first(table: Table, roles: dict[str, int], skip: bool) -> Votes | None:
     """The first votes of a table that was read, with their voters and times."""
     assert table.frame is not None
-    return _read(table._replace(frame=table.frame.head(WITH_VOTERS)), roles, (), grouped=False)
+    try:
+        return _read(table._replace(frame=table.frame.head(WITH_VOTERS)), roles, (), grouped=False, skip=skip)
+    except InvalidInput:  # none of the first rows can be read, but others can
+        return None
 
 
 def _are_positive(frame: "pl.LazyFrame") -> bool:
@@ -306,22 +339,70 @@ def _judged(counted: "pl.DataFrame", judge: Judge) -> _Combinations:
     )
 
 
-def _refuse(table: Table, frame: "pl.LazyFrame", found: _Combinations) -> None:
+def _unread(table: Table, frame: "pl.LazyFrame", found: _Combinations, skip: bool) -> RowList:
+    """The rows that cannot be read, if they may be left out."""
     import polars as pl
 
     wrong = [k for k, fault in enumerate(found.faults) if fault]
     if not wrong:
-        return
+        return RowList()
     bad = found.frame[wrong].select(*KEYS, ROWS).with_columns(pl.Series("fault", [found.faults[k] for k in wrong]))
     rows = frame.select(KEYS).with_row_index(FIRST).join(bad.lazy(), on=KEYS, nulls_equal=True)
     shown = rows.sort(FIRST).head(SHOWN).select(FIRST, "fault").collect()
     faults: list[Fault] = [(line + table.first, fault) for line, fault in shown.iter_rows()]
-    refuse(table.source, table.unit, faults, int(bad[ROWS].sum()), int(found.frame[ROWS].sum()))
+    of = int(found.frame[ROWS].sum())
+    return unread_rows(table.source, table.unit, faults, int(bad[ROWS].sum()), of, skip)
+
+
+def _repeats(table: Table, roles: dict[str, int]) -> RowList:
+    """The rows that are equal to an earlier one in every cell; cells with lists or objects are not compared."""
+    import polars as pl
+
+    if table.frame is None or not (apart := tells_votes_apart(table, roles)):
+        return RowList()
+    schema = table.frame.collect_schema()
+    named = {role: str(table.header[at]) for role, at in roles.items()}
+    chosen = table.frame
+    if apart in named:
+        same = _same_as_another(chosen.select(named[apart]).collect().to_series())
+        if not len(same):
+            return RowList()
+        chosen = _rows_at(chosen, same)
+    plain_columns = [name for name, kind in schema.items() if not kind.is_nested()]
+    rows = chosen if FIRST in chosen.collect_schema() else chosen.with_row_index(FIRST)
+    for columns in ([name for name in named.values() if name in plain_columns], plain_columns):
+        hashed = rows.select(FIRST, hash=pl.struct(columns).hash()).collect()
+        equal = hashed.filter(pl.col("hash").is_duplicated()).sort(FIRST)
+        if not len(equal):
+            return RowList()
+        rows = _rows_at(table.frame, equal[FIRST])
+    earlier = equal.select(FIRST, earlier=pl.col(FIRST).min().over("hash"))
+    again = earlier.filter(pl.col(FIRST) > pl.col("earlier")) + table.first
+    return repeated_rows(again[FIRST].to_list(), again["earlier"].to_list(), table.unit)
+
+
+def _same_as_another(column: "pl.Series") -> "pl.Series":
+    """The places of cells that another one is equal to; empty cells are not."""
+    import polars as pl
+
+    if column.dtype == pl.String:
+        column = column.replace(dict.fromkeys(EMPTY))
+    if column.is_sorted():  # as logs are
+        same = column == column.shift(1)
+        found = same | same.shift(-1)
+    else:
+        found = column.is_duplicated() & column.is_not_null()
+    return found.fill_null(False).arg_true().cast(pl.get_index_type()).alias(FIRST)
+
+
+def _rows_at(frame: "pl.LazyFrame", places: "pl.Series") -> "pl.LazyFrame":
+    import polars as pl
+
+    return frame.with_row_index(FIRST).filter(pl.col(FIRST).is_in(places.implode()))
 
 
 def _grouped(table: Table, found: _Combinations, said: str, extra: dict[str, str]) -> Votes:
-    kept = found.winner != SKIP
-    count, rows = found.frame["count"].to_numpy(), found.frame[ROWS].to_numpy()
+    kept, count = found.kept, found.frame["count"].to_numpy()
     return Votes(
         found.names,
         found.left[kept],
@@ -331,11 +412,12 @@ def _grouped(table: Table, found: _Combinations, said: str, extra: dict[str, str
         None,
         None,
         None,
-        int(rows[~kept].sum()),
+        found.skips,
         said,
         table.source,
         {name: numbers_or_text(found.frame[column].filter(kept).alias(name)) for column, name in extra.items()},
         count[kept],
+        unread=found.unread,
     )
 
 
@@ -355,7 +437,7 @@ def _whole(
         which = frame.select(KEYS).join(numbered, on=KEYS, how="left", nulls_equal=True, maintain_order="left")
         number = which["combination"].to_numpy()
     rows, shown = np.arange(table.first, table.first + len(frame)), frame
-    kept = found.winner[number] != SKIP
+    kept = found.kept[number]
     if not kept.all():
         number, rows, shown = number[kept], rows[kept], frame.filter(kept)
     voters = _voters(shown["voter"]) if "voter" in shown.columns else None
@@ -373,11 +455,12 @@ def _whole(
         voters,
         times,
         tuple(duels) if duels is not None and duels.null_count() < len(duels) else None,
-        int((~kept).sum()),
+        found.skips,
         said,
         table.source,
         {name: numbers_or_text(shown[column].alias(name)) for column, name in extra.items()},
         None if count is None or (count == 1).all() else count,
+        unread=found.unread,
     )
 
 

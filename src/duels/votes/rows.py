@@ -3,16 +3,18 @@
 import operator
 from array import array
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import lru_cache, partial
 
 import numpy as np
 
 from ..errors import InvalidInput, cut
-from .columns import COUNTED, OTHER_WORDS, SKIP, WINNERS, WORDS, Table, columns_said, plain
+from .columns import COUNTED, OTHER_WORDS, SKIP, WINNERS, WORDS, Table, columns_said, plain, tells_votes_apart
 from .extra import picker, series
 from .names import is_text, past_voter
-from .votes import NEVER, Names, Times, Votes, microseconds_of
+from .text_files import TableEnds
+from .votes import NEVER, Names, RowList, Times, Votes, microseconds_of
 
 SHOWN = 5  # bad rows that an error lists
 MOST_FAULTS = 10_000  # bad rows after which the others are not read
@@ -23,16 +25,17 @@ Fault = tuple[int, str]  # the line, and what is wrong with it
 Judge = Callable[[object, object, object], tuple[str, str, int]]
 
 
-def votes_of_rows(table: Table, roles: dict[str, int], extra: Sequence[str]) -> Votes:
+def votes_of_rows(table: Table, roles: dict[str, int], extra: Sequence[str], skip: bool = False) -> Votes:
     """Read the votes of a table.
 
     Args:
         table: The table.
         roles: What its columns are for, from `roles_of`.
         extra: Names of further columns to keep.
+        skip: Whether to leave out rows that cannot be read.
 
     Raises:
-        InvalidInput: If any row cannot be read.
+        InvalidInput: If any row cannot be read; with `skip`, if none can.
     """
     width = len(table.header)
     pairs = {"left": roles["winner"], "right": roles["loser"], "winner": width} if "loser" in roles else {}
@@ -40,32 +43,62 @@ def votes_of_rows(table: Table, roles: dict[str, int], extra: Sequence[str]) -> 
     outcomes = _outcomes(roles)
     further = picker(table, extra) if extra else None
     judge = judge_of(table, roles)
-    found, faults, rows = _Found(), list[Fault](), 0
+    found, faults, rows = _Found(tells_votes_apart(table, roles)), _Faults(skip), 0
     for line, row in table.rows:
-        if len(faults) == MOST_FAULTS:
+        if faults.are_too_many:
             break
         rows += 1
         try:
             if isinstance(row, ValueError):
+                faults.is_fatal |= isinstance(row, TableEnds)
                 raise row
             if len(row) != width:
                 raise ValueError(f"{len(row)} fields, expected {width}")
             # Two more cells: if the columns are winner and loser, left has won; and None for missing columns.
             left, right, winner, voter, time, duel = pick([*row, "left", None])
             further_cells = further(row) if further else None
+            found.row = row
             for word, count in ((winner, 1),) if outcomes is None else outcomes(row, winner):
                 told = judge(left, right, word)
                 found.add(told, found.voter(voter), moment_of(time), line, text_of(duel), further_cells, count)
         except TypeError:  # not hashable
-            faults.append((line, "found a list or an object, expected text"))
+            faults.add(line, "found a list or an object, expected text")
         except ValueError as error:
-            faults.append((line, str(error)))
-    refuse(table.source, table.unit, faults, len(faults), rows)
-    return found.votes(columns_said(table.header, roles), table.source, extra)
+            faults.add(line, str(error))
+    unread = unread_rows(
+        table.source, table.unit, faults.first, faults.count, rows, skip and not faults.is_fatal, faults.are_too_many
+    )
+    votes = found.votes(columns_said(table.header, roles), table.source, extra)
+    return replace(votes, unread=unread, repeats=found.repeats(votes.lines, table.unit))
 
 
-def refuse(source: str, unit: str, faults: Sequence[Fault], count: int, rows: int) -> None:
-    """Raise an error if rows cannot be read.
+class _Faults:
+    """What is wrong with rows: all of the first ones, and how many there are."""
+
+    def __init__(self, skip: bool) -> None:
+        self._skip, self.first, self.count, self.is_fatal = skip, list[Fault](), 0, False
+
+    @property
+    def are_too_many(self) -> bool:
+        """Whether the other rows need not be read."""
+        return self.count == MOST_FAULTS and not self._skip
+
+    def add(self, line: int, fault: str) -> None:
+        self.count += 1
+        if len(self.first) < SHOWN:
+            self.first.append((line, fault))
+
+
+def unread_rows(
+    source: str,
+    unit: str,
+    faults: Sequence[Fault],
+    count: int,
+    rows: int,
+    skip: bool = False,
+    has_more: bool = False,
+) -> RowList:
+    """Return the rows that cannot be read, or raise an error if there are any that must not be left out.
 
     Args:
         source: What to call the table.
@@ -73,14 +106,20 @@ def refuse(source: str, unit: str, faults: Sequence[Fault], count: int, rows: in
         faults: The first of them, at least `SHOWN` if there are so many.
         count: How many there are.
         rows: How many rows there are in all.
+        skip: Whether to leave them out, if there are others.
+        has_more: Whether there are further rows, which were not read.
     """
-    if count:
-        listed = "".join(f"\n  {unit} {line}: {fault}" for line, fault in faults[:SHOWN])
-        raise InvalidInput(
-            f"{source}: {count:,} of {'the first ' * (len(faults) == MOST_FAULTS)}{rows:,} rows cannot be read, so "
-            "nothing was taken"
-            f"{f'; the first {SHOWN}' if count > SHOWN else ''}:{listed}"
-        )
+    first = [f"{unit} {line}: {fault}" for line, fault in faults[:SHOWN]]
+    if not count or (skip and count < rows):
+        return RowList(count, tuple(first))
+    listed = "".join(f"\n  {one}" for one in first)
+    error = InvalidInput(
+        f"{source}: {count:,} of {'the first ' * has_more}{rows:,} rows cannot be read, so nothing was taken"
+        f"{f'; the first {SHOWN}' if count > SHOWN else ''}:{listed}"
+    )
+    if not skip:
+        error.add_note('to leave such rows out: on_error="skip" (--on-error skip)')
+    raise error
 
 
 def judge_of(table: Table, roles: dict[str, int]) -> Judge:
@@ -160,9 +199,15 @@ def moment_of(cell: object) -> int:
 
 
 class _Found:
-    """The votes so far, in arrays."""
+    """The votes so far, in arrays.
 
-    def __init__(self) -> None:
+    Args:
+        apart: See `tells_votes_apart`.
+    """
+
+    def __init__(self, apart: str) -> None:
+        self._apart, self._mark = apart, array("q")  # hashes of rows; 0 for those that are not compared
+        self.row: Sequence[object] = ()  # the cells of the votes that are added next
         self._names: dict[str, int] = {}
         self._voters: dict[str, int] = {}
         self._known: dict[object, int] = {None: -1}  # cells of voters
@@ -203,6 +248,9 @@ class _Found:
         self._voter.append(voter)
         self._time.append(time)
         self._line.append(line)
+        if self._apart:
+            is_known = time != NEVER if self._apart == "time" else duel is not None or self._apart == "question"
+            self._mark.append(_mark_of(self.row) if is_known else 0)
         if duel is not None or self._duels:
             self._duels += [None] * (len(self._winner) - 1 - len(self._duels))
             self._duels.append(duel)
@@ -211,6 +259,14 @@ class _Found:
         if count != 1 or self._count:
             self._count.extend([1] * (len(self._winner) - 1 - len(self._count)))
             self._count.append(count)
+
+    def repeats(self, lines: np.ndarray, unit: str) -> RowList:
+        """Return the rows that are equal to an earlier one; rows are compared by a hash of 64 bits."""
+        marks = _whole(self._mark)
+        _, first, number = np.unique(marks, return_index=True, return_inverse=True)
+        earlier = first[number]
+        again = np.flatnonzero((earlier < np.arange(len(earlier))) & (marks != 0))
+        return repeated_rows(lines[again].tolist(), lines[earlier[again[:SHOWN]]].tolist(), unit)
 
     def votes(self, said: str, source: str, extra: Sequence[str]) -> Votes:
         left, right, time, line = (_whole(column) for column in (self._left, self._right, self._time, self._line))
@@ -232,6 +288,24 @@ class _Found:
             further,
             _whole(self._count) if self._count else None,
         )
+
+
+def _mark_of(row: Sequence[object]) -> int:
+    try:
+        return hash(tuple(row))
+    except TypeError:  # lists and objects
+        return hash(repr(row))
+
+
+def repeated_rows(again: Sequence[int], earlier: Sequence[int], unit: str) -> RowList:
+    """Return rows that are equal to an earlier one.
+
+    Args:
+        again: Their lines.
+        earlier: The lines of the earlier ones, of the first few at least.
+        unit: What rows are counted in.
+    """
+    return RowList(len(again), tuple(f"{unit} {one} as {unit} {other}" for one, other in zip(again[:SHOWN], earlier)))
 
 
 def _whole(column: "array[int]") -> np.ndarray:

@@ -24,6 +24,10 @@ Row = tuple[int, T | ValueError]  # the line where it starts, and its content or
 _cell_limit = threading.Lock()
 
 
+class TableEnds(ValueError):
+    """From a line on, a file cannot be divided into rows."""
+
+
 def read_text(source: str | bytes | os.PathLike[str], called: str, *, decompress_bytes: bool = True) -> str:
     """Return the text of a file in UTF-8, which may be compressed with gzip.
 
@@ -69,7 +73,7 @@ def csv_rows(text: str, delimiter: str) -> Iterator[Row[list[str]]]:
                 yield line, cells
             line = reader.line_num + 1
     except csv.Error as error:
-        yield line, ValueError(f"not a table from here on: {error}")
+        yield line, TableEnds(f"not a table from here on: {error}")
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 
-from ..errors import InvalidInput, counted
+from ..errors import InvalidInput, UnknownName, counted
 from ..estimated import EstimatedPreferences
 from .columns import WINNERS
 
@@ -43,6 +43,21 @@ class Vote(NamedTuple):
     line: int
     duel: str | None = None
     count: int = 1  # type: ignore[assignment]  # tuple.count, which nobody needs here
+
+
+class RowList(NamedTuple):
+    """Rows of a source that were noticed.
+
+    Attributes:
+        count: How many there are.
+        first: Where the first of them are, and what was noticed there.
+    """
+
+    count: int = 0  # type: ignore[assignment]  # tuple.count
+    first: tuple[str, ...] = ()
+
+
+NO_ROWS = RowList()
 
 
 class Column(Sequence[str | None]):
@@ -126,6 +141,14 @@ def time_of(microseconds: int) -> str | None:
     return f"{(EPOCH + int(microseconds) * MICROSECOND).isoformat()[:-6]}Z"
 
 
+def _was(count: int) -> str:
+    return "was" if count == 1 else "were"
+
+
+def _some(rows: RowList) -> str:
+    return "; ".join([*rows.first, *(["…"] if rows.count > len(rows.first) else [])])
+
+
 def microseconds_of(moment: datetime) -> int:
     """Return the microseconds from 1970 to a moment, which has a time zone."""
     return (moment - EPOCH) // MICROSECOND
@@ -153,6 +176,11 @@ class Votes:
         extra: Further columns that were asked for, by their names.
         count: (n,) int64: How many votes each row stands for; None if that is 1 for all.
         first: If `count_votes` left out the voters, the first votes with theirs; else None.
+        unread: The rows that cannot be read, if they were left out with `on_error="skip"`.
+        repeats: The rows that are equal to an earlier one in every cell, so that they may be the same votes again. They
+            are kept, and counted. Looked for if the source says when each vote was given, or who gave it on what
+            question.
+        left_out: How many votes `without` left out.
     """
 
     names: tuple[str, ...]
@@ -169,6 +197,79 @@ class Votes:
     extra: "Mapping[str, pl.Series]" = field(default_factory=dict)
     count: np.ndarray | None = None
     first: "Votes | None" = None
+    unread: RowList = NO_ROWS
+    repeats: RowList = NO_ROWS
+    left_out: int = 0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out because it cannot be read, and what was kept although it looks like the same votes again.
+
+        Sentences; none if there is nothing to say.
+        """
+        found = []
+        if self.unread.count:
+            found.append(
+                f"{counted(self.unread.count, 'row')} cannot be read, and {_was(self.unread.count)} left out: "
+                f"{_some(self.unread)}."
+            )
+        if self.repeats.count:
+            found.append(
+                f"{counted(self.repeats.count, 'row')} repeat{'s' * (self.repeats.count == 1)} an earlier one in every "
+                f"cell, and {_was(self.repeats.count)} counted again: {_some(self.repeats)}."
+            )
+        return tuple(found)
+
+    def without(self, voters: Iterable[str]) -> "Votes":
+        """Return the votes without those of some voters; `left_out` counts what is missing.
+
+        Args:
+            voters: Their names.
+
+        Raises:
+            InvalidInput: If the votes do not say who voted.
+            UnknownName: If there is no such voter.
+
+        Example:
+            >>> votes = duels.read_votes([("cat", "dog", "left", "ann"), ("cat", "dog", "right", "bot 7")])
+            >>> votes.without(["bot 7"])
+            Votes(1 on 2 arms from the list)
+        """
+        names = [voters] if isinstance(voters, str) else list(voters)
+        if not names:
+            return self
+        if self.voters is None:
+            raise InvalidInput(
+                f"{self.source} does not say who voted (columns: {self.said}), so no voter can be left out: expected a "
+                "column such as voter, judge or annotator; say which: columns={'voter': '…'} (--column voter=…)"
+            )
+        if unknown := sorted({*names} - {*self.voters.names}, key=str):
+            raise UnknownName("voter", unknown[0], self.voters.names)
+        codes = [code for code, name in enumerate(self.voters.names) if name in names]
+        some = self._of_voters(np.isin(self.voters.codes, codes, invert=True))
+        if self.first is None or self.first.voters is None:
+            return some
+        known = [name for name in names if name in self.first.voters.names]
+        return replace(some, first=self.first.without(known))
+
+    def _of_voters(self, kept: np.ndarray) -> "Votes":
+        """The chosen rows, with those arms and voters that they are about."""
+        some = self.only(kept)
+        sides = np.stack([some.left, some.right])
+        arms, codes = np.unique(sides, return_inverse=True)
+        left, right = codes.reshape(sides.shape)
+        assert some.voters is not None
+        used, number = np.unique(some.voters.codes, return_inverse=True)
+        voters = Names([some.voters.names[code] for code in used if code >= 0], number - int((used < 0).any()))
+        voters.codes = voters.codes.astype(np.int32)
+        return replace(
+            some,
+            names=tuple(self.names[arm] for arm in arms),
+            left=left,
+            right=right,
+            voters=voters if len(voters.names) else None,
+            left_out=self.left_out + self.total - some.total,
+        )
 
     @property
     def total(self) -> int:
