@@ -352,6 +352,20 @@ def test_a_verdict_is_seen_live_and_voters_are_thanked(browser, live, api):
     expect(voter.locator("#thanks-words")).to_contain_text("This study has ended.")
 
 
+@pytest.mark.deep  # it waits
+def test_an_open_page_sees_that_a_lease_has_ended(browser, live, api):
+    """A question that waits counts as lost until then, so the verdict may come without another answer."""
+    assert api.post("/api/studies", json={"name": "race", "arms": ["ant", "bee"], "lease": 8.0}).status_code == 201
+    waiting = api.post("/api/studies/race/ask", json={"voter": "somebody who leaves"}).json()["duels"]
+    votes = [{"left": "ant", "right": "bee", "winner": "left", "voter": f"person {k}"} for k in range(14)]
+    sent = api.post("/api/studies/race/import", content="\n".join(map(json.dumps, votes)))
+    assert (len(waiting), sent.status_code) == (1, 200), sent.text
+    board = browser.sign_in(live.token, "/studies/race")
+    with no_reload(board):
+        expect(board.locator("#headline")).to_contain_text("Not yet: ant leads")
+        expect(board.locator("#headline")).to_contain_text("Winner: ant wins ")
+
+
 @pytest.mark.deep
 def test_times_are_the_reader_s_own_and_forecasts_have_a_date(browser, live, api):
     make_study(api, "race", ["ant", "bee"])

@@ -16,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from duels.errors import UnknownName
 from duels.server import streams
+from duels.study import log
 from duels.server.security import SESSION_LASTS
 from duels.server.serving import Server
 from duels.storage.storage import Storage
@@ -170,7 +171,7 @@ def test_streams(serve):
         listener = Listener(live.url, live.token)
         listener.wait_for(0)
         assert listener.kind.startswith("text/event-stream")
-        assert listener.states == [{"seq": 1, "answers": 0, "open": 0, "retired": False}]
+        assert listener.states == [{"seq": 1, "answers": 0, "open": 0, "waiting": 0, "retired": False}]
         vote(client)
         listener.wait_for(1)
         study = load_study("search", live.storage)
@@ -276,6 +277,28 @@ def test_a_silent_stream_says_that_it_is_there(admin, app, study, monkeypatch):
         assert listener.events == ["change"]
     until(lambda: listener.ended)
     assert (listener.events, listener.ended) == (["change", "bye"], "whole")
+
+
+def test_the_end_of_a_lease_is_news(app, admin, study, monkeypatch):
+    """It may bring a verdict without an event in the log."""
+    now = [log.clock()]
+    monkeypatch.setattr(log, "clock", lambda: now[0])
+    monkeypatch.setattr(streams, "PULSE", 0.01)
+    admin.post(f"{STUDY}/ask", json={"n": 2})
+
+    async def scenario():
+        shared = streams.Streams(app.service.storage)
+        follow = shared.follow("search", lambda: app.service.state("search"))
+        before = await anext(follow)
+        assert b'"open": 2, "waiting": 2' in before
+        now[0] += 3599
+        assert app.service.state("search")["waiting"] == 2
+        now[0] += 2
+        after = await asyncio.wait_for(anext(follow), 5)
+        assert after == before.replace(b'"waiting": 2', b'"waiting": 0')
+        shared.close()
+
+    asyncio.run(scenario())
 
 
 def test_a_study_made_anew_has_listeners_of_its_own(monkeypatch):

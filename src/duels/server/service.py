@@ -4,6 +4,7 @@ Methods marked with "Blocks" read the database; coroutines call them in a thread
 """
 
 import asyncio
+import math
 import threading
 import time
 from collections import defaultdict
@@ -33,6 +34,7 @@ from ..study.items import count_items
 from ..study.judge_log import Judges, activity_of, follow
 from ..study.ledger import Ledger
 from ..study.pace import measure_pace
+from ..study.record import Record
 from ..study.standing import Standing
 from ..study.study import Study
 from ..study.voters import Voters, voters_of
@@ -76,7 +78,7 @@ class Service:
     _drawing: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))  # by study
     _estimating: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
     _counting: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
-    _states: dict[int, State] = field(default_factory=dict)  # by the study's id
+    _states: dict[int, tuple[float, State]] = field(default_factory=dict)  # until when; by the study's id
     _keys: dict[str, Key] = field(default_factory=dict)
     _studies: dict[str, AnyStudy] = field(default_factory=dict)
     _verdicts: dict[int, tuple[tuple[int, int, int], Json]] = field(default_factory=dict)  # by the study's id
@@ -336,20 +338,14 @@ class Service:
             return cached.charts
 
     def state(self, name: str) -> State:
-        """Return what a stream says about a study. The log is read only if it has grown. Blocks."""
+        """Return what a stream says about a study. It is computed if the log has grown or a lease has ended. Blocks."""
         study = self.any_study(name)
         with self.storage.lock, self.storage.translate_errors():
             last = self.storage.last_seq(self.storage.connection(), study.id)
-        known = self._states.get(study.id)
-        if known is None or known["seq"] != last:
-            history = study.history()
-            known = {
-                "seq": history.seq,
-                "answers": history.total,
-                "open": len(history.open),
-                "retired": history.retired,
-            }
-            self._states[study.id] = known
+        until, known = self._states.get(study.id, (0.0, None))
+        if known is None or known["seq"] != last or log.clock() >= until:
+            until, known = study.read(lambda _, history: _read_state(history, log.clock()))
+            self._states[study.id] = (until, known)
         return known
 
     def listed(self) -> list[Json]:
@@ -394,6 +390,19 @@ class Service:
             "created": iso_time(study.row.created),
             "seq": history.seq,
         }
+
+
+def _read_state(history: Record, now: float) -> tuple[float, State]:
+    """What a stream says about a study, and when the next lease ends, which changes it."""
+    leased = history.leased(now)
+    found: State = {
+        "seq": history.seq,
+        "answers": history.total,
+        "open": len(history.open),
+        "waiting": len(leased),
+        "retired": history.retired,
+    }
+    return min((history.asked[duel] for duel in leased), default=math.inf) + history.row.lease, found
 
 
 def _comparing(study: AnyStudy) -> Study:

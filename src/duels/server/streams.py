@@ -31,6 +31,7 @@ class State(TypedDict):
     seq: int
     answers: int
     open: int
+    waiting: int  # open questions within their lease
     retired: bool
 
 
@@ -65,7 +66,7 @@ class Streams:
         self._pulse: asyncio.Task[None] | None = None
 
     async def follow(self, name: str, state: Callable[[], State], key: KeyId = NO_KEY) -> AsyncIterator[bytes]:
-        """Yield server-sent events: the state of a study now, and again whenever its log has grown.
+        """Yield server-sent events: the state of a study now, and again whenever it has changed.
 
         Args:
             name: The study's name.
@@ -77,13 +78,13 @@ class Streams:
         self._keys[key] += 1
         if self._pulse is None or self._pulse.done():
             self._pulse = asyncio.create_task(self._look())
-        seen = -1
+        seen = b""
         try:
             while not self.closing.is_set() and key not in self._revoked:
-                if feed.seq != seen:
-                    seen = feed.seq
-                    yield feed.message
-                    if seen == DELETED:
+                if feed.message != seen:
+                    seen = feed.message
+                    yield seen
+                    if feed.seq == DELETED:
                         return
                 elif not await self._change(feed):
                     yield b": still here\n\n"
@@ -107,7 +108,7 @@ class Streams:
         return True
 
     async def _look(self) -> None:
-        """While there are listeners, check whether the logs have grown; any process may have written to them."""
+        """While there are listeners, look for changes: any process may write to the logs, and leases end by themselves."""
         while self.feeds and not self.closing.is_set():
             for name, feed in list(self.feeds.items()):
                 await self._look_at(name, feed)
@@ -132,9 +133,10 @@ class Streams:
             feed.publish(DELETED, b"event: deleted\ndata: {}\n\n")
             return
         feed.lost = False
-        if state["seq"] != feed.seq:
-            data = json.dumps(state, ensure_ascii=False)
-            feed.publish(state["seq"], f"event: change\nid: {state['seq']}\ndata: {data}\n\n".encode())
+        data = json.dumps(state, ensure_ascii=False)
+        message = f"event: change\nid: {state['seq']}\ndata: {data}\n\n".encode()
+        if message != feed.message:
+            feed.publish(state["seq"], message)
 
     async def _look_at_keys(self) -> None:
         """End the streams of listeners whose keys were revoked or have expired."""

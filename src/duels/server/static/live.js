@@ -30,7 +30,7 @@ export async function results(address, isLink) {
  */
 export function follow(study, seen, update, address = at(study, "stream")) {
   let queue = Promise.resolve();
-  let [last, took, waiting, stream] = [0, 0, false, null];
+  let [last, took, waiting, stream, state] = [0, 0, false, null, null];
 
   async function run() {
     last = Date.now();
@@ -62,8 +62,9 @@ export function follow(study, seen, update, address = at(study, "stream")) {
     stream.addEventListener("open", () => show("live", "updates live"));
     stream.addEventListener("change", (event) => {
       show("live", "updates live");
-      if (event.lastEventId !== seen) soon();
-      seen = event.lastEventId;
+      // The end of a lease is no event of the study, and changes its state too.
+      if (state === null ? event.lastEventId !== seen : event.data !== state) soon();
+      state = event.data;
     });
     stream.addEventListener("deleted", () => (study === undefined ? location.reload() : location.assign("/")));
     stream.addEventListener("bye", () => {
