@@ -16,7 +16,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from duels.errors import UnknownName
 from duels.server import streams
-from duels.study import log
 from duels.server.security import SESSION_LASTS
 from duels.server.serving import Server
 from duels.storage.storage import Storage

@@ -87,7 +87,7 @@ def test_if_all_are_identical_it_ends_at_once():
         assert (result.ended, result.calls, result.verdict.kind) == ("verdict", 0, "practically tied")
     assert result.spent.identical > 2 * TOGETHER
     assert str(result).endswith(
-        "\n0 calls. All pairs on all items take 600 calls: 100% saved.\n"
+        "\n0 calls. All pairs on all items take 600 calls: 100 % saved.\n"
         f"{result.spent.identical} questions about identical outputs were ties without a call."
     )
     assert result.repeatability == []

@@ -9,11 +9,12 @@ from duels.study.certainty import share
 from duels.study.intervals import interval
 from duels.study.leaderboard import leaderboard as ranked_leaderboard
 from duels.study.leaderboard import preferences
+from duels.study.tally import as_tally
 from duels.study.verdict import verdict
 
 
-def leaderboard(*arguments):
-    return ranked_leaderboard(*arguments).rows
+def leaderboard(*arguments, **settings):
+    return ranked_leaderboard(*arguments, **settings).rows
 
 
 @settings(deadline=None)
@@ -71,6 +72,21 @@ def test_a_leaderboard_by_hand():
     assert rows[0].rating - rows[1].rating == pytest.approx(points, abs=0.11)
     assert rows[2].rating == pytest.approx(rows[1].rating, abs=0.11)
     assert (rows[1].lower, rows[1].upper) == pytest.approx((1 - rows[0].upper, 1 - rows[0].lower))
+
+
+def test_the_share_of_a_winner_does_not_go_below_a_half():
+    """It was certain at an earlier moment. A page cannot say beside it that it may win less than half."""
+    tally = as_tally(["x", "y"], [[0, 41], [19, 0]])
+    found = verdict(tally, named="x")
+    assert found.winner == "x"
+    plain, rows = leaderboard(tally), leaderboard(tally, named="x", winner="x")
+    assert (plain[0].lower < 0.5, plain[1].upper > 0.5) == (True, True)
+    assert (rows[0].lower, rows[1].upper) == (0.5, 0.5)
+    assert (rows[0].upper, rows[1].lower) == (plain[0].upper, plain[1].lower)
+    assert found.effect.lower == 0.5
+    assert "x wins 68 % of its comparisons with the other arm (50 to " in str(found)
+    certain = as_tally(["x", "y"], [[0, 90], [10, 0]])
+    assert leaderboard(certain, named="x", winner="x") == leaderboard(certain)
 
 
 def test_preferences_by_hand():

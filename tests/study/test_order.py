@@ -161,7 +161,7 @@ def test_names_do_not_matter(tally, random):
 def test_everything_agrees(tally, margin):
     """Headline, rank, rating, effect, verdict, table and text of random counts."""
     found = verdict(tally, confidence=0.8, margin=margin)
-    table = leaderboard(tally, 0.8, found.named)
+    table = leaderboard(tally, 0.8, found.named, found.winner)
     assert_agrees(found, table.rows, table.ranked)
 
 
@@ -362,7 +362,7 @@ def assert_tables(study, table, found):
         assert all(abs(rated[row.arm] - row.rating) < 0.051 for row in compared)
     if all(row.active for row in table.rows):
         votes = study.votes()
-        analyzed = duels.analyse([(vote.left, vote.right, vote.winner) for vote in votes])
+        analyzed = duels.analyse([(vote.left, vote.right, vote.winner) for vote in votes for _ in range(vote.count)])
         if analyzed.verdict.named == found.named:
             kept = {row.arm for row in analyzed.leaderboard}
             assert [row.rating for row in analyzed.leaderboard] == [row.rating for row in table.rows if row.arm in kept]
@@ -419,7 +419,10 @@ def test_everything_that_shows_random_votes_agrees(client, tally):
     study = duels.create_study(tally.names, name, storage=url)
     rows = votes_of(tally)
     i, j = np.nonzero(np.triu(tally.ties))
-    rows += [{"left": tally.names[a], "right": tally.names[b], "ties": int(tally.ties[a, b])} for a, b in zip(i, j)]
+    rows += [
+        {"left": tally.names[a], "right": tally.names[b], "wins_left": 0, "wins_right": 0, "ties": tally.ties[a, b]}
+        for a, b in zip(i, j)
+    ]
     if rows:
         study.import_votes(pl.DataFrame(rows).fill_null(0))
     for arm, active in zip(tally.names, tally.active):

@@ -115,7 +115,7 @@ def test_position_bias_keeps_the_judge_s_name():
     result = found({"GPT": lambda left, right: "left"}, max_calls=30, orders="one")
     assert "\nPosition bias: GPT prefers the left side in 100% of its decisive answers." in str(result)
     assert alarm_line(Position(None, 1, 3, 0.25, True), "auto") == (
-        "position bias: the judge prefers the right side in 75% of its decisive answers; "
+        "position bias: the judge prefers the right side in 75 % of its decisive answers; "
         "every question is now asked in both orders"
     )
 

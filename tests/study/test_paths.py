@@ -38,9 +38,10 @@ def test_what_is_said():
     log = voter_log("bracket", 6, 60, 1)
     assert find_paths(*log) == (
         "The pair a voter gets seems to depend on that voter's last answer: the winner, rather than the loser, comes "
-        "back first 240 of 240 times (correlation 1.00 among votes on the same pair, 60 voters). The promises of "
-        "verdict and intervals do not hold for such votes: arms that are equally good can look far apart. Keep only "
-        "the first vote of each voter, or ask pairs that do not depend on the voter's own answers."
+        "back first 240 of 240 times (correlation 1.00 among votes on the same pair, 60 voters). Verdict and "
+        "intervals then hold for the comparisons made, but not for what people prefer on average: arms that are "
+        "equally good can look far apart. Keep only the first vote of each voter, or ask pairs that do not depend on "
+        "the voter's own answers."
     )
     for path, arms, voters, shuffled, words in (
         ("merge sort", 8, 90, True, "the loser, rather than the winner, is in the next pair too"),

@@ -27,7 +27,7 @@ def levels_of(winner, j, arms, start, delta):
 
 
 def transcribe(log, winner, active, start, delta):
-    """(holds, clusters, prefer), answer by answer."""
+    """(holds, clusters, prefer, split), answer by answer."""
     arms, seen, fortunes, reached, means = len(active), {}, {}, set(), {}
     for left, right, answer, cluster in log:
         if cluster < 0 or left == right or winner not in (left, right):
@@ -49,7 +49,8 @@ def transcribe(log, winner, active, start, delta):
     all_beaten = bool(others) and all((j, 0) in reached for j in others)
     retired_beaten = all((j, 0) in reached for j in others if not active[j])
     firmly = bool(playing) and all((j, 1) in reached for j in playing)
-    return all_beaten or (not retired_beaten and firmly), len(means), sum(np.mean(x) > 0.5 for x in means.values())
+    holds, mean = all_beaten or (not retired_beaten and firmly), [np.mean(outcomes) for outcomes in means.values()]
+    return holds, len(mean), sum(one > 0.5 for one in mean), mean.count(0.5)
 
 
 def columns(log):
@@ -69,7 +70,8 @@ def test_reach_is_its_definition():
         answer = np.where(rng.random(n) < 0.1, rng.integers(2, 4, n), (rng.random(n) >= for_left).astype(int))
         log = [*zip(left, right, answer, rng.integers(-1, clusters, n) * 7)]
         found = find_reach(*columns(log), winner=winner, active=active, started_with=start, delta=delta)
-        assert (found.holds, found.clusters, found.prefer) == transcribe(log, winner, active, start, delta)
+        told = found.holds, found.clusters, found.prefer, found.split
+        assert told == transcribe(log, winner, active, start, delta)
         assert found.needed is None or (not found.holds and found.clusters < found.needed <= IN_SIGHT * found.clusters)
         held.add((found.holds, bool(active.all())))
     assert len(held) == 4
@@ -118,7 +120,7 @@ def test_examples():
         assert (found.holds, found.clusters, found.prefer) == (n >= enough, n, n)
         assert (found.needed is None) == (n in (0, *range(enough, 21)))
     other = find_reach(*columns(log), winner=1, active=[True] * 2, started_with=2)
-    assert other == Reach(False, 20, 0, None)
+    assert other == Reach(False, 20, 0, 0, None)
 
 
 def test_answers_of_one_cluster_count_once():

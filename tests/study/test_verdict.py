@@ -346,7 +346,7 @@ PROMISE = (
         (
             table("ab", {"ab": (5000, 5000)}),
             0.025,
-            "a is practically as good as any: no arm wins more than 52.5 % of its duels with it, "
+            "a is practically as good as any: no arm wins more than 52.5 % of its comparisons with it, "
             "a tie counted as a half. It is not shown to beat b. a wins 50 % of its comparisons with the other arm "
             "(48 to 52 %). 10,000 answers so far.",
         ),
@@ -447,7 +447,7 @@ def test_as_data_and_back():
         "answerers": Answerers(people=3, by_people=250, by_judges=40, unknown=10),
         "missing": Missing(skipped=2, expired=1, stands=True),
         "exhausted": Exhausted(arm="a", other="b", won=6, lost=4, tied=2, prompts=120, margin=0.2),
-        "other_items": Reach(holds=False, clusters=12, prefer=7, needed=80),
+        "other_items": Reach(holds=False, clusters=12, prefer=7, split=1, needed=80),
     }
     for tally in (
         table("abc", {"ab": (80, 20), "bc": (80, 20), "ca": (80, 20)}),
@@ -457,6 +457,15 @@ def test_as_data_and_back():
             plain = json.loads(json.dumps(found.as_dict()))
             assert Verdict.from_dict(plain | {"unknown": 1}) == found
             assert str(Verdict.from_dict(plain)) == str(found)
+
+
+def test_clusters_that_prefer_neither_are_said():
+    """Else a winner with "28 of 60 prefer it" reads as if most prefer another one."""
+    tally = table("ab", {"ab": (80, 20)})
+    for split, words in ((0, ""), (1, ", 1 is split"), (24, ", 24 are split")):
+        reach = Reach(holds=False, clusters=60, prefer=28, split=split, needed=98)
+        said = f"Other people like these: not known (28 of 60 prefer it{words}; about 98 would tell)."
+        assert said in str(verdict(tally, other_people=reach))
 
 
 @pytest.mark.parametrize("confidence", [0, 1, 95, -0.1, math.nan, "much", None])

@@ -108,7 +108,7 @@ class Streams:
         return True
 
     async def _look(self) -> None:
-        """While there are listeners, look for changes: any process may write to the logs, and leases end by themselves."""
+        """While there are listeners, look for changes: any process may write to the logs, and leases end."""
         while self.feeds and not self.closing.is_set():
             for name, feed in list(self.feeds.items()):
                 await self._look_at(name, feed)

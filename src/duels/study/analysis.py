@@ -110,7 +110,7 @@ def analyse(
     tally = tally_of(votes)
     note = find_paths_in(votes)
     found = verdict(tally, confidence=confidence, margin=margin)
-    table = leaderboard(tally, confidence, found.named)
+    table = leaderboard(tally, confidence, found.named, found.winner)
     return Analysis(
         leaderboard=table.rows,
         preferences=preferences(tally, confidence),

@@ -77,7 +77,7 @@ def board(study: Study, confidence: float | None = None, log: AnswerLog | None =
     tally = moment.tally
     verdict = moment.look.verdict()
     confidence = verdict.confidence if confidence is None else checked_confidence(confidence)
-    table = tables.leaderboard(tally, confidence, verdict.named)
+    table = tables.leaderboard(tally, confidence, verdict.named, verdict.winner)
     leaderboard = table.rows
     leader = _leader(tally, leaderboard, verdict)
     answers = int(given.votes.sum())

@@ -94,21 +94,25 @@ class Leaderboard(NamedTuple):
     ranked: str
 
 
-def leaderboard(tally: Tally, confidence: float = 0.95, named: str | None = None) -> Leaderboard:
+def leaderboard(
+    tally: Tally, confidence: float = 0.95, named: str | None = None, winner: str | None = None
+) -> Leaderboard:
     """Return the arms in the order of `rank_arms`.
 
     Args:
         tally: The counts.
         confidence: Of the certain wins and losses, for all pairs together, and of each share's interval.
         named: The arm that the verdict names, which is first.
+        winner: The same, if it is a winner.
     """
     ranking = rank_arms(tally, named)
-    return Leaderboard(_rows(tally, ranking, checked_confidence(confidence)), ranking.describe(tally.names))
+    rows = _rows(tally, ranking, checked_confidence(confidence), winner)
+    return Leaderboard(rows, ranking.describe(tally.names))
 
 
-def _rows(tally: Tally, ranking: Ranking, confidence: float) -> list[LeaderboardRow]:
+def _rows(tally: Tally, ranking: Ranking, confidence: float, winner: str | None) -> list[LeaderboardRow]:
     sure = certainly_beats(tally, confidence)
-    shares = find_shares(tally, ranking, confidence)
+    shares = find_shares(tally, ranking, confidence, winner)
     columns = {
         "rating": ranking.rated.ratings(len(tally.names)).round(1),
         "share": shares.share,
@@ -131,9 +135,23 @@ def _rows(tally: Tally, ranking: Ranking, confidence: float) -> list[Leaderboard
     ]
 
 
-def find_shares(tally: Tally, ranking: Ranking, confidence: float = 0.95) -> Shares:
-    """Return what share of its comparisons with the others each arm is expected to win, see `LeaderboardRow.share`."""
-    return expected_shares(ranking.rated, tally.active, confidence)
+def find_shares(tally: Tally, ranking: Ranking, confidence: float = 0.95, winner: str | None = None) -> Shares:
+    """Return what share of its comparisons with the others each arm is expected to win, see `LeaderboardRow.share`.
+
+    Args:
+        tally: The counts.
+        ranking: Of its arms.
+        confidence: Of each interval.
+        winner: The winner by the verdict. It wins more often than it loses, so its interval does not go below ½.
+    """
+    shares = expected_shares(ranking.rated, tally.active, confidence)
+    arm = -1 if winner is None else tally.names.index(winner)
+    if arm >= 0 and shares.share[arm] >= 0.5:
+        shares.lower[arm] = np.maximum(shares.lower[arm], 0.5)
+        if tally.active.sum() == 2:
+            other = int(np.flatnonzero(tally.active & (np.arange(len(tally.names)) != arm))[0])
+            shares.upper[other] = np.minimum(shares.upper[other], 0.5)
+    return shares
 
 
 def rating_table(tally: Tally, named: str | None = None, confidence: float = 0.95) -> "pl.DataFrame":

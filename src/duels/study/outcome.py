@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Literal, NamedTuple
 
-from ..errors import counted
+from ..errors import counted, percent
 from .agreement import Agreement
 from .confirming import one_order_text
 from .items import count_items
@@ -153,7 +153,7 @@ class RunResult(NamedTuple):
     def _costs(self) -> str:
         text, saved = costs_text(self.spent), self.saved or 0.0
         if saved >= 0.01:
-            text += f" All pairs on all items take {counted(self.all_pairs, 'call')}: {int(saved * 100)}% saved."
+            text += f" All pairs on all items take {counted(self.all_pairs, 'call')}: {int(saved * 100)} % saved."
         return text
 
     def _identical_text(self) -> str:
@@ -224,4 +224,4 @@ def alarm_line(found: Position, orders: str = "") -> str:
     name = "the judge" if found.judge is None else found.judge
     share = max(found.share, 1 - found.share)
     now = "; every question is now asked in both orders" if orders == "auto" else ""
-    return f"position bias: {name} prefers the {side} side in {share:.0%} of its decisive answers{now}"
+    return f"position bias: {name} prefers the {side} side in {percent(share)} % of its decisive answers{now}"

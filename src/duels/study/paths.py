@@ -33,8 +33,9 @@ LEAST = 0.1  # correlation: less does little harm, and in a long log anything is
 LEAST_LEFT_OUT = 0.5  # the same of the fourth test, whose feature is not quite independent of the answer
 MOST = 50_000  # votes to look at: a correlation of `LEAST` is certain in far fewer
 MEANS = (
-    "The promises of verdict and intervals do not hold for such votes: arms that are equally good can look far apart. "
-    "Keep only the first vote of each voter, or ask pairs that do not depend on the voter's own answers"
+    "Verdict and intervals then hold for the comparisons made, but not for what people prefer on average: arms that "
+    "are equally good can look far apart. Keep only the first vote of each voter, or ask pairs that do not depend on "
+    "the voter's own answers"
 )
 
 

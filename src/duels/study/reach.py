@@ -35,6 +35,7 @@ class Reach:
             each of them counted alike. Over all looks, it is ever wrong about any arm with probability at most δ.
         clusters: How many items, or voters, have compared the winner with another arm.
         prefer: In how many of them the winner's mean outcome is above ½, over all its answers there.
+        split: In how many of them it is exactly ½.
         needed: About how many clusters in all would do if it goes on as it has; None if it holds, if the winner does
             not lead every other arm, or if that is more than `IN_SIGHT` times as many as there are.
     """
@@ -42,6 +43,7 @@ class Reach:
     holds: bool
     clusters: int
     prefer: int
+    split: int
     needed: int | None
 
 
@@ -94,7 +96,7 @@ def find_reach(
     """
     playing = np.asarray(active, bool)
     columns = np.asarray(left), np.asarray(right), np.asarray(answer), np.asarray(cluster)
-    groups, clusters, prefer = _group(*columns, winner)
+    groups, clusters, prefer, split = _group(*columns, winner)
     found = [_weigh(groups, size, len(playing)) for size in SIZES]
     most = np.max([one.most for one in found], axis=0)
     others = np.arange(len(playing)) != winner
@@ -104,7 +106,7 @@ def find_reach(
         levels = firm_levels(winner, len(playing), started_with, delta)
     holds = bool(others.any() and (most >= levels)[others].all())
     needed = None if holds else _forecast(found, np.flatnonzero(others), levels, clusters)
-    return Reach(holds, clusters, prefer, needed)
+    return Reach(holds, clusters, prefer, split, needed)
 
 
 def winner_levels(winner: int, arms: int, started_with: int, delta: float) -> Floats:
@@ -130,8 +132,8 @@ def firm_levels(winner: int, arms: int, started_with: int, delta: float) -> Floa
 
 def _group(
     left: np.ndarray, right: np.ndarray, answer: np.ndarray, cluster: np.ndarray, winner: int
-) -> tuple[_Groups, int, int]:
-    """The winner's answers in groups, the number of clusters, and in how many of them it is preferred."""
+) -> tuple[_Groups, int, int, int]:
+    """The winner's answers in groups, the number of clusters, and in how many it is preferred, or neither side is."""
     chosen = np.flatnonzero(((left == winner) | (right == winner)) & (left != right) & (cluster >= 0))
     first, said = left[chosen] == winner, answer[chosen]
     opponent = np.where(first, right[chosen], left[chosen]).astype(np.int64)
@@ -143,7 +145,7 @@ def _group(
     seen = np.bincount(code) > 0 if len(code) else np.zeros(0, bool)
     code = (np.cumsum(seen) - 1)[code] if len(code) else code
     clusters = int(seen.sum())
-    compared = int((np.bincount(code[answered], minlength=clusters) > 0).sum())
+    compared = np.bincount(code[answered], minlength=clusters) > 0
     lead = np.bincount(code[answered], twice[answered] - 1, minlength=clusters)
 
     key = opponent * clusters + code
@@ -152,7 +154,8 @@ def _group(
     begin = np.flatnonzero(np.append(True, key[1:] != key[:-1])) if len(key) else key
     size = np.diff(np.append(begin, len(key)))
     total = np.concatenate([[0], np.cumsum(twice[order])])
-    return _Groups(key[begin] // max(clusters, 1), size, begin, order, total), compared, int((lead > 0).sum())
+    groups = _Groups(key[begin] // max(clusters, 1), size, begin, order, total)
+    return groups, int(compared.sum()), int((lead > 0).sum()), int((compared & (lead == 0)).sum())
 
 
 def _weigh(groups: _Groups, m: int, arms: int) -> _Evidence:

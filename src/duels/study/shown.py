@@ -54,7 +54,7 @@ class Shown(Log):
         verdict = self.verdict()
         about = [self.policy, counted(int(tally.active.sum()), "arm"), counted(answers, "answer")]
         title = f"<strong>{html.escape(self.name)}</strong> · {html.escape(' · '.join(about))}"
-        table = tables.leaderboard_html(tables.leaderboard(tally, named=verdict.named)) if answers else ""
+        table = tables.leaderboard_html(self.ranked_leaderboard()) if answers else ""
         return f"<p>{title}</p>{verdict._repr_html_()}{table}"
 
     def leaderboard(self, confidence: float | None = None) -> list[LeaderboardRow]:
@@ -69,7 +69,8 @@ class Shown(Log):
         """As `leaderboard`, and by what the arms are ranked."""
         look = self.look()
         tally = look.tally._replace(open=None)
-        return tables.leaderboard(tally, confidence or look.goal.confidence, look.verdict().named)
+        verdict = look.verdict()
+        return tables.leaderboard(tally, confidence or look.goal.confidence, verdict.named, verdict.winner)
 
     def preferences(self, confidence: float | None = None) -> list[PairRow]:
         """Return one row per pair of arms: wins, counts, estimate and interval.

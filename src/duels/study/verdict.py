@@ -313,10 +313,12 @@ def with_effect(verdict: Verdict, tally: Tally) -> Verdict:
 def _find_effect(verdict: Verdict, tally: Tally) -> dict[str, Any]:
     if verdict.leader is None or verdict.level_with or verdict.arms < 2:
         return {}
-    found = find_shares(tally, _rank(verdict, tally), verdict.confidence)
+    found = find_shares(tally, _rank(verdict, tally), verdict.confidence, verdict.winner)
     values = [float(column[tally.names.index(verdict.leader)]) for column in found]
     share, lower, upper = (None if value != value else round(value, 6) for value in values)
     if share is None or (lower is not None and upper is not None and percent(upper) - percent(lower) == 100):
+        return {}
+    if verdict.winner is not None and share < 0.5:  # the model does not fit
         return {}
     return {"effect": Effect(share=share, lower=lower, upper=upper)}
 
@@ -530,7 +532,7 @@ def _tied(verdict: Verdict) -> str:
         return f"no arm beats {verdict.leader}, which {level} {listed(verdict.tied_with)}."
     return (
         f"{verdict.leader} is practically as good as any: no arm wins more than {_percent(0.5 + verdict.margin)} "
-        f"of its duels with it, a tie counted as a half. It is not shown to beat {listed(verdict.tied_with)}."
+        f"of its comparisons with it, a tie counted as a half. It is not shown to beat {listed(verdict.tied_with)}."
     )
 
 
@@ -589,7 +591,8 @@ def _describe_reaches(verdict: Verdict) -> list[str]:
 
 
 def _describe_reach(winner: str | None, reach: Reach) -> str:
-    prefer = f"{reach.prefer:,} of {reach.clusters:,} prefer it"
+    split = f", {reach.split:,} {'is' if reach.split == 1 else 'are'} split" if reach.split else ""
+    prefer = f"{reach.prefer:,} of {reach.clusters:,} prefer it{split}"
     if reach.holds:
         return f"{winner} too ({prefer})"
     needed = "" if reach.needed is None else f"; about {_about(reach.needed)} would tell"
