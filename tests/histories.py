@@ -32,15 +32,15 @@ def compiled_history(spec, matrix, horizon, seed):
     """The duels of a compiled run, read off the tally step by step, and what it leaves behind."""
     chosen, matrix = policy(spec), frozen(matrix)
     play = loop.ready(chosen, len(matrix), horizon, matrix)
-    state, tally, before = chosen.start(len(matrix), horizon), np.zeros(matrix.shape), np.zeros(matrix.shape)
+    state, tally, before = chosen.start(len(matrix), horizon), loop.new_tally(len(matrix)), np.zeros(matrix.shape)
     (coin, luck), adviser = loop.streams(seed, 0), np.random.default_rng(0)
     history = []
     for t in range(1, horizon + 1):
         play(state, chosen.params, matrix, tally, t, t, FOREVER, 1, coin, luck, adviser)
-        moved = np.flatnonzero(tally != before)
+        moved = np.flatnonzero(tally.wins != before)
         assert len(moved) == 1
         history.append(divmod(int(moved[0]), len(matrix)))
-        before[...] = tally
+        before[...] = tally.wins
     return history, coin.bit_generator.state, luck.bit_generator.state
 
 

@@ -85,12 +85,12 @@ def regret_by_half(policy, matrix, horizon, runs):
     play = loop.ready(policy, len(matrix), horizon, matrix)
     regret, right = np.zeros((runs, 2)), 0
     for run in range(runs):
-        state, tally = policy.start(len(matrix), horizon), np.zeros(matrix.shape)
+        state, tally = policy.start(len(matrix), horizon), loop.new_tally(len(matrix))
         coin, luck = loop.streams(7, run)
         t = 1
         for half, until in enumerate((horizon // 2, horizon)):
             t, arm = play(state, policy.params, matrix, tally, t, until, FOREVER, FOREVER, coin, luck, coin)
-            regret[run, half] = ((tally + tally.T).sum(axis=1) * gaps).sum() / 2
+            regret[run, half] = (tally.played * gaps).sum() / 2
         right += arm == winner
     return regret[:, 0].mean(), (regret[:, 1] - regret[:, 0]).mean(), right / runs
 

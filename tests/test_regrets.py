@@ -26,10 +26,8 @@ def test_by_hand_with_a_condorcet_winner():
         assert found.arm == pytest.approx(expected)
         assert found.winners == (0,)
         assert found.name == name
-    met = np.zeros((3, 3))  # one duel of 1 and 2, two of 0 and 2, and arm 1 three times against itself
-    met[1, 2] = met[2, 1] = 1
-    met[0, 2] = met[2, 0] = 2
-    met[1, 1] = 2 * 3
+    # One duel of 1 and 2, two of 0 and 2, and arm 1 three times against itself; costs are in the order of the arms.
+    played, cheaper = np.array([2.0, 1 + 2 * 3, 1 + 2]), np.array([2.0, 1 + 3, 0])
     costs = {
         "condorcet": 0.25 + 2 * 0.2 + 3 * 0.1,
         "weak": 0.1 + 0 + 3 * 0.1,
@@ -38,7 +36,7 @@ def test_by_hand_with_a_condorcet_winner():
         "borda": 0.375 + 2 * 0.275 + 3 * 0.2,
     }
     for name, expected in costs.items():
-        assert find_regret(matrix, name).of(met) == pytest.approx(expected)
+        assert find_regret(matrix, name).of(played, cheaper) == pytest.approx(expected)
 
 
 def test_by_hand_on_a_cycle():

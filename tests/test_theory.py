@@ -337,11 +337,11 @@ def lemma_1_failures(spec, alpha, delta, runs, horizon, matrix):
     start = theory.c(delta, matrix.arms, alpha)
     failures = 0
     for run in range(runs):
-        state, tally = chosen.start(matrix.arms, horizon), np.zeros((matrix.arms, matrix.arms))
+        state, tally = chosen.start(matrix.arms, horizon), loop.new_tally(matrix.arms)
         coin, luck = loop.streams(1, run)
         t, failed = 1, False
         while t <= horizon and not failed:
-            before = tally.copy()
+            before = tally.wins.copy()
             t, _ = play(
                 state,
                 chosen.params,
@@ -355,9 +355,9 @@ def lemma_1_failures(spec, alpha, delta, runs, horizon, matrix):
                 luck,
                 np.random.default_rng(0),
             )
-            i, j = np.argwhere(tally != before)[0]
+            i, j = np.argwhere(tally.wins != before)[0]
             if i != j and t > start:
-                lower, upper = theory.interval(tally[i, j], tally[j, i], t, alpha)
+                lower, upper = theory.interval(tally.wins[i, j], tally.wins[j, i], t, alpha)
                 failed = not lower <= matrix[int(i), int(j)] <= upper
         failures += failed
     return failures / runs

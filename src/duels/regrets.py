@@ -20,19 +20,20 @@ class Regret(NamedTuple):
 
     name: str
     arm: np.ndarray  # (K,) float64: the cost of an arm; 0 for the winners
-    pair: np.ndarray | None  # (K, K) float64: the cost of a duel, or None if it is the mean of its arms' costs
     winners: tuple[int, ...]
 
-    def of(self, met: np.ndarray) -> float:
-        """Compute the cumulative regret of a set of duels.
+    def of(self, played: np.ndarray, cheaper: np.ndarray) -> float:
+        """Compute the cumulative regret of a set of duels. A duel costs the mean, the least or the most of its arms.
 
         Args:
-            met: (K, K) counts; `met[i, j] = met[j, i]` is the number of duels of i and j, and the diagonal holds twice
-                the number of self-duels.
+            played: (K,) how often each arm was played; twice for a duel with itself.
+            cheaper: (K,) in how many duels each arm was the one that costs less.
         """
-        if self.pair is None:
-            return 0.5 * float((met.sum(axis=1) * self.arm).sum())
-        return 0.5 * float((met * self.pair).sum())
+        if self.name == "weak":
+            return float((cheaper * self.arm).sum())
+        if self.name == "strong":
+            return float(((played - cheaper) * self.arm).sum())
+        return 0.5 * float((played * self.arm).sum())
 
 
 def find_regret(matrix: PreferenceMatrix, name: str = AUTO) -> Regret:
@@ -56,14 +57,13 @@ def find_regret(matrix: PreferenceMatrix, name: str = AUTO) -> Regret:
         name = "copeland" if matrix.condorcet_winner is None else "condorcet"
     if name == "copeland":
         scores = matrix.copeland_scores / max(matrix.arms - 1, 1)
-        return Regret(name, scores.max() - scores, None, matrix.copeland_winners)
+        return Regret(name, scores.max() - scores, matrix.copeland_winners)
     if name == "borda":
         scores = (matrix.borda_scores * matrix.arms - 0.5) / max(matrix.arms - 1, 1)
-        return Regret(name, scores.max() - scores, None, matrix.borda_winners)
+        return Regret(name, scores.max() - scores, matrix.borda_winners)
     if name not in NOTIONS:
         raise UnknownName("notion of regret", name, (AUTO, *NOTIONS))
     gaps = matrix.gaps
     winner = matrix.condorcet_winner
     assert winner is not None  # `gaps` raises for a matrix without one
-    pair = {"weak": np.minimum.outer, "strong": np.maximum.outer}.get(name)
-    return Regret(name, gaps, None if pair is None else pair(gaps, gaps), (winner,))
+    return Regret(name, gaps, (winner,))

@@ -254,7 +254,7 @@ class Simulation:
         """Play one run from start to horizon and enter it in the table; `stop` ends it early, without the rest."""
         arms = self.matrix.arms
         state = self.policy.start(arms, self.horizon)
-        tally = np.zeros((arms, arms))
+        tally = loop.new_tally(arms, self.regret.arm)
         coin, luck = loop.streams(self.seed, run)
         world = self.world.data()
         explored = self.policy.kernel("explored")
@@ -286,7 +286,7 @@ class Simulation:
     def _place_again(self, run: int) -> str:
         """The line at which a compiled run failed, found by replaying its first steps in the interpreter."""
         state, world = self.policy.start(self.matrix.arms, self.horizon), self.world.data()
-        tally, (coin, luck) = np.zeros((self.matrix.arms, self.matrix.arms)), loop.streams(self.seed, run)
+        tally, (coin, luck) = loop.new_tally(self.matrix.arms), loop.streams(self.seed, run)
         play = self.world.play(self.policy, self.horizon, False)
         try:
             with loop.strictly(self.policy):
@@ -377,22 +377,20 @@ class RunTable:
         self.matrix, self.policy, self.horizon, self.times, self.runs = matrix, policy, horizon, times, runs
         self.notion = regret or find_regret(matrix)
         self.recorder = _Recorder(matrix, policy, times, record)
-        self.smaller = np.minimum.outer(self.notion.arm, self.notion.arm)
         shape = (len(runs), len(times))
         self.regret, self.weak_regret = np.zeros(shape), np.zeros(shape)
         self.duels, self.recommended, self.explored = (np.zeros(shape, np.int64) for _ in range(3))
 
-    def enter(self, run: int, place: int, tally: np.ndarray, arm: int, explored: int, state: State) -> None:
+    def enter(self, run: int, place: int, tally: loop.Tally, arm: int, explored: int, state: State) -> None:
         """Enter one run at one checkpoint."""
         at = self.runs.index(run), place
-        met = tally + tally.T  # the diagonal holds twice the self-duels, so that each step counts two arms
         # From exact counts, so neither checkpoints nor skipped self-duels change a digit.
-        self.regret[at] = self.notion.of(met)
-        self.weak_regret[at] = 0.5 * float((met * self.smaller).sum())
-        self.duels[at] = round(float(tally.sum() - tally.trace()))
+        self.regret[at] = self.notion.of(tally.played, tally.cheaper)
+        self.weak_regret[at] = float((tally.cheaper * self.notion.arm).sum())
+        self.duels[at] = self.times[place] - round(float(tally.wins.trace()))
         self.recommended[at] = arm
         self.explored[at] = explored
-        self.recorder.enter(run, place, tally, state)
+        self.recorder.enter(run, place, tally.wins, state)
 
     def frame(self) -> pl.DataFrame:
         """Return the table with the columns of `SCHEMA`."""

@@ -92,7 +92,7 @@ def check_relabelling(policy: Policy) -> None:
         plays, recommended = np.zeros((runs, arms)), np.zeros((runs, arms))
         for run in range(runs):
             _, tally, arm = _played(play, policy, matrix, horizon, seed=run)
-            plays[run] = (tally + tally.T).sum(axis=1)
+            plays[run] = tally.played
             recommended[run, arm] = 1
         for what, counts in (("played", plays), ("recommended", recommended)):
             excess = counts - counts.mean(axis=1, keepdims=True)
@@ -271,8 +271,8 @@ class _Game:
 
 def _played(
     play: loop.Play, policy: Policy, matrix: np.ndarray, horizon: int, seed: int, stride: int = loop.FOREVER
-) -> tuple[tuple[State, np.random.Generator, np.random.Generator], np.ndarray, int]:
-    state, tally = policy.start(len(matrix), horizon), np.zeros(matrix.shape)
+) -> tuple[tuple[State, np.random.Generator, np.random.Generator], loop.Tally, int]:
+    state, tally = policy.start(len(matrix), horizon), loop.new_tally(len(matrix))
     coin, luck = loop.streams(seed, 0)
     rng = loop.tie_break_rng(seed, 0, horizon)
     _, arm = play(state, policy.params, matrix, tally, 1, horizon, stride, loop.FOREVER, coin, luck, rng)

@@ -21,10 +21,10 @@ import numpy as np, duels
 from duels.engine import loop
 chosen, matrix = duels.policy("random"), duels.problem("arxiv-6").array
 play = loop.ready(chosen, 6, 100, matrix)
-tally = np.zeros((6, 6))
+tally = loop.new_tally(6)
 coin, luck = loop.streams(0, 0)
 t, arm = play(chosen.start(6), chosen.params, matrix, tally, 1, 100, loop.FOREVER, 1000, coin, luck, coin)
-print(duels.__file__, sum(play.stats.cache_hits.values()), tally.tolist(), arm)
+print(duels.__file__, sum(play.stats.cache_hits.values()), tally.wins.tolist(), arm)
 """
 
 
@@ -109,16 +109,16 @@ def test_an_unwritable_cache_is_no_obstacle(monkeypatch):
     chosen, matrix = policy("random"), frozen(np.full((3, 3), 0.5))
     play = loop.ready(chosen, 3, 10, matrix)
     coin, luck = loop.streams(0, 0)
-    tally = np.zeros((3, 3))
+    tally = loop.new_tally(3)
     play(chosen.start(3), chosen.params, matrix, tally, 1, 10, loop.FOREVER, 10, coin, luck, coin)
-    assert tally.sum() == 10
+    assert tally.wins.sum() == 10
 
 
 def test_calls_keep_nothing_of_what_they_were_given():
     chosen, matrix = policy("random"), duels.problem("arxiv-6").array
     play = loop.ready(chosen, 6, 10, matrix)
-    state, tally, (coin, luck) = chosen.start(6), np.zeros((6, 6)), loop.streams(0, 0)
-    given = (coin, luck, tally, matrix, state.wins)
+    state, tally, (coin, luck) = chosen.start(6), loop.new_tally(6), loop.streams(0, 0)
+    given = (coin, luck, tally.wins, matrix, state.wins)
     before = [sys.getrefcount(one) for one in given]
     for _ in range(5):
         play(state, chosen.params, matrix, tally, 1, 10, loop.FOREVER, 10, coin, luck, coin)

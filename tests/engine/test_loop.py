@@ -19,7 +19,7 @@ SPECS = ["rucb", "rucb:alpha=0.8,variant=icml", "savage", "btm:gamma=0.3", "inte
 
 def trace(play, chosen, matrix, horizon, seed, stride=FOREVER, pieces=None):
     """All that a run leaves behind, played in one go or in pieces of time or of budget."""
-    state, tally = chosen.start(len(matrix), horizon), np.zeros(matrix.shape)
+    state, tally = chosen.start(len(matrix), horizon), loop.new_tally(len(matrix))
     coin, luck = loop.streams(seed, 0)
     t = 1
     while t <= horizon:
@@ -87,7 +87,7 @@ def test_self_duels_that_teach_are_drawn():
         play = loop.ready(chosen, 3, 1000, matrix)
         _, tally, _, luck_state = trace(play, chosen, matrix, 1000, 0)
         _, luck = loop.streams(0, 0)
-        luck.random(1000 if drawn else round(tally.sum() - tally.trace()))
+        luck.random(1000 if drawn else round(tally.wins.sum() - tally.wins.trace()))
         assert luck_state == luck.bit_generator.state
 
 
@@ -95,7 +95,7 @@ def test_tally_counts_every_step():
     chosen, matrix = policy("rucb"), duels.problem("cyclic-4").array
     play = loop.ready(chosen, 4, 10**15, matrix)
     _, tally, _, _ = trace(play, chosen, matrix, 10**15, 0)
-    assert tally.sum() == 10**15
+    assert tally.wins.sum() == 10**15
 
 
 @pytest.mark.parametrize("late", [10**6, 10**9, 10**12, 10**15])
@@ -180,10 +180,10 @@ def test_play_keeps_to_its_stride_and_budget():
     def go(t, until, stride, budget):
         return play(state, chosen.params, matrix, tally, t, until, stride, budget, coin, luck, np.random.default_rng(0))
 
-    state, tally = chosen.start(2), np.zeros((2, 2))
+    state, tally = chosen.start(2), loop.new_tally(2)
     coin, luck = loop.streams(0, 0)
     assert go(1, 1000, 1, 7) == (8, -1)
-    assert tally.sum() == 7
+    assert tally.wins.sum() == 7
     for n in range(9, 40):  # won all, so that self-duels have begun
         chosen.module.update(state, chosen.params, n, 0, 1, 1.0)
     assert go(40, 1000, 5, 3) == (55, -1)  # three jumps of five

@@ -78,7 +78,7 @@ def test_finds_the_borda_winner_where_another_arm_is_the_condorcet_winner():
     play = loop.ready(borda_ucb, 3, 20_000, P)
     others = np.zeros(2)
     for run in range(10):
-        state, tally = borda_ucb.start(3), np.zeros((3, 3))
+        state, tally = borda_ucb.start(3), loop.new_tally(3)
         coin, luck = loop.streams(0, run)
         pulled = []
         for begin, end in ((1, 10_000), (10_001, 20_000)):

@@ -208,14 +208,13 @@ def test_finds_the_copeland_winner_on_a_cycle():
     # 0.02; the bar of 0.3 is more than ten standard deviations away.
     play, arms = loop.ready(ccb, 5, 20_000, CYCLE), np.zeros(2)
     for run in range(10):
-        state, tally = ccb.start(5), np.zeros((5, 5))
+        state, tally = ccb.start(5), loop.new_tally(5)
         coin, luck = loop.streams(0, run)
         others = []
         for begin, end in ((1, 10_000), (10_001, 20_000)):
             adviser = loop.tie_break_rng(0, run, end)
             _, arm = play(state, ccb.params, CYCLE, tally, begin, end, loop.FOREVER, loop.FOREVER, coin, luck, adviser)
-            played = (tally + tally.T).sum(axis=1)
-            others.append(played.sum() - played[0])
+            others.append(tally.played[1:].sum())
         assert arm == 0
         arms += [others[0], others[1] - others[0]]
     assert arms[1] < 0.3 * arms[0]

@@ -162,10 +162,10 @@ from duels.engine import loop
 chosen = duels.policy(importlib.import_module("duels.policies.doubling"))
 matrix = duels.problem("cyclic-4").array
 play = loop.ready(chosen, 4, 3000, matrix)
-tally = np.zeros((4, 4))
+tally = loop.new_tally(4)
 coin, luck = loop.streams(0, 0)
 play(chosen.start(4), chosen.params, matrix, tally, 1, 3000, loop.FOREVER, 9000, coin, luck, coin)
-print(duels.__file__, sum(play.stats.cache_hits.values()), tally.tolist())
+print(duels.__file__, sum(play.stats.cache_hits.values()), tally.wins.tolist())
 """
 
 

@@ -303,16 +303,16 @@ def test_finds_copeland_winners_of_a_cycle():
     play = loop.ready(ECW_RMED, 4, horizon, CYCLE)
     first, second = 0.0, 0.0
     for run in range(10):
-        state, tally = ECW_RMED.start(4), np.zeros((4, 4))
+        state, tally = ECW_RMED.start(4), loop.new_tally(4)
         coin, luck = loop.streams(2, run)
         play(state, ECW_RMED.params, CYCLE, tally, 1, horizon // 2, FOREVER, FOREVER, coin, luck, coin)
-        half = tally[3].sum() + tally[:, 3].sum()
+        half = tally.played[3]
         _, arm = play(
             state, ECW_RMED.params, CYCLE, tally, horizon // 2 + 1, horizon, FOREVER, FOREVER, coin, luck, coin
         )
-        first, second = first + half, second + tally[3].sum() + tally[:, 3].sum() - half
+        first, second = first + half, second + tally.played[3] - half
         assert arm in (0, 1, 2)
-        assert np.trace(tally) > 0.9 * horizon
+        assert np.trace(tally.wins) > 0.9 * horizon
     assert second < 0.3 * first
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from duels.policies.kernels import choose, choose_majority, majorities, nth_pair, record, remove
+from duels.policies.kernels import choose, choose_majority, majorities, nth_pair, record, record_lead, remove
 
 
 class Draws:
@@ -55,3 +55,13 @@ def test_majorities_count_members_only_and_no_pair_that_is_level():
     assert [majorities(wins, everyone, 3, i) for i in range(3)] == [1, 1, 0]
     assert choose_majority(wins, everyone, 4, Draws()) == 0
     assert [choose_majority(wins, everyone, 3, Draws(draw)) for draw in (0.4, 0.6)] == [0, 1]
+
+
+def test_record_lead_keeps_the_number_of_majorities():
+    """After each of 400 duels among four arms, ties included, against a count of all pairs."""
+    wins, ahead, everyone, rng = np.zeros((4, 4)), np.zeros(4, np.int64), np.arange(4), np.random.default_rng(0)
+    for _ in range(400):
+        i, j = rng.choice(4, 2, replace=False)
+        record_lead(wins, ahead, i, j, rng.choice([0.0, 0.5, 1.0]))
+        assert ahead.tolist() == [majorities(wins, everyone, 4, arm) for arm in range(4)]
+    assert wins.sum() == 400

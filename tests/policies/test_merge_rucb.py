@@ -209,7 +209,7 @@ def test_batches_stay_a_partition(arms):
     matrix = frozen(np.where(rank[:, None] < rank, 0.95, 0.05) + 0.45 * np.eye(arms))
     chosen = duels.policy(MERGE_RUCB, alpha=1.5, delta=0.9)
     play = loop.ready(chosen, arms, 10**6, matrix)
-    state, tally = chosen.start(arms, 10**6), np.zeros(matrix.shape)
+    state, tally = chosen.start(arms, 10**6), loop.new_tally(arms)
     coin, luck = loop.streams(0, 0)
     t, sizes = 1, set()
     while state.left[0] > 1 and t < 10**6:

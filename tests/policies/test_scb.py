@@ -220,7 +220,7 @@ def test_rounds_are_squares_of_each_other():
 
 def test_the_winner_duels_itself_to_the_end_of_the_round():
     matrix = np.array([[0.5, 0.9, 0.9], [0.1, 0.5, 0.9], [0.1, 0.1, 0.5]])
-    state, tally = scb.start(3), np.zeros((3, 3))
+    state, tally = scb.start(3), loop.new_tally(3)
     coin, luck = loop.streams(0, 0)
     play = loop.bind(scb, compiled=False)
     t, arm = play(state, scb.params, matrix, tally, 1, 30_000, loop.FOREVER, loop.FOREVER, coin, luck, coin)
@@ -233,16 +233,16 @@ def test_finds_the_copeland_winner_on_a_cycle():
     # this goes wrong with probability δ = ln T / T = 0.0002 in a run at most.
     play = loop.ready(careful, 5, 20_000, CYCLE)
     for run in range(10):
-        state, tally = careful.start(5), np.zeros((5, 5))
+        state, tally = careful.start(5), loop.new_tally(5)
         coin, luck = loop.streams(0, run)
         adviser = loop.tie_break_rng(0, run, 20_000)
         play(state, careful.params, CYCLE, tally, 1, 10_000, loop.FOREVER, loop.FOREVER, coin, luck, adviser)
-        half = tally.copy()
+        half = tally.wins[0, 0]
         _, arm = play(
             state, careful.params, CYCLE, tally, 10_001, 20_000, loop.FOREVER, loop.FOREVER, coin, luck, adviser
         )
         assert arm == 0
-        assert (tally - half)[0, 0] == 10_000
+        assert tally.wins[0, 0] - half == 10_000
 
 
 def test_regret_on_arithmetic_8():

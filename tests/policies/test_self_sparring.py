@@ -53,10 +53,10 @@ def test_same_duels_as_the_listing(arms, eta):
     play = loop.ready(policy, arms, horizon, matrix)
     for seed in range(3):
         S, F, expected = listing(matrix, horizon, eta, *loop.streams(seed, 0))
-        state, tally, (coin, luck) = policy.start(arms), np.zeros((arms, arms)), loop.streams(seed, 0)
+        state, tally, (coin, luck) = policy.start(arms), loop.new_tally(arms), loop.streams(seed, 0)
         play(state, policy.params, matrix, tally, 1, horizon, FOREVER, FOREVER, coin, luck, coin)
-        np.testing.assert_array_equal(tally, expected)
-        assert np.trace(tally) > 0
+        np.testing.assert_array_equal(tally.wins, expected)
+        assert np.trace(tally.wins) > 0
         np.testing.assert_allclose(state.won, S + 1)
         np.testing.assert_allclose(state.lost, F + 1)
 

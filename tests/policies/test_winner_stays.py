@@ -118,12 +118,12 @@ def test_weak_regret_stops_growing():
     play = loop.ready(WEAK, len(matrix), horizon, matrix)
     first, second = 0.0, 0.0
     for run in range(20):
-        state, tally = WEAK.start(len(matrix)), np.zeros(matrix.shape)
+        state, tally = WEAK.start(len(matrix)), loop.new_tally(len(matrix))
         coin, luck = loop.streams(1, run)
         for start, end in ((1, horizon // 2), (horizon // 2 + 1, horizon)):
-            before = tally[1:, 1:].sum()
+            before = tally.wins[1:, 1:].sum()
             play(state, WEAK.params, matrix, tally, start, end, FOREVER, FOREVER, coin, luck, coin)
-            without = tally[1:, 1:].sum() - before
+            without = tally.wins[1:, 1:].sum() - before
             first, second = (first + without, second) if start == 1 else (first, second + without)
     assert second < first / 3
 

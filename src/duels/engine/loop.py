@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,21 @@ LATEST = 10**15  # the largest horizon for which all arithmetic on times is exac
 Play = Callable[..., tuple[int, int]]  # `play`, with kernels in it
 
 
+class Tally(NamedTuple):
+    """What a run has played so far: counts of pairs, and counts of arms that make regret quick to compute."""
+
+    wins: np.ndarray  # (K, K) float64: duels i won over j, a tie a half to both; [i, i] = duels of i with itself
+    played: np.ndarray  # (K,) float64: how often the arm was one of the two; twice for a duel with itself
+    cheaper: np.ndarray  # (K,) float64: how often it was the one with the smaller cost; once per duel
+    cost: np.ndarray  # (K,) float64: the cost of each arm
+
+
+def new_tally(arms: int, cost: np.ndarray | None = None) -> Tally:
+    """Return a tally without duels; by default all arms cost the same."""
+    costs = np.zeros(arms) if cost is None else np.array(cost)  # a copy: numba has another type for read-only arrays
+    return Tally(np.zeros((arms, arms)), np.zeros(arms), np.zeros(arms), costs)
+
+
 UNBOUND: Any = None
 select = update = skip = recommend = outcome = UNBOUND  # placeholders for a policy's kernels and a world's outcome
 
@@ -35,7 +50,7 @@ def play(
     state: State,
     params: object,
     world: object,
-    tally: np.ndarray,
+    tally: Tally,
     t: int,
     until: int,
     stride: int,
@@ -44,11 +59,8 @@ def play(
     luck: np.random.Generator,
     adviser: np.random.Generator,
 ) -> tuple[int, int]:
-    """Play steps t … until, at most `budget` of them one by one; the next time, and the arm recommended at the end.
-
-    `tally[i, j]` counts the duels i won over j (a tie a half to both), `tally[i, i]` the duels of i with itself.
-    """
-    arms = len(tally)
+    """Play steps t … until, at most `budget` of them one by one; the next time, and the arm recommended at the end."""
+    arms = len(tally.played)
     while t <= until and budget > 0:
         budget -= 1
         i, j = select(state, params, t, coin)
@@ -57,18 +69,31 @@ def play(
         later = t if i != j else skip(state, params, t)
         if later > t:  # a self-duel that teaches nothing, and the same one until `later`
             later = min(later, t + stride, until + 1)
-            tally[i, i] += later - t
+            count_self_duels(tally, i, later - t)
             t = later
             continue
         won = outcome(world, i, j, luck)
         update(state, params, t, i, j, won)
         if i == j:
-            tally[i, i] += 1.0
+            count_self_duels(tally, i, 1)
         else:
-            tally[i, j] += won
-            tally[j, i] += 1.0 - won
+            count_duel(tally, i, j, won)
         t += 1
     return t, recommend(state, adviser) if t > until else -1
+
+
+def count_duel(tally: Tally, i: int, j: int, won: float) -> None:
+    tally.wins[i, j] += won
+    tally.wins[j, i] += 1.0 - won
+    tally.played[i] += 1.0
+    tally.played[j] += 1.0
+    tally.cheaper[i if tally.cost[i] <= tally.cost[j] else j] += 1.0
+
+
+def count_self_duels(tally: Tally, i: int, duels: int) -> None:
+    tally.wins[i, i] += duels
+    tally.played[i] += 2.0 * duels
+    tally.cheaper[i] += duels
 
 
 def draw_from_matrix(world: np.ndarray, i: int, j: int, luck: np.random.Generator) -> float:
@@ -176,7 +201,7 @@ def ready(
 ) -> Play:
     """Like `bind`, and compile at once: compiling must not happen in a thread, nor be timed as play."""
     coin, luck = streams(0, 0)
-    state, tally = policy.start(arms, horizon), np.zeros((arms, arms))
+    state, tally = policy.start(arms, horizon), new_tally(arms)
 
     def trial(bound: Kernel) -> None:
         bound(state, policy.params, world, tally, 1, 0, 1, 0, coin, luck, coin)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import InvalidInput
-from .kernels import choose
-from .sparring import choose_largest, largest_index
+from .kernels import choose, choose_largest
+from .sparring import largest_index
 
 NAME = "Borda-UCB"
 PAPER = "Auer, Cesa-Bianchi, Fischer: Finite-time Analysis of the Multiarmed Bandit Problem (2002), on Borda scores"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import InvalidInput
-from .kernels import choose, choose_majority, record
+from .kernels import choose, choose_largest, record_lead
 from .rucb import bounds as bounds
 from .rucb import check_unplayed, first_time
 
@@ -44,7 +44,7 @@ class State(NamedTuple):
     size: np.ndarray  # (K,) int64: |B_t^i|
     open: np.ndarray  # (K,) int64: how many of B_t^i neither surely beat i nor surely lose to it
     most: np.ndarray  # (1,) int64: L_C, the losses of a Copeland winner as far as known
-    everyone: np.ndarray  # (K,) int64: 0 … K − 1
+    ahead: np.ndarray  # (K,) int64: how many arms i beats by observed majority
 
 
 def check(params):
@@ -72,7 +72,7 @@ def init(arms, horizon, params):
         size=np.zeros(arms, np.int64),
         open=np.zeros(arms, np.int64),
         most=np.full(1, arms),  # 4
-        everyone=np.arange(arms),
+        ahead=np.zeros(arms, np.int64),
     )
 
 
@@ -289,7 +289,7 @@ def challenger(state, c, narrow, limit, rng):
 def update(state, params, t, i, j, outcome):
     if i == j:
         return
-    record(state.wins, i, j, outcome)  # 14
+    record_lead(state.wins, state.ahead, i, j, outcome)  # 14
     won, lost = state.wins[i, j], state.wins[j, i]
     n = won + lost
     state.share[i, j] = lost / n
@@ -317,4 +317,4 @@ def skip(state, params, t):
 
 
 def recommend(state, rng):
-    return choose_majority(state.wins, state.everyone, len(state.everyone), rng)
+    return choose_largest(state.ahead, rng)

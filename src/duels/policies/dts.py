@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import InvalidInput
 from .betas import draw_above_half, learn
-from .kernels import choose, choose_majority, record
+from .kernels import choose, choose_largest, record_lead
 from .rucb import intervals
 
 NAME = "D-TS"
@@ -52,7 +52,7 @@ class State(NamedTuple):
     lost: np.ndarray  # (W, ⌈log₂ K⌉) int64: bit l of lost[w, p] is binary digit p of that arm's losses in other rows
     losses: np.ndarray  # (K,) int64: all arms' losses in a sampled tournament, for DTS⁺
     regret: np.ndarray  # (K,) float64: the estimated regret of the tied, −1 for the others, for DTS⁺
-    everyone: np.ndarray  # (K,) int64: 0 … K − 1
+    ahead: np.ndarray  # (K,) int64: how many arms i beats by observed majority
 
 
 def check(params):
@@ -85,7 +85,7 @@ def init(arms, horizon, params):
         lost=np.zeros((words, arms.bit_length()), np.int64),
         losses=np.zeros(arms, np.int64),
         regret=np.zeros(arms),
-        everyone=np.arange(arms),
+        ahead=np.zeros(arms, np.int64),
     )
 
 
@@ -253,7 +253,7 @@ def second(state, first, limit, rng):
 def update(state, params, t, i, j, outcome):
     if i == j:
         return
-    record(state.wins, i, j, outcome)
+    record_lead(state.wins, state.ahead, i, j, outcome)
     learn(state.wins, state.chance, state.mass, i, j, outcome)
     set_digits(state, i, j)
     set_digits(state, j, i)
@@ -274,7 +274,7 @@ def set_digits(state, i, j):
 
 
 def recommend(state, rng):
-    return choose_majority(state.wins, state.everyone, len(state.everyone), rng)
+    return choose_largest(state.ahead, rng)
 
 
 def bounds(state, params, t):

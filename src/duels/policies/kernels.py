@@ -28,6 +28,14 @@ def record(wins, i, j, outcome):
     wins[j, i] += 1.0 - outcome
 
 
+def record_lead(wins, ahead, i, j, outcome):
+    """Like `record`; `ahead[i]` counts the arms that i beats by observed majority."""
+    won, lost = wins[i, j], wins[j, i]
+    record(wins, i, j, outcome)
+    ahead[i] += int(wins[i, j] > wins[j, i]) - int(won > lost)
+    ahead[j] += int(wins[j, i] > wins[i, j]) - int(lost > won)
+
+
 def remove(members, size, member):
     """Take one out of the first `size` members, keeping their order; the new size."""
     kept = 0
@@ -36,6 +44,22 @@ def remove(members, size, member):
         members[kept] = here
         kept += here != member
     return kept
+
+
+def choose_largest(values, rng):
+    """The place of the largest value, ties at random."""
+    most, ties = values[0], 0
+    for k in range(len(values)):
+        if values[k] > most:
+            most, ties = values[k], 0
+        ties += values[k] == most
+    n = choose(ties, rng)
+    for k in range(len(values)):
+        if values[k] == most:
+            if n == 0:
+                break
+            n -= 1
+    return k
 
 
 def choose_majority(wins, members, size, rng):

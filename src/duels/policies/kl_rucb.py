@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import InvalidInput
 from .divergences import kl, kl_upper
-from .kernels import choose, choose_majority, record
+from .kernels import choose, choose_largest, record_lead
 from .rucb import champion, first_time, refill, set_z, smallest_against
 
 NAME = "KL-RUCB"
@@ -42,7 +42,7 @@ class State(NamedTuple):
     pool: np.ndarray  # (K,) int64: the potential champions in ascending order …
     size: np.ndarray  # (1,) int64: … and their number
     limits: np.ndarray  # (2,) float64: the pool is valid from the first 2α ln t up to the second, when an arm returns
-    everyone: np.ndarray  # (K,) int64: 0 … K − 1
+    ahead: np.ndarray  # (K,) int64: how many arms i beats by observed majority
 
 
 def check(params):
@@ -68,7 +68,7 @@ def init(arms, horizon, params):
         pool=np.arange(arms),
         size=np.full(1, arms),
         limits=np.zeros(2),
-        everyone=np.arange(arms),
+        ahead=np.zeros(arms, np.int64),
     )
 
 
@@ -138,7 +138,7 @@ def challenger(state, top, rng):
 def update(state, params, t, i, j, outcome):
     if i == j:
         return
-    record(state.wins, i, j, outcome)
+    record_lead(state.wins, state.ahead, i, j, outcome)
     won, lost = state.wins[i, j], state.wins[j, i]
     n = won + lost
     state.base[i, j] = state.base[j, i] = STALE
@@ -153,7 +153,7 @@ def skip(state, params, t):
 
 
 def recommend(state, rng):
-    return choose_majority(state.wins, state.everyone, len(state.everyone), rng)
+    return choose_largest(state.ahead, rng)
 
 
 def bounds(state, params, t):

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import InvalidInput
 from .betas import learn
-from .kernels import FOREVER, choose, majorities, record, remove
+from .kernels import FOREVER, choose, record_lead, remove
 
 NAME = "MergeDTS"
 PAPER = "Li, Markov, de Rijke, Zoghi: MergeDTS (ACM TOIS 2020)"
@@ -45,7 +45,7 @@ class State(NamedTuple):
     stage: np.ndarray  # (1,) int64: S
     beaten: np.ndarray  # (K,) int64: the sampled score of each member of a batch
     explored: np.ndarray  # (1,) int64: the time at which one arm was left; 0 before that
-    everyone: np.ndarray  # (K,) int64: 0 … K − 1
+    ahead: np.ndarray  # (K,) int64: how many arms i beats by observed majority
     log_c: float  # ln C
     inverse: float  # 1/C
 
@@ -82,7 +82,7 @@ def init(arms, horizon, params):
         stage=np.ones(1, np.int64),
         beaten=np.zeros(arms, np.int64),
         explored=np.zeros(1, np.int64),
-        everyone=np.arange(arms),
+        ahead=np.zeros(arms, np.int64),
         log_c=log_c,
         inverse=math.exp(-log_c),
     )
@@ -255,7 +255,7 @@ def sampled_weakest(wins, members, size, first, rng):
 def update(state, params, t, i, j, outcome):
     if i == j:
         return
-    record(state.wins, i, j, outcome)
+    record_lead(state.wins, state.ahead, i, j, outcome)
     learn(state.wins, state.chance, state.mass, i, j, outcome)
     lead = state.wins[i, j] - state.wins[j, i]
     z = lead * lead / (4.0 * (state.wins[i, j] + state.wins[j, i]))
@@ -282,13 +282,13 @@ def recommend(state, rng):
     """The remaining arm that beats the most arms, those that left included, by observed majority, ties at random."""
     most, ties = -1, 0
     for k in range(state.size[0]):
-        beaten = majorities(state.wins, state.everyone, len(state.everyone), state.alive[k])
+        beaten = state.ahead[state.alive[k]]
         if beaten > most:
             most, ties = beaten, 0
         ties += beaten == most
     n = choose(ties, rng)
     for k in range(state.size[0]):
-        if majorities(state.wins, state.everyone, len(state.everyone), state.alive[k]) == most:
+        if state.ahead[state.alive[k]] == most:
             if n == 0:
                 break
             n -= 1

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import InvalidInput
-from .kernels import FOREVER, choose, majorities, record, remove
+from .kernels import FOREVER, choose, record_lead, remove
 from .rmed1 import shuffle
 
 NAME = "MergeRUCB"
@@ -39,7 +39,7 @@ class State(NamedTuple):
     due: np.ndarray  # (1,) bool: whether batches are merged at the next step, where they can be ordered at random
     explored: np.ndarray  # (1,) int64: the time at which one arm was left; 0 before that
     order: np.ndarray  # (K,) int64: scratch space for an order of arms or batches
-    everyone: np.ndarray  # (K,) int64: 0 … K − 1
+    ahead: np.ndarray  # (K,) int64: how many arms i beats by observed majority
     log_c: float  # ln C(δ) …
     c: float  # … and C(δ), infinite if a float cannot hold it
 
@@ -70,7 +70,7 @@ def init(arms, horizon, params):
         due=np.zeros(1, np.bool_),
         explored=np.zeros(1, np.int64),
         order=np.zeros(arms, np.int64),
-        everyone=np.arange(arms),
+        ahead=np.zeros(arms, np.int64),
         log_c=log_c,
         c=math.exp(log_c) if log_c < 709.0 else math.inf,
     )
@@ -149,7 +149,7 @@ def upper(won, lost, bonus):
 def update(state, params, t, i, j, outcome):
     if i == j:
         return
-    record(state.wins, i, j, outcome)
+    record_lead(state.wins, state.ahead, i, j, outcome)
     if state.place[i] != state.place[j] or state.place[i] < 0 or state.number[0] == 0:
         return
     lead = state.wins[i, j] - state.wins[j, i]
@@ -237,13 +237,13 @@ def recommend(state, rng):
     """The remaining arm that beats the most arms by observed majority, ties at random."""
     most, ties = -1, 0
     for i in range(len(state.place)):
-        beaten = majorities(state.wins, state.everyone, len(state.everyone), i) if state.place[i] >= 0 else -1
+        beaten = state.ahead[i] if state.place[i] >= 0 else -1
         if beaten > most:
             most, ties = beaten, 0
         ties += beaten == most
     n = choose(ties, rng)
     for i in range(len(state.place)):
-        if state.place[i] >= 0 and majorities(state.wins, state.everyone, len(state.everyone), i) == most:
+        if state.place[i] >= 0 and state.ahead[i] == most:
             if n == 0:
                 break
             n -= 1

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import InvalidInput
-from .kernels import choose
-from .sparring import choose_largest, largest_index
+from .kernels import choose, choose_largest
+from .sparring import largest_index
 
 NAME = "MultiSBM"
 PAPER = "Ailon, Karnin, Joachims: Reducing Dueling Bandits to Cardinal Bandits (ICML 2014)"

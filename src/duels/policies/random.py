@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .kernels import choose, choose_majority, nth_pair, record
+from .kernels import choose, choose_largest, nth_pair, record_lead
 
 NAME = "Random"
 PAPER = "no paper: every pair of different arms is equally likely"
@@ -19,7 +19,7 @@ class Params(NamedTuple):
 
 class State(NamedTuple):
     wins: np.ndarray  # (K, K) float64: wins[i, j] = duels i won over j; a tie adds a half to both
-    everyone: np.ndarray  # (K,) int64: 0 … K − 1
+    ahead: np.ndarray  # (K,) int64: how many arms i beats by observed majority
 
 
 def check(params):
@@ -27,18 +27,18 @@ def check(params):
 
 
 def init(arms, horizon, params):
-    return State(wins=np.zeros((arms, arms)), everyone=np.arange(arms))
+    return State(wins=np.zeros((arms, arms)), ahead=np.zeros(arms, np.int64))
 
 
 def select(state, params, t, rng):
-    arms = len(state.everyone)
+    arms = len(state.ahead)
     return nth_pair(choose(arms * (arms - 1) // 2, rng), arms)
 
 
 def update(state, params, t, i, j, outcome):
     if i != j:
-        record(state.wins, i, j, outcome)
+        record_lead(state.wins, state.ahead, i, j, outcome)
 
 
 def recommend(state, rng):
-    return choose_majority(state.wins, state.everyone, len(state.everyone), rng)
+    return choose_largest(state.ahead, rng)

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import InvalidInput
 from .betas import learn
-from .kernels import choose, choose_majority, record
+from .kernels import choose, choose_largest, record_lead
 from .rucb import bounds as bounds
 from .rucb import challenger, champion, check_unplayed, highest, refill, set_z, smallest_against
 
@@ -42,7 +42,7 @@ class State(NamedTuple):
     limits: np.ndarray  # (2,) float64: … and the range of α ln t for which the pool is valid
     crowned: np.ndarray  # (K,) int64: how often an arm has been champion
     last: np.ndarray  # (1,) int64: the last arm that won a sampled tournament, with which the next search starts
-    everyone: np.ndarray  # (K,) int64: 0 … K − 1
+    ahead: np.ndarray  # (K,) int64: how many arms i beats by observed majority
     pooled: bool
 
 
@@ -75,7 +75,7 @@ def init(arms, horizon, params):
         limits=np.zeros(2),
         crowned=np.zeros(arms, np.int64),
         last=np.zeros(1, np.int64),
-        everyone=np.arange(arms),
+        ahead=np.zeros(arms, np.int64),
         pooled=params.fallback == "pool",
     )
 
@@ -141,7 +141,7 @@ def least_crowned(crowned, rng):
 def update(state, params, t, i, j, outcome):
     if i == j:
         return
-    record(state.wins, i, j, outcome)
+    record_lead(state.wins, state.ahead, i, j, outcome)
     learn(state.wins, state.chance, state.mass, i, j, outcome)
     won, lost = state.wins[i, j], state.wins[j, i]
     n = won + lost
@@ -154,4 +154,4 @@ def update(state, params, t, i, j, outcome):
 
 
 def recommend(state, rng):
-    return choose_majority(state.wins, state.everyone, len(state.everyone), rng)
+    return choose_largest(state.ahead, rng)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import InvalidInput
-from .sparring import choose_largest
+from .kernels import choose_largest
 
 NAME = "REX3"
 PAPER = "Gajane, Urvoy, Clérot: A Relative Exponential Weighing Algorithm for Adversarial Utility-based Dueling Bandits"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import InvalidInput
-from .kernels import FOREVER, choose, choose_majority, record
+from .kernels import FOREVER, choose, choose_largest, record_lead
 
 NAME = "RUCB"
 PAPER = "Zoghi, Whiteson, Munos, de Rijke: Relative Upper Confidence Bound (ICML 2014)"
@@ -38,7 +38,7 @@ class State(NamedTuple):
     size: np.ndarray  # (1,) int64: … and their number
     limits: np.ndarray  # (2,) float64: the pool is valid from the first L up to the second, at which an arm returns
     best: np.ndarray  # (1,) int64: the hypothesised best arm of the ICML variant, −1 for none
-    everyone: np.ndarray  # (K,) int64: 0 … K − 1
+    ahead: np.ndarray  # (K,) int64: how many arms i beats by observed majority
     icml: bool
 
 
@@ -76,7 +76,7 @@ def init(arms, horizon, params):
         size=np.full(1, arms),
         limits=np.zeros(2),
         best=np.full(1, -1),
-        everyone=np.arange(arms),
+        ahead=np.zeros(arms, np.int64),
         icml=params.variant == "icml",
     )
 
@@ -173,7 +173,7 @@ def challenger(share, width, bonus, top, rng):
 def update(state, params, t, i, j, outcome):
     if i == j:
         return
-    record(state.wins, i, j, outcome)  # 7
+    record_lead(state.wins, state.ahead, i, j, outcome)  # 7
     won, lost = state.wins[i, j], state.wins[j, i]
     n = won + lost
     state.share[i, j] = lost / n
@@ -233,7 +233,7 @@ def first_time(z, alpha):
 
 
 def recommend(state, rng):
-    return choose_majority(state.wins, state.everyone, len(state.everyone), rng)
+    return choose_largest(state.ahead, rng)
 
 
 def bounds(state, params, t):

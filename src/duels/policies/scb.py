@@ -12,8 +12,7 @@ import numpy as np
 
 from ..errors import InvalidInput
 from .divergences import kl, kl_lower, kl_upper
-from .kernels import choose, record
-from .sparring import choose_largest
+from .kernels import choose, choose_largest, record
 
 NAME = "SCB"
 PAPER = "Zoghi, Karnin, Whiteson, de Rijke: Copeland Dueling Bandits (NIPS 2015)"

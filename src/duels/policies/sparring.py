@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import InvalidInput
-from .kernels import choose
+from .kernels import choose_largest
 from .rucb import challenger, highest
 
 NAME = "Sparring"
@@ -78,19 +78,3 @@ def skip(state, params, t):
 def recommend(state, rng):
     """The arm played most, on either side, ties at random."""
     return choose_largest(state.chosen, rng)
-
-
-def choose_largest(values, rng):
-    """The place of the largest value, ties at random."""
-    most, ties = values[0], 0
-    for k in range(len(values)):
-        if values[k] > most:
-            most, ties = values[k], 0
-        ties += values[k] == most
-    n = choose(ties, rng)
-    for k in range(len(values)):
-        if values[k] == most:
-            if n == 0:
-                break
-            n -= 1
-    return k

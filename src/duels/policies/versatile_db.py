@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import InvalidInput
+from .kernels import choose_largest
 from .rex3 import draw_weighted
-from .sparring import choose_largest
 
 NAME = "Versatile-DB"
 PAPER = "Saha, Gaillard: Versatile Dueling Bandits (ICML 2022)"
