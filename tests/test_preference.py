@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from duels.cli import app
 from duels.errors import InvalidInput, NoCondorcetWinner, UnknownName
 from duels.orders import _all_ordered, count_ordered_subsets, ordered_among_random, ordered_subsets_by_size
 from duels.preference import PreferenceMatrix
@@ -313,6 +314,25 @@ def test_bad_subset_sizes(size):
 def test_bad_samples():
     with pytest.raises(InvalidInput, match="samples = 0, expected at least 1"):
         problem("arxiv-6").total_order_probability(3, samples=0)
+
+
+def test_describe_prints_what_is_known_before_it_computes_more(monkeypatch, capsys):
+    """In Python a line is a function; on the command line it is printed before the next one is computed."""
+    printed = []
+    monkeypatch.setattr(PreferenceMatrix, "_subset_text", lambda self, size: printed.append(capsys.readouterr().out))
+    app(["matrix", "describe", "arithmetic-8"], standalone_mode=False)
+    assert "relaxed transitivity  gamma = 1" in printed[0]
+    assert printed[1].startswith("random subsets of 3")
+
+
+def test_subsets_of_many_arms_are_sampled(monkeypatch):
+    matrix = problem("random-condorcet:arms=501")
+    monkeypatch.setattr("duels.preference.ordered_subsets_by_size", None)
+    monkeypatch.setattr("duels.preference.count_ordered_subsets", None)
+    found = matrix.total_order_probability(3, samples=10_000)
+    expected = 1 - matrix.three_cycles / math.comb(501, 3)
+    assert not found.exact
+    assert abs(found.value - expected) < 5 * found.standard_error
 
 
 def test_describe():

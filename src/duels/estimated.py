@@ -1,6 +1,6 @@
 """Preference matrices that were estimated from counts, and what sampling error leaves open about them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -55,8 +55,15 @@ class EstimatedPreferences(PreferenceMatrix):
         loses = (chance <= (1 - confidence) / max(self.arms - 1, 1)).any(axis=1)
         return tuple(np.flatnonzero(~loses).tolist())
 
-    def describe(self) -> str:
-        """Return the matrix's properties and the certainty of its winner as text."""
+    def describe_lines(self) -> list[Callable[[], str]]:
+        """Return functions that compute the lines of `describe`, and of how certain the winner is."""
+        return [
+            *super().describe_lines(),
+            lambda: f"{'estimated from':<21} {self._source()}",
+            lambda: f"{'sampling error':<21} {self._certainty()}",
+        ]
+
+    def _source(self) -> str:
         pairs = self.comparisons[np.triu_indices(self.arms, 1)]
         least, most, total = int(pairs.min()), int(pairs.max()), int(pairs.sum())
         source = (
@@ -65,7 +72,7 @@ class EstimatedPreferences(PreferenceMatrix):
         if never := int((pairs == 0).sum()):
             are = "is" if never == 1 else "are"
             source += f"; {counted(never, 'pair')} of {len(pairs):,} never met and {are} set to ½"
-        return f"{super().describe()}\n{'estimated from':<21} {source}\n{'sampling error':<21} {self._certainty()}"
+        return source
 
     def _certainty(self) -> str:
         possible, winner = self.possible_winners(), self.condorcet_winner

@@ -41,14 +41,16 @@ def count_ordered_subsets(beats: np.ndarray, size: int, most_work: int = 1_000_0
         return None
 
 
-def ordered_subsets_by_size(beats: np.ndarray, most_work: int = 1_000_000) -> tuple[int, ...] | None:
+def ordered_subsets_by_size(
+    beats: np.ndarray, most_work: int = 1_000_000, most_additions: int = 50_000_000
+) -> tuple[int, ...] | None:
     """Count the totally ordered subsets of 0, 1, …, K arms in one pass; None if that is too much work."""
     beaten = [sum(1 << int(j) for j in np.flatnonzero(row)) for row in beats]
     known: dict[int, tuple[int, ...]] = {0: (1,)}
-    work = 0
+    work = additions = 0
 
     def counts(candidates: int) -> tuple[int, ...]:
-        nonlocal work
+        nonlocal work, additions
         if candidates not in known:
             work += candidates.bit_count()
             if work > most_work:
@@ -57,7 +59,11 @@ def ordered_subsets_by_size(beats: np.ndarray, most_work: int = 1_000_000) -> tu
             while rest:
                 best = (rest & -rest).bit_length() - 1
                 rest &= rest - 1
-                for size, found in enumerate(counts(candidates & beaten[best]), 1):
+                smaller = counts(candidates & beaten[best])
+                additions += len(smaller)
+                if additions > most_additions:
+                    raise OverflowError
+                for size, found in enumerate(smaller, 1):
                     total[size] += found
             known[candidates] = tuple(total)
         return known[candidates]

@@ -6,8 +6,8 @@ The problem setting of Zoghi et al. (2014), section 2, and the assumptions that 
 import hashlib
 import math
 import operator
-from collections.abc import Iterable, Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, partial
 from typing import NamedTuple, TypedDict
 
 import numpy as np
@@ -20,6 +20,7 @@ from .orders import count_ordered_subsets, ordered_among_random, ordered_subsets
 Arm = int | str
 TOLERANCE = 1e-9  # how far P + Pᵀ may be from 1, and the diagonal from ½
 MOST_SHOWN = 12  # arms in an HTML table
+MOST_COUNTED = 500  # arms whose ordered subsets are counted: with more, trying takes seconds and rarely succeeds
 
 
 class Probability(NamedTuple):
@@ -216,17 +217,22 @@ class PreferenceMatrix:
         """The smallest set of arms each of which beats every arm outside it."""
         # A dominating set of s arms has the s highest Copeland scores, so only prefixes of that order qualify.
         order = np.argsort(-self.copeland_scores, kind="stable")
-        ordered = self.beats[np.ix_(order, order)].astype(np.int64)
-        corner = ordered.cumsum(axis=0).cumsum(axis=1)  # corner[a, b]: wins of the first a+1 over the first b+1
+        ordered = self.beats[np.ix_(order, order)]
+        inside = total = 0  # wins of the first `size` arms over each other, and over all arms
         for size in range(1, self.arms):
-            wins_over_the_rest = corner[size - 1, -1] - corner[size - 1, size - 1]
-            if wins_over_the_rest == size * (self.arms - size):
+            last = size - 1
+            inside += int(ordered[last, :last].sum()) + int(ordered[:last, last].sum())
+            total += int(self.copeland_scores[order[last]])
+            if total - inside == size * (self.arms - size):
                 return tuple(sorted(order[:size].tolist()))
         return tuple(range(self.arms))
 
     @cached_property
     def three_cycles(self) -> int:
         """The number of triples of arms that beat each other in a cycle."""
+        scores = self.copeland_scores
+        if int(scores.sum()) == math.comb(self.arms, 2):  # no pair is level: the other triples each have one best arm
+            return math.comb(self.arms, 3) - int((scores * (scores - 1) // 2).sum())
         beats = self.beats.astype(np.float32)  # counts up to K fit exactly
         paths = beats @ beats
         return round(float(np.sum(paths * beats.T, dtype=np.float64))) // 3
@@ -318,7 +324,8 @@ class PreferenceMatrix:
     def total_order_probability(self, size: int, samples: int = 100_000, seed: int = 0) -> Probability:
         """Compute the probability that `size` arms drawn at random are totally ordered.
 
-        It is counted exactly if that is feasible, else estimated from random subsets as in the paper.
+        It is counted exactly if that is feasible, else estimated from random subsets as in the paper. With more than
+        500 arms it is always estimated, unless all arms are in a total order.
 
         Args:
             size: The number of arms in a subset.
@@ -333,13 +340,16 @@ class PreferenceMatrix:
             raise InvalidInput(f"samples = {samples}, expected at least 1")
         if size <= 1 or self.is_total_order:
             return Probability(1.0, 0.0, True)
-        counts = self._ordered_subsets
-        count = count_ordered_subsets(self.beats, size) if counts is None else counts[size]
+        count = None if self.arms > MOST_COUNTED else self._count_ordered_subsets(size)
         if count is not None:
             return Probability(count / math.comb(self.arms, size), 0.0, True)
         ordered = ordered_among_random(self.beats, size, samples, np.random.default_rng(seed))
         near = (ordered + 1) / (samples + 2)  # keeps the standard error above 0 when none or all are ordered
         return Probability(ordered / samples, math.sqrt(near * (1 - near) / samples), False)
+
+    def _count_ordered_subsets(self, size: int) -> int | None:
+        counts = self._ordered_subsets
+        return count_ordered_subsets(self.beats, size) if counts is None else counts[size]
 
     @cached_property
     def _ordered_subsets(self) -> tuple[int, ...] | None:
@@ -352,12 +362,15 @@ class PreferenceMatrix:
     def summary(self) -> MatrixSummary:
         """Return the matrix's properties as plain data: winners, gaps, cycles, transitivity, subsets."""
         winner = self.condorcet_winner
-        gaps: _Gaps = {} if winner is None else self._gap_summary(winner)
+        decided: _Gaps = {}
+        if winner is not None:
+            runner_up, gaps = self._gap_summary(winner)
+            decided = {"runner_up": runner_up, "gaps": gaps, "gamma": self.gamma}
         return {
             "name": self.name,
             "arms": self.arms,
             "condorcet_winner": None if winner is None else self._names[winner],
-            **gaps,
+            **decided,
             "borda_winners": self._called(self.borda_winners),
             "copeland_winners": self._called(self.copeland_winners),
             "copeland_score": int(self.copeland_scores.max()),
@@ -365,17 +378,18 @@ class PreferenceMatrix:
             "three_cycles": self.three_cycles,
             "total_order": self.is_total_order,
             "strongly_transitive": self.is_strongly_transitive,
-            "subsets": [self._subsets(size) for size in (3, 4, 8, 16, 32, 64) if size < self.arms],
+            "subsets": [self._subsets(size) for size in self._subset_sizes],
         }
 
-    def _gap_summary(self, winner: int) -> _Gaps:
+    @property
+    def _subset_sizes(self) -> list[int]:
+        return [size for size in (3, 4, 8, 16, 32, 64) if size < self.arms]
+
+    def _gap_summary(self, winner: int) -> tuple[str, list[float]]:
+        """The arm closest to the winner; the smallest, the median and the largest gap."""
         others = np.delete(np.arange(self.arms), winner)
         gaps = self.gaps[others]
-        return {
-            "runner_up": self._names[others[gaps.argmin()]],
-            "gaps": [float(gaps.min()), float(np.median(gaps)), float(gaps.max())],
-            "gamma": self.gamma,
-        }
+        return self._names[others[gaps.argmin()]], [float(gaps.min()), float(np.median(gaps)), float(gaps.max())]
 
     def _subsets(self, size: int) -> SubsetSummary:
         ordered = self.total_order_probability(size, samples=10_000)
@@ -388,34 +402,56 @@ class PreferenceMatrix:
 
     def describe(self) -> str:
         """Return the matrix's properties as a dozen lines of text."""
-        facts = self.summary()
-        rows = [("arms", str(self.arms)), ("Condorcet winner", facts["condorcet_winner"] or "none")]
-        if facts["condorcet_winner"] is not None:
-            least, median, largest = facts["gaps"]
-            spread = f"{least:.4g} (to {facts['runner_up']}), median {median:.4g}, largest {largest:.4g}"
-            rows.append(("gaps", spread))
-        smith = facts["smith_set"]
+        return "\n".join(line() for line in self.describe_lines())
+
+    def describe_lines(self) -> list[Callable[[], str]]:
+        """Return functions that compute the lines of `describe`, those that may take long last."""
+        properties = self._properties()
+        width = max(len(label) for label, _ in properties)
+
+        def line(label: str, text: Callable[[], str]) -> str:
+            return f"{label:<{width}}  {text()}"
+
+        return [partial(line, label, text) for label, text in properties]
+
+    def _properties(self) -> list[tuple[str, Callable[[], str]]]:
+        """The labels of the lines of `describe`, and functions that return their texts."""
+        winner, most = self.condorcet_winner, int(self.copeland_scores.max())
+        rows: list[tuple[str, Callable[[], str]]] = [
+            ("arms", lambda: str(self.arms)),
+            ("Condorcet winner", lambda: "none" if winner is None else self._names[winner]),
+        ]
+        if winner is not None:
+            rows.append(("gaps", lambda: self._gaps_text(winner)))
         rows += [
-            ("Borda winner", _listed(facts["borda_winners"])),
+            ("Borda winner", lambda: _listed(self._called(self.borda_winners))),
             (
                 "Copeland winners",
-                f"{_listed(facts['copeland_winners'])} (beat {facts['copeland_score']} of {self.arms - 1})",
+                lambda: f"{_listed(self._called(self.copeland_winners))} (beat {most} of {self.arms - 1})",
             ),
-            ("Smith set", f"{len(smith)} {'arm' if len(smith) == 1 else 'arms'}: {_listed(smith)}"),
-            ("three-cycles", f"{self.three_cycles} of {math.comb(self.arms, 3)} triples"),
-            ("total order", "yes" if self.is_total_order else "no"),
-            ("strong transitivity", "yes" if self.is_strongly_transitive else "no"),
+            ("Smith set", self._smith_text),
+            ("three-cycles", lambda: f"{self.three_cycles} of {math.comb(self.arms, 3)} triples"),
+            ("total order", lambda: "yes" if self.is_total_order else "no"),
+            ("strong transitivity", lambda: "yes" if self.is_strongly_transitive else "no"),
         ]
-        if "gamma" in facts:
-            rows.append(("relaxed transitivity", f"gamma = {facts['gamma']:.4g}"))
-        for subset in facts["subsets"]:
-            error = f" ± {subset['standard_error']:.1g}" if subset["standard_error"] else ""
-            text = (
-                f"{subset['condorcet']:.3f} have a Condorcet winner, {subset['total_order']:.3g}{error} a total order"
-            )
-            rows.append((f"random subsets of {subset['size']}", text))
-        width = max(len(label) for label, _ in rows)
-        return "\n".join(f"{label:<{width}}  {text}" for label, text in rows)
+        if winner is not None:
+            rows.append(("relaxed transitivity", lambda: f"gamma = {self.gamma:.4g}"))
+        for size in self._subset_sizes:
+            rows.append((f"random subsets of {size}", partial(self._subset_text, size)))
+        return rows
+
+    def _gaps_text(self, winner: int) -> str:
+        runner_up, (least, median, largest) = self._gap_summary(winner)
+        return f"{least:.4g} (to {runner_up}), median {median:.4g}, largest {largest:.4g}"
+
+    def _smith_text(self) -> str:
+        smith = self._called(self.smith_set)
+        return f"{len(smith)} {'arm' if len(smith) == 1 else 'arms'}: {_listed(smith)}"
+
+    def _subset_text(self, size: int) -> str:
+        subset = self._subsets(size)
+        error = f" ± {subset['standard_error']:.1g}" if subset["standard_error"] else ""
+        return f"{subset['condorcet']:.3f} have a Condorcet winner, {subset['total_order']:.3g}{error} a total order"
 
     def _called(self, arms: Iterable[int]) -> list[str]:
         return [self._names[arm] for arm in arms]

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -43,12 +44,16 @@ def matrix_describe(
     from ..problems import as_matrix
 
     matrix = as_matrix(problem)
-    _print_matrix(matrix, format, f"{'RUCB regret bound':<21} {_bounds_text(matrix)}")
+    _print_matrix(matrix, format, lambda: f"{'RUCB regret bound':<21} {_bounds_text(matrix)}")
 
 
-def _print_matrix(matrix: "PreferenceMatrix", format: Format, *more: str) -> None:
+def _print_matrix(matrix: "PreferenceMatrix", format: Format, *more: Callable[[], str]) -> None:
+    from ..engine.progress import compute_each
+
     if format is Format.table:
-        print_text("\n".join([matrix.describe(), *more]))
+        for line in compute_each([*matrix.describe_lines(), *more], f"describing {matrix.name}"):
+            print_text(line)
+            sys.stdout.flush()  # a pipe too has each line as soon as it is known
     elif format is Format.json:
         print(json.dumps(matrix.summary(), indent=2, ensure_ascii=False))
     else:
