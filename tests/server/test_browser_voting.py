@@ -283,3 +283,89 @@ def test_zoomed_by_keyboard_with_the_accessibility_tree(browser, live, api):  # 
     expect(page.locator("#news")).to_have_text("Question 2. Which logo?")
     assert 0 <= page.locator("#prompt").bounding_box()["y"] < ZOOMED["height"]  # and the question is in the window
     assert page.evaluate("() => document.documentElement.scrollWidth") <= ZOOMED["width"]
+
+
+COVERED = """() => [...document.querySelectorAll("#question button, .bar h1")].filter((one) => {
+  const { left, top, right, bottom, width, height } = one.getBoundingClientRect();
+  const places = [[0.5, 0.5], [0.03, 0.2], [0.97, 0.2], [0.03, 0.8], [0.97, 0.8]];
+  return width && top >= 0 && bottom <= innerHeight && places.some(([x, y]) => {
+    const found = document.elementFromPoint(left + x * width, top + y * height);
+    return found !== one && !one.contains(found);
+  }) && one.id !== "fold";
+}).map((one) => one.textContent.trim())"""
+FITS = """() => [...document.querySelectorAll(".sides .output")].every((one) => {
+  const fold = document.querySelector("#fold").getBoundingClientRect();
+  return !fold.height || fold.top >= one.closest(".side").getBoundingClientRect().bottom;
+})"""
+
+
+@pytest.mark.parametrize(
+    "size",
+    [
+        pytest.param({"width": 390, "height": 844}, id="phone"),
+        *(
+            pytest.param(size, id=name, marks=pytest.mark.deep)
+            for name, size in {
+                "small": {"width": 320, "height": 640},
+                "zoomed": ZOOMED,
+                "landscape": {"width": 844, "height": 390},
+                "desktop": DESKTOP,
+            }.items()
+        ),
+    ],
+)
+def test_no_button_covers_another_or_an_output(browser, live, api, size):  # noqa: F811
+    voter = browser.open(make_study(api, "foxes", ["long", "short"], ITEMS), viewport=size)
+    expect(voter.get_by_role("button", name="Show all of both")).to_be_visible()
+    height = voter.evaluate("() => document.documentElement.scrollHeight")
+    for top in range(0, height, 90):
+        voter.evaluate("(top) => scrollTo(0, top)", top)
+        assert voter.evaluate(COVERED) == []
+        assert voter.evaluate(FITS)
+    fold = voter.get_by_role("button", name="Show all of both")
+    fold.scroll_into_view_if_needed()
+    fold.click()
+    expect(voter.get_by_role("button", name="Show less of both")).to_be_visible()
+    assert voter.evaluate(COVERED) == []
+
+
+def test_what_is_written_from_right_to_left_is_shown_so(browser, live, api):  # noqa: F811
+    arabic = "القهوة مشروب. نعم!"
+    outputs = {"long": arabic, "short": {"kind": "markdown", "content": f"- {arabic}\n\n```\nx = 1\n```"}}
+    item = {"prompt": "اكتب قصة.", "outputs": outputs, "tags": ["قهوة"]}
+    link = make_study(api, "foxes", ["long", "short"], [item], title="دراسة")
+    assert api.patch("/api/studies/foxes/settings", json={"comments": True}).status_code == 200
+    voter = browser.open(link)
+    expect(voter.locator("#prompt")).to_be_visible()
+    style = "(one) => [getComputedStyle(one).direction, getComputedStyle(one).textAlign]"
+    for place in ("#title", "#prompt", "#output-a", "#output-b", ".output .markdown li"):
+        assert voter.locator(place).evaluate(style) == ["rtl", "start"], place
+    assert voter.locator(".output pre").evaluate(style) == ["ltr", "left"]
+    voter.get_by_role("button", name="Comment").click()
+    voter.get_by_label("Why?").fill(arabic)
+    assert voter.get_by_label("Why?").evaluate(style)[0] == "rtl"
+    voter.get_by_role("button", name="A is better").click()
+    expect(voter.get_by_role("heading", name="Thank you!")).to_be_visible()
+
+    board = browser.sign_in(live.token, "/studies/foxes/items/1")
+    for place in (".item-prompt", ".output-card .output >> nth=0", ".output-card .output >> nth=1", ".comment-words"):
+        assert board.locator(place).evaluate(style) == ["rtl", "start"], place
+    board.get_by_role("button", name="Edit or replace").click()
+    for place in ("#edit-prompt", "#edit-output-0"):
+        assert board.locator(place).evaluate(style)[0] == "rtl", place
+    assert board.locator("h1").evaluate(style)[0] == "ltr"  # foxes
+
+
+def test_trouble_is_said_next_to_the_buttons(browser, live, api):  # noqa: F811
+    voter = browser.open(make_study(api, "foxes", ["long", "short"], ITEMS), viewport=PHONE)
+    browser.expected += ["ERR_INTERNET_DISCONNECTED"]
+    voter.evaluate("() => scrollTo(0, document.documentElement.scrollHeight)")
+    voter.context.set_offline(True)
+    voter.get_by_role("button", name="B is better").click()
+    expect(voter.get_by_role("alert")).to_contain_text("The server cannot be reached. Trying again in")
+    expect(voter.get_by_role("alert")).to_be_in_viewport(ratio=1)
+    expect(voter.locator("#sending")).to_have_text("One moment: the network is slow.")
+    voter.context.set_offline(False)
+    so_far(voter, "1 of 25")
+    expect(voter.get_by_role("alert")).to_be_empty()
+    expect(voter.locator("#sending")).to_be_empty()

@@ -19,7 +19,7 @@ const typed = (text, before) => (text.replace(/\r\n?/g, "\n") === before.replace
 function field(arm, output, place) {
   const id = `edit-output-${place}`;
   if (output.kind === "image") return element("p", { class: "soft field" }, `The image of ${arm} stays. To change it, replace the item by a file.`);
-  const text = element("textarea", { id, rows: "5", "data-arm": arm });
+  const text = element("textarea", { id, rows: "5", dir: "auto", "data-arm": arm });
   text.value = output.content;
   if (!(arm in stored.outputs)) text.placeholder = "no output yet";
   const kinds = element("select", { id: `${id}-kind` }, ...KINDS.map((kind) => element("option", {}, kind)));

@@ -77,7 +77,7 @@ function drawArms(glance) {
 
 /** Roles are explicit, because on narrow screens the rows are laid out as grids, which have none. */
 function armRow(arm) {
-  const name = element("th", { scope: "row", role: "rowheader" }, element("span", { class: "name" }, arm.arm));
+  const name = element("th", { scope: "row", role: "rowheader" }, element("span", { class: "name", dir: "auto" }, arm.arm));
   if (!arm.active) name.append(" ", element("span", { class: "chip quiet" }, "retired"));
   const row = element("tr", { role: "row", class: arm.active ? "" : "off" }, rankCell(arm), name);
   const share = element("td", { class: "share", role: "cell" });
@@ -134,9 +134,9 @@ function drawMap(map) {
   const size = map.arms.length;
   table.classList.toggle("numbered", size <= NUMBERED);
   const head = element("tr", {}, element("td"));
-  map.arms.forEach((name) => head.append(element("th", { scope: "col" }, element("span", {}, name))));
+  map.arms.forEach((name) => head.append(element("th", { scope: "col" }, element("span", { dir: "auto" }, name))));
   const rows = map.arms.map((name, i) => {
-    const row = element("tr", {}, element("th", { scope: "row" }, name));
+    const row = element("tr", {}, element("th", { scope: "row" }, element("bdi", {}, name)));
     for (let j = 0; j < size; j += 1) row.append(mapCell(map.arms, i, j, all.get(`${i} ${j}`), size));
     return row;
   });
@@ -197,7 +197,7 @@ function drawPair(pair) {
     drawn.setAttribute("class", kind);
     svg.append(drawn);
   }
-  const title = element("h3", {}, `${pair.first} against ${pair.second}`);
+  const title = element("h3", {}, element("bdi", {}, pair.first), " against ", element("bdi", {}, pair.second));
   const note = element("p", { class: "soft" }, `${words} The line is the share of ${pair.first}, from 0 % at the bottom to 100 % at the top, after each answer.`);
   place("pair").replaceChildren(title, svg, note);
 }

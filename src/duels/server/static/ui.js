@@ -53,7 +53,7 @@ export function onSubmit(form, place, work) {
   });
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    attempt(form.querySelector("button"), place, () => work(new FormData(form)));
+    attempt(form.querySelector("button:not([type=button])"), place, () => work(new FormData(form)));
   });
 }
 

@@ -40,11 +40,23 @@ let busy = true;
 const written = new Map(); // by duel: the comments of this page, for questions that come back
 let settings = { ties: true, both_bad: true, comments: false }; // as the last question said
 
+const LATE = 700; // milliseconds after which the page says that it waits
+let late;
+
 function setBusy(now) {
   busy = now;
+  clearTimeout(late);
+  document.body.classList.remove("sending");
+  place("sending").textContent = "";
+  if (now) late = setTimeout(showLate, LATE);
   for (const button of document.querySelectorAll("#question button, .thanks button")) {
     button.setAttribute("aria-disabled", String(now || ("undo" in button.dataset && !undoable)));
   }
+}
+
+function showLate() {
+  document.body.classList.add("sending");
+  place("sending").textContent = "One moment: the network is slow.";
 }
 
 const wait = (seconds) => new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
@@ -133,6 +145,9 @@ async function undo() {
 /** Shows one of the three parts: the question, the thanks, or that there is nothing to compare. */
 function showPart(chosen) {
   place("loading").hidden = true;
+  const bar = place("answers"); // what goes wrong is said next to the buttons, which are always in view
+  if (chosen === "question") bar.prepend(place("trouble"));
+  else place("main").insertBefore(place("trouble"), place("news"));
   for (const id of ["question", "thanks", "nothing"]) place(id).hidden = id !== chosen;
 }
 
@@ -331,6 +346,7 @@ showInstructions(localStorage.getItem("read") !== place("main").dataset.version)
 const fold = place("fold");
 const outputs = ["a", "b"].map((letter) => place(`output-${letter}`));
 function setFolded(folded) {
+  fold.hidden = true; // what fits without the button does not need it
   fold.setAttribute("aria-pressed", String(!folded));
   fold.textContent = folded ? "Show all of both" : "Show less of both";
   document.body.classList.toggle("unfolded", !folded);
