@@ -2,8 +2,11 @@
 
 import difflib
 import math
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+
+UNITS = re.compile(r"(?<=\d) (?=(?:%|s|ms|min|h|[KMG]i?B)(?!\w))")
 
 
 class DuelsError(Exception):
@@ -131,6 +134,11 @@ def counted(count: int, one: str, many: str = "") -> str:
         many: The plural; by default the singular and an s.
     """
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def join_units(text: str) -> str:
+    """Replace the spaces between numbers and their units, as in `95 %` and `3 s`, by ones at which no line breaks."""
+    return UNITS.sub("\u00a0", text)
 
 
 def percent(share: float) -> int:

@@ -1,6 +1,8 @@
 """The tab Share in a real browser: links, invitations, results for others, files; from both ends."""
 
-from urllib.parse import unquote
+import re
+from itertools import combinations
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
@@ -70,7 +72,7 @@ def test_a_link_from_its_creation_to_its_end(browser, live, api, size, schemes):
     with board.expect_download() as download:
         board.get_by_role("link", name="Save the QR code").click()
     assert download.value.suggested_filename == "qr-code.svg"
-    expect(row(board, "links", "Which helps?")).to_contain_text("May 6, 2031, 07:08 AM")
+    expect(row(board, "links", "Which helps?")).to_contain_text("May 6, 2031, 7:08 AM")
     expect(row(board, "links", "Which helps?")).to_contain_text("not yet")
     accessible(board, schemes)
 
@@ -243,3 +245,67 @@ def test_what_the_api_says_is_put_into_plain_words(browser, live):  # noqa: F811
         assert found[-1] in ".…"
         for code in ("_", "body", "/docs", "--", "expires"):
             assert code not in found, found
+
+
+LOOKS = """(selectors) => Object.fromEntries(selectors.map((one) => {
+  const style = getComputedStyle(document.querySelector(one));
+  return [one, [style.display, style.backgroundColor, style.color, style.printColorAdjust]];
+}))"""
+CONTRAST = """() => {
+  const canvas = document.createElement("canvas");
+  canvas.width = canvas.height = 1;
+  const context = canvas.getContext("2d", { willReadFrequently: true });
+  const light = (colour) => {
+    context.fillStyle = colour;
+    context.fillRect(0, 0, 1, 1);
+    const [r, g, b] = [...context.getImageData(0, 0, 1, 1).data].slice(0, 3).map((one) => {
+      const part = one / 255;
+      return part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  return Math.min(...[...document.querySelectorAll(".map button")].map((one) => {
+    const style = getComputedStyle(one);
+    const [dark, bright] = [light(style.color), light(style.backgroundColor)].sort((a, b) => a - b);
+    return (bright + 0.05) / (dark + 0.05);
+  }));
+}"""
+
+
+def results_of(api, name, arms, votes):  # noqa: F811
+    """The path of a results link."""
+    make_study(api, name, arms)
+    assert api.post(f"/api/studies/{name}/import", content=f"left,right,winner\n{votes}").status_code == 200
+    return urlsplit(api.post(f"/api/studies/{name}/results-links", json={"name": name}).json()["url"]).path
+
+
+@pytest.mark.parametrize("arms", [20, *(pytest.param(arms, marks=pytest.mark.deep) for arms in (2, 5, 8, 12))])
+def test_results_are_one_printed_page(browser, api, arms):  # noqa: F811
+    names = [f"arm {k} with a {'long ' * 5}name" for k in range(arms)]
+    votes = "".join(f"{a},{b},left\n" * (k % 7) for k, (a, b) in enumerate(combinations(names, 2)))
+    page = browser.open(results_of(api, "wide", names, votes + f"{names[0]},{names[1]},left\n"), color_scheme="dark")
+    expect(page.locator("#map button")).not_to_have_count(0)
+    for paper in ("A4", "Letter"):
+        assert len(re.findall(rb"/Type\s*/Page\b", page.pdf(format=paper))) == 1, paper
+    expect(page.locator("#as-of")).to_contain_text("As of ")
+    expect(page.locator("#as-of")).to_be_hidden()
+    page.emulate_media(media="print")
+    found = page.evaluate(LOOKS, ["body", ".track .dot", "#map button", ".top", "#live", "#charts-panel"])
+    assert found["body"][1:3] == ["rgb(255, 255, 255)", "rgb(29, 35, 39)"]  # light, though the screen is dark
+    assert [found[one][3] for one in (".track .dot", "#map button")] == ["exact", "exact"]
+    assert [found[one][0] for one in (".top", "#live", "#charts-panel")] == ["none"] * 3
+    shown = "(all) => all.filter((one) => one.checkVisibility()).length"
+    assert page.locator("button:not(.map button), input, select").evaluate_all(shown) == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_figures_of_the_map_can_be_read(browser, api, scheme):  # noqa: F811
+    names, votes = [f"arm {k}" for k in range(6)], ""
+    for k, (a, b) in enumerate(combinations(names, 2)):
+        votes += f"{a},{b},left\n" * (k * 4) + f"{a},{b},right\n" * max(1, 40 - k * 3)
+    page = browser.open(results_of(api, "map", names, votes), color_scheme=scheme)
+    expect(page.locator("#map button")).to_have_count(30)
+    assert page.locator("#map .sure").count() > 5
+    assert page.evaluate(CONTRAST) >= 4.5
+    figure, count = (page.locator(f"#map tbody button >> nth=0 >> {part}") for part in ("xpath=.", "small"))
+    assert count.bounding_box()["y"] > figure.bounding_box()["y"] + figure.bounding_box()["height"] / 2

@@ -530,7 +530,7 @@ def test_many_arms_are_not_estimated_on_the_page(people, admin):
     page = people.page("/studies/many")
     assert "is the best with a chance of" not in page.text
     assert "Not yet: arm 0 leads 1 answer arm 0 ranks first so far, but that may still change." in page.text
-    assert "Go on: the verdict needs more answers." in page.text
+    assert "How many is not estimated for more than 50 arms." in page.text
     assert "Chance to be the best:" not in people.page("/studies/many/advanced").text
 
 

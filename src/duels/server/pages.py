@@ -11,10 +11,11 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from fastapi.routing import APIRoute
 from fastapi.templating import Jinja2Templates
+from jinja2.ext import Extension
 from markupsafe import Markup
 from starlette.exceptions import HTTPException
 
-from ..errors import DamagedStudy, DuelsError, NotFound, UnknownName, counted, percent
+from ..errors import DamagedStudy, DuelsError, NotFound, UnknownName, counted, join_units, percent
 from ..policies import BUILT_IN, policy
 from ..study.items import Output
 from ..study.verdict import describe_answers, headline
@@ -63,11 +64,21 @@ def sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}{'' if text.endswith(('.', '?')) else '.'}"
 
 
+class JoinUnits(Extension):
+    """Joins numbers and their units in what templates say; for what they are given there is the filter `join_units`."""
+
+    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:
+        """Return the source of a template, in which a number and a percent sign stay on one line."""
+        return re.sub(r"(?<=[\d}]) (?=%(?!\}))", "\u00a0", source)
+
+
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 templates = Jinja2Templates(HERE / "templates")
 templates.env.filters["sentence"] = sentence
 templates.env.filters["file_name"] = file_name
 templates.env.filters["percent"] = percent
+templates.env.filters["join_units"] = join_units
+templates.env.add_extension(JoinUnits)
 templates.env.globals["files"] = place
 
 

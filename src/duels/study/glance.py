@@ -211,7 +211,9 @@ def _next(
     if not answers:
         return _said("Nobody has voted yet. Create a voting link under Share, and send it to people.")
     if estimated is None:
-        return _said("Go on: the verdict needs more answers.")
+        return _said(
+            f"Go on: the verdict needs more answers. How many is not estimated for more than {MOST_SHOWN} arms."
+        )
     if not estimated.answers_median:
         early = "Go on. " if estimated.reason == TOO_EARLY else ""
         why = estimated.reason or "Go on: the verdict needs more answers."

@@ -8,24 +8,12 @@ const OPTIONS = {
   defaultStyle: false,
   tooltip: { disableDefaultStyle: true },
 };
-// In dark mode, CSS inverts the charts. In heat maps brightness has a meaning, so they are not inverted.
-const HEAT_MAPS = ["beats", "duels"];
-const LIGHT = "#e9e7e2";
-const DARK_CONFIG = {
-  axis: { labelColor: LIGHT, titleColor: LIGHT },
-  legend: { labelColor: LIGHT, titleColor: LIGHT },
-  view: { stroke: "transparent" },
-};
-const dark = matchMedia("(prefers-color-scheme: dark)");
 const drawn = new Map(); // by name: the specification of each chart, and its `finalize`
 
 const MIN_SCALE = 0.8; // smaller charts would be unreadable: a narrower page scrolls the chart
 const sizes = new ResizeObserver((all) => all.forEach(({ target }) => makeFocusable(target)));
 
-let latest = {};
-
 export async function draw(charts) {
-  latest = charts;
   for (const figure of document.querySelectorAll("[data-chart]")) {
     const name = figure.dataset.chart;
     const chart = charts[name]?.chart;
@@ -35,7 +23,7 @@ export async function draw(charts) {
 }
 
 async function drawOne(name, place, chart) {
-  const shown = styled(chart, dark.matches && HEAT_MAPS.includes(name));
+  const shown = styled(chart);
   const text = JSON.stringify(shown);
   const before = drawn.get(name);
   if (before?.text === text) return;
@@ -61,14 +49,7 @@ function makeFocusable(place) {
   else place.removeAttribute("tabindex");
 }
 
-/** A copy of a chart for the page: without background and, if `light`, with light text and outlines. */
-function styled(chart, light) {
-  const copy = structuredClone(chart);
-  copy.config = { ...copy.config, background: "transparent", padding: 4 };
-  if (!light) return copy;
-  for (const [part, colours] of Object.entries(DARK_CONFIG)) copy.config[part] = { ...copy.config[part], ...colours };
-  for (const layer of copy.layer ?? []) if (layer.mark?.stroke === "black") layer.mark.stroke = LIGHT;
-  return copy;
+/** A copy of a chart for the page, without background. In dark mode, CSS inverts charts, and puts heat maps on white. */
+function styled(chart) {
+  return { ...chart, config: { ...chart.config, background: "transparent", padding: 4 } };
 }
-
-dark.addEventListener("change", () => draw(latest));

@@ -5,6 +5,12 @@ import { ApiError, at, call } from "./api.js";
 const PAUSE = 1000; // milliseconds between two updates
 const sign = document.getElementById("live");
 
+/** Says on paper when it was printed. */
+addEventListener("beforeprint", () => {
+  const now = new Date().toLocaleString("en", { dateStyle: "long", timeStyle: "short" });
+  document.getElementById("as-of").textContent = `As of ${now}`;
+});
+
 export function show(state, words) {
   if (sign.dataset.state === state) return;
   sign.dataset.state = state;

@@ -3,6 +3,7 @@
 import { at, call } from "./api.js";
 import { follow, results } from "./live.js";
 import { element } from "./ui.js";
+import { joinUnits } from "./words.js";
 
 const { study, base } = document.getElementById("main").dataset; // a link to the results has an address of its own
 const numbers = base ?? at(study, "results");
@@ -19,20 +20,15 @@ let shown = JSON.parse(place("glance").textContent);
 function draw(glance) {
   shown = glance;
   place("verdict").dataset.kind = glance.verdict.kind;
-  place("headline").textContent = unbroken(glance.verdict.headline);
-  place("evidence").textContent = glance.verdict.facts;
-  place("words").textContent = unbroken(glance.verdict.words);
-  place("next-words").textContent = unbroken(glance.next.words);
+  place("headline").textContent = joinUnits(glance.verdict.headline);
+  place("evidence").textContent = joinUnits(glance.verdict.facts);
+  place("words").textContent = joinUnits(glance.verdict.words);
+  place("next-words").textContent = joinUnits(glance.next.words);
   drawForecast();
   if (place("open")) place("open").textContent = whole(glance.open);
   if (glance.answers && place("steps")) place("steps").remove();
   drawArms(glance);
   drawMap(glance.map);
-}
-
-/** Keeps numbers and their percent signs on one line. */
-function unbroken(words) {
-  return words.replace(/(\d) %/g, "$1\u00a0%");
 }
 
 /** When the answers will be there, or for how long there was none. It changes while nothing else does. */
@@ -54,7 +50,7 @@ function until(time) {
   const ahead = when - Date.now();
   if (ahead <= 0) return "";
   const today = when.toDateString() === new Date().toDateString();
-  const clock = today || ahead < 20 * 3600 * 1000 ? { hour: "2-digit", minute: "2-digit" } : {};
+  const clock = today || ahead < 20 * 3600 * 1000 ? { hour: "numeric", minute: "2-digit" } : {};
   const options = today ? clock : { weekday: "short", day: "numeric", month: "short", ...clock };
   const far = ahead > 300 * 24 * 3600 * 1000;
   const shown = when.toLocaleString("en", far ? { month: "long", year: "numeric" } : options).replaceAll(" ", "\u00a0");
@@ -71,7 +67,7 @@ function drawArms(glance) {
   const ranked = glance.ranked[0].toUpperCase() + glance.ranked.slice(1);
   place("ranks").textContent = glance.ranks;
   place("ranked").textContent = glance.answers
-    ? `${ranked}. Wins are the share of comparisons with the others that an arm is expected to win, with an interval of 95\u00a0% that holds, about, whenever you look. A rating is on the scale of Elo: 400 points are odds of 10 to 1.`
+    ? joinUnits(`${ranked}. Wins are the share of comparisons with the others that an arm is expected to win, with an interval of 95 % that holds, about, whenever you look. A rating is on the scale of Elo: 400 points are odds of 10 to 1.`)
     : "";
 }
 
@@ -85,9 +81,9 @@ function armRow(arm) {
     const limited = arm.lower !== null;
     const interval = limited ? [bar("interval", 100 * arm.lower, 100 * (arm.upper - arm.lower))] : [];
     share.append(track(...interval, bar("dot", 100 * arm.share, 0)));
-    share.append(element("span", { class: "figure" }, `${percentOf(arm.share)}\u00a0%`));
+    share.append(element("span", { class: "figure" }, joinUnits(`${percentOf(arm.share)} %`)));
     if (limited) {
-      const [comma, limits] = [element("span", { class: "comma" }, ", "), `${percentOf(arm.lower)} to ${percentOf(arm.upper)}\u00a0%`];
+      const [comma, limits] = [element("span", { class: "comma" }, ", "), joinUnits(`${percentOf(arm.lower)} to ${percentOf(arm.upper)} %`)];
       share.append(element("span", { class: "between" }, comma, limits));
     }
   }
@@ -133,6 +129,7 @@ function drawMap(map) {
   }
   const size = map.arms.length;
   table.classList.toggle("numbered", size <= NUMBERED);
+  place("map-counts").hidden = size > NUMBERED;
   const head = element("tr", {}, element("td"));
   map.arms.forEach((name) => head.append(element("th", { scope: "col" }, element("span", { dir: "auto" }, name))));
   const rows = map.arms.map((name, i) => {
@@ -198,7 +195,7 @@ function drawPair(pair) {
     svg.append(drawn);
   }
   const title = element("h3", {}, element("bdi", {}, pair.first), " against ", element("bdi", {}, pair.second));
-  const note = element("p", { class: "soft" }, `${words} The line is the share of ${pair.first}, from 0 % at the bottom to 100 % at the top, after each answer.`);
+  const note = element("p", { class: "soft" }, joinUnits(`${words} The line is the share of ${pair.first}, from 0 % at the bottom to 100 % at the top, after each answer.`));
   place("pair").replaceChildren(title, svg, note);
 }
 

@@ -3,6 +3,7 @@
 import { at } from "./api.js";
 import { follow, results } from "./live.js";
 import { copyText, element } from "./ui.js";
+import { joinUnits } from "./words.js";
 
 const { study, base } = document.getElementById("main").dataset; // a link to the results has an address of its own
 const numbers = base ?? at(study, "results");
@@ -17,22 +18,17 @@ const framed = {}; // the settings that the frames show
 
 function draw(glance) {
   shown = glance;
-  place("headline").textContent = glance.headline;
-  place("words").textContent = unbroken(glance.words);
-  if (place("next-words")) place("next-words").textContent = glance.next;
+  place("headline").textContent = joinUnits(glance.headline);
+  place("words").textContent = joinUnits(glance.words);
+  if (place("next-words")) place("next-words").textContent = joinUnits(glance.next);
   place("answers").textContent = whole(glance.answers);
   if (place("open")) place("open").textContent = whole(glance.open);
   if (glance.answers) place("steps")?.remove();
   place("best-card").hidden = place("slices-card").hidden = !glance.best;
   if (!glance.best) return;
-  place("level").textContent = `${Number((100 * glance.confidence).toPrecision(6))}\u00a0%`;
+  place("level").textContent = joinUnits(`${Number((100 * glance.confidence).toPrecision(6))} %`);
   for (const which of ["setting", "runner_up"]) drawSetting(which, glance);
   place("slices").replaceChildren(...glance.parameters.map(slice));
-}
-
-/** Keeps numbers and their percent signs on one line. */
-function unbroken(words) {
-  return words.replace(/(\d) %/g, "$1\u00a0%");
 }
 
 function drawSetting(which, { best, frames, scripts }) {
@@ -59,7 +55,7 @@ function short(value) {
   return typeof value === "number" ? String(Number(value.toPrecision(3))) : String(value);
 }
 
-const percent = (part) => `${Math.round(100 * part)} %`;
+const percent = (part) => joinUnits(`${Math.round(100 * part)} %`);
 
 /** An SVG element; classes instead of styles, which the content security policy forbids in markup. */
 function svg(tag, attributes, ...children) {

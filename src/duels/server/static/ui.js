@@ -16,7 +16,7 @@ export function localise(page) {
   for (const time of page.querySelectorAll("time[data-local]")) {
     const when = new Date(time.dateTime);
     const year = when.getFullYear() === new Date().getFullYear() ? {} : { year: "numeric" };
-    const clock = time.dataset.local === "date" ? {} : { hour: "2-digit", minute: "2-digit" };
+    const clock = time.dataset.local === "date" ? {} : { hour: "numeric", minute: "2-digit" };
     const exact = time.dataset.local === "seconds" ? { second: "2-digit" } : {};
     time.textContent = when.toLocaleString("en", { day: "numeric", month: "short", ...year, ...clock, ...exact });
     time.title = `${when.toISOString().slice(0, 19).replace("T", " ")} UTC`;

@@ -2,7 +2,7 @@
 
 import { call, ApiError } from "./api.js";
 import { element } from "./ui.js";
-import { plainly, sentence } from "./words.js";
+import { joinUnits, plainly, sentence } from "./words.js";
 
 const place = (id) => document.getElementById(id);
 const address = place("main").dataset.base;
@@ -73,7 +73,7 @@ async function sendUntilDone(path, body) {
       if (!temporary) throw error;
       const pause = error.retry ?? Math.min(2 ** failed++, 15);
       const why = error instanceof ApiError ? sentence(error.message) : "The server cannot be reached.";
-      place("trouble").textContent = `${why} Trying again in ${pause} s.`;
+      place("trouble").textContent = joinUnits(`${why} Trying again in ${pause} s.`);
       await wait(pause);
     }
   }
@@ -345,6 +345,14 @@ showInstructions(localStorage.getItem("read") !== place("main").dataset.version)
 /** Outputs that do not fit are cut at the same height, and shown in full together. */
 const fold = place("fold");
 const outputs = ["a", "b"].map((letter) => place(`output-${letter}`));
+const roomy = matchMedia("(min-width: 46rem) and (min-height: 30.01rem)");
+/** The button is among the small ones, or below the outputs where these have no room for it. */
+function placeFold() {
+  if (roomy.matches) document.querySelector(".less").insertBefore(fold, wrap);
+  else document.querySelector(".fold").append(fold);
+}
+placeFold();
+roomy.addEventListener("change", placeFold);
 function setFolded(folded) {
   fold.hidden = true; // what fits without the button does not need it
   fold.setAttribute("aria-pressed", String(!folded));
@@ -394,7 +402,7 @@ function resize(size) {
   frame.classList.toggle("enlarged", view.size > 0);
   picture.style.width = view.size ? `${100 * SIZES[view.size]}%` : "";
   frame.scrollTo(middle[0] * frame.scrollWidth - frame.clientWidth / 2, middle[1] * frame.scrollHeight - frame.clientHeight / 2);
-  place("zoom-size").textContent = `${100 * SIZES[view.size]} %`;
+  place("zoom-size").textContent = joinUnits(`${100 * SIZES[view.size]} %`);
 }
 const zoomOther = () => place("zoom-other").hidden || zoom(view.letter === "a" ? "b" : "a");
 place("zoom-in").addEventListener("click", () => resize(view.size + 1));

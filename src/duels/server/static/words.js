@@ -37,6 +37,11 @@ const PLAIN = [
   [/^(question|instructions|votes) is (.*): expected/s, (_, name, value) => `${NAMES[name]} is ${value}: expected`],
 ];
 
+/** Keeps numbers and their units on one line, as in 95 % and 3 s. */
+export function joinUnits(text) {
+  return text.replace(/(\d) (?=(?:%|s|ms|min|h|[KMG]i?B)(?!\w))/g, "$1\u00a0");
+}
+
 /** A message as a sentence: with a capital letter and a full stop. */
 export function sentence(text) {
   return `${text.slice(0, 1).toUpperCase()}${text.slice(1)}${/[.?!…]$/.test(text) ? "" : "."}`;
