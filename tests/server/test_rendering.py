@@ -1,8 +1,10 @@
 """Outputs in pages: what Markdown becomes, and that nothing anybody writes can run or load anything."""
 
+import asyncio
 import base64
 import html
 import re
+import threading
 import time
 from html.parser import HTMLParser
 
@@ -11,7 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from duels.errors import InvalidInput
-from duels.server.rendering import MAX_MARKDOWN, bytes_of, html_of
+from duels.server import background, rendering
+from duels.server.rendering import MAX_MARKDOWN, Renderer, bytes_of, html_of
+from duels.study import worker
 from duels.study.items import Output, read_items
 
 REL = "noopener noreferrer nofollow"
@@ -273,12 +277,76 @@ def test_long_markdown_is_shown_as_it_was_written():
 DEEP = [pytest.param(part, marks=pytest.mark.deep) for part in ("![", "[a](", "- ")]  # much as the others
 
 
-@pytest.mark.parametrize("part", ["[", ">", "*a _b ", "`a", "<", "&", "|a", *DEEP])
+TABLE = f"{'|a' * 50}\n{'|-' * 50}\n"
+FENCES = "".join(f"```{name}\n{900 * part}\n```\n" for name, part in (("csharp", "a\n"), ("c", "\n"), ("java", "\n")))
+
+
+@pytest.mark.parametrize("part", ["[", ">", "*a _b ", "`a", "<", "&", "|a", FENCES, *DEEP])
 def test_nothing_takes_long(part):
     """Work that grows with the square of the length would take minutes here."""
+    assert seconds_for("markdown", part * (MAX_MARKDOWN // len(part))) < 15
+
+
+def seconds_for(kind, text):
     begin = time.process_time()
-    html_of(Output("markdown", part * (MAX_MARKDOWN // len(part))))
-    assert time.process_time() - begin < 15
+    html_of(Output(kind, text))
+    return time.process_time() - begin
+
+
+@pytest.mark.parametrize(
+    ("language", "part"), [("csharp", "a\n"), ("gherkin", " \n"), ("mcschema", "<!--"), ("c", "\n")]
+)
+def test_no_language_takes_long(language, part):
+    """These took a minute or more."""
+    for size in (1_990, 19_900):
+        assert seconds_for("markdown", f"```{language}\n{part * (size // len(part))}\n```") < 2
+
+
+def test_tables_of_empty_rows_stay_small():
+    for row in ("|\n", "a\n", "| |\n"):
+        assert len(html_of(Output("markdown", TABLE + row * 1000))) < 150_000
+
+
+def spin(output):
+    while True:
+        pass
+
+
+def test_what_takes_too_long_to_render_is_shown_as_plain_text(monkeypatch):
+    """In a child process that is given up, once."""
+    monkeypatch.setattr(worker, "PAGES", worker.Children(1, 1))
+    monkeypatch.setattr(rendering, "html_of", spin)
+    renderer, calls = Renderer(), []
+    long = Output("markdown", "*a* <b>" * 1000)
+    monkeypatch.setattr(worker.PAGES, "run", lambda *task: calls.append(task) or worker.Work(worker.PAGES, *task).run())
+    for _ in range(2):
+        assert renderer.html(long) == f'<div class="text">{"*a* &lt;b&gt;" * 1000}</div>'
+    assert len(calls) == 1
+
+
+def test_long_outputs_are_rendered_in_a_child_as_short_ones_are():
+    renderer = Renderer()
+    for kind in ("markdown", "code"):
+        long = Output(kind, "*a* <b> `c`\n\n" * 300)
+        assert renderer.html(long) == html_of(long)
+        assert renderer.quick(long) == html_of(long)
+    worker.PAGES.end_idle()
+
+
+def test_a_question_waits_for_others_that_are_rendered_but_not_for_long(monkeypatch):
+    ended = threading.Event()
+    monkeypatch.setattr(background, "RENDERING", 0.05)
+    here = background.Background(None)
+    monkeypatch.setattr(here.renderer, "html", lambda output: ended.wait(20) and "late")
+    outputs = [Output("markdown", f"*{number}*") for number in range(5)]
+
+    async def render():
+        shown = await asyncio.gather(*map(here.render, outputs))
+        ended.set()
+        return shown
+
+    assert asyncio.run(render()) == [f'<div class="text">*{number}*</div>' for number in range(5)]
+    here.close()
 
 
 def test_files_of_images_and_html():
@@ -323,7 +391,7 @@ def test_a_page_without_scripts_connects_to_nobody(page, still):
         ("const x = 3;\n", "kd"),
         ("SELECT a FROM b;", "k"),
         ('{"a": [1, 2]}', "nt"),
-        ("#include <map>\nint main() {}", "cp"),
+        ("#include <map>\nint main() {}", "kr"),
         ("fn main() { let mut x = 1; }", "k"),
     ],
 )

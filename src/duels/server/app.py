@@ -40,6 +40,7 @@ from .schemas import Health
 from .security import Caller, ServiceDep
 from .service import Service
 from .streams import Streams
+from .turns import TakeTurns
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 ABOUT = """Which of K alternatives is best? Ask for a duel, tell who won, read the verdict.
@@ -135,7 +136,8 @@ def create_app(
     pages.add_files(app)
     names = {*hosts, urlsplit(public_url).hostname or ""} - {""} if hosts else ()
     secure = public_url.startswith("https:")
-    return Application(app, Middleware(FastPath(app, service), service.limits, metrics, names, secure))
+    layers = FastPath(TakeTurns(app, service.turns), service)
+    return Application(app, Middleware(layers, service.limits, metrics, names, secure))
 
 
 def _checked(url: str) -> str:

@@ -1,6 +1,7 @@
-"""Work that must not block the event loop: writes, slow loads and compilations, uploads.
+"""Work that must not block the event loop: writes, votes, slow loads and compilations, uploads, rendering.
 
-All waiting writes share a commit (see `Storage.post`). Loads, compilations and uploads have thread pools of their own.
+All waiting writes share a commit (see `Storage.post`). Everything else has a thread pool for each kind of work, so that
+votes never wait for slow work.
 """
 
 import asyncio
@@ -20,11 +21,16 @@ from ..errors import DuelsError
 from ..storage.storage import PAUSE, NotReady, Storage, Write
 from ..study import worker
 from ..study.catalogue import list_policies
+from ..study.items import Output
 from ..study.study import Study
 from .keys import Key
+from .rendering import Renderer, as_text
 
 SLOW_THREADS = 8  # studies that are loaded or compiled at the same time
 UPLOAD_THREADS = 4
+VOTE_THREADS = 4  # nothing that they do takes long
+PAGE_THREADS = 2
+RENDERING = 3.0  # seconds until an output is shown as plain text instead, because others are being rendered
 T = TypeVar("T")
 
 
@@ -37,6 +43,9 @@ class Background:
         self._settling = threading.Lock()
         self._slow = ThreadPoolExecutor(SLOW_THREADS, "duels-slow")
         self._uploads = ThreadPoolExecutor(UPLOAD_THREADS, "duels-upload")
+        self._votes = ThreadPoolExecutor(VOTE_THREADS, "duels-vote")
+        self._pages = ThreadPoolExecutor(PAGE_THREADS, "duels-page")
+        self.renderer = Renderer()
         self._reading: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)  # by the key's id
         self._running: dict[Hashable, asyncio.Future[Any]] = {}  # work that several requests wait for
 
@@ -54,15 +63,16 @@ class Background:
             except NotReady as slow:
                 await self._prepare(slow.study, slow.work)
 
-    async def once(self, what: Hashable, work: Callable[[], T]) -> T:
+    async def once(self, what: Hashable, work: Callable[[], T], threads: ThreadPoolExecutor | None = None) -> T:
         """Return the result of slow work that is done once for all requests that wait for it, in one thread.
 
         Args:
             what: Identifies the work while it is under way.
             work: The work.
+            threads: Where it is done; by default where studies are loaded.
         """
         if what not in self._running:
-            future = asyncio.get_running_loop().run_in_executor(self._slow, work)
+            future = asyncio.get_running_loop().run_in_executor(threads or self._slow, work)
             self._running[what] = future
             future.add_done_callback(lambda done: self._running.pop(what, None))
         return cast(T, await asyncio.shield(self._running[what]))
@@ -96,6 +106,21 @@ class Background:
             raise worker.too_much(what) from None
         finally:
             gone.cancel()
+
+    async def vote(self, work: Callable[..., T], *arguments: object) -> T:
+        """Do a part of a vote in a thread, where nothing else is done."""
+        return await asyncio.get_running_loop().run_in_executor(self._votes, work, *arguments)
+
+    async def render(self, output: Output) -> str:
+        """Return safe HTML of an output; plain text if it has to wait for long."""
+        found = self.renderer.quick(output)
+        if found is not None:
+            return found
+        work = self.once(output, partial(self.renderer.html, output), self._pages)
+        try:
+            return await asyncio.wait_for(work, RENDERING)
+        except TimeoutError:
+            return as_text(output)
 
     async def upload(self, work: Callable[[], T]) -> T:
         """Process an upload, which may take long, in a thread of its own."""

@@ -17,7 +17,7 @@ from ..study.items import Output, list_items, scripts_allowed
 from ..study.study import Study
 from .api.item_results import MOST_COMMENTS, details_of, results_of, tags_of_study
 from .pages import PageRoute, signed_in, to_signin
-from .rendering import bytes_of, html_of
+from .rendering import bytes_of
 from .security import Admin, ServiceDep
 from .service import Json, Service
 from .study_pages import tab_page
@@ -99,7 +99,7 @@ def item_page(
     at = min(whole(page), pages)
     shown = cards[(at - 1) * OUTPUTS_PER_PAGE : at * OUTPUTS_PER_PAGE]
     for card in shown:
-        card["html"] = rendered(details["outputs"][card["arm"]])
+        card["html"] = rendered(service, details["outputs"][card["arm"]])
     return tab_page(
         request,
         service,
@@ -146,10 +146,10 @@ def cards_of(service: Service, study: Study, details: Json, search: str) -> list
     return sorted(cards, key=lambda card: (card["losses"] - card["wins"], place[card["arm"]]))
 
 
-def rendered(output: Json) -> Markup | None:
-    """Return safe HTML of text, Markdown or code; None for what needs an address of its own."""
+def rendered(service: Service, output: Json) -> Markup | None:
+    """Return safe HTML of text, Markdown or code; None for what needs an address of its own. Blocks."""
     one = Output(**output)
-    return None if one.kind in ("image", "html") else Markup(html_of(one))
+    return None if one.kind in ("image", "html") else Markup(service.background.renderer.html(one))
 
 
 def query(values: Json) -> str:

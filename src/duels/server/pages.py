@@ -25,7 +25,6 @@ from .downloads import file_name
 from .errors import RESTORE, Refused, answer_to, respond
 from .keys import Key, csrf_token, list_keys, make_key, revoke_key
 from .page_files import page_file, place
-from .rendering import html_of
 from .security import NOBODY, SESSION, SESSION_LASTS, ServiceDep, address_of, secret_of
 from .service import Json, Service
 from .voting import EXPIRED_LINK, OFF_LINK, invited_as, open_link, page_of
@@ -247,8 +246,14 @@ async def vote_page(request: Request, link: str, service: ServiceDep) -> Respons
         why = {OFF_LINK: "off", EXPIRED_LINK: "ended"}.get(str(error), "unknown")
         return page(request, service, "gone.html", 404, why=why, about="voting")
     base = f"/api/vote/{quote(link, safe='')}"
-    voter = await asyncio.to_thread(invited_as, service, found)
-    return voting_page(request, service, base, found.key.name, found.settings, found.scripts, voter=voter)
+    voter = await service.background.vote(invited_as, service, found)
+    settings, instructions = found.settings, await service.background.render(instructions_of(found.settings))
+    return voting_page(request, service, base, found.key.name, settings, instructions, found.scripts, voter=voter)
+
+
+def instructions_of(settings: VoterSettings) -> Output:
+    """Return what voters read before they answer."""
+    return Output("markdown", settings.instructions)
 
 
 def voting_page(
@@ -257,6 +262,7 @@ def voting_page(
     base: str,
     title: str,
     settings: VoterSettings,
+    instructions: str,
     scripts: bool,
     preview: str = "",
     voter: str = "",
@@ -269,6 +275,7 @@ def voting_page(
         base: Where its script asks and answers.
         title: Of the page; by default the question.
         settings: Those of the study.
+        instructions: Those in the settings as safe HTML.
         scripts: Whether scripts in outputs run.
         preview: For a preview, where to go back to.
         voter: The name of an invited person.
@@ -282,7 +289,7 @@ def voting_page(
         scripts=scripts,
         settings=settings,
         version=page_of(settings),
-        instructions=Markup(html_of(Output("markdown", settings.instructions))) if settings.instructions else "",
+        instructions=Markup(instructions) if settings.instructions else "",
         preview=preview,
         voter=voter,
     )

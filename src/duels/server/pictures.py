@@ -1,15 +1,19 @@
-"""Charts of a study as pictures, for reports and slides. Drawing one takes a second, so the last ones are kept."""
+"""Charts of a study as pictures, for reports and slides.
 
-import threading
-from collections import OrderedDict
+Drawing one takes a second, in a child process, so the last ones are kept.
+"""
 
 from fastapi.responses import Response
 
 from ..errors import NotFound
+from ..study import worker
 from ..study.study import Study
+from .computed import Computed
 from .downloads import attachment
+from .errors import Refused
 from .keys import Key
 from .service import Json, Service
+from .vega import draw_chart
 
 PICTURES = {  # charts by name, with what pages call them
     "leaderboard": "Leaderboard",
@@ -19,11 +23,9 @@ PICTURES = {  # charts by name, with what pages call them
     "progress": "Answers over time",
 }
 KINDS = {"svg": "image/svg+xml", "png": "image/png"}
-MOST = 50  # pictures that are kept
-Which = tuple[int, int, int, str, str, str]  # storage, study, event, title, chart, format
+KEPT = 50_000_000  # bytes of pictures
 
-_kept: OrderedDict[Which, bytes] = OrderedDict()
-_drawing = threading.Lock()  # one at a time: drawing uses a processor fully
+_kept: Computed[bytes] = Computed(KEPT, len)
 
 
 def picture(service: Service, study: Study, name: str, format: str, link: Key | None = None) -> Response:
@@ -40,26 +42,21 @@ def picture(service: Service, study: Study, name: str, format: str, link: Key | 
         NotFound: If the chart has nothing to show.
     """
     title = study.name if link is None or not link.name else link.name
-    with _drawing:
-        which = (id(service.storage), study.id, study.history().seq, title, name, format)
-        drawn = _kept.pop(which, None) or _drawn(service, study, title, name, format)
-        _kept[which] = drawn
-        if len(_kept) > MOST:
-            _kept.popitem(last=False)
+    which = (id(service.storage), study.id, title, name, format)
+    drawn = _kept.get(which, lambda: _draw(service, study, title, name, format), lambda: study.history().seq)
     named, otherwise = (title, "study") if link is None else (link.name, "results")
     headers = attachment(named, f"{name}.{format}", otherwise) | {"Cache-Control": "no-store"}
     return Response(drawn, media_type=KINDS[format], headers=headers)
 
 
-def _drawn(service: Service, study: Study, title: str, name: str, format: str) -> bytes:
-    import vl_convert
-
+def _draw(service: Service, study: Study, title: str, name: str, format: str) -> bytes:
     chart = _ratings(service, study, title) if name == "ratings" else _chart(service, study, title, name)
     if chart is None:
         raise NotFound(f"the chart {name!r} has nothing to show yet: wait for answers")
-    if format == "png":
-        return bytes(vl_convert.vegalite_to_png(chart, scale=2))
-    return str(vl_convert.vegalite_to_svg(chart)).encode()
+    try:
+        return worker.PICTURES.run(draw_chart, chart, format)
+    except worker.ChildFailed:
+        raise Refused(429, "the picture took too long to draw: try again later", retry=10) from None
 
 
 def _chart(service: Service, study: Study, title: str, name: str) -> Json | None:

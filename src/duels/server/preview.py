@@ -28,7 +28,7 @@ from .api.studies import FoundAny
 from .errors import error_responses
 from .keys import body_of, signed
 from .link_schemas import PreviewAsk
-from .pages import PageRoute, signed_in, to_signin, voting_page
+from .pages import PageRoute, instructions_of, signed_in, to_signin, voting_page
 from .schemas import Progress, Question, Vote
 from .security import Admin, ServiceDep
 from .service import AnyStudy, Json, Service
@@ -58,7 +58,8 @@ def preview_page(request: Request, study: str, service: ServiceDep) -> Response:
     found = service.any_study(study)
     name = quote(found.name, safe="")
     settings, scripts, back = voter_settings(found), scripts_allowed(found), f"/studies/{name}/share"
-    return voting_page(request, service, f"/api/studies/{name}/preview", "", settings, scripts, back)
+    base, instructions = f"/api/studies/{name}/preview", service.background.renderer.html(instructions_of(settings))
+    return voting_page(request, service, base, "", settings, instructions, scripts, back)
 
 
 @router.post("/api/studies/{study}/preview/ask", response_model=Question)
@@ -90,16 +91,19 @@ def _question(service: Service, study: AnyStudy, number: int, more: bool) -> Jso
     progress = _progress(voter_settings(study), number, more)
     if progress["done"] is not None:
         return progress | {"duel": None, "prompt": None, "a": None, "b": None}
-    prompt, a, b = _drawn(service, study, number) if isinstance(study, Study) else _drawn_settings(study, number)
+    prompt, a, b = (
+        _drawn(service, study, number) if isinstance(study, Study) else _drawn_settings(service, study, number)
+    )
     return progress | {"duel": number, "prompt": prompt, "a": a, "b": b}
 
 
-def _drawn_settings(study: Tuning, number: int) -> tuple[None, Json, Json]:
+def _drawn_settings(service: Service, study: Tuning, number: int) -> tuple[None, Json, Json]:
     """Two settings, which depend on the number alone, as sides of a question."""
     luck = random.Random(f"preview {study.row.seed} {number}")
     pair = [study.space.decode(np.array([luck.random() for _ in study.space.names])) for _ in range(2)]
     a, b = (
-        side_out(one, rendered_address(study.name, setting)) for one, setting in zip(shown_settings(study, pair), pair)
+        side_out(one, rendered_address(study.name, setting), service.background.renderer.html)
+        for one, setting in zip(shown_settings(study, pair), pair)
     )
     return None, a, b
 
@@ -116,7 +120,7 @@ def _drawn(service: Service, study: Study, number: int) -> tuple[str | None, Jso
     places = [
         f"/preview-output/{signed(secret, b'preview', PASS.pack(study.id, item or 0, arm, expires))}" for arm in pair
     ]
-    a, b = (side_out(one, place) for one, place in zip(outputs, places))
+    a, b = (side_out(one, place, service.background.renderer.html) for one, place in zip(outputs, places))
     return prompt, a, b
 
 

@@ -1,8 +1,15 @@
-"""Outputs of arms as HTML that is safe to put into a page, or as bytes for a route of their own."""
+"""Outputs of arms as HTML that is safe to put into a page, or as bytes for a route of their own.
+
+Anybody may have written an output, also to slow the server down. So a long one is rendered in a child process, which
+has a second for it, and is shown as plain text if that does not suffice.
+"""
 
 import base64
+import hashlib
 import html
 import re
+from functools import cache
+from importlib import import_module
 
 import nh3
 from markdown_it import MarkdownIt
@@ -10,15 +17,24 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
-from pygments.lexers import get_lexer_by_name
-from pygments.util import ClassNotFound
+from pygments.lexers import get_all_lexers, get_lexer_by_name
 
 from ..errors import InvalidInput
+from ..study import worker
 from ..study.items import Output
+from .computed import Computed
 
-MAX_CODE = 20_000  # characters, which take 50 ms to highlight; longer code has no colours
-BEGINNING = 2_000  # characters that tell the language
+MAX_CODE = 2_000  # characters; longer code has no colors …
+MAX_COLORED = 20_000  # … nor has code after so many characters of other code in one output
 MAX_MARKDOWN = 100_000  # characters, which take 0.2 s to render; longer ones are shown as plain text
+MAX_MISSING = 2_000  # cells of tables that are missing in rows shorter than the first
+SHORT = 2_000  # characters that are rendered at once: they take at most 0.05 s
+KEPT = 32_000_000  # characters of HTML
+# Many of Pygments' lexers take time that grows with the square of the length, or faster. These do not …
+LINEAR = {"bash", "css", "diff", "go", "html", "javascript", "json", "kotlin", "php", "python", "ruby", "rust", "sql"}
+LINEAR |= {"swift", "toml", "xml", "yaml"}
+# … and of these languages, whose own lexers do, it knows the words, numbers, strings and comments.
+LIKE_JAVASCRIPT = {"c", "cpp", "csharp", "java", "objective-c", "scala", "typescript"}
 HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 TABLES = {"table", "thead", "tbody", "tr", "th", "td"}
 TAGS = {"p", "br", "span", "hr", "blockquote", "ul", "ol", "li", "pre", "code", "em", "strong", "s", "a", "img"}
@@ -49,8 +65,47 @@ SIGNS = {
 }
 
 
+class Renderer:
+    """Renders outputs for one application, and keeps what was shown last."""
+
+    def __init__(self) -> None:
+        self._kept: Computed[str] = Computed(KEPT, len)
+
+    def quick(self, output: Output) -> str | None:
+        """Return safe HTML of an output, if that takes no time: it is plain, short, or was rendered before."""
+        if output.kind == "text" or len(output.content) > MAX_MARKDOWN:
+            return html_of(output)
+        return self._kept.known(_key_of(output))
+
+    def html(self, output: Output) -> str:
+        """Return safe HTML of an output: see `html_of`. Blocks."""
+        found = self.quick(output)
+        return self._kept.get(_key_of(output), lambda: _render(output)) if found is None else found
+
+
+def _key_of(output: Output) -> bytes:
+    content = output.content.encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(content, digest_size=16, person=output.kind.encode()).digest()
+
+
+def _render(output: Output) -> str:
+    if len(output.content) <= SHORT or output.kind not in ("markdown", "code"):
+        return html_of(output)
+    try:
+        return worker.PAGES.run(html_of, output)
+    except worker.ChildFailed:
+        return as_text(output)
+
+
+def as_text(output: Output) -> str:
+    """Return HTML of an output as it was written."""
+    if output.kind == "code":
+        return _code(html.escape(output.content))
+    return f'<div class="text">{html.escape(output.content)}</div>'
+
+
 def html_of(output: Output) -> str:
-    """Return safe HTML for text, Markdown or code.
+    """Return safe HTML for text, Markdown or code. Up to 100,000 characters of Markdown may take a second.
 
     Raises:
         InvalidInput: For images and HTML, which have a route of their own, see `bytes_of`.
@@ -58,32 +113,40 @@ def html_of(output: Output) -> str:
     if output.kind == "markdown" and len(output.content) <= MAX_MARKDOWN:
         return f'<div class="markdown">{_sanitised(_markdown.render(output.content))}</div>'
     if output.kind == "code":
-        return f'<pre tabindex="0"><code>{_highlighted(output.content, "")}</code></pre>'
+        return _code(_highlighted(output.content, _language(output.content)))
     if output.kind in ("text", "markdown"):
-        return f'<div class="text">{html.escape(output.content)}</div>'
+        return as_text(output)
     raise InvalidInput(f"an output of kind {output.kind} cannot be part of a page: expected text, markdown or code")
 
 
-def _highlighted(code: str, language: str) -> str:
-    """Code as HTML, in colours if its language is given or can be told from it; the text is escaped.
+def _code(inside: str) -> str:
+    return f'<pre tabindex="0"><code>{inside}</code></pre>'
 
-    Args:
-        code: The code.
-        language: Such as `python`; empty if it is not known.
-    """
-    if len(code) > MAX_CODE:
+
+def _highlighted(code: str, language: str) -> str:
+    """Code as HTML, in colors if it is short and its language is one that is known here; the text is escaped."""
+    lexer = _lexers().get(language.lower())
+    if lexer is None or len(code) > MAX_CODE:
         return html.escape(code)
-    try:
-        lexer = get_lexer_by_name(language or _language(code), stripnl=False, ensurenl=False)
-    except ClassNotFound:
-        return html.escape(code)
-    shown = str(highlight(code, lexer, HtmlFormatter(nowrap=True)))
+    shown = str(highlight(code, get_lexer_by_name(lexer, stripnl=False, ensurenl=False), HtmlFormatter(nowrap=True)))
     return shown if code.endswith("\n") else shown.removesuffix("\n")
+
+
+@cache
+def _lexers() -> dict[str, str]:
+    """The lexer of each language, by all of its names."""
+    found: dict[str, str] = {}
+    for _, names, _, _ in get_all_lexers(plugins=False):
+        for name in LINEAR.intersection(names):
+            found |= dict.fromkeys(names, name)
+        if LIKE_JAVASCRIPT.intersection(names):
+            found |= dict.fromkeys(names, "javascript")
+    return found
 
 
 def _language(code: str) -> str:
     """The language of code by what is typical of it; empty if nothing is. Pygments' own guess loads 500 languages."""
-    return next((language for language, sign in SIGNS.items() if sign.search(code[:BEGINNING])), "")
+    return next((language for language, sign in SIGNS.items() if sign.search(code[:MAX_CODE])), "")
 
 
 def _fence(code: str, language: str, attributes: str) -> str:
@@ -130,7 +193,7 @@ def _sanitised(markup: str) -> str:
 
 
 def _allowed(tag: str, attribute: str, value: str) -> str | None:
-    """Keep only links to other hosts, never into these pages, images that are part of the output, colours of code."""
+    """Keep only links to other hosts, never into these pages, images that are part of the output, colors of code."""
     wanted = ALLOWED.get(attribute)
     return value if wanted is None or wanted.fullmatch(value) else None
 
@@ -155,6 +218,15 @@ def _lower_headings(state: StateCore) -> None:
             block.tag = f"h{min(6, int(block.tag[1]) + 2)}"
 
 
+def _limit_colors(state: StateCore) -> None:
+    """Leave code without colors after much other code."""
+    left = MAX_COLORED
+    for block in state.tokens:
+        if block.type == "fence" and len(block.content) <= MAX_CODE:
+            left -= len(block.content)
+            block.info = block.info if left >= 0 else ""
+
+
 def _instead(image: Token, within_link: bool) -> list[Token]:
     address = str(image.attrs["src"])
     text = Token("text", "", 0, content=image.content or address)
@@ -166,3 +238,6 @@ def _instead(image: Token, within_link: bool) -> list[Token]:
 _markdown = MarkdownIt("commonmark", {"html": False, "highlight": _fence}).enable(["table", "strikethrough"])
 _markdown.core.ruler.push("link_images", _link_images)
 _markdown.core.ruler.push("lower_headings", _lower_headings)
+_markdown.core.ruler.push("limit_colors", _limit_colors)
+# The package has a function of the module's name. By default, 2 kB of empty rows become 0.5 MB, in two seconds.
+vars(import_module("markdown_it.rules_block.table"))["MAX_AUTOCOMPLETED_CELLS"] = MAX_MISSING

@@ -40,13 +40,16 @@ from ..study.study import Study
 from ..study.voters import Voters, voters_of
 from . import keys
 from .background import Background
+from .computed import Computed
 from .errors import Refused
 from .keys import Key
 from .limits import Limits, Rates
 from .streams import DAMAGED, State, Streams
+from .turns import Turns
 
 MAX_BOARDS = 16  # in the cache
 MAX_KEYS = 10_000  # in the cache
+MAX_STUDIES = 1_000  # in each cache of something small
 MAX_ANSWER_LOGS = 8  # in the cache: one of a million answers takes 20 MB
 Json = dict[str, Any]
 AnyStudy = Study | Tuning
@@ -74,21 +77,20 @@ class Service:
     public_url: str = ""
     shared_url: str = ""  # the address on the network, if there is no proxy
     open_to_all: bool = False  # no sign-in; only on loopback
-    _boards: dict[tuple[int, float, int, int, int], CachedBoard] = field(default_factory=dict)
-    _drawing: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))  # by study
-    _estimating: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
+    turns: Turns = field(default_factory=Turns)
+    _boards: Computed[CachedBoard] = field(default_factory=lambda: Computed(MAX_BOARDS))  # by study and confidence
     _counting: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))
     _states: dict[int, tuple[float, State]] = field(default_factory=dict)  # until when; by the study's id
     _keys: dict[str, Key] = field(default_factory=dict)
     _studies: dict[str, AnyStudy] = field(default_factory=dict)
-    _verdicts: dict[int, tuple[tuple[int, int, int], Json]] = field(default_factory=dict)  # by the study's id
-    _standings: dict[int, tuple[tuple[int, int], Standing]] = field(default_factory=dict)  # by the study's id
-    _glances: dict[int, tuple[tuple[int, int, int], Json]] = field(default_factory=dict)  # by the study's id
-    _voters: dict[int, tuple[tuple[int, int], Voters]] = field(default_factory=dict)  # by the study's id
-    _given: dict[int, Given | None] = field(default_factory=dict)  # by the study's id
-    _ledgers: dict[int, Ledger] = field(default_factory=dict)  # by the study's id
-    _answers: dict[int, AnswerLog] = field(default_factory=dict)  # by the study's id, the last used at the end
-    _item_counts: dict[int, tuple[tuple[int, int], ItemCounts]] = field(default_factory=dict)  # by the study's id
+    _verdicts: Computed[Json] = field(default_factory=lambda: Computed(MAX_STUDIES))  # by the study's id, as all below
+    _standings: Computed[Standing] = field(default_factory=lambda: Computed(MAX_STUDIES))
+    _glances: Computed[Json] = field(default_factory=lambda: Computed(MAX_STUDIES))
+    _voters: Computed[Voters] = field(default_factory=lambda: Computed(MAX_ANSWER_LOGS))
+    _item_counts: Computed[ItemCounts] = field(default_factory=lambda: Computed(MAX_ANSWER_LOGS))
+    _given: dict[int, Given | None] = field(default_factory=dict)
+    _ledgers: dict[int, Ledger] = field(default_factory=dict)
+    _answers: dict[int, AnswerLog] = field(default_factory=dict)  # the last used at the end
     _damaged: dict[tuple[int, str, float], tuple[float, str]] = field(default_factory=dict)  # when to look again; why
     _generation: int = 0  # of the storage that the caches belong to
 
@@ -140,13 +142,12 @@ class Service:
         """Clear the caches if the database was replaced."""
         if self._generation != self.storage.generation:
             self._generation = self.storage.generation
-            for known in (self._boards, self._keys, self._studies, self._verdicts, self._damaged, self._states):
-                known.clear()
-            self._standings.clear()
-            self._ledgers.clear()
-            self._answers.clear()
-            self._glances.clear()
-            self._given.clear()
+            caches: tuple[dict[Any, Any] | Computed[Any], ...] = (
+                *(self._keys, self._studies, self._damaged, self._states, self._given, self._ledgers, self._answers),
+                *(self._boards, self._verdicts, self._standings, self._glances, self._voters, self._item_counts),
+            )
+            for one in caches:
+                one.clear()
 
     def exists(self, study: AnyStudy) -> bool:
         """Return whether the study is still in the database. Blocks."""
@@ -219,27 +220,17 @@ class Service:
 
     def verdict(self, study: Study) -> Json:
         """Return a study's verdict as data, computed once for each of its states. Blocks."""
-        key = self._state_of(study)
-        cached = self._verdicts.get(study.id)
-        if cached is None or cached[0] != key:
-            cached = (key, verdict_data(study.verdict()))
-            self._verdicts[study.id] = cached
-        return cached[1]
+        return self._verdicts.get(study.id, lambda: verdict_data(study.verdict()), lambda: self._state_of(study))
 
     def standing(self, study: Study) -> Standing:
         """Return the estimates before a study's verdict, computed once for each state of its log. Blocks.
 
         They say nothing about a rate where nobody answers any more.
         """
-        with self._estimating[study.id]:
-            key = (self.storage.generation, study.history().seq)
-            cached = self._standings.get(study.id)
-            if cached is None or cached[0] != key:
-                cached = (key, study.standing())
-                self._standings[study.id] = cached
-            if measure_pace(study.history(), log.clock()).answers_an_hour is None:
-                return cached[1]._replace(answers_an_hour=None, hours_median=None)
-            return cached[1]
+        found = self._standings.get(study.id, study.standing, lambda: (self.storage.generation, study.history().seq))
+        if measure_pace(study.history(), log.clock()).answers_an_hour is None:
+            return found._replace(answers_an_hour=None, hours_median=None)
+        return found
 
     def judges(self, study: AnyStudy) -> Judges:
         """Return what the judges of a study have done; each event of its log is looked at once. Blocks."""
@@ -265,47 +256,34 @@ class Service:
 
     def item_counts(self, study: Study, table: AnswerTable) -> ItemCounts:
         """Return the answers and the disagreement of all items, computed once for each state of the log. Blocks."""
-        key = (self.storage.generation, table.seq)
-        known = self._item_counts.get(study.id)
-        if known is None or known[0] != key:
-            known = self._item_counts[study.id] = (key, item_counts(table))
-            for old in list(self._item_counts)[:-MAX_ANSWER_LOGS]:
-                self._item_counts.pop(old, None)
-        return known[1]
+        return self._item_counts.get(study.id, lambda: item_counts(table), lambda: self._state_of_table(table))
 
     def voters(self, study: AnyStudy) -> Voters:
         """Return the voters of a study, computed once for each state of its log. Blocks."""
         table = self.answers(study)
-        with self._drawing[study.id]:
-            key = (self.storage.generation, table.seq)
-            known = self._voters.get(study.id)
-            if known is None or known[0] != key:
-                known = self._voters[study.id] = (key, voters_of(table))
-            return known[1]
+        return self._voters.get(study.id, lambda: voters_of(table), lambda: self._state_of_table(table))
 
     def board(self, study: Study, confidence: float | None = None) -> Json:
         """Return what the dashboard shows, computed once for each state of the study. Blocks."""
-        with self._drawing[study.id]:
-            confidence = study.goal.confidence if confidence is None else confidence
-            key = (study.id, confidence, *self._state_of(study))
-            cached = self._boards.get(key)
-            if cached is None:
-                with self._answer_log(study) as known:
-                    cached = CachedBoard(board(study, confidence, known))
-                for old in list(self._boards)[: 1 - MAX_BOARDS]:
-                    self._boards.pop(old, None)
-                self._boards[key] = cached
-            return cached.board
+        chosen = study.goal.confidence if confidence is None else confidence
+
+        def compute() -> CachedBoard:
+            with self._answer_log(study) as known:
+                return CachedBoard(board(study, chosen, known))
+
+        return self._boards.get((study.id, chosen), compute, lambda: self._state_of(study)).board
 
     def glance(self, study: AnyStudy) -> Json:
         """Return what the page of results shows, computed once for each state of the study. Blocks."""
-        with self._drawing[study.id]:
-            key = self._state_of(study)
-            known = self._glances.get(study.id)
-            if known is None or known[0] != key:
-                shown = self._with_given(study, look_at(study)) if isinstance(study, Study) else tuning_glance(study)
-                known = self._glances[study.id] = (key, shown)
-            return as_of(known[1], log.clock()) if isinstance(study, Study) else known[1]
+
+        def compute() -> Json:
+            return self._with_given(study, look_at(study)) if isinstance(study, Study) else tuning_glance(study)
+
+        found = self._glances.get(study.id, compute, lambda: self._state_of(study))
+        return as_of(found, log.clock()) if isinstance(study, Study) else found
+
+    def _state_of_table(self, table: AnswerTable) -> tuple[int, int]:
+        return (self.storage.generation, table.seq)
 
     def _state_of(self, study: AnyStudy) -> tuple[int, int, int]:
         """What a verdict depends on: the log, and which open questions are within their lease."""
@@ -331,7 +309,8 @@ class Service:
         """Return the charts of a board, drawn once. Blocks."""
         from ..study.board_charts import charts_of  # takes half a second to load
 
-        cached = next((one for one in list(self._boards.values()) if one.board is shown), None) or CachedBoard(shown)
+        known = self._boards.values()
+        cached = next((one for one in known if one.board is shown), None) or CachedBoard(shown)
         with cached.lock:
             if cached.charts is None:
                 cached.charts = charts_of(shown)

@@ -5,9 +5,11 @@ import ctypes
 import gc
 import ipaddress
 import logging
+import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Sequence
 from types import FrameType
 
@@ -29,7 +31,8 @@ logger = logging.getLogger("duels.server")
 SWITCH_INTERVAL = 0.0002  # seconds: the writing thread must not wait long for the event loop
 M_MMAP_THRESHOLD = -3  # of glibc's malloc.h
 BACKLOG = 2048  # connections that wait to be accepted
-SHUTDOWN_SECONDS = 5  # for requests that are in progress
+SHUTDOWN_SECONDS = 5  # for requests that are in progress …
+STUCK_SECONDS = 3  # … and for threads after that; acknowledged votes are on disk
 LOCK_TIMEOUT = 2  # seconds to wait for other writers; two commits fit into SHUTDOWN_SECONDS
 
 
@@ -42,6 +45,10 @@ class Server(uvicorn.Server):
         Unlike uvicorn, it does not raise the signal again: the exit code of a graceful shutdown is 0.
         """
         self.force_exit = self.force_exit or (self.should_exit and sig == signal.SIGINT)
+        if not self.should_exit:
+            end = threading.Timer(SHUTDOWN_SECONDS + STUCK_SECONDS, _end)
+            end.daemon = True
+            end.start()
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -50,6 +57,12 @@ class Server(uvicorn.Server):
         assert isinstance(app, Application)
         app.service.close()
         await super().shutdown(sockets)
+
+
+def _end() -> None:
+    """End the process, though a thread is busy: Python would wait for it."""
+    logger.warning("some work did not end in time and was dropped")
+    os._exit(0)
 
 
 def serve(

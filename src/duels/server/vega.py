@@ -1,11 +1,21 @@
-"""The script that draws charts in a browser. It comes from vl-convert; the repository has no copy."""
+"""Charts as pictures, and the script that draws them in a browser, which comes from vl-convert."""
 
 import contextlib
 from functools import cache
 from importlib.metadata import version
+from typing import Any
 
 from ..errors import InvalidInput
 from ..files import atomic_write, cache_folder
+
+
+def draw_chart(chart: dict[str, Any], format: str) -> bytes:
+    """Return a chart as svg or png. It takes a second and holds Python's lock."""
+    import vl_convert
+
+    if format == "png":
+        return bytes(vl_convert.vegalite_to_png(chart, scale=2))
+    return str(vl_convert.vegalite_to_svg(chart)).encode()
 
 
 @cache

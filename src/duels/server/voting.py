@@ -5,7 +5,7 @@ import hashlib
 import html
 import json
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, NamedTuple
 from urllib.parse import quote
 
@@ -29,7 +29,7 @@ from ..study.voter_settings import VoterSettings, voter_settings_of
 from .caps import caps_of
 from .errors import Refused, answer_to, error_responses
 from .keys import LINKS, Key, Ticket, is_paused, key_in, past_link, read_ticket, sign_ticket, voter_digest
-from .rendering import bytes_of, html_of
+from .rendering import bytes_of
 from .schemas import MoreVotes, Progress, Question, Vote
 from .security import VOTER, ServiceDep, address_of
 from .service import AnyStudy, Service
@@ -132,10 +132,10 @@ async def open_link(service: Service, link: str) -> Link:
     Raises:
         NotFound: If there is no such link, or it was revoked, is switched off or has expired.
     """
-    key = await asyncio.to_thread(service.key, link)
+    key = await service.background.vote(service.key, link)
     if key is None or key.kind != "vote":
-        raise NotFound(await asyncio.to_thread(_why_dead, service, link))
-    return await asyncio.to_thread(_link_of, service, key)
+        raise NotFound(await service.background.vote(_why_dead, service, link))
+    return await service.background.vote(_link_of, service, key)
 
 
 def _why_dead(service: Service, secret: str) -> str:
@@ -186,7 +186,7 @@ async def voter(request: Request, link: LinkPath, service: ServiceDep) -> Voter:
     cookie, address = request.cookies.get(VOTER, ""), address_of(request)
     caps = caps_of(found.key, link, address)
     voter = Voter(service, found, link, cookie, caps)
-    known = found.is_invitation or (bool(cookie) and await asyncio.to_thread(_is_known, service, voter.who))
+    known = found.is_invitation or (bool(cookie) and await service.background.vote(_is_known, service, voter.who))
     number = str(found.key.id)
     service.rates.spend(("address", number, address), service.limits.address)
     if known:
@@ -202,13 +202,13 @@ def _is_known(service: Service, who: Who) -> bool:
 Voting = Annotated[Voter, Depends(voter)]
 
 
-def side_out(output: Output | str, src: str) -> Body:
+def side_out(output: Output | str, src: str, render: Callable[[Output], str]) -> Body:
     """Return one side of a question: safe HTML, or the URL of the output."""
     if isinstance(output, str):
         return {"kind": "name", "html": html.escape(output), "src": None}
     if output.kind in ("image", "html"):
         return {"kind": output.kind, "html": None, "src": src}
-    return {"kind": output.kind, "html": html_of(output), "src": None}
+    return {"kind": output.kind, "html": render(output), "src": None}
 
 
 def sides_of(study: AnyStudy, ballot: Ballot) -> tuple[str | None, list[Output | str]]:
@@ -230,16 +230,19 @@ def shown_settings(study: Tuning, settings: Iterable[Setting]) -> list[Output | 
     return [Output("html", render(template, setting)) for setting in settings]
 
 
-def question(voter: Voter, ballot: Ballot | None, progress: VoterProgress) -> Body:
-    """Return the question that a voter is shown. Blocks."""
+async def question(voter: Voter, ballot: Ballot | None, progress: VoterProgress) -> Body:
+    """Return the question that a voter is shown."""
     expires = int(log.clock()) + OUTPUT_LASTS
     if ballot is None:
         return {**voter.progress_out(progress), "duel": None, "prompt": None, "a": None, "b": None}
-    prompt, outputs = sides_of(voter.found(), ballot)
+    background = voter.service.background
+    prompt, outputs = await background.vote(lambda: sides_of(voter.found(), ballot))
+    inside = [one for one in outputs if isinstance(one, Output) and one.kind not in ("image", "html")]
+    rendered = dict(zip(inside, await asyncio.gather(*map(background.render, inside))))
     switch = "?scripts" if voter.link.scripts else ""  # so that no browser shows what it has cached before the switch
     tickets = (Ticket(voter.key.id, ballot.duel.id, number, expires) for number in range(2))
     addresses = (f"/output/{sign_ticket(voter.link.signing, ticket)}{switch}" for ticket in tickets)
-    a, b = (side_out(one, address) for one, address in zip(outputs, addresses))
+    a, b = (side_out(one, address, rendered.__getitem__) for one, address in zip(outputs, addresses))
     shown = {"duel": ballot.duel.id, "prompt": prompt, "a": a, "b": b, "comment": ballot.comment}
     return {**voter.progress_out(progress), **shown}
 
@@ -254,14 +257,14 @@ def output_address(service: Service, key: Key, duel: int, side: int) -> str:
 @router.get("/api/vote/{link}", response_model=Progress)
 async def progress(voter: Voting) -> Response:
     """Get the voter's progress."""
-    return _json(voter.progress_out(await asyncio.to_thread(voter.progress)))
+    return _json(voter.progress_out(await voter.service.background.vote(voter.progress)))
 
 
 @router.post("/api/vote/{link}/ask", response_model=Question)
 async def ask(voter: Voting, body: MoreVotes | None = None) -> Response:
     """Get the open question, or else the next one; none if there is nothing left to vote on."""
     more = bool(body and body.more)
-    progress = await asyncio.to_thread(voter.progress, more)
+    progress = await voter.service.background.vote(voter.progress, more)
     ballot = None
     if progress.done is None:
         try:
@@ -269,9 +272,10 @@ async def ask(voter: Voting, body: MoreVotes | None = None) -> Response:
                 voter.key, voter.study, lambda found: ballots.asking(found, voter.key.id, voter.who, voter.caps)
             )
         except NothingToAsk:
-            progress = await asyncio.to_thread(voter.progress, more)  # somebody else was asked the last question
+            # somebody else was asked the last question
+            progress = await voter.service.background.vote(voter.progress, more)
             progress = progress._replace(done=progress.done or "asked")
-    response = _json(await asyncio.to_thread(question, voter, ballot, progress))
+    response = _json(await question(voter, ballot, progress))
     if voter.is_new and ballot is not None:
         voter.remember(response)
     return response
@@ -287,7 +291,7 @@ async def tell(voter: Voting, body: Vote) -> Response:
             found, voter.who, body.duel, body.winner, voter.caps, voter.link.settings, body.comment
         ),
     )
-    return _json(voter.progress_out(await asyncio.to_thread(voter.progress)))
+    return _json(voter.progress_out(await voter.service.background.vote(voter.progress)))
 
 
 @router.post("/api/vote/{link}/undo", response_model=Question)
@@ -296,8 +300,8 @@ async def undo(voter: Voting) -> Response:
     ballot = await voter.service.write(
         voter.key, voter.study, lambda found: ballots.undoing(found, voter.who, voter.caps)
     )
-    progress = await asyncio.to_thread(voter.progress, True)
-    return _json(await asyncio.to_thread(question, voter, ballot, progress))
+    progress = await voter.service.background.vote(voter.progress, True)
+    return _json(await question(voter, ballot, progress))
 
 
 @router.get("/output/{ticket}", response_class=Response)
@@ -307,9 +311,10 @@ async def output(request: Request, service: ServiceDep, ticket: TicketPath) -> R
     Behind a link to the results of a tuning study: the best setting, or the runner-up.
     """
     try:
-        link, admitted = await asyncio.to_thread(_admitted, service, ticket)
+        link, admitted = await service.background.vote(_admitted, service, ticket)
         service.rates.spend(("address", str(link.key.id), address_of(request)), service.limits.address)
-        return await asyncio.to_thread(_output, service, link, admitted)
+        async with service.turns.turn(("output", link.study)):  # the best setting may take long to find
+            return await asyncio.to_thread(_output, service, link, admitted)
     except (NotFound, Refused) as error:
         if "text/html" not in request.headers.get("accept", ""):
             raise

@@ -290,9 +290,9 @@ def _limit_memory() -> None:
     except ImportError:  # Windows
         return
     pages = Path("/proc/self/statm")
-    if pages.exists():
-        most = int(pages.read_text().split()[0]) * resource.getpagesize() + MOST_MEMORY
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    if pages.exists():  # not the address space, of which V8, which draws charts, reserves much that it never uses
+        most = int(pages.read_text().split()[5]) * resource.getpagesize() + MOST_MEMORY
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
