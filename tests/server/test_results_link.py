@@ -5,6 +5,7 @@ import json
 import re
 
 import pytest
+import sqlalchemy as sa
 from starlette.testclient import TestClient
 
 from duels.server import results_link
@@ -203,3 +204,29 @@ class TestStream:
     def __exit__(self, *error):
         self.stream.__exit__(*error)
         self.client.close()
+
+
+def test_errors_do_not_name_the_study(app, admin, storage, anybody):
+    """Not of a study that is damaged, or tunes parameters; nor does the page lead to those of the owner."""
+    for name in ("hush-1", "hush-2"):
+        assert admin.post("/api/studies", json={"name": name, "arms": ARMS}).status_code == 201
+    space = {"size": {"low": 0, "high": 1}}
+    assert admin.post("/api/tunings", json={"name": "hush-3", "space": space}).status_code == 201
+    links = [make(admin, f"/api/studies/hush-{number}", name="Results")["secret"] for number in (1, 2, 3)]
+    secrets = [admin.post(f"/api/studies/hush-{number}/links", json={}).json()["secret"] for number in (1, 3)]
+    with storage.lock:
+        connection = storage.connection()
+        connection.execute(sa.text("UPDATE events SET note = 'x' WHERE study_id = 1"))
+        connection.commit()
+        app.service._studies.clear()
+        storage.histories.clear()
+    assert admin.delete("/api/studies/hush-2").status_code == 204
+    for secret in links:
+        at = f"/api/results/{secret}"
+        for path in (f"/results/{secret}", f"{at}/chart", f"{at}/pair?first=a&second=b", at):
+            answer = anybody.get(path)
+            assert (path in (at, f"/results/{secret}") and secret == links[2]) or answer.status_code in (404, 500)
+            assert "hush" not in answer.text
+            assert "/tokens" not in answer.text
+    for path in (f"/vote/{secrets[0]}", f"/api/vote/{secrets[0]}", f"/vote/{secrets[1]}"):
+        assert "hush" not in anybody.get(path).text

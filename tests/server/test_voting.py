@@ -14,6 +14,7 @@ from duels.server.limits import Limits, Rate
 from duels.study import ballots, log
 from duels.study.catalogue import create_study, delete_study, load_study
 from duels.study.items import Output, add_items, add_output, clear_items
+from duels.study.voter_settings import change_voter_settings
 
 ARMS = ["aardvark", "baboon", "cheetah"]
 SAYS = {"aardvark": "first words", "baboon": "second words", "cheetah": "third words"}
@@ -175,6 +176,21 @@ def test_an_answer_that_is_undone_gives_its_comment_back(zoo, visitor, admin):
     assert ann.ask()["comment"] is None
     ann.tell(duel, "b")  # now without
     assert ann.undo()["comment"] is None
+
+
+def test_comments_are_kept_without_what_could_disguise_them(zoo, visitor):
+    """Terminals obey control characters, and signs for the direction of writing let text look like another one."""
+    change_voter_settings(zoo, comments=True)
+    ann = visitor()
+    duel = ann.ask()["duel"]
+    kept = "\ttab \U0001f468\u200d\U0001f469 \u0645\u06cc\u200c\u062e\u0648"  # what emoji and scripts need
+    said = f"\x1b[31mred\x07\u202eevil\u2066 line\r\nnext{kept}"
+    assert ann.send("tell", duel=duel, winner="a", comment=said).status_code == 200
+    (told,) = (event for event in zoo.events() if event.kind == "tell")
+    assert told.note["note"] == f"[31mredevil line\nnext{kept}"
+    duel = ann.ask()["duel"]
+    assert ann.send("tell", duel=duel, winner="a", comment="\x1b\u202e").status_code == 200
+    assert "note" not in zoo.events()[-1].note
 
 
 def test_an_answer_is_for_the_output_that_was_on_its_side(zoo, visitor):
@@ -580,7 +596,50 @@ def test_removed_items_do_not_unmask_arms(zoo, visitor):
     assert later["prompt"] == "What do you say?"
     assert not any(name in ann.seen for name in ARMS)
     clear_items(zoo)
-    assert ann.ask()["a"]["kind"] == "name"  # a study without items compares names
+    refused(ann.send("ask"), 409, "conflict", "nothing to show")
+    assert visitor().progress()["done"] is None  # it goes on when there are items again
+    add_items(zoo, [words("And now?")])
+    assert ann.ask()["prompt"] == "And now?"
+    assert not any(name in ann.seen for name in ARMS)
+    assert zoo.check() > 0
+
+
+def test_items_that_were_removed_before_anybody_was_asked_hide_the_names_too(zoo, visitor):
+    add_items(zoo, [words()])
+    clear_items(zoo)
+    said = refused(visitor().send("ask"), 409, "conflict", "nothing to show")
+    assert not any(name in said for name in ARMS)
+    assert zoo.history().left.tolist() == []
+
+
+SECRETS = ("hush-study", "hush-arm-a", "hush-arm-b")
+
+
+def test_errors_behind_a_link_name_neither_the_study_nor_its_arms(storage, browser, patient, monkeypatch):
+    study = create_study(SECRETS[1:], SECRETS[0], storage, about="new-items")
+    add_items(study, [{"prompt": "p", "outputs": {SECRETS[1]: "x", SECRETS[2]: "y"}}])
+    key, secret = make_key(storage, "vote", study_id=study.id, settings={"votes": 100})
+    ann, bob = Visitor(browser(), secret, key), Visitor(browser(), secret, key)
+    duel = ann.ask()["duel"]
+    said = [bob.send("ask"), bob.send("tell", duel=duel, winner="a"), bob.send("undo"), ann.send("undo")]
+    ann.tell(duel, "a")
+    said += [ann.send("tell", duel=duel, winner="b"), ann.send("tell", duel=99, winner="b")]
+    # Between the look at a voter's progress and the question, the study is retired, or the last question is asked.
+    looked = ballots.voter_progress
+    monkeypatch.setattr(ballots, "voter_progress", lambda *about: looked(*about)._replace(done=None))
+    said.append(bob.send("ask"))
+    study.retire()
+    said.append(bob.send("ask"))
+    monkeypatch.undo()
+    study.forget("Voter 1")
+    said.append(ann.send("tell", duel=duel, winner="b"))
+    delete_study(study.name, storage)
+    said += everything(ann, storage, duel)
+    for answer in said:
+        assert answer.status_code < 500, answer.text
+        assert not any(name in answer.text for name in SECRETS), answer.text
+    assert [answer.status_code for answer in said[:8]] == [200, 404, 400, 400, 409, 404, 200, 409]
+    assert said[6].json()["done"] == "asked"
 
 
 def test_items_that_come_later_hide_the_names(zoo, visitor):

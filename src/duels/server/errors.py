@@ -61,6 +61,10 @@ RETRY_SECONDS = 2  # when to try again if the database is unavailable
 MAX_MESSAGE = 2000  # characters; a message may quote user input
 RESTORE = "Restore the database from a backup, or delete this study. The other studies are not affected"
 NAMES_IN_URLS = ("study", "arm")  # an unknown name of these kinds is a 404
+# Whoever has a link does not learn the name of the study, nor of an arm that a voter compares.
+BEHIND_LINKS = ("/api/vote/", "/vote/", "/api/results/", "/results/", "/output/")
+DAMAGED = "this study cannot be read: please tell the person who sent you the link"
+GONE = "this is not there any more: ask the person who sent you the link for another one"
 # Server errors do not reveal details such as the path of the database. Those are in the log.
 HIDDEN = {
     500: "internal error: see the server's log",
@@ -102,6 +106,9 @@ def error_response(status: int, message: str, kind: str = "", headers: Mapping[s
 
 def answer_to(request: Request, error: Exception) -> Answer:
     """Map any error to a status and a message, and log the server's own errors."""
+    was_deleted = isinstance(error, DeletedStudy) or (isinstance(error, UnknownName) and error.kind == "study")
+    if was_deleted and request.url.path.startswith(BEHIND_LINKS):
+        return Answer(404, GONE)
     if isinstance(error, DamagedStudy):
         return _damaged(request, error)
     if isinstance(error, DuelsError):
@@ -142,12 +149,9 @@ def _domain_error(error: DuelsError) -> Answer:
 
 
 def _damaged(request: Request, error: DamagedStudy) -> Answer:
-    """Trying again would not help. Voters do not learn the name of the study."""
+    """Trying again would not help."""
     logger.error("%s", error)
-    message = f"{error}. {RESTORE}"
-    if request.url.path.startswith(("/api/vote/", "/vote/")):
-        message = "this study cannot be read: please tell the person who sent you the link"
-    return Answer(500, message, "damaged")
+    return Answer(500, DAMAGED if request.url.path.startswith(BEHIND_LINKS) else f"{error}. {RESTORE}", "damaged")
 
 
 def _http_error(request: Request, error: HTTPException) -> Answer:

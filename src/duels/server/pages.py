@@ -22,7 +22,7 @@ from ..study.verdict import describe_answers, headline
 from ..study.voter_settings import VoterSettings
 from .api.tokens import KINDS, token_out
 from .downloads import file_name
-from .errors import RESTORE, Refused, answer_to, respond
+from .errors import BEHIND_LINKS, RESTORE, Refused, answer_to, respond
 from .keys import Key, csrf_token, list_keys, make_key, revoke_key
 from .page_files import page_file, place
 from .security import NOBODY, SESSION, SESSION_LASTS, ServiceDep, address_of, secret_of
@@ -85,14 +85,15 @@ def error_page(request: Request, error: DuelsError | HTTPException) -> Response:
     """Return the page that shows an error."""
     service, study = request.app.state.service, request.path_params.get("study", "")
     status, message, _, headers = answer_to(request, error)
-    if isinstance(error, DamagedStudy):
+    behind_link = request.url.path.startswith(BEHIND_LINKS)
+    if isinstance(error, DamagedStudy) and not behind_link:
         return page(request, service, "damaged.html", status, study=study, words=error, restore=RESTORE)
     heading = HEADINGS.get(status, "Something went wrong")
-    if isinstance(error, UnknownName) and error.kind == "study":
+    if isinstance(error, UnknownName) and error.kind == "study" and not behind_link:
         heading, message = "Study not found", f"There is no study “{study}”. It may have been deleted."
     elif isinstance(error, HTTPException):
         message = "There is nothing at this address." if status == 404 else error.detail
-    response = page(request, service, "error.html", status, heading=heading, words=message)
+    response = page(request, service, "error.html", status, heading=heading, words=message, bare=behind_link)
     response.headers.update(headers)
     return response
 

@@ -85,6 +85,14 @@ def _shown(service: Service, viewing: Viewed) -> Json:
     return shown(service, service.any_study(viewing.study), viewing.key)
 
 
+def _compared(service: Service, viewing: Viewed) -> Study:
+    """The study of a link, if it compares arms. Errors must not have its name."""
+    study = service.any_study(viewing.study)
+    if not isinstance(study, Study):
+        raise NotFound("these results have neither pairs nor charts: they are about settings of parameters")
+    return study
+
+
 @pages.get("/results/{results}")
 def results_page(request: Request, results: str, service: ServiceDep) -> Response:
     """Show the results to anybody who has the link."""
@@ -116,7 +124,7 @@ def results_shown(request: Request, viewing: Viewing, service: ServiceDep) -> Re
 def pair_shown(viewing: Viewing, service: ServiceDep, first: Name, second: Name, response: Response) -> Json:
     """Get the history of a pair: its counts, and the share of wins of the first arm after its answers."""
     response.headers.update(HEADERS)
-    return pair_history(service.study(viewing.study), first, second)
+    return pair_history(_compared(service, viewing), first, second)
 
 
 @router.get("/api/results/{results}/chart", response_class=Response)
@@ -129,7 +137,7 @@ def chart_shown(
 ) -> Response:
     """Download a chart as a picture. One that has nothing to show yet is not found."""
     service.rates.spend(("pictures", address_of(request)), PICTURES)
-    response = picture(service, service.study(viewing.study), name, format, viewing.key)
+    response = picture(service, _compared(service, viewing), name, format, viewing.key)
     response.headers.update(HEADERS)
     return response
 

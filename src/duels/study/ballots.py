@@ -5,7 +5,8 @@ may have caps on its votes, see `Caps`.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,12 +21,14 @@ from . import log
 from .answering import Answering
 from .history import History
 from .invitations import invited_voter
+from .item_rows import had_any, has_any
 from .items import can_show, item_of
 from .record import OPEN
 from .study import Study
 from .voter_settings import DEFAULT, VoterSettings, checked_comment
 
 SIDES = {"a": "left", "b": "right"}
+NOTHING_TO_SHOW = "there is nothing to show yet: outputs are still being uploaded"
 
 
 class Ballot(NamedTuple):
@@ -112,14 +115,27 @@ def _ask_voter(connection: sa.Connection, *, study: Answering, link: int, who: W
 
 
 def _ask(connection: sa.Connection, study: Answering, voter: LinkVoter, caps: Caps | None) -> Ballot:
-    try:
+    if isinstance(study, Study) and not has_any(connection, study.id) and had_any(connection, study.id):
+        raise Conflict(NOTHING_TO_SHOW)  # voters who have compared outputs must not compare names
+    with _for_voters():
         (duel,) = study.ask_in(connection, voter=voter, allow_self=False)
-    except LackingOutputs:  # its text names arms
-        raise Conflict("there is nothing to show yet: outputs are still being uploaded") from None
     if caps is not None:
         _note_vote(connection, caps, duel.id, log.clock())
     item = duel.item.number if isinstance(study, Study) and duel.item is not None else None
     return Ballot(duel, item)
+
+
+@contextmanager
+def _for_voters() -> Iterator[None]:
+    """Change errors that name the study or its arms, which voters must not learn."""
+    try:
+        yield
+    except LackingOutputs:
+        raise Conflict(NOTHING_TO_SHOW) from None
+    except NothingToAsk:
+        raise NothingToAsk("every question has been asked: come back in a few minutes") from None
+    except (Conflict, InvalidInput):
+        raise Conflict("this question was answered already, or is over: reload the page") from None
 
 
 def telling(
@@ -181,7 +197,8 @@ def _tell(
     most = None if caps is None or counted else caps.voter
     if most is not None and len(_answered(connection, study, history, voter)) >= most:
         raise CapReached("this link accepts no more votes from you: your answer was not saved")
-    answer = study.tell_in(connection, duel=duel, winner=winner, voter=voter, more=more)
+    with _for_voters():
+        answer = study.tell_in(connection, duel=duel, winner=winner, voter=voter, more=more)
     if caps is not None and not counted:
         _note_vote(connection, caps, duel)
     return answer
@@ -213,7 +230,8 @@ def _undo(connection: sa.Connection, *, study: Answering, who: Who, caps: Caps |
     if not _is_blind(connection, study, ballot):
         raise Conflict("what you compared has been removed since: your answer stays")
     comment = _comment(connection, study, voter, ballot.duel.id)
-    study.undo_in(connection, duel=ballot.duel.id, blind=True)
+    with _for_voters():
+        study.undo_in(connection, duel=ballot.duel.id, blind=True)
     if caps is not None and _is_counted(connection, caps, ballot.duel.id):
         _note_vote(connection, caps, ballot.duel.id, log.clock())
     return ballot._replace(comment=comment)

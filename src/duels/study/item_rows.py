@@ -202,6 +202,11 @@ def has_any(connection: sa.Connection, study_id: int) -> bool:
     return bool(rows(connection, "SELECT 1 FROM items WHERE study_id = ? LIMIT 1", (study_id,)))
 
 
+def had_any(connection: sa.Connection, study_id: int) -> bool:
+    """Return whether a study has items, or had some that were removed."""
+    return has_any(connection, study_id) or LAST in json.loads(rows(connection, SETTINGS, (study_id,))[0][0])
+
+
 def marks(values: Sequence[object]) -> str:
     """Return a question mark for each value."""
     return ", ".join("?" * len(values))

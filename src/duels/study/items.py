@@ -23,6 +23,7 @@ from .item_rows import (
     LARGEST,
     SETTINGS,
     execute,
+    had_any,
     has_any,
     insert_items,
     insert_outputs,
@@ -227,8 +228,8 @@ def clear_items(study: Log) -> int:
 
 
 def _clear_items(connection: sa.Connection, *, study: Log) -> int:
-    if study.current(connection).left:  # without questions, numbers can begin again
-        remember_number(connection, study, last_number(connection, study))
+    study.current(connection)
+    remember_number(connection, study, last_number(connection, study))
     execute(connection, "DELETE FROM outputs WHERE study_id = ?", (study.id,))
     removed = int(execute(connection, "DELETE FROM items WHERE study_id = ?", (study.id,)).rowcount)
     note_items(connection, study)
@@ -285,9 +286,9 @@ def draw_shared_item(connection: sa.Connection, study_id: int, arms: Sequence[st
 
 
 def can_show(connection: sa.Connection, study_id: int, left: str, right: str, number: int | None) -> bool:
-    """Return whether an item still has outputs of both arms; without an item, whether the study has no items."""
+    """Return whether an item still has outputs of both arms; without an item, whether the study never had items."""
     if number is None:
-        return not has_any(connection, study_id)
+        return not had_any(connection, study_id)
     return bool(_with_both(connection, study_id, sorted({left, right}), [number]))
 
 

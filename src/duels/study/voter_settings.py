@@ -1,6 +1,7 @@
 """What people who vote through links read, and which answers they may give. It can be changed while a study runs."""
 
 import json
+import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ MOST_QUESTION = 200  # characters
 MOST_INSTRUCTIONS = 10_000  # characters
 MOST_COMMENT = 1_000  # characters
 MOST_VOTES = 100_000
+DISGUISES = re.compile("[\x01-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 SWITCHES = ("ties", "both_bad", "comments")
 
 
@@ -108,10 +110,13 @@ def _checked(name: str, value: object) -> object:
 def checked_comment(comment: str | None) -> str | None:
     """Return a voter's comment as it is stored; None if there is nothing in it.
 
+    Control characters other than tabs and line breaks are left out, since terminals obey them; so are signs that change
+    the direction of the text that follows, since it would look like another one.
+
     Raises:
         InvalidInput: If it is too long.
     """
-    text = (comment or "").strip()
+    text = DISGUISES.sub("", (comment or "").replace("\r\n", "\n")).strip()
     if len(text) > MOST_COMMENT or not _is_storable(text):
         raise InvalidInput(f"the comment is {cut(text)}: expected text of at most {MOST_COMMENT:,} characters")
     return text or None
