@@ -360,7 +360,10 @@ def test_a_preview_shows_real_items_and_writes_nothing(app, admin, study, anybod
         assert admin.post(f"{study}/preview/undo", json={"number": number + 1}).json()["prompt"] == question["prompt"]
     assert set(seen) == {"q0", "q1", "q2"}
     assert seen["q0"]["html"] == "<p>words</p>" or "words" in seen["q0"]["html"]
-    picture, page = (anybody.get(seen[prompt]["src"]) for prompt in ("q1", "q2"))
+    picture, page = (admin.get(seen[prompt]["src"]) for prompt in ("q1", "q2"))
+    _, other = make_key(storage, "admin", "somebody else")
+    for headers in ({}, {"Authorization": f"Bearer {other}"}):  # an output may read its address, and pass it on
+        assert anybody.get(seen["q1"]["src"], headers=headers).status_code == 404
     assert (picture.status_code, picture.headers["content-type"]) == (200, "image/png")
     assert page.headers["content-security-policy"].startswith("sandbox; default-src 'none'")
     assert "search" not in seen["q1"]["src"]

@@ -469,7 +469,7 @@ def test_words_are_safe_html(zoo, visitor, storage, kind, content, shown):
     question = ann.ask()
     assert question["a"] == question["b"] == {"kind": kind, "html": shown, "src": None}
     assert question["prompt"] == PAGE  # text, which the page writes as text
-    refused(ann.client.get(address_of(storage, ann.key, question["duel"])), 404, "not_found", "neither an image nor")
+    refused(ann.client.get(address_of(ann.client, ann.key, question["duel"])), 404, "not_found", "neither an image nor")
 
 
 @pytest.mark.parametrize(
@@ -497,12 +497,10 @@ def test_images_and_pages_have_an_address_of_their_own(zoo, visitor, kind, conte
     assert "set-cookie" not in sent.headers
 
 
-def address_of(storage, key, duel, side=0, expires=2**40):
+def address_of(client, key, duel, side=0, lasts=300):
     """The address of an output as the server signs it."""
-    with storage.lock:
-        text = "SELECT value FROM secrets WHERE name = 'outputs'"
-        secret = storage.connection().exec_driver_sql(text).scalar_one()
-    return f"/output/{sign_ticket(secret, Ticket(key.id, duel, side, expires))}"
+    ticket = Ticket(key.id, duel, side, int(log.clock()) + lasts)
+    return f"/output/{sign_ticket(client.app.service.signing, ticket)}"
 
 
 def test_an_address_of_an_output_is_for_that_alone_and_expires(zoo, visitor, storage, browser, monkeypatch):
@@ -516,7 +514,7 @@ def test_an_address_of_an_output_is_for_that_alone_and_expires(zoo, visitor, sto
     address = question["a"]["src"]
     assert browser().get(address).status_code == 200  # without a cookie: a frame sends none
     assert {ann.output(question, side).text for side in "ab"} < {f"page of {arm}" for arm in ARMS}
-    assert ann.client.get(address_of(storage, ann.key, question["duel"])).text == ann.output(question, "a").text
+    assert ann.client.get(address_of(ann.client, ann.key, question["duel"])).text == ann.output(question, "a").text
     bits = address.removeprefix("/output/")
     for at in range(len(bits)):
         changed = f"/output/{bits[:at]}{'A' if bits[at] != 'A' else 'B'}{bits[at + 1 :]}"
@@ -672,7 +670,7 @@ def everything(visitor, storage, duel=0):
         visitor.client.post(f"{at}/ask"),
         visitor.client.post(f"{at}/tell", json={"duel": duel, "winner": "a"}),
         visitor.client.post(f"{at}/undo"),
-        visitor.client.get(address_of(storage, visitor.key, duel)),
+        visitor.client.get(address_of(visitor.client, visitor.key, duel)),
         visitor.client.get(f"/vote/{visitor.link}"),
     ]
 
@@ -712,7 +710,7 @@ def test_a_link_is_for_its_own_study(zoo, visitor, storage):
     assert stranger.progress()["total"] == 0
     refused(stranger.send("tell", duel=duel, winner="a"), 404, "not_found")
     other_link, _ = make_key(storage, "vote", study_id=other.id, settings={"votes": 10})
-    assert stranger.client.get(address_of(storage, other_link, duel)).status_code in (400, 404)
+    assert stranger.client.get(address_of(ann.client, other_link, duel)).status_code in (400, 404)
     refused(stranger.client.post(f"/api/vote/{secret}/undo"), 400, "invalid")
     assert other.history().seq == 1
     assert (len(zoo.votes()), "zoo" in stranger.seen) == (1, False)

@@ -67,11 +67,13 @@ def create_token(
 ) -> None:
     """Create a token. It is shown only once."""
     from ..server.keys import make_key
+    from ..storage.changes import COMMAND_LINE, noted
     from ..storage.registry import open_storage
 
     if kind not in ("api", "admin"):
         raise InvalidInput(f"--kind is {kind!r}: expected api or admin")
-    token = make_key(open_storage(storage), kind, name)[1]
+    with noted(None, COMMAND_LINE, f"Created the {kind} token “{name}”."):
+        token = make_key(open_storage(storage), kind, name)[1]
     print(token)
     if kind == "admin":
         print("To sign in, paste it on the server's page /signin, or open /signin#TOKEN", file=sys.stderr)
@@ -114,9 +116,14 @@ def revoke_token(
     storage: StorageOption = STORAGE,
 ) -> None:
     """Revoke a token and the sessions that were opened with it."""
-    from ..server.keys import revoke_key
+    from ..server.keys import list_keys, revoke_key
+    from ..storage.changes import COMMAND_LINE, noted
     from ..storage.registry import existing_storage
 
+    kinds = ("admin", "api")
     store = existing_storage(storage)
-    if store is None or not revoke_key(store, number, ("admin", "api")):
+    known = {} if store is None else {key.id: key for key in list_keys(store, kinds)}
+    if store is None or number not in known:
         raise InvalidInput(f"there is no token {number}: see `duels token list`")
+    with noted(None, COMMAND_LINE, f"Revoked the {known[number].kind} token “{known[number].name}”."):
+        revoke_key(store, number, kinds)

@@ -69,6 +69,7 @@ def create_app(
     hosts: Collection[str] = (),
     limits: Limits | None = None,
     open_to_all: bool = False,
+    signing: str = "",
 ) -> "Application":
     """Create the ASGI application for a storage.
 
@@ -78,6 +79,7 @@ def create_app(
         hosts: Allowed values of the header `Host`; by default any.
         limits: Sizes and rates of requests.
         open_to_all: Whether no sign-in is needed; only for a server that nobody else can reach.
+        signing: What signs the addresses of outputs, the same for all processes; by default random.
 
     Raises:
         InvalidInput: If `public_url` is not an http or https address without a path.
@@ -93,6 +95,7 @@ def create_app(
         public_url=_checked(public_url),
         open_to_all=open_to_all,
     )
+    service.signing = signing or service.signing
     health = HealthCheck(store)
 
     @asynccontextmanager

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
 from ..errors import InvalidInput, cut
 from ..storage.storage import Storage, Write
@@ -58,6 +59,14 @@ def csrf_token(session: str) -> str:
 def voter_digest(link: Key, cookie: str) -> str:
     """Return the digest of a voter's cookie. It differs by link, so voters cannot be tracked across links."""
     return hmac.new(link.digest.encode(), cookie.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+
+
+def signing_key(token: str) -> str:
+    """Return what several processes with the same token sign addresses of outputs with.
+
+    It is not in the database, nor can it be found from the digest of the token there: a back-up opens no outputs.
+    """
+    return hmac.new(token.encode(), b"addresses of outputs", hashlib.sha256).hexdigest()
 
 
 class Ticket(NamedTuple):
@@ -177,7 +186,11 @@ def insert_key(connection: sa.Connection, *, values: dict[str, Any]) -> Key:
         connection.execute(sa.update(keys).where(keys.c.id == found[0].id).values(revoked=None))
         return found[0]._replace(revoked=None)
     row = values | {"settings": json.dumps(values["settings"])}
-    number = connection.execute(sa.insert(keys).values(row).returning(keys.c.id)).scalar_one()
+    insert = (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(keys).values(row)
+    added = insert.on_conflict_do_nothing(index_elements=[keys.c.digest]).returning(keys.c.id)
+    number = connection.execute(added).scalar()
+    if number is None:  # another process that starts with the same DUELS_TOKEN was faster
+        return _found(connection, keys.c.digest == values["digest"])[0]
     return Key(id=number, **values)
 
 

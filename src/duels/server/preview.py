@@ -26,24 +26,28 @@ from ..study.study import Study
 from ..study.voter_settings import VoterSettings, voter_settings
 from .api.studies import FoundAny
 from .errors import error_responses
-from .keys import body_of, signed
+from .keys import Key, body_of, signed
 from .link_schemas import PreviewAsk
 from .pages import PageRoute, instructions_of, signed_in, to_signin, voting_page
 from .schemas import Progress, Question, Vote
-from .security import Admin, ServiceDep
+from .security import NOBODY, Admin, ServiceDep, secret_of
 from .service import AnyStudy, Json, Service
 from .tuning_pages import rendered_address
-from .voting import OUTPUT_LASTS, TicketPath, output_response, page_of, shown_settings, side_out, signing_in
+from .voting import OUTPUT_LASTS, TicketPath, output_response, page_of, shown_settings, side_out
 
 router = APIRouter(tags=["voting"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
 pages = APIRouter(include_in_schema=False, route_class=PageRoute)
 TRIES = 50  # pairs that are drawn until one can be shown
-PASS = struct.Struct(">IIIQ")
+PASS = struct.Struct(">IIIIQ")
 
 
 class Pass(NamedTuple):
-    """The right to see one output of one item for a limited time. Its URL gives access to nothing else."""
+    """The right to see one output of one item for a limited time, in one session. Its URL gives access to nothing else.
 
+    An output may read its own URL, and could pass it on.
+    """
+
+    key: int  # the session's id
     study: int
     item: int
     arm: int  # its place
@@ -65,7 +69,7 @@ def preview_page(request: Request, study: str, service: ServiceDep) -> Response:
 @router.post("/api/studies/{study}/preview/ask", response_model=Question)
 def preview_ask(study: FoundAny, body: PreviewAsk, service: ServiceDep, key: Admin) -> Json:
     """Get a question as a voter would. Nothing is written."""
-    return _question(service, study, body.number, body.more)
+    return _question(service, key, study, body.number, body.more)
 
 
 @router.post("/api/studies/{study}/preview/tell", response_model=Progress)
@@ -77,7 +81,7 @@ def preview_tell(study: FoundAny, body: Vote, key: Admin) -> Json:
 @router.post("/api/studies/{study}/preview/undo", response_model=Question)
 def preview_undo(study: FoundAny, body: PreviewAsk, service: ServiceDep, key: Admin) -> Json:
     """Get the question before, as a voter who takes back an answer would."""
-    return _question(service, study, max(0, body.number - 1), True)
+    return _question(service, key, study, max(0, body.number - 1), True)
 
 
 def _progress(settings: VoterSettings, number: int, more: bool) -> Json:
@@ -87,12 +91,12 @@ def _progress(settings: VoterSettings, number: int, more: bool) -> Json:
     return known | shown | {"page": page_of(settings)}
 
 
-def _question(service: Service, study: AnyStudy, number: int, more: bool) -> Json:
+def _question(service: Service, key: Key, study: AnyStudy, number: int, more: bool) -> Json:
     progress = _progress(voter_settings(study), number, more)
     if progress["done"] is not None:
         return progress | {"duel": None, "prompt": None, "a": None, "b": None}
     prompt, a, b = (
-        _drawn(service, study, number) if isinstance(study, Study) else _drawn_settings(service, study, number)
+        _drawn(service, key, study, number) if isinstance(study, Study) else _drawn_settings(service, study, number)
     )
     return progress | {"duel": number, "prompt": prompt, "a": a, "b": b}
 
@@ -108,17 +112,16 @@ def _drawn_settings(service: Service, study: Tuning, number: int) -> tuple[None,
     return None, a, b
 
 
-def _drawn(service: Service, study: Study, number: int) -> tuple[str | None, Json, Json]:
+def _drawn(service: Service, key: Key, study: Study, number: int) -> tuple[str | None, Json, Json]:
     """Two outputs as sides of a question, after its prompt."""
     pair, item = study.read(partial(_draw, study=study, number=number))
     names = study.history().names
     duel = Duel(number, names[pair[0]], names[pair[1]], study.name, iso_time(log.clock()), None)
     prompt, outputs = ballots.outputs_of(study, Ballot(duel, item))
-    with service.storage.lock, service.storage.translate_errors():
-        secret = signing_in(service.storage.connection())
     expires = int(log.clock()) + OUTPUT_LASTS
     places = [
-        f"/preview-output/{signed(secret, b'preview', PASS.pack(study.id, item or 0, arm, expires))}" for arm in pair
+        f"/preview-output/{signed(service.signing, b'preview', PASS.pack(key.id, study.id, item or 0, arm, expires))}"
+        for arm in pair
     ]
     a, b = (side_out(one, place, service.background.renderer.html) for one, place in zip(outputs, places))
     return prompt, a, b
@@ -140,16 +143,16 @@ def _draw(
 
 
 @router.get("/preview-output/{ticket}", response_class=Response)
-def preview_output(service: ServiceDep, ticket: TicketPath) -> Response:
-    """Get an output of a previewed question: an image, or a page for a sandboxed frame. It works for ten minutes."""
-    with service.storage.lock, service.storage.translate_errors():
-        connection = service.storage.connection()
-        allowed = _read(signing_in(connection), ticket)
-        name = (
-            None
-            if allowed is None
-            else connection.execute(sa.select(studies.c.name).where(studies.c.id == allowed.study)).scalar()
-        )
+def preview_output(request: Request, service: ServiceDep, ticket: TicketPath) -> Response:
+    """Get an output of a previewed question: an image, or a page for a sandboxed frame. It works for ten
+    minutes, in the session that asked for it.
+    """
+    allowed, name = _read(service.signing, ticket), None
+    key = None if allowed is None else _key_of(request, service)
+    if allowed is not None and key is not None and key.id == allowed.key:
+        with service.storage.lock, service.storage.translate_errors():
+            chosen = sa.select(studies.c.name).where(studies.c.id == allowed.study)
+            name = service.storage.connection().execute(chosen).scalar()
     if allowed is None or name is None:
         raise NotFound("this link to an output has expired: reload the preview")
     study = service.study(name)
@@ -161,7 +164,15 @@ def preview_output(service: ServiceDep, ticket: TicketPath) -> Response:
     return output_response(output, scripts_allowed(study))
 
 
+def _key_of(request: Request, service: Service) -> Key | None:
+    """The key with which an output is asked for. Blocks."""
+    if service.open_to_all:
+        return NOBODY
+    secret, _ = secret_of(request)
+    return service.key(secret) if secret else None
+
+
 def _read(secret: str, text: str) -> Pass | None:
     body = body_of(secret, b"preview", text, PASS.size)
     allowed = None if body is None else Pass(*PASS.unpack(body))
-    return allowed if allowed is not None and log.clock() < allowed.expires else None
+    return allowed if allowed is not None and 0 < allowed.expires - log.clock() <= OUTPUT_LASTS else None

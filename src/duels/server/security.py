@@ -131,12 +131,14 @@ FastCaller = Annotated[Key | None, Depends(fast_dependency)]
 Admin = Annotated[Key, Depends(admin)]
 
 
-def changing(study: Log, key: Key, what: str) -> AbstractContextManager[None]:
+def changing(study: Log | None, key: Key, what: str, of_server: str | None = None) -> AbstractContextManager[None]:
     """Note a change of a study, with who made it; see `storage.changes`.
 
     Args:
-        study: The study.
+        study: The study; None for a change of the server.
         key: The caller's.
-        what: What the change is, as a sentence.
+        what: What the change is, as a sentence. Names of voters do not belong there.
+        of_server: What the list of the server says, if the change belongs there too.
     """
-    return noted(study.id, key.name if key is not NOBODY else "somebody on this computer", what)
+    who = key.name if key is not NOBODY else "somebody on this computer"
+    return noted(None if study is None else study.id, who, what, of_server)

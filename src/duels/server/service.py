@@ -5,6 +5,7 @@ Methods marked with "Blocks" read the database; coroutines call them in a thread
 
 import asyncio
 import math
+import secrets
 import threading
 import time
 from collections import defaultdict
@@ -77,6 +78,7 @@ class Service:
     public_url: str = ""
     shared_url: str = ""  # the address on the network, if there is no proxy
     open_to_all: bool = False  # no sign-in; only on loopback
+    signing: str = field(default_factory=partial(secrets.token_hex, 32))  # signs addresses of outputs; never stored
     turns: Turns = field(default_factory=Turns)
     _boards: Computed[CachedBoard] = field(default_factory=lambda: Computed(MAX_BOARDS))  # by study and confidence
     _counting: defaultdict[int, threading.Lock] = field(default_factory=lambda: defaultdict(threading.Lock))

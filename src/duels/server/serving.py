@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from types import FrameType
+from typing import Any
 
 import uvicorn
 
@@ -23,7 +24,7 @@ from ..study.worker import compile_policy
 from . import logs
 from .app import LOOPBACK, Application, create_app
 from .demo import Demo
-from .keys import list_keys, make_key
+from .keys import list_keys, make_key, signing_key
 from .limits import Limits
 from .protocol import Protocol
 
@@ -120,7 +121,8 @@ def serve(
     listening = _socket(host, port)
     address = f"http://{_in_url(host)}:{listening.getsockname()[1]}"
     hosts = [*LOOPBACK] if local else []
-    app = create_app(store, public_url=public_url, hosts=hosts, open_to_all=open_to_all, limits=limits)
+    options: dict[str, Any] = {"limits": limits, "signing": signing_key(token) if token else ""}
+    app = create_app(store, public_url=public_url, hosts=hosts, open_to_all=open_to_all, **options)
     store.compile = compile_policy
     app.service.background.prepare_all()
     app.service.shared_url = "" if local else address

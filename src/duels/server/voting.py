@@ -18,7 +18,6 @@ from ..continuous.spaces import Setting
 from ..continuous.templates import render
 from ..continuous.tuning import Tuning
 from ..errors import NotFound, NothingToAsk
-from ..storage import tables
 from ..storage.tables import studies
 from ..study import ballots, log
 from ..study.ballots import Ballot, Caps, Invited, VoterProgress, Who
@@ -61,7 +60,6 @@ class Link(NamedTuple):
     study: str  # its name
     scripts: bool  # whether scripts in HTML outputs run
     settings: VoterSettings
-    signing: str  # the secret that signs the URLs of outputs
 
     @property
     def is_invitation(self) -> bool:
@@ -168,13 +166,7 @@ def _link_in(connection: sa.Connection, key: Key) -> Link:
     chosen = sa.select(studies.c.name, studies.c.settings).where(studies.c.id == key.study_id)
     name, settings = connection.execute(chosen).one()
     known = json.loads(settings)
-    return Link(key, name, bool(known.get("scripts")), voter_settings_of(known), signing_in(connection))
-
-
-def signing_in(connection: sa.Connection) -> str:
-    """Return the secret that signs the URLs of outputs. The caller holds the storage's lock."""
-    chosen = sa.select(tables.secrets.c.value).where(tables.secrets.c.name == "outputs")
-    return str(connection.execute(chosen).scalar_one())
+    return Link(key, name, bool(known.get("scripts")), voter_settings_of(known))
 
 
 async def voter(request: Request, link: LinkPath, service: ServiceDep) -> Voter:
@@ -241,17 +233,15 @@ async def question(voter: Voter, ballot: Ballot | None, progress: VoterProgress)
     rendered = dict(zip(inside, await asyncio.gather(*map(background.render, inside))))
     switch = "?scripts" if voter.link.scripts else ""  # so that no browser shows what it has cached before the switch
     tickets = (Ticket(voter.key.id, ballot.duel.id, number, expires) for number in range(2))
-    addresses = (f"/output/{sign_ticket(voter.link.signing, ticket)}{switch}" for ticket in tickets)
+    addresses = (f"/output/{sign_ticket(voter.service.signing, ticket)}{switch}" for ticket in tickets)
     a, b = (side_out(one, address, rendered.__getitem__) for one, address in zip(outputs, addresses))
     shown = {"duel": ballot.duel.id, "prompt": prompt, "a": a, "b": b, "comment": ballot.comment}
     return {**voter.progress_out(progress), **shown}
 
 
 def output_address(service: Service, key: Key, duel: int, side: int) -> str:
-    """Return the address of one side of a question, for whoever has a link; it works for ten minutes. Blocks."""
-    with service.storage.lock, service.storage.translate_errors():
-        secret = signing_in(service.storage.connection())
-    return f"/output/{sign_ticket(secret, Ticket(key.id, duel, side, int(log.clock()) + OUTPUT_LASTS))}"
+    """Return the address of one side of a question, for whoever has a link; it works for ten minutes."""
+    return f"/output/{sign_ticket(service.signing, Ticket(key.id, duel, side, int(log.clock()) + OUTPUT_LASTS))}"
 
 
 @router.get("/api/vote/{link}", response_model=Progress)
@@ -352,11 +342,11 @@ def output_response(chosen: Output | str, scripts: bool) -> Response:
 
 
 def _admitted(service: Service, text: str) -> tuple[Link, Ticket]:
+    ticket = read_ticket(service.signing, text)
+    if ticket is None or ticket.expires > log.clock() + OUTPUT_LASTS:
+        raise NotFound("this link to an output has expired: reload the voting page")
     with service.storage.lock, service.storage.translate_errors():
         connection = service.storage.connection()
-        ticket = read_ticket(signing_in(connection), text)
-        if ticket is None:
-            raise NotFound("this link to an output has expired: reload the voting page")
         key = key_in(service.storage, connection, ticket.key)
         if key is None or key.kind not in LINKS:
             raise NotFound(DEAD_LINK)

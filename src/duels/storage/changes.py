@@ -1,4 +1,4 @@
-"""Who changed what in a study: a note that is written in the same transaction as the change."""
+"""Who changed what in a study, or in the server: a note that is written in the same transaction as the change."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -31,25 +31,28 @@ class Change(NamedTuple):
 class Note:
     """What the next write is about; it is written once."""
 
-    study: int
+    study: int | None  # None for a change of the server
     who: str
     what: str
+    of_server: str | None = None  # what else the list of the server says
     is_written: bool = False
 
 
+COMMAND_LINE = "the command line"  # as who made a change
 _current: ContextVar[Note | None] = ContextVar("note", default=None)
 
 
 @contextmanager
-def noted(study: int, who: str, what: str) -> Iterator[None]:
+def noted(study: int | None, who: str, what: str, of_server: str | None = None) -> Iterator[None]:
     """Note the first write that is made meanwhile as a change of a study, if it succeeds.
 
     Args:
-        study: The study's id.
+        study: The study's id; None for a change of the server.
         who: Who makes the change.
         what: What the change is, as a sentence.
+        of_server: What the list of the server says, if the change belongs there too.
     """
-    token = _current.set(Note(study, who, what))
+    token = _current.set(Note(study, who, what, of_server))
     try:
         yield
     finally:
@@ -66,14 +69,18 @@ def write_note(connection: sa.Connection, note: Note, time: float) -> None:
     """Write a note inside the transaction of its change."""
     row = {"study_id": note.study, "time": time, "who": note.who, "what": note.what}
     connection.execute(sa.insert(changes).values(row))
+    if note.of_server is not None:
+        connection.execute(sa.insert(changes).values(row | {"study_id": None, "what": note.of_server}))
 
 
-def list_changes(connection: sa.Connection, study: int, before: int | None = None, limit: int = 50) -> list[Change]:
-    """Return the changes of a study, the newest first.
+def list_changes(
+    connection: sa.Connection, study: int | None, before: int | None = None, limit: int = 50
+) -> list[Change]:
+    """Return the changes of a study, or of the server, the newest first.
 
     Args:
         connection: Where to read.
-        study: The study's id.
+        study: The study's id; None for the server.
         before: Start with the change before this number; by default with the newest.
         limit: How many to return.
     """

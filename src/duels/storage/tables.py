@@ -94,12 +94,6 @@ invitations = sa.Table(  # people who have a voting link of their own, and vote 
     sa.Column("name", sa.Text, primary_key=True),
     sa.Column("key_id", sa.Integer, sa.ForeignKey("keys.id", ondelete="CASCADE"), nullable=False, unique=True),
 )
-secrets = sa.Table(  # keys that the server signs with, created with the table
-    "secrets",
-    metadata,
-    sa.Column("name", sa.Text, primary_key=True),
-    sa.Column("value", sa.Text, nullable=False),
-)
 items = sa.Table(
     "items",
     metadata,
@@ -122,7 +116,7 @@ changes = sa.Table(  # who changed what through the server
     "changes",
     metadata,
     sa.Column("id", sa.Integer, primary_key=True),
-    sa.Column("study_id", sa.Integer, sa.ForeignKey("studies.id", ondelete="CASCADE"), nullable=False),
+    sa.Column("study_id", sa.Integer, sa.ForeignKey("studies.id", ondelete="CASCADE")),  # None: of the server
     sa.Column("time", sa.Float, nullable=False),
     sa.Column("who", sa.Text, nullable=False),
     sa.Column("what", sa.Text, nullable=False),

@@ -16,11 +16,11 @@ from ..errors import CapReached, Conflict, InvalidInput, LackingOutputs, NotFoun
 from ..storage.storage import Storage, Write
 from ..storage.tables import events, link_votes, voters
 from ..votes.item_files import Output
-from ..votes.names import LinkVoter, link_voter
+from ..votes.names import LinkVoter, is_reserved, link_voter
 from . import log
 from .answering import Answering
 from .history import History
-from .invitations import invited_voter
+from .invitations import invited_names, invited_voter
 from .item_rows import had_any, has_any
 from .items import can_show, item_of
 from .record import OPEN
@@ -252,6 +252,23 @@ def ballot_of(study: Answering, duel: int) -> Ballot:
         NotFound: If it was not asked.
     """
     return study.read(lambda connection, history: _ballot(connection, study, history, None, duel))
+
+
+def refuse_asked_through_link(connection: sa.Connection, study: Answering, duel: int) -> None:
+    """Refuse an answer to a question that was asked of somebody who votes through a link, inside a transaction.
+
+    Raises:
+        Conflict: If it was.
+    """
+    history = study.current(connection)
+    is_known = study.row.is_tuning or (0 <= duel < len(history.person) and history.person[duel] >= 0)
+    if not is_known:  # which is quicker than to look who was asked
+        return
+    study.storage.flush(connection)
+    chosen = sa.select(events.c.voter).where(_events_of(study, None, "ask") & (events.c.duel == duel))
+    voter = connection.execute(chosen).scalar()
+    if voter is not None and (is_reserved(voter) or voter in invited_names(connection, study.id).values()):
+        raise Conflict(f"duel {duel} was asked of somebody who votes through a link: only that person can answer it")
 
 
 def voter_progress(study: Answering, who: Who, goal: int, more: bool) -> VoterProgress:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from ..errors import Conflict, InvalidInput, cut
 from ..storage.batches import Packed, unpack_voters
 from ..storage.tables import events, invitations, keys
-from ..votes.names import LinkVoter, voter_name
+from ..votes.names import LinkVoter, composed, voter_name
 from . import log
 from .answers import AnswerTable
 from .log import Log
@@ -92,6 +92,12 @@ def refuse_invited(study: Log, connection: sa.Connection, voter: str | None) -> 
     """
     if voter is not None and not isinstance(voter, LinkVoter) and voter in _names(study, connection):
         raise _taken(study, voter)
+
+
+def is_invited(study: Log, voter: str) -> bool:
+    """Return whether a voter is somebody who was invited. Blocks."""
+    with study.storage.lock, study.storage.translate_errors():
+        return not {voter, composed(voter)}.isdisjoint(invited_names(study.storage.connection(), study.id).values())
 
 
 def refuse_imported(study: Log, connection: sa.Connection, packed: Packed) -> None:

@@ -5,22 +5,27 @@ The fast path calls `ask` and `tell` directly.
 
 import asyncio
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
+import sqlalchemy as sa
 from fastapi import APIRouter, Path, Query
 
 from ...continuous.tuning import Tuning, TuningDuel
 from ...errors import InvalidInput, NotFound, NothingToAsk
+from ...storage.storage import Write
+from ...study.ballots import refuse_asked_through_link
 from ...study.duels import Duel, DuelItem, checked_note
+from ...study.invitations import is_invited
 from ...study.items import with_items
 from ...study.study import Study, parts_of
-from ..errors import error_responses
+from ..errors import Refused, error_responses
 from ..keys import Key
 from ..schemas import AllocationOut, Ask, DuelOut, Duels, Forget, Forgotten, Tell, Told, Undo, Undone
 from ..security import Caller, FastCaller, ServiceDep, changing
-from ..service import Service
+from ..service import AnyStudy, Service
 from .studies import Found, FoundAny, StudyPath
 
+T = TypeVar("T")
 MOST_SETTINGS = 100  # questions of a tuning study at once
 router = APIRouter(tags=["duels"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
 
@@ -79,6 +84,21 @@ def allocation(study: Found, n: Annotated[int, Query(ge=1, le=10**12)]) -> dict[
     return {"allocation": [row._asdict() for row in study.allocate(n)]}
 
 
+def as_program(key: Key | None, study: AnyStudy, duel: int, write: Write[T]) -> Write[T]:
+    """Return a write that answers a duel, and with an API token is refused if the duel was asked through a link.
+
+    Else a program could answer before the person whose question it is.
+    """
+    if key is None or key.kind != "api":
+        return write
+
+    def answer(connection: sa.Connection) -> T:
+        refuse_asked_through_link(connection, study, duel)
+        return write.operation(connection)
+
+    return Write(answer, write.study, write.last)
+
+
 @router.post("/api/studies/{study}/tell", response_model=Told)
 async def tell(study: StudyPath, body: Tell, service: ServiceDep, key: FastCaller) -> dict[str, object]:
     """Answer a duel. The answer is on disk when the response arrives.
@@ -87,7 +107,11 @@ async def tell(study: StudyPath, body: Tell, service: ServiceDep, key: FastCalle
     """
     more = checked_note(body.note, body.cost)
     answer = await service.write(
-        key, study, lambda found: found.telling(body.duel, body.winner, voter=body.voter, more=more)
+        key,
+        study,
+        lambda found: as_program(
+            key, found, body.duel, found.telling(body.duel, body.winner, voter=body.voter, more=more)
+        ),
     )
     return {"duel": body.duel, "answer": answer}
 
@@ -101,9 +125,16 @@ def undo(study: FoundAny, body: Undo, key: Caller) -> dict[str, object]:
 
 
 @router.post("/api/studies/{study}/forget", response_model=Forgotten)
-def forget(study: FoundAny, body: Forget) -> dict[str, object]:
-    """Undo all answers of a voter and erase their name."""
-    return {"answers": study.forget(body.voter)}
+def forget(study: FoundAny, body: Forget, key: Caller) -> dict[str, object]:
+    """Undo all answers of a voter and erase their name.
+
+    Of somebody who was invited, it also revokes the link, so it needs an admin's token.
+    """
+    if key.kind == "api" and is_invited(study, body.voter):
+        raise Refused(403, "this voter was invited: forgetting somebody who was invited needs an admin's token")
+    of_server = f"Erased a voter of the study “{study.name}”, with all answers."
+    with changing(study, key, "Erased a voter, with all answers.", of_server):
+        return {"answers": study.forget(body.voter)}
 
 
 @router.get("/api/studies/{study}/duels", response_model=Duels)

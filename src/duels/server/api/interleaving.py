@@ -11,6 +11,7 @@ from ...study.study import Study
 from ..errors import error_responses
 from ..schemas import Clicks, Impression, Interleave, Told
 from ..security import FastCaller, ServiceDep
+from .duels import as_program
 from .studies import StudyPath
 
 router = APIRouter(tags=["interleaving"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
@@ -45,6 +46,7 @@ async def clicks(study: StudyPath, body: Clicks, service: ServiceDep, key: FastC
     """Send all clicks on a list that was shown. They decide its duel."""
 
     def write(found: Study) -> Write[str]:
-        return impressions.answer_by_clicks(found, body.impression, body.clicks, voter=body.voter)
+        answer = impressions.answer_by_clicks(found, body.impression, body.clicks, voter=body.voter)
+        return as_program(key, found, body.impression, answer)
 
     return {"duel": body.impression, "answer": await service.write_compared(key, study, write)}

@@ -84,9 +84,10 @@ def changes(
     return changes_of(study, service, before, limit)
 
 
-def changes_of(study: AnyStudy, service: Service, before: int | None, limit: int) -> dict[str, Any]:
-    """Return a page of the changes of a study. Blocks."""
+def changes_of(study: AnyStudy | None, service: Service, before: int | None, limit: int) -> dict[str, Any]:
+    """Return a page of the changes of a study, or of the server. Blocks."""
+    number = None if study is None else study.id
     with service.storage.lock, service.storage.translate_errors():
-        found = list_changes(service.storage.connection(), study.id, before, limit + 1)
+        found = list_changes(service.storage.connection(), number, before, limit + 1)
     page = [one._asdict() | {"time": iso_time(one.time)} for one in found[:limit]]
     return {"changes": page, "next": found[limit - 1].id if len(found) > limit else None}

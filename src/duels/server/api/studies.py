@@ -79,7 +79,8 @@ def get(study: FoundAny, service: ServiceDep) -> dict[str, object]:
 def delete(study: StudyPath, service: ServiceDep, key: Admin) -> Response:
     """Delete a study with all its answers, items and links. This cannot be undone."""
     service.any_study(study)
-    delete_study(study, service.storage)
+    with changing(None, key, f"Deleted the study “{study}”."):
+        delete_study(study, service.storage)
     return Response(status_code=204)
 
 

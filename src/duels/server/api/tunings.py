@@ -12,7 +12,7 @@ from ...errors import counted
 from ...storage.storage import Write
 from ...study.items import scripts_allowed
 from ...study.log import clock
-from ..errors import error_responses
+from ..errors import Refused, error_responses
 from ..schemas import StudyOut
 from ..security import Admin, Caller, ServiceDep, changing
 from ..tuning_schemas import BestOut, NewTuning, SlicesOut, Template, TemplateOut
@@ -48,6 +48,8 @@ def create(body: NewTuning, service: ServiceDep, key: Caller) -> dict[str, objec
     service.background.prepare(study)
     is_new = study.row.created >= before
     what = f"Created the study, which tunes {counted(len(space), 'parameter')}." if is_new else "Set the template."
+    if template is not None and study.template is None and not is_new and key.kind == "api":
+        raise Refused(403, "this study has no template, and setting one needs an admin's token: leave it out")
     if template is not None and study.template is None:  # new, or created by a request that was cut off here
         with changing(study, key, what):
             study.set_template(template)

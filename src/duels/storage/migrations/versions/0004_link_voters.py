@@ -1,7 +1,5 @@
 """Voters of links get numbers; the cookies that were their names are erased and no longer work."""
 
-import secrets
-
 import sqlalchemy as sa
 from alembic import op
 
@@ -19,16 +17,7 @@ def upgrade() -> None:
         sa.Column("key_id", sa.Integer, sa.ForeignKey("keys.id", ondelete="CASCADE")),
         sa.Column("digest", sa.Text, unique=True),
     )
-    op.create_table(
-        "secrets",
-        sa.Column("name", sa.Text, primary_key=True),
-        sa.Column("value", sa.Text, nullable=False),
-    )
-    connection = op.get_bind()
-    connection.execute(
-        sa.text("INSERT INTO secrets (name, value) VALUES ('outputs', :value)"), {"value": secrets.token_hex(32)}
-    )
-    _rename_voters(connection)
+    _rename_voters(op.get_bind())
 
 
 def _rename_voters(connection: sa.Connection) -> None:
@@ -62,5 +51,4 @@ def _cookies(connection: sa.Connection) -> set[str]:
 
 
 def downgrade() -> None:
-    for table in ("secrets", "voters"):
-        op.drop_table(table)
+    op.drop_table("voters")

@@ -12,7 +12,7 @@ def upgrade() -> None:
     op.create_table(
         "changes",
         sa.Column("id", sa.Integer, primary_key=True),
-        sa.Column("study_id", sa.Integer, sa.ForeignKey("studies.id", ondelete="CASCADE"), nullable=False),
+        sa.Column("study_id", sa.Integer, sa.ForeignKey("studies.id", ondelete="CASCADE")),
         sa.Column("time", sa.Float, nullable=False),
         sa.Column("who", sa.Text, nullable=False),
         sa.Column("what", sa.Text, nullable=False),
