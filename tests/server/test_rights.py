@@ -262,3 +262,11 @@ def test_the_server_lists_what_cannot_be_got_back(client, admin, storage):
     ]
     assert "ann" not in json.dumps(found)
     assert len(admin.get(f"/api/changes?before={found['changes'][1]['id']}&limit=1").json()["changes"]) == 1
+
+
+def test_the_page_of_tokens_shows_the_changes_of_the_server(client, admin):
+    admin.post("/api/tokens", json={"name": "<b>engine</b>"})
+    client.post("/signin", data={"token": admin.token})
+    page = client.get("/tokens").text
+    assert "Created the api token “&lt;b&gt;engine&lt;/b&gt;”." in page
+    assert "<b>engine" not in page

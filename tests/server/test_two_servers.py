@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import tempfile
+import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ import httpx2 as httpx
 import pytest
 import sqlalchemy as sa
 
+from duels.server import keys
 from duels.storage.storage import Storage
 from duels.study.catalogue import load_study
 
@@ -399,3 +401,29 @@ def test_a_database_that_cannot_be_written(storage, admin, caplog):
     assert "read-only" in caplog.text
     vote(admin)  # by another connection
     assert answers_in(storage.url) == {0: "left"}
+
+
+def test_servers_that_start_at_once_have_one_token(postgres, monkeypatch):
+    """Each looks for the token of DUELS_TOKEN before any has written it."""
+    stores = [Storage(postgres) for _ in range(4)]
+    ready, made, look = threading.Barrier(len(stores)), [], keys._found
+
+    def look_and_wait(connection, chosen):
+        found = look(connection, chosen)
+        if not found:
+            ready.wait(20)
+        return found
+
+    def start(store):
+        made.append(keys.make_key(store, "admin", "DUELS_TOKEN", secret="a token of at least 20 characters")[0])
+
+    monkeypatch.setattr(keys, "_found", look_and_wait)
+    threads = [threading.Thread(target=start, args=(store,), daemon=True) for store in stores]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert len(made) == len(stores)
+    assert len({key.id for key in made}) == 1
+    for store in stores:
+        store.close()

@@ -5,12 +5,15 @@ import re
 from contextlib import ExitStack
 
 import pytest
+import sqlalchemy as sa
 from scipy.stats import binom
 from starlette.testclient import TestClient
 
 from duels.server import voting
-from duels.server.keys import Ticket, make_key, revoke_key, sign_ticket
+from duels.server.app import create_app
+from duels.server.keys import Ticket, make_key, revoke_key, sign_ticket, signing_key
 from duels.server.limits import Limits, Rate
+from duels.storage.tables import metadata
 from duels.study import ballots, log
 from duels.study.catalogue import create_study, delete_study, load_study
 from duels.study.items import Output, add_items, add_output, clear_items
@@ -534,6 +537,31 @@ def test_an_address_of_an_output_is_for_that_alone_and_expires(zoo, visitor, sto
     assert again["duel"] == question["duel"]
     monkeypatch.setattr(log, "clock", lambda: now + 900)
     assert ann.output(again, "a").status_code == 200
+
+
+def test_a_copy_of_the_database_opens_no_outputs(zoo, visitor, storage, tmp_path):
+    """What signs their addresses is not in it, and nothing in it is what signs them; nor do they last for long."""
+    outputs = {arm: {"kind": "html", "content": f"page of {arm}"} for arm in ARMS}
+    add_items(zoo, [{"prompt": "q", "outputs": outputs}])
+    ann = visitor()
+    question = ann.ask()
+    signing = ann.client.app.service.signing
+    with storage.lock:
+        connection = storage.connection()
+        rows = [row for table in metadata.tables.values() for row in connection.execute(sa.select(table))]
+    texts = {
+        value if isinstance(value, str) else value.hex() for row in rows for value in row if type(value) in (str, bytes)
+    }
+    assert len(texts) > 20
+    assert not any(signing in text for text in texts)
+    for text in {*texts, signing_key(""), *map(signing_key, texts)}:
+        ticket = Ticket(ann.key.id, question["duel"], 0, int(log.clock()) + 300)
+        refused(ann.client.get(f"/output/{sign_ticket(text, ticket)}"), 404, "not_found", "expired")
+    for_ever = address_of(ann.client, ann.key, question["duel"], lasts=30 * 365 * 86400)
+    refused(ann.client.get(for_ever), 404, "not_found", "expired")
+    assert create_app(storage).service.signing != signing
+    same = [create_app(storage, signing=signing_key("a token of at least 20 characters")) for _ in range(2)]
+    assert same[0].service.signing == same[1].service.signing != signing_key("another token of 20 characters")
 
 
 def test_scripts_in_outputs_run_only_if_an_admin_says_so(zoo, visitor, admin, storage):

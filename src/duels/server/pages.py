@@ -20,6 +20,7 @@ from ..policies import BUILT_IN, policy
 from ..study.items import Output
 from ..study.verdict import describe_answers, headline
 from ..study.voter_settings import VoterSettings
+from .api.settings import changes_of
 from .api.tokens import KINDS, token_out
 from .downloads import file_name
 from .errors import BEHIND_LINKS, RESTORE, Refused, answer_to, respond
@@ -39,6 +40,7 @@ ABOUT = {  # hints in the form for a new study
     "merge_dts": "quick to compute with many arms",
     "ccb": "if perhaps no arm beats all others",
 }
+MOST_CHANGES = 100  # that the page of tokens shows
 HEADINGS = {404: "Page not found", 429: "Too many attempts", 503: "The database is unavailable"}
 
 
@@ -227,7 +229,9 @@ def tokens_page(request: Request, service: ServiceDep) -> Response:
     """List the tokens, with a form for a new one."""
     if signed_in(request, service) is None:
         return to_signin(request)
-    return page(request, service, "tokens.html", tokens=[token_out(key) for key in list_keys(service.storage, KINDS)])
+    tokens = [token_out(key) for key in list_keys(service.storage, KINDS)]
+    changes = changes_of(None, service, None, MOST_CHANGES)["changes"]
+    return page(request, service, "tokens.html", tokens=tokens, changes=changes)
 
 
 def progress_of(verdict: Json, study: Json) -> int | None:
