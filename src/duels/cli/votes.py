@@ -164,7 +164,7 @@ def agreement(
     on_error: OnErrorOption = OnError.stop,
     format: FormatOption = Format.table,
 ) -> None:
-    """Measure how far voters agree, and list those who prefer a side or answer at random."""
+    """Measure how far voters agree, and list those who prefer a side, answer at random or favor an arm."""
     from ..study.voter_agreement import agreement
 
     found = agreement(file, question=question or None, **read_options(roles, on_error, without))
@@ -189,4 +189,10 @@ VOTER_COLUMNS = (
     column("p_chance", show=".2g"),
     column("one_sided"),
     column("at_random"),
+    Column("favorite", ("favorite",), lambda arm: arm or ""),
+    column("chosen", show=","),
+    column("of", show=","),
+    column("by_others", show=",.1f"),
+    column("p_favor", show=".2g"),
+    column("favors_arm"),
 )

@@ -83,7 +83,7 @@ class RemoteStudy(Remote[Duel]):
             How many votes were added.
         """
         past = read_votes(votes, **reading)
-        for note in past.notes:
+        for note in past.unread_notes:
             warnings.warn(note, stacklevel=2)
         if not len(past):
             return 0

@@ -20,6 +20,7 @@ from .leaderboard import (
 from .paths import find_paths_in
 from .tally import LeaderboardRow, PairRow, Tally
 from .verdict import Verdict, verdict
+from .voter_agreement import remark_on_voters
 
 
 class Analysis(NamedTuple):
@@ -34,8 +35,8 @@ class Analysis(NamedTuple):
         said: Which column was taken for what.
         ranked: By what the leaderboard ranks.
         skipped: How many rows were left out because they are skips, such as errors of a judge.
-        notes: What makes the verdict doubtful: votes that look like a sort or a bracket, rows that repeat others, and
-            rows that were left out because they cannot be read.
+        notes: What makes the verdict doubtful: votes that look like a sort or a bracket, voters who stand out, rows
+            that repeat others, and rows that were left out because they cannot be read.
         left_out: How many votes of the voters in `without` were left out.
     """
 
@@ -108,7 +109,7 @@ def analyse(
     """
     votes = count_votes(source, **reading)
     tally = tally_of(votes)
-    note = find_paths_in(votes)
+    doubts = [find_paths_in(votes), remark_on_voters(votes)]
     found = verdict(tally, confidence=confidence, margin=margin)
     table = leaderboard(tally, confidence, found.named, found.winner)
     return Analysis(
@@ -120,6 +121,6 @@ def analyse(
         said=votes.said,
         ranked=table.ranked,
         skipped=votes.skipped,
-        notes=(*votes.notes, *([] if note is None else [note])),
+        notes=(*votes.notes, *(doubt for doubt in doubts if doubt is not None)),
         left_out=votes.left_out,
     )

@@ -19,6 +19,7 @@ Bools = npt.NDArray[np.bool_]
 COIN = "coin"  # a column of answers of a study: whether a coin decided the sides
 CHOICES = ("first", "second", "tie", "both_bad")
 NEITHER = 2  # as a side
+NO_PAIRS = np.zeros((2, 0), np.int64)
 
 
 class HasEvents(Protocol):
@@ -38,6 +39,7 @@ class Answers(NamedTuple):
         choice: (n,): Indices into CHOICES: which of the question's two arms, tie or both bad.
         side: (n,): 0 for left, 1 for right; NEITHER also if no coin can have decided the sides.
         weight: (n,): How many equal votes these are.
+        pairs: (2, Q): The two arms of each question, the one with the smaller number first.
     """
 
     names: tuple[str, ...]
@@ -46,10 +48,12 @@ class Answers(NamedTuple):
     choice: Ints
     side: Ints
     weight: Ints
+    pairs: Ints = NO_PAIRS
 
     def only(self, kept: Ints | Bools) -> "Answers":
         """Return some of the answers."""
-        return Answers(self.names, *(column[kept] for column in self[1:]))
+        voter, question, choice, side, weight = (column[kept] for column in self[1:6])
+        return Answers(self.names, voter, question, choice, side, weight, self.pairs)
 
     def first(self) -> "Answers":
         """Return the first answer of each voter to each question, each counted once."""
@@ -174,12 +178,13 @@ def answers_of(votes: Votes, question: Sequence[str]) -> Answers:
     names, voter = _numbered(votes.voters.codes[kept].tolist())
     first, second = np.minimum(left, right), np.maximum(left, right)
     cells = [map(str, column.filter(kept).to_list()) for column in columns]  # a cell may be a list
-    asked = _numbered(list(zip(first.tolist(), second.tolist(), *cells)))[1]
+    keys, asked = _numbered(list(zip(first.tolist(), second.tolist(), *cells)))
     count = np.ones(len(kept), np.int64) if votes.count is None else votes.count
     choice = np.where(winner < NEITHER, np.where(winner == 0, left, right) == second, winner)
     side = np.where(_has_sides(votes)[kept], np.minimum(winner, NEITHER), NEITHER)
     voters = tuple(votes.voters.names[code] for code in names)
-    return Answers(voters, voter, asked, choice.astype(np.int64), side, count[kept])
+    pairs = np.array([key[:2] for key in keys], np.int64).reshape(-1, 2).T
+    return Answers(voters, voter, asked, choice.astype(np.int64), side, count[kept], pairs)
 
 
 def votes_of_study(study: HasEvents) -> tuple[Votes, tuple[str, ...]]:

@@ -456,7 +456,7 @@ class Study(Shown, Answering):
         "Voter 7" in a file, who voted through a link of another study, becomes "Voter 7 (imported)" here.
 
         Warns if the next pair of voters depends on their own answers, as in a sort or a bracket: no verdict's promise
-        holds for such votes. Also if rows were left out, or repeat earlier ones.
+        holds for such votes. Also if rows were left out because they cannot be read.
 
         Args:
             votes: Anything that `read_votes` reads.
@@ -470,7 +470,7 @@ class Study(Shown, Answering):
         """
         read = read_votes(votes, **reading)
         note = find_paths_in(read)
-        for one in (*read.notes, *([] if note is None else [note])):
+        for one in (*read.unread_notes, *([] if note is None else [note])):
             warnings.warn(one, stacklevel=2)
         return self.import_packed(pack(read, imported_name))
 

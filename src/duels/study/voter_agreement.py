@@ -9,9 +9,11 @@ from ..errors import InvalidInput, counted
 from ..votes.files import Reading, VoteSource, read_votes
 from ..votes.votes import Votes
 from .agreement import Agreement, agreements, krippendorff
+from .favorites import Favorites, find_favorites
 from .positions import LEVEL, side_p_values
 from .shared_questions import (
     CHOICES,
+    NEITHER,
     Answers,
     HasEvents,
     answers_of,
@@ -42,6 +44,12 @@ class VoterRow(NamedTuple):
         p_chance: How likely a coin has that share, or a larger one.
         one_sided: Whether the voter certainly prefers a side.
         at_random: Whether the voter certainly agrees less than the others do, and not clearly more than a coin does.
+        favorite: The arm that the voter favors most, if there is a sign of it; else None.
+        chosen: How many of the voter's votes are for that arm …
+        of: … of those that chose an arm, on pairs that others voted on too …
+        by_others: … and how many that would be by the shares of all voters.
+        p_favor: How likely that is by chance and taste, adjusted for the number of voters and arms.
+        favors_arm: Whether the voter certainly favors the arm.
     """
 
     voter: str
@@ -56,6 +64,12 @@ class VoterRow(NamedTuple):
     p_chance: float
     one_sided: bool
     at_random: bool
+    favorite: str | None = None
+    chosen: int = 0
+    of: int = 0
+    by_others: float = 0.0
+    p_favor: float = 1.0
+    favors_arm: bool = False
 
 
 class VoterAgreement(NamedTuple):
@@ -96,9 +110,8 @@ class VoterAgreement(NamedTuple):
         }
 
     def __str__(self) -> str:
-        return "\n".join(
-            [self._overall(), *self._pairs(), self._sides(), *self._at_random(), *self._left_out(), *self.notes]
-        )
+        voters = [self._sides(), *self._at_random(), *self._favorites()]
+        return "\n".join([self._overall(), *self._pairs(), *voters, *self._left_out(), *self.notes])
 
     def _overall(self) -> str:
         if self.raw is None or self.base is None:
@@ -133,6 +146,16 @@ class VoterAgreement(NamedTuple):
         found = (f"{v.voter} ({v.share:.0%}, expected {v.expected:.0%})" for v in self.voters if v.at_random)
         return [_listed("agree with the others no more than a coin does", found)]
 
+    def _favorites(self) -> list[str]:
+        if not self.voters:
+            return []
+        found = (
+            f"{v.voter} ({v.favorite}: {v.chosen:,} of {v.of:,}, expected {v.by_others:,.0f})"
+            for v in self.voters
+            if v.favors_arm
+        )
+        return [_listed("favor an arm", found)]
+
     def _left_out(self) -> list[str]:
         return [f"{counted(self.left_out, 'vote')} left out: no voter, or no question."] if self.left_out else []
 
@@ -145,7 +168,8 @@ def agreement(
     Voters are compared on questions that several of them answered; of several answers of one voter to one question the
     first counts. The tests take it that a coin decided the sides of each question, and that voters do not know what
     others answered. Then, if no voter prefers a side, any is listed as one-sided with a probability of 0.01 at most.
-    If the voters are alike, any is listed as at random with a probability of 0.01 at most.
+    If the voters are alike, any is listed as at random with a probability of 0.01 at most. So is any who favors an arm,
+    if tastes are normal with the same variance for all voters and arms.
 
     Args:
         votes: Anything that `read_votes` reads and that says who voted, or a `Study`.
@@ -197,7 +221,7 @@ def agreement_of(votes: Votes, question: Sequence[str]) -> VoterAgreement:
         base=overall and overall.base,
         alpha=overall and overall.alpha,
         pairs=_pairs(shared),
-        voters=_voters(every, sided, shared, shuffled),
+        voters=_with_favorites(_voters(every, sided, shared, shuffled), sided, votes.names),
         left_out=votes.total - int(every.weight.sum()),
         shuffled=shuffled,
         notes=votes.notes,
@@ -234,6 +258,65 @@ def _voters(every: Answers, sided: Answers, shared: Answers, shuffled: bool) -> 
         for count, (number, one), sided, random in zip(counts, compared, one_sided.tolist(), at_random.tolist())
     ]
     return [rows[k] for k in np.argsort(-often, kind="stable")]
+
+
+def favorites_of(answers: Answers) -> Favorites:
+    """Return which arm each voter favors, by the answers that chose one."""
+    some = answers.only(answers.choice < NEITHER)
+    first, second = some.pairs[:, some.question]
+    return find_favorites(some.voter, first, second, some.choice == 1, some.weight)
+
+
+def _with_favorites(rows: list[VoterRow], answers: Answers, arms: Sequence[str]) -> list[VoterRow]:
+    found = favorites_of(answers)
+    number = {name: k for k, name in enumerate(answers.names[: len(found.arm)])}
+    return [row if (k := number.get(row.voter)) is None else _with_favorite(row, found, k, arms) for row in rows]
+
+
+def _with_favorite(row: VoterRow, found: Favorites, k: int, arms: Sequence[str]) -> VoterRow:
+    if found.arm[k] < 0:
+        return row
+    return row._replace(
+        favorite=arms[found.arm[k]],
+        chosen=int(found.chosen[k]),
+        of=int(found.of[k]),
+        by_others=float(found.expected[k]),
+        p_favor=float(found.p[k]),
+        favors_arm=bool(found.p[k] <= LEVEL),
+    )
+
+
+def remark_on_voters(votes: Votes) -> str | None:
+    """Return that some voters prefer a side or favor an arm, which their votes do not say; None if nobody does.
+
+    Args:
+        votes: The votes. Of those that were read without voters, the first ones are looked at.
+    """
+    looked_at = votes if votes.first is None else votes.first
+    if looked_at.voters is None:
+        return None
+    every = answers_of(looked_at, ())
+    left, right = every.per_voter(0), every.per_voter(1)
+    sided = _is_shuffled(looked_at) & (holm(side_p_values(left, right)) <= LEVEL)
+    p_favor = favorites_of(every).p
+    favor = np.zeros(len(sided), bool)
+    favor[: len(p_favor)] = p_favor <= LEVEL
+    kinds = [
+        f"{counted(len(names), 'voter')} {verb if len(names) == 1 else plural} ({', '.join(names[:3])}"
+        f"{', …' if len(names) > 3 else ''})"
+        for found, verb, plural in (
+            (sided, "prefers a side", "prefer a side"),
+            (favor, "favors an arm", "favor an arm"),
+        )
+        if (names := [every.names[k] for k in np.flatnonzero(found)])
+    ]
+    if not kinds:
+        return None
+    among = f"Among the first {len(looked_at):,} votes, " if looked_at.total < votes.total else ""
+    return (
+        f"{among}{' and '.join(kinds)}. The verdict counts their votes: `duels agreement` lists such voters, and "
+        "`without` (--without) leaves them out."
+    )
 
 
 def _compared(shared: Answers, voters: int) -> list[tuple[int, Compared]]:

@@ -202,23 +202,27 @@ class Votes:
     left_out: int = 0
 
     @property
+    def unread_notes(self) -> tuple[str, ...]:
+        """A sentence on the rows that were left out because they cannot be read; none if there are none."""
+        if not self.unread.count:
+            return ()
+        rows = counted(self.unread.count, "row")
+        return (f"{rows} cannot be read, and {_was(self.unread.count)} left out: {_some(self.unread)}.",)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What was left out because it cannot be read, and what was kept although it looks like the same votes again.
 
         Sentences; none if there is nothing to say.
         """
-        found = []
-        if self.unread.count:
-            found.append(
-                f"{counted(self.unread.count, 'row')} cannot be read, and {_was(self.unread.count)} left out: "
-                f"{_some(self.unread)}."
-            )
-        if self.repeats.count:
-            found.append(
-                f"{counted(self.repeats.count, 'row')} repeat{'s' * (self.repeats.count == 1)} an earlier one in every "
-                f"cell, and {_was(self.repeats.count)} counted again: {_some(self.repeats)}."
-            )
-        return tuple(found)
+        count = self.repeats.count
+        if not count:
+            return self.unread_notes
+        repeats = (
+            f"{counted(count, 'row')} repeat{'s' * (count == 1)} an earlier one in every cell, and {_was(count)} "
+            f"counted again: {_some(self.repeats)}."
+        )
+        return (*self.unread_notes, repeats)
 
     def without(self, voters: Iterable[str]) -> "Votes":
         """Return the votes without those of some voters; `left_out` counts what is missing.
