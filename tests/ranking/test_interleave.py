@@ -29,7 +29,7 @@ A, B = (0, 1, 2, 3), (2, 0, 3, 1)
 DRAWS = 30_000
 
 
-def merge(a, b, *, method="probabilistic", length=10, rng=None, missing="refuse"):
+def merge(a, b, *, method="probabilistic", length=10, rng=None, missing="last"):
     """A list by any method, as simulations make it."""
     return merge_rankings(a, b, find_method(method), length, np.random.default_rng(rng), missing)
 
@@ -151,7 +151,7 @@ def test_balanced_verdicts_against_the_definition():
 
 def test_balanced_by_hand():
     # A = a b c, B = b c a. Whoever begins: a b c (a first: a, b(B), then A's b is there, c) or b a c.
-    shown, record = merge("abc", "bca", method="balanced", length=3, rng=1)
+    shown, record = merge([*"abc"], [*"bca"], method="balanced", length=3, rng=1)
     assert shown in (["a", "b", "c"], ["b", "a", "c"])
     # A click on c: places 2 in A and 1 in B, so k = 1: A's top two are a, b (no click), B's are b, c: B wins.
     assert judge_clicks(record, ["c"]) == 0.0
@@ -164,7 +164,7 @@ def test_probabilistic_by_hand():
     # A click on x in the first slot is worth 8/9 to A. In the second slot one document is left: ½ each.
     seen = set()
     for seed in range(20):
-        (first, second), record = merge("xy", "yx", rng=seed)
+        (first, second), record = merge([*"xy"], [*"yx"], rng=seed)
         assert record["left"] == pytest.approx([8 / 9 if first == "x" else 1 / 9, 0.5])
         assert judge_clicks(record, ["x"]) == (1.0 if first == "x" else 0.5)
         assert judge_clicks(record, [first, second]) == (1.0 if first == "x" else 0.0)
@@ -260,32 +260,73 @@ def test_steep_softmaxes_stay_exact(tau):
 
 
 def test_short_rankings_and_missing_documents():
-    assert len(merge("ab", "ba").documents) == 2
-    shown, record = merge("abc", "xyz", missing="last", length=6, rng=0)
+    assert len(merge([*"ab"], [*"ba"]).documents) == 2
+    shown, record = merge([*"abc"], [*"xyz"], missing="last", length=6, rng=0)
     assert sorted(shown) == list("abcxyz")
     assert judge_clicks(record, [shown[0]]) in (0.0, 1.0)
     team, _ = merge(range(100), range(100, 200), method="team-draft", missing="last", rng=0)
     assert sum(d < 100 for d in team) == 5
 
 
+@pytest.mark.parametrize("name", METHODS)
+def test_rankings_may_be_empty(name):
+    for a, b, expected in (([], [], []), (["x"], [], ["x"]), ([], ["x", "y"], ["x", "y"])):
+        for seed in range(10):
+            shown, record = merge(a, b, method=name, rng=seed)
+            assert sorted(shown) == expected
+            assert judge_clicks(json.loads(json.dumps(record)), []) == 0.5
+            if name in LIVE:
+                assert infer(interleave(a, b, method=name, rng=seed).record, []) == "tie"
+
+
+def test_different_documents_are_interleaved_and_can_be_refused():
+    assert set(interleave(["a", "b"], ["b", "c"]).documents) == {"a", "b", "c"}
+    with pytest.raises(InvalidInput, match=r"'a' is in only one of them.*leave missing='refuse' out"):
+        interleave(["a"], [], missing="refuse")
+
+
+HITS = [{"_id": "a", "_score": 1.0}, {"_id": "b", "_score": 0.5}]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"took": 3, "hits": {"hits": HITS}}, "abc", b"abc", {"a", "b"}, HITS, [["a"], ["b"]], None, 7]
+)
+def test_what_is_not_a_ranking_is_refused_with_what_to_pass(wrong):
+    for call, side in ((lambda: interleave(wrong, ["a"]), "left"), (lambda: interleave(["a"], wrong), "right")):
+        with pytest.raises(InvalidInput, match=rf"the {side} ranking .*\[hit\['_id'\] for hit in"):
+            call()
+    assert interleave([hit["_id"] for hit in HITS], ["a"], rng=0).documents
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: interleave("ab", "bc"), "the rankings have different documents: 'c' is in only one of them"),
-        (lambda: interleave("ab", "b"), "the rankings have different documents: 'a' is in only one of them"),
-        (lambda: interleave("aba", "ab"), "document 'a' appears twice in one ranking"),
-        (lambda: interleave("", ""), "a ranking is empty"),
-        (lambda: interleave("ab", "ba", length=0), "length is 0: expected a list of at least 1"),
-        (lambda: interleave("ab", "ba", missing="ignore"), "missing is 'ignore': expected 'refuse' or 'last'"),
-        (lambda: interleave("ab", "ba", method="teamdraft"), "Did you mean 'team-draft'?"),
+        (
+            lambda: interleave([*"ab"], [*"bc"], missing="refuse"),
+            "different documents: 'c' is in only one of them",
+        ),
+        (
+            lambda: interleave([*"ab"], [*"b"], missing="refuse"),
+            "different documents: 'a' is in only one of them",
+        ),
+        (lambda: interleave([*"aba"], [*"ab"]), "document 'a' appears twice in one ranking"),
+        (lambda: interleave([*"ab"], [*"ba"], length=0), "length is 0: expected a list of at least 1"),
+        (lambda: interleave([*"ab"], [*"ba"], missing="ignore"), "missing is 'ignore': expected 'refuse' or 'last'"),
+        (lambda: interleave([*"ab"], [*"ba"], method="teamdraft"), "Did you mean 'team-draft'?"),
         (lambda: find_method("probabilistic:tau=-1"), "tau of probabilistic is -1.0"),
         (lambda: find_method("probabilistic:tau=nan"), "tau of probabilistic is nan"),
         (lambda: find_method("probabilistic:credit=all"), "expected 'marginal' or 'assigned'"),
         (lambda: find_method("probabilistic:tau=99"), "tau of probabilistic is 99.0: expected 0 (any order) to 50"),
-        (lambda: infer(interleave("ab", "ba").record, None), "clicks is None: expected a list of documents"),
-        (lambda: infer(interleave("ab", "ba").record | {"left": [float("nan")] * 2}, []), "its worths are not numbers"),
+        (lambda: infer(interleave([*"ab"], [*"ba"]).record, None), "clicks is None: expected a list of documents"),
+        (
+            lambda: infer(interleave([*"ab"], [*"ba"]).record | {"left": [float("nan")] * 2}, []),
+            "its worths are not numbers",
+        ),
         (lambda: infer({"method": "team-draft"}, []), "this is not the record of an interleaved list"),
-        (lambda: infer(interleave("ab", "ba").record, ["z"]), "'z' was clicked but is not on the list of 2 documents"),
+        (
+            lambda: infer(interleave([*"ab"], [*"ba"]).record, ["z"]),
+            "'z' was clicked but is not on the list of 2 documents",
+        ),
         (lambda: merge(range(12), range(12), method="optimised", length=12), "expected lists of at most 10"),
     ],
 )

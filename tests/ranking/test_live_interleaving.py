@@ -19,7 +19,7 @@ from duels.ranking.interleaving import find_live_method, find_method, judge_clic
 HALF = Fraction(1, 2)
 FAIR = ("team-draft", "probabilistic")
 HEADS, TAILS = 0.25, 0.75
-HEAD_QUERY = ("xyz", "yzx")
+HEAD_QUERY = (["x", "y", "z"], ["y", "z", "x"])
 
 
 class Script(np.random.Generator):

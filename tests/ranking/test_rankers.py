@@ -13,7 +13,7 @@ from duels.errors import InvalidInput, UnknownName
 from duels.ranking import rankers as module
 from duels.ranking.collection import Collection
 from duels.ranking.collection import load as load_collection
-from duels.ranking.rankers import Rankings, feature_rankers, linear_rankers
+from duels.ranking.rankers import Rankings, feature_rankers, linear_rankers, score_rankers
 
 
 def made(features, grades, offsets=None, **more):
@@ -275,3 +275,52 @@ def test_np2004s_rankings(shared_data):
             assert (np.diff(scores[rankings.order[r, here]]) <= 0).all()
             assert (scores[rankings.order[r, here]] == scores[rankings.order[r, here]][rankings.first[r, here]]).all()
             assert np.array_equal(rankings.order[r, here][rankings.place[r, here]], np.arange(len(scores)))
+
+
+@settings(max_examples=50)
+@given(collections())
+def test_a_function_of_the_features_ranks_like_these_features(collection):
+    """A column, and a weighted sum, as functions: the same orders and ties; the function sees one query at a time."""
+    seen = []
+
+    def first(documents):
+        seen.append(len(documents))
+        return documents[:, 0]
+
+    found = score_rankers(collection, {"first": first, "negative": lambda documents: list(-documents[:, -1])})
+    assert seen == collection.sizes.tolist()
+    assert found.names == ("first", "negative")
+    last = collection.feature_ids[-1]
+    for r, expected in enumerate(
+        (feature_rankers(collection, [1]), feature_rankers(collection, [last], descending=False))
+    ):
+        for part, wanted in zip(found.rankings[:4], expected.rankings[:4]):
+            np.testing.assert_array_equal(part[r], wanted[0])
+
+
+@pytest.mark.parametrize(
+    ("scores", "message"),
+    [
+        ({"mine": lambda documents: 1.0}, "ranker 'mine' returned an array of shape (): expected one finite number"),
+        (
+            {"mine": lambda documents: documents},
+            "returned an array of shape (2, 1): expected one finite number for each",
+        ),
+        ({"mine": lambda documents: [1.0, math.nan]}, "ranker 'mine' returned the score nan"),
+        ({"mine": lambda documents: ["a", "b"]}, "ranker 'mine' failed on a query of 2 documents: could not convert"),
+        ({"mine": [1.0, 2.0]}, "ranker 'mine' is [1.0, 2.0]: expected a function from features to scores"),
+        (lambda documents: documents[:, 0], "expected a dictionary of functions, such as {'mine': f}"),
+        ({}, "there are no rankers"),
+    ],
+)
+def test_what_is_no_function_of_documents_is_refused(scores, message):
+    with refused(message):
+        score_rankers(made([[1], [2]], [0, 1]), scores)
+
+
+def test_functions_given_as_features_or_weights_are_told_where_to_go():
+    collection = made([[1], [2]], [0, 1])
+    with refused("for a function use score_rankers"):
+        feature_rankers(collection, [len])
+    with refused("use score_rankers(collection, {'name': function})"):
+        linear_rankers(collection, {"mine": len})

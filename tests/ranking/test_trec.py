@@ -4,6 +4,8 @@ import gzip
 import re
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 from duels.errors import InvalidInput
@@ -100,7 +102,9 @@ def test_one_run_gzipped_with_a_name(files):
     ("run", "qrels", "message"),
     [
         ("", QRELS, "run.txt is empty: expected lines such as query Q0 document rank score tag"),
-        ("q1 Q0 a 1 0.5", QRELS, "run.txt, line 1: 5 words, expected 6: query Q0 document rank score tag"),
+        ("q1 Q0 a 1", QRELS, "run.txt, line 1: 4 words, expected 6: query Q0 document rank score tag"),
+        ("q1 Q0 a 1 0.5\nq1 Q0 b 1 0.5 t", QRELS, "run.txt, line 2: 6 words, expected 5: query Q0 document rank score"),
+        ("q1 a 1 0.5 tag", QRELS, "run.txt, line 1: the score 'tag' is not a number"),
         ("\nq1 Q0 a 1 high t", QRELS, "run.txt, line 2: the score 'high' is not a number, or too large"),
         ("q1 Q0 a 1 nan t", QRELS, "run.txt, line 1: the score 'nan' is not a number"),
         ("q1 Q0 a 1 2 t\nq1 Q0 a 2 1 t", QRELS, "run.txt, line 2: document 'a' appears twice for query 'q1'"),
@@ -123,3 +127,74 @@ def test_missing_files(files):
         load_runs(files / "none.run", files / "qrels.txt")
     with refused("no run was given"):
         load_runs([], files / "qrels.txt")
+
+
+def test_lines_without_a_tag(files):
+    (files / "bare.run").write_text("".join(line.rpartition(" ")[0] + "\n" for line in BM25.splitlines()))
+    found = load_runs(files / "bare.run", files / "qrels.txt").collection
+    assert found.feature_names == ("bare",)
+    assert found.digest == load_runs(files / "input.bm25", files / "qrels.txt", names=["bare"]).collection.digest
+
+
+RUN1 = {"q1": {"a": 9.5, "b": 7, "c": 7}, "q2": {"x": -1.0}, "q9": {"x": 1}, "q3": {}}
+RUN2 = {"q1": {"d": 0.5, "a": 0.75}}
+JUDGED = {"q1": {"a": 0, "b": 2, "never-returned": 1}, "q2": {"x": -2}, "q3": {"x": 1}}
+
+
+class Run:
+    """Like ranx's."""
+
+    def __init__(self, run):
+        self.run = run
+
+    def to_dict(self):
+        return self.run
+
+
+def frame(table, columns, library):
+    rows = [(query, document, value) for query, values in table.items() for document, value in values.items()]
+    return library.DataFrame({name: list(column) for name, column in zip(columns, zip(*rows))})
+
+
+PYTERRIER, RANX = ("qid", "docno", "score"), ("q_id", "doc_id", "score")
+FORMS = {
+    "dictionaries": ([RUN1, RUN2], JUDGED),
+    "objects": ([Run(RUN1), Run(RUN2)], Run(JUDGED)),
+    "pandas": ([frame(one, PYTERRIER, pd) for one in (RUN1, RUN2)], frame(JUDGED, ("qid", "docno", "label"), pd)),
+    "polars": ([frame(one, RANX, pl) for one in (RUN1, RUN2)], frame(JUDGED, ("query_id", "doc_id", "relevance"), pl)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_runs_in_memory_are_those_of_files(files, form):
+    runs, qrels = FORMS[form]
+    expected = load_runs([files / "input.bm25", files / "dense.run"], files / "qrels.txt", names=["one", "two"])
+    for found in (load_runs(runs, qrels, names=["one", "two"]), load_runs(dict(zip(("one", "two"), runs)), qrels)):
+        assert found.collection.digest == expected.collection.digest
+        assert found.collection.feature_names == ("one", "two")
+        assert found[1:] == expected[1:]
+    assert load_runs(runs, files / "qrels.txt").collection.feature_names == ("run1", "run2")
+    single = load_runs(runs[0], qrels)
+    assert (single.collection.name, single.collection.feature_names) == ("runs", ("run1",))
+    mixed = load_runs({"one": files / "input.bm25", "two": runs[1]}, qrels)
+    assert mixed.collection.digest == expected.collection.digest
+
+
+@pytest.mark.parametrize(
+    ("runs", "qrels", "message"),
+    [
+        (RUN1, {"q1": {"a": 0.5}}, "qrels has 0.5 for document 'a' of query 'q1': expected a whole number up to 1000"),
+        ({"q1": {"a": "high"}}, JUDGED, "run 'run1' has 'high' for document 'a' of query 'q1': expected a finite"),
+        ({"q1": {"a": float("nan")}}, JUDGED, "expected a finite number"),
+        ({"q1": {1: 1.0, "1": 2.0}}, JUDGED, "run 'run1' has document '1' twice for query 'q1'"),
+        ({"bm25": 3}, JUDGED, "run 'bm25' is 3: expected a file, a dictionary {query: {document: score}}, or a data"),
+        (pd.DataFrame({"query": ["q1"], "id": ["a"]}), JUDGED, "the columns 'query, id': expected one called docno or"),
+        (RUN1, 7, "qrels is 7: expected a file, a dictionary {query: {document: label}}"),
+        (7, JUDGED, "runs is 7: expected files, dictionaries or data frames"),
+        ([], JUDGED, "no run was given"),
+        ({"q8": {"a": 1}}, JUDGED, "no query of the runs is judged in qrels"),
+    ],
+)
+def test_what_is_refused_in_memory(runs, qrels, message):
+    with refused(message):
+        load_runs(runs, qrels)

@@ -187,14 +187,27 @@ def test_what_is_refused(admin, study, storage):
     refused(click(admin, "/api/studies/none", 0, []), 404)
 
 
+def test_a_query_without_results_and_different_results_are_normal(admin, study):
+    """By default an arm may find nothing, or other documents; all may find nothing."""
+    shown = show(admin, study, {"bm25": ["a", "b"], "dense": ["b", "c"], "hybrid": []})
+    assert set(shown["documents"]) <= {"a", "b", "c"}
+    assert click(admin, study, shown["impression"], shown["documents"][:1]).status_code == 200
+    nothing = show(admin, study, {key: [] for key in RANKINGS})
+    assert nothing["documents"] == []
+    assert click(admin, study, nothing["impression"], []).json()["answer"] == "tie"
+
+
 WRONG = {
     # whether or not it is one of the two that would be asked
     **{f"{arm} without ranking": {"rankings": {one: ["a"] for one in RANKINGS if one != arm}} for arm in RANKINGS},
-    "different documents": {"rankings": {"bm25": ["a", "b"], "dense": ["a", "c"], "hybrid": ["d"]}},
+    "different documents": {
+        "rankings": {"bm25": ["a", "b"], "dense": ["a", "c"], "hybrid": ["d"]},
+        "missing": "refuse",
+    },
     "a document twice": {"rankings": {arm: ["a", "a"] for arm in RANKINGS}},
     "an unknown method": {"rankings": RANKINGS, "method": "alphabetical"},
     "an unknown parameter": {"rankings": RANKINGS, "method": "team-draft:tau=3"},
-    "an empty ranking": {"rankings": RANKINGS | {"bm25": []}},
+    "an empty ranking": {"rankings": {"bm25": ["a"], "dense": [], "hybrid": ["b"]}, "missing": "refuse"},
     "no length": {"rankings": RANKINGS, "length": 0},
     "no such word": {"rankings": RANKINGS, "missing": "first"},
     "documents that are none": {"rankings": {arm: [["a"]] for arm in RANKINGS}},

@@ -126,7 +126,6 @@ def test_arrays_and_other_collections(study):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (({arm: [arm] for arm in RANKINGS},), "the rankings have different documents"),
         (({arm: ["a", "a"] for arm in RANKINGS},), "appears twice in one ranking"),
         (({"bm25": ["a"]},), "has no ranking: expected one for each active arm"),
         (([["a"]],), "rankings is .*: expected a dict"),
@@ -140,6 +139,17 @@ def test_nothing_is_asked_for_a_list_that_cannot_be_made(study, arguments, messa
     with pytest.raises(InvalidInput, match=message):
         study.interleave(*arguments)
     assert (study.events(), records(study)) == (before, {})
+
+
+def test_different_documents_are_normal_and_can_be_refused(study):
+    before, rankings = study.events(), {arm: [arm] for arm in RANKINGS}
+    with pytest.raises(InvalidInput, match="the rankings have different documents"):
+        study.interleave(rankings, missing="refuse")
+    assert (study.events(), records(study)) == (before, {})
+    shown = study.interleave(rankings)
+    assert sorted(shown.documents) == sorted({shown.left, shown.right})
+    nothing = study.interleave({key: [] for key in RANKINGS})
+    assert (nothing.documents, study.clicks(nothing, [])) == ([], "tie")
 
 
 @pytest.mark.parametrize("method", ["balanced", "optimised", "probabilistic:credit=marginal"])

@@ -139,13 +139,13 @@ class RemoteStudy(Remote[Duel]):
         *,
         method: str = "team-draft",
         length: int = 10,
-        missing: str = "refuse",
+        missing: str = "last",
         voter: str | None = None,
     ) -> Impression:
         """Ask for a duel, and return the list to show: the interleaved rankings of its two arms.
 
         Args:
-            rankings: For each active arm its documents, text or whole numbers, best first.
+            rankings: For each active arm its documents, text or whole numbers, best first; empty if it found none.
             duel: A duel that was asked before. Then only the rankings of its two arms are needed, and the same list is
                 returned every time.
             method: As in `duels.ranking.interleave`.

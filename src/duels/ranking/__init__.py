@@ -14,6 +14,7 @@ _HOMES = {
     "Rankers": "rankers",
     "feature_rankers": "rankers",
     "linear_rankers": "rankers",
+    "score_rankers": "rankers",
     "Runs": "trec",
     "load_runs": "trec",
     "ClickModel": "clicks",
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from .collection import Collection, load, save
     from .estimate import InterleavingEnvironment, estimate_preferences
     from .interleaving import Interleaving, infer, interleave
-    from .rankers import Rankers, feature_rankers, linear_rankers
+    from .rankers import Rankers, feature_rankers, linear_rankers, score_rankers
     from .synthetic import synthetic_collection, synthetic_letor
     from .trec import Runs, load_runs
 

@@ -19,7 +19,7 @@ from numpy.typing import DTypeLike
 
 from .. import specs
 from ..engine.compiling import Kernel
-from ..errors import InvalidInput, UnknownName
+from ..errors import InvalidInput, UnknownName, cut
 
 if TYPE_CHECKING:
     from .rankers import Rankings
@@ -283,6 +283,7 @@ DEFAULTS: dict[str, dict[str, specs.Value]] = {
 
 
 LIVE = "team-draft"  # the default method for live traffic
+IDS = "[hit['_id'] for hit in response['hits']['hits']]"  # how a search engine's response becomes a ranking
 MARGINAL = "'probabilistic' with marginalised credit"
 OUTCOMES: dict[float, Literal["left", "right", "tie"]] = {1.0: "left", 0.0: "right", 0.5: "tie"}
 
@@ -376,27 +377,26 @@ def interleave(
     method: str | Method = LIVE,
     length: int = LENGTH,
     rng: np.random.Generator | int | None = None,
-    missing: str = "refuse",
+    missing: str = "last",
 ) -> Interleaving:
     """Interleave two rankings into one list to show to a user.
 
     Args:
-        left: The ranking of the arm on the left: ids of documents, best first; any hashable values.
+        left: The ranking of the arm on the left: ids of documents, best first; any hashable values. It may be empty.
         right: The ranking of the arm on the right.
         method: The interleaving method: `"team-draft"`, or `"probabilistic"`, which has assigned credit here. With the
             others a study would name a winner of two equally good rankers.
         length: The length of the list.
         rng: A random generator, or a seed, for tests. Leave it out in production: with one seed all lists have the same
             coins.
-        missing: What to do with a document that only one ranking has: `"refuse"` raises, `"last"` puts it behind all
-            documents of the ranking that lacks it, tied with others missing there.
+        missing: What to do with a document that only one ranking has: `"last"` puts it behind all documents of the
+            ranking that lacks it, tied with others missing there; `"refuse"` raises.
 
     Returns:
         The list, and the record that `infer` needs.
 
     Raises:
-        InvalidInput: If a ranking is empty, has a document twice, they have different documents, or the method is for
-            simulations only.
+        InvalidInput: If a ranking is not a list of ids, or has one twice, or the method is for simulations only.
 
     Example:
         >>> shown = interleave(["a", "b", "c"], ["b", "c", "a"], rng=1)
@@ -433,7 +433,7 @@ def merge_rankings(
     method: Method,
     length: int,
     rng: np.random.Generator,
-    missing: str = "refuse",
+    missing: str = "last",
 ) -> Interleaving:
     """Interleave two rankings by any method, see `interleave`."""
     ids, workspace = _workspace_of(left, right, length, method.tau, missing)
@@ -480,6 +480,19 @@ def _hashable(document: object) -> object:
     return tuple(document) if isinstance(document, list) else document
 
 
+def _ids_of(side: str, ranking: Sequence[Hashable] | np.ndarray) -> list[Hashable]:
+    expected = f"expected a list of ids, best first, such as {IDS}"
+    if isinstance(ranking, str | bytes | Mapping | set | frozenset) or not isinstance(ranking, Iterable):
+        raise InvalidInput(f"the {side} ranking is {cut(ranking)}: {expected}")
+    ids = ranking.tolist() if isinstance(ranking, np.ndarray) else list(ranking)
+    for document in ids:
+        try:
+            hash(document)
+        except TypeError:
+            raise InvalidInput(f"the {side} ranking has the document {cut(document)}: {expected}") from None
+    return ids
+
+
 def _workspace_of(
     left: Sequence[Hashable] | np.ndarray,
     right: Sequence[Hashable] | np.ndarray,
@@ -491,13 +504,11 @@ def _workspace_of(
         raise InvalidInput(f"missing is {missing!r}: expected 'refuse' or 'last'")
     if length < 1:
         raise InvalidInput(f"length is {length}: expected a list of at least 1 document")
-    rankings = [ranking.tolist() if isinstance(ranking, np.ndarray) else list(ranking) for ranking in (left, right)]
+    rankings = [_ids_of(side, ranking) for side, ranking in (("left", left), ("right", right))]
     ids = list(dict.fromkeys([*rankings[0], *rankings[1]]))
     numbers = {document: k for k, document in enumerate(ids)}
     on = make_workspace(len(ids), min(length, max(len(ids), 1)), tau)
     for side, ranking in enumerate(rankings):
-        if not ranking:
-            raise InvalidInput("a ranking is empty: expected at least one document")
         if len(set(ranking)) < len(ranking):
             twice = next(document for document in ranking if ranking.count(document) > 1)
             raise InvalidInput(f"document {twice!r} appears twice in one ranking: expected it once")
@@ -506,7 +517,7 @@ def _workspace_of(
         if absent and missing == "refuse":
             raise InvalidInput(
                 f"the rankings have different documents: {absent[0]!r} is in only one of them. "
-                "Rank the same documents, or pass missing='last' to rank absent ones last"
+                "Rank the same documents, or leave missing='refuse' out to rank absent ones last"
             )
         order = [numbers[document] for document in [*ranking, *absent]]
         on.documents[side], on.places[side, order] = order, np.arange(len(ids))

@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..engine.compiling import Kernel, compile_with
-from ..errors import InvalidInput, UnknownName
+from ..errors import InvalidInput, UnknownName, cut
 from ..preference import frozen
 from .collection import Collection
+
+Score = Callable[[np.ndarray], ArrayLike]  # (n, F) features of a query's documents → n scores
 
 
 class Rankings(NamedTuple):
@@ -240,6 +242,8 @@ def linear_rankers(
     rows: object = weights
     if isinstance(weights, Mapping):
         names, rows = (weights if names is None else names), list(weights.values())
+    if any(map(callable, rows if isinstance(rows, list | tuple) else [rows])):
+        raise InvalidInput("a ranker is a function, not weights: use score_rankers(collection, {'name': function})")
     try:
         table: np.ndarray = np.array(rows, np.float64)
     except (TypeError, ValueError) as error:
@@ -256,6 +260,48 @@ def linear_rankers(
             "expected a finite number"
         )
     return _ranked(collection, called, lambda documents: _weighted(table, documents))
+
+
+def score_rankers(collection: Collection, scores: Mapping[str, Score]) -> Rankers:
+    """Make rankers of functions, such as a model's `predict`; each orders documents by its scores, highest first.
+
+    Args:
+        collection: The collection.
+        scores: A mapping from names to functions. A function gets the features of one query's documents, (n, F)
+            float64, and returns n scores; equal scores are ties.
+
+    Raises:
+        InvalidInput: If a function does not return a finite number per document.
+
+    Example:
+        >>> score_rankers(collection, {"product": lambda documents: documents[:, 0] * documents[:, 1]})
+    """
+    if not isinstance(scores, Mapping):
+        raise InvalidInput(f"scores is {cut(scores)}: expected a dictionary of functions, such as {{'mine': f}}")
+    for name, score in scores.items():
+        if not callable(score):
+            raise InvalidInput(f"ranker {name!r} is {cut(score)}: expected a function from features to scores")
+    return _ranked(collection, [str(name) for name in scores], lambda documents: _scored(scores, documents))
+
+
+def _scored(scores: Mapping[str, Score], documents: np.ndarray) -> np.ndarray:
+    """(R, n): the scores of a query's documents."""
+    rows = []
+    for name, score in scores.items():
+        try:
+            row = np.array(score(documents), np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"ranker {name!r} failed on a query of {len(documents)} documents: {error}") from error
+        if row.shape != (len(documents),) or not np.isfinite(row).all():
+            found = f"an array of shape {row.shape}" if np.isfinite(row).all() else f"the score {_not_finite(row)}"
+            expected = f"one finite number for each of a query's {len(documents)} documents"
+            raise InvalidInput(f"ranker {name!r} returned {found}: expected {expected}")
+        rows.append(row)
+    return np.array(rows)
+
+
+def _not_finite(row: np.ndarray) -> float:
+    return float(row[~np.isfinite(row)][0])
 
 
 def _weighted(weights: np.ndarray, documents: np.ndarray) -> np.ndarray:
@@ -299,7 +345,10 @@ def _column(collection: Collection, feature: int | str) -> int:
         return known.index(feature)
     if isinstance(feature, str):
         raise UnknownName("feature", feature, collection.feature_names)
-    raise InvalidInput(f"feature {feature!r} does not exist: {collection.name} has {_listed(list(map(str, known)))}")
+    use = "; for a function use score_rankers" if callable(feature) else ""
+    raise InvalidInput(
+        f"feature {feature!r} does not exist: {collection.name} has {_listed(list(map(str, known)))}{use}"
+    )
 
 
 def _listed(names: Sequence[str], most: int = 8) -> str:

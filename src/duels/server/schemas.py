@@ -10,7 +10,7 @@ Name = Annotated[str, Field(min_length=1, max_length=200)]
 Voter = Annotated[str | None, Field(max_length=200)]
 DuelId = Annotated[int, Field(ge=0, le=2**31 - 1)]
 Document = Annotated[str, Field(max_length=10_000)] | int
-Ranking = Annotated[list[Document], Field(min_length=1, max_length=10_000)]
+Ranking = Annotated[list[Document], Field(max_length=10_000)]
 
 
 class RequestBody(BaseModel):
@@ -335,7 +335,11 @@ class Items(BaseModel):
 class Interleave(RequestBody):
     rankings: Annotated[
         dict[Name, Ranking],
-        Field(min_length=1, max_length=2000, description="For each arm its documents, best first."),
+        Field(
+            min_length=1,
+            max_length=2000,
+            description="For each arm its documents, best first; empty if it found none.",
+        ),
     ]
     duel: Annotated[DuelId | None, Field(description="A duel that was asked for before; by default a new one.")] = None
     method: Annotated[
@@ -347,8 +351,9 @@ class Interleave(RequestBody):
     ] = "team-draft"
     length: Annotated[int, Field(ge=1, le=1000)] = 10
     missing: Annotated[
-        Literal["refuse", "last"], Field(description="How to treat a document that only one ranking has.")
-    ] = "refuse"
+        Literal["last", "refuse"],
+        Field(description="A document that only one ranking has comes last in the other, or is refused."),
+    ] = "last"
     voter: Voter = None
 
 

@@ -54,7 +54,7 @@ class ListRequest(NamedTuple):
         rankings: The documents of each arm, best first.
         method: How to interleave them.
         length: How many documents to show.
-        missing: How to treat a document that only one ranking has, see `interleave`.
+        missing: What to do with a document that only one ranking has, see `interleave`.
     """
 
     rankings: Mapping[str, list[Document]]
@@ -109,7 +109,9 @@ def _as_documents(what: str, documents: Iterable[Any]) -> list[Document]:
     plain = [one.tolist() if isinstance(one, np.generic) else one for one in documents]
     for document in plain:
         if isinstance(document, bool) or not isinstance(document, str | int):
-            raise InvalidInput(f"{cut(document)} in {what} is not a document: expected a text or a whole number")
+            raise InvalidInput(
+                f"{cut(document)} in {what} is not a document: expected a text or a whole number, such as hit['_id']"
+            )
     return plain
 
 

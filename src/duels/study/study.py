@@ -292,7 +292,7 @@ class Study(Shown, Answering):
         *,
         method: str = "team-draft",
         length: int = 10,
-        missing: str = "refuse",
+        missing: str = "last",
         voter: str | None = None,
     ) -> Impression:
         """Ask for a duel, and return the list to show: the interleaved rankings of its two arms.
@@ -301,7 +301,7 @@ class Study(Shown, Answering):
         `duels.ranking.interleave` for the methods of which that is true.
 
         Args:
-            rankings: For each active arm its documents, text or whole numbers, best first.
+            rankings: For each active arm its documents, text or whole numbers, best first; empty if it found none.
             duel: A duel that was asked before. Then only the rankings of its two arms are needed, and the same list is
                 returned every time.
             method: As in `duels.ranking.interleave`.
