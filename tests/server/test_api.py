@@ -9,6 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from duels.policies import policy
+from duels.server.api import items
 from duels.server.keys import make_key
 from duels.storage.tables import events
 from duels.study import catalogue
@@ -209,6 +210,19 @@ def test_items_are_kept_and_paged(admin, study):
     assert admin.get(study).json()["items"] == 4
     assert admin.delete(f"{study}/items").status_code == 204
     assert admin.get(study).json()["items"] == 0
+
+
+def test_pages_of_items_end_where_their_outputs_are_long(admin, study, monkeypatch):
+    monkeypatch.setattr(items, "MOST_TEXT", 100)
+    sizes = (40, 60, 1, 150, 99, 1)
+    lines = [{"prompt": f"q{k}", "outputs": {"bm25": "x", "dense": "y" * (size - 1)}} for k, size in enumerate(sizes)]
+    admin.post(f"{study}/items", content="\n".join(json.dumps(one) for one in lines))
+    pages, after = [], 0
+    while after is not None:
+        page = admin.get(f"{study}/items?after={after}").json()
+        pages.append([int(item["prompt"][1:]) for item in page["items"]])
+        after = page["next"]
+    assert pages == [[0, 1], [2], [3], [4, 5]]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 import duels
+from duels.errors import StorageError
 from duels.server import health
 from duels.server.health import HealthCheck
 from duels.server.keys import make_key
@@ -368,3 +369,20 @@ def test_the_probe_on_postgres(postgres, postgres_server):
         assert storage.write_failure is None
     probe.engine.dispose()
     check._probe.engine.dispose()
+
+
+def test_a_write_that_failed_counts_more_than_a_small_one_that_succeeds(tmp_path):
+    """On a nearly full disk; and where new connections cannot write, but the one in use can."""
+    storage = Storage(f"sqlite:///{tmp_path}/duels.db")
+    study, check = duels.create_study(["a", "b"], "study", storage), HealthCheck(storage)
+    assert check._check() is None
+    storage._note_failure(StorageError("the disk is full"))
+    assert check._check() == health.UNWRITABLE
+    storage.failed_at -= health.RECENT_FAILURE
+    assert check._check() is None
+    assert storage.write_failure is None
+    check._found = health.UNWRITABLE
+    check._probe.write = lambda: pytest.fail("the last vote says that it works")
+    study.ask()
+    assert check._check() is None
+    storage.close()

@@ -189,3 +189,25 @@ def test_what_a_person_said_does_not_choose_what_that_person_is_asked(policy, it
     assert len(asked["ada"]) == 1
     assert len(asked["bob"]) > 1  # others are asked what her answers suggest
     assert len(asked[None]) > 1
+
+
+def test_a_time_to_come_is_not_within_the_lease(now):
+    """A clock was ahead and is right again: the item can be asked, and a later look at that time changes nothing."""
+    items = [{"prompt": "p", "outputs": {"a": "x", "b": "y"}}]
+    study = duels.create_study(["a", "b"], "late", "sqlite://", lease=LEASE, about="these-answers")
+    add_items(study, items)
+    right = now[0]
+    now[0] += 8 * 366 * 24 * 3600
+    study.ask()
+    now[0] = right
+    assert study.history().leased(right) == []
+    again = study.ask()
+    assert again.item.number == 1
+    assert study.history().leased(right) == [1]
+    for late in (right + 0.5 * LEASE, right + 10 * LEASE):
+        known = History(study.row)
+        known.apply(study.storage.read_events(study.storage.connection(), study.id, 0))
+        assert study.history().leased(late) == known.leased(late)
+    ahead = right + 8 * 366 * 24 * 3600 - LEASE / 2
+    assert study.history().leased(ahead) == known.leased(ahead) == [0]
+    study.check()

@@ -72,7 +72,7 @@ def skipped(history: Log, now: float) -> list[int]:
     They count as open, so that somebody who has skipped a question is not asked the same one again.
     """
     newest = range(max(0, len(history.left) - LOOKED_AT), len(history.left))
-    fresh = (duel for duel in newest if now - history.asked[duel] < history.row.lease)
+    fresh = (duel for duel in newest if abs(now - history.asked[duel]) < history.row.lease)
     return [duel for duel in fresh if history.answer[duel] == SKIP and duel not in history.forgotten]
 
 

@@ -22,6 +22,7 @@ CACHE_SECONDS = 1.0
 TIMEOUT = 2.0  # seconds after which the database counts as silent
 LOCK_TIMEOUT = 1.0  # seconds
 RECENT_WRITE = 5.0  # seconds; after a successful write no test write is needed
+RECENT_FAILURE = 5.0  # seconds for which a write that failed counts for more than a test write that succeeds
 BUSY = ("locked", "lock timeout")  # messages of SQLite and PostgreSQL while another writer holds the lock
 SILENT = "the database does not answer"
 GONE = "the database file was removed or replaced"
@@ -83,8 +84,12 @@ class HealthCheck:
         except Exception as error:
             return self._because(error, SILENT)
         failure, now = storage.write_failure, time.monotonic()
+        if failure is not None and now - storage.failed_at < RECENT_FAILURE:  # a small write may still succeed
+            return UNWRITABLE
         failing = failure is not None or self._found is not None
-        if not failing and now - max(storage.last_write, self._wrote) < RECENT_WRITE:
+        if failure is None and now - storage.last_write < RECENT_WRITE:
+            return None
+        if not failing and now - self._wrote < RECENT_WRITE:
             return None
         self._wrote = now
         try:

@@ -30,7 +30,7 @@ class Limits(NamedTuple):
     headers: int = 100
     head_seconds: float = 10.0  # until the headers must have arrived
     body_seconds: float = 20.0  # until the body must have arrived, plus the time that its size takes at `body_rate`
-    body_rate: int = 4_000  # bytes per second
+    body_rate: int = 20_000  # bytes per second
     linger_seconds: float = 5.0  # to read the rest of a body after it was refused
     stuck_seconds: float = 60.0  # without progress while the client does not read the response
     voter: Rate = Rate(5, 40)  # a vote is two requests

@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+import warnings
 from datetime import UTC, datetime
 
 
@@ -41,9 +42,14 @@ def set_up(form: str, verbose: bool) -> None:
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Lines() if form == "json" else Words())
+    warnings.showwarning = _log_warning
     for name in ("duels", "uvicorn"):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(logging.INFO)
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     logging.getLogger("duels.server.access").setLevel(logging.INFO if verbose or form == "json" else logging.WARNING)
+
+
+def _log_warning(message: object, *where: object, **more: object) -> None:
+    logging.getLogger("duels.server").warning("%s", message)

@@ -28,6 +28,8 @@ class Histories(OrderedDict[int, LoadedHistory]):
     def __init__(self) -> None:
         super().__init__()
         self.memory = MEMORY
+        self._sizes: dict[int, int] = {}  # of each study when they were last measured
+        self._total = self._added = 0  # the sum of these, and how many were added since
         self._preparing: defaultdict[int, threading.Lock] = defaultdict(threading.Lock)
 
     def add(self, study: int, history: LoadedHistory, needed: Collection[int]) -> None:
@@ -40,12 +42,23 @@ class Histories(OrderedDict[int, LoadedHistory]):
         """
         self[study] = history
         self.move_to_end(study)
-        total = sum(one.size for one in self.values())
+        self._added += 1
+        if self._added > len(self) // 2:  # else thousands of studies, loaded one by one, would be measured each time
+            self._sizes, self._added = {key: one.size for key, one in self.items()}, 0
+            self._total = sum(self._sizes.values())
+        else:
+            self._total += history.size - self._sizes.get(study, 0)
+            self._sizes[study] = history.size
+        if self._total > self.memory:
+            self._drop(needed)
+
+    def _drop(self, needed: Collection[int]) -> None:
         for key in list(self)[:-1]:
-            if total <= self.memory:
+            if self._total <= self.memory:
                 return
             if key not in needed and not self[key].is_busy:
-                total -= self.pop(key).size
+                del self[key]
+                self._total -= self._sizes.pop(key, 0)
 
     def preparing(self, study: int) -> threading.Lock:
         """Return a study's lock for slow work, so that one thread does it while the others go on."""

@@ -148,7 +148,8 @@ class Storage(Connections):
         names, mark = ("study_id", *EVENT_COLUMNS), "?" if self.is_sqlite else "%s"
         self._insert = f"INSERT INTO events ({', '.join(names)}) VALUES ({', '.join([mark] * len(names))})"
         self.write_failure: str | None = None  # why the last commit failed, if the database was the reason
-        self.last_write = -math.inf  # when events were last written, by `time.monotonic`
+        self.failed_at = -math.inf  # when that was, by `time.monotonic` …
+        self.last_write = -math.inf  # … and when events were last written
 
     def write(self, write: Write[T]) -> T:
         """Run an operation in a transaction that holds the write lock; returns after it is on disk.
@@ -293,7 +294,7 @@ class Storage(Connections):
     def _note_failure(self, error: BaseException) -> None:
         refused = isinstance(error.__cause__, sa.exc.IntegrityError | self.engine.dialect.loaded_dbapi.IntegrityError)
         if isinstance(error, StorageError) and not refused:
-            self.write_failure = str(error)
+            self.write_failure, self.failed_at = str(error), time.monotonic()
 
     def _database_changed(self) -> None:
         self.histories.clear()

@@ -407,7 +407,7 @@ def _unanswered(connection: sa.Connection, study: Answering, history: History, v
     chosen = sa.select(events.c.duel, events.c.note).where(_events_of(study, voter, "ask"))
     for duel, note in connection.execute(chosen.order_by(events.c.seq.desc()).limit(20)):
         arms_active = history.active[history.left[duel]] and history.active[history.right[duel]]
-        fresh = log.clock() - history.asked[duel] < study.row.lease
+        fresh = abs(log.clock() - history.asked[duel]) < study.row.lease
         ballot = Ballot(study.duel_in(history, duel), _item(note))
         is_open = history.answer[duel] == OPEN and arms_active and fresh and not history.retired
         if is_open and _is_blind(connection, study, ballot):

@@ -187,6 +187,18 @@ def _row(
     return ItemRow(number, prompt, tags, answers, leader, level, share, contradictions, compared, comments)
 
 
+def count_fitting(study: Log, numbers: Sequence[int], most: int) -> int:
+    """Return how many of these items, from the first on, have no more characters of outputs; at least one if any."""
+    if not numbers:
+        return 0
+    chosen = f"study_id = ? AND item IN ({marks(numbers)})"
+    text = f"SELECT item, sum(length(content)) FROM outputs WHERE {chosen} GROUP BY item"
+    with study.storage.reading() as connection:
+        sizes = dict(rows(connection, text, (study.id, *numbers)))
+    total = np.cumsum([int(sizes.get(number, 0)) for number in numbers])
+    return max(1, int(np.searchsorted(total, most, side="right")))
+
+
 def items_with(study: Log, numbers: Sequence[int]) -> list[tuple[int, Item]]:
     """Return these items with all their outputs, by number; those that were removed are left out."""
     if not numbers:

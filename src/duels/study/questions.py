@@ -291,7 +291,7 @@ class Questions:
         if record.answer[duel] != OPEN:
             return True
         is_others = shared and record.person[duel] != person
-        return now - record.asked[duel] >= (min(SHARED_AFTER, record.row.lease) if is_others else record.row.lease)
+        return abs(now - record.asked[duel]) >= (min(SHARED_AFTER, record.row.lease) if is_others else record.row.lease)
 
     def can_ask(self, now: float, person: int, shared: bool = False) -> bool:
         """Return whether there is a question: all may have been asked, of everybody or of this person.

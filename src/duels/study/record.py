@@ -100,7 +100,8 @@ class Record:
         self.repeated = 0  # votes in addition to one per entry of `answered`
         self.open: dict[int, None] = {}  # numbers of the duels without an answer, in the order they were asked
         self.fresh: dict[int, None] = {}  # the open duels, except those known to be past their lease
-        self._stale = -math.inf  # when the latest of those was asked
+        self._stale = -math.inf  # when the latest of those was asked …
+        self._ahead = math.inf  # … and the earliest of those that were asked in a time to come
         self.last_told: float | None = None  # when the last answer came that is no skip
         self.retired = False  # whether it asks no more questions
         self.withdrawn = 0  # answers undone or forgotten by somebody who may have seen results
@@ -464,17 +465,23 @@ class Record:
         return first[counted], second[counted], number[counted]
 
     def leased(self, now: float) -> list[int]:
-        """Return the open duels within their lease, in the order they were asked."""
-        if now - self._stale < self.row.lease:  # a clock was set back
+        """Return the open duels within their lease, in the order they were asked.
+
+        A duel that was asked in a time to come, by a clock that was set back since, is not within its lease either.
+        """
+        if now - self._stale < self.row.lease or self._ahead - now < self.row.lease:  # a clock was set
             self._see_all_open()
-        expired = [duel for duel in self.fresh if now - self.asked[duel] >= self.row.lease]
+        expired = [duel for duel in self.fresh if abs(now - self.asked[duel]) >= self.row.lease]
         for duel in expired:
             del self.fresh[duel]
-            self._stale = max(self._stale, self.asked[duel])
+            if self.asked[duel] > now:
+                self._ahead = min(self._ahead, self.asked[duel])
+            else:
+                self._stale = max(self._stale, self.asked[duel])
         return list(self.fresh)
 
     def _see_all_open(self) -> None:
-        self.fresh, self._stale = dict(self.open), -math.inf
+        self.fresh, self._stale, self._ahead = dict(self.open), -math.inf, math.inf
 
     @property
     def weight(self) -> int:

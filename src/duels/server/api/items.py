@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, Query, Request, Response
 
 from ...errors import counted
-from ...study.item_browser import find_items, items_with, missing_outputs
+from ...study.item_browser import count_fitting, find_items, items_with, missing_outputs
 from ...study.items import (
     Item,
     add_items,
@@ -28,6 +28,7 @@ Kind = Annotated[
     Literal["text", "markdown", "code", "image", "html"], Query(description="Of outputs that do not state a kind.")
 ]
 
+MOST_TEXT = 8_000_000  # characters of outputs in a page
 router = APIRouter(tags=["items"], responses=error_responses(400, 401, 403, 404, 409, 413, 422, 429, 503))
 
 
@@ -66,15 +67,16 @@ def items(
 ) -> dict[str, object]:
     """List the items in pages: send `next` as `after` to get the next page.
 
-    `search` is a part of the prompt, in which the letters a to z match in either case. `tag` must match exactly.
+    A page has at most `limit` items, and fewer if their outputs have more than 8 million characters. `search` is a part
+    of the prompt, in which the letters a to z match in either case. `tag` must match exactly.
     """
     numbers = find_items(study, search, tag or None)
     start = bisect_right(numbers, after)
-    found = items_with(study, numbers[start : start + limit])
-    more = len(numbers) > start + limit
+    end = start + count_fitting(study, numbers[start : start + limit], MOST_TEXT)
+    found = items_with(study, numbers[start:end])
     return {
         "items": [item_out(*one) for one in found],
-        "next": numbers[start + limit - 1] if more else None,
+        "next": numbers[end - 1] if end < len(numbers) else None,
         "total": len(numbers),
     }
 
