@@ -117,10 +117,24 @@ def test_results_as_latex():
     rows = results.to_latex().split("\n")[4:-2]
     names = {"random": "Random", "rucb:alpha=0.6": r"RUCB ($\alpha$ = 0.6)"}
     expected = []
+    assert results.final()["accuracy"].to_list() == [1.0, 0.5]
     for row in results.final().to_dicts():
-        regret = rf"{row['regret']:,.1f} $\pm$ {row['standard_error']:,.1f}"
-        expected.append(rf"cyclic-4 & {names[row['policy']]} & 100 & 2 & {regret} & {row['accuracy']:.2f} \\")
+        cells = [rf"{row['regret']:,.1f} $\pm$ {row['standard_error']:,.1f}", f"{row['accuracy']:.2f}"]
+        if not expected:  # the lowest regret comes first; here that run also has the highest accuracy
+            cells = [rf"\textbf{{\boldmath {cell}}}" for cell in cells]
+        expected.append(rf"cyclic-4 & {names[row['policy']]} & 100 & 2 & {' & '.join(cells)} \\")
     assert rows == expected
-    assert r" & A\&B & " in results.to_latex({"random": "A&B", "absent": "x"})
+    assert r" & A\&B & " in results.to_latex({"random": "A&B"})
+    assert "Four arms & " in results.to_latex({"cyclic-4": "Four arms"})
+    with pytest.raises(duels.errors.UnknownName, match="unknown name in labels 'absent'"):
+        results.to_latex({"random": "A&B", "absent": "x"})
+    lines = results.to_markdown().split("\n")
+    assert re.fullmatch(r"\| cyclic-4 \| Random \| 100 \| 2 \| \*\*.* ± .*\*\* \| \*\*1.00\*\* \|", lines[2])
+    assert "*" not in lines[3]
+
+
+def test_what_is_best_is_judged_by_problem_and_time():
+    one, other = (duels.simulate("cyclic-4", "random", horizon=horizon, runs=2) for horizon in (50, 100))
+    assert "textbf" not in duels.results.combine([one, other]).to_latex()  # nothing to compare
     single = duels.simulate("cyclic-4", "random", horizon=100)
     assert "pm" not in single.to_latex()  # one run has no standard error

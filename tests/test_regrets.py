@@ -112,8 +112,8 @@ def test_results_and_figures_say_the_notion():
     cycle = duels.simulate({"cycle": CYCLE}["cycle"], "random", horizon=100, runs=2, regret="borda")
     assert order.notion == "condorcet"
     assert cycle.notion == "borda"
-    assert duels.figures.regret(order).to_dict()["title"]["text"].startswith("Cumulative regret on")
-    assert duels.figures.regret(cycle).to_dict()["title"]["text"].startswith("Cumulative regret (borda) on")
+    assert duels.figures.regret(order).to_dict()["title"]["text"].startswith("Cumulative regret (Condorcet) on")
+    assert duels.figures.regret(cycle).to_dict()["title"]["text"].startswith("Cumulative regret (Borda) on")
     both = duels.run_experiment({"order": ORDER, "cycle": CYCLE}, "random", 100, runs=2)
     assert both.notion == "condorcet, copeland"
     assert duels.results.combine([order]).notion == "condorcet"

@@ -22,14 +22,14 @@ class UnknownName(InvalidInput):
 
     Args:
         kind: What the name should name, such as `"policy"`; also kept as an attribute.
-        name: The unknown name.
+        name: The unknown name; also kept as an attribute.
         known: The names that exist; also kept as an attribute. The closest one is suggested.
         see: A command or page that lists the known names.
     """
 
     def __init__(self, kind: str, name: object, known: Iterable[str], see: str = "") -> None:
         known = list(known)
-        self.kind, self.known = kind, known
+        self.kind, self.name, self.known = kind, name, known
         close = difflib.get_close_matches(str(name).lower(), known, n=1)
         hint = f"Did you mean {close[0]!r}?" if close else f"Known: {_shortened(known)}."
         super().__init__(f"unknown {kind} {name!r}. {hint}" + (f" See: {see}" if see else ""))

@@ -150,16 +150,26 @@ def html_table(
     return f"<p><b>{html.escape(title)}</b></p>\n{table}\n{below}"
 
 
-def latex_table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Collection[int] = ()) -> str:
+def latex_table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    right: Collection[int] = (),
+    bold: Collection[tuple[int, int]] = (),
+) -> str:
     """Format a table as a LaTeX `tabular` for the package booktabs; all text is escaped.
 
     Args:
         head: The column headings.
         rows: The cells.
         right: The columns, by number, that are aligned to the right.
+        bold: The cells, by row and column, that are in bold.
     """
     kinds = "".join("r" if place in right else "l" for place in range(len(head)))
-    lines = [" & ".join(map(latex_text, row)) + r" \\" for row in [head, *rows]]
+    cells = [list(map(latex_text, row)) for row in [head, *rows]]
+    for row, column in bold:
+        # \boldmath is for signs such as ±.
+        cells[row + 1][column] = rf"\textbf{{\boldmath {cells[row + 1][column]}}}"
+    lines = [" & ".join(row) + r" \\" for row in cells]
     lines = [f"{{}}{line}" if line[0] in "[*" else line for line in lines]  # else the line before would take it
     begin, end = rf"\begin{{tabular}}{{{kinds}}}", r"\end{tabular}"
     return "\n".join([begin, r"\toprule", lines[0], r"\midrule", *lines[1:], r"\bottomrule", end])
@@ -182,10 +192,17 @@ def latex_text(text: str) -> str:
     return "".join(parts)
 
 
-def markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]], right: Collection[int] = ()) -> str:
+def markdown_table(
+    head: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    right: Collection[int] = (),
+    bold: Collection[tuple[int, int]] = (),
+) -> str:
     """Format a table as GitHub's Markdown; all text is escaped. The arguments are those of `latex_table`."""
     marks = ["--:" if place in right else "---" for place in range(len(head))]
     lines = [[markdown_text(cell) for cell in row] for row in [head, *rows]]
+    for row, column in bold:
+        lines[row + 1][column] = f"**{lines[row + 1][column]}**"
     return "\n".join(f"| {' | '.join(line)} |" for line in [lines[0], marks, *lines[1:]])
 
 

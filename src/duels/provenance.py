@@ -19,8 +19,9 @@ from typing import Any, TypedDict
 
 import numpy as np
 
+from . import specs
 from .files import atomic_write
-from .policies import Policy
+from .policies import BUILT_IN, Policy
 from .preference import PreferenceMatrix
 from .regrets import find_regret
 
@@ -96,6 +97,7 @@ def identity(
             label: {
                 "code": loop.code_of(next(iter(chosen.values()))),
                 "parameters": {name: one.params._asdict() for name, one in chosen.items()},
+                **_name_of(next(iter(chosen.values()))),
             }
             for label, chosen in policies.items()
         },
@@ -103,6 +105,12 @@ def identity(
         "runs": runs,
         "seed": seed,
     }
+
+
+def _name_of(policy: Policy) -> dict[str, str]:
+    """The `NAME` of a policy that is not built in: later, only the results are there to tell it."""
+    name = getattr(policy.module, "NAME", None)
+    return {"name": name} if isinstance(name, str) and policy.name not in BUILT_IN else {}
 
 
 class Session:
@@ -209,12 +217,23 @@ def digests(provenance: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 yield name, facts["matrix"]
 
 
-def notions(provenance: Mapping[str, Any]) -> set[str]:
-    """Return the notions of regret by which the results were measured."""
+def notions(provenance: Mapping[str, Any], problem: str | None = None) -> set[str]:
+    """Return the notions of regret by which the results, or those of one problem, were measured."""
     found: set[str] = set()
     for part in parts(provenance):
-        problems = part.get("problems", {}).values()
-        found |= {facts["regret"] for facts in [part, *problems] if "regret" in facts}
+        facts = part.get("problems", {})
+        chosen = facts.values() if problem is None else [facts.get(problem, {})]
+        found |= {one["regret"] for one in [part, *chosen] if "regret" in one}
+    return found
+
+
+def policy_names(provenance: Mapping[str, Any]) -> dict[str, str]:
+    """Return the `NAME` of each policy that is not built in, by its name without parameters."""
+    found = {}
+    for part in parts(provenance):
+        for label, facts in part.get("policies", {}).items():
+            if "name" in facts:
+                found[specs.split(label, "policy")[0]] = facts["name"]
     return found
 
 

@@ -5,7 +5,7 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 
 from . import provenance as provenances
-from .errors import DuelsError, InvalidInput, counted, cut
-from .files import atomic_write, html_table, latex_table
+from .errors import DuelsError, InvalidInput, UnknownName, counted, cut
+from .files import atomic_write, html_table, latex_table, markdown_table
 from .policies import display_name
 from .provenance import TOLD
 
@@ -117,6 +117,14 @@ class Results:
         order = [ordered(self.frame, "problem"), t, pl.col("regret"), ordered(self.frame, "policy"), horizon]
         return rows.sort(order)
 
+    def notions_of(self, problem: str) -> list[str]:
+        """Return the names of the notions of regret on a problem; several if results of several were combined."""
+        return sorted(provenances.notions(self.provenance, problem))
+
+    def name_of(self, policy: str) -> str:
+        """Return a policy's name as papers print it: the `NAME` of its module, and the parameters in its name."""
+        return display_name(policy, provenances.policy_names(self.provenance))
+
     @property
     def notion(self) -> str:
         """The name of the notion of regret, such as `condorcet`; several are separated by commas."""
@@ -159,15 +167,45 @@ class Results:
     def to_latex(self, labels: Mapping[str, str] | None = None) -> str:
         """Return the final summary as a LaTeX table for the package booktabs: mean regret ± standard error, accuracy.
 
+        Of the policies on a problem after as many steps, the lowest mean regret and the highest accuracy are in bold.
+
         Args:
-            labels: Names to print instead of those of policies; by default the names that papers print.
+            labels: Names to print instead of those of policies and problems; by default policies have the names that
+                papers print.
+
+        Raises:
+            UnknownName: If a label is for a policy or problem that the results do not have.
 
         Example:
             >>> print(duels.simulate("arxiv-6", "rucb", horizon=10_000, runs=10).to_latex({"rucb": "Ours"}))
         """
-        given = labels or {}
-        rows = [[row[0], given.get(row[1]) or display_name(row[1]), *row[2:]] for row in _cells(self.final())]
-        return latex_table(HEADS, rows, right=range(2, len(HEADS)))
+        return latex_table(HEADS, *self._paper_rows(labels))
+
+    def to_markdown(self, labels: Mapping[str, str] | None = None) -> str:
+        """Return the table of `to_latex` in GitHub's Markdown."""
+        return markdown_table(HEADS, *self._paper_rows(labels))
+
+    def _paper_rows(
+        self, labels: Mapping[str, str] | None
+    ) -> tuple[list[list[str]], Collection[int], list[tuple[int, int]]]:
+        """The cells of a table for papers, the columns aligned to the right, and the cells in bold."""
+        given, final = labels or {}, self.final()
+        known = [*final["policy"].unique(maintain_order=True), *final["problem"].unique(maintain_order=True)]
+        for name in given:
+            if name not in known:
+                raise UnknownName("name in labels", name, known)
+        rows = [
+            [given.get(row[0], row[0]), given.get(row[1]) or self.name_of(row[1]), *row[2:]] for row in _cells(final)
+        ]
+        group = ["problem", "t"]
+        best = final.select(
+            (pl.col("regret") == pl.col("regret").min().over(group)) & (pl.col("regret").n_unique().over(group) > 1),
+            (pl.col("accuracy") == pl.col("accuracy").max().over(group))
+            & (pl.col("accuracy").n_unique().over(group) > 1),
+        )
+        columns = [HEADS.index("regret"), HEADS.index("accuracy")]
+        bold = [(k, column) for k, flags in enumerate(best.rows()) for column, flag in zip(columns, flags) if flag]
+        return rows, range(2, len(HEADS)), bold
 
     def _repr_html_(self) -> str:
         """The final summary as an HTML table, for notebooks."""

@@ -447,7 +447,9 @@ def test_figures_and_tables_for_papers(tmp_path):
     table = output("run", *what, "--out", "o", "-f", "latex", cwd=tmp_path)
     assert r"RUCB ($\alpha$ = 0.6) & 100 & 2 & " in table
     assert "D-TS$^{+}$" in table
-    assert table.startswith("\\begin{tabular}{lrlrr")
+    assert table == duels.load_results(tmp_path / "o").to_latex() + "\n"
+    named = output("run", *what, "--out", "o", "-f", "markdown", "--label", "dts_plus=Ours", cwd=tmp_path)
+    assert named == duels.load_results(tmp_path / "o").to_markdown({"dts_plus": "Ours"}) + "\n"
     look = ["--width", "300", "--label", "rucb:alpha=0.6=Ours", "--color", "dts_plus=navy", "--title", "Mine"]
     look += ["--font", "serif", "--band", "none", "--legend", "direct"]
     output("plot", "o", "--figure", "regret", *look, "--out", "r.svg", cwd=tmp_path)
@@ -459,12 +461,24 @@ def test_figures_and_tables_for_papers(tmp_path):
         (["--label", "RUCB"], "--label is 'RUCB': expected NAME=VALUE, such as rucb=RUCB"),
         (["--width", "wide"], "width is 'wide': expected 'column', 'page' or a number of points"),
         (["--label", "rcub=Ours"], "unknown name in labels 'rcub'. Known: rucb:alpha=0.6, dts_plus, "),
+        (["--label", "dts_plus=Ours", "--label", "rcub=X"], "unknown name in labels 'rcub'. Known: "),
+        (["--x-range", "10"], "x_range is (10.0,): expected two numbers, the lower one first"),
+        (["--x-range", "1 to 10"], "--x-range is '1 to 10': expected two numbers, such as 1000,1e6"),
+        (["--y-scale", "logarithmic"], "y_scale is 'logarithmic': expected 'log' or 'linear'"),
     ):
         assert said in duels_command("plot", "o", "--figure", "regret", *arguments, cwd=tmp_path).stderr
+    more = ["--label", "cyclic-4=Four arms", "--label", "time t=rounds", "--x-range", "10,100", "--y-scale", "linear"]
+    output("plot", "o", "--figure", "regret_and_accuracy", *more, "--out", "b.svg", cwd=tmp_path)
+    assert all(f">{text}<" in (tmp_path / "b.svg").read_text() for text in ("rounds", "share naming the winner"))
+    for arguments, said in (
+        (["--label", "dts_plus=Ours"], "--label is for tables of papers: add -f latex or -f markdown, or leave it out"),
+        (["--label", "dts=Ours", "-f", "latex"], "unknown name in labels 'dts'"),
+    ):
+        assert said in duels_command("run", *what, *arguments, cwd=tmp_path).stderr
 
 
 def test_figures_share_labels_and_colours():
-    """Those that have none of the names are drawn without; if none has them, they are refused."""
+    """Each figure takes the names that it has; a name that no figure has is refused, also beside others."""
     from duels.cli.runs import _figures
 
     look = {"labels": {"0": "the best"}, "colors": {"total order": "navy"}}
@@ -477,6 +491,8 @@ def test_figures_share_labels_and_colours():
     for names in (["subsets"], ["subsets", "preferences"]):
         with pytest.raises(UnknownName, match="unknown name in labels 'elsewhere'"):
             _figures("cyclic-4", names, {"labels": {"elsewhere": "x"}})
+        with pytest.raises(UnknownName, match="unknown name in labels 'elsewhere'"):
+            _figures("cyclic-4", names, {"labels": {"total order": "ranking", "elsewhere": "x"}})
 
 
 def test_colours_of_a_heat_map(tmp_path):

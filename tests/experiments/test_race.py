@@ -49,7 +49,7 @@ def test_rows_are_those_of_simulate_in_the_order_of_regret():
     assert found.regret == "condorcet"
     assert found.left_out == {}
     assert set(found.results.frame["policy"]) == {"random", "rucb", "savage"}
-    assert found.plot().to_dict()["title"]["text"].startswith("Cumulative regret on arxiv-6")
+    assert found.plot().to_dict()["title"]["text"].startswith("Cumulative regret (Condorcet) on arxiv-6")
 
 
 def test_a_figure_of_the_best_six_and_the_baseline():
@@ -64,7 +64,7 @@ def test_a_figure_of_the_best_six_and_the_baseline():
     shown = {layer["data"]["values"][0]["name"] for layer in texts}
     # rucb has the seventh place; random, the last one, is always there.
     assert shown == {"Sparring", "RCS", "RMED1", "D-TS", "Beat the Mean", "Condorcet SAVAGE", "Random"}
-    assert chart["title"]["text"] == "Regret on cyclic-4: the best 6 of 8 policies"
+    assert chart["title"]["text"] == "Regret (Condorcet) on cyclic-4: the best 6 of 8 policies"
     assert found.plot(title="Mine", legend="bottom").to_dict()["title"]["text"] == "Mine"
 
 

@@ -10,6 +10,8 @@ import altair as alt
 import polars as pl
 import pytest
 
+from duels import policies
+from duels.continuous import policies as continuous
 from duels.errors import InvalidInput
 from duels.figures import charts, legends
 
@@ -119,15 +121,42 @@ def test_the_papers_colours():
     scale = legends.colour_of(names)
     found = dict(zip(scale.domain, scale.range))
     assert list(found) == names
-    assert (found["rucb"], found["savage"], found["btm:gamma=2"]) == (charts.VERMILION, charts.BLUE, charts.GREEN)
-    assert [found[name] for name in ("random", "rucb:alpha=2", "rucb:alpha=3")] == list(legends.SPARE[:3])
+    assert (found["rucb"], found["savage"]) == (charts.VERMILION, charts.BLUE)
+    assert legends.colour_of(["btm"]).range == [charts.GREEN]
+    # Policies with parameters have shades of their policy's colour.
+    shades = [legends.mix(charts.GREEN, *shade) for shade in legends.SHADES]
+    assert found["btm:gamma=2"] in shades
+
+
+def test_a_policy_has_one_colour_in_every_figure():
+    built_in = [*policies.BUILT_IN]
+    assert set(built_in) <= set(legends.USUAL)
+    assert set(continuous.BUILT_IN) <= set(legends.USUAL)
+    assert len(set(legends.colour_of(built_in).range)) == len(built_in)
+    assert len(set(legends.colour_of(continuous.BUILT_IN).range)) == len(continuous.BUILT_IN)
+    known = dict(zip(built_in, legends.colour_of(built_in).range))
+    for names in (["rmed1", "dts"], ["mine", "random", "rmed1"], ["rucb:alpha=2", "rmed1", "mine"], ["mine"]):
+        for name, colour in zip(names, legends.colour_of(names).range):
+            assert known.setdefault(name, colour) == colour
+    assert not {known["mine"], known["rucb:alpha=2"]} & {known[name] for name in built_in}
+
+
+def test_policies_of_the_user_differ_from_the_others_of_the_figure():
+    one, *same = [f"policy {k}" for k in range(40)]
+    wish = legends.colour_of([one]).range[0]
+    twin = next(name for name in same if legends.colour_of([name]).range == [wish])
+    first, second = legends.colour_of([one, twin]).range
+    assert legends.distance(first, second) >= legends.UNLIKE
+    assert legends.colour_of([twin, one]).range == [second, first]  # in any order
+    assert legends.distance("#000000", "#FFFFFF") == pytest.approx(100, abs=0.1)  # the lightness
+    assert legends._lab("#D55E00") == pytest.approx((54.2, 43.3, 63.2), abs=0.1)
 
 
 def test_as_many_colours_as_names():
     names = [f"policy {k}" for k in range(25)]
-    assert legends.colour_of(names).range == [legends.SPARE[k % len(legends.SPARE)] for k in range(25)]
+    assert len(set(legends.colour_of(names).range)) == 25
     assert legends.shape_of(names).range[12:14] == list(legends.SHAPES[:2])
-    # Colours come again after ten names and shapes after twelve: no two of 60 lines look alike.
+    # Colours come again at last, and shapes after twelve names: no two of 60 lines look alike.
     many = [f"policy {k}" for k in range(60)]
     assert len(set(zip(legends.colour_of(many).range, legends.shape_of(many).range))) == 60
     assert len(set(legends.colour_of(["rucb", "savage", "btm", *names[:10]]).range)) == 13
@@ -201,14 +230,14 @@ def test_panels_share_one_legend(tmp_path):
     names = ["rucb", "btm"]
     key = legends.key_of(names, names, ["#111111", "#222222"])
     panels = {heading: two_lines(names, key) for heading in ("left", "right")}
-    svg = svg_of(charts.side_by_side(panels), tmp_path)
+    svg = svg_of(charts.side_by_side(panels.items()), tmp_path)
     assert [(label, stroke) for label, stroke, _ in symbols(svg)] == [("rucb", "#111111"), ("btm", "#222222")]
     assert {"left", "right"} <= set(texts(svg))
 
 
 def test_a_single_panel_is_left_alone():
     panel = line()
-    assert charts.side_by_side({"only": panel}) is panel
+    assert charts.side_by_side([("only", panel)]) is panel
 
 
 def test_marks_are_a_layer_of_their_own():
@@ -271,7 +300,7 @@ def test_a_heat_map_as_drawn(tmp_path):
 
 
 def test_numbers_and_names_give_way_to_size(tmp_path):
-    for arms, numbered, named in ((12, True, True), (13, False, True), (40, False, True), (41, False, False)):
+    for arms, numbered, named in ((12, True, True), (43, True, True), (60, False, True), (61, False, False)):
         names, rows = square(arms)
         chart = charts.heat_map(rows, names, "p", charts.probabilities("p", 0.1, ["p"]), "arm 7")
         layers = chart.to_dict()["layer"]

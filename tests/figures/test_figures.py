@@ -16,7 +16,7 @@ from test_preference import has_winner, is_ordered, matrices
 import duels
 from duels import figures
 from duels.errors import InvalidInput, UnknownName
-from duels.figures import charts
+from duels.figures import charts, legends
 from duels.figures.listing import FIGURES
 from duels.figures.over_time import DOTTED
 from duels.figures.selection import alpha_of
@@ -158,7 +158,7 @@ def test_several_horizons_count_in_their_own_runs(tmp_path):
     assert heading(chart)[1] == ["K = 2 · 2 runs · horizons 10 to 100"]
     assert [(label, path.count("M")) for label, _, path in legend(chart, tmp_path)] == [
         *(("RUCB", 5), ("Beat the Mean", 3)),  # full, hollow
-        *(("hollow: runs with just this horizon", 1), ("filled: to tell lines apart", 3)),
+        ("separate runs for each horizon", 1),
         ("best and worst run", 6),  # dots
     ]
 
@@ -299,11 +299,12 @@ def test_bounds_by_hand():
 def test_bounds_in_the_legend(tmp_path):
     chart = figures.regret(with_alpha("btm", "rucb:alpha=2"), bounds=TWO)
     entries = legend(chart, tmp_path)
+    (shade,) = legends.colour_of(["rucb:alpha=2"]).range
     assert [(label, colour) for label, colour, _ in entries] == [
         ("Beat the Mean", charts.GREEN),
-        ("RUCB (α = 2)", charts.VERMILION),
-        ("Theorem 3, RUCB (α = 2)", charts.VERMILION),
-        ("Theorem 2, RUCB (α = 2)", charts.VERMILION),
+        ("RUCB (α = 2)", shade),
+        ("Theorem 3, RUCB (α = 2)", shade),
+        ("Theorem 2, RUCB (α = 2)", shade),
     ]
     assert len({path for _, _, path in entries[1:]}) == 3  # a line, dashes, dashes and dots
     dashes = {rows[0]["theorem"]: kind["strokeDash"] for kind, field, rows in parts(chart) if field == "bound"}
@@ -438,7 +439,7 @@ def test_accuracy_at_the_horizons(tmp_path):
     assert drawn(chart, "accuracy_low", "rule") == []
     assert [(label, path.count("M")) for label, _, path in legend(chart, tmp_path)] == [
         *(("RUCB", 5), ("Beat the Mean", 3)),  # full, and a line around a hollow mark
-        *(("hollow: runs with just this horizon", 1), ("filled: to tell lines apart", 3)),
+        ("separate runs for each horizon", 1),
         ("95% confidence interval", 5),
     ]
 
@@ -470,7 +471,8 @@ def test_bars_beside_a_line_stand_close_to_their_time():
         ({"regret": "strong"}, "the Condorcet winner"),
         ({"regret": "copeland"}, "a Copeland winner"),
         ({"regret": "borda"}, "a Borda winner"),
-        ({"problems": {"m": {"regret": "condorcet"}, "n": {"regret": "copeland"}}}, "the problem's winner"),
+        ({"problems": {"m": {"regret": "condorcet"}, "n": {"regret": "copeland"}}}, "the Condorcet winner"),
+        ({"parts": [{"regret": "condorcet"}, {"regret": "copeland"}]}, "the problem's winner"),
     ],
 )
 def test_whom_a_run_must_name(provenance, winner):
@@ -743,6 +745,7 @@ ALL = {
     "regret": lambda: figures.regret(HORIZONS),
     "bounds": lambda: figures.regret(with_alpha("rucb:alpha=2", "rucb"), bounds=TWO),
     "accuracy": lambda: figures.accuracy(HORIZONS),
+    "regret_and_accuracy": lambda: figures.regret_and_accuracy(HORIZONS),
     "simple_regret": lambda: figures.simple_regret(SIMPLE),
     "subsets": lambda: figures.condorcet_probability(duels.problem("cyclic-4")),
     "preferences": lambda: figures.preferences(duels.problem("arxiv-6")),

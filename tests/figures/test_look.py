@@ -3,12 +3,15 @@
 import functools
 import re
 import struct
+from pathlib import Path
 
 import altair as alt
+import numpy as np
+import polars as pl
 import pytest
 import vl_convert
 from test_charts import texts
-from test_figures import HORIZONS, ONE_HORIZON, SIMPLE, drawn, line_of, results_of
+from test_figures import HORIZONS, ONE_HORIZON, SIMPLE, drawn, line_of, parts, results_of
 from test_illustrations import BORDA, named
 
 import duels
@@ -36,6 +39,7 @@ VOTES += [("a model of 70B", "gpt", "left")] * 2
 EVERY = {
     "regret": lambda **look: figures.regret(HORIZONS, **look),
     "accuracy": lambda **look: figures.accuracy(HORIZONS, **look),
+    "regret_and_accuracy": lambda **look: figures.regret_and_accuracy(HORIZONS, **look),
     "simple_regret": lambda **look: figures.simple_regret(SIMPLE, **look),
     "condorcet_probability": lambda **look: figures.condorcet_probability("cyclic-4", **look),
     "preferences": lambda **look: figures.preferences("cyclic-4", **look),
@@ -233,10 +237,10 @@ def test_bands_and_legends_that_a_figure_does_not_have():
 SHOWN = {  # a name that `labels` and `colors` may be about, of each figure
     **{"regret": "rucb", "accuracy": "btm", "condorcet_probability": "total order", "preferences": "2", "pairs": "3"},
     **{"intervals": "mean μ", "state": "open", "regret_quantiles": "mean of R", "gamma": "mean regret"},
-    **{"horizons": "T = 50", "ratings": "rating", "simple_regret": "rucb"},
+    **{"horizons": "T = 50", "ratings": "rating", "simple_regret": "rucb", "regret_and_accuracy": "btm"},
 }
 USUAL = {"regret": "minmax", "accuracy": "ci", "condorcet_probability": "ci", "gamma": "minmax"}  # bands
-USUAL |= {"simple_regret": "quantiles"}
+USUAL |= {"simple_regret": "quantiles", "regret_and_accuracy": "minmax"}
 TRIED = [("title", "Mine"), ("font", "serif"), ("labels", "Mine"), ("colors", "dict")]
 TRIED += [("colors", "list"), *(("band", band) for band in (*BANDS, None)), ("legend", "bottom"), ("legend", "direct")]
 
@@ -275,7 +279,10 @@ def test_names_that_a_figure_does_not_show():
                 assert refused.value.kind == f"name in {option}"
     with pytest.raises(UnknownName, match=r"unknown name in labels 'rcub'\. Did you mean 'rucb'\?"):
         figures.regret(HORIZONS, labels={"rcub": "Ours"})
-    figures.regret(HORIZONS, labels={"rcub": "Ours", "btm": "BTM"})  # one is enough: figures share labels
+    with pytest.raises(UnknownName, match="unknown name in labels 'rcub'"):  # also beside one that is right
+        figures.regret(HORIZONS, labels={"rcub": "Ours", "btm": "BTM"})
+    with pytest.raises(UnknownName, match="unknown name in colors 'rcub'"):
+        figures.regret(HORIZONS, colors={"btm": "red", "rcub": "blue"})
 
 
 def test_a_band_needs_runs():
@@ -288,7 +295,7 @@ def test_a_band_needs_runs():
 
 
 def test_every_entry_of_a_legend_has_another_name(tmp_path):
-    labels = {"best and worst run": "meilleur et pire", "hollow: runs with just this horizon": "creux", "rucb": "Ours"}
+    labels = {"best and worst run": "meilleur et pire", "separate runs for each horizon": "creux", "rucb": "Ours"}
     shown = texts(svg_of(figures.regret(HORIZONS, labels=labels), tmp_path))
     assert set(labels.values()) <= set(shown)
     assert not set(labels) & set(shown)
@@ -313,9 +320,9 @@ def test_numbers_on_other_colours_are_readable(colors, tmp_path):
 def test_names_of_policies(tmp_path):
     shown = texts(svg_of(figures.regret(HORIZONS), tmp_path))
     assert {"RUCB", "Beat the Mean"} <= set(shown)
-    shown = texts(svg_of(figures.regret(HORIZONS, labels={"rucb": "Ours", "dts": "absent"}), tmp_path))
+    shown = texts(svg_of(figures.regret(HORIZONS, labels={"rucb": "Ours"}), tmp_path))
     assert "Ours" in shown
-    assert not {"RUCB", "absent"} & set(shown)
+    assert "RUCB" not in shown
     rows = drawn(figures.regret(HORIZONS, labels={"rucb": "Ours"}), "regret")
     assert {row["policy"] for row in rows} == {"rucb", "btm"}  # data keep their names
 
@@ -371,7 +378,7 @@ def test_names_at_the_ends_of_lines(tmp_path):
     svg = svg_of(chart, tmp_path)
     assert texts(svg).count("RUCB") == texts(svg).count("Beat the Mean") == 1
     listed = re.findall(r'role-legend-label"[^>]*><text[^>]*>([^<]*)</text>', svg)
-    assert listed == ["hollow: runs with just this horizon", "filled: to tell lines apart", "best and worst run"]
+    assert listed == ["separate runs for each horizon", "best and worst run"]
     labels = [layer for layer in chart.to_dict()["layer"] if layer["mark"]["type"] == "text"]
     places = {layer["data"]["values"][0]["name"]: layer["encoding"]["y"]["value"] for layer in labels}
     low, high = chart.to_dict()["layer"][0]["encoding"]["y"]["scale"]["domain"]
@@ -456,6 +463,214 @@ def test_characters_that_the_usual_font_may_lack(monkeypatch):
 def test_the_options_are_those_of_look():
     with pytest.raises(UnknownName):
         style_of("regret", {"size": 1})
-    assert set(Look.__annotations__) == {"title", "labels", "colors", "width", "font", "band", "legend"}
+    axes = {"x_range", "y_range", "x_scale", "y_scale"}
+    assert set(Look.__annotations__) == {"title", "labels", "colors", "width", "font", "band", "legend", *axes}
     same = [figures.regret(ONE_HORIZON, **look).to_dict() for look in ({}, Look(), {"labels": {}, "width": None})]
     assert same[0] == same[1] == same[2]
+
+
+NOTIONS = {"m": "condorcet", "n": "copeland"}
+
+
+def measured(**notions):
+    """Results of two policies on problems with these notions of regret."""
+    frame = pl.concat([HORIZONS.frame.with_columns(problem=pl.lit(name)) for name in notions])
+    problems = {name: {"regret": notion} for name, notion in notions.items()}
+    return Results(frame.with_columns(simple_regret="regret"), provenance={"problems": problems})
+
+
+def y_titles(chart):
+    spec = chart.to_dict()
+    return [panel["layer"][0]["encoding"]["y"].get("title") for panel in spec.get("concat", [spec])]
+
+
+def test_titles_and_axes_name_the_regret_that_is_drawn():
+    both = measured(**NOTIONS)
+    assert both.notions_of("n") == ["copeland"]
+    chart = figures.regret(both, problem="n")
+    assert chart.title.text == "Cumulative regret (Copeland) on n"
+    assert y_titles(chart) == ["cumulative regret (Copeland)"]
+    chart = figures.regret(both)
+    assert chart.title.text == "Cumulative regret"
+    assert y_titles(chart) == ["cumulative regret (Condorcet)", "cumulative regret (Copeland)"]
+    alike = figures.regret(measured(m="weak", n="weak"), title="")
+    assert y_titles(alike) == ["cumulative regret (weak)", None]  # once for a row of panels
+    assert y_titles(figures.simple_regret(both)) == ["simple regret (Condorcet)", "simple regret (Copeland)"]
+    assert figures.simple_regret(both, problem="n").title.text == "Median simple regret (Copeland) on n"
+    assert y_titles(figures.regret(HORIZONS)) == ["cumulative regret"]  # nothing is known
+    assert "a Copeland winner" in figures.accuracy(both, problem="n").description
+    assert y_titles(figures.horizons(told())) == ["mean cumulative regret (Condorcet)"]
+
+
+def test_theorems_are_not_drawn_beside_another_regret():
+    matrix = duels.problem("cyclic-4")
+    other = duels.simulate(matrix, "rucb:alpha=2", horizon=50, runs=2, regret="borda")
+    for draw in (lambda: figures.regret(other, bounds=matrix), lambda: figures.regret_quantiles(other, matrix)):
+        with pytest.raises(InvalidInput, match="the theorems bound Condorcet regret, and that on cyclic-4 is borda"):
+            draw()
+
+
+def test_panels_and_titles_of_axes_take_labels(tmp_path):
+    both = measured(m="condorcet", n="condorcet")
+    labels = {"m": "100 arms", "time t": "rounds", "cumulative regret (Condorcet)": "regret"}
+    shown = texts(svg_of(figures.regret(both, labels=labels), tmp_path))
+    assert {"100 arms", "rounds", "regret", "n · K = 2"} <= set(shown)
+    assert not {"m · K = 2", "time t"} & set(shown)
+    assert figures.regret(both, problem="m", labels={"m": "100 arms"}).title.text.endswith(" on 100 arms")
+    with pytest.raises(UnknownName, match="unknown name in labels 'time'"):
+        figures.regret(both, labels={"time": "rounds"})
+    for name, title in (("condorcet_probability", "probability"), ("gamma", "share of runs"), ("horizons", "time t")):
+        assert "Mine" in texts(svg_of(EVERY[name](labels={title: "Mine"}), tmp_path))
+    assert "Mine" in texts(svg_of(EVERY["regret_quantiles"](labels={"quantile q": "Mine"}), tmp_path))
+
+
+@functools.cache
+def long_run():
+    return duels.simulate("cyclic-4", "rucb", horizon=10_000, runs=3)
+
+
+def scales(spec):
+    encoding = spec["layer"][0]["encoding"]
+    return [(encoding[axis]["scale"].get("type", "linear"), encoding[axis]["scale"]["domain"]) for axis in "xy"]
+
+
+def scales_of(chart):
+    return scales(chart.to_dict())
+
+
+def test_ranges_and_scales_of_axes(tmp_path):
+    usual = figures.regret(long_run())
+    assert scales_of(usual)[0] == ("log", [1, 10_000])
+    chart = figures.regret(long_run(), x_range=(150, 9_000), y_range=(10, 200))
+    assert scales_of(chart) == [("log", [150, 9_000]), ("log", [10, 200])]
+    lines = [layer for layer in chart.to_dict()["layer"] if layer["mark"]["type"] == "line"]
+    assert len(lines) == 3
+    assert all(layer["mark"]["clip"] for layer in lines)  # nothing is drawn outside
+    (marks,) = [rows for kind, field, rows in parts(chart) if kind["type"] == "point" and field == "regret"]
+    assert marks
+    assert all(150 <= row["t"] <= 9_000 and 10 <= row["regret"] <= 200 for row in marks)
+    linear = figures.regret(long_run(), x_scale="linear", y_scale="linear")
+    (x, (begin, end)), (y, (low, high)) = scales_of(linear)
+    assert (x, begin, end, y, low) == ("linear", 0, 10_000, "linear", 0)
+    most = figures.regret_points(long_run())["regret"].max()
+    assert most <= high < 1.5 * most
+    # The y axis is for what is seen.
+    assert scales_of(figures.regret(long_run(), x_range=(1, 10)))[1][1][1] < scales_of(usual)[1][1][1] / 5
+    assert scales_of(figures.accuracy(long_run(), y_range=(0.5, 1)))[1] == ("linear", [0.5, 1])
+    assert scales_of(figures.horizons(told(), x_range=(20, 90)))[0] == ("log", [20, 90])
+    assert scales_of(EVERY["condorcet_probability"](y_range=(0.9, 1)))[1] == ("linear", [0.9, 1])
+    named = texts(svg_of(figures.regret(long_run(), x_range=(10, 333), legend="direct"), tmp_path))
+    assert "RUCB" in named
+
+
+def test_a_regret_of_0_is_seen_on_a_linear_axis():
+    zero = results_of(("m", "rucb", 10, 1, [0.0]), ("m", "rucb", 10, 10, [2.0]))
+    assert line_of(figures.regret(zero), "regret", "rucb") == {1: None, 10: 2.0}
+    assert line_of(figures.regret(zero, y_scale="linear"), "regret", "rucb") == {1: 0.0, 10: 2.0}
+
+
+def test_ranges_and_scales_that_cannot_be():
+    for look, message in [
+        (
+            {"x_range": (0, 10)},
+            "x_range begins at 0: expected a number above 0 for a logarithmic axis, or x_scale='lin",
+        ),
+        ({"x_range": (10, 1)}, "x_range is (10, 1): expected two numbers, the lower one first"),
+        ({"x_range": "1,10"}, "x_range is '1,10': expected two numbers"),
+        ({"x_range": (1, 2, 3)}, "x_range is (1, 2, 3): expected two numbers"),
+        ({"y_range": (1, float("inf"))}, "expected two numbers"),
+        ({"x_scale": "sqrt"}, "x_scale is 'sqrt': expected 'log' or 'linear'"),
+        ({"x_range": (1e6, 1e7)}, "nothing is inside x_range and y_range: the times are 1 to 10,000"),
+    ]:
+        with pytest.raises(InvalidInput, match=re.escape(message)):
+            figures.regret(long_run(), **look)
+    with pytest.raises(InvalidInput, match="y_scale was given, but accuracy has only x_scale: leave it out"):
+        figures.accuracy(long_run(), y_scale="log")
+    with pytest.raises(InvalidInput, match="x_range was given, but preferences has no axis whose range can be chosen"):
+        EVERY["preferences"](x_range=(1, 2))
+
+
+def test_regret_above_accuracy(tmp_path):
+    three = measured(m="condorcet", n="condorcet", o="condorcet")
+    chart = figures.regret_and_accuracy(three)
+    spec = chart.to_dict()
+    assert (len(spec["concat"]), spec["columns"]) == (6, 3)
+    assert chart.title.text == "Cumulative regret (Condorcet) and accuracy"
+    assert y_titles(chart) == ["cumulative regret (Condorcet)", None, None, "share naming the winner", None, None]
+    assert [panel.get("title", {}).get("text") for panel in spec["concat"]] == [
+        *("m · K = 2", "n · K = 2", "o · K = 2", None, None, None),
+    ]
+    assert [panel["layer"][0]["encoding"]["x"]["title"] for panel in spec["concat"]] == ["", "", "", *["time t"] * 3]
+    shown = texts(svg_of(chart, tmp_path))
+    for entry in ("RUCB", "Beat the Mean", "best and worst run", "95% confidence interval"):
+        assert shown.count(entry) == 1  # one legend
+    column = figures.regret_and_accuracy(three, width="column")
+    assert (column.to_dict()["columns"], charts.measure(column)[0]) == (1, pytest.approx(239, abs=1.6))
+    one = figures.regret_and_accuracy(three, problem="m", band=None, y_range=(5, 50))
+    assert scales(one.to_dict()["concat"][0])[1] == ("log", [5, 50])
+    assert scales(one.to_dict()["concat"][1])[1] == ("linear", [0, 1])
+    assert "95% confidence interval" not in texts(svg_of(one, tmp_path))
+
+
+def test_the_name_of_a_policy_of_the_user(tmp_path):
+    source = (Path(duels.__file__).parent / "policies" / "random.py").read_text()
+    source = source.replace("from .", "from duels.policies.")
+    (tmp_path / "mine.py").write_text(re.sub("NAME = .*", 'NAME = "Beat the World"', source))
+    mine = str(tmp_path / "mine.py")
+    results = duels.run_experiment("cyclic-4", [mine, "rucb"], 50, runs=2, out=tmp_path / "out")
+    assert results.name_of("mine") == "Beat the World"
+    for found in (results, duels.load_results(tmp_path / "out"), duels.results.combine([results])):
+        assert {"Beat the World", "RUCB"} <= set(texts(svg_of(figures.regret(found), tmp_path)))
+        assert "Beat the World" in found.to_latex()
+        assert "Beat the World" in figures.accuracy(found, problem="cyclic-4").description
+    # Another name is the same experiment, and is taken.
+    (tmp_path / "mine.py").write_text(re.sub("NAME = .*", 'NAME = "BtW"', source))
+    again = duels.run_experiment("cyclic-4", [mine, "rucb"], 50, runs=2, out=tmp_path / "out")
+    assert again.name_of("mine") == "BtW"
+    assert duels.race("cyclic-4", [mine], horizon=50, runs=2, check=False).results.name_of("mine") == "BtW"
+
+
+def test_names_of_policies_on_continuous_spaces(tmp_path):
+    found = duels.simulate_continuous("branin", "random", duels=6, runs=2)
+    assert found.name_of("random") == "Random"
+    assert "Random" in texts(svg_of(figures.simple_regret(found), tmp_path))
+
+
+def test_labels_of_policies_that_a_race_leaves_out():
+    names = ["rucb", "savage", "random", "rcs", "dts", "rmed1", "sparring", "btm"]
+    found = duels.race("cyclic-4", names, horizon=100, runs=2, check=False)
+    last = found.rows[-2].policy
+    found.plot(labels={name: f"my {name}" for name in names}, colors={last: "red"})
+    with pytest.raises(UnknownName, match="unknown name in labels 'rcub'"):
+        found.plot(labels={"rcub": "Ours"})
+
+
+def square(arms):
+    above = np.triu(np.full((arms, arms), 0.75), 1)
+    names = [f"model-{k:02d}" for k in range(arms)]
+    return duels.PreferenceMatrix(above + np.tril(1 - above.T, -1) + np.eye(arms) / 2, names, "square")
+
+
+@pytest.mark.parametrize("arms", [13, 60])
+def test_heat_maps_have_numbers_and_names_up_to_60_arms(arms, tmp_path):
+    shown = texts(svg_of(figures.preferences(square(arms)), tmp_path))
+    assert all(shown.count(f"model-{k:02d}") == 2 for k in range(arms))
+    for number in ("0.75", "0.25") if arms < 20 else ("75", "25"):
+        assert shown.count(number) >= arms * (arms - 1) / 2
+    assert ("numbers in percent" in " ".join(shown)) == (arms > 20)
+    rows = [(i, j) for i in range(arms) for j in range(i, arms)]
+    pairs = pl.DataFrame(
+        [("square", "rucb", 0, 9, i, j, 1234.0 + i, None) for i, j in rows],
+        schema=["problem", "policy", "run", "t", "first", "second", "duels", "wins"],
+        orient="row",
+        schema_overrides={"wins": pl.Float64},
+    )
+    shown = texts(svg_of(figures.pairs(Results(ONE_HORIZON.frame, pairs=pairs), square(arms)), tmp_path))
+    assert all(shown.count(f"model-{k:02d}") == 2 for k in range(arms))
+    assert sum(bool(re.fullmatch(r"1\.\d+k", text)) for text in shown) >= arms * (arms - 1)
+
+
+def test_larger_heat_maps_have_only_colours(tmp_path):
+    shown = texts(svg_of(figures.preferences(square(61)), tmp_path))
+    assert shown.count("model-00") == 1
+    assert "75" not in shown

@@ -197,6 +197,7 @@ def print_rows(
     columns: Sequence[Column] | None = None,
     none: str = "",
     note: str = "",
+    name_of: Callable[[str], str] = display_name,
 ) -> None:
     """Print rows. JSON and CSV have all fields, a table, also in LaTeX or Markdown, has the `columns`.
 
@@ -206,6 +207,7 @@ def print_rows(
         columns: The columns of a table; by default all fields.
         none: A message for standard error if there are no rows.
         note: A sentence below a table.
+        name_of: What a policy is called in a table for a paper.
     """
     if format is Format.json:
         print(json.dumps(list(rows), indent=2, ensure_ascii=False))
@@ -223,7 +225,7 @@ def print_rows(
         if format is Format.table:
             print("\n".join(table_lines(chosen, cells, terminal_width(), note)))
         else:
-            print(_for_papers(chosen, cells, format))
+            print(_for_papers(chosen, cells, format, name_of))
 
 
 def print_record(record: Mapping[str, object], format: Format) -> None:
@@ -236,11 +238,13 @@ def print_record(record: Mapping[str, object], format: Format) -> None:
     print(WRITERS[format](["", "value"], rows, _right(rows, [1])))
 
 
-def _for_papers(columns: Sequence[Column], rows: Sequence[Sequence[str]], format: Format) -> str:
+def _for_papers(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], format: Format, name_of: Callable[[str], str]
+) -> str:
     """Return a table as LaTeX or Markdown: without empty columns, and with the names of policies that papers print."""
     kept = [k for k in range(len(columns)) if any(row[k] for row in rows)]
     named = [columns[k].fields == ("policy",) for k in kept]
-    shown = [[display_name(row[k]) if policy else row[k] for k, policy in zip(kept, named)] for row in rows]
+    shown = [[name_of(row[k]) if policy else row[k] for k, policy in zip(kept, named)] for row in rows]
     right = [place for place, k in enumerate(kept) if k in _right(rows, kept)]
     return WRITERS[format]([columns[k].head for k in kept], shown, right)
 

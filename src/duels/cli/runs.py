@@ -32,6 +32,12 @@ DaskOption = Annotated[
 ]
 
 
+LabelOption = Annotated[
+    list[str] | None,
+    typer.Option(help="With -f latex or markdown: a name for a policy or problem, e.g. rucb=RUCB; repeatable."),
+]
+
+
 def reproduce(
     out: Annotated[
         Path | None,
@@ -95,6 +101,7 @@ def run(
     shard: Annotated[str | None, typer.Option(help="Run the i-th of n parts, e.g. 2/5; then use duels merge.")] = None,
     dask: DaskOption = None,
     format: FormatOption = Format.table,
+    label: LabelOption = None,
     quiet: QuietOption = False,
 ) -> None:
     """Play policies on problems and compare their regret."""
@@ -102,6 +109,7 @@ def run(
     from ..experiments.running import experiment, run_experiment
 
     _refuse_functions(problems)
+    labels = _table_labels(label, format)
     planned = experiment(
         problems[0] if len(problems) == 1 else problems,
         policy,
@@ -110,17 +118,20 @@ def run(
         seed=None if seed is None else number("seed", seed),
         regret=regret,
     )
+    for name in labels:  # before hours of work
+        if name not in (known := [*planned.policies, *planned.matrices]):
+            raise UnknownName("name in labels", name, known)
     shown = False if quiet else None
     with interruptible():
         results = run_experiment(planned, jobs=jobs, out=out, shard=shard, executor=dask, progress=shown)
-    _print_final(results, format)
+    _print_final(results, format, labels)
     for name, facts in planned.identity["problems"].items():
         if facts["regret"] != "condorcet":
             print(f"regret on {name} is {facts['regret']}'s" + _why(regret), file=sys.stderr)
-    for label, chosen in planned.policies.items():
+    for policy_name, chosen in planned.policies.items():
         for name, one in chosen.items():
             if reason := unsuitable(one, planned.matrices[name]):
-                print(f"{label} is not made for {name}: it {reason}", file=sys.stderr)
+                print(f"{policy_name} is not made for {name}: it {reason}", file=sys.stderr)
     if out is not None:
         said = f"part {shard} is kept" if shard else "saved"
         print(f"{said} in {out}", file=sys.stderr)
@@ -176,7 +187,7 @@ def race(
             check=check,
             progress=False if quiet else None,
         )
-    print_rows([row._asdict() for row in found.rows], format, RACE_COLUMNS)
+    print_rows([row._asdict() for row in found.rows], format, RACE_COLUMNS, name_of=found.results.name_of)
     over = counted(number("runs", runs), "run")
     print(f"{found.regret} regret at step {number('horizon', horizon):,}, mean of {over}", file=sys.stderr)
     for name, reason in found.left_out.items():
@@ -207,11 +218,13 @@ def merge(
         Path | None, typer.Option(help="Folder for the merged experiment; by default the first one.")
     ] = None,
     format: FormatOption = Format.table,
+    label: LabelOption = None,
 ) -> None:
     """Merge the shards of an experiment."""
     from ..experiments.running import merge as put_together
 
-    _print_final(put_together(folders, out), format)
+    labels = _table_labels(label, format)
+    _print_final(put_together(folders, out), format, labels)
     print(f"saved in {out or folders[0]}", file=sys.stderr)
 
 
@@ -221,7 +234,7 @@ def plot(
         list[str] | None,
         typer.Option(
             "--figure",
-            help="Of results: regret, bounds, accuracy, simple_regret, horizons. "
+            help="Of results: regret, bounds, accuracy, regret_and_accuracy, simple_regret, horizons. "
             "Of a matrix or an experiment: preferences, subsets.",
         ),
     ] = None,
@@ -237,7 +250,11 @@ def plot(
     ] = None,
     title: Annotated[str | None, typer.Option(help="The title; '' leaves out title and subtitle.")] = None,
     label: Annotated[
-        list[str] | None, typer.Option(help="A name to show for a policy or arm, e.g. rucb=RUCB; repeatable.")
+        list[str] | None,
+        typer.Option(
+            help="A text to show for a policy, arm, panel (problem) or axis title, e.g. rucb=RUCB or 'time t=rounds'; "
+            "repeatable."
+        ),
     ] = None,
     color: Annotated[
         list[str] | None,
@@ -251,6 +268,12 @@ def plot(
         str | None, typer.Option(help="Around means: ci (95%), quantiles (middle half), minmax or none.")
     ] = None,
     legend: Annotated[str | None, typer.Option(help="bottom, or direct: names at the lines' ends.")] = None,
+    x_range: Annotated[
+        str | None, typer.Option(metavar="LOW,HIGH", help="Where the x axes begin and end, e.g. 1e3,1e6.")
+    ] = None,
+    y_range: Annotated[str | None, typer.Option(metavar="LOW,HIGH", help="The same of the y axes.")] = None,
+    x_scale: Annotated[str | None, typer.Option(help="The scale of the x axes: log or linear.")] = None,
+    y_scale: Annotated[str | None, typer.Option(help="The same of the y axes.")] = None,
 ) -> None:
     """Draw the figures of an experiment's folder or of a preference matrix."""
     from ..figures.charts import ENDINGS, save
@@ -269,7 +292,8 @@ def plot(
         "colors": color if color and not any("=" in one for one in color) else _pairs("color", color),
         "font": font,
     }
-    look |= {"width": _points(width), "band": band, "legend": legend}
+    look |= {"width": _points(width), "band": band, "legend": legend, "x_scale": x_scale, "y_scale": y_scale}
+    look |= {"x_range": _ends("x-range", x_range), "y_range": _ends("y-range", y_range)}
     chosen = {name: value for name, value in look.items() if value not in (None, {})}
     drawn = _figures(source, figure, chosen | ({"band": None} if band == "none" else {}))
     if file is not None and len(drawn) > 1:
@@ -311,6 +335,21 @@ def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:
     return found
 
 
+def _table_labels(texts: list[str] | None, format: Format) -> dict[str, str]:
+    """The labels of a table for a paper."""
+    if texts and not format.is_paper:
+        raise InvalidInput("--label is for tables of papers: add -f latex or -f markdown, or leave it out")
+    return _pairs("label", texts)
+
+
+def _ends(option: str, text: str | None) -> tuple[float, ...] | None:
+    """Split `1e3,1e6`."""
+    try:
+        return None if text is None else tuple(map(float, text.split(",")))
+    except ValueError:
+        raise InvalidInput(f"--{option} is {text!r}: expected two numbers, such as 1000,1e6") from None
+
+
 def _points(width: str | None) -> float | str | None:
     try:
         return None if width is None else float(width)
@@ -343,13 +382,13 @@ def _figures(source: str, wanted: list[str] | None, look: Any) -> dict[str, "Fig
         drawn |= {name if len(figures) == 1 else f"{name}-{k}": figure for k, figure in enumerate(figures)}
         refused += without
     for error in refused:
-        if sum(one.kind == error.kind for one in refused) == len(names):
-            raise error
+        if sum((one.kind, one.name) == (error.kind, error.name) for one in refused) == len(names):
+            raise error  # no figure has that name
     return drawn
 
 
 def _with_names(draw: "Drawing", subject: "Subject") -> tuple[list["Figure"], list[UnknownName]]:
-    """Draw with the labels and colours that have names in the figure; also return what it refused of the others."""
+    """Draw with the labels and colours whose names the figure has; also return an error for each of the others."""
     from ..figures.look import NAME_IN
 
     refused: list[UnknownName] = []
@@ -360,9 +399,10 @@ def _with_names(draw: "Drawing", subject: "Subject") -> tuple[list["Figure"], li
             if not error.kind.startswith(NAME_IN):
                 raise
             refused.append(error)
+            look: Any = dict(subject.look)
             option = error.kind.removeprefix(NAME_IN)
-            rest: Any = {name: value for name, value in subject.look.items() if name != option}
-            subject = subject._replace(look=rest)
+            look[option] = {name: text for name, text in look[option].items() if name != error.name}
+            subject = subject._replace(look=look)
 
 
 def has_no_arms(results: "Results | None") -> bool:
@@ -382,7 +422,10 @@ def _separated(texts: list[str] | None) -> list[str]:
     return [name for name in names if name]
 
 
-def _print_final(results: "Results", format: Format) -> None:
+def _print_final(results: "Results", format: Format, labels: dict[str, str]) -> None:
+    if format.is_paper:
+        print((results.to_latex if format is Format.latex else results.to_markdown)(labels))
+        return
     print_rows(_in_order(results).to_dicts(), format, FINAL_COLUMNS)
 
 

@@ -355,10 +355,15 @@ def _identity(world: World, policy: Policy, duels: int, runs: int, seed: int, ti
         "steepness": world.steepness,
         "regret": NOTION,
     }
+    described = {
+        "code": _code(),
+        "parameters": {world.name: policy.params._asdict()},
+        "name": getattr(policy.module, "NAME", policy.name),
+    }
     return {
         "duels": version(),
         "problems": {world.name: problem},
-        "policies": {str(policy): {"code": _code(), "parameters": {world.name: policy.params._asdict()}}},
+        "policies": {str(policy): described},
         "horizons": [duels],
         "runs": runs,
         "seed": seed,

@@ -10,6 +10,7 @@ import json
 import shutil
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -72,7 +73,7 @@ class Folder:
             )
         own = {key: found.provenance[key] for key in identity}
         refuse_other(own, identity, f"the table in the folder {str(self.path)!r}")
-        return found
+        return replace(found, provenance=found.provenance | {"policies": identity["policies"]})  # with today's names
 
     def claim(self, identity: Provenance, matrices: Mapping[str, PreferenceMatrix]) -> None:
         """Write the experiment's description and matrices to the folder, or check that it already holds them.
@@ -225,7 +226,9 @@ def refuse_other(
         remedy: What to do, for the message.
     """
     for key in [*expected, *found]:
-        one, other = found.get(key), expected.get(key)
+        one, other = (
+            _without_names(side.get(key)) if key == "policies" else side.get(key) for side in (found, expected)
+        )
         if one != other:
             if isinstance(one, dict) and isinstance(other, dict):
                 key, one, other = _first_difference(key, one, other)
@@ -233,6 +236,16 @@ def refuse_other(
                 f"{holder} was written by another experiment: its {key} {'are' if key.endswith('s') else 'is'} "
                 f"{_short(one)}, expected {_short(other)}. {remedy}"
             )
+
+
+def _without_names(policies: object) -> object:
+    """The policies without what figures call them, on which no number depends."""
+    if not isinstance(policies, Mapping):
+        return policies
+    return {
+        label: {key: value for key, value in facts.items() if key != "name"} if isinstance(facts, Mapping) else facts
+        for label, facts in policies.items()
+    }
 
 
 def _first_difference(key: str, one: Mapping[str, object], other: Mapping[str, object]) -> tuple[str, object, object]:

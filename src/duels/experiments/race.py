@@ -1,6 +1,6 @@
 """A race: all policies whose assumptions a problem meets, compared in one table and one figure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 import polars as pl
@@ -65,7 +65,13 @@ class Race(NamedTuple):
         drawn = Results(frame.sort(order, maintain_order=True), provenance=self.results.provenance)
         usual: Look = {"legend": "direct", "band": "ci" if self.rows[0].standard_error is not None else None}
         if len(shown) < len(names):
-            usual["title"] = f"Regret on {frame['problem'][0]}: the best {DRAWN} of {len(names)} policies"
+            kind = figures.over_time.with_notion("Regret", [self.regret])
+            usual["title"] = f"{kind} on {frame['problem'][0]}: the best {DRAWN} of {len(names)} policies"
+        for option in ("labels", "colors"):  # may be about policies that are left out
+            given = look.get(option)
+            if isinstance(given, Mapping):
+                left_out = set(names) - set(shown)
+                look[option] = {name: text for name, text in given.items() if name not in left_out}
         return figures.regret(drawn, **(usual | look))
 
 

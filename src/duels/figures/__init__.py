@@ -10,7 +10,15 @@ with needs_extra("plots", "drawing figures"):
     from .charts import save
     from .heat_maps import pair_points, pairs, preference_points, preferences
     from .look import Look
-    from .over_time import accuracy, accuracy_points, bound_points, bounds_in_sight, regret, regret_points
+    from .over_time import (
+        accuracy,
+        accuracy_points,
+        bound_points,
+        bounds_in_sight,
+        regret,
+        regret_and_accuracy,
+        regret_points,
+    )
     from .pair_interval import interval_points, intervals, tail_points
     from .quantiles import quantile_points, regret_quantiles
     from .rated_arms import rating_points, ratings
@@ -42,6 +50,7 @@ __all__ = [
     "rating_points",
     "ratings",
     "regret",
+    "regret_and_accuracy",
     "regret_points",
     "regret_quantiles",
     "save",

@@ -14,7 +14,8 @@ import polars as pl
 
 from ..errors import InvalidInput, cut, hundredths, percent
 from ..files import atomic_write
-from .look import PLAIN, Style
+from .fonts import with_font
+from .look import PLAIN, AxisLook, Style
 
 Drawn = TypeVar("Drawn", bound=alt.TopLevelMixin)  # any kind of chart
 Options = dict[str, Any]  # keyword arguments of Altair's classes
@@ -24,8 +25,10 @@ VERMILION, BLUE, GREEN, PURPLE = "#D55E00", "#0072B2", "#009E73", "#CC79A7"
 ORANGE, SKY, BLACK, GREY = "#E69F00", "#56B4E9", "#000000", "#767676"
 WIDTH, HEIGHT = 360, 260
 COLUMNS = 3  # panels in a row
-NUMBERED = 12  # the most arms whose cells have numbers
-AROUND = 3  # the space around such a number
+NUMBERED = 60  # the most arms whose cells have names and numbers
+SMALL = 8  # points: the type in small cells
+AROUND = 3  # the space around a number in its cell
+TWO_LINES = 26  # points: the least height of a cell with a number and a count
 CELLS = 520  # the width of a large heat map
 LOWEST, SQUAT = 105, 80  # the least heights of a panel, and of one that stands below others
 PAGE, OTHERS, BETWEEN = 640, 140, 44  # heights of a page, of titles and legends, and of what is between two panels
@@ -47,11 +50,36 @@ NUMBER = (
 POWERS = f"{IS_POWER} ? ({NUMBER}) : ''"
 
 
-def log_axis(title: str, low: float | None = None, high: float | None = None) -> Options:
+def axis_of(name: str, title: str, low: float, high: float, style: Style, usual: str = "log") -> Options:
+    """Return the arguments of `alt.X` or `alt.Y` for an axis, with the range and the scale that were chosen for it.
+
+    Args:
+        name: x or y.
+        title: The title, which may have another label.
+        low: The least number to show. A linear axis begins at 0 or below.
+        high: The largest number to show.
+        style: The figure's style.
+        usual: The scale if none was chosen: log or linear.
+    """
+    look: AxisLook = getattr(style, name)
+    scale = look.scale or usual
+    low, high = look.range or (low if scale == "log" else min(low, 0), high)
+    if scale == "linear":
+        domain = alt.Scale(domain=[low, high if high > low else low + 1], nice=False)
+        return {"title": style.label(title), "scale": domain, "axis": alt.Axis(tickCount=5, labelExpr=NUMBER)}
+    if low <= 0:
+        raise InvalidInput(
+            f"{name}_range begins at {low:g}: expected a number above 0 for a logarithmic axis, "
+            f"or {name}_scale='linear'"
+        )
+    return log_axis(style.label(title), low, high, exact=look.range is not None)
+
+
+def log_axis(title: str, low: float | None = None, high: float | None = None, exact: bool = False) -> Options:
     """Return the arguments of `alt.X` or `alt.Y` for a logarithmic axis labelled at powers of ten.
 
     Give its ends where they may be less than two powers of ten apart: such an axis has 1, 2 and 5 times the powers and
-    reaches up to the next of these.
+    reaches up to the next of these, unless its ends are `exact`.
     """
     scale: Options = {"type": "log", "nice": False}
     axis: Options = {
@@ -65,12 +93,15 @@ def log_axis(title: str, low: float | None = None, high: float | None = None) ->
     if not 0 < low <= high < math.inf:
         raise InvalidInput(f"a logarithmic axis from {low} to {high}: expected ends above 0, the lower one first")
     powers = len(steps(low, high, (1,)))
-    if powers < 2:
+    if powers < 2 and exact:
+        axis = {"labelExpr": NUMBER, "labelOverlap": True}
+    elif powers < 2:
         around, alone = steps(low / 10, high * 10), low == high  # a single number gets space on both sides
         low = max(step for step in around if step < low or (step == low and not alone))
         high = min(step for step in around if step > high or (step == high and not alone))
         axis = {"labelExpr": NUMBER, "labelOverlap": True}
-    axis["values"] = steps(low, high, (1, 2, 5) if powers < 2 else range(1, 10) if powers < 8 else (1,))
+    ticks = steps(low, high, (1, 2, 5) if powers < 2 else range(1, 10) if powers < 8 else (1,))
+    axis["values"] = ticks if len(ticks) > 1 else [low, high]
     return {"title": title, "scale": alt.Scale(domain=[low, high], **scale), "axis": alt.Axis(**axis)}
 
 
@@ -80,10 +111,11 @@ def steps(low: float, high: float, digits: Iterable[int] = (1, 2, 5)) -> list[fl
     return [step for power in powers for digit in digits if low <= (step := float(f"{digit}e{power}")) <= high]
 
 
-def short(number: float) -> str:
-    """Format a number with three digits: 0.15, 12.5, 870, 2.41k, 1.3M."""
+def short(number: float, digits: int = 3) -> str:
+    """Format a number with three digits: 0.15, 12.5, 870, 2.41k, 1.3M; or with fewer."""
     size, unit = (1e6, "M") if number >= 999_500 else (1e3, "k") if number >= 999.5 else (1, "")
-    return f"{number / size:.3g}{unit}"
+    scaled = number / size
+    return f"{scaled:.0f}{unit}" if scaled >= 10**digits else f"{scaled:.{digits}g}{unit}"
 
 
 def span(numbers: pl.Series) -> str:
@@ -102,6 +134,7 @@ class Cells(NamedTuple):
 
     colour: alt.Color
     text: Callable[[float], str]
+    brief: Callable[[float], str]  # in small cells
     dark: Callable[[float], bool]  # whether the colour is so dark that text on it must be white
 
 
@@ -119,7 +152,7 @@ def probabilities(
     legend = alt.Legend(title=shown, values=ends, **labels, **_scale_legend(style))
     colour = alt.Color(f"{column}:Q", scale=scale, legend=legend)
     text = (lambda p: str(percent(p))) if in_percent else hundredths
-    return Cells(colour, text, lambda p: abs(p - 0.5) > 0.65 * reach)
+    return Cells(colour, text, lambda p: str(percent(p)), lambda p: abs(p - 0.5) > 0.65 * reach)
 
 
 def _scale_legend(style: Style) -> Options:
@@ -141,7 +174,55 @@ def amounts(column: str, low: float, high: float, style: Style = PLAIN) -> Cells
     scale = alt.Scale(type="log", domain=[low, high], **shades)
     legend = alt.Legend(labelExpr=NUMBER, values=labelled, **_scale_legend(style))
     colour = alt.Color(f"{column}:Q", scale=scale, legend=legend)
-    return Cells(colour, short, lambda amount: amount > math.sqrt(low * high))
+    return Cells(colour, short, lambda amount: short(amount, digits=2), lambda amount: amount > math.sqrt(low * high))
+
+
+class Grid(NamedTuple):
+    """The cells of a heat map.
+
+    Attributes:
+        step: The width and height of a cell.
+        texts: The text in each cell; none if they do not fit.
+        size: The size of its type.
+        is_brief: Whether it is the brief form of the number.
+    """
+
+    step: float
+    texts: Sequence[str] = ()
+    size: float = SMALL
+    is_brief: bool = False
+
+
+def grid_of(
+    arms: int, numbers: Iterable[float], cells: Cells, style: Style, width: float = CELLS, grow: bool = True
+) -> Grid:
+    """Choose the size of cells and what is in them. Up to 60 arms have numbers, which are brief in small cells.
+
+    Args:
+        arms: The number of arms.
+        numbers: The numbers in the cells.
+        cells: How they are shown.
+        style: The figure's style.
+        width: The width of all cells of a row.
+        grow: Whether cells may be wider for their numbers to fit, if the figure has no width.
+    """
+    numbers = list(numbers)
+    least = 1 if style.width is not None else SMALL * 1.25 if arms <= NUMBERED else 4
+    step = max(least, min(44, width / arms if style.width is not None else width // arms))
+    if arms > NUMBERED:
+        return Grid(step)
+    brief = list(map(cells.brief, numbers))
+    for texts, size in ((list(map(cells.text, numbers)), style.text), (brief, SMALL)):
+        if _widest(texts, size, style) + AROUND <= step:
+            return Grid(step, texts, size, texts is brief)
+    if style.width is not None or not grow:
+        return Grid(step)
+    return Grid(math.ceil(_widest(brief, SMALL, style)) + AROUND, brief, SMALL, True)
+
+
+def _widest(texts: Iterable[str], size: float, style: Style) -> float:
+    """The width of the longest text; all digits are as wide as 0."""
+    return max((style.extent(text, size) for text in {re.sub(r"\d", "0", text) for text in texts}), default=0.0)
 
 
 def heat_map(
@@ -151,32 +232,31 @@ def heat_map(
     cells: Cells,
     best: str = "",
     style: Style = PLAIN,
-    width: float = CELLS,
+    grid: Grid | None = None,
     faded: str = "",
     met: str = "",
 ) -> alt.LayerChart:
     """Draw a column of numbers as cells at `row` and `column`, in the given order, with the best arm's row outlined.
 
-    Up to a dozen arms have their numbers on them. Where there are too many arms to read their names, only the best
-    one's is there. If `faded` names a column, the cells where it is 1 are pale. If `met` names a column of counts, they
-    stand below the numbers, and cells with a count below `FEW` are grey.
+    Where there are too many arms to read their names, only the best one's is there. If `faded` names a column, the
+    cells where it is 1 are pale. If `met` names a column of counts, they stand below the numbers in large cells, and
+    cells with a count below `FEW` are grey.
     """
-    step = max(4, min(44, width // len(order))) if style.width is None else max(1, min(44, width / len(order)))
-    look: Options = {"ticks": False, "domain": False, "labelPadding": 5, "labelFontSize": style.text}
-    readable = step >= 1.15 * style.text
-    numbered = len(order) <= NUMBERED and _fit(map(cells.text, rows[number]), step, style)
-    turned = -45 if max(len(style.arm(name)) for name in order) * 0.55 * style.text > step else 0
+    step, texts, size, _ = grid or grid_of(len(order), rows[number], cells, style, grow=False)
+    names_size = style.text if step >= 1.15 * style.text else SMALL
+    look: Options = {"ticks": False, "domain": False, "labelPadding": 5, "labelFontSize": names_size}
+    readable = step >= 1.15 * names_size
+    turned = -45 if max(len(style.label(name)) for name in order) * 0.55 * names_size > step else 0
     heads, _ = label_of(order, style, 0.7 * step if turned else step)
     names = axis_of_arms(order, style, step)
     if not readable:
         names["labelExpr"] = f"datum.value == {json.dumps(best)} ? {names['labelExpr']} : ''"
     scale = alt.Scale(domain=list(order))
-    above = alt.Axis(orient="top", labelAngle=turned, labels=readable, labelExpr=heads, **look)
+    above = alt.Axis(orient="top", labelAngle=turned, labels=readable, labelExpr=heads, labelOverlap=False, **look)
     x = alt.X("column:N", title=None, scale=scale, axis=above)
-    y = alt.Y("row:N", title=None, scale=scale, axis=alt.Axis(**names, **look))
-    if numbered:
-        text = pl.Series("text", map(cells.text, rows[number]), dtype=pl.String)
-        rows = rows.with_columns(text, ink=_inks(rows, number, cells, faded))
+    y = alt.Y("row:N", title=None, scale=scale, axis=alt.Axis(labelOverlap=False, **names, **look))
+    if texts:
+        rows = rows.with_columns(pl.Series("text", texts, dtype=pl.String), ink=_inks(rows, number, cells, faded))
     chart = alt.Chart(table(rows)).encode(x, y)
     few = f"datum.{met} < {FEW}" if met else "false"
     colour = alt.condition(few, alt.value(NO_COLOUR), cells.colour) if met else cells.colour
@@ -186,13 +266,14 @@ def heat_map(
         pale = f"datum.{faded} == 1 && !({few})"
         drawn = drawn.encode(opacity=alt.condition(pale, alt.value(PALE), alt.value(1)))
     layers = [drawn]
-    if numbered:
+    if texts:
+        counted = met and step >= TWO_LINES
         # The usual colours are known; of others Vega knows how dark they are.
         dark = f"luminance(scale('color', datum.{number})) < 0.18" if style.colors else "datum.ink == 'white'"
         ink = alt.condition(f"{dark} && !({few})" if met else dark, alt.value("white"), alt.value("black"))
-        layers.append(chart.mark_text(fontSize=style.text, dy=-5 if met else 0).encode(text="text:N", color=ink))
-        if met:
-            small = chart.mark_text(fontSize=0.75 * style.text, dy=8)
+        layers.append(chart.mark_text(fontSize=size, dy=-5 if counted else 0).encode(text="text:N", color=ink))
+        if counted:
+            small = chart.mark_text(fontSize=0.75 * size, dy=8)
             layers.append(small.encode(text=alt.Text(f"{met}:Q", format=",.6~g"), color=ink))
     if best:
         outline = alt.Chart(values([{"row": best}])).mark_rect(fill=None, stroke="black", strokeWidth=min(2, step / 6))
@@ -204,11 +285,6 @@ def _inks(rows: pl.DataFrame, number: str, cells: Cells, faded: str) -> pl.Serie
     """The colour of each cell's text."""
     pale = rows[faded] == 1 if faded else pl.repeat(False, len(rows), eager=True)
     return pl.Series(["white" if cells.dark(n) and not dim else "black" for n, dim in zip(rows[number], pale)])
-
-
-def _fit(numbers: Iterable[str], step: float, style: Style) -> bool:
-    """Whether every number fits into a cell of a heat map."""
-    return style.width is None or all(style.extent(number, style.text) + AROUND <= step for number in set(numbers))
 
 
 def axis_of_arms(names: Iterable[str], style: Style, room: float, share: float = NAME) -> Options:
@@ -230,7 +306,7 @@ def label_of(names: Iterable[str], style: Style, room: float, share: float = NAM
         room: The space for the lines of a label; if some label needs more lines, none is wrapped.
         share: Of the width of the figure, for a label.
     """
-    texts = {name: style.arm(name) for name in names}
+    texts = {name: style.label(name) for name in names}
     lines = {name: style.wrap(text, style.text, (style.width or 0) * share) for name, text in texts.items()}
     if 1 < max(map(len, lines.values())) <= room / (1.2 * style.text):
         return f"{json.dumps(lines, ensure_ascii=False)}[datum.label]", True
@@ -265,18 +341,26 @@ def table(rows: pl.DataFrame) -> alt.Data:
     return alt.Data(values=rows.write_csv(), format=alt.CsvDataFormat(type="csv"))
 
 
-def side_by_side(panels: Mapping[str, alt.LayerChart], style: Style = PLAIN) -> alt.LayerChart | alt.ConcatChart:
-    """Arrange panels with their headings, up to three in a row, with one legend. A single panel gets no heading."""
+def side_by_side(
+    panels: Iterable[tuple[str, alt.LayerChart]], style: Style = PLAIN, columns: int | None = None
+) -> alt.LayerChart | alt.ConcatChart:
+    """Arrange panels with their headings, by default up to three in a row, with one legend.
+
+    A single panel gets no heading, and neither does a column of panels of one problem.
+    """
+    panels = list(panels)
     if len(panels) == 1:
-        return next(iter(panels.values()))
-    columns = style.columns(len(panels), COLUMNS)
-    for heading, panel in panels.items():
+        return panels[0][1]
+    columns = columns or style.columns(len(panels), COLUMNS)
+    named = len([heading for heading, _ in panels if heading]) > 1
+    for heading, panel in panels if named else ():
         lines = style.wrap(heading, style.large, (style.width or 0) / columns - 20, bold=True)
-        panel.title = alt.TitleParams(
-            lines if len(lines) > 1 else heading, fontSize=style.large, anchor="middle", offset=8
-        )
+        if heading:
+            panel.title = alt.TitleParams(
+                lines if len(lines) > 1 else heading, fontSize=style.large, anchor="middle", offset=8
+            )
     spacing: Options = {} if style.width is None else {"spacing": 10}
-    return alt.concat(*panels.values(), columns=columns, **spacing)  # colours and shapes are shared, axes are not
+    return alt.concat(*(panel for _, panel in panels), columns=columns, **spacing)  # they share colours and shapes
 
 
 def fit(draw: Callable[[float], Drawn], usual: float, style: Style, columns: int = 1) -> Drawn:
@@ -335,9 +419,7 @@ def share_of_page(rows: int) -> float:
 
 def measure(chart: alt.TopLevelMixin) -> tuple[float, float]:
     """Return the width and height of a chart in points, as it is drawn."""
-    import vl_convert
-
-    svg = vl_convert.vegalite_to_svg(json.dumps(chart.to_dict(validate=False)))
+    svg = draw_svg(chart.to_dict(validate=False))
     width, height = re.findall(r'\b(?:width|height)="([\d.]+)"', svg)[:2]
     return float(width), float(height)
 
@@ -406,8 +488,24 @@ def save(chart: alt.TopLevelMixin, path: str | Path, *, scale: float = 2.0) -> P
         "png": {"scale_factor": scale},
     }
     with atomic_write(target) as unfinished:
-        chart.save(str(unfinished), format=kind, **options.get(kind, {}))  # type: ignore[arg-type]
+        if kind == "svg":
+            unfinished.write_text(with_font(draw_svg(chart.to_dict(validate=False))), encoding="utf-8")
+        else:
+            chart.save(str(unfinished), format=kind, **options.get(kind, {}))  # type: ignore[arg-type]
     return target
+
+
+def draw_svg(spec: Options) -> str:
+    """Return a chart in Vega-Lite as SVG."""
+    import vl_convert
+
+    return str(vl_convert.vegalite_to_svg(as_json(spec)))
+
+
+def as_json(spec: Options) -> str:
+    """Return a chart in Vega-Lite as text, without infinite numbers and the control characters that XML cannot have."""
+    finite = json.loads(json.dumps(spec), parse_constant=lambda _: None)
+    return re.sub(r"\\u00[01][0-9a-f]", "\N{REPLACEMENT CHARACTER}", json.dumps(finite, ensure_ascii=False))
 
 
 def check_ending(target: Path) -> None:

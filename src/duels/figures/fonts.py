@@ -1,17 +1,26 @@
-"""Fonts: which ones the renderer of figures has. Text in a font that it does not have would be missing in a figure."""
+"""Fonts: which ones the renderer of figures has, and the one that SVG files and reports bring along.
 
+Text in a font that the renderer does not have would be missing in a figure.
+"""
+
+import base64
 import difflib
+import html
+import io
 import os
 import re
 import struct
 import sys
 from collections.abc import Iterator
 from functools import cache, lru_cache
-from html import escape
+from importlib.resources import files
 from pathlib import Path
 
 from ..errors import InvalidInput
 
+# Arimo is as wide as Helvetica and Arial, letter by letter, so a figure that the renderer laid out for these fits it.
+FAMILY, PACKAGE, FILE = "Arimo", "fontpkg_arimo", "files/Arimo[wght].ttf"
+USUAL = f"{FAMILY}, Helvetica, Arial, sans-serif"
 GENERIC = ("serif", "sans-serif", "monospace")
 BUNDLED = ("Liberation Sans", "Liberation Serif", "Liberation Mono")  # those that some versions of the renderer have
 FOLDERS = {
@@ -22,6 +31,46 @@ UNIX = ("/usr/share/fonts", "/usr/local/share/fonts", "~/.fonts", "~/.local/shar
 NAMED = 5  # fonts in an error
 RARE = set("⁰⁴⁵⁶⁷⁸⁹⁻⁺")  # not in the font that stands in for Helvetica and Arial where these are not installed
 SPARE = "DejaVu Sans"
+
+
+def with_font(svg: str) -> str:
+    """Return an SVG file with the letters of its font in it, so that it looks the same where that is not installed.
+
+    A figure in a font that the user chose stays as it is.
+    """
+    if f"{FAMILY}," not in svg:
+        return svg
+    style = f"<defs><style>{font_face(svg)}</style></defs>"
+    return re.sub(r"(<svg\b[^>]*>)", lambda opening: opening[1] + style, svg, count=1)
+
+
+def font_face(svgs: str) -> str:
+    """Return the CSS rule with the letters that the texts of figures need, in regular and bold.
+
+    Args:
+        svgs: One or more SVG files, one after another.
+    """
+    shown = html.unescape("".join(re.findall(r">([^<>]+)<", svgs)))
+    data = base64.b64encode(_subset("".join(sorted({*shown})))).decode()
+    return f'@font-face{{font-family:"{FAMILY}";font-weight:400 700;src:url(data:font/woff;base64,{data})}}'
+
+
+@lru_cache(maxsize=64)
+def _subset(characters: str) -> bytes:
+    """Return a font file in the format WOFF with these characters, as far as the font has them."""
+    from fontTools import subset
+    from fontTools.ttLib import TTFont
+
+    options = subset.Options(
+        flavor="woff", hinting=False, layout_features=["kern"], name_IDs=[0, 13, 14]
+    )  # its license
+    with files(PACKAGE).joinpath(FILE).open("rb") as file, TTFont(file, lazy=True) as font:
+        chosen = subset.Subsetter(options)
+        chosen.populate(text=characters)
+        chosen.subset(font)
+        written = io.BytesIO()
+        subset.save_font(font, written, options)
+    return written.getvalue()
 
 
 def check_font(font: str) -> None:
@@ -43,7 +92,7 @@ def is_installed(font: str) -> bool:
     import vl_convert
 
     page = '<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20">{}</svg>'
-    text = f'<text x="2" y="15" font-family="{escape(font)}">Ab0</text>'
+    text = f'<text x="2" y="15" font-family="{html.escape(font)}">Ab0</text>'
     return bool(font.strip(" ,")) and vl_convert.svg_to_png(page.format(text)) != vl_convert.svg_to_png(page.format(""))
 
 

@@ -1,6 +1,7 @@
 """Heat maps of pairs of arms: their preferences, and how often they duelled."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Unpack
 
 import altair as alt
@@ -29,18 +30,20 @@ def preferences(matrix: MatrixLike, *, names: Sequence[str] | None = None, **loo
     style = style_of("preferences", look)
     matrix = as_matrix(matrix)
     called = PreferenceMatrix(matrix.array, matrix.names if names is None else names)
-    style = style.showing(called.names)
+    style = style.showing([*called.names, matrix.name])
     points = preference_points(called)
     _, reach = ends((points["probability"] - 0.5).abs())
     cells = charts.probabilities("probability", reach or 0.5, ["row beats", "column"], style)
     winner = _winner(called)
-    best = f"Condorcet winner: {style.arm(winner)} (outlined)" if winner else "no Condorcet winner"
+    best = f"Condorcet winner: {style.label(winner)} (outlined)" if winner else "no Condorcet winner"
     below = f"K = {matrix.arms} · {best} · {charts.count(called.three_cycles, 'three-cycle')}"
     description = f"Heat map of the probability that the arm of the row beats that of the column. {below}."
 
     def draw(width: float) -> alt.LayerChart:
-        chart = charts.heat_map(points, unique(points, "row"), "probability", cells, winner, style, width)
-        return charts.titled(chart, f"Preferences of {matrix.name}", below, description, style)
+        grid = charts.grid_of(matrix.arms, points["probability"], cells, style, width)
+        chart = charts.heat_map(points, unique(points, "row"), "probability", cells, winner, style, grid)
+        notes = below + " · numbers in percent" * grid.is_brief
+        return charts.titled(chart, f"Preferences of {style.label(matrix.name)}", notes, description, style)
 
     return charts.fit(draw, charts.CELLS, style)
 
@@ -78,14 +81,17 @@ def pairs(
             wrong.
     """
     style = style_of("pairs", look)
+    results = as_results(results)
+    style = replace(style, name_of=results.name_of)
     known = None if matrix is None else as_matrix(matrix)
     points = pair_points(results, known, problem=problem, policy=policy, t=t)
     met = points.filter(pl.col("duels") > 0)
     order, cells = unique(points, "row"), charts.amounts("duels", *ends(met["duels"]), style=style)
     shown = points.select("policy", "t").unique(maintain_order=True).rows()
     headings = {name: f"{style.policy(name)}, t = {time:,}" for name, time in shown}
-    style = style.showing([*headings, *order])
-    title = f"Duels of each pair on {points['problem'][0]}"
+    problem = points["problem"][0]
+    style = style.showing([*headings, *unique(points, "policy"), *order, problem])
+    title = f"Duels of each pair on {style.label(problem)}"
     title += f": {headings[shown[0][0]]}" if len(shown) == 1 else ""
     below = f"K = {len(order)} · mean over {charts.count(charts.span(points['runs']), 'run')} · blank: never"
     description = f"Heat map of how often each pair of arms duelled: {'; '.join(headings.values())}. {below}."
@@ -95,11 +101,12 @@ def pairs(
 
     def draw(width: float) -> alt.LayerChart | alt.ConcatChart:
         width = width if style.width is None or rows == 1 else min(width, charts.share_of_page(rows))
-        panels = {
-            heading: charts.heat_map(met.filter(policy=name), order, "duels", cells, _winner(known), style, width)
-            for name, heading in headings.items()
-        }
-        return charts.titled(charts.side_by_side(panels, style), title, below, description, style)
+        panels = {}
+        for name, heading in headings.items():
+            here = met.filter(policy=name)
+            grid = charts.grid_of(len(order), here["duels"], cells, style, width, grow=len(headings) == 1)
+            panels[heading] = charts.heat_map(here, order, "duels", cells, _winner(known), style, grid)
+        return charts.titled(charts.side_by_side(panels.items(), style), title, below, description, style)
 
     return charts.fit(draw, charts.CELLS, style, columns)
 

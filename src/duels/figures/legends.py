@@ -1,14 +1,16 @@
 """Lines with their marks, and their names: in a legend below the figure, or at the lines themselves.
 
-Colours are those of Okabe and Ito, which colour-blind people can tell apart; the marks on each line tell it apart
-without colour too. Hollow marks are at what was measured there, full ones anywhere along a line.
+A policy has the same colour in every figure. Those that are drawn together most often have the colours of Okabe and
+Ito, which colour-blind people can tell apart; the marks on each line tell it apart without colour too. Hollow marks are
+at what was measured there, full ones anywhere along a line.
 """
 
-import itertools
 import json
 import math
 import re
+import zlib
 from collections.abc import Collection, Iterable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import altair as alt
@@ -18,8 +20,19 @@ import polars as pl
 from .charts import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, WIDTH, Layered, Options, values
 from .look import PLAIN, Style
 
-USUAL = {"rucb": VERMILION, "savage": BLUE, "btm": GREEN}  # the paper's red, blue and green
-SPARE = (PURPLE, ORANGE, SKY, BLACK, GREY, "#882255", "#44AA99", "#999933", "#6699CC", "#661100")
+# The paper's red, blue and green for its three policies.
+USUAL = {"rucb": VERMILION, "savage": BLUE, "btm": GREEN, "dts": ORANGE, "dts_plus": SKY, "rmed1": PURPLE}
+USUAL |= {"verdict": BLACK, "random": "#882255", "merge_rucb": "#661100", "merge_dts": "#44AA99", "kl_rucb": "#999933"}
+USUAL |= {"self_sparring": "#0000FF", "rcs": "#221199", "rmed2": "#99CC88", "rmed2fh": "#886633", "ccb": "#4411CC"}
+USUAL |= {"winner_stays": "#884444", "sparring": "#0077FF", "scb": "#3344AA", "ecw_rmed": "#55CCDD", "rex3": "#DDBB66"}
+USUAL |= {"borda_ucb": "#885588", "doubling": "#551166", "multisbm": "#BB0000", "versatile_db": "#889955"}
+USUAL |= {"interleaved_filter": "#4499FF"}
+# Policies on continuous spaces, which are not drawn together with those above.
+USUAL |= {"eubo": VERMILION, "double_thompson": BLUE, "kernel_self_sparring": GREEN, "gp_rucb": PURPLE}
+USUAL |= {"max_min_lcb": ORANGE, "dbgd": SKY}
+SPARE = ("#BB55CC", "#44AA22", "#AA6655", "#7777AA", "#772266", "#006600", "#99CCAA", "#664422", "#224488", "#CC3377")
+SHADES = ((0.3, 1.0), (0.25, 0.0), (0.5, 1.0), (0.45, 0.0))  # how much white or black is mixed into a colour
+UNLIKE = 18  # the least distance of two colours of a figure, in CIELAB
 # Each mark as a path between −1 and 1, and the points where a line through it enters and leaves.
 OUTLINES = {
     "circle": (
@@ -49,14 +62,57 @@ AXIS = 45  # points left of a panel, where a legend does not begin
 
 
 def colour_of(names: Iterable[str]) -> alt.Scale:
-    """Choose a colour for each policy: the paper's for its three policies, spare ones for the others."""
+    """Choose a colour for each policy, by its name, so that it is the same in every figure.
+
+    A built-in policy with parameters has a shade of its colour, a policy of the user one of the spare colours. Only if
+    a figure shows a similar colour already, the next one is taken.
+    """
     domain = list(names)
-    owners: dict[str, str] = {}
-    for name in sorted(domain, key=lambda name: ":" in name):
-        owners.setdefault(name.partition(":")[0], name)
-    usual = {owners[base]: colour for base, colour in USUAL.items() if base in owners}
-    spare = itertools.cycle(SPARE)
-    return alt.Scale(domain=domain, range=[usual[name] if name in usual else next(spare) for name in domain])
+    shapes = {name: place % len(SHAPES) for place, name in enumerate(domain)}
+    chosen = {name: USUAL[name] for name in domain if name in USUAL}
+    for name in sorted(set(domain) - set(chosen)):
+        candidates = _colours_for(name)
+        free = [colour for colour in candidates if all(distance(colour, other) >= UNLIKE for other in chosen.values())]
+        looks = {(chosen[other], shapes[other]) for other in chosen}
+        free += [colour for colour in candidates if (colour, shapes[name]) not in looks]
+        chosen[name] = [*free, candidates[0]][0]
+    return alt.Scale(domain=domain, range=[chosen[name] for name in domain])
+
+
+def _colours_for(name: str) -> list[str]:
+    """List the colours for a policy that has none of its own, the best one first."""
+    first, base = zlib.crc32(name.encode()), name.partition(":")[0]
+    shades = [mix(USUAL[base], *shade) for shade in SHADES] if base in USUAL else []
+    return [*_rotated(shades, first), *_rotated(SPARE, first), *dict.fromkeys(USUAL.values())]
+
+
+def _rotated(colours: Sequence[str], first: int) -> list[str]:
+    place = first % max(len(colours), 1)
+    return [*colours[place:], *colours[:place]]
+
+
+def mix(colour: str, share: float, grey: float) -> str:
+    """Mix some white (1.0) or black (0.0) into a colour."""
+    return "#" + "".join(f"{round(255 * (part + share * (grey - part))):02X}" for part in _parts(colour))
+
+
+def distance(one: str, other: str) -> float:
+    """Return how different two colours look: their distance in CIELAB."""
+    return math.dist(_lab(one), _lab(other))
+
+
+@cache
+def _lab(colour: str) -> tuple[float, float, float]:
+    """The lightness and the two axes of hue of a colour in CIELAB, for the white of a screen."""
+    to_xyz = [[0.4339, 0.3762, 0.1899], [0.2126, 0.7152, 0.0722], [0.0178, 0.1095, 0.8727]]  # relative to white
+    light = np.dot(to_xyz, _linear(_parts(colour)))
+    x, y, z = (value ** (1 / 3) if value > 0.008856 else 7.787 * value + 16 / 116 for value in light)
+    return float(116 * y - 16), float(500 * (x - y)), float(200 * (y - z))
+
+
+def _parts(colour: str) -> list[float]:
+    """Red, green and blue from 0 to 1."""
+    return [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
 
 
 def shape_of(names: Sequence[str]) -> alt.Scale:
@@ -171,12 +227,9 @@ def key_of(
     return key
 
 
-def explain_marks(key: Key, hollow: str, full: str = "") -> Key:
-    """Add entries that say what hollow marks mean, and full ones if there are any."""
-    for text, filled in ((hollow, False), (full, True)):
-        if text:
-            key = key.with_entry(text, GREY, mark_glyph("circle", filled))
-    return key
+def with_marks(key: Key, text: str) -> Key:
+    """Add an entry for hollow marks."""
+    return key.with_entry(text, GREY, mark_glyph("circle"))
 
 
 def with_band(key: Key, text: str) -> Key:
@@ -194,20 +247,22 @@ def lines(
 ) -> Layered:
     """Draw one line for each name in the key's column `by` and, on top of all lines, their marks.
 
-    Hollow ones where the row is `marked`; a line without such rows has a few full ones.
+    Hollow ones where the row is `marked`; a line without such rows has a few full ones, to tell it from others without
+    colour.
     """
     size = 50 if style.width is None else 26
     stroke: Options = {"strokeWidth": style.stroke} | ({"interpolate": interpolate} if interpolate else {})
+    stroke |= {"clip": True} if style.is_cut else {}
     layers: Layered = [alt.Chart(values(rows)).mark_line(**stroke).encode(x, y, key.colour(by))]
     looks = {name: {"mark": mark_path(shape)} for name, shape in zip(key.labels, shape_of(key.labels).range)}
     along, height = (str(axis.shorthand).partition(":")[0] for axis in (x, y))
-    shape = alt.Shape("mark:N", scale=None)
-    if few := few_of_each(rows.drop_nulls(height), key.labels, by, along, is_linear(x)).to_dicts():
+    shape, seen = alt.Shape("mark:N", scale=None), style.inside(rows, along, height)
+    if few := few_of_each(seen.drop_nulls(height), key.labels, by, along, is_linear(x)).to_dicts():
         inks = dict(zip(key.labels, key.colours))
         full = alt.Chart(values([{**row, **looks[row[by]], "ink": inks[row[by]]} for row in few]))
         full = full.mark_point(stroke="white", strokeWidth=0.8, opacity=1, size=1.2 * size)
         layers.append(full.encode(x, y, shape, alt.Fill("ink:N", scale=None)))  # a scale would fill the legend too
-    if marked := rows.filter("marked").to_dicts():
+    if marked := seen.filter("marked").to_dicts():
         hollow = alt.Chart(values([{**row, **looks[row[by]]} for row in marked]))
         look: Options = {"fill": "white", "opacity": 1, "size": 1.2 * size, "strokeWidth": 0.8 * style.stroke}
         layers.append(hollow.mark_point(**look).encode(x, y, key.colour(by), shape))
@@ -225,7 +280,14 @@ def area(rows: pl.DataFrame, x: alt.X, low: alt.Y, high: str, key: Key, by: str,
 
 
 def names_at_ends(
-    rows: pl.DataFrame, field: str, by: str, key: Key, axis: Options, size: tuple[float, float], style: Style
+    rows: pl.DataFrame,
+    field: str,
+    by: str,
+    key: Key,
+    axis: Options,
+    size: tuple[float, float],
+    style: Style,
+    along: str = "t",
 ) -> Layered:
     """Name each line at its right end, in its colour, with names that would overlap moved apart; none without `direct`.
 
@@ -237,10 +299,16 @@ def names_at_ends(
         axis: The options of the y axis, whose scale has a domain.
         size: The width and height of the panel.
         style: The figure's style.
+        along: The column on the x axis.
     """
     width, height = size
-    last = rows.drop_nulls(field).filter(pl.col(by).is_in(key.direct)).group_by(by, maintain_order=True).last()
-    ends = {name: pixel(axis, value, height) for name, value in last.select(by, field).rows()}
+    named = style.around(rows.drop_nulls(field), along).filter(pl.col(by).is_in(key.direct))
+    last = named.group_by(by, maintain_order=True).tail(2).group_by(by, maintain_order=True).agg(along, field)
+    ends = {}
+    for name, times, values_there in last.rows():
+        heights = [pixel(axis, value, height) for value in values_there]
+        edge = times[-1] if style.x.range is None else min(times[-1], style.x.range[1])  # where the line ends
+        ends[name] = min(max(float(np.interp(edge, times, heights)), 0), height)
     if not ends:
         return []
     texts, inks = key.shown(style), dict(zip(key.labels, key.colours))
@@ -262,7 +330,7 @@ def readable(colour: str) -> str:
     """Return a colour for small type on white: darkened to a contrast of 4.5. Names of colours stay as they are."""
     if not re.fullmatch("#[0-9a-fA-F]{6}", colour):
         return colour
-    parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    parts = _parts(colour)
     shades = ([share * part for part in parts] for share in np.linspace(1, 0, 101))
     darkened = next(shade for shade in shades if 1.05 / (luminance(shade) + 0.05) >= CONTRAST)
     return "#" + "".join(f"{int(255 * part):02X}" for part in darkened)
@@ -270,8 +338,12 @@ def readable(colour: str) -> str:
 
 def luminance(parts: Sequence[float]) -> float:
     """Return the relative luminance of red, green and blue, as WCAG 2 defines it."""
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+    return float(np.dot(_linear(parts), (0.2126, 0.7152, 0.0722)))
+
+
+def _linear(parts: Sequence[float]) -> list[float]:
+    """The amounts of light of red, green and blue as sRGB encodes them."""
+    return [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
 
 
 def pixel(axis: Options, value: float, height: float) -> float:

@@ -10,12 +10,11 @@ from typing import NamedTuple
 import altair as alt
 import polars as pl
 
-from ..policies import display_name
 from ..preference import PreferenceMatrix
 from ..results import Results
 from .heat_maps import preference_points, preferences
 from .look import Look
-from .over_time import accuracy, regret
+from .over_time import accuracy, regret, regret_and_accuracy
 from .selection import alpha_of, unique
 from .simple_regrets import simple_regret
 from .subset_assumptions import condorcet_probability
@@ -68,14 +67,19 @@ def results_figures(subject: Subject) -> list[Figure]:
     names = []
     if (frame["regret"] > 0).any():  # a logarithmic axis cannot show 0
         names.append("regret")
-        if _with_winner(subject) and any(alpha_of(policy) is not None for policy in unique(frame, "policy")):
+        condorcet = set(_results(subject).notion.split(", ")) == {"condorcet"}
+        if (
+            condorcet
+            and _with_winner(subject)
+            and any(alpha_of(policy) is not None for policy in unique(frame, "policy"))
+        ):
             names.append("bounds")
     return [figure for name in [*names, "accuracy"] for figure in FIGURES[name](subject) if figure.table.rows]
 
 
 def _regret(subject: Subject) -> Iterator[Figure]:
     results = _results(subject)
-    caption = f"Mean over runs; dotted, the best and the worst run. {_afresh(results.frame)}"
+    caption = f"Mean over runs; dotted lines: the best and the worst run. {_told(results)}"
     columns = ("problem", "policy", "t", "runs", "regret", "regret_min", "regret_max")
     chart = regret(results, pool=subject.origin, **subject.look)
     yield Figure("regret", "Regret over time", caption, chart, _data(chart, columns))
@@ -85,29 +89,36 @@ def _bounds(subject: Subject) -> Iterator[Figure]:
     chart = regret(
         _results(subject), bounds=_with_winner(subject) or subject.matrices, pool=subject.origin, **subject.look
     )
-    caption = "The same, with RUCB's bounds where in sight."
+    caption = "Regret, and the theorems' bounds on RUCB's regret where they are low enough to be drawn."
     yield Figure("bounds", "Regret and its bounds", caption, chart, _data(chart, ("problem", "label", "t", "bound")))
 
 
 def _accuracy(subject: Subject) -> Iterator[Figure]:
     results = _results(subject)
     best = "the Condorcet winner" if results.notion == "condorcet" else f"a best arm ({results.notion})"
-    caption = f"The share of runs that name {best}. {_afresh(results.frame)}"
+    caption = f"The share of runs that name {best}, with 95% intervals. {_told(results)}"
     columns = ("problem", "policy", "t", "runs", "accuracy", "accuracy_low", "accuracy_high")
     chart = accuracy(results, pool=subject.origin, **subject.look)
     yield Figure("accuracy", "Accuracy over time", caption, chart, _data(chart, columns))
 
 
+def _both(subject: Subject) -> Iterator[Figure]:
+    results = _results(subject)
+    chart = regret_and_accuracy(results, pool=subject.origin, **subject.look)
+    caption = f"Top: mean regret; dotted lines: the best and the worst run. Bottom: accuracy. {_told(results)}"
+    yield Figure("regret_and_accuracy", "Regret and accuracy over time", caption, chart)
+
+
 def _simple_regret(subject: Subject) -> Iterator[Figure]:
     results = _results(subject)
-    caption = f"Simple regret of the recommendation: the median over runs. {_afresh(results.frame)}"
+    caption = f"Simple regret of the recommendation: the median over runs. {_told(results)}"
     chart = simple_regret(results, pool=subject.origin, **subject.look)
     columns = ("problem", "policy", "t", "runs", "simple_regret")
     yield Figure("simple_regret", "Simple regret over time", caption, chart, _data(chart, columns))
 
 
 def _horizons(subject: Subject) -> Iterator[Figure]:
-    caption = "What a policy that is told a horizon costs if that is not the time it is used for."
+    caption = "Regret of a policy that needs the horizon in advance, for several horizons T."
     chart = horizons(_results(subject), pool=subject.origin, **subject.look)
     yield Figure("horizons", "Horizons too short and too long", caption, chart)
 
@@ -139,6 +150,7 @@ OF_RESULTS: dict[str, Drawing] = {
     "regret": _regret,
     "bounds": _bounds,  # needs the matrices too
     "accuracy": _accuracy,
+    "regret_and_accuracy": _both,
     "simple_regret": _simple_regret,
     "horizons": _horizons,
 }
@@ -158,11 +170,14 @@ def _with_winner(subject: Subject) -> dict[str, PreferenceMatrix]:
     return {name: matrix for name, matrix in subject.matrices.items() if matrix.condorcet_winner is not None}
 
 
-def _afresh(frame: pl.DataFrame) -> str:
+def _told(results: Results) -> str:
     """Say which policies were run with several horizons."""
-    counts = frame.group_by("policy", maintain_order=True).agg(pl.col("horizon").n_unique())
-    policies = [display_name(name) for name in counts.filter(pl.col("horizon") > 1)["policy"]]
-    return f"Run afresh for each horizon, which is where they count: {', '.join(policies)}." if policies else ""
+    counts = results.frame.group_by("policy", maintain_order=True).agg(pl.col("horizon").n_unique())
+    policies = [results.name_of(name) for name in counts.filter(pl.col("horizon") > 1)["policy"]]
+    if not policies:
+        return ""
+    names = " and ".join([", ".join(policies[:-1]), policies[-1]][len(policies) == 1 :])
+    return f"{names} must know the horizon: each mark is for separate runs with that horizon."
 
 
 def _data(chart: alt.LayerChart | alt.ConcatChart, columns: Sequence[str]) -> Table:

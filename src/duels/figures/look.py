@@ -1,24 +1,27 @@
-"""The options that every figure takes: title, labels, colours, width, font, band and legend."""
+"""The options that figures take: title, labels, colours, width, font, band, legend, ranges and scales of axes."""
 
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 import altair as alt
+import polars as pl
 
 from ..errors import InvalidInput, UnknownName, cut
 from ..policies import display_name
+from .fonts import USUAL as FONT
 from .fonts import check_font, font_for, width_of
 
-FONT = "Helvetica, Arial, sans-serif"
 WIDTHS = {"column": 240.0, "page": 500.0}  # in points
 NARROWEST, WIDEST = 160, 2000
 UNBROKEN = re.compile(r"(?<![=≤≥]) (?![=≤≥·])")  # spaces at which a line may break
 BLANK = 0.3  # the width of a space, in the size of its type
 MARGIN = 10  # points around a figure, both sides together
 PANEL = 160  # the least width of a panel beside others, with its axis
+SCALES = ("log", "linear")
 NAME_IN = "name in "  # the kind of an unknown name in `labels` or `colors`
 BANDS = {
     "ci": "95% confidence interval",
@@ -32,9 +35,9 @@ class Look(TypedDict, total=False):
 
     Attributes:
         title: The title; `""` leaves out title and subtitle, for figures whose caption says it.
-        labels: Names to show instead of those of policies, arms or legend entries, such as
-            `{"rucb": "RUCB, α = 0.51"}`. Policies have the names that papers print by default. So that figures can
-            share labels, some may be of names that the figure does not show, but not all.
+        labels: Texts to show instead of the names of policies, arms and problems, the entries of a legend and the
+            titles of axes, such as `{"rucb": "RUCB, α = 0.51", "time t": "rounds"}`. Policies have the names that
+            papers print by default, and a problem's label is the heading of its panel.
         colors: Colours by name of policy or legend entry, as `labels`, or a list of colours in their order; of a heat
             map, the colours of its scale.
         width: The width of the whole figure in points, `"column"` (240) or `"page"` (500). Type is then 8 points or
@@ -44,6 +47,10 @@ class Look(TypedDict, total=False):
             of the runs), `"minmax"` (the best and the worst run) or None.
         legend: `"bottom"`, or `"direct"` to name each line at its end. Without a width, the scale of a heat map is at
             its right by default.
+        x_range: Where the x axes begin and end, such as `(1_000, 1_000_000)`.
+        y_range: The same of the y axes.
+        x_scale: `"log"` or `"linear"`.
+        y_scale: The same of the y axes.
     """
 
     title: str | None
@@ -53,6 +60,20 @@ class Look(TypedDict, total=False):
     font: str | None
     band: Literal["ci", "quantiles", "minmax"] | None
     legend: Literal["direct", "bottom"]
+    x_range: tuple[float, float] | None
+    y_range: tuple[float, float] | None
+    x_scale: Literal["log", "linear"] | None
+    y_scale: Literal["log", "linear"] | None
+
+
+class AxisLook(NamedTuple):
+    """What was chosen for an axis: nothing by default."""
+
+    range: tuple[float, float] | None = None
+    scale: str | None = None
+
+
+USUAL_AXIS = AxisLook()
 
 
 @dataclass(frozen=True)
@@ -66,6 +87,9 @@ class Style:
     font: str = FONT
     band: str | None = None
     legend: str = ""  # the figure's usual one
+    x: AxisLook = USUAL_AXIS
+    y: AxisLook = USUAL_AXIS
+    name_of: Callable[[str], str] = display_name  # what a policy is called
 
     @property
     def text(self) -> float:
@@ -105,12 +129,34 @@ class Style:
             painted: The names that `colors` may be about; none if they are not by name.
 
         Raises:
-            UnknownName: If the figure shows none of the names in `labels` or `colors`.
+            UnknownName: If the figure does not show a name in `labels` or `colors`.
         """
         for option, given, known in (("labels", self.labels, names), ("colors", self.colors, painted)):
-            if given and known and isinstance(given, Mapping) and not set(given) & set(known):
-                raise UnknownName(f"{NAME_IN}{option}", next(iter(given)), known)
+            wrong = [name for name in given if name not in known] if known and isinstance(given, Mapping) else []
+            if wrong:
+                raise UnknownName(f"{NAME_IN}{option}", wrong[0], dict.fromkeys(known))
         return replace(self, font=self.font_of("".join([*names, *map(self.policy, names), *texts])))
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether something may be outside the ranges that were chosen for the axes."""
+        return self.x.range is not None or self.y.range is not None
+
+    def inside(self, rows: pl.DataFrame, x: str, y: str = "") -> pl.DataFrame:
+        """Select the rows that are inside the ranges of the axes; null is inside."""
+        for column, axis in ((x, self.x), (y, self.y)):
+            if column and axis.range is not None:
+                rows = rows.filter(pl.col(column).is_between(*axis.range) | pl.col(column).is_null())
+        return rows
+
+    def around(self, rows: pl.DataFrame, x: str) -> pl.DataFrame:
+        """Select the rows inside the range of the x axis, and those next to it, to which lines are drawn."""
+        if self.x.range is None:
+            return rows
+        low, high = self.x.range
+        first = rows.filter(pl.col(x) <= low)[x].to_list()
+        last = rows.filter(pl.col(x) >= high)[x].to_list()
+        return rows.filter(pl.col(x).is_between(max(first, default=low), min(last, default=high)))
 
     def extent(self, text: str, size: float, bold: bool = False) -> float:
         """How wide a text is, in points."""
@@ -118,10 +164,10 @@ class Style:
 
     def policy(self, name: str) -> str:
         """A policy's name as the figure shows it."""
-        return self.labels.get(name) or display_name(name)
+        return self.labels.get(name) or self.name_of(name)
 
-    def arm(self, name: str) -> str:
-        """An arm's name as the figure shows it."""
+    def label(self, name: str) -> str:
+        """The name of an arm or a problem, or the title of an axis, as the figure shows it."""
         return self.labels.get(name, name)
 
     def painted(self, names: Sequence[str], usual: Sequence[str]) -> list[str]:
@@ -165,6 +211,8 @@ def style_of(
     band: str | None = None,
     direct: bool = False,
     colored: bool = True,
+    axes: str = "",
+    scales: str = "",
 ) -> Style:
     """Check the options of a figure.
 
@@ -175,6 +223,8 @@ def style_of(
         band: The band that it shows by default.
         direct: Whether it has lines that can be labelled directly.
         colored: Whether its colours can be chosen.
+        axes: The axes whose range can be chosen, such as `xy`.
+        scales: The axes whose scale can be chosen.
 
     Raises:
         InvalidInput: If an option is unknown or wrong, or the figure has no such thing.
@@ -201,7 +251,40 @@ def style_of(
         FONT if font is None else font,
         _band(figure, look.get("band", band), bands),
         legend,
+        x=AxisLook(_range(figure, "x", look, axes), _scale(figure, "x", look, scales)),
+        y=AxisLook(_range(figure, "y", look, axes), _scale(figure, "y", look, scales)),
     )
+
+
+def _range(figure: str, axis: str, look: Mapping[str, Any], known: str) -> tuple[float, float] | None:
+    """Check where an axis begins and ends."""
+    name, found = f"{axis}_range", look.get(f"{axis}_range")
+    if found is None:
+        return None
+    if axis not in known:
+        raise InvalidInput(f"{name} was given, but {figure} has {_which('range', known)}: leave it out")
+    try:
+        low, high = map(float, found)
+    except (TypeError, ValueError):
+        low, high = math.nan, math.nan
+    if isinstance(found, str) or not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise InvalidInput(f"{name} is {cut(found)}: expected two numbers, the lower one first, such as (1000, 1e6)")
+    return low, high
+
+
+def _scale(figure: str, axis: str, look: Mapping[str, Any], known: str) -> str | None:
+    name, found = f"{axis}_scale", look.get(f"{axis}_scale")
+    if found is None:
+        return None
+    if axis not in known:
+        raise InvalidInput(f"{name} was given, but {figure} has {_which('scale', known)}: leave it out")
+    if found not in SCALES:
+        raise InvalidInput(f"{name} is {cut(found)}: expected 'log' or 'linear'")
+    return str(found)
+
+
+def _which(kind: str, axes: str) -> str:
+    return f"only {axes}_{kind}" if axes else f"no axis whose {kind} can be chosen"
 
 
 def _labels(labels: object) -> Mapping[str, str]:

@@ -1,12 +1,13 @@
-"""Figures of results over time: cumulative regret, with the theorems' bounds, and accuracy.
+"""Figures of results over time: cumulative regret, with the theorems' bounds, and accuracy; and both in one figure.
 
-Each problem has a panel. The titles say what was run.
+Each problem has a panel. The titles say what was run, and the axes which regret is drawn.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Unpack
+from typing import NamedTuple, Unpack
 
 import altair as alt
 import polars as pl
@@ -17,10 +18,11 @@ from ..preference import PreferenceMatrix
 from ..results import Results, as_results, ordered
 from . import charts, legends
 from .charts import GREY, Layered, Options
-from .look import BANDS, Look, Style, style_of
-from .selection import alpha_of, ends, only, power, unique
+from .look import BANDS, AxisLook, Look, Style, style_of
+from .selection import alpha_of, ends, only, power, refuse_other_notions, unique
 
-REGRET = "cumulative regret"
+REGRET, ACCURACY, TIME = "cumulative regret", "share naming the winner", "time t"
+PROPER = {name: name.capitalize() for name in ("condorcet", "copeland", "borda")}  # notions of regret named for people
 DOTTED = (1.5, 2.5)
 SPREADS = {
     "minmax": ("regret_min", "regret_max"),
@@ -28,7 +30,7 @@ SPREADS = {
     "quantiles": ("regret_q25", "regret_q75"),
 }
 EDGES = [edge for edges in SPREADS.values() for edge in edges]
-AT_HORIZON, ALONG = "hollow: runs with just this horizon", "filled: to tell lines apart"
+AT_HORIZON = "separate runs for each horizon"
 DELTA = 0.05  # of Theorem 2's bound
 TOO_HIGH = 1e3  # a bound that is so many times above every regret is not drawn
 DASHES = {3: (8, 3), 2: (8, 3, 2, 3)}
@@ -38,10 +40,38 @@ PANEL = (270, 220)  # width and height of each panel if there are several
 
 Bounds = PreferenceMatrix | Mapping[str, PreferenceMatrix]
 YOf = Callable[[str], alt.Y]  # the y axis for a column
-LayersOf = Callable[[pl.DataFrame, alt.X, YOf], Layered]  # the layers for the points of one problem
-AxisOf = Callable[[pl.DataFrame], Options]  # the y axis of a problem, if each has its own
-TimesOf = Callable[[pl.DataFrame, bool], Options]  # the x axis of a problem; with a title if True
+LayersOf = Callable[[pl.DataFrame, alt.X, YOf, legends.Key], Layered]  # the layers for the points of one problem
+AxisOf = Callable[[pl.DataFrame], Options]  # the y axis of a problem
+TimesOf = Callable[[pl.DataFrame, bool, Style], Options]  # the x axis of a problem; with a title if True
 Chart = alt.LayerChart | alt.ConcatChart
+
+
+class Row(NamedTuple):
+    """A quantity over time, which is drawn in a panel for each problem, side by side.
+
+    Attributes:
+        points: A row per problem, policy and time, with `column`.
+        column: The quantity.
+        key: The entries of the legend.
+        axis: The options of the y axis, by a problem's points.
+        layers: Draws the points of a problem, with the colours of the figure's legend.
+        style: The figure's style.
+        names: What `labels` may be about, besides the entries of the legend.
+        title: The title of a figure of just this quantity.
+        notes: Further lines below the title.
+        description: What is drawn, for screen readers.
+    """
+
+    points: pl.DataFrame
+    column: str
+    key: legends.Key
+    axis: AxisOf
+    layers: LayersOf
+    style: Style
+    names: list[str]
+    title: str
+    notes: list[str]
+    description: str
 
 
 def regret(
@@ -66,58 +96,89 @@ def regret(
 
     Raises:
         UnknownName: If the results have no such problem.
-        InvalidInput: If bounds are asked for and the results have no runs of RUCB, or an option is wrong.
+        InvalidInput: If bounds are asked for and the results have no runs of RUCB or another notion of regret, or an
+            option is wrong.
 
     Example:
         >>> results = duels.simulate("arxiv-6", "rucb", horizon=10_000, runs=10)
         >>> duels.figures.save(duels.figures.regret(results, width="column"), "regret.pdf")
     """
-    style = style_of("regret", look, bands=list(SPREADS), band="minmax", direct=True)
-    results = as_results(results)
+    style = style_of("regret", look, bands=list(SPREADS), band="minmax", direct=True, axes="xy", scales="xy")
+    row = _row_of_regret(as_results(results), problem, bounds, style, look.get("band") is not None)
+    return panels([row], pool)
+
+
+def _row_of_regret(
+    results: Results, problem: str | None, bounds: Bounds | None, style: Style, must_band: bool = False
+) -> Row:
+    """Prepare the panels of regret; with `must_band`, a band that cannot be shown is an error."""
+    style = replace(style, name_of=results.name_of)
     edges = SPREADS[style.band] if style.band else ()
     points = only(regret_points(results), "problem", problem)
     points = points.drop([edge for edge in EDGES if edge not in edges and edge not in SPREADS["minmax"]])
     nothing = points["regret"].is_null().all()
-    if nothing:
+    if nothing or style.y.scale == "linear":
         points = points.with_columns(pl.col("regret", "regret_min", "regret_max", *edges).fill_null(0))
+    if bounds is not None:
+        refuse_other_notions(results, problem)
     for name in bounds if isinstance(bounds, Mapping) else ():
         only(results.frame, "problem", name)  # refuses a name that is not there
     promised = bound_points(points, {} if bounds is None else bounds)
     drawn = bounds_in_sight(points, promised)
     several = bool(((points["runs"] > 1) & (points["fresh"] | ~points["marked"])).any())  # runs, and times to join
-    if look.get("band") and not several:
+    if must_band and not several:
         raise InvalidInput(f"band is {style.band!r}, but no policy has several runs over time: leave it out")
     band = style.band if several else None
     notes = ["every regret is 0"] if nothing else []
     notes += [] if bounds is None else _notes(points, promised, drawn, style)
     key = _key_of_regret(points, band, drawn, style)
-    style = style.showing(key.labels, notes, painted=unique(points, "policy"))
-    axis = NOTHING if nothing else _axis_of_regret(points, [*edges] if band else [], drawn)
+    notions = {name: results.notions_of(name) for name in unique(points, "problem")}
+    titles = {name: with_notion(REGRET, found) for name, found in notions.items()}
+    seen = style.around(points, "t")
+    least, largest = (0.0, 1.0) if nothing else _ends_of_regret(seen, [*edges] if band else [], drawn)
 
-    def layers(here: pl.DataFrame, x: alt.X, y: YOf) -> Layered:
-        found = _spread(here, x, y, key, band, axis)
+    def axis(here: pl.DataFrame) -> Options:
+        usual = "linear" if nothing else "log"
+        return charts.axis_of("y", titles[here["problem"][0]], least, largest, style, usual)
+
+    def layers(here: pl.DataFrame, x: alt.X, y: YOf, key: legends.Key) -> Layered:
+        found = _spread(here, x, y, key, band, axis(here), style)
         for (theorem,), rows in drawn.filter(problem=here["problem"][0]).group_by("theorem", maintain_order=True):
-            line = alt.Chart(charts.values(rows)).mark_line(strokeWidth=1.5, strokeDash=DASHES[theorem])
+            line = alt.Chart(charts.values(rows)).mark_line(strokeWidth=1.5, strokeDash=DASHES[theorem], **cut(style))
             found.append(line.encode(x, y("bound:Q"), key.colour("label")))
         return [*found, *legends.lines(here, x, y("regret:Q"), key, "policy", style)]
 
-    axes = "on a logarithmic axis" if nothing else "both axes logarithmic"
+    x, y = (one.scale or "log" for one in (style.x, style.y))
+    axes = f"on a {'linear' if nothing else SCALES[y]} axis" if x != y or nothing else f"both axes {SCALES[x]}"
     description = f"Mean cumulative regret against time, {axes}. " + last(points, "regret", ".4g", style)
-    title = "Cumulative regret" if results.notion == "condorcet" else f"Cumulative regret ({results.notion})"
-    finish = partial(finished, points, title=title, notes=notes, description=description, pool=pool, style=style)
-    return panels(points, "regret", key, axis, layers, finish, style)
+    alike = len({*map(tuple, notions.values())}) == 1
+    title = with_notion("Cumulative regret", next(iter(notions.values()))) if alike else "Cumulative regret"
+    names = [*titles, *titles.values(), TIME]
+    return Row(points, "regret", key, axis, layers, style, names, title, notes, description)
 
 
-NOTHING: Options = {"title": REGRET, "scale": alt.Scale(domain=[0, 1])}  # the axis if every regret is 0
+SCALES = {"log": "logarithmic", "linear": "linear"}
 
 
-def _spread(here: pl.DataFrame, x: alt.X, y: YOf, key: legends.Key, band: str | None, axis: Options) -> Layered:
+def with_notion(text: str, notions: Sequence[str]) -> str:
+    """Name the notion of regret behind a text: `cumulative regret (Copeland)`; nothing if it is not known."""
+    return f"{text} ({', '.join(PROPER.get(notion, notion) for notion in notions)})" if notions else text
+
+
+def cut(style: Style) -> Options:
+    """The options of a mark that ends at the edges of the panel, if ranges of axes were chosen."""
+    return {"clip": True} if style.is_cut else {}
+
+
+def _spread(
+    here: pl.DataFrame, x: alt.X, y: YOf, key: legends.Key, band: str | None, axis: Options, style: Style
+) -> Layered:
     """Draw the best and the worst run as dotted lines, or another band as an area."""
     if band is None:
         return []
     low, high = SPREADS[band]
     if band == "minmax":
-        runs = alt.Chart(charts.values(here)).mark_line(strokeWidth=1.2, strokeDash=DOTTED)
+        runs = alt.Chart(charts.values(here)).mark_line(strokeWidth=1.2, strokeDash=DOTTED, **cut(style))
         return [runs.encode(x, y(f"{edge}:Q"), key.colour("policy")) for edge in (low, high)]
     floor = axis["scale"].domain[0]  # an interval that reaches down to 0 has no end on a logarithmic axis
     rows = here.drop_nulls(["regret", high]).with_columns(pl.col(low).fill_null(floor))
@@ -207,10 +268,12 @@ def _key_of_regret(points: pl.DataFrame, band: str | None, drawn: pl.DataFrame, 
     return key
 
 
-def _axis_of_regret(points: pl.DataFrame, edges: list[str], drawn: pl.DataFrame) -> Options:
-    least, largest = ends(pl.concat([*points[["regret", *edges]], drawn["bound"]]))
-    room = max(largest / least, 10) ** 0.03  # so that marks stay inside
-    return charts.log_axis(REGRET, least / room, largest * room)
+def _ends_of_regret(points: pl.DataFrame, edges: list[str], drawn: pl.DataFrame) -> tuple[float, float]:
+    """The least and the largest number on the axis, with some room so that marks stay inside."""
+    numbers = pl.concat([*points[["regret", *edges]], drawn["bound"]])
+    least, largest = ends(numbers.filter(numbers > 0))
+    room = max(largest / least, 10) ** 0.03
+    return least / room, largest * room
 
 
 def accuracy(results: Results, *, problem: str | None = None, pool: str = "", **look: Unpack[Look]) -> Chart:
@@ -226,21 +289,27 @@ def accuracy(results: Results, *, problem: str | None = None, pool: str = "", **
         UnknownName: If the results have no such problem.
         InvalidInput: If an option is wrong.
     """
-    style = style_of("accuracy", look, bands=["ci"], band="ci", direct=True)
-    results = as_results(results)
+    style = style_of("accuracy", look, bands=["ci"], band="ci", direct=True, axes="xy", scales="x")
+    return panels([_row_of_accuracy(as_results(results), problem, style)], pool)
+
+
+def _row_of_accuracy(results: Results, problem: str | None, style: Style) -> Row:
     if results.frame["correct"].null_count():
         raise InvalidInput("accuracy is the share of runs that find the best arm, and continuous spaces have no arms")
+    style = replace(style, name_of=results.name_of)
     points = only(accuracy_points(results), "problem", problem)
-    axis: Options = {"title": "share naming the winner", "scale": alt.Scale(domain=[0, 1])}
     key = key_of_policies(points, style)
     alone = pl.len().over("problem", "policy") == 1
     steps = points.filter(~alone)
     if len(steps) and style.band:
         key = legends.with_band(key, BANDS["ci"])
-    style = style.showing(key.labels, painted=unique(points, "policy"))
+    problems = unique(points, "problem")
 
-    def layers(here: pl.DataFrame, x: alt.X, y: YOf) -> Layered:
-        lines, single = here.filter(~alone), here.filter(alone)
+    def axis(_: pl.DataFrame) -> Options:
+        return {"title": style.label(ACCURACY), "scale": alt.Scale(domain=style.y.range or (0, 1))}
+
+    def layers(here: pl.DataFrame, x: alt.X, y: YOf, key: legends.Key) -> Layered:
+        lines, single = here.filter(~alone), style.inside(here.filter(alone), "t", "accuracy")
         found: Layered = []
         if style.band:
             low = y("accuracy_low:Q")
@@ -249,10 +318,40 @@ def accuracy(results: Results, *, problem: str | None = None, pool: str = "", **
         return [*found, *_bars(single, x, y, key, style, not len(lines) and single["t"].n_unique() == 1)]
 
     notes = ["bars: 95% intervals"] if style.band and not len(steps) else []
-    winner = _winner(results.notion)
+    winner = _winner({notion for name in problems for notion in results.notions_of(name)})
     description = f"Share of runs that recommend {winner} against time. " + last(points, "accuracy", ".2f", style)
-    finish = partial(finished, points, title="Accuracy", notes=notes, description=description, pool=pool, style=style)
-    return panels(points, "accuracy", key, axis, layers, finish, style)
+    names = [*problems, ACCURACY, TIME]
+    return Row(points, "accuracy", key, axis, layers, style, names, "Accuracy", notes, description)
+
+
+def regret_and_accuracy(
+    results: Results, *, problem: str | None = None, pool: str = "", **look: Unpack[Look]
+) -> alt.ConcatChart:
+    """Draw cumulative regret and, below it, accuracy, with a column for each problem: the paper's Figure 1.
+
+    Args:
+        results: The results, or their folder.
+        problem: The problem to show; by default each has a column.
+        pool: The name of the matrix that the problems' arms were drawn from, for the title.
+        **look: How the figure looks: see `Look`. The `band` is that of regret; accuracy has its 95% interval, or none
+            if the band is None. `y_range` and `y_scale` are those of regret.
+
+    Raises:
+        UnknownName: If the results have no such problem.
+        InvalidInput: If an option is wrong.
+    """
+    style = style_of(
+        "regret_and_accuracy", look, bands=list(SPREADS), band="minmax", direct=True, axes="xy", scales="xy"
+    )
+    results = as_results(results)
+    below = replace(style, band=style.band and "ci", y=AxisLook())
+    rows = [
+        _row_of_regret(results, problem, None, style, look.get("band") is not None),
+        _row_of_accuracy(results, problem, below),
+    ]
+    chart = panels(rows, pool)
+    assert isinstance(chart, alt.ConcatChart)
+    return chart
 
 
 def _bars(rows: pl.DataFrame, x: alt.X, y: YOf, key: legends.Key, style: Style, alone: bool) -> Layered:
@@ -279,11 +378,11 @@ def accuracy_points(results: Results) -> pl.DataFrame:
     return over_runs(results, ["accuracy", "accuracy_low", "accuracy_high"])
 
 
-def _winner(notion: str) -> str:
-    """The arm that a run must recommend, by the notion of regret (`Results.notion`)."""
-    if notion in ("copeland", "borda"):
-        return f"a {notion.capitalize()} winner"
-    return "the problem's winner" if "," in notion else "the Condorcet winner"
+def _winner(notions: set[str]) -> str:
+    """The arm that a run must recommend, by the notions of regret."""
+    if notions in ({"copeland"}, {"borda"}):
+        return f"a {PROPER[min(notions)]} winner"
+    return "the problem's winner" if len(notions) > 1 else "the Condorcet winner"
 
 
 def over_runs(results: Results, columns: list[str]) -> pl.DataFrame:
@@ -312,49 +411,87 @@ def key_of_policies(points: pl.DataFrame, style: Style) -> legends.Key:
     names, marked = unique(points, "policy"), unique(points.filter("marked"), "policy")
     key = legends.key_of(names, marked, style=style, texts=[style.policy(name) for name in names])
     if points["fresh"].any():
-        key = legends.explain_marks(key, AT_HORIZON, ALONG if len(marked) < len(names) else "")
+        key = legends.with_marks(key, AT_HORIZON)
     return key
 
 
-def panels(
-    points: pl.DataFrame,
-    column: str,
-    key: legends.Key,
-    axis: Options | AxisOf,
-    layers: LayersOf,
-    finish: Callable[[Chart], Chart],
-    style: Style,
-    times: TimesOf | None = None,
-) -> Chart:
-    """Draw a panel for each problem, side by side with one legend, and finish the figure."""
-    problems = points.partition_by("problem", maintain_order=True)
+def panels(rows: Sequence[Row], pool: str, times: TimesOf | None = None) -> Chart:
+    """Draw a panel for each problem and quantity, with one legend, and finish the figure.
+
+    Args:
+        rows: The quantities, one below another.
+        pool: The name of the matrix that the problems' arms were drawn from, for the title.
+        times: The x axis; by default that of `time_axis`.
+    """
+    points, key = rows[0].points, merged([row.key for row in rows])
+    known = [*key.labels, *(name for row in rows for name in row.names)]
+    notes = [note for row in rows for note in row.notes]
+    style = rows[0].style.showing(known, notes, painted=unique(points, "policy"))
+    problems = unique(points, "problem")
     usual = (charts.WIDTH, charts.HEIGHT) if len(problems) == 1 else PANEL
-    columns = style.columns(len(problems), charts.COLUMNS)
+    columns = columns_of(len(problems), len(rows), style)
+    if not len(style.inside(points, "t", rows[0].column)):
+        first, end = ends(points["t"])
+        raise InvalidInput(f"nothing is inside x_range and y_range: the times are {first:,} to {end:,}")
 
     def draw(width: float) -> Chart:
-        height = charts.height_of(width, usual, style, math.ceil(len(problems) / columns))
+        height = charts.height_of(width, usual, style, len(rows) * math.ceil(len(problems) / columns))
         legend = key.layer(width * columns, style)
-        found = {}
-        for place, here in enumerate(problems):
-            x = alt.X("t:Q", **(times or time_axis)(here, place >= len(problems) - columns))
-            own = axis(here) if callable(axis) else axis
-            shown = own if place % columns == 0 else {**own, "title": None}
-            drawn = layers(here, x, partial(alt.Y, **shown))
-            drawn += legends.names_at_ends(here, column, "policy", key, own, (width, height), style)
+        found = []
+        for level, row, place in order_of(rows, len(problems), columns):
+            here = row.points.filter(problem=problems[place])
+            is_lowest = level == len(rows) - 1 and place >= len(problems) - columns
+            x = alt.X("t:Q", **(times or time_axis)(here, is_lowest, style))
+            own = row.axis(here)
+            lines = style.wrap(own["title"], style.large, height)
+            own |= {"title": lines if len(lines) > 1 else own["title"]}
+            left = row.axis(row.points.filter(problem=problems[place - place % columns]))["title"]
+            alike = place % columns and left == row.axis(here)["title"]
+            drawn = row.layers(here, x, partial(alt.Y, **(own | {"title": None} if alike else own)), key)
+            drawn += legends.names_at_ends(here, row.column, "policy", key, own, (width, height), row.style)
             panel = charts.layered(*drawn, legend, width=width, height=height)
-            found[" · ".join([*named(here), *size(here)])] = panel
-        return finish(charts.side_by_side(found, style))
+            found.append((heading_of(here, style) if level == 0 else "", panel))
+        return finished(rows, charts.side_by_side(found, style, columns), notes, pool, style)
 
     return charts.fit(draw, usual[0], style, columns)
 
 
-def time_axis(here: pl.DataFrame, is_lowest: bool) -> Options:
+def merged(keys: Sequence[legends.Key]) -> legends.Key:
+    """One legend with the entries of several."""
+    key = keys[0]
+    for other in keys[1:]:
+        for label, colour, glyph, text in zip(other.labels, other.colours, other.glyphs, other.texts or other.labels):
+            key = key if label in key.labels else key.with_entry(label, colour, glyph, text)
+    return key
+
+
+def columns_of(problems: int, rows: int, style: Style) -> int:
+    """How many panels stand side by side; with several quantities, so that each row is full."""
+    most = style.columns(problems, charts.COLUMNS if rows == 1 else problems)
+    return most if rows == 1 else max(count for count in range(1, most + 1) if problems % count == 0)
+
+
+def order_of(rows: Sequence[Row], problems: int, columns: int) -> Iterator[tuple[int, Row, int]]:
+    """Yield the panels from left to right and from top to bottom: quantities below one another, problem by problem."""
+    for start in range(0, problems, columns):
+        for level, row in enumerate(rows):
+            for place in range(start, min(start + columns, problems)):
+                yield level, row, place
+
+
+def time_axis(here: pl.DataFrame, is_lowest: bool, style: Style) -> Options:
     """The options of a panel's x axis; only the lowest one of each column has a title."""
     first, last = ends(here["t"])
-    axis = charts.log_axis("time t" if is_lowest else "", first, last)
-    if first == last:  # marks stand next to each other there
+    axis = charts.axis_of("x", TIME, first, last, style)
+    if first == last and style.x.range is None:  # marks stand next to each other there
         axis["axis"].values = [first]
-    return axis
+    return axis if is_lowest else axis | {"title": ""}
+
+
+def heading_of(points: pl.DataFrame, style: Style) -> str:
+    """The heading of a problem's panel."""
+    name = points["problem"][0]
+    return style.labels.get(name) or " · ".join([*named(points), *size(points)])
 
 
 def named(points: pl.DataFrame) -> list[str]:
@@ -369,22 +506,24 @@ def size(points: pl.DataFrame) -> list[str]:
     return [] if arms is None else [f"K = {arms}"]
 
 
-def finished(
-    points: pl.DataFrame, chart: Chart, title: str, notes: list[str], description: str, pool: str, style: Style
-) -> Chart:
+def finished(rows: Sequence[Row], chart: Chart, notes: list[str], pool: str, style: Style) -> Chart:
     """Add a title that says what was run, and from which pool the arms were drawn."""
+    points = rows[0].points
     horizons = charts.span(points["horizon"])
     below = f"{charts.count(charts.span(points['runs']), 'run')} · horizon{'s' if ' ' in horizons else ''} {horizons}"
     shown = "arms" if pool else ""
     if points["problem"].n_unique() == 1:
-        shown = points["problem"][0]
+        shown = style.label(points["problem"][0])
         below = " · ".join([*size(points), below]) if named(points) else below
+    first, *others = [row.title for row in rows]
+    title = " and ".join([first, *map(str.lower, others)])
     title += f" on {shown}" * bool(shown) + f" of {pool}" * bool(pool)
-    return charts.titled(chart, title, [below, *notes], f"{title}: {below}. {description}", style)
+    said = " ".join(row.description for row in rows)
+    return charts.titled(chart, title, [below, *notes], f"{title}: {below}. {said}", style)
 
 
 def last(points: pl.DataFrame, column: str, digits: str, style: Style) -> str:
     """Describe the last value of each line in words."""
     rows = points.drop_nulls(column).group_by("problem", "policy", maintain_order=True).last().to_dicts()
-    values = [f"{style.policy(row['policy'])} on {row['problem']} {row[column]:{digits}}" for row in rows]
+    values = [f"{style.policy(row['policy'])} on {style.label(row['problem'])} {row[column]:{digits}}" for row in rows]
     return f"At the end: {', '.join(values)}."

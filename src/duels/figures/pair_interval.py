@@ -57,7 +57,7 @@ def intervals(
     style = style_of("intervals", look, colored=False)
     points = interval_points(results, matrix, pair=pair, run=run, policy=policy)
     one, arms = points.row(0, named=True), as_matrix(matrix).arms
-    i, j = called(style.arm(one["first"])), called(style.arm(one["second"]))
+    i, j = called(style.label(one["first"])), called(style.label(one["second"]))
     graphs = None if tails is False else tail_points(points, () if tails is True else tails)
     drawn = points.filter(pl.col("duels") > 0) if points["duels"].max() else points
     usual = (charts.WIDTH * 1.5, charts.HEIGHT) if graphs is None else (charts.WIDTH * 2, charts.HEIGHT * 1.4)

@@ -1,6 +1,7 @@
 """Figure 3: the quantiles of RUCB's regret, and the bound on them whose area is Theorem 3's bound on the mean."""
 
 import math
+from dataclasses import replace
 from typing import Unpack
 
 import altair as alt
@@ -15,10 +16,21 @@ from . import charts, legends
 from .charts import BLUE, SKY, VERMILION
 from .legends import line_glyph
 from .look import Look, style_of
-from .selection import MatrixLike, at, ends, matrix_of, one_policy, power, rucb_alpha, without_repeats
+from .selection import (
+    MatrixLike,
+    at,
+    ends,
+    matrix_of,
+    one_policy,
+    power,
+    refuse_other_notions,
+    rucb_alpha,
+    without_repeats,
+)
 
 TOO_HIGH = 1e6  # a bound that is so many times above every regret is not drawn
 DASHED = (6, 3)
+QUANTILE, REGRET = "quantile q", "regret R"  # titles of axes
 FOUND, MEAN, BOUND, EXPECTED = "quantiles of R", "mean of R", "Theorem 2's bound H(q)", "Theorem 3's bound on the mean"
 
 
@@ -41,6 +53,9 @@ def regret_quantiles(
         InvalidInput: If the policy is not RUCB, the results are not of this matrix, or an option is wrong.
     """
     style = style_of("regret_quantiles", look)
+    results = as_results(results)
+    style = replace(style, name_of=results.name_of)
+    refuse_other_notions(results)
     points = quantile_points(results, matrix, t=t, policy=policy)
     matrix, one = as_matrix(matrix), points.row(0, named=True)
     alpha, least, most = rucb_alpha(one["policy"]), *ends(points["regret"])
@@ -48,20 +63,22 @@ def regret_quantiles(
     levels = {MEAN: float(points["regret"].to_numpy().mean())}
     if alpha > 1:
         levels[EXPECTED] = float(theory.expected_regret_bound(matrix, one["t"], alpha))
-    axis = charts.log_axis("regret R", least / 1.5, max([most, *curve["bound"], *levels.values()]) * 1.5)
+    highest = max([most, *curve["bound"], *levels.values()]) * 1.5
+    axis = charts.log_axis(style.label(REGRET), least / 1.5, highest)
     found, mean, bound, expected = style.painted((FOUND, MEAN, BOUND, EXPECTED), (BLUE, BLUE, VERMILION, VERMILION))
     key = legends.Key((FOUND, MEAN), (found, mean), (line_glyph(), line_glyph(dash=DASHED)))
     if len(curve):
         key = key.with_entry(BOUND, bound, line_glyph())
     if alpha > 1:
         key = key.with_entry(EXPECTED, expected, line_glyph(dash=DASHED))
-    x = alt.X("low:Q", title="quantile q", scale=alt.Scale(domain=[0, 1]))
+    x = alt.X("low:Q", title=style.label(QUANTILE), scale=alt.Scale(domain=[0, 1]))
     y = alt.Y("regret:Q", **axis)
     steps = alt.Chart(charts.values([*points.to_dicts(), {"low": 1, "regret": most}]))
     rules = alt.Chart(charts.values([{"label": label, "level": level} for label, level in levels.items()]))
     below = f"{style.policy(one['policy'])}, K = {matrix.arms} · {len(points)} runs, t = {one['t']:,}"
     notes = [below, *_notes(matrix, alpha, curve)]
-    style = style.showing([*key.labels, one["policy"]], notes, painted=(FOUND, MEAN, BOUND, EXPECTED))
+    names = [*key.labels, one["policy"], one["problem"], QUANTILE, REGRET]
+    style = style.showing(names, notes, painted=(FOUND, MEAN, BOUND, EXPECTED))
 
     def draw(width: float) -> alt.LayerChart:
         height = charts.height_of(width, (charts.WIDTH, charts.HEIGHT), style)
@@ -73,7 +90,7 @@ def regret_quantiles(
             rules.mark_rule(strokeDash=DASHED, strokeWidth=1.5).encode(alt.Y("level:Q", **axis), key.colour("label")),
         ]
         chart = charts.layered(*layers, key.layer(width, style), width=width, height=height)
-        return charts.titled(chart, f"Quantiles of the regret on {one['problem']}", notes, style=style)
+        return charts.titled(chart, f"Quantiles of the regret on {style.label(one['problem'])}", notes, style=style)
 
     return charts.fit(draw, charts.WIDTH, style)
 

@@ -39,7 +39,7 @@ def ratings(table: pl.DataFrame, *, most: int = 30, **look: Unpack[Look]) -> alt
     ends = [*shown["from"], *shown["to"]]
     room = 0.04 * ((max(ends) - min(ends)) or 1)
     scale = alt.Scale(domain=[min(ends) - room, max(ends) + room], nice=False, zero=False)
-    deep = max(len(style.wrap(style.arm(arm), style.text, NAME * (style.width or 0))) for arm in order)
+    deep = max(len(style.wrap(style.label(arm), style.text, NAME * (style.width or 0))) for arm in order)
     step = STEP if style.width is None else max(13, (1.2 * deep + 0.4) * style.text)
     many = len(shown) < len(points)
     below = [f"the best {len(shown)} of {len(points)} arms" if many else charts.count(len(points), "arm")]
@@ -55,7 +55,7 @@ def ratings(table: pl.DataFrame, *, most: int = 30, **look: Unpack[Look]) -> alt
         chart = alt.Chart(charts.table(shown)).encode(y)
         x = alt.X(
             "from:Q",
-            title=style.arm("rating"),
+            title=style.label("rating"),
             scale=scale,
             axis=alt.Axis(grid=True, tickCount=max(3, int(width / 60))),
         )

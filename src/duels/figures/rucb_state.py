@@ -84,7 +84,7 @@ def state(
 def _headers(points: pl.DataFrame, names: Sequence[str], side: float, style: Style) -> tuple[alt.Row, alt.Column]:
     """The names of rows, with an arrow at potential champions, and of columns."""
     champions = set(points.filter("champion")["row"])
-    texts = {name: style.arm(name) for name in names}
+    texts = {name: style.label(name) for name in names}
     marked = {name: f"► {text}" if name in champions else text for name, text in texts.items()}
     wide = max(style.extent(text, 1, bold=True) for text in texts.values())
     size = min(9, style.large) if wide * style.large > side + SPACING else style.large
@@ -169,10 +169,10 @@ def _block(points: pl.DataFrame, side: float, reach: float, style: Style) -> alt
     }
     columns = len(COLOURS)
     if style.width is not None:
-        texts = [style.extent(style.arm(verdict), style.text) for verdict in COLOURS]
-        names = [style.extent(f"► {style.arm(name)}", style.large, bold=True) for name in points["row"].unique()]
+        texts = [style.extent(style.label(verdict), style.text) for verdict in COLOURS]
+        names = [style.extent(f"► {style.label(name)}", style.large, bold=True) for name in points["row"].unique()]
         columns = most_columns([ENTRY + text for text in texts], style.width - BESIDE - max(names))
-    said = json.dumps({verdict: style.arm(verdict) for verdict in COLOURS}, ensure_ascii=False)
+    said = json.dumps({verdict: style.label(verdict) for verdict in COLOURS}, ensure_ascii=False)
     shown: Options = {"labelExpr": f"{said}[datum.label]"} if set(COLOURS) & set(style.labels) else {}
     legend = alt.Legend(title=None, orient="bottom", columns=columns, symbolType="stroke", symbolStrokeWidth=4, **shown)
     painted = style.painted(list(COLOURS), list(COLOURS.values()))

@@ -113,6 +113,19 @@ def called(name: str) -> str:
     return f"arm {name}" if name.isdigit() else name
 
 
+def refuse_other_notions(results: Results, problem: str | None = None) -> None:
+    """Raise if the regret is not the one that the paper's theorems are about.
+
+    Args:
+        results: The results.
+        problem: The problem that is shown; by default all.
+    """
+    for name in unique(only(results.frame, "problem", problem), "problem"):
+        others = [notion for notion in results.notions_of(name) if notion != "condorcet"]
+        if others:
+            raise InvalidInput(f"the theorems bound Condorcet regret, and that on {name} is {', '.join(others)} regret")
+
+
 def power(exponent: float) -> str:
     """Write 10 to a power: numbers from 0.001 to a million in full, others as 10¹⁷."""
     if -3 <= exponent < 6:

@@ -1,7 +1,6 @@
 """The figure of simple regret over time: how good the recommendation is, as the median over runs."""
 
-from collections.abc import Sequence
-from functools import partial
+from dataclasses import replace
 from typing import Unpack
 
 import altair as alt
@@ -11,11 +10,11 @@ from ..errors import InvalidInput
 from ..results import Results, as_results
 from . import charts, legends
 from .charts import Layered, Options
-from .look import BANDS, Look, style_of
-from .over_time import Chart, YOf, at_times, finished, key_of_policies, last, panels, time_axis
+from .look import BANDS, Look, Style, style_of
+from .over_time import TIME, Chart, Row, YOf, at_times, key_of_policies, last, panels, time_axis, with_notion
 from .selection import ends, only, unique
 
-SIMPLE = "simple regret"
+SIMPLE, DUELS = "simple regret", "duels"
 SPREADS = {
     "quantiles": ("simple_regret_q25", "simple_regret_q75"),
     "minmax": ("simple_regret_min", "simple_regret_max"),
@@ -42,8 +41,9 @@ def simple_regret(results: Results, *, problem: str | None = None, pool: str = "
         >>> results = duels.simulate_continuous("branin", "eubo", duels=50, runs=20)
         >>> duels.figures.save(duels.figures.simple_regret(results, width="column"), "simple.pdf")
     """
-    style = style_of("simple_regret", look, bands=list(SPREADS), band="quantiles", direct=True)
+    style = style_of("simple_regret", look, bands=list(SPREADS), band="quantiles", direct=True, axes="xy", scales="xy")
     results = as_results(results)
+    style = replace(style, name_of=results.name_of)
     points = only(simple_regret_points(results), "problem", problem)
     several = bool(((points["runs"] > 1) & (points["fresh"] | ~points["marked"])).any())  # runs, and times to join
     if look.get("band") and not several:
@@ -53,17 +53,32 @@ def simple_regret(results: Results, *, problem: str | None = None, pool: str = "
     points = points.drop([edge for edge in EDGES if edge not in edges])
     none = pl.col("simple_regret").is_null().all().over("problem")
     zero = unique(points.filter(none), "problem")
+    filled = none | (style.y.scale == "linear")
     points = points.with_columns(
-        pl.when(none).then(pl.col(name).fill_null(0)).otherwise(name) for name in ("simple_regret", *edges)
+        pl.when(filled).then(pl.col(name).fill_null(0)).otherwise(name) for name in ("simple_regret", *edges)
     )
     key = key_of_policies(points, style)
     if band:
         key = legends.with_band(key, BANDS[band])
-    notes = [f"the median is always 0 on {', '.join(zero)}"] if zero else []
-    style = style.showing(key.labels, notes, painted=unique(points, "policy"))
-    axis = partial(_axis, edges=edges)
+    notes = [f"the median is always 0 on {', '.join(map(style.label, zero))}"] if zero else []
+    notions = {name: results.notions_of(name) for name in unique(points, "problem")}
+    titles = {name: with_notion(SIMPLE, found) for name, found in notions.items()}
+    times = TIME if points["arms"].null_count() == 0 else DUELS
 
-    def layers(here: pl.DataFrame, x: alt.X, y: YOf) -> Layered:
+    def axis(here: pl.DataFrame) -> Options:
+        """Functions differ in how near their maximum is, so each panel has its own axis."""
+        seen = style.around(here, "t")
+        numbers = pl.concat([seen[column] for column in ("simple_regret", *edges)]).drop_nulls()
+        above = numbers.filter(numbers > 0)
+        if (here["simple_regret"] > 0).any() and len(above):
+            (least, largest), usual = ends(above), "log"
+            room = max(largest / least, 10) ** 0.03  # so that marks stay inside
+            least, largest = least / room, largest * room
+        else:
+            least, largest, usual = 0.0, max(*numbers, 0.0) or 1.0, "linear"
+        return charts.axis_of("y", titles[here["problem"][0]], least, largest, style, usual)
+
+    def layers(here: pl.DataFrame, x: alt.X, y: YOf, key: legends.Key) -> Layered:
         found: Layered = []
         if edges:
             low, high = edges
@@ -73,26 +88,19 @@ def simple_regret(results: Results, *, problem: str | None = None, pool: str = "
         return [*found, *legends.lines(here, x, y("simple_regret:Q"), key, "policy", style)]
 
     at_end = last(points.with_columns(pl.col("simple_regret").fill_null(0)), "simple_regret", ".3g", style)
+    alike = len({*map(tuple, notions.values())}) == 1
+    title = with_notion("Median simple regret", next(iter(notions.values()))) if alike else "Median simple regret"
+    names = [*titles, *titles.values(), times]
     description = f"Median simple regret over runs against time. {at_end}"
-    title = "Median simple regret" + ("" if results.notion == "condorcet" else f" ({results.notion})")
-    finish = partial(finished, points, title=title, notes=notes, description=description, pool=pool, style=style)
-    times = time_axis if points["arms"].null_count() == 0 else _duels_axis
-    return panels(points, "simple_regret", key, axis, layers, finish, style, times)
+    row = Row(points, "simple_regret", key, axis, layers, style, names, title, notes, description)
+    return panels([row], pool, time_axis if times == TIME else _duels_axis)
 
 
-def _axis(here: pl.DataFrame, edges: Sequence[str]) -> Options:
-    """The options of a panel's y axis: functions differ in how near their maximum is, so each has its own."""
-    least, largest = ends(pl.concat([here[column] for column in ("simple_regret", *edges)]))
-    if not (here["simple_regret"] > 0).any():
-        return {"title": SIMPLE, "scale": alt.Scale(domain=[0, largest or 1])}
-    room = max(largest / least, 10) ** 0.03  # so that marks stay inside
-    return charts.log_axis(SIMPLE, least / room, largest * room)
-
-
-def _duels_axis(here: pl.DataFrame, is_lowest: bool) -> Options:
-    """The options of a panel's linear x axis, from 0 to the last duel."""
-    scale = alt.Scale(domain=[0, ends(here["t"])[1]], nice=False)
-    return {"title": "duels" if is_lowest else "", "scale": scale, "axis": alt.Axis(tickCount=5, grid=False)}
+def _duels_axis(here: pl.DataFrame, is_lowest: bool, style: Style) -> Options:
+    """The options of a panel's x axis, by default linear from 0 to the last duel."""
+    axis = charts.axis_of("x", DUELS, *ends(here["t"]), style, "linear")
+    axis["axis"].grid = False
+    return axis if is_lowest else axis | {"title": ""}
 
 
 def simple_regret_points(results: Results) -> pl.DataFrame:

@@ -16,6 +16,7 @@ from .look import Look, style_of
 from .selection import MatrixLike, ends
 
 CONDORCET, ORDERED = "Condorcet winner", "total order"
+SIZE, PROBABILITY = "size K of the subset", "probability"
 EVERY_SIZE, SOME_SIZES = 64, 40  # up to so many arms every size of subset is shown, of more arms about so many
 MARKS = 16  # at most, on a line
 Z95 = 1.959963984540054  # the normal quantile of a 95% interval
@@ -35,18 +36,18 @@ def condorcet_probability(
     Raises:
         InvalidInput: If a size or an option is wrong.
     """
-    style = style_of("condorcet_probability", look, bands=["ci"], band="ci", direct=True)
+    style = style_of("condorcet_probability", look, bands=["ci"], band="ci", direct=True, axes="xy")
     matrix = as_matrix(matrix)
     points = condorcet_points(matrix, sizes=sizes, samples=samples)
-    scale = alt.Scale(domain=ends(points["size"]))
-    x = alt.X("size:Q", title="size K of the subset", axis=alt.Axis(tickMinStep=1), scale=scale)
-    axis: charts.Options = {"title": "probability", "scale": alt.Scale(domain=[0, 1])}
+    scale = alt.Scale(domain=style.x.range or ends(points["size"]))
+    x = alt.X("size:Q", title=style.label(SIZE), axis=alt.Axis(tickMinStep=1), scale=scale)
+    axis: charts.Options = {"title": style.label(PROBABILITY), "scale": alt.Scale(domain=style.y.range or (0, 1))}
     y: Callable[[str], alt.Y] = partial(alt.Y, **axis)
     names, usual = [CONDORCET, ORDERED], [charts.VERMILION, charts.BLUE]
-    style = style.showing(names, painted=names)
-    key = legends.key_of(names, names, usual, style, [style.arm(name) for name in names])
+    style = style.showing([*names, SIZE, PROBABILITY], painted=names)
+    key = legends.key_of(names, names, usual, style, [style.label(name) for name in names])
     estimated = points.filter(~pl.col("exact"))
-    band = alt.Chart(charts.values(estimated)).mark_area(color=key.colours[1], opacity=0.2)
+    band = alt.Chart(charts.values(estimated)).mark_area(color=key.colours[1], opacity=0.2, clip=True)
     shades = [band.encode(x, y("lower:Q"), alt.Y2("upper"))] if style.band else []
     lines = legends.lines(points, x, y("probability:Q"), key, "assumption", style)
     least = points.filter(assumption=CONDORCET).sort("probability", "size").row(0, named=True)
@@ -61,7 +62,7 @@ def condorcet_probability(
 
     def draw(width: float) -> alt.LayerChart:
         height = charts.height_of(width, (charts.WIDTH, charts.HEIGHT), style)
-        names = legends.names_at_ends(points, "probability", "assumption", key, axis, (width, height), style)
+        names = legends.names_at_ends(points, "probability", "assumption", key, axis, (width, height), style, "size")
         chart = charts.layered(*shades, *lines, *names, key.layer(width, style), width=width, height=height)
         return charts.titled(chart, f"Assumptions on random subsets of {matrix.name}", below, description, style)
 

@@ -14,11 +14,13 @@ from ..results import Results, as_results
 from . import charts, legends
 from .charts import BLUE, GREY, ORANGE, VERMILION, Layered, Options
 from .look import Look, Style, style_of
+from .over_time import with_notion
 from .selection import MatrixLike, ends, matrix_of
 
 WIDTH, HEIGHT = 290, 230
 CONDORCET, BORDA, OTHER = "names the Condorcet winner", "names the Borda winner", "names another arm"
 REGRET, SPREAD = "mean regret", "best and worst run"
+GIVEN, SHARE, COST = "γ it is given", "share of runs", "regret until the horizon"  # titles of axes
 USUAL = {CONDORCET: BLUE, BORDA: ORANGE, OTHER: "#BBBBBB", REGRET: VERMILION, SPREAD: GREY}
 BLOCK = "".join(f"M-.6,{y:g}H.6" for y in (-0.3, -0.15, 0, 0.15, 0.3))  # a filled square of a legend
 INTERVAL = ["accuracy", "accuracy_low", "accuracy_high"]
@@ -44,12 +46,16 @@ def gamma(results: Results, matrix: MatrixLike, **look: Unpack[Look]) -> alt.Lay
     shares = share_rows(points, matrix.condorcet_winner not in matrix.borda_winners)
     named = [label for label in USUAL if label in shares["label"]]
     labels = [*named, REGRET, *([SPREAD] if style.band else [])]
-    style = style.showing(labels, painted=labels)
+    results = as_results(results)
+    axes = [GIVEN, SHARE, with_notion(COST, results.notions_of(one["problem"]))]
+    style = style.showing([*labels, *axes, one["problem"]], painted=labels)
     glyphs = [*[BLOCK] * len(named), legends.mark_glyph("circle", full=True), "M0,-.35V.35"][: len(labels)]
     colours = style.painted(labels, [USUAL[label] for label in labels])
-    key = legends.Key(tuple(labels), tuple(colours), tuple(glyphs), tuple(style.arm(label) for label in labels))
+    key = legends.Key(tuple(labels), tuple(colours), tuple(glyphs), tuple(style.label(label) for label in labels))
     columns = style.columns(2, 2)
-    below = [f"{one['problem']}, K = {matrix.arms}, true γ = {matrix.gamma:.3g} · horizon {one['horizon']:,}"]
+    below = [
+        f"{style.label(one['problem'])}, K = {matrix.arms}, true γ = {matrix.gamma:.3g} · horizon {one['horizon']:,}"
+    ]
     below.append("above each γ: how many runs")
 
     def draw(width: float) -> alt.LayerChart | alt.ConcatChart:
@@ -57,11 +63,11 @@ def gamma(results: Results, matrix: MatrixLike, **look: Unpack[Look]) -> alt.Lay
         legend = key.layer(columns * width, style)
         panels = {
             "Whom it names": charts.layered(*_shares(shares, points, matrix, key, style), legend),
-            "What it costs": charts.layered(*_costs(points, matrix, key, style), legend),
+            "What it costs": charts.layered(*_costs(points, matrix, key, style, axes[-1]), legend),
         }
         for panel in panels.values():
             panel.width, panel.height = size
-        return charts.titled(charts.side_by_side(panels, style), "Beat the Mean and its γ", below, style=style)
+        return charts.titled(charts.side_by_side(panels.items(), style), "Beat the Mean and its γ", below, style=style)
 
     return charts.fit(draw, WIDTH, style, columns)
 
@@ -110,7 +116,7 @@ def share_rows(points: pl.DataFrame, differ: bool) -> pl.DataFrame:
     return rows.filter(pl.col("share") > 1e-9)
 
 
-def _x(points: pl.DataFrame, matrix: PreferenceMatrix) -> alt.X:
+def _x(points: pl.DataFrame, matrix: PreferenceMatrix, style: Style) -> alt.X:
     """The γs, evenly spaced, and the true one, which is marked."""
     known = sorted({*points["gamma"], *([] if _is_given(points, matrix) else [matrix.gamma])})
     true = min(known, key=lambda value: abs(value - matrix.gamma))
@@ -118,7 +124,7 @@ def _x(points: pl.DataFrame, matrix: PreferenceMatrix) -> alt.X:
         f"abs(datum.value - {true!r}) < 1e-12 ? [format(datum.value, '.3~g'), 'true'] : format(datum.value, '.3~g')"
     )
     axis = alt.Axis(labelExpr=expression, labelAngle=0, ticks=False, labelOverlap=False)
-    return alt.X("gamma:O", title="γ it is given", scale=alt.Scale(domain=known), axis=axis)
+    return alt.X("gamma:O", title=style.label(GIVEN), scale=alt.Scale(domain=known), axis=axis)
 
 
 def _is_given(points: pl.DataFrame, matrix: PreferenceMatrix) -> bool:
@@ -128,8 +134,8 @@ def _is_given(points: pl.DataFrame, matrix: PreferenceMatrix) -> bool:
 def _shares(
     shares: pl.DataFrame, points: pl.DataFrame, matrix: PreferenceMatrix, key: legends.Key, style: Style
 ) -> Layered:
-    x, axis = _x(points, matrix), alt.Scale(domain=[0, 1])
-    y: Options = {"title": "share of runs", "scale": axis}
+    x, axis = _x(points, matrix, style), alt.Scale(domain=[0, 1])
+    y: Options = {"title": style.label(SHARE), "scale": axis}
     bars = alt.Chart(charts.values(shares)).mark_bar()
     return [bars.encode(x, alt.Y("low:Q", **y), alt.Y2("high"), key.colour("label")), _counts(points, x, style)]
 
@@ -141,10 +147,10 @@ def _counts(points: pl.DataFrame, x: alt.X, style: Style) -> alt.Chart:
     return drawn
 
 
-def _costs(points: pl.DataFrame, matrix: PreferenceMatrix, key: legends.Key, style: Style) -> Layered:
-    x, inks = _x(points, matrix), dict(zip(key.labels, key.colours))
+def _costs(points: pl.DataFrame, matrix: PreferenceMatrix, key: legends.Key, style: Style, cost: str) -> Layered:
+    x, inks = _x(points, matrix, style), dict(zip(key.labels, key.colours))
     least, most = ends(points["regret_min"])[0], ends(points["regret_max"])[1]
-    axis = charts.log_axis("regret until the horizon", least / 1.5, most * 1.5)
+    axis = charts.log_axis(style.label(cost), least / 1.5, most * 1.5)
     base = alt.Chart(charts.values(points))
     spread = base.mark_rule(strokeWidth=2, color=inks.get(SPREAD, GREY))
     return [

@@ -1,5 +1,6 @@
 """Policies with a horizon that is too short or too long (the paper's section 2)."""
 
+from dataclasses import replace
 from typing import Unpack
 
 import altair as alt
@@ -15,14 +16,15 @@ from . import charts, legends
 from .charts import GREY, Layered
 from .legends import line_glyph
 from .look import BANDS, Look, style_of
-from .selection import ends, only
+from .over_time import cut, with_notion
+from .selection import ends, only, unique
 
 # Viridis without its yellow; shorter horizons are darker.
 COLOURS = ("#440154", "#472D7B", "#3B528B", "#2C728E", "#21918C", "#28AE80", "#5EC962", "#ADDC30")
 DASHED = (6, 3)
 SPREADS = {"ci": ("low", "high"), "quantiles": ("q25", "q75"), "minmax": ("least", "most")}
-AT_T, ALONG = "hollow: at T", "filled: to tell lines apart"
-AFTER = "after T: plays the arm it names"
+AT_T, AFTER = "at T", "after T: plays the arm it names"
+TIME, REGRET = "time t", "mean cumulative regret"
 LATER = 40  # points of a line after T
 MOST = 6  # horizons whose colours can be told apart
 
@@ -47,7 +49,9 @@ def horizons(
         UnknownName: If the results have no such policy or problem.
         InvalidInput: If no policy needs a horizon, every regret is 0, or an option is wrong.
     """
-    style = style_of("horizons", look, bands=list(SPREADS), direct=True)
+    style = style_of("horizons", look, bands=list(SPREADS), direct=True, axes="xy", scales="xy")
+    results = as_results(results)
+    style = replace(style, name_of=results.name_of)
     points = horizon_points(results, policy=policy, problem=problem).filter(pl.col("regret") > 0)
     if not len(points):
         raise InvalidInput("every regret is 0: there is nothing to draw on a logarithmic axis")
@@ -62,25 +66,28 @@ def horizons(
     told = [_label(horizon) for horizon in horizons]
     texts = [*told, *(style.policy(name) for name in others)]
     key = legends.key_of([*told, *others], told, [*shades, *legends.colour_of(others).range], style, texts)
-    key = legends.explain_marks(key, AT_T, ALONG if others else "")
+    key = legends.with_marks(key, AT_T)
     if style.band:
         key = legends.with_band(key, BANDS[style.band])
     if points["after"].any():
         key = key.with_entry(AFTER, GREY, line_glyph(dash=DASHED))
-    style = style.showing([*key.labels, *points["policy"].unique()], painted=[*told, *others])
+    problems = unique(points, "problem")
+    titles = {name: with_notion(REGRET, results.notions_of(name)) for name in problems}
+    shown = [*key.labels, *points["policy"].unique(), *problems, *titles.values(), TIME]
+    style = style.showing(shown, painted=[*told, *others])
     start, end = ends(points["t"])
-    x = alt.X("t:Q", **charts.log_axis("time t", start, 1.15 * end))
-    least, most = ends(points["regret"])
-    axis = charts.log_axis("mean cumulative regret", least / 1.2, most * 1.2)
+    x = alt.X("t:Q", **charts.axis_of("x", TIME, start, 1.15 * end, style))
+    least, most = ends(style.around(points, "t")["regret"])
     groups = points.partition_by("problem", "policy", maintain_order=True)
     usual = (charts.WIDTH * 1.3, charts.HEIGHT * 1.2) if len(groups) == 1 else (270.0, 220.0)
     columns, arms = style.columns(len(groups), charts.COLUMNS), points["arms"][0]
 
     def panel(rows: pl.DataFrame, width: float) -> alt.LayerChart:
         height = charts.height_of(width, usual, style, -(-len(groups) // columns))
+        axis = charts.axis_of("y", titles[rows["problem"][0]], least / 1.2, most * 1.2, style)
         y = alt.Y("regret:Q", **axis)
-        now = rows.filter(~pl.col("after"))
-        later = alt.Chart(charts.values(rows.filter("after"))).mark_line(strokeDash=DASHED, strokeWidth=style.stroke)
+        now, dashed = rows.filter(~pl.col("after")), {"strokeDash": DASHED, "strokeWidth": style.stroke, **cut(style)}
+        later = alt.Chart(charts.values(rows.filter("after"))).mark_line(**dashed)
         layers: Layered = [later.encode(x, y, key.colour("label")), *legends.lines(now, x, y, key, "label", style)]
         if style.band:
             low, high = SPREADS[style.band]
@@ -89,7 +96,7 @@ def horizons(
         layers += legends.names_at_ends(rows, "regret", "label", key, axis, (width, height), style)
         return charts.layered(*layers, key.layer(width * columns, style), width=width, height=height)
 
-    headings = [f"{style.policy(rows['policy'][0])} on {rows['problem'][0]}" for rows in groups]
+    headings = [f"{style.policy(rows['policy'][0])} on {style.label(rows['problem'][0])}" for rows in groups]
     sizes = "" if len(groups) > 1 or points["problem"][0] == f"{arms} arms" else f"K = {arms} · "
     title = f"{headings[0]}, told different horizons" if len(groups) == 1 else "Different horizons"
     below = [f"{sizes}mean of {charts.span(points['runs'])} runs", f"arms of {pool}" if pool else ""]
@@ -98,7 +105,7 @@ def horizons(
 
     def draw(width: float) -> alt.LayerChart | alt.ConcatChart:
         panels = {heading: panel(rows, width) for heading, rows in zip(headings, groups)}
-        return charts.titled(charts.side_by_side(panels, style), title, below, style=style)
+        return charts.titled(charts.side_by_side(panels.items(), style), title, below, style=style)
 
     return charts.fit(draw, usual[0], style, columns)
 

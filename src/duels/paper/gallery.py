@@ -98,7 +98,7 @@ def proof_figures(
     if afresh:
         largest = max(matrices, key=lambda name: matrices[name].arms)
         one = results.frame.filter(~pl.col("policy").is_in(afresh[1:]), problem=largest)
-        drawn += FIGURES["horizons"](Subject(Results(one), matrices, pool))
+        drawn += FIGURES["horizons"](Subject(Results(one, provenance=results.provenance), matrices, pool))
     return drawn
 
 

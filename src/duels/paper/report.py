@@ -19,6 +19,8 @@ import polars as pl
 from .. import provenance
 from ..engine.progress import bar
 from ..errors import InvalidInput, counted, needs_extra
+from ..figures.charts import as_json, draw_svg
+from ..figures.fonts import font_face, with_font
 from ..figures.listing import FIGURES, Figure, Subject, Table, results_figures
 from ..files import atomic_write
 from ..preference import PreferenceMatrix
@@ -108,6 +110,7 @@ def write_report(
         findings=_findings(claims or ()),
         when=when,
         final=final,
+        font=Markup(font_face("".join(picture.svg for picture in pictures))),
         figures=pictures[: len(drawn)],
         proofs=pictures[len(drawn) :],
         facts=_facts(results, facts or {}),
@@ -180,15 +183,11 @@ def _figures(results: Results, matrices: Matrices, pool: PreferenceMatrix) -> li
 
 
 def _picture(figure: Figure) -> _Picture:
-    import vl_convert
-
-    name = figure.name
-    spec = json.dumps(figure.chart.to_dict(), ensure_ascii=False)
-    spec = re.sub(r"\\u00[01][0-9a-f]", "\N{REPLACEMENT CHARACTER}", spec)  # XML has no control characters
-    svg, width, height = _inline(vl_convert.vegalite_to_svg(spec), name, json.loads(spec)["description"])
+    name, spec = figure.name, json.loads(as_json(figure.chart.to_dict()))
+    svg, width, height = _inline(draw_svg(spec), name, spec["description"])
     downloads = (
-        _download("SVG", f"{name}.svg", "image/svg+xml", svg),
-        _download("Vega-Lite", f"{name}.vl.json", "application/json", spec),
+        _download("SVG", f"{name}.svg", "image/svg+xml", with_font(svg)),
+        _download("Vega-Lite", f"{name}.vl.json", "application/json", as_json(spec)),
     )
     kind = "wide" if width > WIDE * height else "narrow"
     return _Picture(name, figure.title, figure.caption, figure.table, Markup(svg), kind, width, downloads)

@@ -176,26 +176,28 @@ def policy(policy: PolicyLike, /, **parameters: specs.Value) -> Policy:
     return _with(name, importlib.import_module(f".{name}", __name__), given | parameters, name)
 
 
-def display_name(spec: str) -> str:
+def display_name(spec: str, names: Mapping[str, str] | None = None) -> str:
     """Return a policy's name as papers print it: its module's `NAME`, and the parameters in the spec.
-
-    Results have only the names of policies that are not built in; these stay as they are.
 
     Args:
         spec: The policy's name, with parameters or without.
+        names: The `NAME` of policies that are not built in; without one, a name stays as it is.
 
     Example:
-        >>> display_name("rucb:alpha=0.6"), display_name("dts_plus"), display_name("mine")
-        ('RUCB (α = 0.6)', 'D-TS⁺', 'mine')
+        >>> display_name("rucb:alpha=0.6"), display_name("dts_plus"), display_name("mine", {"mine": "Ours"})
+        ('RUCB (α = 0.6)', 'D-TS⁺', 'Ours')
     """
     try:
         name, given = specs.split(spec, "policy")
     except InvalidInput:
         return spec
-    if name in BUILT_IN:
+    if names and name in names:
+        name = names[name]
+    elif name in BUILT_IN:
         name = importlib.import_module(f".{name}", __name__).NAME
     shown = [
-        display_name(value) if key == "policy" else f"{GREEK.get(key, key)} = {value}" for key, value in given.items()
+        display_name(value, names) if key == "policy" else f"{GREEK.get(key, key)} = {value}"
+        for key, value in given.items()
     ]
     return f"{name} ({', '.join(shown)})" if shown else name
 

@@ -50,13 +50,16 @@ def picture(service: Service, study: Study, name: str, format: str, link: Key | 
 
 
 def _draw(service: Service, study: Study, title: str, name: str, format: str) -> bytes:
+    from ..figures.fonts import with_font
+
     chart = _ratings(service, study, title) if name == "ratings" else _chart(service, study, title, name)
     if chart is None:
         raise NotFound(f"the chart {name!r} has nothing to show yet: wait for answers")
     try:
-        return worker.PICTURES.run(draw_chart, chart, format)
+        drawn: bytes = worker.PICTURES.run(draw_chart, chart, format)
     except worker.ChildFailed:
         raise Refused(429, "the picture took too long to draw: try again later", retry=10) from None
+    return with_font(drawn.decode()).encode() if format == "svg" else drawn
 
 
 def _chart(service: Service, study: Study, title: str, name: str) -> Json | None:
