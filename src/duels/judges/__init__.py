@@ -10,10 +10,10 @@ from typing import Any
 # Not lazily, as elsewhere: `openai`, `command` and `terminal` would be hidden by the files of the same name.
 from .command import command
 from .openai import openai
-from .questions import Answer, Judge, JudgeError, Question, Undo
+from .questions import Answer, Image, Judge, JudgeError, Question, Undo
 from .terminal import terminal
 
-__all__ = ["Answer", "JudgeError", "Question", "assert_not_worse", "command", "openai", "terminal"]
+__all__ = ["Answer", "Image", "JudgeError", "Question", "assert_not_worse", "command", "openai", "terminal"]
 
 
 def __getattr__(name: str) -> Any:

@@ -53,6 +53,8 @@ def command(line: str, *, criteria: str | None = None, timeout: float = 120.0) -
 class CommandJudge:
     """A judge made by `command`."""
 
+    takes_images = False  # its input is text
+
     def __init__(self, words: list[str], criteria: str | None, timeout: float) -> None:
         self._words, self._criteria, self._timeout = words, criteria, timeout
 

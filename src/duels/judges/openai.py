@@ -50,7 +50,8 @@ def openai(
         template: What the model is told, instead of the default: the text of one message, or a list of messages such as
             `{"role": "user", "content": "…"}`. `{prompt}`, `{left}`, `{right}`, `{criteria}` and `{code}`, a code
             that the outputs do not contain, are filled in. It must ask for `[[A]]` (left), `[[B]]` (right), `[[C]]`
-            (tie) or `[[D]]` (both bad), or for `[[A>B]]` and the like; the last one in the reply counts.
+            (tie) or `[[D]]` (both bad), or for `[[A>B]]` and the like; the last one in the reply counts. An output
+            that is an image is sent as one, between the texts around it; that needs a message of the role user.
         criteria: What makes an output better; by default, doing what the prompt asks.
         price: Dollars per million tokens, of input and of output.
         timeout: Seconds after which a call has failed.
@@ -95,6 +96,11 @@ class OpenAIJudge:
 
     def __repr__(self) -> str:
         return f"openai({self._url!r}, {self._settings['model']!r})"
+
+    @property
+    def takes_images(self) -> bool:
+        """Whether outputs may be images: not if the template has them in a message that is not the user's."""
+        return self._template.takes_images
 
     @property
     def identity(self) -> str:

@@ -17,13 +17,19 @@ CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # all but tab and newli
 EXPECTED = "expected left, right, tie, both_bad, skip, the name of one of the two arms, or an Answer"
 
 
+class Image(str):
+    """An output that is an image: text such as `data:image/png;base64,…`, which a judge can tell from other text."""
+
+    __slots__ = ()
+
+
 class Question(NamedTuple):
     """Which of two outputs is better?
 
     Attributes:
         prompt: What the outputs answer; None if the study has no prompts.
-        left: The output on the left; the arm's name if there are no outputs.
-        right: The output on the right; the arm's name if there are no outputs.
+        left: The output on the left, an `Image` if it is one; the arm's name if there are no outputs.
+        right: The output on the right.
         left_name: The name of the arm on the left.
         right_name: The name of the arm on the right.
     """
@@ -91,11 +97,14 @@ class Judge:
     Attributes:
         function: The function.
         most_at_once: How many questions it can answer at the same time; None if any number.
+        takes_images: Whether it can be asked about outputs that are images. A function can, unless it has an attribute
+            `takes_images` that says otherwise.
     """
 
     def __init__(self, function: Callable[..., Any], takes_prompt: bool, executor: Executor | None) -> None:
         self.function = function
         self.most_at_once: int | None = getattr(function, "most_at_once", None)
+        self.takes_images: bool = getattr(function, "takes_images", True)
         self._takes_prompt, self._executor = takes_prompt, executor
         self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
             getattr(function, "__call__", None)  # noqa: B004  # an object's method, not whether it has one

@@ -58,6 +58,7 @@ class TerminalJudge:
     """A judge made by `terminal`."""
 
     most_at_once = 1
+    takes_images = False
 
     def __init__(self, criteria: str | None) -> None:
         self._criteria = criteria

@@ -1,12 +1,14 @@
 """What a language model is told, and how its verdict is read."""
 
 import hashlib
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ..errors import InvalidInput, cut
 from .arguments import check_criteria
+from .questions import Image
 
 CRITERIA = "The better answer does what the prompt asks: it is correct, complete, clear and to the point."
 SYSTEM = """\
@@ -44,7 +46,8 @@ FIELD = re.compile(r"\{([A-Za-z_]\w*)\}")
 VERDICT = re.compile(r"\[\[\s*(?:([ABCD])|([AB])\s*(>{1,2}|<{1,2}|=)\s*(?!\2)[AB])\s*\]\]", re.IGNORECASE)
 LETTERS = {"A": "left", "B": "right", "C": "tie", "D": "both_bad"}
 
-Messages = list[dict[str, str]]
+Part = dict[str, object]
+Messages = list[dict[str, str | list[Part]]]
 
 
 class Template(NamedTuple):
@@ -58,20 +61,40 @@ class Template(NamedTuple):
     messages: tuple[tuple[str, str], ...] | None
     criteria: str
 
+    @property
+    def takes_images(self) -> bool:
+        """Whether both outputs are in messages of the role user, the only ones that may have images."""
+        return all(
+            role == "user" or not {"left", "right"} & {*FIELD.findall(text)} for role, text in self.messages or ()
+        )
+
     def fill(self, prompt: str | None, left: str, right: str) -> Messages:
         """Return the messages for a question.
 
         Each field is filled once: what an output contains is not a field. The code of the default template is a hash
         of the question, so the same question is always asked in the same words, and no output can contain its code.
+        An output that is an image is a part by itself, between the texts around it.
         """
         question = "\0".join((prompt or "", left, right)).encode("utf-8", "replace")
         code = hashlib.sha256(question).hexdigest()[:12]
         default = (("system", SYSTEM), ("user", ("" if prompt is None else PROMPT) + OUTPUTS))
         values = dict(zip(FIELDS, (prompt or "", left, right, self.criteria, code)))
-        return [
-            {"role": role, "content": FIELD.sub(lambda field: values[field[1]], text)}
-            for role, text in self.messages or default
-        ]
+        return [{"role": role, "content": _filled(text, values)} for role, text in self.messages or default]
+
+
+def _filled(text: str, values: Mapping[str, str]) -> str | list[Part]:
+    """The content of a message: text, or parts if a field of it is an image."""
+    pieces = FIELD.split(text)  # texts, and between them the names of fields
+    filled = [values[piece] if place % 2 else piece for place, piece in enumerate(pieces)]
+    if not any(isinstance(piece, Image) for piece in filled):
+        return "".join(filled)
+    parts: list[Part] = []
+    for is_image, some in itertools.groupby(filled, lambda piece: isinstance(piece, Image)):
+        if is_image:
+            parts += ({"type": "image_url", "image_url": {"url": str(piece)}} for piece in some)
+        elif words := "".join(some):
+            parts.append({"type": "text", "text": words})
+    return parts
 
 
 def template_of(template: str | Sequence[Mapping[str, str]] | None, criteria: str | None) -> Template:

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import sqlalchemy as sa
 
 from ..errors import Conflict, InvalidInput
-from ..judges.questions import Answer, Judge, Question, as_judge
+from ..judges.questions import Answer, Image, Judge, Question, as_judge
 from ..judges.retries import Attempted, answered
+from ..votes.item_files import IMAGE
 from ..votes.names import voter_name
 from .answering import Answering
 from .duels import Duel
@@ -164,7 +165,26 @@ def question_of(duel: Duel) -> Question:
     item = duel.item
     if item is None or item.left is None or item.right is None:
         return Question(None, duel.left, duel.right, duel.left, duel.right)
-    return Question(item.prompt, item.left.content, item.right.content, duel.left, duel.right)
+    left, right = (Image(one.content) if one.kind == IMAGE else one.content for one in (item.left, item.right))
+    return Question(item.prompt, left, right, duel.left, duel.right)
+
+
+def refuse_images(connection: sa.Connection, study: Log, judges: Mapping[str | None, Judge]) -> None:
+    """Raise an error if outputs are images and a judge cannot see them; before its first call.
+
+    Raises:
+        InvalidInput: If that is so.
+    """
+    blind = [one for one in judges.values() if not one.takes_images]
+    if not blind:
+        return
+    first = "SELECT item, arm FROM outputs WHERE study_id = ? AND kind = ? ORDER BY item LIMIT 1"
+    for item, arm in rows(connection, first, (study.id, IMAGE)):
+        raise InvalidInput(
+            f"the output of {arm!r} for prompt {item} is an image, and {blind[0].function!r} cannot be asked about "
+            "images: expected a language model that sees them (duels.judges.openai, whose template has {left} and "
+            "{right} in a message of the role user), or a function of (prompt, left, right)"
+        )
 
 
 def has_identical_outputs(connection: sa.Connection, study_id: int, duel: Duel) -> bool:

@@ -29,7 +29,7 @@ from ..judges.threads import Threads, in_thread
 from ..storage.storage import NotReady, Write
 from ..votes.columns import ANSWERS
 from .about import NEW_ITEMS, THESE_ITEMS
-from .asking import Reply, Task, ask_judge, judges_of, note_calls, refuse_others, tell_identical
+from .asking import Reply, Task, ask_judge, judges_of, note_calls, refuse_images, refuse_others, tell_identical
 from .budget import Budget, Limits, check_limits
 from .confirming import store_confirmation, unconfirmed
 from .duels import Duel
@@ -99,6 +99,7 @@ class Run:
         """Read the log, and what an earlier run has left: open duels first, then those without a usable answer."""
         self._follow()
         refuse_others(self.study.name, self.ledger.fingerprints, self._fingerprints)
+        self.study.read(lambda connection, _: refuse_images(connection, self.study, self.judges))
         open_duels = [duel for duel in self.study.open_duels() if duel.id in self.ledger.open]
         unanswered = self.unanswered
         self._tried_again.update(unanswered)

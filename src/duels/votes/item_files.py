@@ -17,7 +17,8 @@ from .item_tags import tags_of
 from .promptfoo import results_of, rows_of
 from .text_files import first_line, json_rows, read_text, suffix_of
 
-KINDS = ("text", "markdown", "code", "image", "html")
+IMAGE = "image"
+KINDS = ("text", "markdown", "code", IMAGE, "html")
 FORMATS = ("jsonl", "ndjson", "json", "csv", "tsv")
 MOST_ITEMS = 100_000  # of one source
 MOST_PROMPT = 100_000  # characters
@@ -312,7 +313,7 @@ def _output(arm: object, value: object, kind: object, folder: Path | None) -> Ou
     if not isinstance(kind, str) or kind not in KINDS:
         raise ValueError(f"the output of {cut(arm, 40)} is of kind {cut(kind, 40)}, expected one of {', '.join(KINDS)}")
     try:
-        if kind == "image":
+        if kind == IMAGE:
             return Output(kind, _image(value.strip(), folder))
         if _plain("its text", value) > MOST_TEXT:
             raise ValueError("it is larger than 1 MiB: shorten it")
