@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from duels.errors import Conflict, InvalidInput
+from duels.errors import Conflict, InvalidInput, NothingToAsk
 from duels.study import study as studies
 from duels.study.allocation import _divided, allocate
 from duels.study.catalogue import create_study, load_study
@@ -119,3 +119,42 @@ def test_many_questions_are_asked_in_parts_and_are_the_same(url, now, monkeypatc
     assert [duel[:3] for duel in parts.ask(250)] == [duel[:3] for duel in one]
     assert len(writes) == 36
     assert parts.check() == 251
+
+
+def decided(url, after="stop"):
+    study = create_study(ARMS, "decided", url, after=after, seed=5)
+    study.import_votes([{"left": "a", "right": arm, "wins_left": 900, "wins_right": 100} for arm in "bcd"])
+    study.import_votes([{"left": "b", "right": "c", "wins_left": 70, "wins_right": 60}])
+    return study
+
+
+def test_it_follows_the_goal_as_it_is_now(url):
+    """The winner is known, and then the order of the others is wanted: as if it had been from the beginning."""
+    study = decided(url)
+    assert study.verdict().kind == "winner"
+    study.set_after("rank")
+    found = pairs(study.allocate(100))
+    assert found == Counter(frozenset((duel.left, duel.right)) for duel in study.ask(100, allow_self=False))
+    assert not any("a" in pair for pair in found)
+    assert found == pairs(decided("sqlite://", after="rank").allocate(100))
+
+
+def test_it_follows_the_margin_as_it_is_now(url):
+    study = decided(url)
+    study.set_margin(0.02)
+    study.retire_arm("a")
+    found = pairs(study.allocate(200))
+    assert found == Counter(frozenset((duel.left, duel.right)) for duel in study.ask(200, allow_self=False))
+
+
+def test_it_says_when_nothing_is_left_to_ask(url):
+    study = decided(url)
+    with pytest.raises(NothingToAsk, match=r"'decided' has nothing left to ask: .*a is the winner") as error:
+        study.allocate(100)
+    assert "set_after('rank')" in str(error.value)
+    study.set_after("rank")
+    for first, second in ("bc", "bd", "cd"):
+        study.import_votes([{"left": first, "right": second, "wins_left": 9000, "wins_right": 1000}])
+    with pytest.raises(NothingToAsk) as error:
+        study.allocate(100)
+    assert "set_after" not in str(error.value)

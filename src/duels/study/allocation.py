@@ -1,15 +1,18 @@
 """Questions by the batch: how often to ask each pair, without asking it yet."""
 
-from typing import NamedTuple
+import copy
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
 
 from ..checks import check_int
-from ..errors import Conflict
+from ..errors import Conflict, NothingToAsk
 from .history import History
-from .log import Log
 from .player import Player
+
+if TYPE_CHECKING:
+    from .study import Study
 
 ASKED = 10_000  # questions that are looked at; a larger number is divided in the proportions of these
 MOST = 10**12
@@ -29,7 +32,7 @@ class Allocation(NamedTuple):
     times: int
 
 
-def allocate(study: Log, n: int) -> list[Allocation]:
+def allocate(study: "Study", n: int) -> list[Allocation]:
     """Return how often to ask each pair, see `Study.allocate`."""
     n = check_int("n", n, 1, MOST)
 
@@ -43,6 +46,12 @@ def allocate(study: Log, n: int) -> list[Allocation]:
         return _Ahead(history, study.player(history))
 
     ahead = study.read(copied)
+    verdict = study.verdict()
+    if study.goal.is_reached(verdict, study.tally):
+        more = "For another margin use set_margin"
+        if verdict.kind == "winner" and study.goal.after == "stop":
+            more += ", and for the order of the other arms set_after('rank')"
+        raise NothingToAsk(f"study {study.name!r} has nothing left to ask: {verdict} {more}.")
     times = ahead.pairs_of_next(min(n, ASKED))
     for pair, share in zip(times, _divided(n, np.array(list(times.values()), np.int64)).tolist()):
         times[pair] = share
@@ -58,6 +67,9 @@ class _Ahead(History):
 
     def __init__(self, history: History, player: Player) -> None:
         super().__init__(history.row, history.policy)
+        # What a verdict holds for, and needs, as it is now: that may have changed since the study was created.
+        self.goal, self.contradictions = history.goal, history.contradictions
+        self.imported, self.people = history.imported, copy.deepcopy(history.people)
         self.names, self.active, self.started_with = history.names.copy(), history.active.copy(), history.started_with
         self.wins, self.ties, self.repeated = history.wins.copy(), history.ties.copy(), history.repeated
         self._start_again()

@@ -127,6 +127,8 @@ class Study(Shown, Answering):
 
         Raises:
             Conflict: If the study was retired, or asks about each item once.
+            NothingToAsk: If the study has found out what it wants to know: the verdict, and all ranks if they are
+                wanted.
 
         Example:
             >>> study = duels.create_study(["a", "b"], storage="sqlite://")
