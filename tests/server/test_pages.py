@@ -21,7 +21,7 @@ from duels.server.pages import progress_of
 from duels.study import log
 from duels.study.board import board
 from duels.study.board_charts import plot_progress
-from duels.study.catalogue import create_study
+from duels.study.catalogue import create_study, load_study
 from duels.study.duels import iso_time
 from duels.study.standing import MOST_SHOWN
 from duels.study.study import Study
@@ -508,8 +508,8 @@ def test_the_page_says_how_far_the_ranking_is(people, admin):
     admin.post("/api/studies/order/import", content=votes, **send)
     text = people.page("/studies/order").text
     assert "After the winner rank the others" in text
-    assert "Go on until all ranks are certain: 1 of 3 ranks are certain." in text
-    assert "1 of 3 ranks are certain. Voting goes on until all are." in people.page("/studies/order/advanced").text
+    assert "Go on until all ranks are certain: 1 of 3 ranks is certain." in text
+    assert "1 of 3 ranks is certain. Voting goes on until all are." in people.page("/studies/order/advanced").text
     admin.post("/api/studies/order/import", content="left,right,winner\n" + "y,z,left\n" * 20, **send)
     assert "You can stop: 3 of 3 ranks are certain." in people.page("/studies/order").text
 
@@ -561,6 +561,27 @@ def test_a_winner_and_a_retired_study_are_marked_in_the_list(people, admin, stud
         r"search retired Winner: bm25 wins \d+ % of its comparisons \(\d+ to 100 %\) 3 arms · 80 answers ·", text
     )
     assert "Winner: bm25" in people.page("/studies/search").text
+
+
+@pytest.mark.parametrize("busy", [1, 100])
+def test_headline_and_estimate_are_of_the_same_answers(people, admin, app, study, monkeypatch, busy):
+    """Votes that come while the page is made; if there is no pause between them, it has no estimate."""
+    close = "bm25,dense,left\n" * 3 + "bm25,dense,right\n" * 2
+    votes = "left,right,winner\n" + close * 10 + "bm25,hybrid,left\ndense,hybrid,left\n" * 30
+    admin.post(f"{study}/import", content=votes, headers={"Content-Type": "text/csv"})
+    search, estimate, told = load_study("search", app.service.storage), app.service.standing, []
+
+    def standing(found):
+        if len(told) < busy:
+            duel = search.ask(allow_self=False)
+            told.append(search.tell(duel, "left"))
+        return estimate(found)
+
+    monkeypatch.setattr(app.service, "standing", standing)
+    text = people.page("/studies/search/advanced").text
+    seen = re.search(r"(\d+) answers to go (\d+) answers", text)
+    assert int(seen[2]) == 110 + min(busy, 2)
+    assert re.findall(r"About ([\d,]+) more answers are likely needed", text) == ([seen[1]] if busy == 1 else [])
 
 
 def test_progress_is_the_share_of_the_answers_that_are_likely_needed():

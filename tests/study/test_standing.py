@@ -118,7 +118,7 @@ def test_a_streak_of_a_million_is_no_trouble():
     found = stand([[0, 10**6], [0, 0]])
     assert found.chances[0] == ("arm 0", 1.0)
     assert (found.answers_median, found.answers_90) == (0, 0)
-    assert str(found) == "Chance to be the best: arm 0 100%. The verdict is known."
+    assert str(found) == "Chance to be the best: arm 0 >99 %. The verdict is known."
 
 
 def test_more_answers_leave_fewer_to_come():

@@ -225,11 +225,11 @@ class Service:
         return self._verdicts.get(study.id, lambda: verdict_data(study.verdict()), lambda: self._state_of(study))
 
     def standing(self, study: Study) -> Standing:
-        """Return the estimates before a study's verdict, computed once for each state of its log. Blocks.
+        """Return the estimates before a study's verdict, computed once for each state of the study. Blocks.
 
         They say nothing about a rate where nobody answers any more.
         """
-        found = self._standings.get(study.id, study.standing, lambda: (self.storage.generation, study.history().seq))
+        found = self._standings.get(study.id, study.standing, lambda: self._state_of(study))
         if measure_pace(study.history(), log.clock()).answers_an_hour is None:
             return found._replace(answers_an_hour=None, hours_median=None)
         return found

@@ -66,7 +66,7 @@ def find_best(
         concurrency: How many calls are made at the same time.
         confidence: The probability that no verdict of the study is ever wrong.
         margin: If above 0, a candidate may be declared practically tied with the best; see `create_study`. The same
-            call with another margin needs no new answers.
+            call with another margin keeps all answers, and asks more only if these do not suffice.
         orders: `"one"`, `"both"` or `"auto"`, see `Study.run`.
         about: What is to be found out: `"new-items"`, which candidate is best on prompts like these; `"these-items"`,
             which is best on exactly these, asked of a judge that may answer differently each time; or

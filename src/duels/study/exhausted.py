@@ -49,6 +49,9 @@ class Exhausted:
                 f"{'or' if advice else 'It ends with'} a margin of {100 * self.margin:g} %{' now' if advice else ''}"
             )
         told = f" {', '.join(advice)}." if advice else ""
+        if self.tied == asked:
+            every = "the only comparison" if asked == 1 else f"all {asked:,}"
+            return f"{self.arm} and {self.other} tied {every}.{told}"
         return f"{self.arm} won {self.won:,} of {asked:,}{ties} against {self.other}{coin}.{told}"
 
 

@@ -186,7 +186,7 @@ def _next(
     if retired:
         return _said("The study is retired: it asks nothing more. Late answers still count.")
     if verdict.kind == "winner" and goal.after == "rank":
-        known = f"{sum(certain)} of {len(certain)} ranks are certain."
+        known = f"{sum(certain)} of {len(certain)} ranks {'is' if sum(certain) == 1 else 'are'} certain."
         return _said(f"You can stop: {known}" if all(certain) else f"Go on until all ranks are certain: {known}")
     if verdict.kind == "winner":
         return _said("You can stop: the winner is known.")

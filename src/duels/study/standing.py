@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..errors import counted
+from ..errors import counted, percent
 from .about import NEW_ITEMS, THESE_ANSWERS
 from .certainty import certainty_of, log_closeness, losses_of
 from .tally import Bools, Floats, Ints, Tally, met, rank_arms
@@ -82,7 +82,7 @@ class Standing(NamedTuple):
     margin: float | None = None
 
     def __str__(self) -> str:
-        first = ", ".join(f"{one.arm} {one.chance:.0%}" for one in self.chances[:5] if one.chance >= 0.005)
+        first = ", ".join(f"{one.arm} {_format_chance(one.chance)}" for one in self.chances[:5] if one.chance >= 0.005)
         parts = [f"Chance to be the best: {first}."]
         if self.answers_median == 0:
             parts.append("The verdict is known.")
@@ -471,6 +471,11 @@ def _count_duels(tally: Tally) -> int:
 
 def _whole(number: float) -> int | None:
     return None if number >= MANY else math.ceil(number)
+
+
+def _format_chance(chance: float) -> str:
+    """An estimated chance is never quite 100 %."""
+    return ">99 %" if chance > 0.99 else f"{percent(chance)} %"
 
 
 def _rounded(number: int) -> str:
