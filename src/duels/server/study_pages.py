@@ -31,7 +31,6 @@ MAX_PAIRS = 300  # rows of the table of pairs; the API has all of them
 ARMS_PER_PAGE = 200  # rows of the tables of arms
 TABS = {"": "Results", "items": "Items", "voters": "Voters", "share": "Share", "settings": "Settings"}
 CHANGES_PER_PAGE = 20
-TRIES = 3  # to find verdict and estimate of the same answers, while others vote
 Number = Query(max_length=9)
 PageNumber = Annotated[str, Query(alias="page", max_length=20)]
 
@@ -133,16 +132,12 @@ def advanced_page(request: Request, study: str, service: ServiceDep, at: PageNum
         return to_signin(request)
     found = service.study(study)
     retired, said = service.described(found)["retired"], None
-    for _ in range(TRIES):
-        shown = service.board(found)
-        verdict = shown["verdict"]
-        is_open = verdict["kind"] == "not yet" and verdict["leader"] is not None and not retired
-        estimate = service.standing(found) if is_open and verdict["arms"] <= MOST_SHOWN else None
-        if estimate is None:
-            break
+    shown = service.board(found)
+    verdict = shown["verdict"]
+    if verdict["kind"] == "not yet" and verdict["leader"] is not None and not retired and verdict["arms"] <= MOST_SHOWN:
+        estimate = service.standing(found)
         if found.history().seq == shown["study"]["seq"]:  # else an answer came between the two, and they may not agree
             said = f"An estimate, which allows for luck so far. {estimate}"
-            break
     most_met = sorted(shown["pairs"], key=lambda pair: -pair["duels"])
     pages, on_page = pages_of(len(shown["leaderboard"]), at)
     return tab_page(
