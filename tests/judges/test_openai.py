@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import gzip
 import json
 import logging
 import math
@@ -11,6 +12,7 @@ import sys
 import threading
 import time
 import urllib.request
+import zlib
 from collections import Counter
 from email.utils import formatdate
 from pathlib import Path
@@ -216,6 +218,42 @@ def test_the_time_limit_is_for_the_whole_call():
         assert "did not answer within 0.3 seconds" in str(error)
         thread.join(20)
         assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_reply_is_read_up_to_a_megabyte(packed):
+    """Counted after unpacking: four megabytes of gzip can hold four gigabytes. No more than that is read."""
+    sent = []
+
+    def pour(listener):
+        connection, _ = listener.accept()
+        packer = zlib.compressobj(wbits=31)
+        piece = b" " * 1_000_000
+        with connection:
+            kind = b"Content-Encoding: gzip\r\n" if packed else b""
+            try:
+                connection.sendall(b"HTTP/1.1 200 OK\r\n" + kind + b"Connection: close\r\n\r\n")
+                while len(sent) < 1000:
+                    connection.sendall(packer.compress(piece) + packer.flush(zlib.Z_SYNC_FLUSH) if packed else piece)
+                    sent.append(1)
+            except OSError:
+                pass
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=pour, args=(listener,))
+        thread.start()
+        error = refused(openai(f"http://127.0.0.1:{listener.getsockname()[1]}/v1", "fake", timeout=20))
+        assert "sent more than 1,000,000 bytes: expected a chat completion" in str(error)
+        thread.join(20)
+        assert not thread.is_alive()
+    assert len(sent) < 1000
+
+
+def test_a_packed_reply_is_read(server):
+    server.next.append(Reply(200, gzip.compress(completion("Because. [[A]]")), {"Content-Encoding": "gzip"}))
+    assert ask(openai(server.url, "fake")).answer == "left"
+    server.next.append(Reply(200, b"xxxx", {"Content-Encoding": "br"}))
+    assert "packed as br" in str(refused(openai(server.url, "fake")))
 
 
 @pytest.mark.parametrize(

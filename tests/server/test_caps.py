@@ -7,6 +7,7 @@ import pytest
 import sqlalchemy as sa
 from starlette.testclient import TestClient
 
+from duels.server import limits
 from duels.server.app import create_app
 from duels.server.limits import Limits, Rate
 from duels.storage.registry import open_storage
@@ -202,3 +203,33 @@ def test_a_deleted_study_leaves_no_counts(app, admin, study, storage):
     assert admin.delete(study).status_code == 204
     with storage.lock:
         assert storage.connection().execute(sa.text("SELECT count(*) FROM link_votes")).scalar() == 0
+
+
+def test_many_new_voters_of_one_address_have_to_wait_and_are_noticed(app, admin, study, monkeypatch):
+    """1,200 votes by fresh cookies of one address in seconds must not pass unnoticed, even without caps."""
+    now = [1000.0]
+    monkeypatch.setattr(limits.time, "monotonic", lambda: now[0])
+    app.service.limits = FAST._replace(new_voters=Rate(1, 5))
+    at = link_of(admin, study, name="the link for all")
+    crowd = [Voter(app, at) for _ in range(8)]
+    answers = [voter.client.post(f"{at}/ask", json={}) for voter in crowd]
+    assert [answer.status_code for answer in answers] == [200] * 5 + [429] * 3
+    assert answers[-1].json()["error"]["message"] == "too many new voters come from here: try again in 1 s"
+    assert [crowd[0].vote(), Voter(app, at, "192.0.2.2").vote()] == [200, 200]  # others, and those who are known
+    now[0] += 2
+    assert crowd[-1].vote() == 200
+    (notice,) = admin.get(f"{study}/voters").json()["notices"]
+    assert "through the link “the link for all”" in notice
+    with TestClient(app, "http://localhost") as browser:
+        browser.post("/signin", data={"token": admin.token})
+        assert "Too many new voters came from one network address" in browser.get("/studies/search/voters").text
+    with app.service.storage.lock:
+        rows = app.service.storage.connection().exec_driver_sql("SELECT settings FROM keys").scalars()
+        assert not any("192.0.2" in row for row in rows)
+    assert Limits().new_voters.burst <= 120
+
+
+def test_links_where_nothing_stands_out_have_no_notice(app, admin, study):
+    at = link_of(admin, study)
+    assert [Voter(app, at).vote() for _ in range(5)] == [200] * 5
+    assert admin.get(f"{study}/voters").json()["notices"] == []

@@ -8,6 +8,7 @@ import socket
 import threading
 import time
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import httpx2 as httpx
 import pytest
@@ -20,7 +21,7 @@ from duels.server.security import SESSION_LASTS
 from duels.server.serving import Server
 from duels.storage.storage import Storage
 from duels.study import log
-from duels.study.catalogue import load_study
+from duels.study.catalogue import create_study, load_study
 
 from .conftest import run_duels
 
@@ -133,6 +134,10 @@ def test_the_first_start_prints_a_link_that_opens_and_later_ones_do_not(serve):
     [
         ([], "there is no admin token yet, and 0.0.0.0 can be reached from other machines"),
         (["--open"], "--open on 0.0.0.0 would give everybody access"),
+        (
+            ["--open", "--host", "127.0.0.1", "--public-url", "https://duels.example.org"],
+            "--open with --public-url 'https://duels.example.org' would give access to everybody who can reach that",
+        ),
     ],
 )
 def test_serving_to_others_without_a_token_is_refused(tmp_path, options, words):
@@ -429,3 +434,31 @@ def test_a_clock_that_jumps(storage, admin, app, study, monkeypatch):
     again = load_study("search", Storage(storage.url))
     assert again.check() == len(again.events())
     assert len(again.history().answered) == answers
+
+
+def test_a_server_runs_no_file_that_its_database_names(serve, tmp_path):
+    """Whoever can write to the database chooses the file. With an option, it must be the one that was there before."""
+    mine, ran = tmp_path / "mine.py", tmp_path / "ran"
+    example = (Path(__file__).parents[2] / "examples" / "my_policy.py").read_text()
+    mine.write_text(f"{example}\n\nopen({str(ran)!r}, 'w').close()\n")
+    url = f"sqlite:///{tmp_path}/duels.db"
+    create_study(["a", "b", "c"], "search", url, str(mine))
+    ran.unlink()
+
+    def ask(*options):
+        live = serve(url, *options, environment={"DUELS_TOKEN": TOKEN})
+        live.token = TOKEN
+        with live.client() as client:
+            said = client.post(f"{STUDY}/ask", json={})
+            assert client.get(f"{STUDY}/results").status_code == 200
+        assert live.stop() == 0
+        return said.status_code, said.text
+
+    status, words = ask()
+    assert (status, "this server does not run" in words, ran.exists()) == (409, True, False)
+    assert ask("--policy-files")[0] == 200
+    assert ran.exists()
+    ran.unlink()
+    mine.write_text(mine.read_text() + "# changed\n")
+    status, words = ask("--policy-files")
+    assert (status, "is not the one that the study was created with" in words, ran.exists()) == (409, True, False)

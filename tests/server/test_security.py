@@ -2,12 +2,15 @@
 
 import asyncio
 import hmac
+import html
 import json
 import logging
+import re
 from types import SimpleNamespace
+from urllib.parse import quote, unquote
 
 import pytest
-from routes import Place, bearer, by_cookie, routes_of
+from routes import ARMS, Place, bearer, by_cookie, routes_of
 from starlette.testclient import TestClient
 
 from duels.errors import StorageError
@@ -574,3 +577,32 @@ def test_signing_in_leads_nowhere_else(anybody, place, next_, goes):
     sent = anybody.post("/signin", data={"token": place.admin_token, "next": next_})
     assert (sent.status_code, sent.headers["location"]) == (303, goes)
     assert "set-cookie" in sent.headers
+
+
+@pytest.mark.parametrize("name", ["a b", "Größe", "200 % sure?", "a&b", "x;y+z"])
+def test_signing_in_leads_back_to_any_study(anybody, place, storage, name):
+    create_study(ARMS, name, storage)
+    at = f"/studies/{quote(name, safe='')}/share"
+    sent = anybody.get(f"{at}?a=b%20c")
+    form = anybody.get(sent.headers["location"])
+    (wanted,) = re.findall(r'name="next" value="([^"]*)"', form.text)
+    after = anybody.post("/signin", data={"token": place.admin_token, "next": html.unescape(wanted)})
+    assert unquote(after.headers["location"]) == unquote(f"{at}?a=b%20c")
+    assert anybody.get(after.headers["location"]).status_code == 200
+
+
+def test_revoking_says_who_cannot_sign_in_any_more(session, place, storage):
+    def ends():
+        return dict(re.findall(r'data-name="([^"]*)" data-ends="([^"]*)"', session.get("/tokens").text))
+
+    assert ends() == {"boss": "you and everybody", "spare": ""}
+    other, _ = make_key(storage, "admin", "second")
+    assert ends() == {"boss": "you", "spare": "", "second": ""}
+    revoke_key(storage, other.id, ("admin",))
+    assert ends() == {"boss": "you and everybody", "spare": ""}
+
+
+def test_a_setting_nested_too_deeply_is_refused(session, place):
+    answer = session.get(f"/studies/{place.tuning.name}/rendered", params={"setting": "[" * 5_000})
+    assert answer.status_code == 400
+    assert "not JSON" in answer.text

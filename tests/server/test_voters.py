@@ -179,10 +179,23 @@ def test_a_forgotten_voter_is_a_new_one_with_a_new_number(farm, link, admin, per
     assert farm.check() > 0
 
 
+# With letters of other alphabets, with zeros before the number, and with letters that look like digits.
+ALIKE = (
+    "V\u043eter 1",
+    "\u03bd\u03bf\u03c4\u03b5r 2",
+    "VOT\u0395R 3",
+    "V0ter 4",
+    "Voter 01",
+    "Voter 0",
+    "Voter l",
+    "Voter 1O",
+)
+
+
 def test_programs_and_files_cannot_be_voters_of_links(farm, link, admin, person):
     vote(person(), link)
     at = "/api/studies/farm"
-    for name in ("Voter 1", "voter 1", "VOTER  1", " Voter 1 ", "Voter\u00a01", "Ｖoter １", "Voter 99"):
+    for name in ("Voter 1", "voter 1", "VOTER  1", " Voter 1 ", "Voter\u00a01", "Ｖoter １", "Voter 99", *ALIKE):
         for path, body in (("ask", {}), ("tell", {"duel": 0, "winner": "left"})):
             sent = admin.post(f"{at}/{path}", json={**body, "voter": name})
             assert sent.status_code == 400, name
@@ -208,7 +221,10 @@ def test_what_was_exported_can_be_imported_elsewhere_and_again(farm, link, perso
     assert [vote.voter for vote in third.votes()] == ["Voter 1 (imported)"]
 
 
-@pytest.mark.parametrize("name", ["Voter", "Voter 0", "voter 02", "voter1", "demo voter 3", "Voter 7 (imported)", "7"])
+@pytest.mark.parametrize(
+    "name",
+    ["Voter", "Voter VII", "Voter one", "Waiter 2", "Voter Olli", "voter1", "demo voter 3", "Voter 7 (imported)", "7"],
+)
 def test_other_names_are_free(farm, name):
     assert not is_reserved(name)
     farm.tell(farm.ask(voter=name), "left", voter=name)

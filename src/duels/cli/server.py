@@ -32,6 +32,10 @@ def serve(
     ] = None,
     demo: Annotated[bool, typer.Option("--demo", help="Serve an example study with simulated voters.")] = False,
     open_to_all: Annotated[bool, typer.Option("--open", help="No sign-in; only with --host 127.0.0.1.")] = False,
+    policy_files: Annotated[
+        bool,
+        typer.Option("--policy-files", help="Run policies from Python files that studies name, if they are unchanged."),
+    ] = False,
     log: Annotated[
         str | None, typer.Option(help="Format of the log, words or json; by default words on a terminal, else json.")
     ] = None,
@@ -56,6 +60,7 @@ def serve(
         log_form=log,
         verbose=verbose,
         trusted_proxies=trusted_proxy or (),
+        policy_files=policy_files,
     )
 
 

@@ -9,6 +9,7 @@ import re
 import ssl
 import time
 import weakref
+import zlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ from .verdicts import Template, template_of, verdict_of
 if TYPE_CHECKING:
     import httpx2
 
+MOST_BYTES = 1_000_000  # of a reply, unpacked
+UNPACKED = ("content-encoding", "content-length", "transfer-encoding")  # headers that are no longer true then
 IDLE = 3.0  # seconds that an idle connection is kept: servers close theirs after 5 or more
 MESSAGE = 300  # characters of a server's own message
 SECRET = 8  # characters that a key has at least; local servers are given words such as EMPTY, which may occur anywhere
@@ -144,7 +147,10 @@ class OpenAIJudge:
         try:
             async with asyncio.timeout(self._timeout):
                 url = f"{self._url}/chat/completions"
-                return await self._client().post(url, content=body, headers=self._headers())
+                async with self._client().stream("POST", url, content=body, headers=self._headers()) as response:
+                    content = await self._read(response)
+                    plain = {name: value for name, value in response.headers.items() if name not in UNPACKED}
+                    return httpx2.Response(response.status_code, headers=plain, content=content)
         except TimeoutError:
             raise JudgeError(f"{self._url} did not answer within {self._timeout:g} seconds: see `timeout`") from None
         except httpx2.ConnectError as error:
@@ -154,6 +160,26 @@ class OpenAIJudge:
         except httpx2.RequestError as error:
             text = self._clean(str(error), MESSAGE)
             raise JudgeError(f"the connection to {self._url} broke ({text or type(error).__name__})") from None
+
+    async def _read(self, response: "httpx2.Response") -> bytes:
+        """Read a reply, unpacked, and refuse a long one: a server at fault must not take all memory.
+
+        Raises:
+            JudgeError: If it is too long, or packed in a way that was not asked for.
+        """
+        packing, content = response.headers.get("content-encoding", "").strip().lower(), bytearray()
+        if packing not in ("", "identity", "gzip"):
+            raise JudgeError(f"{self._url} sent a reply packed as {packing[:20]}: expected gzip, or not packed")
+        unpacker = zlib.decompressobj(wbits=31) if packing == "gzip" else None  # 31: gzip
+        async for piece in response.aiter_raw():
+            room = MOST_BYTES + 1 - len(content)
+            try:
+                content += piece if unpacker is None else unpacker.decompress(piece, room)
+            except zlib.error:
+                raise JudgeError(f"the connection to {self._url} broke (its reply cannot be unpacked)") from None
+            if len(content) > MOST_BYTES:
+                raise JudgeError(f"{self._url} sent more than {MOST_BYTES:,} bytes: expected a chat completion")
+        return bytes(content)
 
     def _client(self) -> "httpx2.AsyncClient":
         import httpx2  # takes a tenth of a second
@@ -166,7 +192,8 @@ class OpenAIJudge:
 
     def _headers(self) -> dict[str, str]:
         key = self._key()
-        return {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+        plain = {"Content-Type": "application/json", "Accept-Encoding": "gzip"}
+        return plain | ({"Authorization": f"Bearer {key}"} if key else {})
 
     def _answer(self, reply: Json) -> Answer:
         """The answer in a chat completion; errors mean that it is not one."""

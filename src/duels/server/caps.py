@@ -1,12 +1,24 @@
-"""Caps on the votes of a link: in total, per voter, and per network address. By default a link has none."""
+"""Caps on the votes of a link: in total, per voter, and per network address. By default a link has none.
+
+Whether new voters crowd in from one address is noted with the link, without the address.
+"""
 
 import hashlib
 import hmac
 
-from ..errors import InvalidInput
-from ..study.ballots import Caps
-from .keys import Key
+import sqlalchemy as sa
 
+from ..errors import InvalidInput
+from ..storage.storage import Storage, Write
+from ..study import log
+from ..study.ballots import Caps
+from ..study.duels import iso_time
+from .errors import Refused
+from .keys import Key, change_key, key_in, list_keys
+from .limits import Rate, Rates
+
+CROWDED = "crowded"  # the setting of a link with the time when new voters of one address last had to wait
+ONCE_A_MINUTE = Rate(1 / 60, 1)
 SETTINGS = ("max_votes", "max_votes_per_voter", "max_votes_per_address")  # of a link
 
 
@@ -41,3 +53,29 @@ def check_per_voter(votes: int | None, most: int | None, usual: int) -> None:
             f"max_votes_per_voter is {most:,}, but each voter is asked for {wanted:,} votes, {whose}: expected at "
             "least as many. Raise it, or give the link a smaller number of votes each"
         )
+
+
+def note_crowd(storage: Storage, rates: Rates, link: Key) -> None:
+    """Note with a link that too many new voters came from one address, once a minute. Blocks."""
+    try:
+        rates.spend((CROWDED, str(link.id)), ONCE_A_MINUTE)
+    except Refused:
+        return
+
+    def write(connection: sa.Connection) -> None:
+        found = key_in(storage, connection, link.id)
+        if found is not None:
+            change_key(connection, found, **{CROWDED: log.clock()})
+
+    storage.write(Write(write))
+
+
+def crowds(storage: Storage, study: int) -> list[str]:
+    """Return a sentence about each link of a study where new voters of one address had to wait. Blocks."""
+    return [
+        f"Too many new voters came from one network address at once through the link “{link.name or link.id}”, last at "
+        f"{iso_time(link.settings[CROWDED])}, and had to wait. Either many people share that address, or somebody "
+        "votes with many cookies: see who stands out, and consider caps or invitations."
+        for link in list_keys(storage, ("vote",), study)
+        if CROWDED in link.settings
+    ]

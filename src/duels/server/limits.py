@@ -35,6 +35,7 @@ class Limits(NamedTuple):
     stuck_seconds: float = 60.0  # without progress while the client does not read the response
     voter: Rate = Rate(5, 40)  # a vote is two requests
     address: Rate = Rate(100, 400)  # all voters at one address, such as an office behind one router
+    new_voters: Rate = Rate(1, 100)  # of one link, at one address: a lecture hall may share one
     signin: Rate = Rate(0.2, 10)  # failed attempts from one address
     token: Rate = Rate(1, 100)  # requests with wrong tokens from one address
 
@@ -70,7 +71,7 @@ class Rates:
         self._buckets: OrderedDict[tuple[str, ...], tuple[float, float]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def spend(self, who: tuple[str, ...], rate: Rate) -> None:
+    def spend(self, who: tuple[str, ...], rate: Rate, found: str = "too many requests") -> None:
         """Count one action.
 
         It uses the monotonic clock, so a jump of the system clock locks nobody out.
@@ -87,7 +88,7 @@ class Rates:
                 self._buckets.popitem(last=False)
         if left < 1:
             wait = max(1, math.ceil((1 - left) / rate.per_second))
-            raise Refused(429, f"too many requests: try again in {wait} s", retry=wait)
+            raise Refused(429, f"{found}: try again in {wait} s", retry=wait)
 
     def remember(self, what: tuple[str, ...]) -> None:
         """Remember an event for as long as there is room."""

@@ -158,7 +158,7 @@ def _own_path(path: str) -> str:
 
 def to_signin(request: Request) -> Response:
     """Redirect to the form for a token, and back afterwards."""
-    asked = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    asked = quote(request.scope["path"]) + (f"?{request.url.query}" if request.url.query else "")
     return RedirectResponse(f"/signin?next={quote(asked, safe='')}", 303)
 
 
@@ -227,9 +227,14 @@ def studies_page(request: Request, service: ServiceDep) -> Response:
 @router.get("/tokens")
 def tokens_page(request: Request, service: ServiceDep) -> Response:
     """List the tokens, with a form for a new one."""
-    if signed_in(request, service) is None:
+    session = signed_in(request, service)
+    if session is None:
         return to_signin(request)
-    tokens = [token_out(key) for key in list_keys(service.storage, KINDS)]
+    known = list_keys(service.storage, KINDS)
+    admins = [key.id for key in known if key.kind == "admin" and key.revoked is None]
+    ends = {key: "everybody" for key in admins if len(admins) == 1} | {session.parent_id: "you"}
+    ends |= {key: "you and everybody" for key in admins if len(admins) == 1 and key == session.parent_id}
+    tokens = [token_out(key) | {"ends": ends.get(key.id, "")} for key in known]
     changes = changes_of(None, service, None, MOST_CHANGES)["changes"]
     return page(request, service, "tokens.html", tokens=tokens, changes=changes)
 

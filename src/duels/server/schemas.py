@@ -463,6 +463,7 @@ class VotersOut(BaseModel):
     voters: list[VoterOut]
     next: Annotated[int | None, Field(description="Send this as `after` for the next page; null at the end.")]
     remarks: Annotated[list[VoterRemark], Field(description="What stands out, of 20 voters of each kind at most.")]
+    notices: Annotated[list[str], Field(description="Links through which too many new voters came from one address.")]
 
 
 class Withdraw(RequestBody):

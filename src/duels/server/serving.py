@@ -13,6 +13,7 @@ import threading
 from collections.abc import Sequence
 from types import FrameType
 from typing import Any
+from urllib.parse import urlsplit
 
 import uvicorn
 
@@ -79,6 +80,7 @@ def serve(
     verbose: bool = False,
     limits: Limits | None = None,
     trusted_proxies: Sequence[str] = (),
+    policy_files: bool = False,
 ) -> None:
     """Serve until SIGINT or SIGTERM.
 
@@ -95,6 +97,7 @@ def serve(
         limits: Sizes and rates of requests.
         trusted_proxies: Addresses or networks of proxies whose `X-Forwarded-For` is used; by default this machine and
             the variable FORWARDED_ALLOW_IPS.
+        policy_files: Whether to run policies that are in Python files which the database names, if these are unchanged.
 
     Raises:
         InvalidInput: If the options would leave the server open or locked, or the address cannot be used.
@@ -104,6 +107,11 @@ def serve(
     trusted = networks_of(trusted_proxies)
     if open_to_all and not local:
         raise InvalidInput(f"--open on {host} would give everybody access: use it with --host 127.0.0.1 only")
+    if open_to_all and public_url and not is_loopback(urlsplit(public_url).hostname or ""):
+        raise InvalidInput(
+            f"--open with --public-url {cut(public_url, 100)} would give access to everybody who can reach that "
+            "address: leave one of them out"
+        )
     found = existing_storage(storage)  # a refused start must not create a database
     fresh = found is None or not any(key.revoked is None for key in list_keys(found, ("admin",)))
     if fresh and not local and not token:
@@ -113,6 +121,7 @@ def serve(
         )
     store = open_storage(storage)
     store.set_lock_timeout(LOCK_TIMEOUT)
+    store.policy_files = "unchanged" if policy_files else "none"
     if token:
         make_key(store, "admin", "DUELS_TOKEN", secret=token)
     form = log_form or ("words" if sys.stderr.isatty() else "json")

@@ -30,7 +30,7 @@ def rendered(
     found = service.tuning(study)
     try:
         wanted = json.loads(setting)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InvalidInput("the setting is not JSON: expected a value for each parameter") from None
     (shown,) = shown_settings(found, [found.space.check(wanted)])
     response = output_response(shown, scripts_allowed(found))

@@ -3,6 +3,7 @@
 from urllib.parse import urlencode
 
 from ..study.voters import SORTS, ordered, remarks_of, rows_of, summary_of
+from .caps import crowds
 from .service import AnyStudy, Json, Service
 
 EACH = 50  # voters on a page
@@ -32,6 +33,7 @@ def shown_voters(service: Service, study: AnyStudy, search: str, sort: str, reve
     return {
         "summary": summary_of(found),
         "remarks": remarks_of(found),
+        "notices": crowds(service.storage, study.id),
         "void": study.history().void,
         "search": search,
         "sort": sort,

@@ -25,7 +25,7 @@ from ..study.invitations import invited_voter
 from ..study.items import Output
 from ..study.study import Study
 from ..study.voter_settings import VoterSettings, voter_settings_of
-from .caps import caps_of
+from .caps import caps_of, note_crowd
 from .errors import Refused, answer_to, error_responses
 from .keys import LINKS, Key, Ticket, is_paused, key_in, past_link, read_ticket, sign_ticket, voter_digest
 from .rendering import bytes_of
@@ -71,10 +71,18 @@ class Voter:
     """A person with a link, identified by a random cookie, of which only a digest is stored; or by the link itself."""
 
     def __init__(
-        self, service: Service, link: Link, secret: str, cookie: str, caps: Caps | None, is_new: bool = False
+        self,
+        service: Service,
+        link: Link,
+        secret: str,
+        cookie: str,
+        caps: Caps | None,
+        address: str,
+        is_new: bool = False,
     ) -> None:
         self.service, self.link, self.key, self.study = service, link, link.key, link.study
         self._secret, self._cookie, self.caps, self.is_new = secret, cookie, caps, is_new
+        self._place = ("new", str(link.key.id), address)
         self.who: Who = Invited(link.key.id) if link.is_invitation else voter_digest(link.key, cookie)
 
     @property
@@ -94,6 +102,22 @@ class Voter:
         if progress.done in (None, "goal") and (full or ballots.is_full(self.service.storage, self.caps)):
             return progress._replace(done="full")
         return progress
+
+    async def admit(self) -> None:
+        """Count somebody who comes for the first time; too many at once from one address have to wait.
+
+        Raises:
+            Refused: With status 429.
+        """
+        try:
+            self.service.rates.spend(self._place, self.service.limits.new_voters, "too many new voters come from here")
+        except Refused:
+            await self.service.background.vote(note_crowd, self.service.storage, self.service.rates, self.key)
+            raise
+
+    def send_away(self) -> None:
+        """Take back `admit`: there was no question, so there is no new voter."""
+        self.service.rates.give_back(self._place)
 
     def remember(self, response: Response) -> None:
         """Set the cookie, for this link only: for other links the voter has other cookies."""
@@ -177,13 +201,13 @@ async def voter(request: Request, link: LinkPath, service: ServiceDep) -> Voter:
     found = await open_link(service, link)
     cookie, address = request.cookies.get(VOTER, ""), address_of(request)
     caps = caps_of(found.key, link, address)
-    voter = Voter(service, found, link, cookie, caps)
+    voter = Voter(service, found, link, cookie, caps, address)
     known = found.is_invitation or (bool(cookie) and await service.background.vote(_is_known, service, voter.who))
     number = str(found.key.id)
     service.rates.spend(("address", number, address), service.limits.address)
     if known:
         service.rates.spend(("voter", number, str(voter.who)), service.limits.voter)
-    return voter if known else Voter(service, found, link, secrets.token_urlsafe(16), caps, is_new=True)
+    return voter if known else Voter(service, found, link, secrets.token_urlsafe(16), caps, address, is_new=True)
 
 
 def _is_known(service: Service, who: Who) -> bool:
@@ -257,12 +281,16 @@ async def ask(voter: Voting, body: MoreVotes | None = None) -> Response:
     progress = await voter.service.background.vote(voter.progress, more)
     ballot = None
     if progress.done is None:
+        if voter.is_new:
+            await voter.admit()
         try:
             ballot = await voter.service.write(
                 voter.key, voter.study, lambda found: ballots.asking(found, voter.key.id, voter.who, voter.caps)
             )
         except NothingToAsk:
             # somebody else was asked the last question
+            if voter.is_new:
+                voter.send_away()
             progress = await voter.service.background.vote(voter.progress, more)
             progress = progress._replace(done=progress.done or "asked")
     response = _json(await question(voter, ballot, progress))

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar, cast
 
 import sqlalchemy as sa
 
@@ -30,6 +30,10 @@ WRITER = "duels-writer"  # the name of the thread that writes for callers of `po
 T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
 EventRow = Sequence[Any]  # the fields of an `Event`, as the database returns them
+
+
+# Which policies run that are in Python files: all, those that are unchanged since the study was created, or none.
+PolicyFiles = Literal["all", "unchanged", "none"]
 
 
 class StudyRow(NamedTuple):
@@ -145,6 +149,7 @@ class Storage(Connections):
         self._state = _TransactionState()
         self.histories = Histories()
         self.compile: Callable[[Policy], None] | None = None  # compiles a policy before its first question, if set
+        self.policy_files: PolicyFiles = "all"
         names, mark = ("study_id", *EVENT_COLUMNS), "?" if self.is_sqlite else "%s"
         self._insert = f"INSERT INTO events ({', '.join(names)}) VALUES ({', '.join([mark] * len(names))})"
         self.write_failure: str | None = None  # why the last commit failed, if the database was the reason

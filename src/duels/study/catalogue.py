@@ -27,7 +27,7 @@ from . import log
 from .about import About
 from .duels import iso_time
 from .goal import goal_of, new_goal
-from .history import History
+from .history import History, digest_of_file
 from .record import next_event
 from .study import Study
 
@@ -123,7 +123,8 @@ def create_study(
     seed = check_int("seed", seed, 0, 2**63 - 1)
     lease = checked_lease(lease)
     store = open_storage(storage or DEFAULT)
-    source = {"source": str(chosen.source)} if chosen.source and str(chosen.source).endswith(".py") else {}
+    path = str(chosen.source) if chosen.source and str(chosen.source).endswith(".py") else None
+    source = {} if path is None else {"source": path, "source_digest": digest_of_file(path)}
     row = StudyRow(
         id=0,  # given by the database
         name=name,

@@ -4,23 +4,25 @@ The same log gives the same record, the same policy state and the same next ques
 """
 
 import copy
+import hashlib
 import io
 import json
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from ..engine import loop
-from ..errors import DuelsError
+from ..errors import Conflict, DuelsError
 from ..files import packed_arrays
 from ..policies import Policy
 from ..policies import policy as find_policy
 from ..storage.batches import Batch
-from ..storage.storage import StudyRow
+from ..storage.storage import PolicyFiles, StudyRow
 from .about import THESE_ANSWERS
 from .asked_items import AskedItems, ItemSet, Place, item_set_of
 from .goal import Goal
@@ -52,6 +54,7 @@ class History(Record):
     def __init__(self, row: StudyRow, policy: Policy | None = None) -> None:
         super().__init__(row)
         self._policy = policy
+        self.policy_files: PolicyFiles = "all"  # which policies that are in Python files may run
         self.compiles = False  # whether a policy on many arms is compiled before its first question
         self._player: Player | None = None
         self._folded = 0  # how many of `answered` the player includes
@@ -73,8 +76,23 @@ class History(Record):
         """
         if self._policy is None:
             source, parameters = self.row.settings.get("source"), self.row.policy.partition(":")[2]
+            if source:
+                self._check_file(source)
             self._policy = find_policy(f"{source}:{parameters}" if source and parameters else source or self.row.policy)
         return self._policy
+
+    def _check_file(self, source: str) -> None:
+        """Refuse a policy's file that may not run here; whoever can write to the database chooses which file it is."""
+        if self.policy_files == "none":
+            raise Conflict(
+                f"study {self.row.name!r} is asked by a policy in a Python file, which this server does not run: start "
+                "it with --policy-files, or create the study with a built-in policy"
+            )
+        if self.policy_files == "unchanged" and digest_of_file(source) != self.row.settings.get("source_digest"):
+            raise Conflict(
+                f"the Python file of the policy of study {self.row.name!r} is not the one that the study was created "
+                "with: restore that file, or create another study"
+            )
 
     def use(self, policy: Policy | None) -> None:
         """Set a policy that cannot be found by its name."""
@@ -458,3 +476,11 @@ def _mixed(shares: np.ndarray, imports: np.ndarray) -> np.ndarray:
 
 def _serialised(plain: dict[str, object], arrays: dict[str, np.ndarray]) -> bytes:
     return packed_arrays(arrays | {"plain": np.frombuffer(json.dumps(plain).encode(), np.uint8)})
+
+
+def digest_of_file(path: str) -> str | None:
+    """Return the digest of a file; None if it cannot be read."""
+    try:
+        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+    except OSError:
+        return None

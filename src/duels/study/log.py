@@ -149,6 +149,7 @@ class Log:
     def _begun(self) -> History:
         history = History(self._row, self._policy)
         history.compiles = self._storage.compile is not None
+        history.policy_files = self._storage.policy_files
         return history
 
     def _restore(self) -> None:
@@ -285,6 +286,7 @@ class Log:
             DamagedStudy: If the log is not what was written.
         """
         replayed, compare = History(self._row, self._policy), True
+        replayed.policy_files = self._storage.policy_files
 
         for event in self.read_log(self.history().seq):
             if event.kind == "ask" and compare:

@@ -58,6 +58,23 @@ def study_name(name: object) -> str:
     return name
 
 
+# Letters of other alphabets that look like those of "voter", in lower case, and as what they are read.
+ALIKE = {
+    ord(letter): plain
+    for plain, letters in {
+        "v": "\u0475\u03bd\u1d20\u13d9",
+        "o": "\u043e\u03bf\u0585\u1d0f0",
+        "t": "\u0442\u03c4\u1d1b\u13a2",
+        "e": "\u0435\u03b5\u04bd\u1d07\u13ac",
+        "r": "\u0433\u1d26\u0280\u13a1",
+    }.items()
+    for letter in letters
+}
+
+
+LIKE_DIGITS = "lIoO"  # letters that look like digits
+
+
 class LinkVoter(str):
     """The name of somebody who votes through a link. Only the server gives these names, see `link_voter`."""
 
@@ -68,11 +85,14 @@ def link_voter(number: int) -> LinkVoter:
 
 
 def is_reserved(name: str) -> bool:
-    """Return whether a name is, or looks like, that of somebody who votes through a link: "Voter 7", "voter  7"."""
-    if not name.rstrip()[-1:].isdigit():
+    """Return whether a name is, or looks like, that of somebody who votes through a link: "Voter 7", "voter  07"."""
+    last = name.rstrip()[-1:]
+    if not (last.isdigit() or last in LIKE_DIGITS):
         return False
-    plain = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
-    return re.fullmatch(r"voter (?!0)\d{1,18}", plain) is not None
+    word, _, number = " ".join(unicodedata.normalize("NFKC", name).split()).partition(" ")
+    if word.casefold().translate(ALIKE) != "voter" or not re.fullmatch(rf"[\d{LIKE_DIGITS}]+", number):
+        return False
+    return any(letter.isdigit() for letter in number) or set(number) <= set("lI")
 
 
 def voter_name(voter: object) -> str | None:

@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query
 
 from ...study.voters import ordered, remarks_of, rows_of, summary_of
 from ...study.withdrawing import WITHDREW
+from ..caps import crowds
 from ..errors import error_responses
 from ..schemas import VotersOut, Withdraw, Withdrawn
 from ..security import Admin, ServiceDep, changing
@@ -35,6 +36,7 @@ def voters(
         "voters": rows_of(found, chosen[after : after + limit]),
         "next": after + limit if more else None,
         "remarks": remarks_of(found),
+        "notices": crowds(service.storage, study.id),
     }
 
 
