@@ -20,6 +20,7 @@ _HOMES = {
     "Policy": "policies",
     "policy": "policies",
     "simulate": "simulation",
+    "ChangingPreferences": "simulation",
     "Experiment": "experiments.running",
     "run_experiment": "experiments.running",
     "Race": "experiments.race",
@@ -127,7 +128,7 @@ if TYPE_CHECKING:
     from .problems import load_matrix, problem
     from .rating.table import ratings
     from .results import Results, load_results
-    from .simulation import simulate
+    from .simulation import ChangingPreferences, simulate
     from .study.analysis import Analysis, analyse
     from .study.best import find_best, find_best_async
     from .study.catalogue import create_study, load_study

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .errors import UnknownName
+from .errors import InvalidInput, UnknownName
 from .preference import PreferenceMatrix
 
 NOTIONS = ("condorcet", "copeland", "borda", "weak", "strong")
@@ -50,9 +50,12 @@ def find_regret(matrix: PreferenceMatrix, name: str = AUTO) -> Regret:
         name: One of the names above, or `auto`: `condorcet` if the matrix has a Condorcet winner, else `copeland`.
 
     Raises:
+        InvalidInput: If it is not a name.
         UnknownName: If there is no such notion.
         NoCondorcetWinner: If the notion needs a Condorcet winner and the matrix has none.
     """
+    if not isinstance(name, str):
+        raise InvalidInput(f"regret is of type {type(name).__name__}: expected one of {', '.join((AUTO, *NOTIONS))}")
     if name == AUTO:
         name = "copeland" if matrix.condorcet_winner is None else "condorcet"
     if name == "copeland":

@@ -1,6 +1,7 @@
 """Simulation: one policy on one preference matrix, many runs, on threads."""
 
 import inspect
+import itertools
 import math
 import os
 import threading
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike
 from .checks import check_int
 from .engine import loop
 from .engine.threads import in_threads, thread_count
-from .errors import DuelsError, InvalidInput, PolicyError, UnknownName, counted
+from .errors import DuelsError, InvalidInput, PolicyError, UnknownName, counted, cut
 from .policies import Policy, PolicyLike, State, defaults
 from .policies import policy as find_policy
 from .preference import Arm, PreferenceMatrix
@@ -34,24 +35,68 @@ Recorded = str | Sequence[str | tuple[Arm, Arm] | Arm]  # "pairs", a pair of arm
 
 
 class Environment(Protocol):
-    """A source of outcomes other than a preference matrix, such as `duels.ranking.InterleavingEnvironment`."""
+    """A source of outcomes other than a preference matrix, such as `duels.ranking.InterleavingEnvironment`.
+
+    It may also have:
+
+    - `kernels`, a dictionary: functions that the outcome kernel calls by global names that are None.
+    - `description`, a dictionary: what the provenance says about it.
+    - `check_compilable()`, which raises if the outcome kernel cannot be compiled.
+    - `changes` and `change(world, matrix)`, if preferences change over time: see `ChangingPreferences`.
+    """
 
     outcome: Callable[..., float]  # the outcome kernel: (world, i, j, luck) → 1, ½ or 0
-    kernels: dict[str, Callable[..., Any]]  # which the outcome kernel calls by global names that are None
 
     @property
     def matrix(self) -> PreferenceMatrix:
         """The matrix that regret is measured by."""
 
-    @property
-    def description(self) -> dict[str, Any]:
-        """What the provenance says about it."""
-
     def world(self) -> Any:
         """What the outcome kernel reads and writes; a new one for each run."""
 
-    def check_compilable(self) -> None:
-        """Raise if the outcome kernel cannot be compiled."""
+
+class ChangingPreferences:
+    """An environment whose preference matrix changes at known steps; regret is measured by the matrix of each step.
+
+    Args:
+        matrices: Pairs of a step and the problem that holds from this step on. The first step is 1.
+        name: The name in results; by default the first problem's, with `-changing`.
+
+    Raises:
+        InvalidInput: If the steps do not ascend from 1, or the problems have different arms.
+
+    Example:
+        >>> world = ChangingPreferences([(1, [[0.5, 0.7], [0.3, 0.5]]), (501, [[0.5, 0.2], [0.8, 0.5]])], name="flip")
+        >>> simulate(world, "rucb", horizon=1000)
+        Results(rucb on flip: 1 run, 31 rows)
+    """
+
+    outcome = staticmethod(loop.draw_from_matrix)
+
+    def __init__(self, matrices: Sequence[tuple[int, ProblemLike]], name: str = "") -> None:
+        pieces = [(check_int("the step of a change", start, 1), as_matrix(problem)) for start, problem in matrices]
+        starts = [start for start, _ in pieces]
+        if not starts or starts[0] != 1 or any(a >= b for a, b in itertools.pairwise(starts)):
+            raise InvalidInput(f"the matrices hold from the steps {starts}: expected steps that ascend from 1")
+        first = pieces[0][1]
+        for start, matrix in pieces:
+            if matrix.names != first.names:
+                raise InvalidInput(f"the matrix from step {start} has other arms than the first: expected the same")
+        self.matrix = PreferenceMatrix(first.array, first.names, name or f"{first.name}-changing")
+        self.changes = pieces[1:]
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What the provenance of results says about it."""
+        return {"changes": [[start, matrix.digest] for start, matrix in self.changes]}
+
+    def world(self) -> np.ndarray:
+        """Return the first matrix, as an array that `change` can write to."""
+        return np.array(self.matrix.array)
+
+    def change(self, world: np.ndarray, matrix: PreferenceMatrix) -> None:
+        """Let a matrix hold from now on."""
+        world[...] = matrix.array
 
 
 def simulate(
@@ -72,8 +117,8 @@ def simulate(
     """Play a policy on a problem and report its regret and recommendation at the checkpoints.
 
     Args:
-        problem: A `PreferenceMatrix`, an array, a matrix file or a named problem; or an `InterleavingEnvironment`, in
-            which rankers duel directly.
+        problem: A `PreferenceMatrix`, an array, a matrix file or a named problem; or an environment: an
+            `InterleavingEnvironment`, in which rankers duel directly, `ChangingPreferences`, or your own.
         policy: A name such as `"rucb"` or `"btm:gamma=2"`, a Python file or a module of your own.
         horizon: The number of steps to play, up to 10¹⁵. Policies that need a horizon get this one.
         runs: The number of independent runs, or a range of run numbers. Run r depends only on `seed` and r: not on
@@ -108,7 +153,7 @@ def simulate(
     environment, name, label = ready.world.environment, ready.matrix.name, str(chosen)
     what = identity(
         {name: ready.matrix},
-        {} if environment is None else {name: environment.description},
+        {} if environment is None else {name: getattr(environment, "description", {})},
         {label: {name: chosen}},
         horizons=[ready.horizon],
         runs=runs if isinstance(runs, int) else [numbers[0], numbers[-1]],
@@ -242,13 +287,14 @@ class Simulation:
         self.matrix, self.policy = self.world.matrix, policy
         self.horizon = check_int("horizon", horizon, 1, loop.LATEST)
         self.seed = check_int("seed", seed, 0)
-        self.regret = find_regret(self.matrix, regret)
+        self.regret, *later = self.world.notions(regret)
+        self.changes = [(start, matrix, notion) for (start, matrix), notion in zip(self.world.changes, later)]
         self.times = checkpoint_times(checkpoints, self.horizon)
         self._play = self.world.play(policy, self.horizon, compiled)
 
     def table(self, runs: range, record: Recorded = ()) -> "RunTable":
         """Make an empty table for some runs."""
-        return RunTable(self.matrix, self.policy, self.horizon, self.times, runs, record, self.regret)
+        return RunTable(self.matrix, self.policy, self.horizon, self.times, runs, record)
 
     def play(self, run: int, table: "RunTable", stop: threading.Event, share: Callable[[float], None]) -> None:
         """Play one run from start to horizon and enter it in the table; `stop` ends it early, without the rest."""
@@ -259,8 +305,9 @@ class Simulation:
         world = self.world.data()
         explored = self.policy.kernel("explored")
         play = loop.entry_point(self._play, state, self.policy.params, world, tally, 1, 1, 1, 1, coin, luck, coin)
-        t, budget = 1, 1000
-        for place, until in enumerate(self.times):
+        t, budget, costs = 1, 1000, _Costs(self.regret, tally)
+        places, changes = {until: place for place, until in enumerate(self.times)}, self._changes_by_step()
+        for until in sorted({*places, *(start - 1 for start in changes)}):
             rng = loop.tie_break_rng(self.seed, run, until)
             while t <= until:
                 if stop.is_set():
@@ -281,7 +328,15 @@ class Simulation:
                 share((t - 1) / self.horizon)
             if not 0 <= arm < arms:
                 raise PolicyError(f"policy {self.policy} recommends arm {arm} of {arms} at step {until}")
-            table.enter(run, place, tally, arm, explored(state) if explored else 0, state)
+            if until in places:
+                table.enter(run, places[until], costs, arm, explored(state) if explored else 0, state)
+            if until + 1 in changes:
+                matrix, notion = changes[until + 1]
+                self.world.change(world, matrix)
+                costs.change(notion)
+
+    def _changes_by_step(self) -> dict[int, tuple[PreferenceMatrix, Regret]]:
+        return {start: (matrix, notion) for start, matrix, notion in self.changes if start <= self.horizon}
 
     def _place_again(self, run: int) -> str:
         """The line at which a compiled run failed, found by replaying its first steps in the interpreter."""
@@ -296,16 +351,63 @@ class Simulation:
         return loop.file_of(self.policy)
 
 
+class _Costs:
+    """The cumulative regret of a run, by the notion that holds at each step."""
+
+    def __init__(self, notion: Regret, tally: loop.Tally) -> None:
+        self.notion, self.tally, self._before = notion, tally, (0.0, 0.0)
+
+    def regret(self) -> tuple[float, float]:
+        """Return the regret, and the weak regret."""
+        # From exact counts, so neither checkpoints nor skipped self-duels change a digit.
+        played, cheaper = self.tally.played, self.tally.cheaper
+        weak = float((cheaper * self.notion.arm).sum())
+        return self._before[0] + self.notion.of(played, cheaper), self._before[1] + weak
+
+    def change(self, notion: Regret) -> None:
+        """Measure all further duels by another notion."""
+        self._before, self.notion = self.regret(), notion
+        self.tally.played[:] = self.tally.cheaper[:] = 0.0
+        self.tally.cost[:] = notion.arm
+
+
+REQUIRED = ("outcome", "matrix", "world")
+
+
 class _World:
     """Where outcomes come from: a matrix, or an environment, which has a matrix to measure regret by."""
 
     def __init__(self, problem: ProblemLike | Environment) -> None:
         self.environment: Environment | None = None
-        if hasattr(problem, "outcome"):
+        self.changes: Sequence[tuple[int, PreferenceMatrix]] = []
+        has = [hasattr(type(problem), name) or name in getattr(problem, "__dict__", {}) for name in REQUIRED]
+        if any(has):
+            for name in itertools.compress(REQUIRED, [not one for one in has]):
+                raise InvalidInput(f"the environment {cut(problem)} has no {name}: see docs/environments.md")
             self.environment = cast(Environment, problem)
-            self.matrix = self.environment.matrix
-        else:
-            self.matrix = as_matrix(problem)
+            self.matrix, self.changes = self.environment.matrix, getattr(problem, "changes", [])
+            return
+        try:
+            self.matrix = as_matrix(cast(ProblemLike, problem))
+        except InvalidInput as error:
+            if isinstance(problem, str | os.PathLike | list | tuple | np.ndarray):
+                raise
+            raise InvalidInput(f"{error}; for an environment of your own see docs/environments.md") from None
+
+    def notions(self, regret: str) -> list[Regret]:
+        """The notion of regret on the matrix, and on each one that it changes to; the same for all."""
+        first = find_regret(self.matrix, regret)
+        for start, matrix in self.changes:
+            if start < 2 or matrix.arms != self.matrix.arms:
+                raise InvalidInput(
+                    f"preferences change to {matrix.arms} arms at step {start}: "
+                    f"expected {self.matrix.arms} arms and a step from 2 on"
+                )
+        return [first, *(find_regret(matrix, first.name) for _, matrix in self.changes)]
+
+    def change(self, world: Any, matrix: PreferenceMatrix) -> None:
+        """Let another matrix hold from now on."""
+        cast(Any, self.environment).change(world, matrix)
 
     def data(self) -> Any:
         """What the outcome kernel reads; a new object for each run if the kernel also writes to it."""
@@ -313,11 +415,10 @@ class _World:
 
     def play(self, policy: Policy, horizon: int, compiled: bool) -> loop.Play:
         outcome = loop.draw_from_matrix if self.environment is None else self.environment.outcome
-        kernels = {} if self.environment is None else self.environment.kernels
+        kernels = getattr(self.environment, "kernels", {})
         if not compiled:
             return loop.bind(policy, outcome, kernels, compiled=False)
-        if self.environment is not None:
-            self.environment.check_compilable()
+        getattr(self.environment, "check_compilable", lambda: None)()
         return loop.ready(policy, self.matrix.arms, horizon, self.data(), outcome, kernels)
 
 
@@ -372,25 +473,23 @@ class RunTable:
         times: list[int],
         runs: range,
         record: Recorded = (),
-        regret: Regret | None = None,
     ) -> None:
         self.matrix, self.policy, self.horizon, self.times, self.runs = matrix, policy, horizon, times, runs
-        self.notion = regret or find_regret(matrix)
         self.recorder = _Recorder(matrix, policy, times, record)
         shape = (len(runs), len(times))
-        self.regret, self.weak_regret = np.zeros(shape), np.zeros(shape)
+        self.regret, self.weak_regret, self.simple_regret = (np.zeros(shape) for _ in range(3))
+        self.correct = np.zeros(shape, np.bool_)
         self.duels, self.recommended, self.explored = (np.zeros(shape, np.int64) for _ in range(3))
 
-    def enter(self, run: int, place: int, tally: loop.Tally, arm: int, explored: int, state: State) -> None:
+    def enter(self, run: int, place: int, costs: _Costs, arm: int, explored: int, state: State) -> None:
         """Enter one run at one checkpoint."""
-        at = self.runs.index(run), place
-        # From exact counts, so neither checkpoints nor skipped self-duels change a digit.
-        self.regret[at] = self.notion.of(tally.played, tally.cheaper)
-        self.weak_regret[at] = float((tally.cheaper * self.notion.arm).sum())
-        self.duels[at] = self.times[place] - round(float(tally.wins.trace()))
+        at, wins = (self.runs.index(run), place), costs.tally.wins
+        self.regret[at], self.weak_regret[at] = costs.regret()
+        self.simple_regret[at], self.correct[at] = costs.notion.arm[arm], arm in costs.notion.winners
+        self.duels[at] = self.times[place] - round(float(wins.trace()))
         self.recommended[at] = arm
         self.explored[at] = explored
-        self.recorder.enter(run, place, tally.wins, state)
+        self.recorder.enter(run, place, wins, state)
 
     def frame(self) -> pl.DataFrame:
         """Return the table with the columns of `SCHEMA`."""
@@ -405,10 +504,10 @@ class RunTable:
             "t": np.tile(np.array(self.times, np.int64), len(self.runs)),
             "regret": self.regret.ravel(),
             "weak_regret": self.weak_regret.ravel(),
-            "simple_regret": self.notion.arm[recommended],
+            "simple_regret": self.simple_regret.ravel(),
             "duels": self.duels.ravel(),
             "recommended": recommended,
-            "correct": np.isin(recommended, self.notion.winners),
+            "correct": self.correct.ravel(),
             "explored": self.explored.ravel(),
         }
         frame = pl.DataFrame(columns, schema=SCHEMA)

@@ -86,7 +86,11 @@ class Experiment:
         """All that the results depend on, as plain data: experiments with equal descriptions give equal tables."""
         described = identity(
             self.matrices,
-            {name: problem.description for name, problem in self.problems.items() if _is_environment(problem)},
+            {
+                name: getattr(problem, "description", {})
+                for name, problem in self.problems.items()
+                if _is_environment(problem)
+            },
             self.policies,
             horizons=self.horizons,
             runs=self.runs,
