@@ -14,6 +14,7 @@ from duels.errors import InvalidInput
 from duels.study import log
 from duels.study.answers import AnswerLog
 from duels.study.items import add_items
+from duels.study.positions import is_biased_together
 from duels.study.study import Study
 from duels.study.voter_tests import LEVEL, SUSPECT, compare, shares_of
 from duels.study.voters import Voters, ordered, remarks_of, rows_of, summary_of, voters_of
@@ -191,6 +192,38 @@ def test_those_who_do_not_look_are_listed_as_in_agreement(clock):
     assert remarks["lefty", "one_sided"] == "chose the left side in 60 of 60 answers, whatever was shown there."
     assert remarks["fay", "fast"].startswith("takes 1.0 seconds per answer.")
     assert "a coin with 50 %" in remarks["coin", "at_random"]
+
+
+def test_small_preferences_of_many_are_found_together(clock):
+    """Forty voters take the left side ten times each, 0.4 seconds after the question: none is certain alone."""
+    study = duels.create_study(["a", "b"], "crowd", "sqlite://")
+    for k in range(400):
+        duel = study.ask(voter=f"v{k % 40}", allow_self=False)
+        clock[0] += 0.4
+        study.tell(duel, "left", voter=f"v{k % 40}")
+        clock[0] += 5
+    found = found_of(study)
+    assert not found.one_sided.any()
+    assert summary_of(found)["sides"].startswith("All voters together chose the left side in 400 of 400 answers.")
+    assert found.fast.all()  # as all others, but nobody can read that fast
+    words = {one["words"] for one in remarks_of(found)}
+    assert words == {"takes 0.4 seconds per answer. Nobody reads and compares two outputs in less than 0.5 seconds."}
+    study.withdraw("v0")
+    assert summary_of(found_of(study))["left"] == 390
+
+
+def test_voters_without_a_preference_are_rarely_said_to_have_one():
+    """Exactly: the probability that the evidence of all together is ever enough, at any of 2,000 looks."""
+    chance, said, few = np.ones(1), 0.0, 0  # of so many lefts; with fewer than `few` it was said
+    for answers in range(1, 2_001):
+        chance = (np.append(chance, 0) + np.append(0, chance)) / 2
+        while is_biased_together(few, answers - few):
+            few += 1
+        for gone in (chance[:few], chance[answers + 1 - few :]):
+            said += gone.sum()
+            gone[:] = 0
+    assert said + chance.sum() == pytest.approx(1)
+    assert 0.005 < said < 0.01
 
 
 @pytest.mark.deep

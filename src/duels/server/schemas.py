@@ -459,6 +459,9 @@ class VotersOut(BaseModel):
     base: Annotated[float | None, Field(description="The share that would agree by chance.")]
     alpha: Annotated[float | None, Field(description="Krippendorff's α.")]
     usual_seconds: Annotated[float | None, Field(description="The median of the voters' medians; null if too few.")]
+    left: Annotated[int, Field(description="Answers for the left side, where a coin decided the sides.")]
+    right: int
+    sides: Annotated[str | None, Field(description="What is said if all voters together prefer a side for certain.")]
     words: str
     voters: list[VoterOut]
     next: Annotated[int | None, Field(description="Send this as `after` for the next page; null at the end.")]

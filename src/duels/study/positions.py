@@ -153,6 +153,14 @@ def is_biased(left: int, right: int, rank: int) -> bool:
     return _fires(check_int("left", left, 0), check_int("right", right, 0), check_int("rank", rank, 1))
 
 
+def is_biased_together(left: int, right: int) -> bool:
+    """Return whether so many lefts and rights of all judges of a study are certain to be more than luck.
+
+    If no judge prefers a side, it is ever true with a probability of LEVEL at most, besides that of `is_biased`.
+    """
+    return is_certain(max(left, right), min(left, right), math.log(1 / LEVEL))
+
+
 def _fires(left: int, right: int, rank: int) -> bool:
     return is_certain(max(left, right), min(left, right), math.log(rank * (rank + 1) / LEVEL))
 

@@ -13,7 +13,7 @@ from ..errors import counted, percent
 from .agreement import Alpha, krippendorff
 from .answers import NO_ITEM, NOBODY, AnswerTable
 from .duels import iso_time
-from .positions import is_biased, side_p_values
+from .positions import is_biased, is_biased_together, side_p_values
 from .record import LEFT, RIGHT, TIE
 from .shared_questions import NEITHER, Answers, choices_of, first_places, renumbered
 from .voter_tests import compare, is_at_random, shares_of
@@ -22,6 +22,7 @@ PAUSE = 600.0  # seconds: a voter who answers nothing for longer was away
 FAST = 0.25  # a voter is fast who takes less than this part of the usual time per answer …
 TIMED = 20  # … over at least so many answers …
 FEWEST = 5  # … if at least so many voters have as many
+UNREADABLE, READ = 0.5, 10  # seconds in which nobody reads and compares two outputs, as a median of so many answers
 SORTS = ("answers", "agreement", "left", "pace", "last", "voter")
 
 
@@ -47,7 +48,7 @@ class Voters(NamedTuple):
     last: np.ndarray  # float64
     one_sided: np.ndarray  # bool: certainly prefers a side
     at_random: np.ndarray  # bool: certainly agrees less than the others do, and not clearly more than a coin
-    fast: np.ndarray  # bool: much faster than usual
+    fast: np.ndarray  # bool: much faster than usual, or than anybody can read
     overall: Alpha | None  # agreement of all voters where they chose an arm; None if no two did for the same question
     questions: int  # for which two voters or more chose an arm
     unnamed: int  # answers without a voter
@@ -182,9 +183,8 @@ def usual_seconds(timed: np.ndarray, seconds: np.ndarray) -> float | None:
 
 def _fast(timed: np.ndarray, seconds: np.ndarray) -> np.ndarray:
     usual = usual_seconds(timed, seconds)
-    if usual is None:
-        return np.zeros(len(timed), bool)
-    return np.asarray((timed >= TIMED) & (seconds < FAST * usual))
+    unread = (timed >= READ) & (seconds < UNREADABLE)
+    return np.asarray(unread if usual is None else unread | ((timed >= TIMED) & (seconds < FAST * usual)))
 
 
 def _comments(table: AnswerTable) -> np.ndarray:
@@ -265,8 +265,23 @@ def summary_of(found: Voters) -> dict[str, Any]:
         "base": overall and overall.base,
         "alpha": overall and overall.alpha,
         "usual_seconds": usual_seconds(found.timed, found.seconds),
+        "left": int(found.left.sum()),
+        "right": int(found.right.sum()),
+        "sides": _sides(found),
         "words": _overall(found),
     }
+
+
+def _sides(found: Voters) -> str | None:
+    """What is said if all voters together prefer a side for certain."""
+    left, right = int(found.left.sum()), int(found.right.sum())
+    if not is_biased_together(left, right):
+        return None
+    side, often = ("left", left) if left > right else ("right", right)
+    return (
+        f"All voters together chose the {side} side in {often:,} of {left + right:,} answers. A coin decides which output "
+        "is there, so that is more than luck."
+    )
 
 
 def _overall(found: Voters) -> str:
@@ -305,6 +320,11 @@ def remarks_of(found: Voters, most: int = 20) -> list[dict[str, str]]:
                 words = (
                     f"agrees with {percent(row['share'])} % of the others' answers to the same {row['compared']:,} "
                     f"questions. A voter like the others agrees with {percent(row['expected'])} %, a coin with 50 %."
+                )
+            elif row["seconds"] < UNREADABLE:
+                words = (
+                    f"takes {row['seconds']:.1f} seconds per answer. Nobody reads and compares two outputs in less than "
+                    f"{UNREADABLE:g} seconds."
                 )
             else:
                 words = f"takes {row['seconds']:.1f} seconds per answer. The usual time is {usual or 0:.1f} seconds."
