@@ -226,3 +226,53 @@ def test_an_arm_is_added_while_people_vote(browser, live, api):  # noqa: F811
     study = load_study("tea time", live.storage)
     duel = study.ask(20, allow_self=False)
     assert any("thorough" in (one.left, one.right) for one in duel)
+
+
+def chosen(page, name, content):
+    page.get_by_label("File", exact=True).set_input_files({"name": name, "mimeType": "", "buffer": content.encode()})
+    return page.locator("#file-found")
+
+
+def test_what_is_in_a_file_is_shown_before_it_is_sent(browser, live, api):  # noqa: F811
+    browser.expected += ["status of 400"]
+    page = browser.sign_in(live.token)
+    page.get_by_label("Name", exact=True).first.fill("files")
+    rows = "".join(f'Question {k},a {k},"b, {k}",,{"chat; code" if k % 2 else "facts"}\n' for k in range(12))
+    found = chosen(page, "four.csv", f"prompt,ant,bee,cat,tags\n{rows}")
+    expect(found).to_contain_text("Found: 3 arms; 12 items; tags facts, chat, code; 12 outputs missing.")
+    expect(found.locator("thead th")).to_have_text(["Prompt", "ant", "bee", "cat"])
+    expect(found.locator("tbody tr")).to_have_count(3)
+    expect(found.locator("tbody tr").first).to_have_text("Question 0a 0b, 0none")
+    assert violations(page) == []
+    found = chosen(page, "long.csv", "query,model,response\nq,ant,1\nq,bee,<b>2</b>\nr,ant,3\n")
+    expect(found).to_contain_text("Found: 2 arms; 2 items; 1 output missing.")
+    expect(found.locator("tbody tr").first).to_have_text("q1<b>2</b>")
+    many = {f"arm {k}": {"kind": "image", "content": PICTURE} if k else "x" * 200 for k in range(6)}
+    found = chosen(page, "many.jsonl", json.dumps({"prompt": "اكتب", "outputs": many, "tags": ["a"]}))
+    expect(found).to_contain_text("Found: 6 arms; 1 item; tag a.")
+    expect(found.locator("thead th").last).to_have_text("and 2 more arms")
+    expect(found.locator("tbody td").nth(1)).to_have_text("a picture")
+    assert len(found.locator("tbody td").first.inner_text()) == 90
+    expect(chosen(page, "list.txt", "ant\nbee\n")).to_have_text("Found: 2 arms.")
+    expect(page.locator("#file-found table")).to_have_count(0)
+
+    words = (
+        "rlhf.jsonl has objects with the fields prompt, chosen, rejected. Expected are the fields prompt and outputs"
+    )
+    expect(chosen(page, "rlhf.jsonl", '{"prompt": "q", "chosen": "a", "rejected": "b"}\n')).to_contain_text(words)
+    page.get_by_role("button", name="Create the study").first.click()
+    expect(page.locator("#create-said")).to_contain_text(words)
+    messages = '{"messages": [{"role": "user", "content": "q"}]}\n'
+    expect(chosen(page, "chat.jsonl", messages)).to_contain_text("chat.jsonl has objects with the fields messages.")
+    expect(chosen(page, "votes.csv", "left,right\n")).to_contain_text("votes.csv: the columns are left, right.")
+    expect(chosen(page, "half.jsonl", '{"prompt"')).to_contain_text("half.jsonl, line 1, is not JSON")
+    pretty = json.dumps({"results": {"version": 3, "results": []}}, indent=1)
+    expect(chosen(page, "promptfoo.json", pretty)).to_be_empty()
+    page.get_by_role("button", name="Create the study").first.click()
+    expect(page.locator("#create-said")).to_contain_text("promptfoo.json holds results of promptfoo: enter the arms")
+    assert api.get("/api/studies").json() == {"studies": []}
+    chosen(page, "long.csv", "query,model,response\nq,ant,1\nq,bee,2\n")
+    page.get_by_role("button", name="Create the study").first.click()
+    page.wait_for_url("**/studies/files")
+    assert [one["name"] for one in api.get("/api/studies/files").json()["arms"]] == ["ant", "bee"]
+    assert api.get("/api/studies/files").json()["items"] == 1

@@ -20,6 +20,7 @@ from ..policies import BUILT_IN, policy
 from ..study.items import Output
 from ..study.verdict import describe_answers, headline
 from ..study.voter_settings import VoterSettings
+from ..votes.item_tables import NAMES, PROMPTS
 from .api.settings import changes_of
 from .api.tokens import KINDS, token_out
 from .downloads import file_name
@@ -81,6 +82,7 @@ templates.env.filters["percent"] = percent
 templates.env.filters["join_units"] = join_units
 templates.env.add_extension(JoinUnits)
 templates.env.globals["files"] = place
+templates.env.globals["columns"] = dict.fromkeys(PROMPTS, "prompt") | NAMES
 
 
 def error_page(request: Request, error: DuelsError | HTTPException) -> Response:

@@ -279,8 +279,8 @@ def _sides(found: Voters) -> str | None:
         return None
     side, often = ("left", left) if left > right else ("right", right)
     return (
-        f"All voters together chose the {side} side in {often:,} of {left + right:,} answers. A coin decides which output "
-        "is there, so that is more than luck."
+        f"All voters together chose the {side} side in {often:,} of {left + right:,} answers. A coin decides which "
+        "output is there, so that is more than luck."
     )
 
 
@@ -323,8 +323,8 @@ def remarks_of(found: Voters, most: int = 20) -> list[dict[str, str]]:
                 )
             elif row["seconds"] < UNREADABLE:
                 words = (
-                    f"takes {row['seconds']:.1f} seconds per answer. Nobody reads and compares two outputs in less than "
-                    f"{UNREADABLE:g} seconds."
+                    f"takes {row['seconds']:.1f} seconds per answer. Nobody reads and compares two outputs in less "
+                    f"than {UNREADABLE:g} seconds."
                 )
             else:
                 words = f"takes {row['seconds']:.1f} seconds per answer. The usual time is {usual or 0:.1f} seconds."

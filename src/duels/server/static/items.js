@@ -1,7 +1,7 @@
 /** The items of a study: search, tags and order without leaving the page; uploads. */
 
 import { at, call } from "./api.js";
-import { textOf, watchKind } from "./files.js";
+import { textOf, watchFile } from "./files.js";
 import { follow } from "./live.js";
 import { count, onClick, onForm, place, refresh, study } from "./manage.js";
 import { attempt, confirmed, say } from "./ui.js";
@@ -34,7 +34,7 @@ place("find").addEventListener("submit", (event) => {
   find();
 });
 
-watchKind(place("items-file"), place("items-kind"), place("items-kind-hint"));
+watchFile(place("items-file"), place("items-kind"), place("items-kind-hint"), place("items-found"));
 
 /** How many outputs of which arms the items lack, as text. */
 function lacks(missing) {
@@ -51,6 +51,7 @@ onForm("new-items", "items-said", async (values) => {
   await textOf(input.files[0]);
   const made = await call("POST", `${at(study, "items")}?kind=${values.get("kind")}`, input.files[0]);
   input.value = "";
+  place("items-found").replaceChildren();
   place("items-kind-hint").textContent = "";
   await update();
   const merged = made.outputs ? ` ${count(made.outputs, "output")} added to items that were there.` : "";

@@ -1,7 +1,7 @@
 /** The form for a new study. The arms are typed or come from a file, whose items are uploaded too. */
 
 import { at, call } from "./api.js";
-import { armsIn, lines, repeated, textOf, watchKind } from "./files.js";
+import { lines, readFound, repeated, textOf, watchFile } from "./files.js";
 import { onSubmit } from "./ui.js";
 import { Told } from "./words.js";
 
@@ -45,7 +45,11 @@ async function create(values) {
   const file = form.file.files[0];
   const text = file ? await textOf(file) : "";
   let arms = lines(values.get("arms"));
-  if (file && !arms.length) arms = armsIn(file.name, text);
+  if (file && !arms.length) {
+    const found = readFound(file.name, text);
+    if (!found) throw new Told(`${file.name} holds results of promptfoo: enter the arms as it calls them, one per line.`);
+    ({ arms } = found);
+  }
   const name = values.get("name").trim();
   const wanted = { name, arms, policy: values.get("policy"), after: values.get("after") };
   wanted.about = values.get("about");
@@ -100,7 +104,7 @@ function showKind() {
   kind.hidden = !file || /\.txt$/i.test(file.name);
 }
 form.file.addEventListener("change", showKind);
-watchKind(form.file, form.kind, document.getElementById("kind-hint"));
+watchFile(form.file, form.kind, document.getElementById("kind-hint"), document.getElementById("file-found"));
 showKind();
 showNeeds();
 onSubmit(form, document.getElementById("create-said"), create);
