@@ -724,6 +724,7 @@ def test_all_pages_are_accessible_and_fit(browser, live, api, scheme):
         f"/studies/{name}/settings": "#arms",
         f"/studies/{name}/advanced": "#figure-regret svg",
         path: "#question:not([hidden])",
+        "/help": "#team",
         "/docs": ".opblock",
         "/signin": "#token",
         "/vote/gone": "h1",

@@ -16,7 +16,8 @@ from duels.errors import InvalidInput
 from duels.server import background, rendering
 from duels.server.rendering import MAX_MARKDOWN, Renderer, bytes_of, html_of
 from duels.study import worker
-from duels.study.items import Output, read_items
+from duels.study.catalogue import create_study
+from duels.study.items import Output, add_items, read_items
 
 REL = "noopener noreferrer nofollow"
 PNG = "data:image/png;base64,iVBORw0KGgo="
@@ -410,3 +411,27 @@ def test_fences_name_their_language():
     page = Page(html_of(Output("markdown", "```sql\nselect 1\n```\n\n```no such language\n<b>\n```")))
     assert {"class": "k"} in [attributes for tag, attributes in page.elements if tag == "span"]
     assert "<b>" in page.text
+
+
+def test_the_sides_of_a_question_are_shown_alike(admin, anybody, storage):
+    """Markdown that is too long is shown as it was written; then so is the other side, wherever both are shown."""
+    study = create_study(["ant", "bee", "cat"], "alike", storage)
+    long = "# Long\n" + "x" * rendering.MAX_MARKDOWN
+    outputs = {"ant": long, "bee": "# Short", "cat": {"kind": "code", "content": "x = 1"}}
+    add_items(study, [{"prompt": str(k), "kind": "markdown", "outputs": outputs} for k in range(3)])
+    link = admin.post("/api/studies/alike/links", json={}).json()["url"].rpartition("/")[2]
+    seen = set()
+    for _ in range(9):
+        question = admin.post(f"/api/vote/{link}/ask").json()
+        sides = {side["kind"]: side["html"] for side in (question["a"], question["b"])}
+        kinds = sorted([question["a"]["kind"], question["b"]["kind"]])
+        shown = [side["html"] for side in (question["a"], question["b"]) if side["kind"] == "markdown"]
+        assert len({html[:15] for html in shown}) == 1, "one side is raw, and the other is not"
+        seen.add((*kinds, "# Short" in "".join(shown)))
+        assert sides.get("code", '<pre tabindex="0"').startswith('<pre tabindex="0"')
+        admin.post(f"/api/vote/{link}/tell", json={"duel": question["duel"], "winner": "a"})
+    assert ("markdown", "markdown", True) in seen
+    assert ("code", "markdown", False) in seen  # with code there is nothing to be like
+    assert anybody.post("/signin", data={"token": admin.token}).status_code == 303
+    page = anybody.get("/studies/alike/items/1").text
+    assert '<div class="text"># Short</div>' in page

@@ -19,6 +19,7 @@ GET    /openapi.json                         anyone
 GET    /docs                                 anyone
 GET    /healthz                              anyone
 GET    /favicon.ico                          anyone
+GET    /help                                 anyone
 GET    /static/{digest}/{name}               anyone
 GET    /signin                               anyone
 POST   /signin                               anyone   keys

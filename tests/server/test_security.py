@@ -24,7 +24,7 @@ from duels.study.catalogue import create_study
 
 SAFE = {"GET", "HEAD"}
 OPEN = {  # all that needs no sign-in; whatever is not here must
-    *("/openapi.json", "/docs", "/healthz", "/favicon.ico", "/signin", "/signout"),
+    *("/openapi.json", "/docs", "/help", "/healthz", "/favicon.ico", "/signin", "/signout"),
     "/static/{digest}/{name}",
     *("/vote/{link}", "/output/{ticket}", "/preview-output/{ticket}"),
     *("/results/{results}", "/api/results/{results}"),

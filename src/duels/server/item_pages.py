@@ -17,7 +17,7 @@ from ..study.items import Output, list_items, scripts_allowed
 from ..study.study import Study
 from .api.item_results import MOST_COMMENTS, details_of, results_of, tags_of_study
 from .pages import PageRoute, signed_in, to_signin
-from .rendering import bytes_of
+from .rendering import bytes_of, show_alike
 from .security import Admin, ServiceDep
 from .service import Json, Service
 from .study_pages import tab_page
@@ -98,8 +98,11 @@ def item_page(
     pages = max(1, -(-len(cards) // OUTPUTS_PER_PAGE))
     at = min(whole(page), pages)
     shown = cards[(at - 1) * OUTPUTS_PER_PAGE : at * OUTPUTS_PER_PAGE]
+    outputs = {card["arm"]: Output(**details["outputs"][card["arm"]]) for card in shown}
+    inside = [one for one in outputs.values() if one.kind not in ("image", "html")]
+    rendered = show_alike({one: service.background.renderer.html(one) for one in inside})
     for card in shown:
-        card["html"] = rendered(service, details["outputs"][card["arm"]])
+        card["html"] = Markup(rendered.get(outputs[card["arm"]], ""))
     return tab_page(
         request,
         service,
@@ -144,12 +147,6 @@ def cards_of(service: Service, study: Study, details: Json, search: str) -> list
         if arm in place and search.strip().casefold() in arm.casefold()
     ]
     return sorted(cards, key=lambda card: (card["losses"] - card["wins"], place[card["arm"]]))
-
-
-def rendered(service: Service, output: Json) -> Markup | None:
-    """Return safe HTML of text, Markdown or code; None for what needs an address of its own. Blocks."""
-    one = Output(**output)
-    return None if one.kind in ("image", "html") else Markup(service.background.renderer.html(one))
 
 
 def query(values: Json) -> str:

@@ -307,6 +307,12 @@ def voting_page(
     )
 
 
+@router.get("/help")
+def help_page(request: Request, service: ServiceDep) -> Response:
+    """Explain studies, items, voting and results; it is for everybody, since results are shared with anybody."""
+    return page(request, service, "help.html")
+
+
 @router.get("/docs")
 def docs_page(request: Request, service: ServiceDep) -> Response:
     """Show the documentation of the API."""

@@ -21,7 +21,7 @@ from ..study import ballots, log
 from ..study.ballots import Ballot
 from ..study.duels import Duel, iso_time
 from ..study.history import History
-from ..study.items import can_show, draw_shared_item, item_of, scripts_allowed
+from ..study.items import Output, can_show, draw_shared_item, item_of, scripts_allowed
 from ..study.study import Study
 from ..study.voter_settings import VoterSettings, voter_settings
 from .api.studies import FoundAny
@@ -29,6 +29,7 @@ from .errors import error_responses
 from .keys import Key, body_of, signed
 from .link_schemas import PreviewAsk
 from .pages import PageRoute, instructions_of, signed_in, to_signin, voting_page
+from .rendering import show_alike
 from .schemas import Progress, Question, Vote
 from .security import NOBODY, Admin, ServiceDep, secret_of
 from .service import AnyStudy, Json, Service
@@ -123,7 +124,9 @@ def _drawn(service: Service, key: Key, study: Study, number: int) -> tuple[str |
         f"/preview-output/{signed(service.signing, b'preview', PASS.pack(key.id, study.id, item or 0, arm, expires))}"
         for arm in pair
     ]
-    a, b = (side_out(one, place, service.background.renderer.html) for one, place in zip(outputs, places))
+    inside = [one for one in outputs if isinstance(one, Output) and one.kind not in ("image", "html")]
+    rendered = show_alike({one: service.background.renderer.html(one) for one in inside})
+    a, b = (side_out(one, place, rendered.__getitem__) for one, place in zip(outputs, places))
     return prompt, a, b
 
 

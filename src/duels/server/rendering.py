@@ -8,6 +8,7 @@ import base64
 import hashlib
 import html
 import re
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 
@@ -35,6 +36,7 @@ LINEAR = {"bash", "css", "diff", "go", "html", "javascript", "json", "kotlin", "
 LINEAR |= {"swift", "toml", "xml", "yaml"}
 # … and of these languages, whose own lexers do, it knows the words, numbers, strings and comments.
 LIKE_JAVASCRIPT = {"c", "cpp", "csharp", "java", "objective-c", "scala", "typescript"}
+AS_TEXT = '<div class="text">'
 HEADINGS = {"h1", "h2", "h3", "h4", "h5", "h6"}
 TABLES = {"table", "thead", "tbody", "tr", "th", "td"}
 TAGS = {"p", "br", "span", "hr", "blockquote", "ul", "ol", "li", "pre", "code", "em", "strong", "s", "a", "img"}
@@ -97,11 +99,19 @@ def _render(output: Output) -> str:
         return as_text(output)
 
 
+def show_alike(rendered: Mapping[Output, str]) -> dict[Output, str]:
+    """Return the HTML of outputs that are compared: if some Markdown is shown as it was written, all of it is."""
+    marked = [output for output in rendered if output.kind == "markdown"]
+    if not any(rendered[output].startswith(AS_TEXT) for output in marked):
+        return dict(rendered)
+    return {**rendered, **{output: as_text(output) for output in marked}}
+
+
 def as_text(output: Output) -> str:
     """Return HTML of an output as it was written."""
     if output.kind == "code":
         return _code(html.escape(output.content))
-    return f'<div class="text">{html.escape(output.content)}</div>'
+    return f"{AS_TEXT}{html.escape(output.content)}</div>"
 
 
 def html_of(output: Output) -> str:

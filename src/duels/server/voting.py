@@ -28,7 +28,7 @@ from ..study.voter_settings import VoterSettings, voter_settings_of
 from .caps import caps_of, note_crowd
 from .errors import Refused, answer_to, error_responses
 from .keys import LINKS, Key, Ticket, is_paused, key_in, past_link, read_ticket, sign_ticket, voter_digest
-from .rendering import bytes_of
+from .rendering import bytes_of, show_alike
 from .schemas import MoreVotes, Progress, Question, Vote
 from .security import VOTER, ServiceDep, address_of
 from .service import AnyStudy, Service
@@ -254,7 +254,7 @@ async def question(voter: Voter, ballot: Ballot | None, progress: VoterProgress)
     background = voter.service.background
     prompt, outputs = await background.vote(lambda: sides_of(voter.found(), ballot))
     inside = [one for one in outputs if isinstance(one, Output) and one.kind not in ("image", "html")]
-    rendered = dict(zip(inside, await asyncio.gather(*map(background.render, inside))))
+    rendered = show_alike(dict(zip(inside, await asyncio.gather(*map(background.render, inside)))))
     switch = "?scripts" if voter.link.scripts else ""  # so that no browser shows what it has cached before the switch
     tickets = (Ticket(voter.key.id, ballot.duel.id, number, expires) for number in range(2))
     addresses = (f"/output/{sign_ticket(voter.service.signing, ticket)}{switch}" for ticket in tickets)

@@ -81,8 +81,9 @@ export function reachOf(url) {
   const { hostname } = new URL(url);
   if (!/^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\]|0\.0\.0\.0|\[::\])$/.test(hostname)) return [];
   const words = `Only this computer can open it, since this server's address is ${hostname}. Whoever runs the server can give it an ` +
-    "address that others reach: “Run it for your team” in the documentation says how.";
-  return [element("p", { class: "reach" }, element("strong", {}, "Not for others yet. "), words)];
+    "address that others reach: ";
+  const how = element("a", { href: "/help#team" }, "how to do that");
+  return [element("p", { class: "reach" }, element("strong", {}, "Not for others yet. "), words, how, ".")];
 }
 
 /** Asks for confirmation; with `typed`, the user has to type that text. */

@@ -13,6 +13,24 @@ const update = follow(study, undefined, async () => {
   if (page) replaceLive(page);
 });
 
+const PAUSE = 250; // milliseconds after the last key before a search
+let waiting;
+function find() {
+  clearTimeout(waiting);
+  const values = [...new FormData(place("find-voter"))].filter(([, value]) => value);
+  const query = new URLSearchParams(values).toString();
+  history.replaceState(null, "", query ? `?${query}` : location.pathname);
+  return update();
+}
+place("find-voter")?.addEventListener("input", () => {
+  clearTimeout(waiting);
+  waiting = setTimeout(find, PAUSE);
+});
+place("find-voter")?.addEventListener("submit", (event) => {
+  event.preventDefault();
+  find();
+});
+
 place("main").addEventListener("click", async (event) => {
   const button = event.target.closest("[data-withdraw]");
   if (!button) return;
