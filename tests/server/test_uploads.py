@@ -124,9 +124,9 @@ def upload(client, where, content, kind=""):
         assert (after[1], after[2]) == (told + taken, items)
     elif response.is_success:
         taken = response.json()["items"]
-        assert taken >= 1
+        assert taken >= 0  # a prompt that is there is not added again, and gets the outputs that it lacks
         noted = 1 if client.study.history().left else 0  # after the first question the log says which items there are
-        assert after == (seq + noted, told, items + taken)
+        assert after in {(seq + noted, told, items + taken)} | (set() if taken else {(seq, told, items)})
         assert response.json()["total"] == after[2]
     else:
         assert response.status_code in (400, 409, 413, 422), response.text
