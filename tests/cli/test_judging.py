@@ -188,7 +188,7 @@ def test_a_judge_that_prefers_a_side(folder):
     (position,) = json.loads(done.stdout)["positions"]
     assert position["biased"]
     assert position["share"] > 0.9
-    assert "\nPosition bias: the judge prefers the left side in 100% of its decisive answers.\n" in turned.stdout
+    assert "\nPosition bias: the judge prefers the left side in 100 % of its decisive answers.\n" in turned.stdout
 
 
 def test_a_failing_program_has_an_exit_code_of_its_own(folder):

@@ -77,7 +77,7 @@ def test_an_invited_person_votes_under_their_name_from_any_device(app, admin, st
 def test_the_page_says_under_which_name_people_vote(anybody, admin, study):
     made = invite(admin, study, "<b>Ann</b>", name="Which?")["<b>Ann</b>"]
     page = anybody.get(f"/vote/{made['secret']}").text
-    assert "You vote as <strong dir=\"auto\">&lt;b&gt;Ann&lt;/b&gt;</strong>." in page
+    assert 'You vote as <strong dir="auto">&lt;b&gt;Ann&lt;/b&gt;</strong>.' in page
     link = admin.post(f"{study}/links", json={}).json()
     assert "You vote as" not in anybody.get(f"/vote/{link['secret']}").text
 

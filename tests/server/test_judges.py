@@ -54,7 +54,7 @@ def test_calls_cost_and_position_bias(people, admin, study, judged):
     text = people.get("/studies/search").text
     assert '<dd id="calls">25</dd>' in text
     assert '<dd id="cost">$0.050</dd>' in text
-    line = "Position bias: GPT &lt;b&gt;4&lt;/b&gt; prefers the left side in 100% of its decisive answers."
+    line = "Position bias: GPT &lt;b&gt;4&lt;/b&gt; prefers the left side in 100\u00a0% of its decisive answers."
     assert f'<p class="bias">{line}</p>' in text
     answer = admin.get(f"{study}/judges").json()
     assert (answer["calls"], answer["cost"], answer["agreements"]) == (25, pytest.approx(0.05), [])
