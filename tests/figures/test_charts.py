@@ -122,7 +122,9 @@ def test_the_papers_colours():
     found = dict(zip(scale.domain, scale.range))
     assert list(found) == names
     assert (found["rucb"], found["savage"]) == (charts.VERMILION, charts.BLUE)
-    assert legends.colour_of(["btm"]).range == [charts.GREEN]
+    for paper in (["rucb", "savage", "btm"], ["rucb", "savage", "btm:gamma=own"]):
+        assert legends.colour_of(paper).range == [charts.VERMILION, charts.BLUE, charts.GREEN]
+    assert legends.colour_of(["btm:gamma=own", "btm"]).range[1] == charts.GREEN
     # Policies with parameters have shades of their policy's colour.
     shades = [legends.mix(charts.GREEN, *shade) for shade in legends.SHADES]
     assert found["btm:gamma=2"] in shades

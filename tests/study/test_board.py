@@ -567,6 +567,17 @@ def test_many_arms_keep_their_names(url):
     assert all(f">{name}<" in svg for name in names)
 
 
+@pytest.mark.parametrize(("arms", "counted"), [(12, True), (20, True), (30, False)])
+def test_a_heat_map_says_what_is_in_its_cells(url, arms, counted):
+    names = [f"arm {k}" for k in range(arms)]
+    study = create_study(names, "many", url)
+    study.import_votes(votes(*((names[k], names[k + 1], "left", 17) for k in range(arms - 1))))
+    svg = vl_convert.vegalite_to_svg(plot_beats(board(study)).to_dict())
+    assert svg.count(">100<") == svg.count(">0<") == arms - 1
+    assert svg.count(">17<") == 2 * (arms - 1) * counted
+    assert ("below: how many" in svg) == counted
+
+
 def test_only_self_duels_are_duels_to_draw(url):
     """Nobody has met anybody else: there is no leader, and only the diagonal has something to show."""
     study = create_study([*"ab"], "alone", url)

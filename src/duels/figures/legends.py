@@ -20,18 +20,18 @@ import polars as pl
 from .charts import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, WIDTH, Layered, Options, values
 from .look import PLAIN, Style
 
-# The paper's red, blue and green for its three policies.
+# The paper's red, blue and green for its three policies; its Beat the Mean has γ = own.
 USUAL = {"rucb": VERMILION, "savage": BLUE, "btm": GREEN, "dts": ORANGE, "dts_plus": SKY, "rmed1": PURPLE}
 USUAL |= {"verdict": BLACK, "random": "#882255", "merge_rucb": "#661100", "merge_dts": "#44AA99", "kl_rucb": "#999933"}
 USUAL |= {"self_sparring": "#0000FF", "rcs": "#221199", "rmed2": "#99CC88", "rmed2fh": "#886633", "ccb": "#4411CC"}
 USUAL |= {"winner_stays": "#884444", "sparring": "#0077FF", "scb": "#3344AA", "ecw_rmed": "#55CCDD", "rex3": "#DDBB66"}
 USUAL |= {"borda_ucb": "#885588", "doubling": "#551166", "multisbm": "#BB0000", "versatile_db": "#889955"}
-USUAL |= {"interleaved_filter": "#4499FF"}
+USUAL |= {"interleaved_filter": "#4499FF", "btm:gamma=own": GREEN}
 # Policies on continuous spaces, which are not drawn together with those above.
 USUAL |= {"eubo": VERMILION, "double_thompson": BLUE, "kernel_self_sparring": GREEN, "gp_rucb": PURPLE}
 USUAL |= {"max_min_lcb": ORANGE, "dbgd": SKY}
 SPARE = ("#BB55CC", "#44AA22", "#AA6655", "#7777AA", "#772266", "#006600", "#99CCAA", "#664422", "#224488", "#CC3377")
-SHADES = ((0.3, 1.0), (0.25, 0.0), (0.5, 1.0), (0.45, 0.0))  # how much white or black is mixed into a colour
+SHADES = ((0.3, 1.0), (0.25, 0.0), (0.45, 0.0))  # how much white or black is mixed into a colour
 UNLIKE = 18  # the least distance of two colours of a figure, in CIELAB
 # Each mark as a path between −1 and 1, and the points where a line through it enters and leaves.
 OUTLINES = {
@@ -69,7 +69,10 @@ def colour_of(names: Iterable[str]) -> alt.Scale:
     """
     domain = list(names)
     shapes = {name: place % len(SHAPES) for place, name in enumerate(domain)}
-    chosen = {name: USUAL[name] for name in domain if name in USUAL}
+    chosen: dict[str, str] = {}
+    for name in sorted(set(domain) & set(USUAL), key=lambda name: ":" in name):
+        if USUAL[name] not in chosen.values():
+            chosen[name] = USUAL[name]
     for name in sorted(set(domain) - set(chosen)):
         candidates = _colours_for(name)
         free = [colour for colour in candidates if all(distance(colour, other) >= UNLIKE for other in chosen.values())]

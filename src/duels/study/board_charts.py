@@ -111,10 +111,12 @@ def plot_beats(board: Board) -> alt.LayerChart:
     )
     cells = charts.probabilities("estimate", 0.5, ["row beats", "column"], in_percent=True)
     order = board["order"][:MAPPED]
-    chart = charts.heat_map(rows, order, "estimate", cells, _outlined(board), faded="unsure", met="answers")
+    grid = charts.grid_of(len(order), rows["estimate"], cells, charts.PLAIN, grow=False)
+    chart = charts.heat_map(rows, order, "estimate", cells, _outlined(board), grid=grid, faded="unsure", met="answers")
     total = board["pairs_total"]
     summary = f"{board['pairs_met']:,} of {total:,} {'pair' if total == 1 else 'pairs'} met so far"
-    notes = ["percent of the answers, a tie counted as a half; below: how many", f"{summary}; best arms first"]
+    counts = "; below: how many" * (grid.step >= charts.TWO_LINES)
+    notes = [f"percent of the answers, a tie counted as a half{counts}", f"{summary}; best arms first"]
     notes += ["pale: not certain yet"] if any(unsure) else []
     notes += [f"grey: fewer than {charts.FEW} answers"] if min(answers) < charts.FEW else []
     notes += _cut_note(board, MAPPED)
