@@ -21,6 +21,7 @@ GENERATED = [
     "cycle-with-winner",
     "random-condorcet",
 ]
+CYCLIC = ["cycle", "top-cycle", "borda-not-copeland", "random-tournament"]  # without a Condorcet winner
 SHUFFLED = [name for name in GENERATED if name != "bradley-terry"]
 
 
@@ -35,7 +36,7 @@ def refused(message):
 
 def test_listing():
     infos = {info.name: info for info in list_problems()}
-    assert list(infos) == ["arxiv-6", "arithmetic-8", "cyclic-4", *GENERATED]
+    assert list(infos) == ["arxiv-6", "arithmetic-8", "cyclic-4", "mslr-5", "mslr-5-cycle", *GENERATED, *CYCLIC]
     assert infos["bradley-terry"].parameters == {"arms": 16, "spread": 1.0, "seed": 0}
     assert infos["arxiv-6"].parameters == {}
     assert "Yue & Joachims" in infos["arxiv-6"].reference
@@ -113,6 +114,66 @@ def test_every_family_has_a_winner_and_repeats(name, arms):
         assert matrix.condorcet_winner is not None
         assert matrix == problem(name, arms=arms, seed=seed)
     assert problem(name, arms=arms, seed=0) != problem(name, arms=arms, seed=1)
+
+
+@pytest.mark.parametrize("name", CYCLIC)
+@pytest.mark.parametrize("arms", [5, 8, 16, 33])
+def test_families_without_a_condorcet_winner_never_have_one(name, arms):
+    for seed in range(5):
+        matrix = problem(name, arms=arms, seed=seed)
+        assert matrix.arms == arms
+        assert matrix.condorcet_winner is None
+        assert matrix == problem(name, arms=arms, seed=seed)
+        assert len(matrix.smith_set) >= 3
+    if name != "random-tournament":
+        plain, shuffled = problem(name, arms=arms, shuffle=False), problem(name, arms=arms)
+        assert np.sort(plain.array, axis=None) == pytest.approx(np.sort(shuffled.array, axis=None), abs=0)
+
+
+def test_mslr():
+    winner, cycle = problem("mslr-5"), problem("mslr-5-cycle")
+    assert (winner.order, winner.is_strongly_transitive) == ((0, 1, 2, 3, 4), True)
+    assert (cycle.condorcet_winner, cycle.smith_set) == (None, (0, 1, 2))
+    assert cycle.copeland_winners == (0, 1, 2)
+    assert (cycle["0", "2"], cycle["1", "0"], cycle["2", "1"]) == (0.519, 0.516, 0.519)
+
+
+def test_cycle():
+    """Five arms: each beats the next two. Six: also the two next, and is even with the one across."""
+    assert problem("cycle:arms=3,gap=0.5,shuffle=false").array.tolist() == [[0.5, 1, 0], [0, 0.5, 1], [1, 0, 0.5]]
+    five, six = problem("cycle:shuffle=false"), problem("cycle:arms=6,shuffle=false")
+    assert five.array[0] == pytest.approx([0.5, 0.7, 0.7, 0.3, 0.3])
+    assert six.array[0] == pytest.approx([0.5, 0.7, 0.7, 0.5, 0.3, 0.3])
+    for matrix in (five, six):
+        assert len(matrix.borda_winners) == len(matrix.copeland_winners) == len(matrix.smith_set) == matrix.arms
+
+
+def test_top_cycle():
+    matrix = problem("top-cycle:arms=6,top=3,gap=0.2,cycle_gap=0.1,shuffle=false")
+    assert matrix.array[0] == pytest.approx([0.5, 0.6, 0.4, 0.7, 0.7, 0.7])
+    assert matrix.smith_set == matrix.copeland_winners == (0, 1, 2)
+    assert matrix.array[3] == pytest.approx([0.3, 0.3, 0.3, 0.5, 0.7, 0.7])
+    with refused("top-cycle: top = 6, expected 3 to 5, fewer than there are arms"):
+        problem("top-cycle:arms=6,top=6")
+
+
+def test_borda_not_copeland():
+    matrix = problem("borda-not-copeland:arms=5,gap=0.05,margin=0.3,shuffle=false")
+    assert matrix.array[2] == pytest.approx([0.55, 0.45, 0.5, 0.45, 0.8])
+    assert (matrix.copeland_winners, matrix.borda_winners) == ((0, 1), (2,))
+    # With 7 arms the third's Borda lead is 3·margin − gap against 4·gap: even at margin = 5/3·gap.
+    assert problem("borda-not-copeland:gap=0.06,margin=0.101,shuffle=false").borda_winners == (2,)
+    with refused("borda-not-copeland: margin = 0.1 leaves the Copeland winners ahead in Borda score too"):
+        problem("borda-not-copeland:gap=0.06,margin=0.1")
+
+
+def test_random_tournaments_are_uniform_among_those_without_a_winner():
+    """Of the 8 tournaments of three arms, 2 are cycles: each in half of 400 draws, within 5 deviations (50)."""
+    drawn = [problem("random-tournament:arms=3", seed=seed) for seed in range(400)]
+    assert abs(sum(bool(matrix.beats[0, 1]) for matrix in drawn) - 200) < 50
+    margins = np.abs(np.concatenate([matrix.array[np.triu_indices(3, 1)] for matrix in drawn]) - 0.5)
+    assert 0.02 <= margins.min() < 0.03
+    assert 0.49 < margins.max() <= 0.5
 
 
 @pytest.mark.parametrize("name", GENERATED)

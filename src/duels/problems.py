@@ -23,6 +23,7 @@ from .preference import PreferenceMatrix
 
 SUFFIXES = (".csv", ".txt", ".npy", ".npz")
 MOST_ARMS = 10_000  # a matrix of this size already takes 0.8 GB
+WU = "Wu & Liu, NIPS 2016, appendix D.1.3"
 Rows = list[tuple[int, list[str]]]  # line number, entries
 KOMIYAMA = "Komiyama, Honda, Kashima & Nakagawa, COLT 2015"
 
@@ -148,6 +149,34 @@ def _cyclic() -> PreferenceMatrix:
     return PreferenceMatrix([[0.5, 0.6, 0.6, 0.6], [0.4, 0.5, 0.9, 0.1], [0.4, 0.1, 0.5, 0.9], [0.4, 0.9, 0.1, 0.5]])
 
 
+@_family("mslr-5", WU)
+def _mslr() -> PreferenceMatrix:
+    """Five rankers of Microsoft's learning-to-rank data, in order, under informational clicks."""
+    return PreferenceMatrix(
+        [
+            [0.500, 0.535, 0.613, 0.757, 0.765],
+            [0.465, 0.500, 0.580, 0.727, 0.738],
+            [0.387, 0.420, 0.500, 0.659, 0.669],
+            [0.243, 0.273, 0.341, 0.500, 0.510],
+            [0.235, 0.262, 0.331, 0.490, 0.500],
+        ]
+    )
+
+
+@_family("mslr-5-cycle", WU)
+def _mslr_cycle() -> PreferenceMatrix:
+    """Five rankers of the same data without a Condorcet winner: the first three beat each other in a cycle."""
+    return PreferenceMatrix(
+        [
+            [0.500, 0.484, 0.519, 0.529, 0.518],
+            [0.516, 0.500, 0.481, 0.530, 0.539],
+            [0.481, 0.519, 0.500, 0.504, 0.512],
+            [0.471, 0.470, 0.496, 0.500, 0.503],
+            [0.482, 0.461, 0.488, 0.497, 0.500],
+        ]
+    )
+
+
 @_family("bradley-terry", "Bradley & Terry, Biometrika 1952")
 def _bradley_terry(arms: int = 16, spread: float = 1.0, seed: int = 0) -> PreferenceMatrix:
     """Arms with normal utilities of standard deviation `spread`; P[i, j] is the logistic function of u_i − u_j."""
@@ -220,6 +249,73 @@ def _random_condorcet(arms: int = 16, gap: float = 0.02, seed: int = 0, shuffle:
     gaps[gaps.argmin()] = gap
     above[0, 1:] = 0.5 + gaps
     return _shuffled(above, rng, shuffle)
+
+
+@_family("cycle", "rock, paper, scissors is arms=3")
+def _cycle(arms: int = 5, gap: float = 0.2, seed: int = 0, shuffle: bool = True) -> PreferenceMatrix:
+    """No Condorcet winner: arms on a circle, each ahead by `gap` of the half that follows it, so all are equal.
+
+    With an even number, arms that face each other across the circle are even.
+    """
+    rng = _checked("cycle", arms, seed, fewest=3, gap=gap)
+    place = np.arange(arms)
+    ahead = (place - place[:, None]) % arms  # steps from i to j
+    return _shuffled(0.5 + gap * np.sign(arms - 2 * ahead), rng, shuffle)
+
+
+@_family("top-cycle")
+def _top_cycle(
+    arms: int = 8, top: int = 3, gap: float = 0.1, cycle_gap: float = 0.1, seed: int = 0, shuffle: bool = True
+) -> PreferenceMatrix:
+    """No Condorcet winner: `top` arms in a cycle, each ahead of all others, which are in order, by `gap`.
+
+    The top arms are the Smith set and the Copeland winners.
+    """
+    rng = _checked("top-cycle", arms, seed, fewest=4, gap=gap, cycle_gap=cycle_gap)
+    if not 3 <= top < arms:
+        raise InvalidInput(f"top-cycle: top = {top}, expected 3 to {arms - 1}, fewer than there are arms")
+    place = np.arange(arms)
+    ahead = (place - place[:, None]) % top
+    above = np.full((arms, arms), 0.5 + gap)
+    above[:top, :top] = 0.5 + cycle_gap * np.sign(top - 2 * ahead[:top, :top])
+    return _shuffled(above, rng, shuffle)
+
+
+@_family("borda-not-copeland")
+def _borda_not_copeland(
+    arms: int = 7, gap: float = 0.05, margin: float = 0.3, seed: int = 0, shuffle: bool = True
+) -> PreferenceMatrix:
+    """No Condorcet winner: two Copeland winners, and a third arm in a cycle with them that is the Borda winner.
+
+    Arms are ahead of later ones by `gap`. But the third arm beats the first, loses to the fourth, and beats all others
+    by `margin`.
+    """
+    rng = _checked("borda-not-copeland", arms, seed, fewest=5, gap=gap, margin=margin)
+    above = np.full((arms, arms), 0.5 + gap)
+    above[0, 2] = 0.5 - gap  # 0 beats 1, 1 beats 2, 2 beats 0
+    above[2, 3] = 0.5 - gap
+    above[2, 4:] = 0.5 + margin
+    # Borda sums above ½ per pair: arm 0 has (K − 3)·gap and arm 1 too; arm 2 has (K − 4)·margin − gap.
+    if not (arms - 4) * margin > (arms - 2) * gap * (1 + 1e-6):
+        raise InvalidInput(
+            f"borda-not-copeland: margin = {margin:g} leaves the Copeland winners ahead in Borda score too, "
+            f"expected more than (arms − 2)/(arms − 4)·gap = {(arms - 2) / (arms - 4) * gap:g}"
+        )
+    return _shuffled(above, rng, shuffle)
+
+
+@_family("random-tournament")
+def _random_tournament(arms: int = 8, gap: float = 0.02, seed: int = 0) -> PreferenceMatrix:
+    """No Condorcet winner: each pair's winner is a fair coin's, by a margin uniform from `gap` to 0.5.
+
+    Tournaments in which one arm beats all others are drawn again.
+    """
+    rng = _checked("random-tournament", arms, seed, fewest=3, gap=gap)
+    while True:
+        above = 0.5 + rng.uniform(gap, 0.5, (arms, arms)) * rng.choice([-1.0, 1.0], (arms, arms))
+        matrix = _completed(above)
+        if matrix.condorcet_winner is None:
+            return matrix
 
 
 def _checked(name: str, arms: int, seed: int, fewest: int = 2, **gaps: float) -> np.random.Generator:
