@@ -38,15 +38,23 @@ def check_policy(policy: PolicyLike, **parameters: Value) -> list[str]:
         InvalidInput: If this is not a policy.
     """
     chosen = find_policy(policy, **parameters)
-    for check in CHECKS:
-        try:
-            check(chosen)
-        except (ConformanceError, InvalidInput):
-            raise
-        except Exception as error:
-            reason = f"{type(error).__name__}: {error}{loop.place_of(chosen, error)}"
-            raise ConformanceError(f"{chosen} fails in {check.__name__}: {reason}") from error
-    return [check.__name__.removeprefix("check_") for check in CHECKS]
+    return [run_check(check, chosen) for check in CHECKS]
+
+
+def run_check(check: Callable[[Policy], None], policy: Policy) -> str:
+    """Run one of the checks, and return its name.
+
+    Raises:
+        ConformanceError: If the policy fails it; it says why.
+    """
+    try:
+        check(policy)
+    except (ConformanceError, InvalidInput):
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}{loop.place_of(policy, error)}"
+        raise ConformanceError(f"{policy} fails in {check.__name__}: {reason}") from error
+    return check.__name__.removeprefix("check_")
 
 
 def check_choices(policy: Policy) -> None:

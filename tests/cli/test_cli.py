@@ -23,6 +23,7 @@ from commands import duels_command
 
 import duels
 import duels.cli
+from duels import testing
 from duels.errors import InvalidInput, UnknownName
 from duels.figures.listing import FIGURES
 from duels.ranking import clicks, interleaving
@@ -603,3 +604,17 @@ def test_every_command_and_option_is_in_the_documentation():
     assert "duels run --regret" in undocumented(text.replace("`--regret`", ""), commands)
     assert "duels race --no-check" in undocumented(text.replace("--no-check", ""), commands)
     assert "duels matrix estimate" in undocumented(text.replace("## duels matrix estimate", "## x"), commands)
+
+
+def test_check(tmp_path):
+    """A policy passes eight checks; one that fails stops with exit code 2 and the reason."""
+    assert output("check", "random").split() == [
+        word for check in testing.CHECKS for word in (check.__name__.removeprefix("check_"), "passed")
+    ]
+    source = (
+        Path(duels.policy("random").module.__file__).read_text().replace("from .kernels", "from duels.policies.kernels")
+    )
+    (tmp_path / "far.py").write_text(source.replace("return nth_pair(", "return 0, 99\n    return nth_pair("))
+    done = duels_command("check", "./far.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "99" in done.stderr

@@ -49,6 +49,7 @@ COMMANDS = {
     "reproduce": Command("--quick -q"),
     "run": Command("e.toml -q", table=True),
     "race": Command("cyclic-4 -p rucb -p random --horizon 1e5 --runs 3 --no-check -q", table=True),
+    "check": Command("random"),
     "merge": Command("part1 part2 --out all", table=True),
     "plot": Command("cyclic-4 --figure preferences --out p.json"),
     "report": Command("whole --out r.html"),

@@ -14,7 +14,7 @@ from .continuous import run_continuous
 from .judging import judge
 from .matrices import matrix_app
 from .printing import Format, FormatOption, Interrupted, column, print_rows
-from .runs import merge, plot, race, report, reproduce, run
+from .runs import check, merge, plot, race, report, reproduce, run
 from .server import serve, token_app
 from .tuning import best, create_tuning, template, tune
 from .votes import agreement, analyse, ratings
@@ -38,7 +38,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Find the best of K alternatives from pairwise comparisons.",
 )
-for command in (reproduce, run, race, merge, plot, report):
+for command in (reproduce, run, race, check, merge, plot, report):
     app.command()(command)
 app.command("run-continuous")(run_continuous)
 app.command()(judge)

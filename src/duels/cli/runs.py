@@ -1,6 +1,7 @@
 """`duels reproduce`, `run`, `race`, `merge`, `plot` and `report`: experiments, their figures and reports."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -194,6 +195,20 @@ def race(
         print(f"left out: {name} ({reason})", file=sys.stderr)
     if out is not None:
         print(f"saved in {save(found.plot(), out)}", file=sys.stderr)
+
+
+def check(
+    policy: Annotated[str, typer.Argument(help="A policy, with parameters after a colon, or a Python file.")],
+) -> None:
+    """Check that a policy keeps the promises of policies, such as a file of your own."""
+    from ..engine.progress import compute_each
+    from ..policies import policy as find_policy
+    from ..testing import CHECKS, run_check
+
+    chosen = find_policy(policy)
+    with interruptible():
+        for name in compute_each([partial(run_check, one, chosen) for one in CHECKS], f"checking {chosen}"):
+            print(f"{name:<13}  passed", flush=True)
 
 
 def with_error(mean: float, error: float | None) -> str:
