@@ -754,3 +754,15 @@ def test_what_is_no_answer_is_refused(zoo, visitor):
     refused(ann.send("tell", duel=duel, winner="a", voter="bob"), 422, "invalid")
     assert len(zoo.votes()) == 0
     assert json.loads(ann.client.post(f"/api/vote/{ann.link}/ask").text)["duel"] == duel
+
+
+def test_a_vote_through_a_link_builds_no_statements(storage, browser, patient, monkeypatch):
+    """They took most of the time; and nothing is read from the log."""
+    study = create_study(["x", "y", "z"], "quick", storage)
+    key, secret = make_key(storage, "vote", study_id=study.id, settings={"votes": 100})
+    ann = Visitor(browser(), secret, key)
+    ann.tell(ann.ask()["duel"], "a")
+    built, execute = [], sa.Connection.execute
+    monkeypatch.setattr(sa.Connection, "execute", lambda self, *given: built.append(given[0]) or execute(self, *given))
+    ann.tell(ann.ask()["duel"], "b")
+    assert list(map(str, built)) == []

@@ -211,3 +211,31 @@ def test_a_time_to_come_is_not_within_the_lease(now):
     ahead = right + 8 * 366 * 24 * 3600 - LEASE / 2
     assert study.history().leased(ahead) == known.leased(ahead) == [0]
     study.check()
+
+
+def test_the_duels_of_a_person_are_known_whatever_happens():
+    """Asked, answered, taken back, forgotten, imported, and from a snapshot."""
+    study, luck = new_study("abc", seed=5), random.Random(5)
+    for turn in range(120):
+        history = study.history()
+        voters = [f"v{luck.randrange(5)}" for _ in range(2)]
+        action = luck.random()
+        if action < 0.5 or not history.open:
+            ask(study, voter=luck.choice([None, *voters]))
+        elif action < 0.9:
+            duel = luck.choice(list(history.open))
+            study.tell(duel, luck.choice(["left", "right", "skip"]), voter=luck.choice([None, *voters]))
+        elif action < 0.95 and history.answered:
+            study.undo(luck.choice(list(history.answered)))
+        elif action < 0.97 and history.people.given:
+            study.import_votes([("a", "b", "left")])
+        if turn == 80 and "v0" in history.people._numbers:
+            study.forget("v0")
+        restored = History(study.row)
+        if turn % 20 == 0:
+            restored.restore(study.history().snapshot()())
+            study.history()._theirs = None
+        for known in (study.history(), restored) if turn % 20 == 0 else (study.history(),):
+            for person in range(-1, 6):
+                expected = [duel for duel, who in enumerate(known.person) if who == person >= 0]
+                assert sorted(known.duels_of(person)) == expected

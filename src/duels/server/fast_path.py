@@ -1,4 +1,4 @@
-"""The four requests that make up nearly all traffic, answered without the framework.
+"""The requests that make up nearly all traffic, answered without the framework.
 
 FastAPI takes longer to route and validate such a request than the study takes to answer it. The fast path calls the
 same handlers that document these routes, with the same authentication, validation and errors.
@@ -17,18 +17,19 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from . import voting
 from .api.duels import ask, tell
 from .api.interleaving import clicks, interleaved
 from .errors import EXPECTED, Refused, invalid_body, respond
 from .keys import Key
 from .middleware import KEYED
-from .schemas import Ask, Clicks, Interleave, RequestBody, Tell
+from .schemas import Ask, Clicks, Interleave, MoreVotes, RequestBody, Tell, Vote
 from .security import fast_caller
 from .service import Service
 
 logger = logging.getLogger("duels.server")
 LARGE_AT_ONCE = 4  # of one key
-URL = re.compile(r"/api/studies/([^/]{1,200})/(ask|tell|interleave|clicks)")
+URL = re.compile(r"/api/studies/([^/]{1,200})/(ask|tell|interleave|clicks)|/api/vote/([^/]{1,100})/(ask|tell)")
 
 
 class Route(NamedTuple):
@@ -44,6 +45,12 @@ ROUTES = {
     "tell": Route("/api/studies/{study}/tell", Tell, tell),
     "interleave": Route("/api/studies/{study}/interleave", Interleave, interleaved),
     "clicks": Route("/api/studies/{study}/clicks", Clicks, clicks),
+}
+
+
+VOTES = {
+    "ask": Route("/api/vote/{link}/ask", MoreVotes, voting.ask),
+    "tell": Route("/api/vote/{link}/tell", Vote, voting.tell),
 }
 
 
@@ -64,20 +71,23 @@ class FastPath:
             await self.app(scope, receive, send)
             return
         found = URL.fullmatch(scope["path"]) if scope["method"] == "POST" else None
-        if found is not None:
-            scope["route"] = ROUTES[found[2]]
+        route = None if found is None else VOTES[found[4]] if found[3] else ROUTES[found[2]]
+        if route is not None:
+            scope["route"] = route
         request = Request(scope, receive)
         response = None
         with ExitStack() as places:
             try:
-                if found is not None:
-                    response = await self._answer(request, found[1], ROUTES[found[2]])
+                if route is not None and found is not None and found[3]:
+                    response = await self._answer_voter(request, found[3], route)
+                elif route is not None and found is not None:
+                    response = await self._answer(request, found[1], route)
                 elif self._is_large(request):  # FastAPI parses a body before it checks the key
                     places.enter_context(self._hold_place(await fast_caller(request)))
             except EXPECTED as error:
                 response = respond(request, error)
             except Exception as error:
-                logger.exception("%s failed", "a request" if found is None else found[2])
+                logger.exception("%s failed", "a request" if route is None else route.path)
                 response = respond(request, error)
             await (self.app if response is None else response)(scope, receive, send)
 
@@ -103,10 +113,19 @@ class FastPath:
 
     async def _answer(self, request: Request, study: str, route: Route) -> Response:
         key = await fast_caller(request)
-        content = await request.body()
-        try:
-            body = route.body.model_validate_json(content)
-        except ValidationError as error:
-            raise invalid_body(error) from None
+        body = _read(route, await request.body())
         answer = await route.handle(study, body, self.service, key)
         return Response(json.dumps(answer, ensure_ascii=False), media_type="application/json")
+
+    async def _answer_voter(self, request: Request, link: str, route: Route) -> Response:
+        voter, content = await voting.voter(request, link, self.service), await request.body()
+        body = _read(route, content) if content or route.body is Vote else None
+        answer: Response = await route.handle(voter, body)
+        return answer
+
+
+def _read(route: Route, content: bytes) -> RequestBody:
+    try:
+        return route.body.model_validate_json(content)
+    except ValidationError as error:
+        raise invalid_body(error) from None

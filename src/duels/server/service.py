@@ -24,6 +24,7 @@ from ..errors import DamagedStudy, UnknownName
 from ..storage.storage import Storage, StudyRow, Write
 from ..study import log
 from ..study.answers import AnswerLog, AnswerTable
+from ..study.ballots import end_of
 from ..study.board import board, verdict_data
 from ..study.catalogue import refuse_kind
 from ..study.duels import iso_time
@@ -86,6 +87,7 @@ class Service:
     _keys: dict[str, Key] = field(default_factory=dict)
     _studies: dict[str, AnyStudy] = field(default_factory=dict)
     _verdicts: Computed[Json] = field(default_factory=lambda: Computed(MAX_STUDIES))  # by the study's id, as all below
+    _ends: Computed[str | None] = field(default_factory=lambda: Computed(MAX_STUDIES))
     _standings: Computed[Standing] = field(default_factory=lambda: Computed(MAX_STUDIES))
     _glances: Computed[Json] = field(default_factory=lambda: Computed(MAX_STUDIES))
     _voters: Computed[Voters] = field(default_factory=lambda: Computed(MAX_ANSWER_LOGS))
@@ -108,7 +110,7 @@ class Service:
             UnknownName: If there is no such study.
             DamagedStudy: If its log cannot be read.
         """
-        self._follow_storage()
+        self.follow_storage()
         study = self._studies.get(name)
         if study is not None and self.exists(study):
             return study
@@ -140,13 +142,21 @@ class Service:
         assert isinstance(found, Tuning)
         return found
 
-    def _follow_storage(self) -> None:
+    def follow_storage(self) -> None:
         """Clear the caches if the database was replaced."""
         if self._generation != self.storage.generation:
             self._generation = self.storage.generation
             caches: tuple[dict[Any, Any] | Computed[Any], ...] = (
                 *(self._keys, self._studies, self._damaged, self._states, self._given, self._ledgers, self._answers),
-                *(self._boards, self._verdicts, self._standings, self._glances, self._voters, self._item_counts),
+                *(
+                    self._boards,
+                    self._ends,
+                    self._verdicts,
+                    self._standings,
+                    self._glances,
+                    self._voters,
+                    self._item_counts,
+                ),
             )
             for one in caches:
                 one.clear()
@@ -158,7 +168,7 @@ class Service:
 
     def key(self, secret: str) -> Key | None:
         """Return the valid key of a secret, as it is now in the database, or None. Blocks."""
-        self._follow_storage()
+        self.follow_storage()
         found = keys.find_key(self.storage, secret)
         if found is None:
             self._keys.pop(keys.digest_of(secret), None)
@@ -264,6 +274,10 @@ class Service:
         """Return the voters of a study, computed once for each state of its log. Blocks."""
         table = self.answers(study)
         return self._voters.get(study.id, lambda: voters_of(table), lambda: self._state_of_table(table))
+
+    def end_of(self, study: Study) -> str | None:
+        """Return why a study needs no more votes, computed once for each state of the study. Blocks."""
+        return self._ends.get(study.id, lambda: end_of(study), lambda: self._state_of(study))
 
     def board(self, study: Study, confidence: float | None = None) -> Json:
         """Return what the dashboard shows, computed once for each state of the study. Blocks."""

@@ -27,7 +27,18 @@ from ..study.study import Study
 from ..study.voter_settings import VoterSettings, voter_settings_of
 from .caps import caps_of, note_crowd
 from .errors import Refused, answer_to, error_responses
-from .keys import LINKS, Key, Ticket, is_paused, key_in, past_link, read_ticket, sign_ticket, voter_digest
+from .keys import (
+    LINKS,
+    Key,
+    Ticket,
+    is_paused,
+    key_in,
+    link_with_study,
+    past_link,
+    read_ticket,
+    sign_ticket,
+    voter_digest,
+)
 from .rendering import bytes_of, show_alike
 from .schemas import MoreVotes, Progress, Question, Vote
 from .security import VOTER, ServiceDep, address_of
@@ -97,7 +108,7 @@ class Voter:
 
     def progress(self, more: bool = False) -> VoterProgress:
         """Return the voter's progress. Blocks."""
-        progress = ballots.voter_progress(self.found(), self.who, self.goal, more)
+        progress = ballots.voter_progress(self.found(), self.who, self.goal, more, self.service.end_of)
         full = self.caps is not None and self.caps.voter is not None and progress.answered >= self.caps.voter
         if progress.done in (None, "goal") and (full or ballots.is_full(self.service.storage, self.caps)):
             return progress._replace(done="full")
@@ -154,10 +165,10 @@ async def open_link(service: Service, link: str) -> Link:
     Raises:
         NotFound: If there is no such link, or it was revoked, is switched off or has expired.
     """
-    key = await service.background.vote(service.key, link)
-    if key is None or key.kind != "vote":
+    found = await service.background.vote(_find_link, service, link)
+    if found is None:
         raise NotFound(await service.background.vote(_why_dead, service, link))
-    return await service.background.vote(_link_of, service, key)
+    return found
 
 
 def _why_dead(service: Service, secret: str) -> str:
@@ -198,11 +209,12 @@ async def voter(request: Request, link: LinkPath, service: ServiceDep) -> Voter:
 
     A cookie that this link did not set is replaced, so nobody can choose their own identity.
     """
-    found = await open_link(service, link)
     cookie, address = request.cookies.get(VOTER, ""), address_of(request)
+    found, known = await service.background.vote(_identify, service, link, cookie)
+    if found is None:
+        raise NotFound(await service.background.vote(_why_dead, service, link))
     caps = caps_of(found.key, link, address)
     voter = Voter(service, found, link, cookie, caps, address)
-    known = found.is_invitation or (bool(cookie) and await service.background.vote(_is_known, service, voter.who))
     number = str(found.key.id)
     service.rates.spend(("address", number, address), service.limits.address)
     if known:
@@ -210,9 +222,25 @@ async def voter(request: Request, link: LinkPath, service: ServiceDep) -> Voter:
     return voter if known else Voter(service, found, link, secrets.token_urlsafe(16), caps, address, is_new=True)
 
 
-def _is_known(service: Service, who: Who) -> bool:
+def _identify(service: Service, secret: str, cookie: str) -> tuple[Link | None, bool]:
+    """A link by its secret, if it is valid, and whether it knows the voter with this cookie."""
     with service.storage.lock, service.storage.translate_errors():
-        return ballots.voter_of(service.storage.connection(), who) is not None
+        link = _find_link(service, secret)
+        if link is None or link.is_invitation or not cookie:
+            return link, link is not None and link.is_invitation
+        who = voter_digest(link.key, cookie)
+        return link, ballots.voter_of(service.storage.connection(), who) is not None
+
+
+def _find_link(service: Service, secret: str) -> Link | None:
+    service.follow_storage()
+    with service.storage.lock, service.storage.translate_errors():
+        found = link_with_study(service.storage, secret)
+    if found is None or found[0].kind != "vote":
+        return None
+    key, name, settings = found
+    known = json.loads(settings)
+    return Link(key, name, bool(known.get("scripts")), voter_settings_of(known))
 
 
 Voting = Annotated[Voter, Depends(voter)]
@@ -251,8 +279,11 @@ async def question(voter: Voter, ballot: Ballot | None, progress: VoterProgress)
     expires = int(log.clock()) + OUTPUT_LASTS
     if ballot is None:
         return {**voter.progress_out(progress), "duel": None, "prompt": None, "a": None, "b": None}
-    background = voter.service.background
-    prompt, outputs = await background.vote(lambda: sides_of(voter.found(), ballot))
+    background, study = voter.service.background, await voter.service.cached_study(voter.study)
+    if isinstance(study, Study) and ballot.item is None:
+        prompt, outputs = sides_of(study, ballot)
+    else:
+        prompt, outputs = await background.vote(sides_of, study, ballot)
     inside = [one for one in outputs if isinstance(one, Output) and one.kind not in ("image", "html")]
     rendered = show_alike(dict(zip(inside, await asyncio.gather(*map(background.render, inside)))))
     switch = "?scripts" if voter.link.scripts else ""  # so that no browser shows what it has cached before the switch

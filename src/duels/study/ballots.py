@@ -5,7 +5,7 @@ may have caps on its votes, see `Caps`.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
@@ -21,13 +21,14 @@ from . import log
 from .answering import Answering
 from .history import History
 from .invitations import invited_names, invited_voter
-from .item_rows import had_any, has_any
+from .item_rows import had_any, has_any, rows
 from .items import can_show, item_of
-from .record import OPEN
+from .record import OPEN, SKIP
 from .study import Study
 from .voter_settings import DEFAULT, VoterSettings, checked_comment
 
 SIDES = {"a": "left", "b": "right"}
+LAST = 20  # questions of a voter, of which one may still be open
 NOTHING_TO_SHOW = "there is nothing to show yet: outputs are still being uploaded"
 
 
@@ -72,8 +73,8 @@ def voter_of(connection: sa.Connection, who: Who) -> LinkVoter | None:
     """Return a voter; None for somebody new, or who is no longer invited."""
     if isinstance(who, Invited):
         return invited_voter(connection, who.key)
-    number = connection.execute(sa.select(voters.c.number).where(voters.c.digest == who)).scalar()
-    return None if number is None else link_voter(number)
+    found = rows(connection, "SELECT number FROM voters WHERE digest = ?", (who,))
+    return link_voter(found[0][0]) if found else None
 
 
 def asking(study: Answering, link: int, who: Who, caps: Caps | None = None) -> Write[Ballot]:
@@ -94,8 +95,7 @@ def asking(study: Answering, link: int, who: Who, caps: Caps | None = None) -> W
 
 
 def _ask_voter(connection: sa.Connection, *, study: Answering, link: int, who: Who, caps: Caps | None) -> Ballot:
-    history = study.current(connection)
-    study.storage.flush(connection)
+    history = _current(connection, study)
     voter = voter_of(connection, who)
     if voter is None and isinstance(who, Invited):
         raise NotFound("this invitation was withdrawn: ask the person who sent it")
@@ -189,13 +189,12 @@ def _tell(
     counted = caps is not None and _is_counted(connection, caps, duel)  # an answer sent again does not count again
     if caps is not None and not counted and _is_full(connection, caps):
         raise CapReached("this link accepts no more votes: your answer was not saved")
-    history = study.current(connection)
-    study.storage.flush(connection)
+    history = _current(connection, study)
     voter = voter_of(connection, who)
-    if voter is None or _asked(connection, study, duel, voter) is None:
+    if voter is None or not _was_asked(connection, study, history, duel, voter):
         raise NotFound(f"duel {duel} was not asked of you: reload the page")
     most = None if caps is None or counted else caps.voter
-    if most is not None and len(_answered(connection, study, history, voter)) >= most:
+    if most is not None and _count_answered(connection, study, history, voter) >= most:
         raise CapReached("this link accepts no more votes from you: your answer was not saved")
     with _for_voters():
         answer = study.tell_in(connection, duel=duel, winner=winner, voter=voter, more=more)
@@ -271,7 +270,9 @@ def refuse_asked_through_link(connection: sa.Connection, study: Answering, duel:
         raise Conflict(f"duel {duel} was asked of somebody who votes through a link: only that person can answer it")
 
 
-def voter_progress(study: Answering, who: Who, goal: int, more: bool) -> VoterProgress:
+def voter_progress(
+    study: Answering, who: Who, goal: int, more: bool, find_end: Callable[[Study], str | None] | None = None
+) -> VoterProgress:
     """Return how far a voter is, and whether there is anything left to vote on. Blocks.
 
     Args:
@@ -279,17 +280,18 @@ def voter_progress(study: Answering, who: Who, goal: int, more: bool) -> VoterPr
         who: The voter.
         goal: How many votes the link asks for.
         more: Whether the voter goes on after that.
+        find_end: Does what `end_of` does, which is the default, but remembers.
     """
     answered, total, done = study.read(partial(_progress, study=study, who=who))
     if done != "retired" and isinstance(study, Study):
-        done = _ended(study) or done
+        done = (find_end or end_of)(study) or done
     if done is None and answered >= goal and not more:
         done = "goal"
     return VoterProgress(answered, total, done)
 
 
-def _ended(study: Study) -> str | None:
-    """Why a study needs no more votes; None if it does."""
+def end_of(study: Study) -> str | None:
+    """Return why a study needs no more votes, by its verdict; None if it does. Blocks."""
     verdict = study.verdict()
     if verdict.kind == "no condorcet winner":
         return "retired"
@@ -300,8 +302,8 @@ def _progress(
     connection: sa.Connection, history: History, *, study: Answering, who: Who
 ) -> tuple[int, int, str | None]:
     voter = voter_of(connection, who)
-    answered = [] if voter is None else _answered(connection, study, history, voter)
-    return len(answered), history.total, _all_asked(connection, study, history, voter)
+    answered = 0 if voter is None else _count_answered(connection, study, history, voter)
+    return answered, history.total, _all_asked(connection, study, history, voter)
 
 
 def _all_asked(connection: sa.Connection, study: Answering, history: History, voter: str | None) -> str | None:
@@ -404,18 +406,55 @@ def _events_of(study: Answering, voter: str | None, kind: str) -> sa.ColumnEleme
 
 def _unanswered(connection: sa.Connection, study: Answering, history: History, voter: str) -> Ballot | None:
     """The question that this voter has not answered, unless it is too old."""
-    chosen = sa.select(events.c.duel, events.c.note).where(_events_of(study, voter, "ask"))
-    for duel, note in connection.execute(chosen.order_by(events.c.seq.desc()).limit(20)):
+    for duel in _last_asked(connection, study, history, voter):
         arms_active = history.active[history.left[duel]] and history.active[history.right[duel]]
         fresh = abs(log.clock() - history.asked[duel]) < study.row.lease
-        ballot = Ballot(study.duel_in(history, duel), _item(note))
-        is_open = history.answer[duel] == OPEN and arms_active and fresh and not history.retired
-        if is_open and _is_blind(connection, study, ballot):
-            return ballot
+        if history.answer[duel] == OPEN and arms_active and fresh and not history.retired:
+            ballot = _ballot(connection, study, history, voter, duel)
+            if _is_blind(connection, study, ballot):
+                return ballot
     return None
 
 
+# A study that compares arms knows who was asked and who answered. One that tunes parameters does not: the log is read.
+
+
+def _current(connection: sa.Connection, study: Answering) -> History:
+    """The study's state inside a transaction, with its log as far as it has to be read."""
+    history: History = study.current(connection)
+    if study.row.is_tuning:
+        study.storage.flush(connection)
+    return history
+
+
+def _last_asked(connection: sa.Connection, study: Answering, history: History, voter: str) -> list[int]:
+    """The last duels that were asked of a voter, the newest first."""
+    if not study.row.is_tuning:
+        return history.duels_of(history.people.find(voter))[: -LAST - 1 : -1]
+    chosen = sa.select(events.c.duel).where(_events_of(study, voter, "ask"))
+    return list(connection.execute(chosen.order_by(events.c.seq.desc()).limit(LAST)).scalars())
+
+
+def _was_asked(connection: sa.Connection, study: Answering, history: History, duel: int, voter: str) -> bool:
+    """Whether a duel was asked of a voter."""
+    if study.row.is_tuning:
+        return _asked(connection, study, duel, voter) is not None
+    person = history.people.find(voter)
+    return person >= 0 and 0 <= duel < len(history.person) and history.person[duel] == person
+
+
+def _count_answered(connection: sa.Connection, study: Answering, history: History, voter: str) -> int:
+    """How many duels this voter has answered, without answers that were taken back."""
+    if study.row.is_tuning:
+        return len(_answered(connection, study, history, voter))
+    theirs = history.duels_of(history.people.find(voter))
+    return sum(history.answer[duel] not in (OPEN, SKIP) for duel in theirs)
+
+
 def _ballot(connection: sa.Connection, study: Answering, history: History, voter: str | None, duel: int) -> Ballot:
+    items = history.items
+    if items is not None and voter is not None and _was_asked(connection, study, history, duel, voter):
+        return Ballot(study.duel_in(history, duel), items.of[duel] or None)
     note = _asked(connection, study, duel, voter)
     if note is None:
         raise NotFound(f"duel {duel} was not asked of you")

@@ -288,7 +288,7 @@ class History(Record):
             i, j = player.look_ahead(first, second)
             self._looked, self._expiry = now, min((self.asked[duel] for duel in leased), default=now) + self.row.lease
             self._questions.look_ahead(len(leased), first, second)
-        self._expiry = min(self._expiry, now + self.row.lease)
+        self._expiry = min(self._expiry, now + self.row.lease, self._ahead - self.row.lease)
         i, j = self._questions.choose(i, j, now, allow_self, self.policy, player.t, person, shared)
         self._asked_last, self._asked_number = (i, j), len(self.left)
         return self.turned(i, j)
@@ -309,9 +309,12 @@ class History(Record):
         """The places of the next pair for a person whose own answers are left out."""
         others = copy.copy(self)
         others.wins, others.ties = self.wins.copy(), self.ties.copy()
-        mine = np.flatnonzero((np.array(self.person) == person) & (np.array(self.counting) == 1))
-        left, right = np.array(self.left, np.int64)[mine], np.array(self.right, np.int64)[mine]
-        others._count_all(left, right, np.array(self.answer, np.int64)[mine], -self.votes_of(mine))
+        mine = np.array([duel for duel in self.duels_of(person) if self.counting[duel]], np.int64)
+        left, right, answer = (
+            np.frombuffer(column, column.typecode)[mine].astype(np.int64)
+            for column in (self.left, self.right, self.answer)
+        )
+        others._count_all(left, right, answer, -self.votes_of(mine))
         questions = Questions(others)
         leased = self.leased(now)
         questions.look_ahead(len(leased), *self.pairs(leased)[:2])

@@ -194,8 +194,8 @@ def count_fitting(study: Log, numbers: Sequence[int], most: int) -> int:
     chosen = f"study_id = ? AND item IN ({marks(numbers)})"
     text = f"SELECT item, sum(length(content)) FROM outputs WHERE {chosen} GROUP BY item"
     with study.storage.reading() as connection:
-        sizes = dict(rows(connection, text, (study.id, *numbers)))
-    total = np.cumsum([int(sizes.get(number, 0)) for number in numbers])
+        sizes = {int(item): int(size) for item, size in rows(connection, text, (study.id, *numbers))}
+    total = np.cumsum([sizes.get(number, 0) for number in numbers])
     return max(1, int(np.searchsorted(total, most, side="right")))
 
 

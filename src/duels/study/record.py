@@ -117,6 +117,7 @@ class Record:
         self.lates = np.zeros((0, 0), np.int32)  # … or answered after their lease
         self.asked_again: set[int] = set()  # duels whose question another duel asks or has answered
         self.notes: list[str] | None = [] if row.is_tuning else None  # of each duel, what was asked: its settings
+        self._theirs: dict[int, array[int]] | None = None  # by person, see `duels_of`
         self._places: dict[int, int] | None = None  # see `places` …
         self._arms: np.ndarray | None = None  # … `arms` …
         self._place: np.ndarray | None = None  # … (K,) int64: the same, −1 for a retired arm
@@ -167,10 +168,13 @@ class Record:
                 self.notes.append(event[10])
             self._ask(left, right, swapped, time)
             self.person[-1] = self._answerer(event[8], note)
+            self._note_person(len(self.person) - 1)
         elif kind == "tell":
             note = json.loads(event[10]) if event[10] else {}
             who = self._answerer(event[8], note)
-            self.person[duel] = self.person[duel] if who == NOBODY else who
+            if who not in (NOBODY, self.person[duel]):
+                self.person[duel] = who
+                self._note_person(duel)
             self.last_told = self.last_told if answer == "skip" else time
             self._answer(duel, ANSWERS.index(answer), time - self.asked[duel] >= self.row.lease)
             if self.items is not None and answer == "skip" and note.get("closed"):
@@ -587,11 +591,28 @@ class Record:
             contradictions=self.contradictions if self.goal.about == THESE_ANSWERS else 0,
         )
 
+    def duels_of(self, person: int) -> list[int]:
+        """Return the duels that a person was asked, or has answered, in the order in which that began."""
+        if person < 0:
+            return []
+        if self._theirs is None:
+            who = np.array(self.person)
+            order = np.argsort(who, kind="stable")
+            order = order[np.searchsorted(who[order], 0) :]
+            people, begins = np.unique(who[order], return_index=True)
+            parts = np.split(order.astype(np.int32), begins[1:])
+            self._theirs = {one: array("i", part.tobytes()) for one, part in zip(people.tolist(), parts)}
+        return [duel for duel in self._theirs.get(person, ()) if self.person[duel] == person]
+
+    def _note_person(self, duel: int) -> None:
+        if self._theirs is not None and self.person[duel] >= 0:
+            self._theirs.setdefault(self.person[duel], array("i")).append(duel)
+
     def items_seen(self, person: int) -> dict[Pair, set[int]]:
         """Return the items that a person was asked about, for each pair of arms, and is not asked about again."""
         found: dict[Pair, set[int]] = {}
         if person >= 0 and self.items is not None and not self.items.asks_once:
-            for duel in np.flatnonzero(np.array(self.person) == person).tolist():
+            for duel in self.duels_of(person):
                 if self.items.of[duel]:
                     found.setdefault(pair_of(self.left[duel], self.right[duel]), set()).add(self.items.of[duel])
         return found
