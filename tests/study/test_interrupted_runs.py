@@ -6,15 +6,19 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from judging_program import ARMS, CONCURRENCY, PROMPTS
 
 import duels
+from duels.study import running
+from duels.study.items import add_items
 from duels.study.ledger import Ledger
 
 PROGRAM = Path(__file__).with_name("judging_program.py")
@@ -171,3 +175,53 @@ def test_two_programs_at_once(request, url, server, database):
     assert ledger.calls == counters(server)["calls"]  # nothing was lost, so they are equal
     assert study.check() == len(events)
     assert len(about) <= len(PROMPTS) * len(ARMS)
+
+
+def test_a_second_run_waits_for_what_the_first_one_asks(url):
+    """It pays for no question twice, and ends when the first one's answers are there."""
+    asked, first_are_out, go = [], threading.Event(), threading.Event()
+
+    def judge(prompt, left, right):
+        asked.append((prompt, frozenset((left, right))))
+        if len(asked) == 3:
+            first_are_out.set()
+        if len(asked) <= 3:
+            go.wait(20)
+        return "left" if left.startswith("a") == (int(prompt) % 2 == 0) else "right"  # level up to the end
+
+    arms, prompts = ["a", "b"], [str(k) for k in range(12)]
+    study = duels.create_study(arms, "both", url, about="these-answers")
+    add_items(study, [{"prompt": prompt, "outputs": {arm: f"{arm} {prompt}" for arm in arms}} for prompt in prompts])
+    options = {"concurrency": 3, "orders": "one", "progress": False}
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(study.run, judge, **options)
+        assert first_are_out.wait(20)
+        second = pool.submit(duels.load_study("both", url).run, judge, **options)
+        until = time.monotonic() + 20
+        while len(set(asked)) < 12 and not second.done() and time.monotonic() < until:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        assert not second.done()  # there is nothing left but what the first one asks
+        go.set()
+        ends = {first.result(30).ended, second.result(30).ended}
+    assert len(study.votes()) == 12
+    repeats = sum(entry.kind == "again" for entry in study.events())  # one in ten, to see how often it agrees
+    assert len(asked) == 12 + repeats
+    assert len(set(asked)) == 12
+    assert ends <= {"all asked", "exhausted", "verdict"}, ends
+    assert folded(study.events()).spent().unstored == 0
+
+
+def test_a_run_that_has_ended_is_not_waited_for():
+    token = running.new_token()
+    host, _, number = token.split("-")
+    assert not running.is_running(token, 1.0, 3600.0)
+    with running.noted_as_running(token):
+        assert running.is_running(token, 10_000.0, 3600.0)
+    with subprocess.Popen([sys.executable, "-c", ""]) as gone:
+        gone.wait()
+    assert not running.is_running(f"{host}-{gone.pid}-{number}", 1.0, 3600.0)
+    parent = f"{host}-{os.getppid()}-{number}"
+    assert (running.is_running(parent, 1.0, 3600.0), running.is_running(parent, 3600.0, 3600.0)) == (True, False)
+    elsewhere = f"{'0' * len(host)}-{gone.pid}-{number}"
+    assert (running.is_running(elsewhere, 599.0, 3600.0), running.is_running(elsewhere, 600.0, 3600.0)) == (True, False)

@@ -126,7 +126,7 @@ class TuningRun(Run):
         orders, tasks = self._orders(), list[Task]()
         for _ in range(count):
             judge = min(self.judges, key=self._begun.__getitem__)
-            (duel,) = self.study.ask_in(connection, voter=judge, about=lambda *_: {"calls": orders})
+            (duel,) = self.study.ask_in(connection, voter=judge, about=lambda *_: {"calls": orders, "run": self.token})
             self._begun[judge] += 1
             tasks.append(Task(duel, judge, orders))
         return tasks

@@ -7,6 +7,7 @@ more about some of them:
 
 | note | |
 | --- | --- |
+| `run` | of `ask` and `again`: which run makes the calls, see `running` |
 | `failed` | of a skip: the judge gave no reply |
 | `bad` | of a skip: its reply had no usable answer |
 | `unusable` | how many replies had none, before an answer or in all |
@@ -18,6 +19,7 @@ more about some of them:
 """
 
 import math
+from datetime import datetime
 from typing import NamedTuple
 
 from .agreement import Agreement, agreements
@@ -63,6 +65,8 @@ class Ledger:
         repeated: The duels of which a judge has repeated its answer, or given another one.
         asked: For each judge and pair of arms, the items that it was asked about.
         confirming: The duels that some run asks in the other order now, or asked when it was killed.
+        holders: Of each question that is asked now, or was when its run was killed: that run, and when. The key is the
+            duel, and whether it is a repeat.
         fingerprints: For each judge that has answered, what it was, see `judges.fingerprints`.
     """
 
@@ -76,6 +80,7 @@ class Ledger:
         self.repeated: set[int] = set()
         self.asked: dict[tuple[str | None, frozenset[str]], set[int]] = {}
         self.confirming: set[int] = set()
+        self.holders: dict[tuple[int, bool], tuple[str, float]] = {}
         self._one_order: dict[str | None, dict[int, None]] = {}  # duels that a judge answered left or right once
         self.fingerprints: dict[str | None, set[str]] = {}
         self.calls = self._stored = self._bad = self._failed = self._repeats = self._second_opinions = 0
@@ -97,6 +102,7 @@ class Ledger:
         elif "calls" not in entry.note:
             if entry.kind == "tell":  # by somebody else
                 self.open.pop(duel, None)
+                self.holders.pop((duel, False), None)
         elif entry.kind in ("ask", "again"):
             self._begin(entry, duel)
         elif entry.kind in ("tell", "repeat"):
@@ -104,6 +110,9 @@ class Ledger:
 
     def _begin(self, entry: LogEntry, duel: int) -> None:
         self.calls += entry.note["calls"]
+        if "run" in entry.note and "confirms" not in entry.note:
+            asked = datetime.fromisoformat(entry.time).timestamp()
+            self.holders[duel, "repeats" in entry.note] = entry.note["run"], asked
         if entry.kind == "ask" or duel in self.open:  # else another judge is asked again
             self.open[duel] = entry.voter
         if "confirms" in entry.note:
@@ -123,6 +132,8 @@ class Ledger:
 
     def _end(self, entry: LogEntry, duel: int) -> None:
         note, answer = entry.note, entry.answer or "skip"
+        if "replies" not in note:
+            self.holders.pop((duel, "repeats" in note), None)
         if "identical" in note:
             self._identical += 1
             self.open.pop(duel, None)

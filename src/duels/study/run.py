@@ -43,6 +43,7 @@ from .positions import Position, Sides
 from .progress import Shown, Shows, shown
 from .record import OPEN, SKIP
 from .repeatability import is_drawn
+from .running import is_running, new_token, noted_as_running
 from .study import Study
 
 Orders = Literal["one", "both", "auto"]
@@ -56,6 +57,7 @@ IN_VAIN = 6  # further calls after unusable replies, without any that is usable,
 OUT = (None, "all asked", "exhausted", "max_duels", "max_calls", "max_cost")
 NO_MORE = ("all asked", "max_duels")  # why there is no new question
 TOGETHER = 100  # questions with identical outputs that are answered in one transaction
+POLL = 0.5  # seconds between two looks at what another run asks
 LOOK = 0.1  # seconds between two looks whether a pause is to end early
 TWICE = 10  # with several judges, one question in so many is asked of two of them
 
@@ -89,6 +91,8 @@ class Run:
         self._has_more = False  # whether a transaction ended before there was a question for a judge
         self._unconfirmed: dict[int, str | None] = {}  # duels to ask in the other order before all else, and judges …
         self._confirming: set[int] = set()  # … and which of them this run is asking now
+        self._held: dict[int, str | None] = {}  # open duels that another run asks now, and their judges
+        self.token = new_token()
         self._alarms: deque[Position] = deque()  # to be shown
         self._begun = dict.fromkeys(judges, 0)  # questions of this run, by judge
         self._failures = self._answers = 0
@@ -105,7 +109,11 @@ class Run:
         self._tried_again.update(unanswered)
         for duel in open_duels + self._read_duels(unanswered):
             judge = (self.ledger.open | unanswered)[duel.id]
-            self._again.append(Task(duel, judge if judge in self.judges else next(iter(self.judges))))
+            judge = judge if judge in self.judges else next(iter(self.judges))
+            if self._is_held(duel.id):
+                self._held[duel.id] = judge
+            else:
+                self._again.append(Task(duel, judge))
         answered = self.ledger.replies.keys() - self.ledger.open.keys() - self.ledger.repeated
         self._queue_repeats(self._read_duels(sorted(filter(self._is_drawn, answered))))
         self._look_first()
@@ -127,6 +135,25 @@ class Run:
         self._say(self.study.describe_power(len(items.items)))
         look = look.before_first(len(items.items))
         self._is_hopeless = self.study.is_exhausted(look, look.verdict())
+
+    def _is_held(self, duel: int, repeats: bool = False) -> bool:
+        """Whether another run, which has not ended, asks a question now: this one must not pay for it again."""
+        run, asked = self.ledger.holders.get((duel, repeats), (self.token, 0.0))
+        return run != self.token and is_running(run, clock() - asked, self.study.row.lease)
+
+    @property
+    def waits_for_others(self) -> bool:
+        """Whether there is nothing left to ask but what another run asks now; it may be killed before the answer."""
+        return bool(self._held) and self.ended in (None, "all asked") and not self._stop.is_set()
+
+    def _take_over(self, history: History) -> None:
+        """Queue what other runs were asking when they ended."""
+        for duel, judge in list(self._held.items()):
+            if duel not in self.ledger.open:
+                del self._held[duel]
+            elif not self._is_held(duel):
+                del self._held[duel]
+                self._again.append(Task(self.study.duel_in(history, duel), judge))
 
     @property
     def unanswered(self) -> dict[int, str | None]:
@@ -329,6 +356,7 @@ class Run:
     def _begin_earlier(self, connection: sa.Connection, most: int) -> list[Task]:
         """Begin what comes before new questions: confirmations, what an earlier run has left, and repeats."""
         tasks = list[Task]()
+        self._take_over(self.study.current(connection))
         if self._unconfirmed:
             while self._again and self._again[0].begun and len(tasks) < most:
                 tasks.append(self._again.popleft())
@@ -394,7 +422,7 @@ class Run:
         orders, tasks, ties = self._orders(), list[Task](), 0
         while len(tasks) < most and self.ended is None and ties < TOGETHER:
             judge = min(self.judges, key=self._begun.__getitem__)
-            about = partial(note_calls, self.study, orders)
+            about = partial(self._note_calls, orders)
             try:
                 (duel,) = self.study.ask_in(connection, voter=judge, allow_self=False, about=about, by_judge=True)
             except NotReady:
@@ -413,6 +441,10 @@ class Run:
         self._has_more = ties > 0
         return tasks
 
+    def _note_calls(self, orders: int, connection: sa.Connection, duel: Duel) -> dict[str, object]:
+        """What the log keeps of a question: how many calls it takes, and which run makes them."""
+        return note_calls(self.study, orders, connection, duel) | {"run": self.token}
+
     def _follow_in(self, connection: sa.Connection) -> None:
         for entry in self.study.events_in(connection, self.ledger.seq):
             self.ledger.take(entry)
@@ -425,6 +457,10 @@ class Run:
 
     def _begin_in(self, connection: sa.Connection, *, task: Task, undo: bool) -> bool:
         wanted = True
+        if task.confirms is None and not task.second and self._is_held(task.duel.id, task.repeats is not None):
+            if task.repeats is None and task.duel.id in self.ledger.open:
+                self._held[task.duel.id] = task.judge
+            return False
         if task.second or task.repeats is not None:
             wanted = self._may_repeat(connection, task)
         elif task.confirms is None and (wanted := self._reopen_in(connection, task.duel.id, undo)):
@@ -432,7 +468,7 @@ class Run:
         if not wanted:
             return False
         item = {} if task.duel.item is None else {"item": task.duel.item.number}
-        note: dict[str, object] = {"calls": task.orders, **item}
+        note: dict[str, object] = {"calls": task.orders, "run": self.token, **item}
         note |= {} if task.confirms is None else {"confirms": task.confirms}
         note |= {} if task.repeats is None else {"repeats": task.repeats}
         self.study.note_in(connection, "again", duel=task.duel.id, voter=task.judge, note=note)
@@ -525,9 +561,10 @@ async def conduct(
         in_database = partial(_in, loop, database)
         with shown(progress, limits, judges.values(), shows) as show:
             run = make(judges, limits, orders, show.say, stop or threading.Event())
-            await in_database(run.start)
             try:
-                await _until_it_ends(run, in_database, min(concurrency, most), show)
+                with noted_as_running(run.token):
+                    await in_database(run.start)
+                    await _until_it_ends(run, in_database, min(concurrency, most), show)
             finally:
                 for one in judges.values():
                     await one.aclose()
@@ -552,11 +589,15 @@ async def _serve(run: Run, in_database: InDatabase, waiting: asyncio.Queue[Waiti
     """Give workers their tasks. Those without a task wait for the others.
 
     Up to a quarter of the workers share a transaction: if all of them did, all would wait for the work of all. It ends
-    when no questions are in flight and no more are to be asked.
+    when no questions are in flight, here or in another run, and no more are to be asked.
     """
     idle, busy = list[Waiting](), count
-    while busy:
-        batch = [*idle, await waiting.get()]
+    while busy or run.waits_for_others:
+        if busy:
+            batch = [*idle, await waiting.get()]
+        else:
+            await asyncio.sleep(POLL)
+            batch = idle
         while not waiting.empty() and len(batch) - len(idle) < count // 4:
             batch.append(waiting.get_nowait())
         tasks = await in_database(partial(run.next, [reply for reply, _ in batch]))
