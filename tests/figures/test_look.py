@@ -519,7 +519,12 @@ def test_panels_and_titles_of_axes_take_labels(tmp_path):
     assert figures.regret(both, problem="m", labels={"m": "100 arms"}).title.text.endswith(" on 100 arms")
     with pytest.raises(UnknownName, match="unknown name in labels 'time'"):
         figures.regret(both, labels={"time": "rounds"})
-    for name, title in (("condorcet_probability", "probability"), ("gamma", "share of runs"), ("horizons", "time t")):
+    for name, title in (
+        ("condorcet_probability", "probability"),
+        ("gamma", "share of runs"),
+        ("horizons", "time t"),
+        ("intervals", "time t"),
+    ):
         assert "Mine" in texts(svg_of(EVERY[name](labels={title: "Mine"}), tmp_path))
     assert "Mine" in texts(svg_of(EVERY["regret_quantiles"](labels={"quantile q": "Mine"}), tmp_path))
 

@@ -55,7 +55,8 @@ def test_it_writes_matrix_results_figures_and_report(tiny, pool, tmp_path, monke
     assert set(saved.frame.filter(policy="savage")["horizon"]) == {100, 1000}
     assert set(saved.frame.filter(policy="rucb")["horizon"]) == {1000}
     names = {path.name for path in (tmp_path / "figures").iterdir()}
-    assert names >= {f"{name}.json" for name in ("regret", "accuracy", "bounds", "assumptions", "preferences")}
+    assert names >= {f"{name}.json" for name in ("regret", "accuracy", "regret_and_accuracy", "bounds")}
+    assert names >= {"assumptions.json", "preferences.json"}
     proofs = ("lemma-1", "lemma-1-tails", "theorem-2", "theorem-3", "gamma", "horizons")
     assert names >= {f"{name}.json" for name in proofs}
     page = (tmp_path / "report.html").read_text()

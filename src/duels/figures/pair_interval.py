@@ -17,6 +17,7 @@ from . import charts
 from .charts import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, VERMILION, Layered
 from .legends import Key, line_glyph
 from .look import Look, Style, style_of
+from .over_time import TIME
 from .selection import MatrixLike, alpha_of, called, matrix_of, of_run, power
 
 DELTA = 0.05  # of C(δ)
@@ -62,16 +63,20 @@ def intervals(
     drawn = points.filter(pl.col("duels") > 0) if points["duels"].max() else points
     usual = (charts.WIDTH * 1.5, charts.HEIGHT) if graphs is None else (charts.WIDTH * 2, charts.HEIGHT * 1.4)
     reach = [0.0, 1.0] if graphs is None else [*graphs["x"], 0.0, 1.0]
-    axis = charts.log_axis("time t", drawn["t"][0], points["t"][-1])
+    axis = charts.log_axis(style.label(TIME), drawn["t"][0], points["t"][-1])
     x = alt.X("t:Q", **axis)
     scale = alt.Scale(domain=[min(reach), max(reach)], nice=False)
 
-    beside = style.wrap(f"probability that {i} beats {j}", style.large, max(charts.LOWEST, 0.4 * (style.width or 0)))
+    probability = f"probability that {i} beats {j}"
+    beside = style.wrap(style.label(probability), style.large, max(charts.LOWEST, 0.4 * (style.width or 0)))
 
     def y(column: str) -> alt.Y:
         return alt.Y(f"{column}:Q", title=beside, scale=scale)
 
-    notes = [f"{style.policy(one['policy'])} on {one['problem']}, run {run} · p = {one['p']:.4g}", _settling(points)]
+    notes = [
+        f"{style.policy(one['policy'])} on {style.label(one['problem'])}, run {run} · p = {one['p']:.4g}",
+        _settling(points),
+    ]
     layers = _layers(drawn, _settled(points), x, y, style)
     if graphs is not None:
         layers += _upright(graphs, x, alt.X("right:Q", **axis), y, points["t"][-1], style)
@@ -79,7 +84,8 @@ def intervals(
         notes.append("×10: drawn ten times as wide" if (graphs["area"] < VISIBLE).any() else "")
     notes.append(_lemma(one["policy"], arms))
     key = _key(points)
-    style = style.showing([one["first"], one["second"], one["policy"], *key.labels], notes)
+    names = [one["first"], one["second"], one["policy"], one["problem"], *key.labels, TIME, probability]
+    style = style.showing(names, notes)
 
     def draw(width: float) -> alt.LayerChart:
         height = charts.height_of(width, usual, style)

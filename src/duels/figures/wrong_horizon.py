@@ -16,7 +16,7 @@ from . import charts, legends
 from .charts import GREY, Layered
 from .legends import line_glyph
 from .look import BANDS, Look, style_of
-from .over_time import cut, with_notion
+from .over_time import TIME, cut, with_notion
 from .selection import ends, only, unique
 
 # Viridis without its yellow; shorter horizons are darker.
@@ -24,7 +24,7 @@ COLOURS = ("#440154", "#472D7B", "#3B528B", "#2C728E", "#21918C", "#28AE80", "#5
 DASHED = (6, 3)
 SPREADS = {"ci": ("low", "high"), "quantiles": ("q25", "q75"), "minmax": ("least", "most")}
 AT_T, AFTER = "at T", "after T: plays the arm it names"
-TIME, REGRET = "time t", "mean cumulative regret"
+REGRET = "mean cumulative regret"
 LATER = 40  # points of a line after T
 MOST = 6  # horizons whose colours can be told apart
 

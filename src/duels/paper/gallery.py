@@ -44,7 +44,8 @@ def experiment_figures(
     """
     subject = Subject(results, matrices, pool)
     (preferences,) = FIGURES["preferences"](Subject(None, {pool.name: pool}))
-    return [*results_figures(subject), *FIGURES["subsets"](subject), preferences._replace(name="preferences")]
+    both = FIGURES["regret_and_accuracy"](subject)
+    return [*results_figures(subject), *both, *FIGURES["subsets"](subject), preferences._replace(name="preferences")]
 
 
 def proof_figures(

@@ -10,6 +10,7 @@ from ..errors import InvalidInput, counted, percent
 from ..figures import charts, legends
 from ..figures.charts import BLUE, GREY, NUMBER, VERMILION
 from ..figures.legends import OUTLINES, Key
+from ..figures.look import PLAIN
 from .verdict import listed
 
 Options = dict[str, Any]  # keyword arguments of Altair's classes
@@ -111,7 +112,7 @@ def plot_beats(board: Board) -> alt.LayerChart:
     )
     cells = charts.probabilities("estimate", 0.5, ["row beats", "column"], in_percent=True)
     order = board["order"][:MAPPED]
-    grid = charts.grid_of(len(order), rows["estimate"], cells, charts.PLAIN, grow=False)
+    grid = charts.grid_of(len(order), rows["estimate"], cells, PLAIN, grow=False)
     chart = charts.heat_map(rows, order, "estimate", cells, _outlined(board), grid=grid, faded="unsure", met="answers")
     total = board["pairs_total"]
     summary = f"{board['pairs_met']:,} of {total:,} {'pair' if total == 1 else 'pairs'} met so far"
