@@ -6,7 +6,7 @@ import duels
 from duels.continuous.advice import Best
 from duels.continuous.glance import following, headline, tuning_glance, words
 
-BEST = Best({"gap": 12.3456, "font": "serif"}, 0.705, 0.515, 0.85, 0.95, 0.97, {"gap": 30.0, "font": "mono"}, 24)
+BEST = Best({"gap": 12.3456, "font": "serif"}, 0.705, 0.515, 0.85, 0.95, 0.97, {"gap": 30.0, "font": "mono"}, 24, 31.0)
 
 
 def test_the_words_have_every_number():
@@ -36,7 +36,20 @@ def test_the_words_have_every_number():
     ],
 )
 def test_what_to_do_next(answers, initial, retired, said):
-    assert said in following(answers, initial, retired)
+    assert said in following(BEST._replace(answers=answers), initial, retired)
+
+
+def test_without_enough_evidence_nothing_is_sure():
+    early = BEST._replace(sure=None, evidence=3.14)
+    assert headline(early) == "No preference found yet"
+    assert words(early) == (
+        "After 24 answers, the answers could be coin tosses (evidence 3.1, 20 is needed). More answers will tell: a "
+        "clear preference shows within about 50, a weak one may take hundreds. The best guess is gap 12.3, font serif."
+    )
+    assert str(early).startswith("No preference found after 24 answers: the answers could be coin tosses")
+    assert "sure" not in words(early) + str(early)
+    assert "weak preference" in following(early._replace(answers=50), 16, False)
+    assert "Plan for about 50 answers" in following(early._replace(answers=49), 16, False)
 
 
 def test_a_glance_is_the_study_s():

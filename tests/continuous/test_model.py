@@ -19,6 +19,7 @@ from duels.continuous.model import (
     prior_hyperparameters,
     square_root,
 )
+from duels.continuous.propagation import find_sites
 
 
 def duels_of(count, dimensions, seed=0, category=()):
@@ -55,6 +56,19 @@ def exact(answers, category, parameters, points):
     mean = weight @ given_g
     residual = parameters.scale - np.einsum("iq,iq->q", cross, np.linalg.solve(between, cross))
     return math.log(evidence), mean, weight @ (given_g - mean) ** 2 + residual
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+@pytest.mark.parametrize("scale", [5.0, 60.0])
+def test_propagation_against_integration(count, scale):
+    answers, category = duels_of(count, 2, seed=count)
+    parameters, points = Hyperparameters(np.array([0.4, 0.2]), scale), np.random.default_rng(1).random((4, 2))
+    evidence, mean, variance = exact(answers, category, parameters, points)
+    model = Model(answers, category, parameters, find_sites)
+    found_mean, found_variance = model.mean_and_variance(points)
+    assert model.mode.evidence == pytest.approx(evidence, abs=0.05)
+    assert found_mean == pytest.approx(mean, abs=0.03 * math.sqrt(scale))
+    assert found_variance == pytest.approx(variance, rel=0.03)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

@@ -8,11 +8,22 @@ from functools import partial
 import numpy as np
 import pytest
 from scipy import integrate, stats
+from scipy.special import expit
 
 import duels
 from duels import InvalidInput, UnknownName
 from duels.continuous import History, Memory, Situation, policy
-from duels.continuous.policies import BUILT_IN, dbgd, double_thompson, eubo, gp_rucb, kernel_self_sparring, max_min_lcb
+from duels.continuous.policies import (
+    ASKING,
+    BUILT_IN,
+    dbgd,
+    double_thompson,
+    eubo,
+    generator,
+    gp_rucb,
+    kernel_self_sparring,
+    max_min_lcb,
+)
 from duels.continuous.policies.eubo import expected_best
 from duels.continuous.policies.kernel_self_sparring import regression
 from duels.continuous.search import sobol
@@ -265,13 +276,27 @@ def test_sobol_points_fill_the_cube():
 def test_the_recommendation_is_the_largest_mean():
     """On a fine grid of the whole space no mean is larger; without answers it is the middle."""
     played = some_duels(NUMBERS, 20)
-    now = Situation(NUMBERS, History.of(NUMBERS, played), np.random.default_rng(0))
+    now = policy("eubo").situation(NUMBERS, History.of(NUMBERS, played), np.random.default_rng(0), None)
     best = NUMBERS.encode(
         policy("eubo").recommend(NUMBERS, [*played, ({"x": 0.1, "y": 0.1}, {"x": 0.3, "y": 0.1}, None)], seed=0)
     )
     grid = np.stack(np.meshgrid(*[np.linspace(0, 1, 101)] * 2), axis=-1).reshape(-1, 2)
     assert now.model.mean(best[None, :])[0] >= now.model.mean(grid).max() - 1e-3
     assert policy("eubo").recommend(NUMBERS, [], seed=0) == NUMBERS.decode([0.5, 0.5])
+
+
+def test_until_a_preference_is_found_some_questions_show_it():
+    """Each fourth one has the best setting, and the one of all candidates that it most likely beats."""
+    one, other = {"x": 0.1, "y": 0.2}, {"x": 0.9, "y": 0.7}
+    open_to_doubt, clear = [(one, other, 1.0), (one, other, 0.0), (one, other, 1.0)] * 3, [(one, other, 1.0)] * 24
+    for played, contrasts in ((4, True), (5, False), (6, False), (7, False), (8, True), (24, False)):
+        history = History.of(NUMBERS, clear if played == 24 else open_to_doubt[:played])
+        now = policy("eubo").situation(NUMBERS, history, generator(3, ASKING, played), Memory())
+        assert now.is_found == (played == 24)
+        first, second = eubo.choose(now, eubo.Params(1))
+        mean, spread = now.model.differences_to(now.candidates, now.best)
+        share = expit(mean / np.sqrt(1 + np.pi / 8 * spread**2))
+        assert (np.array_equal(first, now.best) and np.array_equal(second, now.candidates[share.argmin()])) == contrasts
 
 
 def test_the_smallest_space():

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import polars as pl
 import pytest
-from scipy.special import expit, ndtr, ndtri
+from scipy.special import expit
 
 import duels
 from duels import Conflict, InvalidInput, StorageError, UnknownName
@@ -19,8 +19,8 @@ from duels.continuous import tuning as live
 from duels.continuous.advice import HALF, distances
 from duels.continuous.catalogue import load_any
 from duels.continuous.choices import FIRST, MOST, NEAR, STEP, code, modelled
+from duels.continuous.glance import tuning_glance
 from duels.continuous.policies import Policy, generator
-from duels.continuous.situation import Situation
 from duels.storage.storage import NotReady, Storage
 from duels.study.catalogue import delete_study, list_studies
 from duels.study.record import chained
@@ -459,42 +459,66 @@ def test_wrong_arguments_create_nothing(url, wrong, words):
 # What was found
 
 
-def model_of(study):
-    """The model of the answers, and its moments from the full covariance: another way than the code's."""
+def situation_of(study):
+    """What is known of the answers."""
     frame = study.votes()
     rows = []
     for row in frame.iter_rows(named=True):
         sides = ({name: row[f"{side}.{name}"] for name in study.space.names} for side in ("left", "right"))
         rows.append((*sides, OUTCOME[row["winner"]]))
-    return Situation(study.space, History.of(study.space, rows), np.random.default_rng(0), Memory()).model
+    return policy(study.policy).situation(
+        study.space, History.of(study.space, rows), np.random.default_rng(0), Memory()
+    )
 
 
-def difference(model, one, other):
-    mean, covariance = model.mean_and_covariance(np.array([one, other]))
-    return mean[0] - mean[1], math.sqrt(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
+def draws_of(posterior, one, other, count=200_000):
+    """Draws of f(one) − f(other), with moments from full covariances: another way than the code's."""
+    rng, drawn = np.random.default_rng(0), []
+    for model, weight in zip(posterior.models, posterior.weights):
+        mean, covariance = model.mean_and_covariance(np.array([one, other]))
+        spread = math.sqrt(covariance[0, 0] + covariance[1, 1] - 2 * covariance[0, 1])
+        drawn.append(rng.normal(mean[0] - mean[1], spread, round(weight * count)))
+    return np.concatenate([*drawn, np.zeros(round(posterior.flat * count))])
 
 
 def test_the_best_setting_and_the_runner_up_on_a_line(url):
-    """Against a search of 10,001 points, and moments from the whole covariance."""
+    """Against a search of 10,001 points, and draws from all hypotheses."""
     study = duels.create_tuning(LINE, storage=url, policy="eubo:initial=6", seed=2, confidence=0.9)
     answer_many(study, 25)
-    best, model, grid = study.best, model_of(study), np.linspace(0, 1, 10_001)[:, None]
-    x, other = best.setting["x"], best.runner_up["x"]
-    mean = model.mean(grid)
-    assert x == pytest.approx(grid[mean.argmax(), 0], abs=1e-3)
-    length = model.hyperparameters.lengthscales[0]
-    least = min(HALF * length, max(x, 1 - x) / 2)
+    best, now, grid = study.best, situation_of(study), np.linspace(0, 1, 10_001)[:, None]
+    known, x, other = now.posterior, best.setting["x"], best.runner_up["x"]
+    mean = known.mean(grid)
+    assert known.mean(np.array([[x]]))[0] >= mean.max() - 1e-3 * np.ptp(mean)
+    least = min(HALF * now.model.hyperparameters.lengthscales[0], max(x, 1 - x) / 2)
     far = np.abs(grid[:, 0] - x) >= least
     assert abs(other - x) >= least - 1e-4
-    assert model.mean(np.array([[other]]))[0] >= mean[far].max() - 1e-3 * np.ptp(mean)
-    centre, spread = difference(model, np.array([x]), np.array([other]))
-    reach = ndtri(0.95) * spread
-    assert (best.lower, best.upper) == pytest.approx((expit(centre - reach), expit(centre + reach)), abs=1e-6)
-    assert best.sure == pytest.approx(ndtr(centre / spread), abs=1e-6)
-    draws = expit(np.random.default_rng(0).normal(centre, spread, 100_000))
-    assert best.share == pytest.approx(draws.mean(), abs=0.02)  # MacKay's approximation is not exact
+    assert known.mean(np.array([[other]]))[0] >= mean[far].max() - 1e-3 * np.ptp(mean)
+    drawn = draws_of(known, np.array([x]), np.array([other]))
+    lower, upper = np.quantile(drawn, [0.05, 0.95])
+    assert (best.lower, best.upper) == pytest.approx((expit(lower), expit(upper)), abs=0.01)
+    chance = study.advice().chance
+    assert chance == pytest.approx((drawn > 0).mean(), abs=0.005)
+    assert best.share == pytest.approx(expit(drawn).mean(), abs=0.02)  # MacKay's approximation is not exact
     assert (best.confidence, best.answers) == (0.9, len(study.votes()))
-    assert "the model is" in str(best)
+    assert best.sure == (chance if best.evidence >= 20 else None)
+
+
+def test_sure_is_said_once_a_preference_is_found(url):
+    """And on all surfaces: text, the page's words, plain data."""
+    study = duels.create_tuning(LINE, storage=url, policy="eubo:initial=4", seed=1)
+    found = []
+    for _ in range(5):
+        for duel in study.ask(5):
+            study.tell(duel, "left" if duel.left["x"] < duel.right["x"] else "right")
+        best, shown = study.best, tuning_glance(study)
+        found.append(best.sure is not None)
+        assert found[-1] == (best.evidence >= 20)
+        assert ("sure" in str(best), "sure" in shown["words"]) == (found[-1], found[-1])
+        assert shown["headline"].startswith("Best so far" if found[-1] else "No preference found yet")
+        assert shown["best"] == best.as_dict()
+    assert found == sorted(found)  # what was found stays found
+    assert (found[0], found[-1]) == (False, True)
+    assert best.sure > 0.9
 
 
 def test_the_correlation_at_the_runner_up_s_distance_is_one_half():
@@ -507,7 +531,7 @@ def test_distances_are_the_kernel_s(url):
 
     study = duels.create_tuning(SPACE, storage=url, policy="random")
     answer_many(study, 5)
-    model, points = model_of(study), SPACE.snap(np.random.default_rng(0).random((20, 3)))
+    model, points = situation_of(study).model, SPACE.snap(np.random.default_rng(0).random((20, 3)))
     by_hand = [distance(point, points[0], model.inverse, model.category) for point in points]
     assert distances(points, points[0], model) == pytest.approx(by_hand)
 
@@ -515,7 +539,8 @@ def test_distances_are_the_kernel_s(url):
 def test_without_answers_there_is_nothing_to_say(url):
     study = duels.create_tuning(SPACE, storage=url)
     best = study.best
-    assert (best.answers, best.share, best.sure) == (0, 0.5, 0.5)
+    assert (best.answers, best.sure, best.evidence) == (0, None, 1.0)
+    assert best.share == pytest.approx(0.5)
     assert best.lower < 0.1
     assert best.upper > 0.9
     assert str(best) == "No answers yet."
@@ -525,7 +550,7 @@ def test_without_answers_there_is_nothing_to_say(url):
 def test_slices_are_differences_from_the_best_setting(url):
     study = duels.create_tuning(SPACE, storage=url, policy="eubo:initial=6")
     answer_many(study, 12)
-    slices, best, model = study.slices(), study.best, model_of(study)
+    slices, best, known = study.slices(), study.best, situation_of(study).posterior
     assert json.loads(json.dumps(slices)) == slices
     assert (slices["best"], slices["answers"], slices["confidence"]) == (best.setting, best.answers, 0.95)
     assert [one["name"] for one in slices["parameters"]] == ["x", "k", "style"]
@@ -536,22 +561,13 @@ def test_slices_are_differences_from_the_best_setting(url):
         assert [one[key][at] for key in ("mean", "lower", "upper")] == pytest.approx([0, 0, 0], abs=1e-4)
         for place in (0, len(one["values"]) - 1):
             point = SPACE.encode(best.setting | {one["name"]: one["values"][place]})
-            mean, spread = difference(model, point, here)
-            found = [one[key][place] for key in ("mean", "lower", "upper")]
-            assert found == pytest.approx([mean, mean - 1.959964 * spread, mean + 1.959964 * spread], abs=1e-4)
-            assert one["share_lower"][place] == pytest.approx(expit(found[1]))
+            drawn = draws_of(known, point, here)
+            found = [one[key][place] for key in ("share_lower", "half_lower", "half_upper", "share_upper")]
+            assert found == pytest.approx(expit(np.quantile(drawn, [0.025, 0.25, 0.75, 0.975])), abs=0.01)
+            assert one["mean"][place] == pytest.approx(drawn.mean(), abs=0.03)
+            assert expit(one["lower"][place]) == pytest.approx(one["share_lower"][place])
             assert one["share_lower"][place] <= one["share"][place] <= one["share_upper"][place]
     assert slices["parameters"][1]["values"][:3] == [1, 2, 3]  # whole numbers, each once
-
-
-def test_the_dark_band_of_a_slice_is_the_middle_half(url):
-    """Of a normal distribution: 0.6745 standard deviations on either side, where the pale band has 1.96."""
-    study = duels.create_tuning(SPACE, storage=url, policy="eubo:initial=4", seed=8)
-    answer_many(study, 8)
-    for one in study.slices()["parameters"]:
-        mean, spread = np.array(one["mean"]), (np.array(one["upper"]) - one["mean"]) / ndtri(0.975)
-        assert np.allclose(one["half_lower"], expit(mean - 0.6744897501960817 * spread))
-        assert np.allclose(one["half_upper"], expit(mean + 0.6744897501960817 * spread))
 
 
 def test_looking_again_computes_nothing(url, monkeypatch):

@@ -53,7 +53,8 @@ def parsed(*words):
 def test_from_a_space_to_the_best_setting_and_on():
     tune = ("tune", "space.toml", "--command", f"{JUDGE} 0", "--study", "voice", "-p", "eubo:initial=6")
     said = run(*tune, "--max-duels", "12")
-    assert re.match(r"Best setting after 12 answers: temperature 0\.\d+, style \w+, top_k \d+\.\n", said)
+    assert said.startswith("No preference found after 12 answers: the answers could be coin tosses")
+    assert re.search(r"\nThe best guess is temperature 0\.\d+, style \w+, top_k \d+\.\n", said)
     assert "12 duels asked, as many as wanted" in said
     found = parsed(*tune, "--max-duels", "15")
     assert (found["study"], found["duels"], found["ended"], found["calls"]) == ("voice", 15, "max_duels", 15)
@@ -351,7 +352,7 @@ def test_a_person_at_the_terminal():
     person.press("t")
     shown, code = person.end()
     assert code == 0
-    assert "Best setting after 2 answers" in shown
+    assert "No preference found after 2 answers" in shown
     assert [row["winner"] for row in duels.load_tuning("mine").votes().iter_rows(named=True)] == ["right", "tie"]
 
 

@@ -81,7 +81,8 @@ def test_a_tuning_study_from_beginning_to_end(admin, page):
     assert best["answers"] == 9
     assert best["setting"]["gap"] > best["runner_up"]["gap"] or best["setting"]["gap"] > 30
     assert best["lower"] < best["share"] < best["upper"]
-    assert best["words"].startswith("Best setting after 9 answers: gap ")
+    assert best["words"].startswith("No preference found after 9 answers: ")
+    assert best["sure"] is None
     slices = admin.get(f"{page}/slices").json()
     assert [one["name"] for one in slices["parameters"]] == ["gap", "size", "font"]
     assert slices["best"] == best["setting"]

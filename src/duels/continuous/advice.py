@@ -1,13 +1,14 @@
 """What a tuning study has found: its best setting, how sure that is, and slices of the model through it."""
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import counted
-from .model import Model
+from .evidence import ENOUGH
+from .model import Answers, Model
 from .policies import Policy, generator
+from .posterior import Posterior
 from .search import around, sobol
 from .situation import History, Memory, Situation
 from .spaces import Number, Setting, Space
@@ -17,6 +18,7 @@ SPREAD = 11  # 2^SPREAD Sobol' points are searched
 HALF = 1.042122250130129  # lengthscales at which the correlation of Matérn-5/2 is one half
 ROUNDS = 3  # of the runner-up's refinement
 GRID = 41  # points of a slice
+TOP = 48  # candidates of the likeliest model that are compared by all of them
 GUESS = 0.7  # a best setting of which the model is less sure is hardly more than a guess
 
 
@@ -27,18 +29,22 @@ class Best(NamedTuple):
     a distance at which the kernel's correlation with it is ½ or less (1.04 lengthscales), or, if that is more than half
     the way to the farthest setting, at least that half. It stands for the region around it.
 
-    All numbers are statements of the model, which can be wrong about people; they are not a verdict, and looking often
-    is not accounted for.
+    All numbers are statements of the model, with its hyperparameters integrated out, and with the chance that settings
+    do not matter at all. The model can be wrong about people: they are not a verdict, and looking often is not
+    accounted for. The evidence is: people who toss coins are ever said to have a preference in at most 5 % of studies.
 
     Attributes:
-        setting: The setting that the policy recommends: by default the one with the largest posterior mean.
+        setting: The setting with the largest posterior mean, or the policy's own if its model is another one.
         share: The predicted share of wins of the best setting against the runner-up.
         lower: The lower end of the interval of that share.
         upper: Its upper end.
         confidence: The level of the interval.
-        sure: The probability, by the model, that the best setting is better than the runner-up.
+        sure: The probability, by the model, that the best setting is better than the runner-up; None as long as no
+            preference was found.
         runner_up: The runner-up.
         answers: How many answers count.
+        evidence: The largest evidence so far that the answers are no coin tosses. A preference is found from 20 on;
+            later answers do not change it.
     """
 
     setting: Setting
@@ -46,13 +52,19 @@ class Best(NamedTuple):
     lower: float
     upper: float
     confidence: float
-    sure: float
+    sure: float | None
     runner_up: Setting
     answers: int
+    evidence: float
 
     def __str__(self) -> str:
         if not self.answers:
             return "No answers yet."
+        if self.sure is None:
+            return (
+                f"No preference found after {counted(self.answers, 'answer')}: {nothing_yet(self)}\n"
+                f"The best guess is {setting_text(self.setting)}."
+            )
         sure = "over 99%" if self.sure > 0.99 else f"{self.sure:.0%}"
         return (
             f"Best setting after {counted(self.answers, 'answer')}: {setting_text(self.setting)}.\n"
@@ -71,6 +83,15 @@ class Advice(NamedTuple):
 
     best: Best
     slices: dict[str, Any]
+    chance: float  # that the best setting is better than the runner-up, by the model, also if no preference was found
+
+
+def nothing_yet(best: Best) -> str:
+    """Return why no preference is found, and what would tell, as sentences."""
+    return (
+        f"the answers could be coin tosses (evidence {max(best.evidence, 1.0):.1f}, {ENOUGH:g} is needed). "
+        "More answers will tell: a clear preference shows within about 50, a weak one may take hundreds."
+    )
 
 
 def setting_text(setting: Setting, sep: str = ", ", digits: int = 6) -> str:
@@ -91,40 +112,58 @@ def _value_text(value: object, digits: int) -> str:
 
 
 def advice(
-    policy: Policy, space: Space, points: History, seed: int, memory: Memory, confidence: float, answers: int
+    policy: Policy, space: Space, points: History, seed: int, memory: Memory, confidence: float, given: Answers
 ) -> Advice:
     """Compute what a study has found.
 
     Args:
-        policy: The policy, which recommends the best setting.
+        policy: The policy, which recommends the best setting if its model is another one.
         space: The space.
-        points: The answered duels.
+        points: The answered duels that the model learns from.
         seed: The study's seed.
         memory: Fits to reuse.
         confidence: The level of the intervals.
-        answers: How many answers count; the model may learn from fewer.
+        given: All answers, in the order in which they were given.
     """
-    from scipy.special import expit, ndtr, ndtri  # loaded when first used: it takes a tenth of a second
+    from scipy.special import expit  # loaded when first used: it takes a tenth of a second
 
-    setting = policy.recommend(space, points, seed=seed, memory=memory)
-    if not len(points.outcome):  # a setting against itself says nothing, and a model needs a duel
-        points = points.with_duel(space.encode(setting), space.encode(setting), 0.5)
+    answers = len(given.outcome)
+    evidence = memory.evidence(given, space.category)
+    own = policy.recommend(space, points, seed=seed, memory=memory) if policy.recommends else None
+    if not answers:  # a setting against itself says nothing, and a model needs a duel
+        middle = np.full(len(space), 0.5)
+        points = points.with_duel(space.snap(middle[None, :])[0], space.snap(middle[None, :])[0], 0.5)
     rng = generator(seed, LOOKING, answers)
-    model, here = Situation(space, points, rng, memory).model, space.encode(setting)
-    other = runner_up(model, space, points, here, rng)
-    mean, spread = (float(one[0]) for one in model.differences_to(here[None, :], other))
-    reach = float(ndtri(0.5 + confidence / 2)) * spread
+    situation = policy.situation(space, points, rng, memory)
+    likely, known = situation.model, situation.posterior
+    here = find_best(situation) if own is None else space.encode(own)
+    setting = space.decode(here)
+    other = runner_up(likely, known, space, points, here, rng)
+    ahead = known.differences_to(here[None, :], other)
+    chance = float(ahead.positive[0])
     best = Best(
         setting,
-        model.win_probability(here, other),
-        float(expit(mean - reach)),
-        float(expit(mean + reach)),
+        float(ahead.share[0]),
+        float(expit(ahead.quantile(0.5 - confidence / 2)[0])),
+        float(expit(ahead.quantile(0.5 + confidence / 2)[0])),
         confidence,
-        float(ndtr(mean / spread)) if spread > 0 else 0.5,
+        chance if evidence.is_found else None,
         space.decode(other),
         answers,
+        evidence.most,
     )
-    return Advice(best, _slices(model, space, setting, here, confidence, answers))
+    return Advice(best, _slices(known, space, setting, here, confidence, answers), chance)
+
+
+def find_best(situation: Situation) -> np.ndarray:
+    """Return the point with the largest posterior mean over all hypotheses."""
+    known, space = situation.posterior, situation.space
+    mean, _ = situation.moments
+    top = situation.candidates[np.argsort(-mean, kind="stable")[:TOP]]
+    best = _top(known, np.vstack([situation.best, top]))
+    for _ in range(ROUNDS):
+        best = _top(known, np.vstack([best, around(best, space, situation.rng)]))
+    return best
 
 
 def distances(points: np.ndarray, x: np.ndarray, model: Model) -> np.ndarray:
@@ -134,44 +173,54 @@ def distances(points: np.ndarray, x: np.ndarray, model: Model) -> np.ndarray:
     return found
 
 
-def runner_up(model: Model, space: Space, points: History, best: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Return the point with the largest posterior mean among those that are not near the best one, see `Best`."""
+def runner_up(
+    likely: Model, known: Posterior, space: Space, points: History, best: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """Return the point with the largest posterior mean among those that are not near the best one, see `Best`.
+
+    What is near depends on the likeliest lengthscales. Among many points, those are compared that are best by the
+    likeliest model.
+    """
     spread = space.snap(sobol(len(space), SPREAD, rng))
     candidates = np.unique(np.vstack([spread, points.left, points.right, around(best, space, rng)]), axis=0)
-    apart = distances(candidates, best, model)
+    apart = distances(candidates, best, likely)
     least = min(HALF, float(apart.max()) / 2)
-    top = _top(model, candidates[apart >= least])
+    far = candidates[apart >= least]
+    top = _top(known, far[np.argsort(-likely.mean(far), kind="stable")[:TOP]])
     for _ in range(ROUNDS):
         near = around(top, space, rng)
-        near = near[distances(near, best, model) >= least]
-        top = _top(model, np.vstack([top, near]))
+        near = near[distances(near, best, likely) >= least]
+        top = _top(known, np.vstack([top, near]))
     return top
 
 
-def _top(model: Model, points: np.ndarray) -> np.ndarray:
-    found: np.ndarray = points[int(model.mean(points).argmax())]
+def _top(known: Posterior, points: np.ndarray) -> np.ndarray:
+    found: np.ndarray = points[int(known.mean(points).argmax())]
     return found
 
 
 def _slices(
-    model: Model, space: Space, setting: Setting, here: np.ndarray, confidence: float, answers: int
+    known: Posterior, space: Space, setting: Setting, here: np.ndarray, confidence: float, answers: int
 ) -> dict[str, Any]:
-    from scipy.special import expit, ndtri
+    from scipy.special import expit
 
-    reach, found = float(ndtri(0.5 + confidence / 2)), []
+    found = []
     for place, (name, one) in enumerate(space.parameters.items()):
         values = grid(one, setting[name]) if isinstance(one, Number) else list(one.choices)
         points = np.repeat(here[None, :], len(values), axis=0)
         points[:, place] = [one.encode(value) for value in values]  # type: ignore[arg-type]  # each of its own kind
-        mean, spread = model.differences_to(points, here)
-        lower, upper = mean - reach * spread, mean + reach * spread
-        shares = 0.5 + 0.5 * np.tanh(0.5 * mean / np.sqrt(1.0 + math.pi / 8.0 * spread**2))
+        ahead = known.differences_to(points, here)
+        levels = (0.5 - confidence / 2, 0.5 + confidence / 2, 0.25, 0.75)
+        lower, upper, half_lower, half_upper = map(ahead.quantile, levels)
         about: dict[str, Any] = {"name": name, "kind": "number" if isinstance(one, Number) else "choice"}
         about |= one.to_dict() | {"best": setting[name], "values": values}
-        about |= {"mean": mean.tolist(), "lower": lower.tolist(), "upper": upper.tolist(), "share": shares.tolist()}
-        about |= {"share_lower": expit(lower).tolist(), "share_upper": expit(upper).tolist()}
-        half = float(ndtri(0.75)) * spread
-        about |= {"half_lower": expit(mean - half).tolist(), "half_upper": expit(mean + half).tolist()}
+        about |= {"mean": ahead.mean.tolist(), "lower": lower.tolist(), "upper": upper.tolist()}
+        about |= {
+            "share": ahead.share.tolist(),
+            "share_lower": expit(lower).tolist(),
+            "share_upper": expit(upper).tolist(),
+        }
+        about |= {"half_lower": expit(half_lower).tolist(), "half_upper": expit(half_upper).tolist()}
         found.append(about)
     return {"best": setting, "confidence": confidence, "answers": answers, "parameters": found}
 

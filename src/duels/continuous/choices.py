@@ -20,6 +20,7 @@ import numpy as np
 from ..study.history import OUTCOME
 from ..study.history import History as Log
 from ..study.record import SKIP
+from .model import Answers
 from .policies import Policy, generator
 from .situation import History, Memory
 from .spaces import Setting, Space
@@ -110,6 +111,10 @@ class AskedSettings:
             points[self.count : self.count + len(notes)] = found
         self.count += len(notes)
 
+    def answers(self, answered: np.ndarray, outcome: np.ndarray) -> Answers:
+        """Return all answers, in the order in which they were given."""
+        return Answers(self._left[answered], self._right[answered], outcome)
+
     def points(self, answered: np.ndarray, outcome: np.ndarray, open: Sequence[int] = ()) -> History:
         """Return duels as a policy sees them: the answered ones that are modelled, then the open ones."""
         kept = modelled(len(answered))
@@ -182,7 +187,9 @@ def code() -> str:
     return found.hexdigest()
 
 
-CHOOSING = ("choices", "kernels", "laplace", "model", "search", "situation", "spaces")  # files that choices depend on
+CHOOSING = (  # files that choices depend on
+    *("choices", "evidence", "kernels", "laplace", "model", "propagation", "search", "situation", "spaces"),
+)
 
 
 def _processor() -> str:

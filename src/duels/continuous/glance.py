@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from ..errors import counted, percent
-from .advice import GUESS, Best, setting_text
+from .advice import GUESS, Best, nothing_yet, setting_text
 
 if TYPE_CHECKING:
     from .tuning import Tuning
@@ -23,7 +23,8 @@ def tuning_glance(study: "Tuning") -> dict[str, Any]:
     """
     history = study.history()
     seq, opened, retired, answers = history.seq, len(history.open), history.retired, history.total
-    best, slices = study.advice()
+    found = study.advice()
+    best, slices = found.best, found.slices
     return {
         "seq": seq,
         "answers": answers,
@@ -31,7 +32,7 @@ def tuning_glance(study: "Tuning") -> dict[str, Any]:
         "retired": retired,
         "headline": headline(best),
         "words": words(best),
-        "next": following(best.answers, study.initial, retired),
+        "next": following(best, study.initial, retired),
         "best": best.as_dict() if best.answers else None,
         "confidence": slices["confidence"],
         "parameters": slices["parameters"] if best.answers else [],
@@ -40,6 +41,8 @@ def tuning_glance(study: "Tuning") -> dict[str, Any]:
 
 def headline(best: Best) -> str:
     """Return the best setting as a headline."""
+    if best.answers and best.sure is None:
+        return "No preference found yet"
     return f"Best so far: {setting_text(best.setting, digits=3)}" if best.answers else "No answers yet"
 
 
@@ -47,6 +50,11 @@ def words(best: Best) -> str:
     """Return how sure the best setting is, as sentences."""
     if not best.answers:
         return "People compare two settings at a time. A model learns from their answers which setting they prefer."
+    if best.sure is None:
+        return (
+            f"After {counted(best.answers, 'answer')}, {nothing_yet(best)} "
+            f"The best guess is {setting_text(best.setting, digits=3)}."
+        )
     sure = "more than 99" if best.sure > 0.99 else str(percent(best.sure))
     share, lower, upper = map(percent, (best.share, best.lower, best.upper))
     guess = "" if best.sure >= GUESS else " That is hardly more than a guess."
@@ -57,16 +65,17 @@ def words(best: Best) -> str:
     )
 
 
-def following(answers: int, initial: int, retired: bool) -> str:
+def following(best: Best, initial: int, retired: bool) -> str:
     """Return what to do next, as sentences.
 
     Args:
-        answers: How many answers count.
+        best: The best setting.
         initial: How many questions are spread over all settings before the policy chooses them.
         retired: Whether the study asks no more questions.
     """
     if retired:
         return "This study is retired and asks no more questions. It can be resumed under Settings."
+    answers = best.answers
     if answers < initial:
         return (
             f"The first {counted(initial, 'question')} are spread over all settings; {counted(answers, 'answer')} "
@@ -74,4 +83,6 @@ def following(answers: int, initial: int, retired: bool) -> str:
         )
     if answers < USUAL:
         return f"Plan for about {USUAL} answers, more if people differ in taste. There is no fixed end: you decide."
+    if best.sure is None:
+        return "Go on if a weak preference is worth hundreds of answers; else people may not mind these settings."
     return "Go on while the best setting still moves, or retire the study under Settings if it is good enough."

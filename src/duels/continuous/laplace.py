@@ -49,9 +49,9 @@ def find_mode(covariance: np.ndarray, outcome: np.ndarray, start: np.ndarray | N
         chance = _sigmoid(difference)
         weight = chance * (1.0 - chance)
         root = np.sqrt(weight)
-        lower = _factor(covariance, root)
+        lower = factor(covariance, root)
         target = weight * difference + (outcome - chance)
-        newton = target - root * _solve(lower, root * (covariance @ target))
+        newton = target - root * solve(lower, root * (covariance @ target))
         step = newton - dual
         move = covariance @ step
         gained, length = -np.inf, 1.0
@@ -69,7 +69,7 @@ def find_mode(covariance: np.ndarray, outcome: np.ndarray, start: np.ndarray | N
             break
     chance = _sigmoid(difference)
     root = np.sqrt(chance * (1.0 - chance))
-    lower = _factor(covariance, root)
+    lower = factor(covariance, root)
     evidence = value - float(np.sum(np.log(np.diagonal(lower))))
     return Mode(dual, difference, outcome - chance, root, lower, evidence)
 
@@ -110,13 +110,21 @@ def _sigmoid(difference: np.ndarray) -> np.ndarray:
     return chance
 
 
-def _factor(covariance: np.ndarray, root: np.ndarray) -> np.ndarray:
+def factor(covariance: np.ndarray, root: np.ndarray) -> np.ndarray:
+    """L, the Cholesky factor of B = I + W^½ K W^½."""
     matrix = root[:, None] * covariance * root
     matrix[np.diag_indices_from(matrix)] += 1.0
     lower: np.ndarray = lapack().dpotrf(matrix.T, lower=1, overwrite_a=1)[0]
     return lower
 
 
-def _solve(lower: np.ndarray, right: np.ndarray) -> np.ndarray:
+def solve(lower: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """B⁻¹ R."""
     solved: np.ndarray = lapack().dpotrs(lower, right, lower=1)[0]
+    return solved
+
+
+def solve_half(lower: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """L⁻¹ R."""
+    solved: np.ndarray = lapack().dtrtrs(lower, right, lower=1)[0]
     return solved

@@ -4,6 +4,7 @@ A utility f has a Gaussian process as its prior; left wins a duel with probabili
 of f after some duels is approximated by Laplace's method (`laplace`). Only differences of f mean anything.
 """
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
@@ -19,6 +20,9 @@ SCALE_MEDIAN, SCALE_SPREAD = 5.0, 1.5  # of the lognormal prior of the variance 
 LENGTHS, SCALES = (0.02, 20.0), (0.05, 5000.0)  # no lengthscale or scale is outside of these
 EVALUATIONS = 40  # of the evidence, per fit
 JITTERS = (1e-8, 1e-6, 1e-4)  # relative to the largest variance
+
+
+Approximate = Callable[[np.ndarray, np.ndarray], Mode]  # given prior covariance and outcomes
 
 
 class Hyperparameters(NamedTuple):
@@ -43,15 +47,22 @@ class Model:
         answers: The duels.
         category: (d,) 1 for coordinates that are categories, 0 for numbers.
         hyperparameters: Those of the prior.
+        approximate: How the posterior of the differences is approximated.
     """
 
-    def __init__(self, answers: Answers, category: np.ndarray, hyperparameters: Hyperparameters) -> None:
+    def __init__(
+        self,
+        answers: Answers,
+        category: np.ndarray,
+        hyperparameters: Hyperparameters,
+        approximate: Approximate = find_mode,
+    ) -> None:
         self.left, self.right = (np.ascontiguousarray(side, float) for side in answers[:2])
         self.category = np.ascontiguousarray(category, np.int64)
         self.hyperparameters = hyperparameters
         self.inverse, self.scale = 1.0 / hyperparameters.lengthscales, float(hyperparameters.scale)
         covariance = dueling_covariance(self.left, self.right, self.inverse, self.category, self.scale)
-        self.mode: Mode = find_mode(covariance, answers.outcome)
+        self.mode = approximate(covariance, answers.outcome)
         self._work = np.empty((4 + 2 * len(self.inverse), len(self.left)))
         self._moments = np.empty((1 + len(self.inverse), 4))
         self._pair_moments = compile_with(kernels.pair_moments)
@@ -196,14 +207,14 @@ class Objective:
         self.outcome = answers.outcome
         self.category = np.ascontiguousarray(category, np.int64)
         dimensions = self.left.shape[1]
-        self._centre = _logs(prior_hyperparameters(dimensions))
-        self._spread = np.array([LENGTH_SPREAD] * dimensions + [SCALE_SPREAD])
+        self.centre = _logs(prior_hyperparameters(dimensions))
+        self.spread = np.array([LENGTH_SPREAD] * dimensions + [SCALE_SPREAD])
         self._start: np.ndarray | None = None
 
     def __call__(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
         value, slope = self.evidence(logs)
-        away = (logs - self._centre) / self._spread
-        return float(0.5 * away @ away) - value, away / self._spread - slope
+        away = (logs - self.centre) / self.spread
+        return float(0.5 * away @ away) - value, away / self.spread - slope
 
     def evidence(self, logs: np.ndarray) -> tuple[float, np.ndarray]:
         """The log evidence at the logarithms of lengthscales and scale, and its gradient."""

@@ -8,7 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import InvalidInput, cut
-from .model import Answers, Hyperparameters, Model, fit_hyperparameters, prior_hyperparameters
+from .evidence import Evidence
+from .laplace import find_mode
+from .model import Answers, Approximate, Hyperparameters, Model, fit_hyperparameters, prior_hyperparameters
+from .posterior import Posterior, Proposal, posterior, propose
 from .search import SPREAD, Valued, around, refine, sobol
 from .spaces import Space
 
@@ -72,6 +75,8 @@ class Memory:
     def __init__(self) -> None:
         self._fits: dict[bytes, Hyperparameters] = {}
         self._models: dict[bytes, Model] = {}
+        self._proposals: dict[bytes, Proposal] = {}
+        self._evidence: Evidence | None = None
 
     def hyperparameters(self, answers: Answers, category: np.ndarray) -> Hyperparameters:
         """Return the hyperparameters for answers, fitted if they are not known."""
@@ -82,12 +87,28 @@ class Memory:
                 del self._fits[next(iter(self._fits))]
         return self._fits[key]
 
-    def model(self, answers: Answers, category: np.ndarray, hyperparameters: Hyperparameters) -> Model:
+    def proposal(self, answers: Answers, category: np.ndarray) -> Proposal:
+        """Return the hyperparameters that are weighed after answers; only the last ones are kept."""
+        key = _digest(answers, category)
+        if key not in self._proposals:
+            self._proposals = {key: propose(answers, category, self.hyperparameters(answers, category))}
+        return self._proposals[key]
+
+    def model(
+        self, answers: Answers, category: np.ndarray, hyperparameters: Hyperparameters, approximate: Approximate
+    ) -> Model:
         """Return the model of answers; only the last one is kept."""
-        key = _digest(answers, category, hyperparameters)
+        key = approximate.__name__.encode() + _digest(answers, category, hyperparameters)
         if key not in self._models:
-            self._models = {key: Model(answers, category, hyperparameters)}
+            self._models = {key: Model(answers, category, hyperparameters, approximate)}
         return self._models[key]
+
+    def evidence(self, answers: Answers, category: np.ndarray) -> Evidence:
+        """Return the evidence that there is a preference; it is extended if it is known of the first of the answers."""
+        if self._evidence is None or not np.array_equal(self._evidence.category, category):
+            self._evidence = Evidence(category)
+        self._evidence.take(answers)
+        return self._evidence
 
 
 def _digest(answers: Answers, category: np.ndarray, hyperparameters: Hyperparameters | None = None) -> bytes:
@@ -105,21 +126,44 @@ class Situation:
         history: The duels so far.
         rng: Where the policy's random numbers come from.
         memory: Fits to reuse.
+        approximate: What approximates the posterior of the differences in the model.
     """
 
-    def __init__(self, space: Space, history: History, rng: np.random.Generator, memory: Memory | None = None) -> None:
-        self.space, self.history, self.rng = space, history, rng
+    def __init__(
+        self,
+        space: Space,
+        history: History,
+        rng: np.random.Generator,
+        memory: Memory | None = None,
+        approximate: Approximate = find_mode,
+    ) -> None:
+        self.space, self.history, self.rng, self._approximate = space, history, rng, approximate
         self._memory = Memory() if memory is None else memory
+
+    @cached_property
+    def fitted(self) -> Answers:
+        """The answers that hyperparameters are fitted to."""
+        answers = self.history.answered
+        return Answers(*(array[: fitted_count(len(answers.outcome))] for array in answers))
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """What is known after the answers, over all hypotheses."""
+        category = self.space.category
+        return posterior(self.history.answered, category, self._memory.proposal(self.fitted, category))
 
     @cached_property
     def model(self) -> Model:
         """The model of the duels so far, open ones as ties. The hyperparameters are fitted to answers only."""
         category = self.space.category
-        answers = self.history.answered
-        count = fitted_count(len(answers.outcome))
-        known = Answers(*(array[:count] for array in answers))
-        found = self._memory.hyperparameters(known, category) if count else prior_hyperparameters(len(self.space))
-        return self._memory.model(self.history.with_ties, category, found)
+        known, prior = self.fitted, prior_hyperparameters(len(self.space))
+        found = self._memory.hyperparameters(known, category) if len(known.outcome) else prior
+        return self._memory.model(self.history.with_ties, category, found, self._approximate)
+
+    @cached_property
+    def is_found(self) -> bool:
+        """Whether there is enough evidence that people have a preference."""
+        return self._memory.evidence(self.history.answered, self.space.category).is_found
 
     @cached_property
     def candidates(self) -> np.ndarray:

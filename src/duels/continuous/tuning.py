@@ -309,7 +309,8 @@ class Tuning(Answering):
             if work.advice is None or work.advice[0] != key:
                 work.asked.take(notes)
                 points = work.asked.points(known.answered, known.outcome)
-                about = (self._row.seed, work.memory, self.confidence, len(known.answered))
+                given = work.asked.answers(known.answered, known.outcome)
+                about = (self._row.seed, work.memory, self.confidence, given)
                 work.advice = key, advice(self._chooser, self.space, points, *about)
             return work.advice[1]
 

@@ -39,9 +39,15 @@ class BestOut(BaseModel):
     lower: float
     upper: float
     confidence: Annotated[float, Field(description="The level of the interval from `lower` to `upper`.")]
-    sure: Annotated[float, Field(description="The probability that it is better than the runner-up.")]
+    sure: Annotated[
+        float | None,
+        Field(description="The probability that it is better than the runner-up; null until a preference is found."),
+    ]
     runner_up: Annotated[Setting, Field(description="The best setting that is not near it.")]
     answers: int
+    evidence: Annotated[
+        float, Field(description="The largest evidence that answers are no coin tosses; a preference is found from 20.")
+    ]
     words: str
 
 

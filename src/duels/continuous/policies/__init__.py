@@ -10,6 +10,7 @@ import numpy as np
 from ... import specs
 from ...checks import check_int
 from ...errors import InvalidInput, UnknownName
+from ..laplace import find_mode
 from ..search import around, sobol
 from ..situation import History, Memory, Situation
 from ..spaces import Setting, Space
@@ -52,6 +53,15 @@ class Policy:
         """The paper that describes the policy."""
         return str(self.module.PAPER)
 
+    @property
+    def recommends(self) -> bool:
+        """Whether it recommends by a model, or a rule, of its own."""
+        return hasattr(self.module, "recommend")
+
+    def situation(self, space: Space, history: History, rng: np.random.Generator, memory: Memory | None) -> Situation:
+        """Return what the policy is told, with its model."""
+        return Situation(space, history, rng, memory, getattr(self.module, "APPROXIMATE", find_mode))
+
     def initial(self, space: Space) -> int:
         """Return the number of duels of Sobol' points before the policy chooses."""
         if not getattr(self.module, "MODEL", True):
@@ -87,7 +97,7 @@ class Policy:
             place = 2 * number % len(design)
             left, right = space.snap(design[place : place + 2])
         else:
-            left, right = self.module.choose(Situation(space, history, rng, memory), self.params)
+            left, right = self.module.choose(self.situation(space, history, rng, memory), self.params)
         first = space.decode(left)
         return first, _different(space, first, left, right, rng)
 
@@ -106,7 +116,7 @@ class Policy:
         known = History(*history.answered)
         if not len(known.outcome):
             return space.decode(np.full(len(space), 0.5))
-        situation = Situation(space, known, generator(seed, ADVISING, len(known.outcome)), memory)
+        situation = self.situation(space, known, generator(seed, ADVISING, len(known.outcome)), memory)
         own = getattr(self.module, "recommend", None)
         return space.decode(situation.best if own is None else own(situation, self.params))
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
+from ..propagation import find_sites
 from ..search import refine
 from ..situation import Situation
 
@@ -12,6 +13,8 @@ NAME = "EUBO"
 PAPER = "Lin, Astudillo, Frazier, Bakshy: Preference Exploration for Efficient Bayesian Optimization (AISTATS 2022)"
 PAIRED = 160  # candidates of which all pairs are compared
 STARTS = 4  # pairs that are refined
+APPROXIMATE = find_sites  # what approximates the posterior of the differences
+EVERY = 4  # until a preference is found, each such question is about a setting that should be clearly worse
 
 
 class Params(NamedTuple):
@@ -27,6 +30,8 @@ def expected_best(second: np.ndarray, difference: np.ndarray, spread: np.ndarray
 
 
 def choose(situation: Situation, params: Params) -> tuple[np.ndarray, np.ndarray]:
+    if not len(situation.history.outcome) % EVERY and not situation.is_found:
+        return _contrast(situation)
     mean, spread = situation.moments
     likely = np.argsort(-(mean + 2.0 * spread), kind="stable")[:PAIRED]
     points = situation.candidates[likely]
@@ -37,6 +42,14 @@ def choose(situation: Situation, params: Params) -> tuple[np.ndarray, np.ndarray
     first, second = np.unravel_index(tops[_spread_out(len(tops))], value.shape)
     starts = np.hstack([points[first], points[second]])
     return _refined(situation, starts)
+
+
+def _contrast(situation: Situation) -> tuple[np.ndarray, np.ndarray]:
+    """The best setting, and the one against which it is most likely to win: an answer that a coin predicts badly."""
+    best, rivals = situation.best, situation.candidates
+    difference, spread = situation.model.differences_to(rivals, best)
+    share = difference / np.sqrt(1.0 + np.pi / 8.0 * spread**2)
+    return best, rivals[int(share.argmin())]
 
 
 def _spread_out(count: int) -> np.ndarray:
