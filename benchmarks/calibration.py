@@ -114,7 +114,7 @@ def truth_of(cell: Cell, run: int) -> Truth:
 
 def space_of(cell: Cell) -> Space:
     """Return the space of a truth: the unit cube."""
-    return duels.space({key: (0.0, 1.0) for key in "xyzw"[: cell.dimensions]})
+    return duels.space(dict.fromkeys("xyzw"[: cell.dimensions], (0.0, 1.0)))
 
 
 def play_study(cell: Cell, run: int) -> np.ndarray:

@@ -65,7 +65,8 @@ def test_tune_a_page_from_the_form_to_the_result(browser, live, api, tmp_path, s
         vote_on_a_phone(browser, link, api)
         for page in (board, viewer):
             expect(page.locator("#answers")).to_have_text("4")
-            expect(page.locator("#headline")).to_contain_text("Best so far: hue ")
+            expect(page.locator("#headline")).to_have_text("No preference found yet")
+            expect(page.locator("#words")).to_contain_text("The best guess is hue ")
             expect(page.locator("#slices svg")).to_have_count(5)
             assert page.locator("#setting-values dt").all_inner_texts() == ["hue", "size", "leading", "font", EVIL]
             for which in ("setting", "runner_up"):

@@ -127,7 +127,8 @@ class Evidence:
 
     def _forget(self) -> None:
         """Begin a block: the models know nothing."""
-        self._pull = self._reduction = np.zeros(0)
+        self._pull: np.ndarray = np.zeros((MODELS, 0))
+        self._reduction: np.ndarray = np.zeros((MODELS, 0, 0))
         self._logs = np.zeros(MODELS)
 
     @property

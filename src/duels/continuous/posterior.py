@@ -17,8 +17,8 @@ from .model import Answers, Hyperparameters, Model, Objective
 from .propagation import find_sites
 
 FLAT = 0.2  # prior probability that settings do not matter
-MODELS, LARGE = 24, 12  # hyperparameters that have a weight, with few answers and with many
-MANY = 120  # answers
+MODELS = 24  # hyperparameters that have a weight …
+FEWER = ((120, 12), (250, 6))  # … and from so many answers on
 FROM_PRIOR = 3  # every such model has hyperparameters from the prior
 WIDER = 1.3  # the normal distribution is wider than the curvature says
 STEP = 0.5  # of the finite differences that give the curvature, in standard deviations of the prior
@@ -91,7 +91,7 @@ class Differences(NamedTuple):
 
         safe = np.maximum(self.spreads, 1e-12)
         low = np.minimum((self.means - 8.0 * safe).min(axis=0), 0.0)
-        high = np.maximum((self.means + 8.0 * safe).max(axis=0), 0.0)
+        high: np.ndarray = np.maximum((self.means + 8.0 * safe).max(axis=0), 0.0)
         for _ in range(HALVINGS):
             middle = 0.5 * (low + high)
             below = self.weights @ ndtr((middle - self.means) / safe) + self.flat * (middle >= 0.0)
@@ -128,7 +128,7 @@ def propose(answers: Answers, category: np.ndarray, likely: Hyperparameters) -> 
     values, vectors = np.linalg.eigh(0.5 * (curvature + curvature.T))
     widths = WIDER / np.sqrt(np.clip(values, 0.5, 400.0))
     root = vectors * widths
-    count = MODELS if len(answers.outcome) < MANY else LARGE
+    count = min([MODELS, *(models for least, models in FEWER if len(answers.outcome) >= least)])
     normal = standard_points(size)[:count]
     from_prior = np.arange(count) % FROM_PRIOR == FROM_PRIOR - 1
     points = np.where(from_prior[:, None], normal, at + normal @ root.T)
@@ -146,7 +146,8 @@ def standard_points(size: int) -> np.ndarray:
     from scipy.special import ndtri
     from scipy.stats import qmc
 
-    return np.asarray(ndtri(qmc.Sobol(size, scramble=False).random_base2(10)[1 : MODELS + 1]))
+    points: np.ndarray = ndtri(qmc.Sobol(size, scramble=False).random_base2(10)[1 : MODELS + 1])
+    return points
 
 
 def posterior(answers: Answers, category: np.ndarray, proposal: Proposal) -> Posterior:
