@@ -150,6 +150,7 @@ def add_markdown(page, api):  # noqa: F811
     page.get_by_label("JSON lines or CSV").set_input_files(file)
     expect(page.get_by_label("Outputs are")).to_have_value("markdown")
     expect(page.locator("#items-kind-hint")).to_contain_text("These outputs look like Markdown")
+    expect(page.locator("#items-found")).to_contain_text("Found: 3 arms; 2 items; 1 output missing.")
     page.get_by_role("button", name="Upload items").click()
     expect(page.locator("#items-said")).to_contain_text(
         "2 items added, 61 in total. 1 output is missing: 1 of thorough."

@@ -82,7 +82,7 @@ templates.env.filters["percent"] = percent
 templates.env.filters["join_units"] = join_units
 templates.env.add_extension(JoinUnits)
 templates.env.globals["files"] = place
-templates.env.globals["columns"] = dict.fromkeys(PROMPTS, "prompt") | NAMES
+templates.env.globals["item_columns"] = dict.fromkeys(PROMPTS, "prompt") | NAMES
 
 
 def error_page(request: Request, error: DuelsError | HTTPException) -> Response:

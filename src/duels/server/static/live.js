@@ -36,7 +36,8 @@ export async function results(address, isLink) {
  */
 export function follow(study, seen, update, address = at(study, "stream")) {
   let queue = Promise.resolve();
-  let [last, took, waiting, stream, state] = [0, 0, false, null, null];
+  let [last, took, waiting, stream] = [0, 0, false, null];
+  let state; // what the stream said last
 
   async function run() {
     last = Date.now();
@@ -68,9 +69,10 @@ export function follow(study, seen, update, address = at(study, "stream")) {
     stream.addEventListener("open", () => show("live", "updates live"));
     stream.addEventListener("change", (event) => {
       show("live", "updates live");
-      // The end of a lease is no event of the study, and changes its state too.
-      if (state === null ? event.lastEventId !== seen : event.data !== state) soon();
-      state = event.data;
+      // The end of a lease is no event of the study, and changes its state too. Links to results do not say the state.
+      const now = event.data === "{}" ? null : `${event.lastEventId} ${event.data}`;
+      if (state === undefined ? event.lastEventId !== seen : now === null || now !== state) soon();
+      state = now;
     });
     stream.addEventListener("deleted", () => (study === undefined ? location.reload() : location.assign("/")));
     stream.addEventListener("bye", () => {
