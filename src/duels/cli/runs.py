@@ -200,7 +200,7 @@ def race(
 def check(
     policy: Annotated[str, typer.Argument(help="A policy, with parameters after a colon, or a Python file.")],
 ) -> None:
-    """Check that a policy keeps the promises of policies, such as a file of your own."""
+    """Run the conformance checks on a policy, such as a file of yours."""
     from ..engine.progress import compute_each
     from ..policies import policy as find_policy
     from ..testing import CHECKS, run_check
