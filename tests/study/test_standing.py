@@ -340,6 +340,14 @@ def ratio(rows):
     return np.median([row.median for row in rows]) / np.median([row.actual for row in rows])
 
 
+def test_no_number_lies_between_a_verdict_and_none():
+    """Where nearly one future in ten has no verdict, nine in ten did not need a million answers, of few questions."""
+    tally = as_tally(["a", "b"], [[0, 30], [10, 0]], items=60, about="new-items")
+    for none, most in ((9, 40), (10, None), (11, None)):
+        needed = np.array([12.0] * 60 + [40.0] * (40 - none) + [float(module.MANY)] * none)
+        assert module._forecast(needed, tally, 2) == (12, most, "")
+
+
 @pytest.mark.deep
 @pytest.mark.parametrize("truth", CLEAR)
 def test_a_clear_winner_is_not_forecast_far_too_long(truth):

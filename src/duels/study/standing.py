@@ -198,7 +198,7 @@ def _forecast(needed: Floats, tally: Tally, arms: int) -> tuple[int | None, int 
     ten studies is more than fifty times the median, and more than the answers so far. Where each pair is asked about
     each item once, the items limit the answers, and the first answer is enough.
     """
-    median, most = (_whole(np.quantile(needed, level)) for level in (0.5, 0.9))
+    median, most = _find_quantile(needed, 0.5), _find_quantile(needed, 0.9)
     if median == 0:
         return 0, most, ""
     duels = _count_duels(tally)
@@ -469,8 +469,11 @@ def _count_duels(tally: Tally) -> int:
     return int(tally.wins.sum() + tally.ties.sum() // 2)
 
 
-def _whole(number: float) -> int | None:
-    return None if number >= MANY else math.ceil(number)
+def _find_quantile(needed: Floats, level: float) -> int | None:
+    """How many answers suffice in this share of the futures; None if there is no verdict in sight in so many."""
+    if np.quantile(needed, level, method="higher") >= MANY:  # else it might lie between a verdict and none
+        return None
+    return math.ceil(np.quantile(needed, level))
 
 
 def _format_chance(chance: float) -> str:
