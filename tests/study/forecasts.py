@@ -92,7 +92,8 @@ def forecast(tally, margin=0.0, left=None):
     strengths = draw_strengths(tally.wins[np.ix_(arms, arms)].astype(float), np.random.default_rng(module.STRENGTHS))
     strengths = strengths[np.random.default_rng(module.CHOICE).permutation(len(strengths))[: module.FUTURES]]
     needed = answers_needed(tally, arms, strengths, 0.95, margin, left)
-    half, most = (max(np.ceil(one), 1) if one < module.MANY else math.inf for one in np.quantile(needed, (0.5, 0.9)))
+    found = [module._find_quantile(needed, level) for level in (0.5, 0.9)]
+    half, most = (math.inf if one is None else max(one, 1) for one in found)
     return half, most, module._forecast(needed, tally, len(arms))[0] is not None
 
 
