@@ -447,7 +447,7 @@ def test_a_retired_study_does_not_look_ahead(people, admin, study):
     admin.post(f"{study}/retire")
     text = people.page("/studies/search").text
     assert "No verdict: bm25 led" in text
-    assert "The study is retired: it asks nothing more. Late answers still count." in text
+    assert "The study is retired: it asks nothing more. Open questions can still be answered." in text
     assert "answers to go" not in text + people.page("/").text
     nobody = NOT_YET | {"leader": None, "duels": 0}
     assert pages.headline(nobody, retired=True) == "No verdict: no two arms have met"

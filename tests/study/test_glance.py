@@ -225,6 +225,17 @@ def test_answers_that_were_taken_back_are_said_with_every_kind_of_verdict():
         assert "Nothing is promised about errors: 1 answer was taken back." in found["words"]
 
 
+def test_no_verdict_is_said_to_hold_where_nothing_is_promised():
+    study = duels.create_study(["x", "y"], storage="sqlite://")
+    duel = study.ask(allow_self=False)
+    study.tell(duel, "left")
+    play(study, (("x", "y", "left"), 6))
+    words = "is the best with a chance of", "it holds however often you look", "Nothing is promised"
+    assert [one in glance(study)["verdict"]["words"] for one in words] == [True, True, False]
+    study.undo(duel)
+    assert [one in glance(study)["verdict"]["words"] for one in words] == [True, False, True]
+
+
 def test_many_arms_are_cut(study):
     names = [f"arm {k}" for k in range(MOST_ARMS + 5)]
     many = duels.create_study(names, "many", "sqlite://")

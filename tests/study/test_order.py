@@ -320,7 +320,8 @@ def assert_pages(client, study, table, said, facts, results):
     assert len(chances) <= 1
     for arm, _, chance in chances:
         assert arm == study.verdict().leader
-        assert (int(chance) > 90) <= ("A verdict takes more than such an estimate" in results["verdict"]["words"])
+        says_why = "A verdict takes more than such an estimate" in results["verdict"]["words"]
+        assert (int(chance) > 90 and study.verdict().void is None) <= says_why
     advanced = text_of(client.get(f"/studies/{study.name}/advanced").text)
     assert f'<h2 id="headline">{said}</h2>' in advanced
     cells = re.findall(

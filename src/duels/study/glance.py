@@ -184,7 +184,7 @@ def _next(
 ) -> Json:
     """What to do now, in sentences for people who do not know statistics."""
     if retired:
-        return _said("The study is retired: it asks nothing more. Late answers still count.")
+        return _said("The study is retired: it asks nothing more. Open questions can still be answered.")
     if verdict.kind == "winner" and goal.after == "rank":
         known = f"{sum(certain)} of {len(certain)} ranks {'is' if sum(certain) == 1 else 'are'} certain."
         return _said(f"You can stop: {known}" if all(certain) else f"Go on until all ranks are certain: {known}")
@@ -305,7 +305,7 @@ def _leads(verdict: Verdict, leader: str, estimated: Standing | None) -> str:
     chance = None if estimated is None else {one.arm: one.chance for one in estimated.chances}.get(leader)
     if chance is not None and not verdict.level_with:
         ranks = f"{leader} is the best with a chance of {_percent(chance)}, as far as these answers can tell."
-        if chance > SURE:
+        if chance > SURE and verdict.void is None:
             ranks += " A verdict takes more than such an estimate: it holds however often you look."
     return ranks
 
