@@ -36,7 +36,16 @@ def told():
 
 VOTES = [("gpt", "llama", "left")] * 9 + [("llama", "gpt", "left"), ("llama", "a model of 70B", "tie")] * 4
 VOTES += [("a model of 70B", "gpt", "left")] * 2
+RATES = duels.rating.win_rates([("ada", "bob", "left")] * 3 + [("bob", "ada", "left"), ("bob", "cy", "tie")])
+DATED = [{"left": "ada", "right": "bob", "winner": w, "time": t} for w in ("left", "right") for t in (1.70e9, 1.71e9)]
+IN_TIME = duels.rating.ratings_over_time(DATED)
+HEAT_MAPS = ("preferences", "pairs", "win_rates", "duel_counts")
+
+
 EVERY = {
+    "win_rates": lambda **look: figures.win_rates(RATES, **look),
+    "duel_counts": lambda **look: figures.duel_counts(RATES, **look),
+    "ratings_over_time": lambda **look: figures.ratings_over_time(IN_TIME, **look),
     "regret": lambda **look: figures.regret(HORIZONS, **look),
     "accuracy": lambda **look: figures.accuracy(HORIZONS, **look),
     "regret_and_accuracy": lambda **look: figures.regret_and_accuracy(HORIZONS, **look),
@@ -72,7 +81,7 @@ def test_every_figure_fits_a_column(name, tmp_path):
     chart = EVERY[name](width="column")
     width, height = charts.measure(chart)
     assert width <= WIDTHS["column"]
-    assert width > WIDTHS["column"] - 3 or name in ("preferences", "pairs")  # cells of four arms are 44 points at most
+    assert width > WIDTHS["column"] - 3 or name in HEAT_MAPS  # cells of four arms are 44 points at most
     assert 100 < height < 700
     assert min(sizes(svg_of(chart, tmp_path))) >= 8
 
@@ -238,6 +247,7 @@ SHOWN = {  # a name that `labels` and `colors` may be about, of each figure
     **{"regret": "rucb", "accuracy": "btm", "condorcet_probability": "total order", "preferences": "2", "pairs": "3"},
     **{"intervals": "mean μ", "state": "open", "regret_quantiles": "mean of R", "gamma": "mean regret"},
     **{"horizons": "T = 50", "ratings": "rating", "simple_regret": "rucb", "regret_and_accuracy": "btm"},
+    **{"win_rates": "ada", "duel_counts": "ada", "ratings_over_time": "ada"},
 }
 USUAL = {"regret": "minmax", "accuracy": "ci", "condorcet_probability": "ci", "gamma": "minmax"}  # bands
 USUAL |= {"simple_regret": "quantiles", "regret_and_accuracy": "minmax"}
@@ -252,7 +262,7 @@ FEW = ("accuracy", "preferences")  # with lines and without
 def test_no_option_is_ignored(name):
     """An option changes the figure or is refused, unless it is what the figure has anyway."""
     usual = EVERY[name]().to_dict(validate=False)
-    heat_map = name in ("preferences", "pairs")
+    heat_map = name in HEAT_MAPS
     for option, value in TRIED:
         given = {"Mine": {SHOWN[name]: "Mine"}, "dict": {SHOWN[name]: "#123456"}, "list": ["#123456", "red", "#abc"]}
         look = {option: value if option == "title" else given.get(value, value)}
@@ -273,7 +283,7 @@ def test_no_option_is_ignored(name):
 def test_names_that_a_figure_does_not_show():
     for name, draw in EVERY.items():
         for option in ("labels", "colors"):
-            if option == "labels" or name not in ("preferences", "pairs", "intervals"):
+            if option == "labels" or name not in (*HEAT_MAPS, "intervals"):
                 with pytest.raises(UnknownName, match=rf"unknown name in {option} 'elsewhere'\. Known: ") as refused:
                     draw(**{option: {"elsewhere": "red"}})
                 assert refused.value.kind == f"name in {option}"

@@ -4,11 +4,13 @@ import json
 import math
 import sys
 import warnings
-from typing import Annotated
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, percent
 from .live import LEADERBOARD_COLUMNS
 from .printing import (
     Column,
@@ -25,6 +27,9 @@ from .printing import (
     print_text,
     read_options,
 )
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def analyse(
@@ -68,6 +73,21 @@ def ratings(
         list[str] | None, typer.Option(help="What else moved the votes: a column, or LEFT,RIGHT; repeatable.")
     ] = None,
     by: Annotated[str | None, typer.Option(help="One table for each value of this column.")] = None,
+    category: Annotated[
+        list[str] | None,
+        typer.Option(help="Ranks overall and for each value of this column instead; repeatable."),
+    ] = None,
+    every: Annotated[
+        str | None,
+        typer.Option(help="Ratings over time instead: one table for each day, week, month, quarter or year."),
+    ] = None,
+    pairs: Annotated[
+        bool, typer.Option("--pairs", help="Predicted win rates and numbers of votes of all pairs instead.")
+    ] = False,
+    ranks: Annotated[str, typer.Option(help="What a rank is: ratings, or lmarena for LMArena's rule.")] = "ratings",
+    out: Annotated[
+        Path | None, typer.Option(help="Also draw the table: .png, .svg, .pdf, .html or .json.", show_default=False)
+    ] = None,
     cluster: Annotated[
         str,
         typer.Option(
@@ -81,31 +101,50 @@ def ratings(
     format: FormatOption = Format.table,
 ) -> None:
     """Rate the arms of past votes, with intervals for votes that are complete."""
+    from ..rating.overviews import category_ranks, ratings_over_time, win_rates
     from ..rating.table import ratings as rate
     from ..rating.table import read_rated
+    from ..votes.files import read_votes
 
+    chosen_tables = {"--by": by, "--category": category, "--every": every, "--pairs": pairs}
+    if len(given := [option for option, value in chosen_tables.items() if value]) > 1:
+        raise InvalidInput(f"{given[0]} and {given[1]} are two tables: expected one of them")
+    if out is not None and (by or category):
+        raise InvalidInput(f"--out draws one table: leave out {given[0]}")
     covariates = [tuple(one.split(",")) if "," in one else one for one in covariate or []]
     names = [name for one in covariates for name in ([one] if isinstance(one, str) else one)]
     single, chosen = bool(covariates) or model == "elo", None if cluster == "none" else cluster
-    extra = [*names, *([by] if by else [])]
-    votes = read_rated(file, extra, chosen, single, **read_options(roles, on_error, without))
+    extra = [*names, *(category or []), *([by] if by else [])]
+    reading = read_options(roles, on_error, without)
+    if every or pairs or category:
+        further = [] if chosen in (None, "auto", "voter") else [chosen]
+        votes = read_votes(file, extra=[*extra, *further], **reading)
+    else:
+        votes = read_rated(file, extra, chosen, single, **reading)
+    options: dict[str, Any] = {"model": model, "scale": scale, "confidence": confidence, "interval": interval}
+    options |= {"covariates": covariates, "cluster": chosen, "ranks": ranks}
+    reference = _anchor(anchor, votes.names)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # they are among the notes
-        table = rate(
-            votes,
-            model=model,
-            scale=scale,
-            anchor=_anchor(anchor, votes.names),
-            confidence=confidence,
-            interval=interval,
-            covariates=covariates,  # type: ignore[arg-type]  # checked by `rate`
-            by=by,
-            cluster=chosen,
-        )
+        if pairs:
+            table = win_rates(votes, covariates=options["covariates"])
+        elif category:
+            table = category_ranks(votes, category, anchor=reference, **options)
+        elif every:
+            table = ratings_over_time(votes, every, anchor=reference, **options)
+        else:
+            table = rate(votes, anchor=reference, by=by, **options)
+    if out is not None:
+        _draw(table, out, "pairs" if pairs else "time" if every else "ratings")
     if format is Format.table:
         print(f"columns: {votes.said}", file=sys.stderr)
     show = ".3f" if scale in ("probability", "logit") else ",.0f"
-    columns = [*([_by(by)] if by else []), *_columns(show)]
+    if pairs:
+        columns = PAIR_COLUMNS
+    elif category:
+        columns = [column(name, name) for name in table.columns]
+    else:
+        columns = [*([_by(by)] if by else []), *([column("period")] if every else []), *_columns(show)]
     rows = [{name: _finite(value) for name, value in row.items()} for row in table.rows(named=True)]
     print_rows(rows, format, columns, note="\n".join(table.notes))
     if format is not Format.table:
@@ -127,8 +166,23 @@ def _anchor(given: str | None, names: tuple[str, ...]) -> str | tuple[str, float
 
 
 def _finite(value: object) -> object:
-    """None for a limit that the votes do not give: JSON has no infinity."""
+    """None for a limit that the votes do not give: JSON has no infinity; and a date as text."""
+    if isinstance(value, date):
+        return value.isoformat()
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _draw(table: "pl.DataFrame", out: Path, kind: str) -> None:
+    """Save the figure of a table; of pairs there are two, the other one beside it."""
+    from .. import figures
+
+    if kind == "pairs":
+        figures.save(figures.win_rates(table), out)
+        counts = figures.save(figures.duel_counts(table), out.with_stem(f"{out.stem}-counts"))
+        print(f"saved in {out} and {counts}", file=sys.stderr)
+        return
+    figures.save(figures.ratings(table) if kind == "ratings" else figures.ratings_over_time(table), out)
+    print(f"saved in {out}", file=sys.stderr)
 
 
 def _by(name: str) -> Column:
@@ -176,6 +230,13 @@ def agreement(
         print_text(str(found))
 
 
+PAIR_COLUMNS = [
+    column("arm"),
+    column("opponent"),
+    Column("predicted", ("predicted",), lambda predicted: f"{percent(predicted)} %"),
+    Column("share", ("share",), lambda share: "–" if share is None else f"{percent(share)} %"),
+    column("duels", show=","),
+]
 VOTER_COLUMNS = (
     column("voter"),
     column("answers", show=","),

@@ -22,6 +22,8 @@ with needs_extra("plots", "drawing figures"):
     from .pair_interval import interval_points, intervals, tail_points
     from .quantiles import quantile_points, regret_quantiles
     from .rated_arms import rating_points, ratings
+    from .rated_pairs import duel_counts, win_rates
+    from .ratings_in_time import ratings_over_time
     from .rucb_state import state, state_points
     from .simple_regrets import simple_regret, simple_regret_points
     from .subset_assumptions import condorcet_points, condorcet_probability
@@ -36,6 +38,7 @@ __all__ = [
     "bounds_in_sight",
     "condorcet_points",
     "condorcet_probability",
+    "duel_counts",
     "gamma",
     "gamma_points",
     "horizon_points",
@@ -49,6 +52,7 @@ __all__ = [
     "quantile_points",
     "rating_points",
     "ratings",
+    "ratings_over_time",
     "regret",
     "regret_and_accuracy",
     "regret_points",
@@ -59,4 +63,5 @@ __all__ = [
     "state",
     "state_points",
     "tail_points",
+    "win_rates",
 ]

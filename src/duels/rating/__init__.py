@@ -10,11 +10,15 @@ from .. import _lazy_names
 _HOMES = {
     "ratings": "table",
     "effects": "table",
+    "category_ranks": "overviews",
+    "ratings_over_time": "overviews",
+    "win_rates": "overviews",
 }
 
 __all__ = [*_HOMES]
 
 if TYPE_CHECKING:
+    from .overviews import category_ranks, ratings_over_time, win_rates
     from .table import effects, ratings
 
 __getattr__, __dir__ = _lazy_names(__name__, _HOMES)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MODELS: dict[str, Model | None] = {"bradley-terry": bradley_terry, "rao-kupper": rao_kupper, "elo": None}
 SCALES = {"elo": (POINTS, FIRST), "logit": (1.0, 0.0)}  # rating = factor · strength + value of the anchor
 INTERVALS = ("sandwich", "bootstrap")
+RANKS = ("ratings", "lmarena")
 AUTO = "auto"  # as a cluster: by voter, if that is known, matters and is possible
 MOST_BOARDS = 1_000  # tables, one for each value of a column
 ENOUGH = 50  # duels of an arm: with fewer, the bootstrap is too narrow
@@ -71,6 +72,7 @@ def ratings(
     covariates: Sequence[Covariate] | None = None,
     by: str | None = None,
     cluster: str | None = AUTO,
+    ranks: str = "ratings",
     rounds: int = 100,
     seed: int = 0,
     **reading: Unpack[Reading],
@@ -98,6 +100,8 @@ def ratings(
         cluster: Whose votes may depend on one another, so that each counts as one observation in the intervals:
             `voter`, or a column, such as `item`; None if all votes are independent. By default, `auto`, that is by
             voter if the votes say who voted, some voted more than once, and there are at least 10 voters.
+        ranks: What `rank` is: the place by rating, `ratings`; or by LMArena's rule, `lmarena`, 1 plus the number of
+            arms whose lower limit is above the arm's upper limit. Rows are in the order of ratings in both cases.
         rounds: How many rounds the bootstrap has.
         seed: Of the bootstrap.
         **reading: As in `read_votes`: columns, on_error and without.
@@ -121,7 +125,7 @@ def ratings(
         >>> [(arm, round(rating), rank) for arm, rating, rank in duels.ratings(votes)["arm", "rating", "rank"].rows()]
         [('cat', 1127, 1), ('dog', 936, 2), ('fox', 936, 2)]
     """
-    options = _options(model, scale, interval, confidence, rounds, seed)
+    options = _options(model, scale, interval, confidence, rounds, seed, ranks)
     if not isinstance(by, str | None):
         raise InvalidInput(f"by is {by!r}: expected the name of one column, such as 'language'")
     wanted = covariate_columns(covariates)
@@ -187,6 +191,7 @@ class _Options(NamedTuple):
     model: Model | None  # None for Elo
     scale: str
     intervals: Intervals
+    ranks: str
 
 
 class _Board(NamedTuple):
@@ -198,18 +203,22 @@ class _Board(NamedTuple):
     clusters: Clusters | None = None  # None if all votes are independent
 
 
-def _options(model: str, scale: str, interval: str | None, confidence: float, rounds: int, seed: int) -> _Options:
+def _options(
+    model: str, scale: str, interval: str | None, confidence: float, rounds: int, seed: int, ranks: str
+) -> _Options:
     if model not in MODELS:
         raise UnknownName("model of ratings", model, MODELS)
     if scale not in (*SCALES, "probability"):
         raise UnknownName("scale of ratings", scale, (*SCALES, "probability"))
     if interval is not None and interval not in INTERVALS:
         raise UnknownName("kind of interval", interval, INTERVALS)
+    if ranks not in RANKS:
+        raise UnknownName("rule of ranks", ranks, RANKS)
     if model == "elo" and interval == "sandwich":
         raise InvalidInput("interval 'sandwich' with model 'elo', which has no likelihood: expected 'bootstrap'")
     kind = interval or ("bootstrap" if model == "elo" else "sandwich")
     intervals = Intervals(kind, _checked(confidence), check_int("rounds", rounds, 10), check_int("seed", seed, 0))
-    return _Options(MODELS[model], scale, intervals)
+    return _Options(MODELS[model], scale, intervals, ranks)
 
 
 def _checked(confidence: object) -> float:
@@ -375,6 +384,8 @@ def _rated(board: _Board, options: _Options, anchor: object) -> "tuple[pl.DataFr
     rank, best, worst = _ranks(found)
     scaled = [_scaled(found, x, options.scale, worth) for x in (found.strength, found.lower, found.upper)]
     order, duels = np.lexsort([np.arange(len(rank)), rank]), _duels(board.cells)
+    if options.ranks == "lmarena":
+        rank = 1 + (found.lower > found.upper[:, None]).sum(axis=1)
     columns = {"rating": scaled[0], "lower": scaled[1], "upper": scaled[2], "rank": rank, "best_rank": best}
     columns |= {"worst_rank": worst, "duels": duels}
     arms = {"arm": [board.names[k] for k in order]}
