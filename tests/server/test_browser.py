@@ -580,6 +580,10 @@ def tokens_and_signing_out(browser, board, live):
         board.get_by_role("button", name="Revoke", exact=True).click()
         expect(board.locator("#token-list tr.off")).to_contain_text("robot")
         assert robot.get("/api/studies").status_code == 401
+    board.get_by_role("button", name="Revoke first start").click()
+    expect(board.get_by_role("dialog")).to_contain_text("you are signed out, and nobody can sign in any more")
+    board.get_by_role("button", name="Cancel").click()
+    expect(board.get_by_text("Created the api token “robot”.")).to_be_visible()
     board.get_by_role("button", name="Sign out").click()
     board.wait_for_url("**/signin")
     browser.expected += ["status of 401"]

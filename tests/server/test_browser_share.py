@@ -1,5 +1,6 @@
 """The tab Share in a real browser: links, invitations, results for others, files; from both ends."""
 
+import base64
 import re
 from itertools import combinations
 from urllib.parse import unquote, urlsplit
@@ -309,3 +310,18 @@ def test_figures_of_the_map_can_be_read(browser, api, scheme):  # noqa: F811
     assert page.evaluate(CONTRAST) >= 4.5
     figure, count = (page.locator(f"#map tbody button >> nth=0 >> {part}") for part in ("xpath=.", "small"))
     assert count.bounding_box()["y"] > figure.bounding_box()["y"] + figure.bounding_box()["height"] / 2
+
+
+SQUARE = b'<svg xmlns="http://www.w3.org/2000/svg" width="90" height="90"/>'
+
+
+def test_a_preview_shows_pages_and_images_in_its_session(browser, live, api):  # noqa: F811
+    """Their addresses need the session's cookie, which a browser sends for frames too."""
+    outputs = {
+        "one": {"kind": "html", "content": "<p>page of one</p>"},
+        "two": {"kind": "image", "content": f"data:image/svg+xml;base64,{base64.b64encode(SQUARE).decode()}"},
+    }
+    make_study(api, "mixed", ["one", "two"], [{"prompt": "p", "outputs": outputs}])
+    page = browser.sign_in(live.token, "/studies/mixed/preview")
+    expect(page.frame_locator("iframe").get_by_text("page of one")).to_be_visible()
+    page.wait_for_function("() => [...document.images].some((one) => one.naturalWidth === 90)")

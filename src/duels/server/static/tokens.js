@@ -14,8 +14,10 @@ const ENDS = { // who can no longer sign in
 };
 
 async function refresh() {
-  const fresh = (await fetchPage())?.getElementById("token-list");
-  if (fresh) document.getElementById("token-list").replaceChildren(...fresh.childNodes);
+  const fresh = await fetchPage();
+  for (const name of fresh ? ["token-list", "server-changes"] : []) {
+    document.getElementById(name).replaceChildren(...fresh.getElementById(name).childNodes);
+  }
 }
 
 onSubmit(form, said, async (values) => {
