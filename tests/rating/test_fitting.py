@@ -1,6 +1,7 @@
 """Fits are those of other libraries, of closed forms, and of general optimisers on the likelihood as it is written."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
@@ -349,3 +350,20 @@ def test_counts_that_are_too_uneven_are_refused(arms):
     tally = Tally(tuple(map(str, range(arms))), wins, ties, np.ones(arms, dtype=bool), arms)
     with pytest.raises(duels.InvalidInput, match=r"counts of the.* pairs are so uneven"):
         duels.ratings(tally)
+
+
+@pytest.mark.parametrize("digits", [8, 10, 12, 14])
+@pytest.mark.parametrize("ties", [0, 3])
+def test_counts_that_lean_to_one_side_are_fitted(digits, ties):
+    """A billion clicks for one arm, and a few single votes. Every reader of a study's results needs its ratings."""
+    wins, tied = np.zeros((4, 4), np.int64), np.zeros((4, 4), np.int64)
+    wins[0, 1], wins[1, 2] = 10**digits, 7
+    tied[2, 3] = tied[3, 2] = ties
+    tally = Tally(tuple("abcd"), wins, tied, np.ones(4, dtype=bool), 4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that there are few of some
+        assert duels.ratings(tally)["arm"][0] == "a"
+        wins[1, 0], wins[2, 1], wins[3, 0], wins[0, 3] = 1, 2, 1, 1
+        known = dict(duels.ratings(tally._replace(wins=wins)).select("arm", "rating").iter_rows())
+    # Without ties, no pairs form a ring, and the difference is that of the pair's own odds.
+    assert known["a"] - known["b"] == pytest.approx(400 * digits, abs=150 if ties else 1e-5)

@@ -31,21 +31,23 @@ def value(cells: Cells, x: Floats) -> float:
 def slopes(cells: Cells, x: Floats) -> tuple[Floats, Floats]:
     """(m,) by Δ and (F,) by γ: the derivatives of `value`. Rounds, if any, are the last axis of all."""
     won, lost = _points(cells)
-    slope = won - (won + lost) * sigmoid(_logits(cells, x))
+    delta = _logits(cells, x)
+    slope = won * sigmoid(-delta) - lost * sigmoid(delta)  # without differences, so that small counts are not rounded
     return slope, cells.features.T @ slope - 2 * RIDGE * x[cells.arms :]
 
 
 def curvature(cells: Cells, x: Floats) -> tuple[Floats, Floats, Floats]:
     """(m,), (m, F) and (F, F): minus the second derivatives, by Δ twice, by both, and by γ twice."""
-    p, z = sigmoid(_logits(cells, x)), cells.features
-    curve = cells.counts.sum(axis=0) * p * (1 - p)
+    delta, z = _logits(cells, x), cells.features
+    curve = cells.counts.sum(axis=0) * sigmoid(delta) * sigmoid(-delta)
     return curve, curve[:, None] * z, z.T @ (curve[:, None] * z) + 2 * RIDGE * np.eye(z.shape[1])
 
 
 def vote_slopes(cells: Cells, x: Floats) -> tuple[Floats, Floats]:
     """(3, m) by Δ and (3, m, F) by γ: the slopes of a single vote of each cell that was won, lost or tied."""
-    p = sigmoid(_logits(cells, x))
-    by_delta = np.stack([1 - p, -p, 0.5 - p])
+    delta = _logits(cells, x)
+    won, lost = sigmoid(-delta), -sigmoid(delta)
+    by_delta = np.stack([won, lost, (won + lost) / 2])
     return by_delta, by_delta[..., None] * cells.features
 
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 TOLERANCE = 1e-9  # of the last step, in logits
 NO_GAIN = 1e-23  # of the likelihood, relatively: where counts are very uneven, rounding alone makes larger steps
-ROUND_TOLERANCE = 1e-6  # the same in rounds of the bootstrap
+ROUND_TOLERANCE = 1e-6  # the same in rounds of the bootstrap, and where a step changes the likelihood by rounding only
+EPSILON = float(np.finfo(float).eps)
 MOST_STEPS = 100
 FEW = 60  # parameters that elimination finds quicker than conjugate gradients
 SOLVED = 1e-10  # what conjugate gradients leave of the right side
@@ -114,7 +115,9 @@ def maximise(model: Model, cells: Cells, x: Floats) -> Floats:
         while not (after := model.value(cells, x + size * step)) >= now - 1e-12 * abs(now):
             size /= 2
         x, now = x + size * step, after
-        if size == 1.0 and (np.abs(step).max() < TOLERANCE or slope @ step <= NO_GAIN * abs(now)):
+        longest, gain = np.abs(step).max(), slope @ step
+        is_rounding = longest < ROUND_TOLERANCE and gain <= EPSILON * abs(now)
+        if size == 1.0 and (longest < TOLERANCE or is_rounding or gain <= NO_GAIN * abs(now)):
             return x
     raise InvalidInput(
         "the ratings cannot be computed: the counts of the pairs are so uneven that rounding hides the small ones; "

@@ -63,9 +63,9 @@ def slopes(cells: Cells, x: Floats) -> tuple[Floats, Floats]:
 def curvature(cells: Cells, x: Floats) -> tuple[Floats, Floats, Floats]:
     """(m,), (m, 1) and (1, 1): minus the second derivatives, by Δ twice, by both, and by η twice."""
     delta, eta = _deltas(cells, x)
-    win, loss = sigmoid(delta - eta), sigmoid(-delta - eta)
-    up = (cells.counts[WON] + cells.counts[TIED]) * win * (1 - win)
-    down = (cells.counts[LOST] + cells.counts[TIED]) * loss * (1 - loss)
+    win, loss = (sigmoid(edge) * sigmoid(-edge) for edge in (delta - eta, -delta - eta))
+    up = (cells.counts[WON] + cells.counts[TIED]) * win
+    down = (cells.counts[LOST] + cells.counts[TIED]) * loss
     of_ties = cells.counts[TIED].sum() * np.exp(-2 * eta) * _tie_slope(eta) ** 2
     return up + down, (down - up)[:, None], np.array([[(up + down).sum() + of_ties]])
 
