@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shlex
 import shutil
 
 import commands
@@ -793,3 +794,18 @@ def test_loading_a_study_reads_one_event(logo, monkeypatch):
 
     monkeypatch.setattr(Study, "events", events)
     duels.create_study(ARMS, "logo", Storage(f"sqlite:///{logo / 'duels.db'}"), load_if_exists=True)
+
+
+def test_the_arms_that_a_study_lacks_are_all_named_and_added_at_once(tmp_path):
+    """An error that names all of them, and the command that adds them, which can be copied as it is."""
+    output("create-study", "zoo", "cat", "dog", cwd=tmp_path)
+    names = [f"arm {k}" for k in range(8)]
+    rows = "".join(f"{name},cat,left\n" for name in names)
+    (tmp_path / "votes.csv").write_text(f"left,right,winner\n{rows}")
+    refused = duels_command("import", "zoo", "votes.csv", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "does not have: " + ", ".join(names) + ";" in refused.stderr
+    command = refused.stderr.partition("here: ")[2].strip()
+    assert command == "duels add-arm zoo " + " ".join(f"'{name}'" for name in names)
+    assert duels_command(*shlex.split(command)[1:], cwd=tmp_path).returncode == 0
+    assert output("import", "zoo", "votes.csv", cwd=tmp_path) == "8 votes were imported into 'zoo'\n"

@@ -542,7 +542,7 @@ def test_unknown_column_and_format(tmp_path):
         ("a,a,skip", "'a' is compared with itself"),
         ("a,b", "2 fields, expected 3"),
         ("a,b,left,x", "4 fields, expected 3"),
-        ("a", "1 fields, expected 3"),
+        ("a", "1 field, expected 3"),
         ('"a"b,b,left', "not a table from here on: ',' expected after '\"'"),
         ('"a,b,left', "not a table from here on: unexpected end of data"),
     ],

@@ -152,13 +152,17 @@ def delete_study(
 
 
 def add_arm(
-    study: StudyArgument, arm: ArmArgument, storage: StorageOption = STORAGE, format: FormatOption = Format.table
+    study: StudyArgument,
+    arm: Annotated[list[str], typer.Argument(metavar="ARM...", help="The names of the arms.")],
+    storage: StorageOption = STORAGE,
+    format: FormatOption = Format.table,
 ) -> None:
-    """Add an arm while the study runs."""
+    """Add arms while the study runs."""
     from ..study.catalogue import load_study
 
     one = load_study(study, storage)
-    one.add_arm(arm)
+    for name in arm:
+        one.add_arm(name)
     say(format, "", study=study, arms=one.arms)
 
 
@@ -463,6 +467,7 @@ def _add_to(votes: "Votes", study: str, storage: str, again: bool, new: bool) ->
     from ..storage.batches import pack
     from ..study.catalogue import load_study
     from ..study.duplicates import known_votes, was_imported, without
+    from ..study.past_votes import UnknownArms
     from ..votes.names import imported_name
 
     try:
@@ -489,9 +494,8 @@ def _add_to(votes: "Votes", study: str, storage: str, again: bool, new: bool) ->
             packed = pack(without(votes, known), imported_name)
     try:
         return one.import_packed(packed)
-    except InvalidInput as error:
-        if "add_arm" in str(error):
-            error.add_note(f"here: duels add-arm {shlex.quote(study)} ARM")
+    except UnknownArms as error:
+        error.add_note(f"here: duels add-arm {shlex.quote(study)} {shlex.join(error.arms)}")
         raise
 
 

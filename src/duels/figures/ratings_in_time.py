@@ -53,11 +53,12 @@ def ratings_over_time(table: pl.DataFrame, *, most: int = 8, **look: Unpack[Look
     colors = style.painted(order, COLORS)
 
     def draw(width: float) -> alt.LayerChart:
+        names = charts.label_of(order, style, style.text)[0]
         color = alt.Color(
             "arm:N",
             sort=order,
             scale=alt.Scale(domain=order, range=colors),
-            legend=alt.Legend(title=None, labelExpr=charts.label_of(order, style, style.text)[0], orient="bottom"),
+            legend=alt.Legend(title=None, labelExpr=names, orient="bottom", symbolOpacity=1),
         )
         rows = finite.with_columns(pl.col("period").cast(pl.String))
         base = alt.Chart(charts.table(rows)).encode(

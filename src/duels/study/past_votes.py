@@ -22,7 +22,18 @@ from .log import Imported, Log
 if TYPE_CHECKING:
     import polars as pl
 
+LISTED = 50  # arms that an error names
 MOST_VOTES = 10**12  # of a study: with more, rounding errors of the evidence are no longer small
+
+
+class UnknownArms(InvalidInput):
+    """Votes about arms that a study does not have.
+
+    Attributes:
+        arms: Their names.
+    """
+
+    arms: Sequence[str] = ()
 
 
 class PastVotes(NamedTuple):
@@ -103,11 +114,13 @@ def checked_batch(packed: Packed, study: str, names: Sequence[str]) -> tuple[dic
     arm = {name: exact[name] if name in exact else place_of(name, names) for name in packed.names}
     unknown = [name for name, number in arm.items() if number is None]
     if unknown:
-        shown = ", ".join(name[:200] for name in unknown[:5])
-        raise InvalidInput(
-            f"the votes are about arms that study {study!r} does not have: {shown}"
-            f"{', …' if len(unknown) > 5 else ''}; add them with add_arm first"
+        shown = ", ".join(name[:200] for name in unknown[:LISTED])
+        more = f" and {len(unknown) - LISTED:,} more" if len(unknown) > LISTED else ""
+        error = UnknownArms(
+            f"the votes are about arms that study {study!r} does not have: {shown}{more}; add them with add_arm first"
         )
+        error.arms = unknown
+        raise error
     note = note_of(packed, list(arm.values()))
     batch = unpack(packed.content, note, "the votes")
     if batch.count is not None and (batch.count < 1).any():

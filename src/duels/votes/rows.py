@@ -9,7 +9,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
-from ..errors import InvalidInput, cut
+from ..errors import InvalidInput, counted, cut
 from .columns import COUNTED, OTHER_WORDS, SKIP, WINNERS, WORDS, Table, columns_said, plain, tells_votes_apart
 from .extra import picker, series
 from .names import is_text, past_voter
@@ -53,7 +53,7 @@ def votes_of_rows(table: Table, roles: dict[str, int], extra: Sequence[str], ski
                 faults.is_fatal |= isinstance(row, TableEnds)
                 raise row
             if len(row) != width:
-                raise ValueError(f"{len(row)} fields, expected {width}")
+                raise ValueError(f"{counted(len(row), 'field')}, expected {width}")
             # Two more cells: if the columns are winner and loser, left has won; and None for missing columns.
             left, right, winner, voter, time, duel = pick([*row, "left", None])
             further_cells = further(row) if further else None
