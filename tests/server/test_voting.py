@@ -630,12 +630,17 @@ def test_removed_items_do_not_unmask_arms(zoo, visitor):
     assert zoo.check() > 0
 
 
+def test_removing_items_where_there_are_none_hides_no_names(zoo, visitor):
+    clear_items(zoo)
+    assert visitor().ask()["a"]["kind"] == "name"
+
+
 def test_items_that_were_removed_before_anybody_was_asked_hide_the_names_too(zoo, visitor):
     add_items(zoo, [words()])
     clear_items(zoo)
     said = refused(visitor().send("ask"), 409, "conflict", "nothing to show")
     assert not any(name in said for name in ARMS)
-    assert zoo.history().left.tolist() == []
+    assert len(zoo.history().left) == 0
 
 
 SECRETS = ("hush-study", "hush-arm-a", "hush-arm-b")

@@ -383,7 +383,7 @@ def test_programs_learn_the_item_and_get_fewer_duels_at_the_end(database, reques
     assert all(duel.item.number in (1, 2, 3) and not duel.is_self for duel in duels)
     assert [duel.item for duel in study.open_duels()] == [duel.item for duel in duels]
     assert len(study.ask(7)) == 2
-    with pytest.raises(Conflict, match="every question has been asked"):
+    with pytest.raises(Conflict, match="every pair about every item"):
         study.ask()
     for duel in study.open_duels():
         study.tell(duel, "tie")

@@ -137,10 +137,10 @@ def delete_item(connection: sa.Connection, study: Log, number: int) -> None:
 
 
 def remember_number(connection: sa.Connection, study: Log, number: int) -> None:
-    """Note the number of an item that is removed, if it is the largest so far."""
+    """Note the number of an item that is removed, if it is the largest so far; 0 says that there were items."""
     (text,) = rows(connection, SETTINGS, (study.id,))[0]
     settings = json.loads(text)
-    if number > settings.get(LAST, 0):
+    if number > settings.get(LAST, -1):
         changed = json.dumps(settings | {LAST: number})
         execute(connection, "UPDATE studies SET settings = ? WHERE id = ?", (changed, study.id))
 

@@ -228,8 +228,10 @@ def clear_items(study: Log) -> int:
 
 
 def _clear_items(connection: sa.Connection, *, study: Log) -> int:
-    study.current(connection)
-    remember_number(connection, study, last_number(connection, study))
+    had_questions = bool(study.current(connection).left)
+    last = last_number(connection, study)
+    if last:
+        remember_number(connection, study, last if had_questions else 0)  # without questions, numbers can begin again
     execute(connection, "DELETE FROM outputs WHERE study_id = ?", (study.id,))
     removed = int(execute(connection, "DELETE FROM items WHERE study_id = ?", (study.id,)).rowcount)
     note_items(connection, study)
