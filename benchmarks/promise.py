@@ -1305,9 +1305,8 @@ def list_worst(rows: list[Row]) -> list[dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for row in rows:
         if row.wrong_before is not None and row.question not in (OTHER_ITEMS, OTHER_PEOPLE):
-            name = f"{row.question}: {row.name}".replace(
-                " ∝ 1/place", ", more often near the top"
-            )  # not every font has ∝
+            name = f"{row.question}: {row.name}".replace(", a lease of 10 mean times", "")
+            name = name.replace(" ∝ 1/place", ", more often near the top")  # not every font has ∝
             one = found.setdefault(name, {"cell": name, "now": 0.0, "before": 0.0})
             one["now"] = max(one["now"], row.wrong / row.studies)
             one["before"] = max(one["before"], row.wrong_before / row.studies)
