@@ -12,7 +12,7 @@ from typing import Annotated, Literal, NamedTuple
 from fastapi import APIRouter, Depends, Path, Query, Request
 from fastapi.responses import Response, StreamingResponse
 
-from ..errors import NotFound
+from ..errors import InvalidInput, NotFound
 from ..study.glance import pair_history
 from ..study.study import Study
 from .errors import Refused, error_responses
@@ -89,7 +89,7 @@ def _compared(service: Service, viewing: Viewed) -> Study:
     """The study of a link, if it compares arms. Errors must not have its name."""
     study = service.any_study(viewing.study)
     if not isinstance(study, Study):
-        raise NotFound("these results have neither pairs nor charts: they are about settings of parameters")
+        raise InvalidInput("these results have neither pairs nor charts: they are about settings of parameters")
     return study
 
 
