@@ -11,6 +11,7 @@ machine, asks its first question.
 import asyncio
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -25,12 +26,24 @@ import numpy as np
 import uvloop
 from table import report
 
+LINK = os.environ.get("BENCHMARK_LINK", "")
+UNLIMITED = """
+import os
+import sys
+from duels.server.limits import Limits, Rate
+from duels.server.serving import serve
+
+free = Rate(1e9, 10**9)
+limits = {name: free for name in ("voter", "address", "new_voters")}
+serve(sys.argv[1], port=0, token=os.environ["DUELS_TOKEN"], log_form="words", limits=Limits()._replace(**limits))
+"""
 ARMS = [f"model-{k}" for k in range(64)]
 RANKERS = {f"ranker-{k}": [f"doc-{(7 * k + 3 * rank) % 50}" for rank in range(10)] for k in range(8)}
 CLIENTS, LISTENERS = 64, 200
 WARM_UP, SECONDS = 12.0, 10.0  # the first is until all is compiled
 TOKEN = "a-token-for-benchmarks-only"
 VOTES, LATENCY = 1000.0, 60.0  # the bars: a second, and milliseconds
+LINK_VOTES, LINK_LATENCY = 500.0, 100.0  # the same for votes through a link
 OTHERS, IMPORTED = 8, 1_000_000  # clients that vote meanwhile, and votes
 CALM, HEALTH = 250.0, 100.0  # the bars: milliseconds within which 99 of 100 of their requests are answered
 
@@ -39,6 +52,12 @@ async def vote(call):
     duel = (await call("POST", "/api/studies/load/ask", {}))["duels"][0]
     winner = "left" if duel["left"] < duel["right"] else "right"
     await call("POST", "/api/studies/load/tell", {"duel": duel["id"], "winner": winner})
+
+
+async def vote_by_link(call):
+    """The connection keeps the voter's cookie."""
+    question = await call("POST", f"{LINK}/ask", {"more": True})
+    await call("POST", f"{LINK}/tell", {"duel": question["duel"], "winner": random.choice("ab")})
 
 
 async def click(call):
@@ -51,8 +70,9 @@ async def health(call):
     await call("GET", "/healthz", None)
 
 
-def head(method, path, length):
+def head(method, path, length, cookie=""):
     lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", f"Authorization: Bearer {TOKEN}"]
+    lines += [f"Cookie: {cookie}"] if cookie else []
     lines += ["Content-Type: application/json", f"Content-Length: {length}", "", ""]
     return "\r\n".join(lines).encode()
 
@@ -61,13 +81,16 @@ async def repeat(port, turn, begin, times, ended=None):
     """One client: a turn after the other on one connection. The times of turns since `begin`, by the last of a path."""
     ended = ended or (lambda: time.perf_counter() >= begin + SECONDS)
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=2**20)
-    taken = []
+    taken, cookie = [], ""
 
     async def call(method, path, body):
+        nonlocal cookie
         content = b"" if body is None else json.dumps(body).encode()
         started = time.perf_counter()
-        writer.write(head(method, path, len(content)) + content)
+        writer.write(head(method, path, len(content), cookie) + content)
         answer = await reader.readuntil(b"\r\n\r\n")
+        if b"set-cookie: " in answer:
+            cookie = answer.partition(b"set-cookie: ")[2].partition(b";")[0].decode()
         length = int(answer.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
         said = await reader.readexactly(length)
         taken.append((path.rpartition("/")[2], time.perf_counter() - started))
@@ -136,17 +159,18 @@ async def work(kind, ports):
     if kind == "listen":
         return {"fewest": min(await asyncio.gather(*(listen(ports[k % len(ports)], begin) for k in range(LISTENERS))))}
     times: dict[str, list[float]] = {}
-    turn = {"vote": vote, "click": click, "health": health}[kind]
+    turn = {"vote": vote, "link": vote_by_link, "click": click, "health": health}[kind]
     await asyncio.gather(*(repeat(ports[k % len(ports)], turn, begin, times) for k in range(CLIENTS)))
     ended = time.perf_counter() - begin
     found = {name: [1000 * np.quantile(taken, q) for q in (0.5, 0.99)] for name, taken in times.items()}
     return found | {"rate": len(times["whole"]) / ended}
 
 
-def clients(kind, ports):
+def clients(kind, ports, link=""):
     """A process of clients, started."""
     command = [sys.executable, __file__, kind, *map(str, ports)]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    environment = {**os.environ, "BENCHMARK_LINK": link}
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
 
 
 def measured(process):
@@ -157,9 +181,10 @@ def measured(process):
 
 
 @contextmanager
-def server(url, **environment):
-    """`duels serve` in a process of its own; its port."""
+def server(url, limited=True, **environment):
+    """`duels serve` in a process of its own; its port. All voters share an address here, so they need no limits."""
     command = [sys.executable, "-m", "duels", "serve", url, "--port", "0", "--log", "words"]
+    command = command if limited else [sys.executable, "-c", UNLIMITED, url]
     environment = {**os.environ, "DUELS_TOKEN": TOKEN, **environment}
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
     try:
@@ -260,6 +285,25 @@ def of_votes(found, where):
         yield f"  {said}: 99 of 100 within", worst, "ms", None if name == "whole" else LATENCY
 
 
+def of_links(url, where):
+    """Votes through a voting link, and those of a token beside them, of another study of the same server."""
+    with server(url, limited=False) as port:
+        begin_studies(port)
+        post(port, "/api/studies", {"name": "people", "arms": ARMS[:8]})
+        body = json.dumps({"name": "benchmark"}).encode()
+        asked = Request(f"http://127.0.0.1:{port}/api/studies/people/links", body, {"Authorization": f"Bearer {TOKEN}"})
+        asked.add_header("Content-Type", "application/json")
+        with urlopen(asked) as answer:
+            secret = json.load(answer)["url"].rpartition("/")[2]
+        found = measured(clients("link", [port], f"/api/vote/{secret}"))
+        programs = measured(clients("vote", [port]))
+    yield f"votes a second through a link, {where}", found["rate"], "/s", None
+    yield f"  {LINK_VOTES:,.0f} a second over that", LINK_VOTES / found["rate"], "x", 1.0
+    yield "  votes by a token over that", programs["rate"] / found["rate"], "x", 3.0
+    for name, said in (("ask", "an ask"), ("tell", "a tell")):
+        yield f"  {said}: median", found[name][0], "ms", LINK_LATENCY
+
+
 def rows():
     with (
         tempfile.TemporaryDirectory(dir=Path(__file__).parent) as folder,
@@ -279,11 +323,14 @@ def rows():
         yield f"interleave + clicks a second, {len(RANKERS)} rankers", shown["rate"], "/s", None
         yield "  an interleave: 99 of 100 within", shown["interleave"][1], "ms", None
     with tempfile.TemporaryDirectory(dir=Path(__file__).parent) as folder:
+        yield from of_links(f"sqlite:///{folder}/links.db", f"{CLIENTS} voters, SQLite")
+    with tempfile.TemporaryDirectory(dir=Path(__file__).parent) as folder:
         yield from while_busy(folder)
     with postgres() as url:
         if url is None:
             print("PostgreSQL is not installed: two servers on it are left out")
             return
+        yield from of_links(url, f"{CLIENTS} voters, PostgreSQL")
         with server(url) as one, server(url) as two:
             begin_studies(one)
             yield from of_votes(measured(clients("vote", [one, two])), f"{CLIENTS} clients, two servers on PostgreSQL")

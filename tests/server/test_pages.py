@@ -639,3 +639,15 @@ def test_a_rate_that_is_over_is_not_shown(people, admin, storage, monkeypatch):
     assert later == result | {"until": None}
     assert "present rate" not in people.page("/studies/idle/advanced").text
     assert admin.get("/api/studies/idle/standing").json()["answers_an_hour"] is None
+
+
+def test_the_list_says_how_the_newest_studies_stand(people, app, storage, monkeypatch):
+    """Verdicts of thousands of studies took a minute."""
+    monkeypatch.setattr(pages, "ESTIMATED", 2)
+    for name in ("one", "two", "three"):
+        create_study(["a", "b"], name, storage)
+    asked, verdict = [], app.service.verdict
+    monkeypatch.setattr(app.service, "verdict", lambda study: asked.append(study.name) or verdict(study))
+    shown = people.get("/").text
+    assert asked == ["three", "two"]
+    assert shown.count("Open it to see how it stands") == 2

@@ -74,6 +74,7 @@ class JoinUnits(Extension):
         return re.sub(r"(?<=[\d}]) (?=%(?!\}))", "\u00a0", source)
 
 
+ESTIMATED = 200  # of the newest studies, the list says how they stand
 router = APIRouter(include_in_schema=False, route_class=PageRoute)
 templates = Jinja2Templates(HERE / "templates")
 templates.env.filters["sentence"] = sentence
@@ -206,11 +207,13 @@ def studies_page(request: Request, service: ServiceDep) -> Response:
     if signed_in(request, service) is None:
         return RedirectResponse("/signin", 303)
     found = []
-    for shown in service.listed():
+    for place, shown in enumerate(service.listed()[::-1]):
         kind, words, progress = "damaged", "This study is damaged", None
         facts = counted(shown["answers"] or 0, "answer")
         if shown["space"] is not None:
             kind, words = "tuning", f"Tunes {' · '.join(shown['space'])}"
+        elif shown["damaged"] is None and place >= ESTIMATED:
+            kind, words = "older", "Open it to see how it stands"
         elif shown["damaged"] is None:
             study = service.study(shown["name"])
             verdict = service.verdict(study)
@@ -221,7 +224,7 @@ def studies_page(request: Request, service: ServiceDep) -> Response:
         request,
         service,
         "studies.html",
-        studies=found[::-1],
+        studies=found,
         policies=[{"about": ABOUT.get(name), "policy": policy(name)} for name in BUILT_IN],
     )
 
