@@ -207,12 +207,12 @@ def studies_page(request: Request, service: ServiceDep) -> Response:
     if signed_in(request, service) is None:
         return RedirectResponse("/signin", 303)
     found = []
-    for place, shown in enumerate(service.listed()[::-1]):
+    for newer, shown in enumerate(service.listed()[::-1]):
         kind, words, progress = "damaged", "This study is damaged", None
         facts = counted(shown["answers"] or 0, "answer")
         if shown["space"] is not None:
             kind, words = "tuning", f"Tunes {' · '.join(shown['space'])}"
-        elif shown["damaged"] is None and place >= ESTIMATED:
+        elif shown["damaged"] is None and newer >= ESTIMATED:
             kind, words = "older", "Open it to see how it stands"
         elif shown["damaged"] is None:
             study = service.study(shown["name"])

@@ -178,6 +178,10 @@ class Service:
             self._keys[found.digest] = found
         return found
 
+    def cached(self, name: str) -> AnyStudy | None:
+        """Return a study by its name if it was loaded, though it may have been deleted since."""
+        return self._studies.get(name)
+
     async def cached_key(self, secret: str) -> Key | None:
         """Like `key`, from the cache if possible. `write` checks the key again in its transaction."""
         found = self._keys.get(keys.digest_of(secret))

@@ -104,6 +104,9 @@ class Voter:
 
     def found(self) -> AnyStudy:
         """Return the study of the link. Blocks."""
+        known = self.service.cached(self.study)
+        if known is not None and known.id == self.key.study_id:  # the link exists, so its study does
+            return known
         return self.service.any_study(self.study)
 
     def progress(self, more: bool = False) -> VoterProgress:
