@@ -51,11 +51,17 @@ class Computed(Generic[T]):
             with self._lock:
                 found = self._known.get(key)
                 if found is not None and (found.state == now or found.begun > arrived):
+                    self._known[key] = found if found.state != now else found._replace(begun=begun)
                     self._known.move_to_end(key)
                     return found.value
             value = compute()
             self._put(key, Known(now, begun, value))
             return value
+
+    def since(self, key: Hashable, moment: float) -> Known[T] | None:
+        """Return what was computed for a key after a moment, by `time.monotonic`; None if nothing was."""
+        found = self._known.get(key)
+        return found if found is not None and found.begun > moment else None
 
     def known(self, key: Hashable) -> T | None:
         """Return the value that is kept for a key, whatever its state; None if there is none."""

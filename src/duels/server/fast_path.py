@@ -118,7 +118,7 @@ class FastPath:
         return Response(json.dumps(answer, ensure_ascii=False), media_type="application/json")
 
     async def _answer_voter(self, request: Request, link: str, route: Route) -> Response:
-        voter, content = await voting.voter(request, link, self.service), await request.body()
+        voter, content = await voting.remembered_voter(request, link, self.service), await request.body()
         body = _read(route, content) if content or route.body is Vote else None
         answer: Response = await route.handle(voter, body)
         return answer

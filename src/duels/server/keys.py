@@ -205,23 +205,23 @@ def find_key(storage: Storage, secret: str) -> Key | None:
         return found[0] if in_force(storage, storage.connection(), found[0]) else None
 
 
-def link_with_study(storage: Storage, secret: str) -> tuple[Key, str, str] | None:
-    """Return a link by its secret, with the name of its study and the settings of that; None if it is not valid.
+def link_with_study(connection: sa.Connection, digest: str) -> tuple[Key, str, float, str] | None:
+    """Return a link by its digest, with name, time and settings of its study; None if it is not valid.
 
     The caller holds the storage's lock. It uses the driver directly, since every vote through a link needs this.
     """
     columns = ", ".join(f"k.{name}" for name in Key._fields)
-    text = f"SELECT {columns}, s.name, s.settings FROM keys k JOIN studies s ON s.id = k.study_id WHERE k.digest = ?"
-    digest = digest_of(secret)
-    found = rows(storage.connection(), text, (digest,))
+    tables = "keys k JOIN studies s ON s.id = k.study_id"
+    text = f"SELECT {columns}, s.name, s.created, s.settings FROM {tables} WHERE k.digest = ?"
+    found = rows(connection, text, (digest,))
     if not found:
         return None
-    *fields, of_key, name, settings = found[0]
+    *fields, of_key, name, created, settings = found[0]
     key = Key._make((*fields, json.loads(of_key)))
     if not hmac.compare_digest(key.digest, digest):
         return None
     ended = key.revoked is not None or (key.expires is not None and key.expires <= log.clock())
-    return None if ended or key.kind not in LINKS else (key, name, settings)
+    return None if ended or key.kind not in LINKS else (key, name, created, settings)
 
 
 def past_link(storage: Storage, secret: str) -> Key | None:

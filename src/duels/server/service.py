@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
 
@@ -21,10 +21,10 @@ from ..continuous.catalogue import load_any
 from ..continuous.glance import tuning_glance
 from ..continuous.tuning import Tuning
 from ..errors import DamagedStudy, UnknownName
-from ..storage.storage import Storage, StudyRow, Write
+from ..storage.storage import NotReady, Storage, StudyRow, Write
 from ..study import log
 from ..study.answers import AnswerLog, AnswerTable
-from ..study.ballots import end_of
+from ..study.ballots import end_in, end_of
 from ..study.board import board, verdict_data
 from ..study.catalogue import refuse_kind
 from ..study.duels import iso_time
@@ -49,12 +49,18 @@ from .limits import Limits, Rates
 from .streams import DAMAGED, State, Streams
 from .turns import Turns
 
+if TYPE_CHECKING:
+    from .voting import Link
+
 MAX_BOARDS = 16  # in the cache
 MAX_KEYS = 10_000  # in the cache
 MAX_STUDIES = 1_000  # in each cache of something small
+QUICK = 0.005  # seconds for which all who vote may wait for a verdict …
+FEW_MORE = 1_000  # … and how much a log grows until it may take longer
 MAX_ANSWER_LOGS = 8  # in the cache: one of a million answers takes 20 MB
 Json = dict[str, Any]
 AnyStudy = Study | Tuning
+Check = Callable[[sa.Connection, AnyStudy], bool]
 T = TypeVar("T")
 
 
@@ -92,7 +98,9 @@ class Service:
     _glances: Computed[Json] = field(default_factory=lambda: Computed(MAX_STUDIES))
     _voters: Computed[Voters] = field(default_factory=lambda: Computed(MAX_ANSWER_LOGS))
     _item_counts: Computed[ItemCounts] = field(default_factory=lambda: Computed(MAX_ANSWER_LOGS))
+    _quick: dict[int, int] = field(default_factory=dict)  # see `_note_pace`
     _given: dict[int, Given | None] = field(default_factory=dict)
+    links: "dict[str, Link]" = field(default_factory=dict)  # voting links that were valid, by the digest of the secret
     _ledgers: dict[int, Ledger] = field(default_factory=dict)
     _answers: dict[int, AnswerLog] = field(default_factory=dict)  # the last used at the end
     _damaged: dict[tuple[int, str, float], tuple[float, str]] = field(default_factory=dict)  # when to look again; why
@@ -148,6 +156,7 @@ class Service:
             self._generation = self.storage.generation
             caches: tuple[dict[Any, Any] | Computed[Any], ...] = (
                 *(self._keys, self._studies, self._damaged, self._states, self._given, self._ledgers, self._answers),
+                *(self.links, self._quick),
                 *(
                     self._boards,
                     self._ends,
@@ -196,13 +205,16 @@ class Service:
         """Like `write`, for studies that compare arms; others are refused."""
         return await self.write(key, name, lambda study: write(_comparing(study)))
 
-    async def write(self, key: Key | None, name: str, write: Callable[[AnyStudy], Write[T]]) -> T:
+    async def write(
+        self, key: Key | None, name: str, write: Callable[[AnyStudy], Write[T]], check: Check | None = None
+    ) -> T:
         """Write to a study. The transaction also checks that the key is valid and the study exists.
 
         Args:
             key: The caller's key; None where no sign-in is needed.
             name: The study's name.
             write: Makes the write for the study.
+            check: Called in the transaction instead; returns whether the study exists.
 
         Returns:
             The value of the write, after it is on disk.
@@ -214,15 +226,21 @@ class Service:
         for _ in range(2):
             study = await self.cached_study(name)
             try:
-                return await self.background.write(self._checked(key, study, write(study)))
+                return await self.background.write(self._checked(key, study, write(study), check))
             except _Gone:
                 self._studies.pop(name, None)  # deleted by another process, and perhaps created again
         raise UnknownName("study", name, ())
 
-    def _checked(self, key: Key | None, study: AnyStudy, write: Write[T]) -> Write[T]:
-        return Write(partial(self._check_and_run, key, study, write), write.study, write.last)
+    def _checked(self, key: Key | None, study: AnyStudy, write: Write[T], check: Check | None) -> Write[T]:
+        return Write(partial(self._check_and_run, key, study, write, check), write.study, write.last)
 
-    def _check_and_run(self, key: Key | None, study: AnyStudy, write: Write[T], connection: sa.Connection) -> T:
+    def _check_and_run(
+        self, key: Key | None, study: AnyStudy, write: Write[T], check: Check | None, connection: sa.Connection
+    ) -> T:
+        if check is not None:
+            if not check(connection, study):
+                raise _Gone("the study was deleted")
+            return write.operation(connection)
         what = (None if key is None else (key.id, key.digest), study.row[:3])
         self.storage.once(what, partial(self._check, connection, key, study))
         return write.operation(connection)
@@ -281,7 +299,49 @@ class Service:
 
     def end_of(self, study: Study) -> str | None:
         """Return why a study needs no more votes, computed once for each state of the study. Blocks."""
-        return self._ends.get(study.id, lambda: end_of(study), lambda: self._state_of(study))
+
+        def compute() -> str | None:
+            weight, started = study.history().weight, time.perf_counter()
+            end = end_of(study)
+            self._note_pace(study, weight, time.perf_counter() - started)
+            return end
+
+        return self._ends.get(study.id, compute, lambda: self._state_of(study))
+
+    def end_in(self, connection: sa.Connection, study: Study, arrived: float) -> str | None:
+        """Return the same inside a transaction, where it is computed once: after the answers, before the questions.
+
+        Args:
+            connection: The transaction's connection.
+            study: The study.
+            arrived: When the request came, by `time.monotonic`.
+
+        Raises:
+            NotReady: If that takes too long while others wait, and has not been done since the request came.
+        """
+        found = self._ends.since(study.id, arrived)
+        if found is not None:
+            return found.value
+        return self.storage.once(("end", study.id), partial(self._find_end_in, connection, study))
+
+    def _find_end_in(self, connection: sa.Connection, study: Study) -> str | None:
+        weight = study.current(connection).weight
+        if weight > self._quick.get(study.id, -1):
+            raise NotReady(study.id, partial(self._keep_end, study))
+        started = time.perf_counter()
+        try:
+            end = end_in(connection, study)
+        except Exception as error:  # it must not fail the votes of others
+            raise NotReady(study.id, partial(self._keep_end, study)) from error
+        self._note_pace(study, weight, time.perf_counter() - started)
+        return end
+
+    def _keep_end(self, study: Study) -> None:
+        self.end_of(study)
+
+    def _note_pace(self, study: Study, weight: int, seconds: float) -> None:
+        """Note until which weight of its log the end of a study is found quickly."""
+        self._quick[study.id] = weight + FEW_MORE if seconds < QUICK else -1
 
     def board(self, study: Study, confidence: float | None = None) -> Json:
         """Return what the dashboard shows, computed once for each state of the study. Blocks."""

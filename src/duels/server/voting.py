@@ -5,8 +5,11 @@ import hashlib
 import html
 import json
 import secrets
-from collections.abc import Callable, Iterable
-from typing import Annotated, NamedTuple
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Annotated, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import sqlalchemy as sa
@@ -17,10 +20,12 @@ from ..continuous.advice import setting_text
 from ..continuous.spaces import Setting
 from ..continuous.templates import render
 from ..continuous.tuning import Tuning
-from ..errors import NotFound, NothingToAsk
+from ..errors import DuelsError, NotFound, NothingToAsk
+from ..storage.storage import NotReady, Write
 from ..storage.tables import studies
 from ..study import ballots, log
-from ..study.ballots import Ballot, Caps, Invited, VoterProgress, Who
+from ..study.ballots import Ballot, Caps, Invited, Standpoint, VoterProgress, Who
+from ..study.history import History
 from ..study.invitations import invited_voter
 from ..study.items import Output
 from ..study.study import Study
@@ -31,6 +36,7 @@ from .keys import (
     LINKS,
     Key,
     Ticket,
+    digest_of,
     is_paused,
     key_in,
     link_with_study,
@@ -48,6 +54,9 @@ router = APIRouter(tags=["voting"], responses=error_responses(400, 403, 404, 409
 Body = dict[str, object]
 LinkPath = Annotated[str, Path(min_length=1, max_length=100, description="The secret of the link.")]
 TicketPath = Annotated[str, Path(min_length=1, max_length=100, description="From a question's `src`.")]
+TRIES = 3  # of a vote, while its link is being changed
+MAX_LINKS = 10_000  # in memory
+T = TypeVar("T")
 VOTER_LASTS = 400 * 24 * 3600  # seconds
 BEST_SIDES = ("setting", "runner_up")  # sides of a tuning study's results: attributes of its `best`
 OUTPUT_LASTS = 600  # seconds; the voting page gets new URLs whenever it is loaded
@@ -68,7 +77,8 @@ class Link(NamedTuple):
     """A valid voting link, with what its routes need."""
 
     key: Key
-    study: str  # its name
+    study: str  # its name …
+    created: float  # … and when it was created
     scripts: bool  # whether scripts in HTML outputs run
     settings: VoterSettings
 
@@ -76,6 +86,14 @@ class Link(NamedTuple):
     def is_invitation(self) -> bool:
         """Whether it belongs to one person, who votes under their name from any device."""
         return bool(self.key.settings.get("invited"))
+
+
+class OutOfDate(DuelsError):
+    """The link, or the voter, is not what this server remembers any more."""
+
+
+class Crowded(Refused):
+    """Too many new voters come from one address."""
 
 
 class Voter:
@@ -93,6 +111,7 @@ class Voter:
     ) -> None:
         self.service, self.link, self.key, self.study = service, link, link.key, link.study
         self._secret, self._cookie, self.caps, self.is_new = secret, cookie, caps, is_new
+        self._address, self.arrived = address, time.monotonic()
         self._place = ("new", str(link.key.id), address)
         self.who: Who = Invited(link.key.id) if link.is_invitation else voter_digest(link.key, cookie)
 
@@ -111,27 +130,62 @@ class Voter:
 
     def progress(self, more: bool = False) -> VoterProgress:
         """Return the voter's progress. Blocks."""
-        progress = ballots.voter_progress(self.found(), self.who, self.goal, more, self.service.end_of)
-        full = self.caps is not None and self.caps.voter is not None and progress.answered >= self.caps.voter
-        if progress.done in (None, "goal") and (full or ballots.is_full(self.service.storage, self.caps)):
-            return progress._replace(done="full")
-        return progress
+        return ballots.voter_progress(self.found(), self.who, self.goal, more, self.service.end_of, self.caps)
 
-    async def admit(self) -> None:
-        """Count somebody who comes for the first time; too many at once from one address have to wait.
+    async def write(self, run: Callable[[AnyStudy, sa.Connection], T], last: bool = False) -> T:
+        """Write to the study in a transaction that also checks that the link and the voter are what they were.
+
+        Args:
+            run: Does it inside the transaction. It may be called again after it raised `OutOfDate`.
+            last: See `Write`.
 
         Raises:
-            Refused: With status 429.
+            NotFound: If the link does not work any more.
         """
+        for _ in range(TRIES):
+            try:
+                return await self.service.write(
+                    None, self.study, lambda found: Write(partial(run, found), found.id, last), self._is_as_known
+                )
+            except OutOfDate:
+                self.service.links.pop(self.key.digest, None)
+                self._become(*await _identified(self.service, self._secret, self._cookie))
+        raise Refused(503, "the link is being changed: try again", retry=1)
+
+    def _become(self, link: Link, known: bool) -> None:
+        """Set the link and whether it knows the voter, as they are in the database."""
+        if not known and not self.is_new:
+            self._cookie, self.is_new = secrets.token_urlsafe(16), True
+        self.link, self.key, self.study = link, link.key, link.study
+        self.caps = caps_of(link.key, self._secret, self._address)
+        self.who = Invited(link.key.id) if link.is_invitation else voter_digest(link.key, self._cookie)
+
+    def _is_as_known(self, connection: sa.Connection, study: AnyStudy) -> bool:
+        """Check the link inside a transaction, and return whether it is the study's."""
+        now = self.service.storage.once(("link", self.key.digest), lambda: _link_in_force(connection, self.key.digest))
+        if now != self.link:
+            raise OutOfDate("the link was changed")
+        return (self.study, self.link.created, self.key.study_id) == (study.name, study.row.created, study.id)
+
+    @contextmanager
+    def admitted(self) -> Iterator[None]:
+        """Count somebody who comes for the first time, if there is a question; too many at once have to wait.
+
+        Raises:
+            Crowded: If too many come from one address.
+            OutOfDate: If the voter was known before, and is not any more.
+        """
+        if not self.is_new:
+            raise OutOfDate("the voter was forgotten")
         try:
             self.service.rates.spend(self._place, self.service.limits.new_voters, "too many new voters come from here")
-        except Refused:
-            await self.service.background.vote(note_crowd, self.service.storage, self.service.rates, self.key)
+        except Refused as error:
+            raise Crowded(error.status, str(error), error.retry) from None
+        try:
+            yield
+        except (NothingToAsk, NotReady):
+            self.service.rates.give_back(self._place)
             raise
-
-    def send_away(self) -> None:
-        """Take back `admit`: there was no question, so there is no new voter."""
-        self.service.rates.give_back(self._place)
 
     def remember(self, response: Response) -> None:
         """Set the cookie, for this link only: for other links the voter has other cookies."""
@@ -201,10 +255,10 @@ def study_name_of(service: Service, key: Key) -> str:
 
 
 def _link_in(connection: sa.Connection, key: Key) -> Link:
-    chosen = sa.select(studies.c.name, studies.c.settings).where(studies.c.id == key.study_id)
-    name, settings = connection.execute(chosen).one()
+    chosen = sa.select(studies.c.name, studies.c.created, studies.c.settings).where(studies.c.id == key.study_id)
+    name, created, settings = connection.execute(chosen).one()
     known = json.loads(settings)
-    return Link(key, name, bool(known.get("scripts")), voter_settings_of(known))
+    return Link(key, name, created, bool(known.get("scripts")), voter_settings_of(known))
 
 
 async def voter(request: Request, link: LinkPath, service: ServiceDep) -> Voter:
@@ -213,16 +267,43 @@ async def voter(request: Request, link: LinkPath, service: ServiceDep) -> Voter:
     A cookie that this link did not set is replaced, so nobody can choose their own identity.
     """
     cookie, address = request.cookies.get(VOTER, ""), address_of(request)
-    found, known = await service.background.vote(_identify, service, link, cookie)
-    if found is None:
-        raise NotFound(await service.background.vote(_why_dead, service, link))
-    caps = caps_of(found.key, link, address)
-    voter = Voter(service, found, link, cookie, caps, address)
-    number = str(found.key.id)
+    found, known = await _identified(service, link, cookie)
+    return _admit(service, found, known, link, cookie, address)
+
+
+async def remembered_voter(request: Request, link: LinkPath, service: ServiceDep) -> Voter:
+    """Like `voter`, without the database if this server knows link and voter. `Voter.write` checks that they are so."""
+    found, cookie = service.links.get(digest_of(link)), request.cookies.get(VOTER, "")
+    if found is not None and (found.is_invitation or _remembers(service, found, cookie)):
+        return _admit(service, found, True, link, cookie, address_of(request))
+    return await voter(request, link, service)
+
+
+def _remembers(service: Service, link: Link, cookie: str) -> bool:
+    history = service.storage.histories.get(link.key.study_id or 0)
+    return isinstance(history, History) and bool(cookie) and voter_digest(link.key, cookie) in history.voters
+
+
+def _admit(service: Service, link: Link, known: bool, secret: str, cookie: str, address: str) -> Voter:
+    """The voter, within the rate limits."""
+    caps, number = caps_of(link.key, secret, address), str(link.key.id)
     service.rates.spend(("address", number, address), service.limits.address)
-    if known:
-        service.rates.spend(("voter", number, str(voter.who)), service.limits.voter)
-    return voter if known else Voter(service, found, link, secrets.token_urlsafe(16), caps, address, is_new=True)
+    if not known:
+        return Voter(service, link, secret, secrets.token_urlsafe(16), caps, address, is_new=True)
+    found = Voter(service, link, secret, cookie, caps, address)
+    service.rates.spend(("voter", number, str(found.who)), service.limits.voter)
+    return found
+
+
+async def _identified(service: Service, secret: str, cookie: str) -> tuple[Link, bool]:
+    """As `_identify`; raises `NotFound` if the link is not valid."""
+    found, known = await service.background.vote(_identify, service, secret, cookie)
+    if found is None:
+        raise NotFound(await service.background.vote(_why_dead, service, secret))
+    if len(service.links) >= MAX_LINKS:
+        service.links.clear()
+    service.links[found.key.digest] = found
+    return found, known
 
 
 def _identify(service: Service, secret: str, cookie: str) -> tuple[Link | None, bool]:
@@ -238,15 +319,20 @@ def _identify(service: Service, secret: str, cookie: str) -> tuple[Link | None, 
 def _find_link(service: Service, secret: str) -> Link | None:
     service.follow_storage()
     with service.storage.lock, service.storage.translate_errors():
-        found = link_with_study(service.storage, secret)
+        return _link_in_force(service.storage.connection(), digest_of(secret))
+
+
+def _link_in_force(connection: sa.Connection, digest: str) -> Link | None:
+    found = link_with_study(connection, digest)
     if found is None or found[0].kind != "vote":
         return None
-    key, name, settings = found
+    key, name, created, settings = found
     known = json.loads(settings)
-    return Link(key, name, bool(known.get("scripts")), voter_settings_of(known))
+    return Link(key, name, created, bool(known.get("scripts")), voter_settings_of(known))
 
 
 Voting = Annotated[Voter, Depends(voter)]
+Remembered = Annotated[Voter, Depends(remembered_voter)]
 
 
 def side_out(output: Output | str, src: str, render: Callable[[Output], str]) -> Body:
@@ -309,24 +395,21 @@ async def progress(voter: Voting) -> Response:
 
 
 @router.post("/api/vote/{link}/ask", response_model=Question)
-async def ask(voter: Voting, body: MoreVotes | None = None) -> Response:
+async def ask(voter: Remembered, body: MoreVotes | None = None) -> Response:
     """Get the open question, or else the next one; none if there is nothing left to vote on."""
-    more = bool(body and body.more)
-    progress = await voter.service.background.vote(voter.progress, more)
-    ballot = None
-    if progress.done is None:
-        if voter.is_new:
-            await voter.admit()
-        try:
-            ballot = await voter.service.write(
-                voter.key, voter.study, lambda found: ballots.asking(found, voter.key.id, voter.who, voter.caps)
-            )
-        except NothingToAsk:
-            # somebody else was asked the last question
-            if voter.is_new:
-                voter.send_away()
-            progress = await voter.service.background.vote(voter.progress, more)
-            progress = progress._replace(done=progress.done or "asked")
+    service, more = voter.service, bool(body and body.more)
+
+    def run(study: AnyStudy, connection: sa.Connection) -> tuple[Ballot | None, VoterProgress]:
+        find_end = partial(service.end_in, arrived=voter.arrived)
+        return ballots.ask_next(
+            *(connection, study, voter.who, voter.key.id, voter.caps, voter.goal, more, find_end, voter.admitted)
+        )
+
+    try:
+        ballot, progress = await voter.write(run, last=True)
+    except Crowded:
+        await service.background.vote(note_crowd, service.storage, service.rates, voter.key)
+        raise
     response = _json(await question(voter, ballot, progress))
     if voter.is_new and ballot is not None:
         voter.remember(response)
@@ -334,16 +417,29 @@ async def ask(voter: Voting, body: MoreVotes | None = None) -> Response:
 
 
 @router.post("/api/vote/{link}/tell", response_model=Progress)
-async def tell(voter: Voting, body: Vote) -> Response:
+async def tell(voter: Remembered, body: Vote) -> Response:
     """Answer a question. The answer is on disk when the response arrives."""
-    await voter.service.write(
-        voter.key,
-        voter.study,
-        lambda found: ballots.telling(
-            found, voter.who, body.duel, body.winner, voter.caps, voter.link.settings, body.comment
-        ),
-    )
-    return _json(voter.progress_out(await voter.service.background.vote(voter.progress)))
+    service = voter.service
+
+    def run(study: AnyStudy, connection: sa.Connection) -> tuple[Standpoint, AnyStudy, list[str | None]]:
+        settings = voter.link.settings
+        ballots.telling(study, voter.who, body.duel, body.winner, voter.caps, settings, body.comment).operation(
+            connection
+        )
+        found, end = ballots.progress_in(connection, study, voter.who, voter.caps), list[str | None]()
+
+        def look(connection: sa.Connection) -> None:  # after all answers of the commit
+            with suppress(DuelsError):  # then it is looked for after the commit
+                if isinstance(study, Study):
+                    end.append(service.end_in(connection, study, voter.arrived))
+
+        service.storage.at_end(look)
+        return found, study, end
+
+    found, study, ends = await voter.write(run)
+    if isinstance(study, Study) and not ends:
+        ends.append(await service.background.vote(service.end_of, study))
+    return _json(voter.progress_out(found.up_to(ends[0] if ends else None, voter.goal, False)))
 
 
 @router.post("/api/vote/{link}/undo", response_model=Question)

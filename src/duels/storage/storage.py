@@ -123,6 +123,7 @@ class _TransactionState:
     flushed: bool = False  # whether it has written any
     current: set[int] = field(default_factory=set)  # studies that are locked and up to date
     known: dict[Hashable, object] = field(default_factory=dict)  # what was found once
+    at_end: list[Callable[[sa.Connection], None]] = field(default_factory=list)  # what to do after all operations
     after_commit: list[Callable[[], None]] = field(default_factory=list)  # what to do once it is on disk
 
 
@@ -253,6 +254,8 @@ class Storage(Connections):
                     self._lock_study(connection, study)  # in one order everywhere, so that servers do not deadlock
                 for one in batch:
                     self._run_operation(connection, one)
+                for look in self._state.at_end:
+                    look(connection)
                 self.flush(connection)
             for task in self._state.after_commit:
                 self._in_background(task)
@@ -333,6 +336,10 @@ class Storage(Connections):
         if what not in known:
             known[what] = find()
         return cast(T, known[what])
+
+    def at_end(self, look: Callable[[sa.Connection], None]) -> None:
+        """Call a function after the operations of the transaction in progress. It must not write, nor raise."""
+        self._state.at_end.append(look)
 
     def after_commit(self, task: Callable[[], None]) -> None:
         """Run a task in the background once the transaction in progress is on disk; its errors are ignored."""

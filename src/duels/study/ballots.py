@@ -6,7 +6,7 @@ may have caps on its votes, see `Caps`.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,10 +21,12 @@ from . import log
 from .answering import Answering
 from .history import History
 from .invitations import invited_names, invited_voter
-from .item_rows import had_any, has_any, rows
+from .item_rows import lost_all, rows
 from .items import can_show, item_of
+from .look import Look
 from .record import OPEN, SKIP
 from .study import Study
+from .tally import Tally
 from .voter_settings import DEFAULT, VoterSettings, checked_comment
 
 SIDES = {"a": "left", "b": "right"}
@@ -59,6 +61,31 @@ class VoterProgress(NamedTuple):
     done: str | None
 
 
+FindEnd = Callable[[sa.Connection, Study], str | None]
+
+
+class Standpoint(NamedTuple):
+    """How far a voter and the study are, before the verdict is looked at."""
+
+    answered: int
+    total: int
+    done: str | None
+    full: bool  # whether the caps of the link refuse another vote
+
+    def up_to(self, end: str | None, goal: int, more: bool) -> VoterProgress:
+        """Return the progress.
+
+        Args:
+            end: Why the study needs no more votes, see `end_of`.
+            goal: How many votes the link asks for.
+            more: Whether the voter goes on after that.
+        """
+        done = self.done if self.done == "retired" else end or self.done
+        if done is None and self.answered >= goal and not more:
+            done = "goal"
+        return VoterProgress(self.answered, self.total, "full" if self.full and done in (None, "goal") else done)
+
+
 class Caps(NamedTuple):
     """The caps of a link on votes, and on votes and open questions together."""
 
@@ -75,6 +102,16 @@ def voter_of(connection: sa.Connection, who: Who) -> LinkVoter | None:
         return invited_voter(connection, who.key)
     found = rows(connection, "SELECT number FROM voters WHERE digest = ?", (who,))
     return link_voter(found[0][0]) if found else None
+
+
+def _voter_in(connection: sa.Connection, history: History, who: Who) -> LinkVoter | None:
+    """As `voter_of`, with the study's state now, which remembers who has a cookie until somebody is forgotten."""
+    if isinstance(who, Invited):
+        return invited_voter(connection, who.key)
+    voter = history.voters.get(who) or voter_of(connection, who)
+    if voter is not None:
+        history.voters[who] = voter
+    return voter
 
 
 def asking(study: Answering, link: int, who: Who, caps: Caps | None = None) -> Write[Ballot]:
@@ -94,9 +131,17 @@ def asking(study: Answering, link: int, who: Who, caps: Caps | None = None) -> W
     return Write(partial(_ask_voter, study=study, link=link, who=who, caps=caps), study.id, last=True)
 
 
-def _ask_voter(connection: sa.Connection, *, study: Answering, link: int, who: Who, caps: Caps | None) -> Ballot:
+def _ask_voter(
+    connection: sa.Connection,
+    *,
+    study: Answering,
+    link: int,
+    who: Who,
+    caps: Caps | None,
+    admit: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> Ballot:
     history = _current(connection, study)
-    voter = voter_of(connection, who)
+    voter = _voter_in(connection, history, who)
     if voter is None and isinstance(who, Invited):
         raise NotFound("this invitation was withdrawn: ask the person who sent it")
     ballot = None if voter is None else _unanswered(connection, study, history, voter)
@@ -108,14 +153,61 @@ def _ask_voter(connection: sa.Connection, *, study: Answering, link: int, who: W
         return _ask(connection, study, voter, caps)
     most = sa.select(sa.func.max(voters.c.number)).where(voters.c.study_id == study.id)
     number = (connection.execute(most).scalar() or 0) + 1
-    ballot = _ask(connection, study, link_voter(number), caps)
+    with admit():
+        ballot = _ask(connection, study, link_voter(number), caps)
     values = {"study_id": study.id, "number": number, "key_id": link, "digest": who}
     connection.execute(sa.insert(voters).values(values))  # after everything that may be refused
+    if isinstance(who, str):
+        history.voters[who] = link_voter(number)
     return ballot
 
 
+def ask_next(
+    connection: sa.Connection,
+    study: Answering,
+    who: Who,
+    link: int,
+    caps: Caps | None,
+    goal: int,
+    more: bool,
+    find_end: FindEnd,
+    admit: Callable[[], AbstractContextManager[None]],
+) -> tuple[Ballot | None, VoterProgress]:
+    """Return a voter's open question, or else the next one, and the voter's progress, inside a transaction.
+
+    Args:
+        connection: The transaction's connection.
+        study: The study.
+        who: The voter.
+        link: The link's id.
+        caps: Those of the link.
+        goal: How many votes the link asks for.
+        more: Whether the voter goes on after that.
+        find_end: Does what `end_of` does, inside the transaction.
+        admit: Entered while a new voter is asked; may raise a `DuelsError`.
+
+    Returns:
+        The question, None if there is none; and the progress before it.
+    """
+
+    def progress() -> VoterProgress:
+        found = progress_in(connection, study, who, caps)
+        end = find_end(connection, study) if isinstance(study, Study) and found.done != "retired" else None
+        return found.up_to(end, goal, more)
+
+    before = progress()
+    if before.done is not None:
+        return None, before
+    try:
+        ballot = _ask_voter(connection, study=study, link=link, who=who, caps=caps, admit=admit)
+    except NothingToAsk:  # somebody else was asked the last question
+        before = progress()
+        return None, before._replace(done=before.done or "asked")
+    return ballot, before
+
+
 def _ask(connection: sa.Connection, study: Answering, voter: LinkVoter, caps: Caps | None) -> Ballot:
-    if isinstance(study, Study) and not has_any(connection, study.id) and had_any(connection, study.id):
+    if study.storage.once(("lost all items", study.id), lambda: lost_all(connection, study.id)):
         raise Conflict(NOTHING_TO_SHOW)  # voters who have compared outputs must not compare names
     with _for_voters():
         (duel,) = study.ask_in(connection, voter=voter, allow_self=False)
@@ -190,7 +282,7 @@ def _tell(
     if caps is not None and not counted and _is_full(connection, caps):
         raise CapReached("this link accepts no more votes: your answer was not saved")
     history = _current(connection, study)
-    voter = voter_of(connection, who)
+    voter = _voter_in(connection, history, who)
     if voter is None or not _was_asked(connection, study, history, duel, voter):
         raise NotFound(f"duel {duel} was not asked of you: reload the page")
     most = None if caps is None or counted else caps.voter
@@ -271,7 +363,12 @@ def refuse_asked_through_link(connection: sa.Connection, study: Answering, duel:
 
 
 def voter_progress(
-    study: Answering, who: Who, goal: int, more: bool, find_end: Callable[[Study], str | None] | None = None
+    study: Answering,
+    who: Who,
+    goal: int,
+    more: bool,
+    find_end: Callable[[Study], str | None] | None = None,
+    caps: Caps | None = None,
 ) -> VoterProgress:
     """Return how far a voter is, and whether there is anything left to vote on. Blocks.
 
@@ -281,29 +378,43 @@ def voter_progress(
         goal: How many votes the link asks for.
         more: Whether the voter goes on after that.
         find_end: Does what `end_of` does, which is the default, but remembers.
+        caps: Those of the link.
     """
-    answered, total, done = study.read(partial(_progress, study=study, who=who))
-    if done != "retired" and isinstance(study, Study):
-        done = (find_end or end_of)(study) or done
-    if done is None and answered >= goal and not more:
-        done = "goal"
-    return VoterProgress(answered, total, done)
+    found = study.read(lambda connection, history: _standpoint(connection, history, study, who, caps))
+    end = (find_end or end_of)(study) if isinstance(study, Study) and found.done != "retired" else None
+    return found.up_to(end, goal, more)
 
 
 def end_of(study: Study) -> str | None:
     """Return why a study needs no more votes, by its verdict; None if it does. Blocks."""
-    verdict = study.verdict()
+    return _end(study.look(), study.tally)
+
+
+def end_in(connection: sa.Connection, study: Study) -> str | None:
+    """Return the same inside a transaction, while others wait."""
+    history = study.current(connection)
+    return _end(study.look_in(connection, history), lambda: history.tally)
+
+
+def _end(look: Look, tally: Callable[[], Tally]) -> str | None:
+    verdict = look.verdict()
     if verdict.kind == "no condorcet winner":
         return "retired"
-    return "winner" if study.goal.is_reached(verdict, study.tally) else None
+    return "winner" if look.goal.is_reached(verdict, tally) else None
 
 
-def _progress(
-    connection: sa.Connection, history: History, *, study: Answering, who: Who
-) -> tuple[int, int, str | None]:
-    voter = voter_of(connection, who)
+def progress_in(connection: sa.Connection, study: Answering, who: Who, caps: Caps | None) -> Standpoint:
+    """Return how far a voter is, inside a transaction."""
+    return _standpoint(connection, _current(connection, study), study, who, caps)
+
+
+def _standpoint(
+    connection: sa.Connection, history: History, study: Answering, who: Who, caps: Caps | None
+) -> Standpoint:
+    voter = _voter_in(connection, history, who)
     answered = 0 if voter is None else _count_answered(connection, study, history, voter)
-    return answered, history.total, _all_asked(connection, study, history, voter)
+    full = caps is not None and ((caps.voter is not None and answered >= caps.voter) or _is_full(connection, caps))
+    return Standpoint(answered, history.total, _all_asked(connection, study, history, voter), full)
 
 
 def _all_asked(connection: sa.Connection, study: Answering, history: History, voter: str | None) -> str | None:
@@ -337,14 +448,6 @@ def outputs_of(study: Study, ballot: Ballot) -> tuple[str | None, list[Output | 
         return item.prompt, [item.outputs[arm] for arm in arms]
     except (InvalidInput, KeyError):
         raise NotFound("what this question is about was removed: reload the page") from None
-
-
-def is_full(storage: Storage, caps: Caps | None) -> bool:
-    """Return whether a vote would be refused now because of its link's caps. Blocks."""
-    if caps is None:
-        return False
-    with storage.lock, storage.translate_errors():
-        return _is_full(storage.connection(), caps)
 
 
 def votes_taken(storage: Storage, links: Iterable[int]) -> dict[int, int]:

@@ -13,6 +13,7 @@ from ..storage.tables import events, invitations, keys
 from ..votes.names import LinkVoter, composed, voter_name
 from . import log
 from .answers import AnswerTable
+from .item_rows import rows
 from .log import Log
 
 MOST = 200  # people who are invited at once
@@ -74,8 +75,8 @@ def give_link(connection: sa.Connection, old: int, key: int) -> None:
 
 def invited_voter(connection: sa.Connection, key: int) -> LinkVoter | None:
     """Return who votes by a link; None if that person was forgotten or has another link."""
-    name = connection.execute(sa.select(invitations.c.name).where(invitations.c.key_id == key)).scalar()
-    return None if name is None else LinkVoter(name)
+    found = rows(connection, "SELECT name FROM invitations WHERE key_id = ?", (key,))
+    return LinkVoter(found[0][0]) if found else None
 
 
 def invited_names(connection: sa.Connection, study: int) -> dict[int, str]:

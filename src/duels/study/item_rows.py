@@ -207,6 +207,13 @@ def had_any(connection: sa.Connection, study_id: int) -> bool:
     return has_any(connection, study_id) or LAST in json.loads(rows(connection, SETTINGS, (study_id,))[0][0])
 
 
+def lost_all(connection: sa.Connection, study_id: int) -> bool:
+    """Return whether a study had items, and all were removed."""
+    text = "SELECT settings FROM studies WHERE id = ? AND NOT EXISTS (SELECT 1 FROM items WHERE study_id = ?)"
+    found = rows(connection, text, (study_id, study_id))
+    return bool(found) and LAST in json.loads(found[0][0])
+
+
 def marks(values: Sequence[object]) -> str:
     """Return a question mark for each value."""
     return ", ".join("?" * len(values))

@@ -16,6 +16,7 @@ from ..errors import DamagedStudy
 from ..storage.batches import Batch, unpack
 from ..storage.storage import Event, EventRow, StudyRow
 from ..votes.columns import ANSWERS
+from ..votes.names import LinkVoter
 from .about import (
     COMPARISONS,
     INDEPENDENT,
@@ -113,6 +114,7 @@ class Record:
         self.items = None if row.is_tuning else AskedItems(row.seed, self.goal.about)
         self.contradictions = 0  # questions that a judge answered in another way when it was asked again
         self.people = People()
+        self.voters: dict[str, LinkVoter] = {}  # some that `voters` has in the database, by their digests
         self.skips = np.zeros((0, 0), np.int32)  # questions that were skipped, and not asked again …
         self.lates = np.zeros((0, 0), np.int32)  # … or answered after their lease
         self.asked_again: set[int] = set()  # duels whose question another duel asks or has answered
@@ -402,6 +404,7 @@ class Record:
         self._withdraw(duels, SKIP, event[9])
         self.forgotten.update(duels)
         self.people.forget({self.person[duel] for duel in duels})
+        self.voters.clear()  # one of them may have been forgotten
 
     def _ask_again(self, event: EventRow) -> None:
         """A judge is asked once more: an open question then has a lease of its own."""
