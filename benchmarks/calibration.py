@@ -5,7 +5,8 @@
     python benchmarks/calibration.py draw      the figure and the table, of the last look
 
 Truths are draws from the model's own prior, hyperparameters included, or fixed functions with a random centre. The
-policy is `eubo`, answers are logistic. `play` may run in several processes at once: each takes parts that no other has.
+questions are those of a study with the policy `eubo`, answers are logistic. `play` may run in several processes at
+once: each takes parts that no other has.
 """
 
 import argparse
@@ -25,6 +26,7 @@ import duels
 from duels.continuous import History, Memory, policy
 from duels.continuous.advice import advice
 from duels.continuous.blas import one_thread
+from duels.continuous.choices import ask
 from duels.continuous.model import LENGTH_MEDIAN, LENGTH_SPREAD, SCALE_MEDIAN, SCALE_SPREAD, Answers
 from duels.continuous.posterior import FLAT
 from duels.continuous.spaces import Space
@@ -122,8 +124,8 @@ def play_study(cell: Cell, run: int) -> np.ndarray:
     truth, space, chooser, memory = truth_of(cell, run), space_of(cell), policy("eubo"), Memory()
     luck = np.random.default_rng([zlib.crc32(cell.name.encode()), run, 1])
     history = History.of(space, [])
-    for _ in range(ANSWERS):
-        left, right = (space.encode(one) for one in chooser.ask(space, history, seed=run, memory=memory))
+    for number in range(ANSWERS):
+        left, right = (space.encode(one) for one in ask(chooser, space, history, run, number, memory))
         ahead = np.diff(truth(np.stack([right, left])))[0]
         history = history.with_duel(left, right, float(luck.random() < 1 / (1 + np.exp(-ahead))))
     return np.column_stack(history)

@@ -14,8 +14,8 @@ from scipy import optimize
 
 import duels
 from duels import DuelsError, InvalidInput, UnknownName
-from duels.continuous import find_function, list_functions, policy, simulation
-from duels.continuous.policies import BUILT_IN
+from duels.continuous import Situation, find_function, list_functions, policy, simulation
+from duels.continuous.policies import BUILT_IN, eubo
 from duels.continuous.simulation import COLUMNS, make_world, play_run
 from duels.results import SCHEMA, combine
 
@@ -91,6 +91,15 @@ def test_regrets_by_hand():
         regret, weak = regret + sum(short) / 2, weak + min(short)
         row = results.frame.row(t, named=True)
         assert (row["regret"], row["weak_regret"]) == pytest.approx((regret, weak))
+
+
+def test_a_simulation_asks_the_policy_alone(monkeypatch):
+    """It never looks whether a preference was found, and asks no contrasts: those are for tuning studies."""
+    asked, choose = [], eubo.choose
+    monkeypatch.setattr(eubo, "choose", lambda *given: asked.append(len(given[0].history.outcome)) or choose(*given))
+    monkeypatch.setattr(Situation, "is_found", property(lambda situation: pytest.fail("the evidence was looked at")))
+    duels.simulate_continuous("branin", "eubo:initial=4", duels=9, jobs=1, checkpoints=[])
+    assert asked == [4, 5, 6, 7, 8]
 
 
 def test_answers_have_the_chances_they_should():

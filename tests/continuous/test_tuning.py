@@ -20,7 +20,7 @@ from duels.continuous.advice import HALF, distances
 from duels.continuous.catalogue import load_any
 from duels.continuous.choices import FIRST, MOST, NEAR, STEP, code, modelled
 from duels.continuous.glance import tuning_glance
-from duels.continuous.policies import Policy, generator
+from duels.continuous.policies import ASKING, Policy, generator
 from duels.storage.storage import NotReady, Storage
 from duels.study.catalogue import delete_study, list_studies
 from duels.study.record import chained
@@ -56,6 +56,21 @@ def answer_many(study, count, seed=0):
         answer(study, study.ask(), luck)
 
 
+def question_by_hand(study, rows, number):
+    """The policy's; of `eubo`, with 4, 8, 12, … duels and no preference found, a contrast.
+
+    That is the best setting and the one of all candidates that it most likely beats.
+    """
+    chooser, history = policy(study.policy), History.of(study.space, rows)
+    now = chooser.situation(study.space, history, generator(study.row.seed, ASKING, number), Memory())
+    if chooser.name != "eubo" or len(rows) < study.initial or len(rows) % 4 or now.is_found:
+        return chooser.ask(study.space, rows, seed=study.row.seed, number=number)
+    best, rivals = now.best, now.candidates
+    mean, spread = now.model.differences_to(rivals, best)
+    lost = expit(mean / np.sqrt(1 + np.pi / 8 * spread**2))
+    return study.space.decode(best), study.space.decode(rivals[lost.argmin()])
+
+
 def asked_by_hand(study):
     """What each question should be, by a literal reading of the log: no code of studies is used.
 
@@ -69,7 +84,7 @@ def asked_by_hand(study):
             rows = [(*settings[duel], outcome) for duel, outcome in answered.items()]
             waiting = [*sorted(skipped), *opened]
             rows += [(*settings[duel], None) for duel in waiting if time - times[duel] < study.row.lease]
-            first, second = policy(study.policy).ask(study.space, rows, seed=study.row.seed, number=entry.duel)
+            first, second = question_by_hand(study, rows, entry.duel)
             swapped = generator(study.row.seed, 6, entry.duel).integers(2)
             expected.append((second, first) if swapped else (first, second))
             settings[entry.duel] = entry.note["left"], entry.note["right"]
@@ -102,6 +117,24 @@ def test_questions_are_the_policy_s_for_the_log_so_far(url, now):
     assert asked == asked_by_hand(study)
     assert study.check() == len(study.events())
     assert {duel.id for duel in study.open_duels()} >= {3, 7, 11}
+
+
+def test_contrasts_are_asked_until_a_preference_is_found(url):
+    """Each fourth question after the initial ones; never once it is found, and only by studies with `eubo`."""
+    for name, kind in (("clear", "eubo:initial=4"), ("other", "gp_rucb:initial=4")):
+        study = duels.create_tuning(LINE, name, url, policy=kind, seed=1)
+        rows, contrasts, found = [], [], None
+        for number in range(25):
+            duel = study.ask()
+            alone = policy(kind).ask(LINE, rows, seed=1, number=number)
+            if sorted((duel.left["x"], duel.right["x"])) != sorted(one["x"] for one in alone):
+                contrasts.append(number)
+            if found is None and study.best.sure is not None:
+                found = number
+            study.tell(duel, "left" if duel.left["x"] < duel.right["x"] else "right")
+            rows.append((duel.left, duel.right, float(duel.left["x"] < duel.right["x"])))
+        assert 8 < found < 20
+        assert contrasts == (list(range(4, found, 4)) if kind.startswith("eubo") else [])
 
 
 def test_a_study_that_is_reopened_at_every_step_asks_the_same(tmp_path, now):

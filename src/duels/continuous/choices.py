@@ -21,8 +21,8 @@ from ..study.history import OUTCOME
 from ..study.history import History as Log
 from ..study.record import SKIP
 from .model import Answers
-from .policies import Policy, generator
-from .situation import History, Memory
+from .policies import ASKING, Policy, decode_pair, generator
+from .situation import History, Memory, Situation
 from .spaces import Setting, Space
 
 SIDES = 6  # spawn key of the coins that decide which setting is on the left; see `policies`
@@ -31,6 +31,8 @@ MOST_TIES = 256  # … together
 NEAR = 0.02  # of each side of the cube: two duels that differ by less are almost the same
 MOST_OPEN = 100  # open duels that a choice knows, the newest: with a crowd, each choice must stay quick
 LOOKED_AT = 1000  # newest duels among which skipped ones are looked for
+CONTRASTED = ("eubo",)  # policies that soon ask about good settings only
+EVERY = 4  # until a preference is found, each such question of theirs is a contrast, see `ask`
 MOST, FIRST, STEP = 400, 100, 40  # answers that the model learns from, the oldest among them, and see `modelled`
 
 
@@ -159,12 +161,38 @@ def chosen(policy: Policy, seed: int, space: Space, points: History, number: int
             break
         rows = np.append(np.arange(len(is_open)), np.repeat(np.flatnonzero(is_open), weight - 1))
         known = History(*(column[rows] for column in points))
-        first, second = policy.ask(space, known, seed=seed, number=number, memory=memory)
+        first, second = ask(policy, space, known, seed, number, memory)
         if not _is_near(space.encode(first), space.encode(second), waiting):
             break
     swapped = int(generator(seed, SIDES, number).integers(2))
     left, right = (second, first) if swapped else (first, second)
     return Choice(number, left, right, swapped, 0, 0.0)
+
+
+def ask(
+    policy: Policy, space: Space, known: History, seed: int, number: int, memory: Memory
+) -> tuple[Setting, Setting]:
+    """Ask the policy for two settings, or compare the best setting with one that should clearly lose.
+
+    Answers about settings that are all good look like coin tosses, even if people have clear preferences. So until a
+    preference is found, some questions are contrasts, whose answers are evidence. A simulation needs no evidence, and
+    asks the policy alone.
+    """
+    count = len(known.outcome)
+    if policy.name in CONTRASTED and count >= policy.initial(space) and not count % EVERY:
+        rng = generator(seed, ASKING, number)
+        situation = policy.situation(space, known, rng, memory)
+        if not situation.is_found:
+            return decode_pair(space, *find_contrast(situation), rng)
+    return policy.ask(space, known, seed=seed, number=number, memory=memory)
+
+
+def find_contrast(situation: Situation) -> tuple[np.ndarray, np.ndarray]:
+    """Return the best point, and the candidate against which it is likeliest to win."""
+    best, rivals = situation.best, situation.candidates
+    difference, spread = situation.model.differences_to(rivals, best)
+    share = difference / np.sqrt(1.0 + np.pi / 8.0 * spread**2)
+    return best, rivals[int(share.argmin())]
 
 
 def _is_near(first: np.ndarray, second: np.ndarray, waiting: np.ndarray) -> bool:

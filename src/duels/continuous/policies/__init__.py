@@ -98,8 +98,7 @@ class Policy:
             left, right = space.snap(design[place : place + 2])
         else:
             left, right = self.module.choose(self.situation(space, history, rng, memory), self.params)
-        first = space.decode(left)
-        return first, _different(space, first, left, right, rng)
+        return decode_pair(space, left, right, rng)
 
     def recommend(self, space: Space, duels: Asked, *, seed: Seed, memory: Memory | None = None) -> Setting:
         """Return the setting that the duels so far recommend: the one with the largest posterior mean.
@@ -156,6 +155,12 @@ def generator(seed: Seed, *key: int) -> np.random.Generator:
     """Return one of the random streams of a seed."""
     entropy = list(seed) if isinstance(seed, tuple) else check_int("seed", seed, 0)
     return np.random.default_rng(np.random.SeedSequence(entropy, spawn_key=key))
+
+
+def decode_pair(space: Space, left: np.ndarray, right: np.ndarray, rng: np.random.Generator) -> tuple[Setting, Setting]:
+    """Return the settings at two points; if they are the same, the second one is a random one near it."""
+    first = space.decode(left)
+    return first, _different(space, first, left, right, rng)
 
 
 def _different(space: Space, first: Setting, left: np.ndarray, right: np.ndarray, rng: np.random.Generator) -> Setting:

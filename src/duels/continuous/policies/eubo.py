@@ -14,7 +14,6 @@ PAPER = "Lin, Astudillo, Frazier, Bakshy: Preference Exploration for Efficient B
 PAIRED = 160  # candidates of which all pairs are compared
 STARTS = 4  # pairs that are refined
 APPROXIMATE = find_sites  # what approximates the posterior of the differences
-EVERY = 4  # until a preference is found, each such question is about a setting that should be clearly worse
 
 
 class Params(NamedTuple):
@@ -30,8 +29,6 @@ def expected_best(second: np.ndarray, difference: np.ndarray, spread: np.ndarray
 
 
 def choose(situation: Situation, params: Params) -> tuple[np.ndarray, np.ndarray]:
-    if not len(situation.history.outcome) % EVERY and not situation.is_found:
-        return _contrast(situation)
     mean, spread = situation.moments
     likely = np.argsort(-(mean + 2.0 * spread), kind="stable")[:PAIRED]
     points = situation.candidates[likely]
@@ -42,14 +39,6 @@ def choose(situation: Situation, params: Params) -> tuple[np.ndarray, np.ndarray
     first, second = np.unravel_index(tops[_spread_out(len(tops))], value.shape)
     starts = np.hstack([points[first], points[second]])
     return _refined(situation, starts)
-
-
-def _contrast(situation: Situation) -> tuple[np.ndarray, np.ndarray]:
-    """The best setting, and the one against which it is most likely to win: an answer that a coin predicts badly."""
-    best, rivals = situation.best, situation.candidates
-    difference, spread = situation.model.differences_to(rivals, best)
-    share = difference / np.sqrt(1.0 + np.pi / 8.0 * spread**2)
-    return best, rivals[int(share.argmin())]
 
 
 def _spread_out(count: int) -> np.ndarray:
