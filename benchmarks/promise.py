@@ -929,7 +929,7 @@ def study_clicks(method: str, falling: bool, rng: Any) -> Found:
     found = []
     for way, tau in (METHODS[method], (arrange_probabilistic, 3.0)):
         out = np.zeros(len(Found._fields), np.int64)
-        ids, workspace = _workspace_of("xyz", "yzx", 10, tau, "refuse")
+        ids, workspace = _workspace_of(list("xyz"), list("yzx"), 10, tau, "refuse")
         play = kernel(play_clicks, f"clicks_{way.__name__}", arrange=way)
         play(workspace, len(ids), falling, new_test(rule_of(2, THESE_ITEMS))(2), ANSWERS, rng, out)
         found.append(Found(*out.tolist()))

@@ -18,6 +18,8 @@ TOKEN = re.compile(
 
 def printed(cell):
     """The text that LaTeX prints for a cell."""
+    bold = re.fullmatch(r"\\textbf\{(?:\\boldmath )?(.*)\}", cell)
+    cell = bold[1] if bold else cell
     shown, place = "", 0
     while place < len(cell):
         token = TOKEN.match(cell, place)

@@ -89,7 +89,7 @@ def test_the_health_check_fails_without_a_server():
 
 def test_the_settings_are_those_of_the_server():
     settings = SERVICES["duels"]["environment"]
-    assert set(settings) == {"DUELS_STORAGE", "DUELS_TOKEN", "DUELS_PUBLIC_URL"}
+    assert set(settings) == {"DUELS_STORAGE", "DUELS_TOKEN", "DUELS_PUBLIC_URL", "DUELS_TRUSTED_PROXY"}
     assert settings["DUELS_STORAGE"].startswith("postgresql://duels:")
     assert settings["DUELS_PUBLIC_URL"] == "${DUELS_PUBLIC_URL:-}"  # empty unless it is set
 

@@ -571,7 +571,7 @@ def test_import_takes_all_or_nothing(logo):
         assert said in error
     assert len(loaded(logo).votes()) == 4
     assert refusal("import", "logo", "more.csv", cwd=logo).endswith(
-        "add them with add_arm first; here: duels add-arm logo ARM"
+        "add them with add_arm first; here: duels add-arm logo hen"
     )
     assert "none.csv" in refusal("import", "logo", "none.csv", cwd=logo)
 

@@ -136,7 +136,7 @@ COMMANDS = {
     "agreement": ("answers.csv", "no column is known to be left or right"),
     "matrix count": ("answers.csv", "no column is known to be left or right"),
     **dict.fromkeys(("reproduce", "run", "race", "merge", "plot", "report", "run-continuous"), ("", NO_STUDY)),
-    **dict.fromkeys(("plan", "serve", "policies", "problems"), ("", NO_STUDY)),
+    **dict.fromkeys(("plan", "serve", "policies", "problems", "check"), ("", NO_STUDY)),
     **dict.fromkeys((f"matrix {one}" for one in ("describe", "estimate", "generate")), ("", NO_STUDY)),
     **dict.fromkeys((f"token {one}" for one in ("create", "list", "revoke")), ("", NO_STUDY)),
 }
@@ -271,7 +271,9 @@ def test_duels_that_are_there_already_are_noticed(folder):
     assert run("import", "voice", "three.csv", "--new") == "0 duels imported into 'voice'\n"
     assert study.answers == 3
     assert "use one of them" in duels_command("import", "voice", "three.csv", "--new", "--again").stderr
-    assert "--column is about arms" in duels_command("import", "voice", "three.csv", "--column", "left=a").stderr
+    assert (
+        "--column is about votes on arms" in duels_command("import", "voice", "three.csv", "--column", "left=a").stderr
+    )
     copy = duels.create_tuning(read_space("space.toml"), "copy", policy="random")
     assert run("import", "copy", "three.csv") == "3 duels imported into 'copy'\n"
     assert duels_command("import", "copy", "three.csv").stderr == known.replace("voice", "copy")

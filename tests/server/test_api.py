@@ -195,9 +195,9 @@ def test_import_and_export(admin, study):
 def test_items_are_kept_and_paged(admin, study):
     lines = [{"prompt": f"q{k}", "outputs": {"bm25": "x", "dense": {"kind": "code", "content": "y"}}} for k in range(3)]
     sent = admin.post(f"{study}/items", content="\n".join(map(json.dumps, lines)))
-    assert (sent.status_code, sent.json()) == (201, {"items": 3, "total": 3, "missing": {"hybrid": 3}})
+    assert (sent.status_code, sent.json()) == (201, {"items": 3, "outputs": 0, "total": 3, "missing": {"hybrid": 3}})
     sent = admin.post(f"{study}/items", content=b"prompt,bm25,hybrid\nq3,u,v\n")
-    assert sent.json() == {"items": 1, "total": 4, "missing": {"dense": 1}}
+    assert sent.json() == {"items": 1, "outputs": 0, "total": 4, "missing": {"dense": 1, "hybrid": 3}}
     page = admin.get(f"{study}/items?limit=3").json()
     assert [item["prompt"] for item in page["items"]] == ["q0", "q1", "q2"]
     assert page["items"][0]["outputs"]["dense"] == {"kind": "code", "content": "y"}

@@ -8,7 +8,7 @@ from synthetic_judges import JUDGES, biased
 
 import duels
 from duels.judges import Answer, JudgeError
-from duels.judges.questions import Undo
+from duels.judges.questions import Undo, as_judge
 from duels.storage.storage import Storage
 from duels.study import add_items
 from duels.study.asking import Reply
@@ -185,7 +185,7 @@ def test_confirming_counts_for_max_cost():
 def test_calls_that_a_killed_run_lost_are_made_again():
     judge, study = Judge(), study_of(2, seed=2)
     study.run(judge, concurrency=1, max_calls=20)
-    killed = Run(study, {None: judge}, Limits(None, None), "auto", print, threading.Event())
+    killed = Run(study, {None: as_judge(judge)}, Limits(None, None), "auto", print, threading.Event())
     killed.start()
     lost = killed.next([None] * 4)  # and nothing comes back
     assert [task.confirms for task in lost] == ["left"] * 4
@@ -202,7 +202,9 @@ def test_calls_that_a_killed_run_lost_are_made_again():
 def test_two_runs_at_once_confirm_other_answers():
     study = study_of(2, seed=2)
     study.run(Judge(), concurrency=1, max_calls=17)
-    runs = [Run(study, {None: Judge()}, Limits(None, None), "auto", print, threading.Event()) for _ in range(2)]
+    runs = [
+        Run(study, {None: as_judge(Judge())}, Limits(None, None), "auto", print, threading.Event()) for _ in range(2)
+    ]
     begun = list[int]()
     for run in runs:
         run.start()
@@ -214,7 +216,9 @@ def test_replies_that_come_too_late_are_noted_only():
     """Another run has asked about 0 and 3; 1 was taken back and answered by a person, 2 by the judge: right."""
     study = study_of(2, seed=2)
     study.run(Judge(), concurrency=1, max_calls=17)
-    runs = [Run(study, {None: Judge()}, Limits(None, None), "auto", print, threading.Event()) for _ in range(2)]
+    runs = [
+        Run(study, {None: as_judge(Judge())}, Limits(None, None), "auto", print, threading.Event()) for _ in range(2)
+    ]
     replies = []
     for run in runs:
         run.start()

@@ -296,7 +296,7 @@ def test_the_verdict_when_everything_was_asked():
     assert (winner.kind, winner.winner, winner.items, winner.final) == ("winner", "a", 5, True)
     assert str(winner) == (
         "By the answers given on these 5 prompts: a is the winner: against each of the 2 others it wins more prompts "
-        "than it loses. a wins 60 % of its comparisons with the others (15 to 95 %). 15 answers so far. Every pair was "
+        "than it loses. a wins 60 % of its comparisons with the others (50 to 95 %). 15 answers so far. Every pair was "
         "asked about every prompt, so this is final."
     )
     level = verdict(on_items(5, {(0, 1): (2, 2, 1), (0, 2): (1, 0, 4), (1, 2): (2, 3, 0)}))

@@ -91,7 +91,9 @@ def test_two_processes_answer_the_same_question():
 
 
 def test_bad_replies_and_failures():
-    ledger = fold(ask(0), ask(1), ask(2), tell(0, "skip", bad=True), tell(1, "skip", "gpt", calls=5, failed=True))
+    ledger = fold(
+        ask(0), ask(1), ask(2), tell(0, "skip", bad=True, unusable=1), tell(1, "skip", "gpt", calls=5, failed=True)
+    )
     assert ledger.spent()[3:5] == (1, 1)
     assert ledger.open == {2: None}
     assert (ledger.failed, ledger.unusable) == ({1: "gpt"}, {0: None})

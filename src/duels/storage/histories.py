@@ -6,6 +6,7 @@ from collections.abc import Collection
 from typing import Protocol
 
 MEMORY = 256 * 2**20  # bytes of studies that stay loaded
+OFTEN = 50  # so few studies are measured whenever one is added
 
 
 class LoadedHistory(Protocol):
@@ -43,7 +44,8 @@ class Histories(OrderedDict[int, LoadedHistory]):
         self[study] = history
         self.move_to_end(study)
         self._added += 1
-        if self._added > len(self) // 2:  # else thousands of studies, loaded one by one, would be measured each time
+        # Studies grow after they were measured. A few are measured each time; thousands, loaded one by one, are not.
+        if len(self) <= OFTEN or self._added > len(self) // 2:
             self._sizes, self._added = {key: one.size for key, one in self.items()}, 0
             self._total = sum(self._sizes.values())
         else:
