@@ -34,6 +34,7 @@ from table import OUT
 import duels
 from duels.engine.compiling import compile_with
 from duels.engine.threads import in_threads, thread_count
+from duels.errors import NothingToAsk
 from duels.policies import verdict as asking
 from duels.policies.evidence import LOG_2, is_certain
 from duels.policies.verdict import select as ask_verdict
@@ -64,6 +65,7 @@ from duels.study.tally import Tally
 
 CONFIDENCE, DELTA = 0.95, 0.05
 STUDIES, ANSWERS = 2000, 5000
+SHARED = 400  # studies of people who are asked the same
 LEASE = 10.0  # mean times of an answer of the quicker side
 AGAIN = 4  # times as many studies decide where the first ones leave it open
 LOG_PI = math.log(math.pi)
@@ -1020,6 +1022,52 @@ def run_people(arms: int, items: int, each: int, agree: float, rng: Any, answers
     return Found(named_at, wrong_at, 0, 0, 0, 0, t)
 
 
+def run_shared(items: int, slow: float, rng: Any, at_once: int = 8) -> Found:
+    """Ask people through a link about level arms. Who prefers the second one takes longer; nobody answers twice.
+
+    When nothing else is left, those who come are asked what somebody else has had for a minute. There is a look
+    after every answer, until there is nothing to ask and all have answered. The naive reading is that of the tables,
+    where the first answer to come counts until that of the first one asked does.
+    """
+    from duels.study import ballots, log
+    from duels.study.questions import SHARED_AFTER
+
+    names, now = ["fast", "slow"], 1.7e9
+    before, clock, log.clock = rule_of(2, NEW_ITEMS), log.clock, lambda: now
+    named_at = named_before = answers = 0
+    waiting = list[tuple[float, str, Any]]()  # when they come or answer, who, and what they were asked
+    try:
+        seed = int(rng.integers(1 << 62))
+        study = duels.create_study(names, f"study {seed}", "sqlite://", seed=seed, about=NEW_ITEMS)
+        add_items(study, [{"prompt": str(x), "outputs": {name: f"{name} {x}" for name in names}} for x in range(items)])
+        waiting += [(now, f"{seed} {k}", None) for k in range(at_once)]
+        while waiting:
+            waiting.sort(key=lambda one: one[0])
+            now, who, ballot = waiting.pop(0)
+            if ballot is None:
+                try:
+                    ballot = study.storage.write(ballots.asking(study, None, who))
+                except NothingToAsk:
+                    if any(one is not None for *_, one in waiting):
+                        waiting.append((now + SHARED_AFTER / 4, who, None))
+                else:
+                    prefers = names[int(rng.random() < 0.5)]
+                    takes = -SHARED_AFTER / 3 * (slow if prefers == "slow" else 1.0) * math.log(1.0 - rng.random())
+                    waiting.append((now + takes, who, (ballot, prefers)))
+                continue
+            (asked, prefers), answers = ballot, answers + 1
+            study.storage.write(ballots.telling(study, who, asked.duel.id, "ab"[asked.duel.left != prefers]))
+            waiting.append((now, f"{seed} {at_once + answers}", None))
+            wins = study.tally().wins
+            if any(is_sure(before, wins[i, 1 - i], wins[1 - i, i], 0.0) for i in (0, 1)):
+                named_before = named_before or answers
+            if study.verdict().winner is not None:
+                named_at = named_at or answers
+    finally:
+        log.clock = clock
+    return Found(named_at, named_at, named_before, named_before, 0, 0, answers)
+
+
 @cache
 def keeps_winner() -> bool:
     """Return whether a winner on the comparisons made stays one after later comparisons, which it loses."""
@@ -1049,6 +1097,7 @@ BEFORE_FINAL = "each answer taken as final"
 BEFORE_DRAWS = "each answer taken as a draw from all items"
 BEFORE_PEOPLE = "each answer taken as a draw from all people"
 BEFORE_RECEIVED = "the answers received so far"
+BEFORE_FIRST = "the first answer to each question"
 BEFORE_CREDIT = "probabilistic, marginalised credit"
 OTHER_ITEMS, OTHER_PEOPLE = "other items", "other people"
 
@@ -1170,6 +1219,11 @@ def list_api() -> Iterator[Cell]:
     yield Cell(THESE_ITEMS, "ask and tell, people who agree on 60 %, 300 answers", 2, 20, study, **few)
     study = partial(run_people, 2, 20, 20, 0.0)
     yield Cell("with these people", "ask and tell, voters who answer 20 times, 300 answers", 2, 20, study, **few)
+    for items in (20, 40, 60):
+        for slow in (3.0, 10.0):
+            name = f"asked of two people, one side {slow:g} times as slow"
+            study = partial(run_shared, items, slow)
+            yield Cell(NEW_ITEMS, name, 2, items, study, BEFORE_FIRST, studies=SHARED, at_once=1)
 
 
 # Rows

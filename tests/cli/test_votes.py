@@ -160,7 +160,7 @@ def test_rows_and_voters_are_left_out(folder):
     assert said.endswith('; to leave such rows out: on_error="skip" (--on-error skip)\n')
     options = ["--on-error", "skip", "--without", "bot"]
     assert output(folder, "analyse", "faulty.csv", *options).startswith(
-        "2 votes, 0 of them ties; 1 vote of excluded voters left out"
+        "2 votes, 0 of them ties, by 1 voter; 1 vote of excluded voters left out"
     )
     for command in ("analyse", "ratings", "agreement"):
         text = output(folder, command, "faulty.csv", *options[:2])

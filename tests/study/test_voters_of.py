@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import re
 import statistics
 from collections import Counter
 
@@ -192,6 +193,51 @@ def test_those_who_do_not_look_are_listed_as_in_agreement(clock):
     assert remarks["lefty", "one_sided"] == "chose the left side in 60 of 60 answers, whatever was shown there."
     assert remarks["fay", "fast"].startswith("takes 1.0 seconds per answer.")
     assert "a coin with 50 %" in remarks["coin", "at_random"]
+
+
+def test_those_who_favor_an_arm_are_listed_as_in_agreement():
+    """As a voter of a ring that votes for its own model, and prefers no side."""
+    luck, rows = random.Random(5), []
+    for _ in range(40):
+        for voter in (f"v{k}" for k in range(60)):
+            left, right = luck.sample("abc", 2)
+            winner = "b" if voter == "v0" and "b" in (left, right) else luck.choice((left, right))
+            rows.append({"voter": voter, "left": left, "right": right, "winner": winner})
+    study = duels.create_study(["a", "b", "c"], "ring", "sqlite://")
+    study.import_votes(rows)
+    same_favorites(study)
+    (remark,) = remarks_of(found_of(study))
+    assert (remark["voter"], remark["kind"]) == ("v0", "favors_arm")
+    assert re.match(r"chose b in (\d+) of \1 answers that chose an arm where it was shown\.", remark["words"])
+
+
+def test_favorites_of_a_study_on_items_are_those_of_agreement():
+    luck = random.Random(5)
+    study = duels.create_study(["a", "b"], "items", "sqlite://", about="these-items")
+    add_items(study, [{"prompt": str(k), "outputs": dict.fromkeys("ab", "x")} for k in range(20)])
+    for k in range(200):
+        duel = study.ask(voter=f"v{k % 10}", allow_self=False)
+        study.tell(duel, "b" if k % 10 == 0 else luck.choice(["a", "b", "tie"]), voter=f"v{k % 10}")
+    same_favorites(study)
+
+
+def same_favorites(study):
+    mine = rows_by_name(found_of(study))
+    for row in duels.agreement(study).voters:
+        one = mine[row.voter]
+        assert (one["favorite"], one["favors_arm"]) == (row.favorite, row.favors_arm)
+        assert (one["chosen"], one["of"]) == (row.chosen, row.of)
+        assert one["by_others"] == pytest.approx(row.by_others)
+
+
+def test_settings_of_a_tuning_study_are_nobodys_favorites(clock):
+    """Each question has two new settings, so whoever prefers the first of them prefers no arm."""
+    study = duels.create_tuning({"x": (0.0, 1.0)}, "x", "sqlite://", policy="random")
+    for k in range(200):
+        duel = study.ask(voter=f"v{k % 5}")
+        study.tell(duel, "right" if k % 5 or k % 4 == 0 else "left", voter=f"v{k % 5}")
+    found = found_of(study)
+    assert (found.favorite, found.favors_arm.any()) == ([None] * 5, False)
 
 
 def test_small_preferences_of_many_are_found_together(clock):

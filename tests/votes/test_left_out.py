@@ -143,6 +143,12 @@ def test_equal_rows_differ_in_any_cell_or_are_no_news(kind):
     assert read_votes(told_apart).repeats == read_votes(pl.DataFrame(told_apart)).repeats == RowList()
 
 
+def test_columns_may_have_any_name_where_repeats_are_looked_for():
+    columns = ["left", "right", "winner", "time", "first row", "hash"]
+    rows = [("a", "b", "left", 1.0, 1, "x"), ("a", "b", "left", 1.0, 2, "x"), ("a", "b", "left", 1.0, 1, "x")]
+    assert read_votes(pl.DataFrame(rows, columns, orient="row")).repeats.first == ("row 3 as row 1",)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_repeats_by_columns_are_those_row_by_row(seed):
     """Shuffled times, few of them, a further column and empty cells."""
@@ -182,7 +188,7 @@ def test_voters_are_left_out_wherever_votes_are_taken():
     assert duels.ratings(rows, without=["bot"]).equals(duels.ratings(fewer))
     analysis = duels.analyse(rows, without=["bot"])
     assert analysis._replace(left_out=0) == duels.analyse(fewer)
-    assert analysis.counts() == "7 votes, 0 of them ties; 10 votes of excluded voters left out"
+    assert analysis.counts() == "7 votes, 0 of them ties, by 2 voters; 10 votes of excluded voters left out"
     assert duels.agreement(rows, without=["bot"]) == duels.agreement(fewer)
     assert count_votes(pl.DataFrame(rows, ["left", "right", "winner", "voter"], orient="row"), without=["bot"]) == votes
     with pytest.raises(UnknownName, match=r"unknown voter 'bott'\. Did you mean 'bot'"):

@@ -970,7 +970,10 @@ def test_public_votes(shared_data, tmp_path):
     assert sum(row.duels > 0 for row in found.preferences) == 927
     assert found.verdict.kind == "not yet"
     assert all(row.certain is None for row in found.preferences)
-    assert str(found).startswith("8,931 votes, 3,471 of them ties (left, right, winner, worker → voter)\n")
+    assert found.voters == len({row["worker"] for row in rows}) == 124
+    assert str(found).startswith(
+        "8,931 votes, 3,471 of them ties, by 124 voters (left, right, winner, worker → voter)\n"
+    )
     for form in ("duels", "arena"):
         write_votes(votes, tmp_path / "v.csv.gz", form)
         assert read_votes(tmp_path / "v.csv.gz") == votes

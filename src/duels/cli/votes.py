@@ -52,7 +52,7 @@ def analyse(
         print_text("\n".join(["", str(found.verdict), *found.notes]))
     elif format is Format.json:
         facts: dict[str, object] = {"votes": found.votes, "ties": found.ties, "skipped": found.skipped}
-        facts |= {"left_out": found.left_out}
+        facts |= {"left_out": found.left_out, "voters": found.voters}
         facts |= {"columns": found.said, "ranked": found.ranked}
         facts |= {"leaderboard": rows, "verdict": found.verdict.as_dict(), "notes": list(found.notes)}
         print(json.dumps(facts, indent=2, ensure_ascii=False))

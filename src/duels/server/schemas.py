@@ -432,18 +432,23 @@ class VoterOut(BaseModel):
     compared: Annotated[int, Field(description="Questions in which this voter and others chose an arm.")]
     share: Annotated[float | None, Field(description="Of these others, how many chose the same arm, on average.")]
     expected: Annotated[float | None, Field(description="What the share is for a voter like the others.")]
+    favorite: Annotated[str | None, Field(description="The arm that the voter favors most, if there is a sign of it.")]
+    chosen: Annotated[int, Field(description="How many of the voter's votes are for that arm …")]
+    of: Annotated[int, Field(description="… of those that chose an arm, on pairs that others voted on too …")]
+    by_others: Annotated[float, Field(description="… and how many that would be by the shares of all voters.")]
     seconds: Annotated[float | None, Field(description="The median from question to answer; not of past votes.")]
     per_hour: Annotated[float | None, Field(description="Answers per hour, without pauses over ten minutes.")]
     first: Annotated[str | None, Field(description="When the first answer was given.")]
     last: str | None
     one_sided: Annotated[bool, Field(description="Whether the voter certainly prefers a side.")]
     at_random: Annotated[bool, Field(description="Whether the voter certainly agrees no more than a coin does.")]
+    favors_arm: Annotated[bool, Field(description="Whether the voter certainly favors that arm.")]
     fast: Annotated[bool, Field(description="Whether the voter takes less than a quarter of the usual time.")]
 
 
 class VoterRemark(BaseModel):
     voter: str
-    kind: Literal["one_sided", "at_random", "fast"]
+    kind: Literal["one_sided", "at_random", "favors_arm", "fast"]
     words: str
 
 

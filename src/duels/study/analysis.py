@@ -38,6 +38,8 @@ class Analysis(NamedTuple):
         notes: What makes the verdict doubtful: votes that look like a sort or a bracket, voters who stand out, rows
             that repeat others, and rows that were left out because they cannot be read.
         left_out: How many votes of the voters in `without` were left out.
+        voters: How many voters there are; None if the votes do not say, or if there are more than 50,000 in a table
+            that is read by columns, such as Parquet.
     """
 
     leaderboard: list[LeaderboardRow]
@@ -50,12 +52,14 @@ class Analysis(NamedTuple):
     skipped: int = 0
     notes: tuple[str, ...] = ()
     left_out: int = 0
+    voters: int | None = None
 
     def counts(self) -> str:
-        """Return how many votes, ties and skips there are, in words."""
+        """Return how many votes, ties, voters and skips there are, in words."""
+        voters = "" if self.voters is None else f", by {counted(self.voters, 'voter')}"
         skipped = f"; {counted(self.skipped, 'skip')} left out" if self.skipped else ""
         without = f"; {counted(self.left_out, 'vote')} of excluded voters left out" if self.left_out else ""
-        return f"{counted(self.votes, 'vote')}, {self.ties:,} of them ties{skipped}{without}"
+        return f"{counted(self.votes, 'vote')}, {self.ties:,} of them ties{voters}{skipped}{without}"
 
     def __str__(self) -> str:
         heads = ("rank", "arm", "wins", "rating", "won–lost–tied")
@@ -123,4 +127,5 @@ def analyse(
         skipped=votes.skipped,
         notes=(*votes.notes, *(doubt for doubt in doubts if doubt is not None)),
         left_out=votes.left_out,
+        voters=votes.voter_count,
     )

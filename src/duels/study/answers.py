@@ -61,6 +61,7 @@ class AnswerTable(NamedTuple):
     skips: np.ndarray  # (voters,) int64: how many questions each voter skipped
     withdrawn: np.ndarray  # (voters,) int64: how many answers of each voter were withdrawn, see `Study.withdraw`
     seconds: SecondAnswers
+    is_tuning: bool = False  # whether the arms of each duel are two settings of its own
 
 
 class Counted(NamedTuple):
@@ -135,7 +136,7 @@ class AnswerLog:
         if len(self._item) < len(known.left):
             self._clear()
             raise StorageError(f"study {study.name!r} was deleted")
-        return self._table(known)
+        return self._table(known)._replace(is_tuning=study.row.is_tuning)
 
     def _somebody_was_forgotten(self, study: Log, last: int) -> bool:
         """Whether a name that was read before has been erased since."""

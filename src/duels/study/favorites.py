@@ -79,7 +79,9 @@ class _Cells(NamedTuple):
     squares: Floats  # the sum of squares of the variances of the rows
 
 
-def find_favorites(voter: Ints, first: Ints, second: Ints, chose_second: npt.ArrayLike, weight: Ints) -> Favorites:
+def find_favorites(
+    voter: Ints, first: Ints, second: Ints, chose_second: npt.ArrayLike, weight: Ints, voters: int | None = None
+) -> Favorites:
     """Find out which arm each voter favors most, and how certain that is.
 
     Args:
@@ -88,8 +90,10 @@ def find_favorites(voter: Ints, first: Ints, second: Ints, chose_second: npt.Arr
         second: (n,): The other one, with a larger number.
         chose_second: (n,) bool: Which one the voter chose.
         weight: (n,): How many equal votes these are.
+        voters: V; by default, up to the last one who voted.
     """
-    voters, arms = int(voter.max(initial=-1)) + 1, int(second.max(initial=0)) + 1
+    voters = int(voter.max(initial=-1)) + 1 if voters is None else voters
+    arms = int(second.max(initial=0)) + 1
     rows, cells = _cells_of(_rows_of(voter, first * arms + second, np.asarray(chose_second, bool), weight, arms), arms)
     taste = _taste(cells)
     p = _p_values(rows, cells, taste)

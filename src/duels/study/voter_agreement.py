@@ -261,16 +261,16 @@ def _voters(every: Answers, sided: Answers, shared: Answers, shuffled: bool) -> 
 
 
 def favorites_of(answers: Answers) -> Favorites:
-    """Return which arm each voter favors, by the answers that chose one."""
+    """Return which arm each voter favors, by the answers that chose one; one entry per voter."""
     some = answers.only(answers.choice < NEITHER)
     first, second = some.pairs[:, some.question]
-    return find_favorites(some.voter, first, second, some.choice == 1, some.weight)
+    return find_favorites(some.voter, first, second, some.choice == 1, some.weight, len(answers.names))
 
 
 def _with_favorites(rows: list[VoterRow], answers: Answers, arms: Sequence[str]) -> list[VoterRow]:
     found = favorites_of(answers)
-    number = {name: k for k, name in enumerate(answers.names[: len(found.arm)])}
-    return [row if (k := number.get(row.voter)) is None else _with_favorite(row, found, k, arms) for row in rows]
+    number = {name: k for k, name in enumerate(answers.names)}
+    return [_with_favorite(row, found, number[row.voter], arms) for row in rows]
 
 
 def _with_favorite(row: VoterRow, found: Favorites, k: int, arms: Sequence[str]) -> VoterRow:
@@ -298,9 +298,7 @@ def remark_on_voters(votes: Votes) -> str | None:
     every = answers_of(looked_at, ())
     left, right = every.per_voter(0), every.per_voter(1)
     sided = _is_shuffled(looked_at) & (holm(side_p_values(left, right)) <= LEVEL)
-    p_favor = favorites_of(every).p
-    favor = np.zeros(len(sided), bool)
-    favor[: len(p_favor)] = p_favor <= LEVEL
+    favor = favorites_of(every).p <= LEVEL
     kinds = [
         f"{counted(len(names), 'voter')} {verb if len(names) == 1 else plural} ({', '.join(names[:3])}"
         f"{', …' if len(names) > 3 else ''})"

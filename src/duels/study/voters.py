@@ -13,9 +13,10 @@ from ..errors import counted, percent
 from .agreement import Alpha, krippendorff
 from .answers import NO_ITEM, NOBODY, AnswerTable
 from .duels import iso_time
-from .positions import is_biased, is_biased_together, side_p_values
+from .positions import LEVEL, is_biased, is_biased_together, side_p_values
 from .record import LEFT, RIGHT, TIE
 from .shared_questions import NEITHER, Answers, choices_of, first_places, renumbered
+from .voter_agreement import favorites_of
 from .voter_tests import compare, is_at_random, shares_of
 
 PAUSE = 600.0  # seconds: a voter who answers nothing for longer was away
@@ -48,6 +49,11 @@ class Voters(NamedTuple):
     last: np.ndarray  # float64
     one_sided: np.ndarray  # bool: certainly prefers a side
     at_random: np.ndarray  # bool: certainly agrees less than the others do, and not clearly more than a coin
+    favorite: list[str | None]  # the arm that each favors most, if there is a sign of it
+    chosen: np.ndarray  # int64: how many of the voter's votes are for that arm …
+    of: np.ndarray  # int64: … of those that chose an arm, on pairs that others voted on too …
+    by_others: np.ndarray  # float64: … and how many that would be by the shares of all voters
+    favors_arm: np.ndarray  # bool: certainly favors that arm
     fast: np.ndarray  # bool: much faster than usual, or than anybody can read
     overall: Alpha | None  # agreement of all voters where they chose an arm; None if no two did for the same question
     questions: int  # for which two voters or more chose an arm
@@ -64,10 +70,13 @@ def voters_of(table: AnswerTable) -> Voters:
     named = table.voter != NOBODY
     voter = table.voter[named]
     votes = np.bincount(voter, table.votes[named], minlength=count).astype(np.int64)
-    once = _answers(table).first()
+    every, has_items = _answers(table)
+    once = every.first()
     shared = once.of_several()
     counts = shared.only(shared.choice < NEITHER).of_several().table()
     compared, share, expected, at_random = _agreement(shared, once.per_voter() > 0)
+    asked = once if has_items else every
+    favorites = favorites_of(asked.only(np.full(len(asked.voter), not table.is_tuning)))
     sided = named & table.coin & (table.answer < TIE)
     chooser, side = table.voter[sided], table.answer[sided]
     lefts, rights = (np.bincount(chooser[side == one], minlength=count) for one in (LEFT, RIGHT))
@@ -95,6 +104,11 @@ def voters_of(table: AnswerTable) -> Voters:
         last=np.where(np.isfinite(last), last, np.nan),
         one_sided=_one_sided(chooser, lefts, rights),
         at_random=at_random,
+        favorite=[None if arm < 0 else table.names[arm] for arm in favorites.arm.tolist()],
+        chosen=favorites.chosen,
+        of=favorites.of,
+        by_others=favorites.expected,
+        favors_arm=favorites.p <= LEVEL,
         fast=_fast(timed, seconds),
         overall=krippendorff(counts) if len(counts) else None,
         questions=len(counts),
@@ -102,25 +116,28 @@ def voters_of(table: AnswerTable) -> Voters:
     )
 
 
-def _answers(table: AnswerTable) -> Answers:
-    """The answers of named voters, also of second judges; in a study with items, those about an item."""
+def _answers(table: AnswerTable) -> tuple[Answers, bool]:
+    """The answers of named voters, also of second judges, and whether there are items: then, those about an item."""
     second = table.seconds
     left, right, answer, item, voter = (
         np.concatenate([getattr(table, name), getattr(second, name)]).astype(np.int64)
         for name in ("left", "right", "answer", "item", "voter")
     )
+    weight = np.concatenate([table.votes, np.ones(len(second.voter), np.int64)])
     kept = (voter != NOBODY) & (left != right)
     has_items = bool((item != NO_ITEM).any())
     if has_items:
         kept &= item != NO_ITEM
-    left, right, answer, item, voter = (column[kept] for column in (left, right, answer, item, voter))
+    left, right, answer, item, voter, weight = (column[kept] for column in (left, right, answer, item, voter, weight))
     low, high = np.minimum(left, right), np.maximum(left, right)
     pair = high * (high - 1) // 2 + low
     arms = len(table.names)
     question = renumbered(item * (arms * (arms - 1) // 2) + pair if has_items else pair)
     choice = np.where(answer < TIE, np.where(answer == LEFT, left, right) == high, answer)
     nothing = np.full(len(voter), NEITHER)
-    return Answers(tuple(table.voters), voter, question, choice.astype(np.int64), nothing, np.ones_like(voter))
+    pairs = np.zeros((2, int(question.max(initial=-1)) + 1), np.int64)
+    pairs[:, question] = low, high
+    return Answers(tuple(table.voters), voter, question, choice.astype(np.int64), nothing, weight, pairs), has_items
 
 
 def _agreement(shared: Answers, present: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -203,13 +220,15 @@ def rows_of(found: Voters, chosen: np.ndarray) -> list[dict[str, Any]]:
         name: getattr(found, name)[chosen].tolist()
         for name in (
             *("answers", "skips", "withdrawn", "comments", "left", "right", "p_side", "compared", "share", "expected"),
-            *("seconds", "per_hour", "first", "last", "one_sided", "at_random", "fast"),
+            *("chosen", "of", "by_others", "seconds", "per_hour", "first", "last"),
+            *("one_sided", "at_random", "favors_arm", "fast"),
         )
     }
     for name in ("share", "expected", "seconds", "per_hour"):
         columns[name] = [None if value != value else value for value in columns[name]]
     for name in ("first", "last"):
         columns[name] = [None if value != value else iso_time(value) for value in columns[name]]
+    columns["favorite"] = [found.favorite[k] for k in chosen.tolist()]
     names = [found.names[k] for k in chosen.tolist()]
     return [dict(zip(("voter", *columns), row)) for row in zip(names, *columns.values())]
 
@@ -301,7 +320,7 @@ def _overall(found: Voters) -> str:
 
 
 def remarks_of(found: Voters, most: int = 20) -> list[dict[str, str]]:
-    """Return what stands out about voters: those who prefer a side, who agree no more than a coin, and who are fast.
+    """Return who stands out: voters who prefer a side, agree no more than a coin, favor an arm, or are fast.
 
     Args:
         found: The voters.
@@ -309,7 +328,7 @@ def remarks_of(found: Voters, most: int = 20) -> list[dict[str, str]]:
     """
     usual = usual_seconds(found.timed, found.seconds)
     remarks = []
-    for kind in ("one_sided", "at_random", "fast"):
+    for kind in ("one_sided", "at_random", "favors_arm", "fast"):
         listed = np.flatnonzero(getattr(found, kind) & (found.answers > 0))
         for row in rows_of(found, listed[np.argsort(-found.answers[listed], kind="stable")][:most]):
             if kind == "one_sided":
@@ -320,6 +339,11 @@ def remarks_of(found: Voters, most: int = 20) -> list[dict[str, str]]:
                 words = (
                     f"agrees with {percent(row['share'])} % of the others' answers to the same {row['compared']:,} "
                     f"questions. A voter like the others agrees with {percent(row['expected'])} %, a coin with 50 %."
+                )
+            elif kind == "favors_arm":
+                words = (
+                    f"chose {row['favorite']} in {row['chosen']:,} of {row['of']:,} answers that chose an arm where it "
+                    f"was shown. By the answers of all to the same pairs, {row['by_others']:,.0f} were expected."
                 )
             elif row["seconds"] < UNREADABLE:
                 words = (

@@ -360,25 +360,44 @@ def _repeats(table: Table, roles: dict[str, int]) -> RowList:
 
     if table.frame is None or not (apart := tells_votes_apart(table, roles)):
         return RowList()
-    schema = table.frame.collect_schema()
     named = {role: str(table.header[at]) for role, at in roles.items()}
-    chosen = table.frame
+    plain_columns = [name for name, kind in table.frame.collect_schema().items() if not kind.is_nested()]
+    known = [name for name in dict.fromkeys(named.values()) if name in plain_columns]
+    steps, equal = [known], None
     if apart in named:
-        same = _same_as_another(chosen.select(named[apart]).collect().to_series())
-        if not len(same):
+        cells = table.frame.select(named[apart]).collect().to_series()
+        same = _same_as_another(cells)
+        equal = pl.DataFrame({FIRST: same, "hash": cells.gather(same).hash()})
+        steps = [
+            [name] for name in known if name != named[apart]
+        ]  # mostly, one or two tell the few that are left apart
+    for columns in (*steps, [name for name in plain_columns if name not in known]):
+        if equal is not None and not len(equal):
             return RowList()
-        chosen = _rows_at(chosen, same)
-    plain_columns = [name for name, kind in schema.items() if not kind.is_nested()]
-    rows = chosen if FIRST in chosen.collect_schema() else chosen.with_row_index(FIRST)
-    for columns in ([name for name in named.values() if name in plain_columns], plain_columns):
-        hashed = rows.select(FIRST, hash=pl.struct(columns).hash()).collect()
-        equal = hashed.filter(pl.col("hash").is_duplicated()).sort(FIRST)
-        if not len(equal):
-            return RowList()
-        rows = _rows_at(table.frame, equal[FIRST])
+        equal = _still_equal(table.frame, columns, equal) if columns else equal
+    assert equal is not None
     earlier = equal.select(FIRST, earlier=pl.col(FIRST).min().over("hash"))
     again = earlier.filter(pl.col(FIRST) > pl.col("earlier")) + table.first
     return repeated_rows(again[FIRST].to_list(), again["earlier"].to_list(), table.unit)
+
+
+def _still_equal(frame: "pl.LazyFrame", columns: list[str], before: "pl.DataFrame | None") -> "pl.DataFrame":
+    """The rows that another one is equal to in these columns too, in order: their places, and hashes of their cells.
+
+    Args:
+        frame: The table.
+        columns: Which are compared.
+        before: The rows that are equal in others; None before the first ones are compared.
+    """
+    import polars as pl
+
+    rows = frame.select(pl.col(name).alias(f"{k}") for k, name in enumerate(columns)).with_row_index(FIRST)
+    if before is not None:
+        rows = rows.filter(pl.col(FIRST).is_in(before[FIRST].implode()))
+    found = rows.select(FIRST, hash=pl.struct(pl.exclude(FIRST)).hash()).collect()
+    if before is not None:
+        found = found.with_columns(hash=pl.struct("hash", before["hash"].alias("before")).hash())
+    return found.filter(pl.col("hash").is_duplicated())
 
 
 def _same_as_another(column: "pl.Series") -> "pl.Series":
@@ -393,12 +412,6 @@ def _same_as_another(column: "pl.Series") -> "pl.Series":
     else:
         found = column.is_duplicated() & column.is_not_null()
     return found.fill_null(False).arg_true().cast(pl.get_index_type()).alias(FIRST)
-
-
-def _rows_at(frame: "pl.LazyFrame", places: "pl.Series") -> "pl.LazyFrame":
-    import polars as pl
-
-    return frame.with_row_index(FIRST).filter(pl.col(FIRST).is_in(places.implode()))
 
 
 def _grouped(table: Table, found: _Combinations, said: str, extra: dict[str, str]) -> Votes:

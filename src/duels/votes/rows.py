@@ -42,7 +42,7 @@ def votes_of_rows(table: Table, roles: dict[str, int], extra: Sequence[str], ski
     pick = operator.itemgetter(*((roles | pairs).get(role, width + 1) for role in FIELDS))
     outcomes = _outcomes(roles)
     further = picker(table, extra) if extra else None
-    judge = judge_of(table, roles)
+    judge = lru_cache(1 << 16, typed=True)(judge_of(table, roles))  # most rows are repetitions of a few
     found, faults, rows = _Found(tells_votes_apart(table, roles)), _Faults(skip), 0
     for line, row in table.rows:
         if faults.are_too_many:
@@ -126,11 +126,11 @@ def judge_of(table: Table, roles: dict[str, int]) -> Judge:
     """Return a function from the cells left, right and winner to both names and the winner's code."""
     sides = [table.header[roles[side]] for side in ("left", "right") if side in roles]
     words = WORDS | {plain(name): code for code, name in enumerate(sides) if isinstance(name, str)}
-    return lru_cache(1 << 16, typed=True)(partial(_judge, words))  # most rows are repetitions of a few
+    return partial(_judge, words, lru_cache(1 << 14, typed=True)(text_of))
 
 
-def _judge(words: dict[str, int], *cells: object) -> tuple[str, str, int]:
-    left, right, winner = map(text_of, cells)
+def _judge(words: dict[str, int], text: Callable[[object], str | None], *cells: object) -> tuple[str, str, int]:
+    left, right, winner = map(text, cells)
     if not left or not right:
         raise ValueError(f"the {'second' if left else 'first'} arm is empty or not text, expected its name")
     if left == right:

@@ -224,6 +224,12 @@ class Votes:
         )
         return (*self.unread_notes, repeats)
 
+    @property
+    def voter_count(self) -> int | None:
+        """How many different voters there are; None if that is not known."""
+        known = self if self.first is None or self.first.total < self.total else self.first
+        return None if known.voters is None else len(known.voters.names)
+
     def without(self, voters: Iterable[str]) -> "Votes":
         """Return the votes without those of some voters; `left_out` counts what is missing.
 
