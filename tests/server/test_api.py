@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import pytest
 import sqlalchemy as sa
+import vl_convert
 
 from duels.policies import policy
 from duels.server.api import items
@@ -411,7 +412,14 @@ def test_summaries_are_sentences(app):
             assert not operation.get("description", "").startswith(operation["summary"])
 
 
-def test_exports_and_pictures(admin, study):
+def test_exports_and_pictures(admin, study, monkeypatch):
+    """Pictures are drawn in a child process: that takes a second, in which nothing else of the process runs."""
+
+    def refuse(*about, **more):
+        raise AssertionError("drawn in the server")
+
+    for name in ("vegalite_to_svg", "vegalite_to_png"):
+        monkeypatch.setattr(vl_convert, name, refuse)
     refused(admin.get(f"{study}/chart"), 404, "not_found", "has nothing to show yet")
     admin.post(f"{study}/import", content="left,right,winner\nbm25,dense,left\ndense,hybrid,tie\n")
     sent = admin.get(f"{study}/export", params={"format": "parquet"})

@@ -571,8 +571,13 @@ class Record:
         """Return the verdict by the study's goal."""
         return self.look(now).verdict()
 
-    def look(self, now: float) -> Look:
-        """Copy what a verdict at this time depends on, so that nobody waits while it is computed."""
+    def look(self, now: float, all_moments: bool = True) -> Look:
+        """Copy what a verdict at this time depends on, so that nobody waits while it is computed.
+
+        Args:
+            now: The time, in seconds since 1970.
+            all_moments: Whether to copy the questions also where a verdict does not depend on earlier moments.
+        """
         leased = self.leased(now)
         doubles = find_doubles(self)
         waiting = [duel for duel in leased if duel not in doubles]
@@ -581,11 +586,12 @@ class Record:
         if self._moments is None:
             self._moments = Moments(tally, self.goal.confidence)
         moments = self._moments
+        begin = moments.read if all_moments or not tally.returning else len(self.left)
         return Look(
             goal=self.goal,
             tally=tally,
             moments=moments,
-            answered=read_questions(self, moments.read, min(leased, default=len(self.left)), doubles),
+            answered=read_questions(self, begin, min(leased, default=len(self.left)), doubles),
             void=self.void,
             answerers=self.people.as_answerers(),
             skipped=self.skips.astype(np.int64),

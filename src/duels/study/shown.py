@@ -102,7 +102,7 @@ class Shown(Log):
 
     def look_in(self, connection: sa.Connection, history: History) -> Look:
         """As `look`, while nobody can write."""
-        look = history.look(log.clock())
+        look = history.look(log.clock(), all_moments=False)
         return look._replace(
             answers=lambda: self.read(lambda _, history: read_columns(history)), asked=find_asked_arms(history)
         )
